@@ -1,0 +1,58 @@
+"""Writes the `events` of many captures as one Parquet file in the form that the Wireshark scorer reads.
+
+    events_for_scoring.py SETDIR OUT.parquet
+"""
+
+import csv
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import latpcap as lp
+
+LABELS = ("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE")
+
+
+def bits(label: str) -> int:
+    return sum(1 << LABELS.index(part) for part in label.split(", ") if part in LABELS)
+
+
+def modulo(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Relative numbers as 32 bits: the scorer compares Wireshark's."""
+    return pc.bit_wise_and(column, pa.scalar(0xFFFFFFFF, pa.int64()))
+
+
+def table(path: Path, name: str) -> pa.Table:
+    events = lp.read(path).arrow("events")
+    flags = events["flags"].unify_dictionaries().cast(pa.string()).to_pylist()
+    known = {f: bits(f) for f in set(flags)}
+    keep = [c for c in events.column_names if c not in ("src", "dst", "sack", "flags", "seq", "ack", "released_by")]
+    out = events.select(keep)
+    out = out.append_column("flags", pa.array([known[f] for f in flags], pa.int32()))
+    out = out.append_column("rel_seq", modulo(events["seq"])).append_column("rel_ack", modulo(events["ack"]))
+    return out.add_column(0, "file", pa.array([name] * out.num_rows, pa.string()))
+
+
+def main() -> int:
+    folder, target = Path(sys.argv[1]), sys.argv[2]
+    tables, refused = [], []
+    with open(folder / "manifest.csv", newline="") as f:
+        for row in csv.DictReader(f):
+            try:
+                name = row["file"]
+                path = next(p for p in (folder / name, folder.parent / name, folder / name.partition("/")[2]) if p.exists())
+                tables.append(table(path, name))
+            except lp.CaptureError as problem:
+                refused.append(str(problem))
+    print(f"{len(tables)} captures read, {len(refused)} refused")
+    for line in refused:
+        print("  " + line.replace(str(folder), "…"))
+    pq.write_table(pa.concat_tables(t.replace_schema_metadata(None) for t in tables if t.num_rows), target)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

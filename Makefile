@@ -1,0 +1,33 @@
+# One word per job; `make` alone lists them. The commands of test and lint are those of .ci/run.
+
+NOTEBOOKS = $(wildcard notebooks/*.ipynb)
+CASES ?= 20000
+
+.PHONY: help build test lint bench fuzz samples notebooks
+
+help: ## these lines
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+build: ## latpcap with an optimised core and all tools into this environment; the Python files are used where they lie
+	SETUPTOOLS_RUST_CARGO_PROFILE=release pip install -e '.[dev]'
+
+test: ## all tests, of the core and of the package
+	bash .ci/run core
+	python -m pytest
+
+lint: ## ruff, mypy, the stub against the module, rustfmt, clippy
+	bash .ci/run lint
+
+bench: ## speed against other tools, as ratios of one run
+	benchmarks/run
+	benchmarks/instructions
+
+fuzz: ## the core's property tests with many more cases (CASES=20000)
+	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
+
+samples: ## records sample_pcaps/ again (root; two network namespaces, nginx, wrk, tcpdump, ...)
+	python3 sample_pcaps/record.py
+	python3 sample_pcaps/situations.py
+
+notebooks: ## runs the notebooks from top to bottom
+	$(if $(NOTEBOOKS),python -m pytest --nbmake $(NOTEBOOKS),@echo "no notebooks yet")

@@ -1,0 +1,58 @@
+"""Makes a long capture out of a short one: copies, each with a client of its own, each later than the last.
+
+    enlarge.py IN.pcap OUT.pcap PACKETS
+
+IN is a classic pcap of Ethernet and IPv4 whose server is 192.168.0.30, as in sample_pcaps. The copies hold
+conversations of their own, so streams and exchanges grow with the packets. Checksums stay as they were.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+
+RECORD = struct.Struct("<IIII")
+HEADER_BYTES = 24
+MICROSECONDS = b"\xd4\xc3\xb2\xa1"
+SERVER = bytes([192, 168, 0, 30])
+APART_US = 3_000_000
+"""Between the starts of two copies, as in the measurements of the goals."""
+
+
+def records(data: bytes) -> list[tuple[int, int, bytes]]:
+    """Microseconds since the epoch, original length and bytes of each packet."""
+    if not data.startswith(MICROSECONDS):
+        sys.exit("expected a little-endian pcap with microseconds")
+    found, at = [], HEADER_BYTES
+    while at + RECORD.size <= len(data):
+        seconds, us, held, original = RECORD.unpack_from(data, at)
+        at += RECORD.size
+        found.append((seconds * 1_000_000 + us, original, data[at : at + held]))
+        at += held
+    return found
+
+
+def readdressed(frame: bytes, copy: int) -> bytes:
+    """The frame with the client's address replaced by one of this copy's own."""
+    if copy == 0 or frame[12:14] != b"\x08\x00":
+        return frame
+    client = bytes([10, copy >> 16 & 255, copy >> 8 & 255, copy & 255])
+    source, target = (a if a == SERVER else client for a in (frame[26:30], frame[30:34]))
+    return frame[:26] + source + target + frame[34:]
+
+
+def enlarge(short: Path, long: Path, packets: int) -> None:
+    """Writes at least `packets` packets: whole copies only."""
+    data = short.read_bytes()
+    once = records(data)
+    with open(long, "wb") as out:
+        out.write(data[:HEADER_BYTES])
+        for copy in range(-(-packets // len(once))):
+            for time, original, frame in once:
+                seconds, us = divmod(time + copy * APART_US, 1_000_000)
+                out.write(RECORD.pack(seconds, us, len(frame), original) + readdressed(frame, copy))
+
+
+if __name__ == "__main__":
+    enlarge(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,275 @@
+//! One direction's bytes in order. Reads segments as the capture has them (repeated, overlapping,
+//! reordered, cut short, missing), gives `Piece`s without overlap; knows nothing of what the bytes mean.
+//!
+//! A hole waits for its segment until the capture itself proves that it will not come: the peer has
+//! acknowledged data beyond the hole, and that data was captured. Both are asked for, because captures
+//! taken on several queues may show an ACK some frames before the data that it answers.
+
+use std::collections::BTreeMap;
+
+use crate::messages::Piece;
+
+/// Most bytes that one direction may hold out of order. Linux's default receive buffer grows to 6 MiB,
+/// but whoever is that far ahead of a hole has normally been acknowledged by then.
+pub const MAX_HELD_BYTES: usize = 1 << 20;
+/// Most stretches that one direction may hold out of order: bounds the overhead of tiny segments.
+pub const MAX_HELD_SEGMENTS: usize = 4096;
+
+/// No FIN has been seen.
+const NO_END: u64 = u64::MAX;
+
+/// Whether the caps above sufficed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "a cap that was hit has to become an issue"]
+pub enum Room {
+    Enough,
+    /// A cap was hit: a hole was given as `Missing` although its bytes might still have come.
+    Exceeded,
+}
+
+/// Puts one direction in order. Nothing is allocated until something is out of order.
+#[derive(Debug)]
+pub struct Assembler {
+    next: Option<u64>,
+    acked: u64,
+    end: u64,
+    held: Option<Box<Held>>,
+}
+
+/// Stretches beyond the first hole, by offset, without overlap.
+#[derive(Debug, Default)]
+struct Held {
+    stretches: BTreeMap<u64, Stretch>,
+    bytes: usize,
+}
+
+/// `len` bytes of the stream, of which the first `captured.len()` are here.
+#[derive(Debug)]
+struct Stretch {
+    len: u64,
+    captured: Box<[u8]>,
+}
+
+impl Default for Assembler {
+    fn default() -> Self {
+        Assembler::new()
+    }
+}
+
+impl Assembler {
+    pub fn new() -> Self {
+        Assembler {
+            next: None,
+            acked: 0,
+            end: NO_END,
+            held: None,
+        }
+    }
+
+    /// Where the stream's first byte is (64-bit unwrapped offset): SYN + 1, or the first segment seen
+    /// mid-stream. Only the first call counts, so a repeated SYN does no harm.
+    pub fn start(&mut self, offset: u64) {
+        self.next.get_or_insert(offset);
+    }
+
+    /// The offset of the next byte to be given.
+    pub fn next(&self) -> Option<u64> {
+        self.next
+    }
+
+    /// Captured bytes that are held out of order now.
+    pub fn held(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.bytes)
+    }
+
+    /// A segment with payload [offset, offset + len); `captured` holds its first bytes (fewer where the
+    /// snap length cut it). Gives every piece that is in order now; the first copy of a byte wins.
+    /// Without a `start` the stream starts here.
+    pub fn data(&mut self, offset: u64, len: u64, captured: &[u8], give: &mut impl FnMut(Piece<'_>)) -> Room {
+        let next = *self.next.get_or_insert(offset);
+        let end = offset.saturating_add(len);
+        if end <= next {
+            return Room::Enough;
+        }
+        if offset <= next && self.held.is_none() {
+            give_stretch(end - next, from(captured, next - offset), give);
+            self.next = Some(end);
+            return Room::Enough;
+        }
+        self.data_around_holes(
+            offset.max(next),
+            end,
+            from(captured, next.saturating_sub(offset)),
+            give,
+        );
+        self.pass_acked_holes(give);
+        self.pass_until_it_fits(give)
+    }
+
+    /// The peer acknowledged everything below `offset`. A hole below it is the capture's, not the
+    /// network's: it is given as `Missing` as soon as data (or the FIN) beyond it is here too.
+    pub fn acked(&mut self, offset: u64, give: &mut impl FnMut(Piece<'_>)) {
+        self.acked = self.acked.max(offset);
+        if self.held.is_some() || self.end != NO_END {
+            self.pass_acked_holes(give);
+        }
+    }
+
+    /// The FIN stands at `offset` (behind the last byte). It may come before bytes that are still to be
+    /// resent: the stream has ended when `ended` says so.
+    pub fn fin(&mut self, offset: u64, give: &mut impl FnMut(Piece<'_>)) {
+        self.next.get_or_insert(offset);
+        if self.end == NO_END {
+            self.end = offset;
+        }
+        self.pass_acked_holes(give);
+    }
+
+    /// Whether every byte before the FIN has been given.
+    pub fn ended(&self) -> bool {
+        self.end != NO_END && self.next.is_some_and(|next| next >= self.end)
+    }
+
+    /// Nothing more will come (RST, end of the capture): gives all that is held, holes as `Missing`.
+    pub fn finish(&mut self, give: &mut impl FnMut(Piece<'_>)) {
+        while self.held.is_some() {
+            self.pass_first_hole(give);
+        }
+    }
+
+    /// New bytes while others are held: give up to the first held stretch, give that, and so on; keep
+    /// what lies beyond a hole.
+    fn data_around_holes(
+        &mut self,
+        mut at: u64,
+        end: u64,
+        captured: &[u8],
+        give: &mut impl FnMut(Piece<'_>),
+    ) {
+        let first = at;
+        while at < end {
+            // The stretch that covers `at`, or the next one behind it, limits what is new here.
+            let held = self.held.get_or_insert_default();
+            let before = held.stretches.range(..=at).next_back();
+            if let Some(covered) = before.map(|(start, stretch)| start.saturating_add(stretch.len))
+                && covered > at
+            {
+                at = covered;
+                continue;
+            }
+            let until = held
+                .stretches
+                .range(at..)
+                .next()
+                .map_or(end, |(start, _)| end.min(*start));
+            let new = from(captured, at - first);
+            let new = upto(new, until - at);
+            if self.next == Some(at) {
+                give_stretch(until - at, new, give);
+                self.next = Some(until);
+                self.give_held(give);
+            } else {
+                held.bytes += new.len();
+                held.stretches.insert(
+                    at,
+                    Stretch {
+                        len: until - at,
+                        captured: new.into(),
+                    },
+                );
+            }
+            at = until;
+        }
+        self.give_held(give);
+    }
+
+    /// Gives the held stretches that are in order now; lets go of the memory with the last one.
+    fn give_held(&mut self, give: &mut impl FnMut(Piece<'_>)) {
+        let (Some(held), Some(next)) = (&mut self.held, &mut self.next) else {
+            return;
+        };
+        while let Some(first) = held.stretches.first_entry() {
+            if *first.key() > *next {
+                return;
+            }
+            let stretch = first.remove();
+            held.bytes = held.bytes.saturating_sub(stretch.captured.len());
+            *next = next.saturating_add(stretch.len);
+            give_stretch(stretch.len, &stretch.captured, give);
+        }
+        self.held = None;
+    }
+
+    /// Gives the first hole as `Missing`, and what is held behind it.
+    fn pass_first_hole(&mut self, give: &mut impl FnMut(Piece<'_>)) {
+        if let (Some(next), Some(start)) = (&mut self.next, first_held(&self.held))
+            && start > *next
+        {
+            give(Piece::Missing(start - *next));
+            *next = start;
+        }
+        self.give_held(give);
+    }
+
+    fn pass_acked_holes(&mut self, give: &mut impl FnMut(Piece<'_>)) {
+        while first_held(&self.held).is_some_and(|start| start <= self.acked) {
+            self.pass_first_hole(give);
+        }
+        // A hole before the FIN: nothing is held behind it, but the FIN was seen and acknowledged.
+        if let Some(next) = &mut self.next
+            && self.held.is_none()
+            && self.end != NO_END
+            && (*next < self.end && self.end <= self.acked)
+        {
+            give(Piece::Missing(self.end - *next));
+            *next = self.end;
+        }
+    }
+
+    fn pass_until_it_fits(&mut self, give: &mut impl FnMut(Piece<'_>)) -> Room {
+        let mut room = Room::Enough;
+        while self
+            .held
+            .as_ref()
+            .is_some_and(|held| held.bytes > MAX_HELD_BYTES || held.stretches.len() > MAX_HELD_SEGMENTS)
+        {
+            self.pass_first_hole(give);
+            room = Room::Exceeded;
+        }
+        room
+    }
+}
+
+fn first_held(held: &Option<Box<Held>>) -> Option<u64> {
+    held.as_ref()?
+        .stretches
+        .first_key_value()
+        .map(|(start, _)| *start)
+}
+
+/// `bytes` without the first `skip`.
+fn from(bytes: &[u8], skip: u64) -> &[u8] {
+    usize::try_from(skip)
+        .ok()
+        .and_then(|skip| bytes.get(skip..))
+        .unwrap_or_default()
+}
+
+/// At most the first `len` of `bytes`.
+fn upto(bytes: &[u8], len: u64) -> &[u8] {
+    usize::try_from(len)
+        .ok()
+        .and_then(|len| bytes.get(..len))
+        .unwrap_or(bytes)
+}
+
+fn give_stretch(len: u64, captured: &[u8], give: &mut impl FnMut(Piece<'_>)) {
+    let captured = upto(captured, len);
+    if !captured.is_empty() {
+        give(Piece::Bytes(captured));
+    }
+    let missing = len - captured.len() as u64;
+    if missing > 0 {
+        give(Piece::Missing(missing));
+    }
+}

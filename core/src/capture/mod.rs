@@ -1,0 +1,228 @@
+//! Capture files: pcap and pcapng, pushed block by block, give records. Reads container bytes only; knows
+//! nothing of what a frame holds. `pcap.rs` and `pcapng.rs` know the formats, `interface.rs` pcapng's
+//! clocks, `refuse.rs` what is neither.
+//!
+//! The answer is the same however the bytes are cut into blocks: a record that lies whole in a block is
+//! handed on as a slice of it, any other is put together in a carry buffer first. That buffer holds at most
+//! one record (pcap: `pcap::LONGEST`; pcapng: `pcapng::LONGEST`).
+
+mod interface;
+mod pcap;
+mod pcapng;
+mod refuse;
+#[cfg(test)]
+mod tests;
+
+use crate::cursor;
+use crate::issue::Issue;
+
+/// The link of a record that is no packet (a journal entry, a custom block): it only counts as a frame.
+pub const NO_LINK: u32 = u32::MAX;
+
+/// One record of the file. Every record counts as a frame, whatever is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// From 1, Wireshark's frame.number.
+    pub frame: u64,
+    /// Nanoseconds since the epoch; a record without a time that can be told has that of the record
+    /// before it, or 0.
+    pub time_ns: i64,
+    /// LINKTYPE_ number, or `NO_LINK`.
+    pub link: u32,
+    /// Number of the interface in its pcapng section; 0 in pcap.
+    pub interface: u32,
+    /// File offset of the record's header.
+    pub offset: u64,
+    pub data: &'a [u8],
+    pub original_len: u32,
+}
+
+/// Takes what a reader finds, in file order.
+pub trait Sink {
+    fn record(&mut self, record: Record<'_>);
+    fn issue(&mut self, issue: Issue);
+}
+
+/// Where the walk stands: the offset of the next byte and the records so far.
+#[derive(Debug, Default)]
+struct Place {
+    offset: u64,
+    frames: u64,
+}
+
+/// What a walk asks for before it can go on.
+enum Ask {
+    /// That many bytes in one piece, from `Place::offset` on; always more than it was given.
+    Need(usize),
+    /// Pass over that many bytes without keeping them.
+    Pass(u64),
+    /// Look again at the same bytes: the format is known now.
+    Again,
+    /// Refused or damaged: no further byte is read.
+    Halt,
+}
+
+enum Format {
+    Unknown,
+    Pcap(pcap::Pcap),
+    Pcapng(pcapng::Pcapng),
+    Halted,
+}
+
+/// Reads one capture file from blocks of bytes.
+pub struct Reader {
+    format: Format,
+    name: &'static str,
+    place: Place,
+    carry: Vec<u8>,
+    need: usize,
+    pass: u64,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Reader::new()
+    }
+}
+
+impl Reader {
+    pub fn new() -> Self {
+        let place = Place::default();
+        Reader {
+            format: Format::Unknown,
+            name: "",
+            place,
+            carry: Vec::new(),
+            need: 0,
+            pass: 0,
+        }
+    }
+
+    /// Records so far.
+    pub fn frames(&self) -> u64 {
+        self.place.frames
+    }
+
+    /// "pcap", "pcap (ns)", "pcap (modified)", "pcapng", or "" while (or where) it is not known.
+    pub fn format(&self) -> &'static str {
+        self.name
+    }
+
+    pub fn push(&mut self, block: &[u8], sink: &mut impl Sink) {
+        let mut rest = block;
+        loop {
+            if self.pass > 0 {
+                let (passed, after) = cursor::split(rest, usize::try_from(self.pass).unwrap_or(usize::MAX));
+                rest = after;
+                self.pass = self.pass.saturating_sub(passed.len() as u64);
+                self.place.offset = self.place.offset.saturating_add(passed.len() as u64);
+            }
+            if rest.is_empty() || matches!(self.format, Format::Halted) {
+                return;
+            }
+            if self.carry.is_empty() {
+                rest = cursor::from(rest, self.walk(rest, sink));
+                if self.pass == 0 {
+                    self.carry.extend_from_slice(rest);
+                    return;
+                }
+            } else {
+                let (missing, after) = cursor::split(rest, self.need.saturating_sub(self.carry.len()));
+                self.carry.extend_from_slice(missing);
+                rest = after;
+                if self.carry.len() >= self.need {
+                    let mut carry = std::mem::take(&mut self.carry);
+                    let used = self.walk(&carry, sink);
+                    carry.drain(..used.min(carry.len()));
+                    self.carry = carry;
+                }
+            }
+        }
+    }
+
+    /// Says what is missing at the end of the file. Call it once, after the last block.
+    pub fn finish(&mut self, sink: &mut impl Sink) {
+        let cut = match &self.format {
+            Format::Unknown => Some(refuse::short(&self.carry)),
+            Format::Pcap(pcap) => pcap.cut(&self.carry, &self.place),
+            Format::Pcapng(pcapng) => pcapng.cut(&self.carry, &self.place),
+            Format::Halted => None,
+        };
+        cut.into_iter().for_each(|issue| sink.issue(issue));
+        self.halt();
+    }
+
+    fn halt(&mut self) {
+        self.format = Format::Halted;
+        self.carry = Vec::new();
+        self.pass = 0;
+    }
+
+    /// Walks over what is whole in `bytes`, which begin at `place.offset`. Gives how many were used.
+    fn walk(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
+        let begin = self.place.offset;
+        let mut left = bytes;
+        loop {
+            let ask = match &mut self.format {
+                Format::Unknown => self.open(left, sink),
+                Format::Pcap(pcap) => pcap.walk(left, &mut self.place, sink),
+                Format::Pcapng(pcapng) => pcapng.walk(left, &mut self.place, sink),
+                Format::Halted => Ask::Halt,
+            };
+            let used = usize::try_from(self.place.offset.saturating_sub(begin)).unwrap_or(usize::MAX);
+            match ask {
+                Ask::Again => left = cursor::from(bytes, used),
+                Ask::Need(need) => {
+                    self.need = need;
+                    return used;
+                }
+                Ask::Pass(pass) => {
+                    self.pass = pass;
+                    return used;
+                }
+                Ask::Halt => {
+                    self.halt();
+                    return bytes.len();
+                }
+            }
+        }
+    }
+
+    /// Learns the format from the first bytes.
+    fn open(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Ask {
+        if bytes.len() < 4 {
+            return Ask::Need(4);
+        }
+        if pcapng::begins(bytes) {
+            if bytes.len() < pcapng::START {
+                return Ask::Need(pcapng::START);
+            }
+            if let Some(format) = pcapng::Pcapng::open(bytes) {
+                self.name = "pcapng";
+                self.format = Format::Pcapng(format);
+                return Ask::Again;
+            }
+        } else if let Some(magic) = pcap::Magic::of(bytes) {
+            if bytes.len() < pcap::FILE_HEADER {
+                return Ask::Need(pcap::FILE_HEADER);
+            }
+            return match magic.open(bytes) {
+                Ok(format) => {
+                    self.name = format.name();
+                    self.format = Format::Pcap(format);
+                    self.place.offset = self.place.offset.saturating_add(pcap::FILE_HEADER as u64);
+                    Ask::Again
+                }
+                Err(issue) => {
+                    sink.issue(*issue);
+                    Ask::Halt
+                }
+            };
+        }
+        if bytes.len() < refuse::LOOK {
+            return Ask::Need(refuse::LOOK);
+        }
+        sink.issue(refuse::unknown(bytes));
+        Ask::Halt
+    }
+}

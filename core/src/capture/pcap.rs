@@ -1,0 +1,223 @@
+//! The pcap file format (draft-ietf-opsawg-pcap): a file header, then records. Reads both byte orders,
+//! microseconds and nanoseconds, and the modified format with 24-byte record headers (0xa1b2cd34).
+
+use super::{Ask, Place, Record, Sink};
+use crate::cursor::{self, Header};
+use crate::issue::{Issue, Kind};
+
+pub(super) const FILE_HEADER: usize = 24;
+
+/// No record is longer: Wireshark's WTAP_MAX_PACKET_SIZE_STANDARD and libpcap's MAXIMUM_SNAPLEN. A longer
+/// one is a lying length, and there is no way to find the next record after it.
+pub(super) const LONGEST: u32 = 262_144;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Variant {
+    Micro,
+    Nano,
+    Modified,
+}
+
+/// What the first four bytes say.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Magic {
+    variant: Variant,
+    big: bool,
+}
+
+const MAGICS: [(u32, Variant); 3] = [
+    (0xa1b2_c3d4, Variant::Micro),
+    (0xa1b2_3c4d, Variant::Nano),
+    (0xa1b2_cd34, Variant::Modified),
+];
+
+impl Magic {
+    pub(super) fn of(bytes: &[u8]) -> Option<Magic> {
+        let head = Header::<4>::of(bytes)?;
+        MAGICS.iter().find_map(|&(magic, variant)| match magic {
+            _ if magic == head.u32::<false, 0>() => Some(Magic { variant, big: false }),
+            _ if magic == head.u32::<true, 0>() => Some(Magic { variant, big: true }),
+            _ => None,
+        })
+    }
+
+    /// Could these bytes, at most `FILE_HEADER`, be the beginning of a pcap file?
+    pub(super) fn may_begin(bytes: &[u8]) -> bool {
+        let first = cursor::upto(bytes, 4);
+        MAGICS.iter().any(|(magic, _)| {
+            magic.to_le_bytes().starts_with(first) || magic.to_be_bytes().starts_with(first)
+        })
+    }
+
+    pub(super) fn open(self, bytes: &[u8]) -> Result<Pcap, Box<Issue>> {
+        let head = Header::<FILE_HEADER>::of(bytes);
+        let fields = head.map(|head| match self.big {
+            true => (
+                head.u16::<true, 4>(),
+                head.u16::<true, 6>(),
+                head.u32::<true, 20>(),
+            ),
+            false => (
+                head.u16::<false, 4>(),
+                head.u16::<false, 6>(),
+                head.u32::<false, 20>(),
+            ),
+        });
+        let (major, minor, link) = fields.unwrap_or_default();
+        // libpcap's check_header and Wireshark's libpcap_open: before 2.3 the two lengths of a record
+        // stood the other way round, in 2.3 either way; 543.0 is DG/UX's own tcpdump.
+        let swapped = match (major, minor) {
+            (2, 0..=2) | (543, _) => Swapped::Always,
+            (2, 3) => Swapped::WhereLarger,
+            (2.., _) => Swapped::Never,
+            (0..=1, _) => {
+                let issue = Issue::new(Kind::Refused, "pcap", "pcap version is not known");
+                return Err(Box::new(issue.at(0).detail(format!("{major}.{minor}"))));
+            }
+        };
+        // The upper half holds the FCS length and reserved bits.
+        Ok(Pcap {
+            magic: self,
+            swapped,
+            link: link & 0xffff,
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Swapped {
+    Never,
+    WhereLarger,
+    Always,
+}
+
+#[derive(Debug)]
+pub(super) struct Pcap {
+    magic: Magic,
+    swapped: Swapped,
+    link: u32,
+}
+
+impl Pcap {
+    pub(super) fn name(&self) -> &'static str {
+        match self.magic.variant {
+            Variant::Micro => "pcap",
+            Variant::Nano => "pcap (ns)",
+            Variant::Modified => "pcap (modified)",
+        }
+    }
+
+    /// The length of a record's header.
+    fn head(&self) -> usize {
+        if self.magic.variant == Variant::Modified {
+            24
+        } else {
+            16
+        }
+    }
+
+    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Place, sink: &mut impl Sink) -> Ask {
+        match (self.magic.variant, self.magic.big) {
+            (Variant::Micro, false) => self.records::<16, false, 1000>(bytes, place, sink),
+            (Variant::Micro, true) => self.records::<16, true, 1000>(bytes, place, sink),
+            (Variant::Nano, false) => self.records::<16, false, 1>(bytes, place, sink),
+            (Variant::Nano, true) => self.records::<16, true, 1>(bytes, place, sink),
+            (Variant::Modified, false) => self.records::<24, false, 1000>(bytes, place, sink),
+            (Variant::Modified, true) => self.records::<24, true, 1000>(bytes, place, sink),
+        }
+    }
+
+    fn records<const HEAD: usize, const BIG: bool, const UNIT: i64>(
+        &self,
+        bytes: &[u8],
+        place: &mut Place,
+        sink: &mut impl Sink,
+    ) -> Ask {
+        let Place {
+            mut offset,
+            mut frames,
+        } = *place;
+        let mut left = bytes;
+        let ask = loop {
+            let Some((head, after)) = Header::<HEAD>::split(left) else {
+                break Ask::Need(HEAD);
+            };
+            let (captured, original_len) = self.lengths::<HEAD, BIG>(head);
+            if captured > LONGEST {
+                let issue = Issue::new(
+                    Kind::Damaged,
+                    "pcap",
+                    "captured length is beyond the longest record",
+                );
+                sink.issue(
+                    issue
+                        .at(offset)
+                        .in_frame(frames + 1)
+                        .lengths(captured.into(), LONGEST.into()),
+                );
+                break Ask::Halt;
+            }
+            let Some((data, next)) = after.split_at_checked(captured as usize) else {
+                break Ask::Need(HEAD + captured as usize);
+            };
+            frames += 1;
+            // Two 32-bit numbers: at most 2^32 * 10^9 + 2^32 * 10^3, which fits.
+            let time_ns =
+                i64::from(head.u32::<BIG, 0>()) * 1_000_000_000 + i64::from(head.u32::<BIG, 4>()) * UNIT;
+            sink.record(Record {
+                frame: frames,
+                time_ns,
+                link: self.link,
+                interface: 0,
+                offset,
+                data,
+                original_len,
+            });
+            offset += HEAD as u64 + u64::from(captured);
+            left = next;
+        };
+        *place = Place { offset, frames };
+        ask
+    }
+
+    /// Captured and original length of a record.
+    #[inline(always)]
+    fn lengths<const HEAD: usize, const BIG: bool>(&self, head: Header<'_, HEAD>) -> (u32, u32) {
+        let (first, second) = (head.u32::<BIG, 8>(), head.u32::<BIG, 12>());
+        let swap = match self.swapped {
+            Swapped::Never => false,
+            Swapped::WhereLarger => first > second,
+            Swapped::Always => true,
+        };
+        if swap { (second, first) } else { (first, second) }
+    }
+
+    /// The file ends with `bytes` of a record that is not whole.
+    pub(super) fn cut(&self, bytes: &[u8], place: &Place) -> Option<Issue> {
+        if bytes.is_empty() {
+            return None;
+        }
+        let had = bytes.len() as u64;
+        let (reason, needed, had) = match Header::<16>::of(bytes) {
+            Some(head) if bytes.len() >= self.head() => {
+                let (captured, _) = match self.magic.big {
+                    true => self.lengths::<16, true>(head),
+                    false => self.lengths::<16, false>(head),
+                };
+                (
+                    "record data is cut",
+                    captured.into(),
+                    had.saturating_sub(self.head() as u64),
+                )
+            }
+            _ => ("record header is cut", self.head() as u64, had),
+        };
+        let issue = Issue::new(Kind::Damaged, "pcap", reason);
+        Some(
+            issue
+                .at(place.offset)
+                .in_frame(place.frames.saturating_add(1))
+                .lengths(needed, had),
+        )
+    }
+}

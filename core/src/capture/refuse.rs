@@ -1,0 +1,72 @@
+//! What to say of bytes that are no capture. Reads the first few bytes of a file, gives one `Refused` issue.
+
+use std::fmt::Write;
+
+use super::{pcap, pcapng};
+use crate::cursor;
+use crate::issue::{Issue, Kind};
+
+/// So many bytes are looked at before a file is refused.
+pub(super) const LOOK: usize = 16;
+
+/// First bytes and what they are, each from its format's own description.
+const KNOWN: &[(&[u8], &str)] = &[
+    (b"\x1f\x8b", "it looks like gzip"),
+    (b"\x28\xb5\x2f\xfd", "it looks like zstd"),
+    (b"\x04\x22\x4d\x18", "it looks like lz4"),
+    (b"BZh", "it looks like bzip2"),
+    (b"\xfd7zXZ\0", "it looks like xz"),
+    (b"PK\x03\x04", "it looks like zip"),
+    (b"snoop\0\0\0", "it looks like a snoop capture"),
+    (b"GMBU", "it looks like a Network Monitor 2 capture"),
+    (b"RTSS", "it looks like a Network Monitor 1 capture"),
+    (b"TRSNIFF data", "it looks like a Sniffer capture"),
+    (b"PAR1", "it looks like parquet"),
+    (b"\x1c\x00\x01\xac", "it looks like an Ixia lcap capture"),
+    (b"\xac\x01\x00\x1c", "it looks like an Ixia lcap capture"),
+    (b"\x1c\x00\x01\xab", "it looks like an Ixia lcap capture"),
+    (b"\xab\x01\x00\x1c", "it looks like an Ixia lcap capture"),
+];
+
+/// The file begins like nothing that can be read.
+pub(super) fn unknown(bytes: &[u8]) -> Issue {
+    let bytes = cursor::upto(bytes, LOOK);
+    let text = |byte: &u8| matches!(byte, 0x20..=0x7e | b'\t' | b'\r' | b'\n');
+    let known = KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic));
+    let detail = match known {
+        Some((_, what)) => String::from(*what),
+        None if bytes.iter().all(text) => {
+            format!(
+                "it looks like text: \"{}\"",
+                String::from_utf8_lossy(bytes).escape_debug()
+            )
+        }
+        None => bytes
+            .iter()
+            .fold(String::from("its first bytes are"), |mut line, byte| {
+                let _ = write!(line, " {byte:02x}");
+                line
+            }),
+    };
+    Issue::new(Kind::Refused, "capture", "not a pcap or pcapng file")
+        .at(0)
+        .detail(detail)
+}
+
+/// The file ended before its format was known, or inside its file header.
+pub(super) fn short(bytes: &[u8]) -> Issue {
+    let cut = |layer, needed: usize| {
+        Issue::new(Kind::Refused, layer, "file header is cut")
+            .at(0)
+            .lengths(needed as u64, bytes.len() as u64)
+    };
+    if bytes.is_empty() {
+        Issue::new(Kind::Refused, "capture", "file is empty").at(0)
+    } else if pcapng::MAGIC.starts_with(cursor::upto(bytes, 4)) && bytes.len() < pcapng::START {
+        cut("pcapng", pcapng::START)
+    } else if pcap::Magic::may_begin(bytes) {
+        cut("pcap", pcap::FILE_HEADER)
+    } else {
+        unknown(bytes)
+    }
+}

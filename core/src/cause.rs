@@ -1,0 +1,281 @@
+//! The partition of an exchange's time into named causes. Steps, legs and pooled evidence in, rows that
+//! follow each other without gap or overlap out: each row's end is the next one's start, to the nanosecond.
+
+use crate::exchange::Piece;
+use crate::messages::{At, Side};
+use crate::pool::{Judged, Ruling};
+use crate::wait::{Candidate, Repair, Wait};
+
+/// The closed set of causes, in the order of the table and its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    Network,
+    Queueing,
+    Bandwidth,
+    ServerThink,
+    ClientThink,
+    Nagle,
+    DelayedAck,
+    Cork,
+    Cwnd,
+    ReceiveWindow,
+    ZeroWindow,
+    FastRetransmit,
+    Tlp,
+    Rto,
+    SynRto,
+    Reordering,
+    CaptureGap,
+    Unknown,
+}
+
+impl Cause {
+    pub const ALL: [(Cause, &'static str); 18] = [
+        (Cause::Network, "network"),
+        (Cause::Queueing, "queueing"),
+        (Cause::Bandwidth, "bandwidth"),
+        (Cause::ServerThink, "server_think"),
+        (Cause::ClientThink, "client_think"),
+        (Cause::Nagle, "nagle"),
+        (Cause::DelayedAck, "delayed_ack"),
+        (Cause::Cork, "cork"),
+        (Cause::Cwnd, "cwnd"),
+        (Cause::ReceiveWindow, "receive_window"),
+        (Cause::ZeroWindow, "zero_window"),
+        (Cause::FastRetransmit, "fast_retransmit"),
+        (Cause::Tlp, "tlp"),
+        (Cause::Rto, "rto"),
+        (Cause::SynRto, "syn_rto"),
+        (Cause::Reordering, "reordering"),
+        (Cause::CaptureGap, "capture_gap"),
+        (Cause::Unknown, "unknown"),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Cause::ALL.get(self as usize).map_or("unknown", |(_, name)| name)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    Client,
+    Server,
+    Network,
+    Capture,
+}
+
+impl Owner {
+    pub fn name(self) -> &'static str {
+        match self {
+            Owner::Client => "client",
+            Owner::Server => "server",
+            Owner::Network => "network",
+            Owner::Capture => "capture",
+        }
+    }
+
+    fn of(side: Side) -> Owner {
+        match side {
+            Side::Client => Owner::Client,
+            Side::Server => Owner::Server,
+        }
+    }
+}
+
+/// Up to three frames that a reader can look up in Wireshark.
+pub type Evidence = [u64; 3];
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    pub start: i64,
+    pub end: i64,
+    pub cause: Cause,
+    pub parent: Option<Cause>,
+    pub owner: Owner,
+    pub from_frame: u64,
+    pub to_frame: u64,
+    pub evidence: Evidence,
+    pub rule: &'static str,
+    pub confidence: f64,
+}
+
+/// The path as far as it is known: best round trips to the client and to the server, by `Side`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Legs {
+    pub min: [Option<i64>; 2],
+}
+
+impl Legs {
+    fn to(&self, side: Side) -> i64 {
+        self.min.get(side.index()).copied().flatten().unwrap_or(0)
+    }
+}
+
+/// Release by an ACK is seen within this of the leg, unless the path wavers more.
+const PROMPT_NS: i64 = 2_000_000;
+
+struct Cutter<'a> {
+    rows: &'a mut Vec<Row>,
+    at: i64,
+    end: i64,
+    from_frame: u64,
+    to_frame: u64,
+}
+
+impl Cutter<'_> {
+    /// Gives the time up to `until` to a cause; nothing where that time has passed already.
+    fn cut(&mut self, until: i64, row: Row) {
+        let until = until.clamp(self.at, self.end);
+        if until == self.at {
+            return;
+        }
+        let row = Row { start: self.at, end: until, from_frame: self.from_frame, to_frame: self.to_frame, ..row };
+        self.at = until;
+        match self.rows.last_mut() {
+            // what one rule says twice in a row is one row; a stall keeps its own evidence
+            Some(last)
+                if last.end == row.start
+                    && (last.cause, last.parent, last.owner, last.rule) == (row.cause, row.parent, row.owner, row.rule)
+                    && !matches!(row.cause, Cause::Nagle | Cause::DelayedAck) =>
+            {
+                last.end = row.end;
+                last.to_frame = row.to_frame;
+                last.confidence = last.confidence.min(row.confidence);
+                if let Some(slot) = last.evidence.last_mut() {
+                    *slot = row.to_frame;
+                }
+            }
+            _ => self.rows.push(row),
+        }
+    }
+}
+
+fn row(cause: Cause, owner: Owner, rule: &'static str, confidence: f64, evidence: Evidence) -> Row {
+    Row {
+        start: 0,
+        end: 0,
+        cause,
+        parent: None,
+        owner,
+        from_frame: 0,
+        to_frame: 0,
+        evidence,
+        rule,
+        confidence,
+    }
+}
+
+fn think(side: Side) -> Cause {
+    match side {
+        Side::Client => Cause::ClientThink,
+        Side::Server => Cause::ServerThink,
+    }
+}
+
+/// All pieces of one exchange, judged, in order.
+pub fn partition(pieces: &[Piece], legs: &Legs, pools: &[Judged]) -> Vec<Row> {
+    let mut rows = Vec::with_capacity(pieces.len() + 2);
+    for piece in pieces {
+        judge(piece, legs, pools, &mut rows);
+    }
+    rows
+}
+
+fn judge(piece: &Piece, legs: &Legs, pools: &[Judged], rows: &mut Vec<Row>) {
+    let (from, to) = (piece.step.from, piece.step.to);
+    let side = piece.sender;
+    let mut cutter =
+        Cutter { rows, at: piece.start, end: piece.end, from_frame: from.frame, to_frame: to.frame };
+    let end = piece.end;
+    let ends = [from.frame, to.frame, 0];
+    let program = |rule, confidence| row(think(side), Owner::of(side), rule, confidence, ends);
+    match &piece.step.wait {
+        Wait::Turn { since } => turn(&mut cutter, *since, to, side, legs),
+        Wait::App => cutter.cut(end, program("app", 0.9)),
+        Wait::Burst { full: true } => {
+            cutter.cut(end, row(Cause::Bandwidth, Owner::Network, "burst", 0.8, ends));
+        }
+        Wait::Burst { full: false } => cutter.cut(end, program("write_gap", 0.9)),
+        Wait::Spaced => cutter.cut(end, row(Cause::Bandwidth, Owner::Network, "spacing", 0.7, ends)),
+        Wait::Small(c) => match pools.get(c.pool as usize) {
+            Some(judged) => small(&mut cutter, c, judged.rule(c), side),
+            None => cutter.cut(end, row(Cause::Unknown, Owner::Capture, "no_pool", 0.3, ends)),
+        },
+        Wait::Clocked { ack, acked } => {
+            let named = clocked(*ack, *acked, from, to, side, legs);
+            cutter.cut(end, named);
+        }
+        Wait::Window { opened, zero } => {
+            let cause = if *zero { Cause::ZeroWindow } else { Cause::ReceiveWindow };
+            let evidence = [from.frame, opened.frame, to.frame];
+            cutter.cut(end, row(cause, Owner::of(side.other()), "window", 0.95, evidence));
+        }
+        Wait::Repair { how, first } => {
+            let (cause, rule, confidence) = match (how, first) {
+                (Repair::Fast, _) => (Cause::FastRetransmit, "sack_or_duplicate_acks", 0.9),
+                (Repair::TailProbe, Some(_)) => (Cause::Tlp, "tail_probe", 0.9),
+                (Repair::Timeout, Some(_)) => (Cause::Rto, "timeout", 0.9),
+                // only the gap in the sender's IP identifications tells
+                (Repair::TailProbe, None) => (Cause::Tlp, "ip_id_gap", 0.7),
+                (Repair::Timeout, None) => (Cause::Rto, "ip_id_gap", 0.7),
+                (Repair::Reordered, _) => (Cause::Reordering, "overtaken", 0.8),
+            };
+            let evidence = [first.map_or(from.frame, |f| f.frame), to.frame, 0];
+            cutter.cut(end, row(cause, Owner::Network, rule, confidence, evidence));
+        }
+        Wait::Cork => cutter.cut(end, row(Cause::Cork, Owner::of(side), "cork_timer", 0.7, ends)),
+        Wait::Hole => cutter.cut(end, row(Cause::CaptureGap, Owner::Capture, "frames_missing", 0.9, ends)),
+    }
+}
+
+/// From the peer's last byte to the answer's first: the path there and back, then the program.
+fn turn(cutter: &mut Cutter<'_>, since: At, to: At, side: Side, legs: &Legs) {
+    let evidence = [since.frame, to.frame, 0];
+    // before the peer had spoken it was the server's turn: a client that waits for "100 Continue", or
+    // a pipelined request behind one that is still being answered
+    cutter.cut(since.time_ns, row(Cause::ServerThink, Owner::Server, "turn", 0.8, evidence));
+    if let Some(leg) = legs.min.get(side.index()).copied().flatten() {
+        cutter.cut(cutter.at + leg, row(Cause::Network, Owner::Network, "leg", 0.9, evidence));
+    }
+    let sure = if legs.min.get(side.index()).copied().flatten().is_some() { 0.9 } else { 0.6 };
+    cutter.cut(cutter.end, row(think(side), Owner::of(side), "turn", sure, evidence));
+}
+
+fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, side: Side) {
+    let evidence = [c.small.frame, c.ack.frame, c.freed.frame];
+    let nagle = |rule, confidence| row(Cause::Nagle, Owner::of(side), rule, confidence, evidence);
+    match ruling {
+        Ruling::Held { hold, confidence } => {
+            let rule = "nagle_delayed_ack";
+            cutter.cut(c.ack.time_ns - hold, nagle(rule, confidence));
+            let held = row(Cause::DelayedAck, Owner::of(side.other()), rule, confidence, evidence);
+            cutter.cut(c.ack.time_ns, Row { parent: Some(Cause::Nagle), ..held });
+            cutter.cut(cutter.end, nagle(rule, confidence));
+        }
+        Ruling::Waited { rule, confidence } => cutter.cut(cutter.end, nagle(rule, confidence)),
+        Ruling::Pause { confidence } => {
+            cutter.cut(cutter.end, row(think(side), Owner::of(side), "look_alike", confidence, evidence));
+        }
+    }
+}
+
+/// A segment that left after an ACK with nothing small outstanding: the congestion window's turn, or the
+/// line's, or by chance.
+fn clocked(ack: At, acked: At, from: At, to: At, side: Side, legs: &Legs) -> Row {
+    let evidence = [acked.frame, ack.frame, to.frame];
+    let sender = legs.to(side);
+    let release = to.time_ns - ack.time_ns;
+    let line = |rule| row(Cause::Bandwidth, Owner::Network, rule, 0.7, evidence);
+    if release - sender > PROMPT_NS {
+        return row(think(side), Owner::of(side), "app", 0.7, [from.frame, to.frame, 0]);
+    }
+    if release < sender / 2 {
+        return line("spacing"); // it was under way before that ACK reached the sender
+    }
+    let round = ack.time_ns - acked.time_ns;
+    let receiver = legs.to(side.other());
+    if round > receiver + (receiver / 2).max(PROMPT_NS) {
+        return line("queue"); // its round trip grew: the bottleneck's queue was full
+    }
+    row(Cause::Cwnd, Owner::of(side), "ack_clocked", 0.7, evidence)
+}

@@ -1,0 +1,241 @@
+//! Every checked read of bytes: the only file that indexes input. Gives numbers and sub-slices, or `None`
+//! where the bytes are not there; knows nothing of what they mean.
+//!
+//! A header of fixed size is checked once (`Header::of`) and read freely afterwards: its offsets are
+//! constants that the compiler holds against the size.
+
+#![allow(clippy::indexing_slicing)]
+
+/// The first `N` bytes of something, checked once to be there.
+#[derive(Clone, Copy)]
+pub struct Header<'a, const N: usize>(&'a [u8; N]);
+
+impl<'a, const N: usize> Header<'a, N> {
+    #[inline(always)]
+    pub fn of(data: &'a [u8]) -> Option<Self> {
+        data.first_chunk().map(Header)
+    }
+
+    /// The header and what follows it.
+    #[inline(always)]
+    pub fn split(data: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        data.split_first_chunk().map(|(head, rest)| (Header(head), rest))
+    }
+
+    #[inline(always)]
+    pub fn bytes<const AT: usize, const LEN: usize>(self) -> [u8; LEN] {
+        const { assert!(AT + LEN <= N, "offset outside the header") };
+        let mut out = [0; LEN];
+        out.copy_from_slice(&self.0[AT..AT + LEN]);
+        out
+    }
+
+    #[inline(always)]
+    pub fn u8<const AT: usize>(self) -> u8 {
+        const { assert!(AT < N, "offset outside the header") };
+        self.0[AT]
+    }
+
+    #[inline(always)]
+    pub fn be16<const AT: usize>(self) -> u16 {
+        u16::from_be_bytes(self.bytes::<AT, 2>())
+    }
+
+    #[inline(always)]
+    pub fn be32<const AT: usize>(self) -> u32 {
+        u32::from_be_bytes(self.bytes::<AT, 4>())
+    }
+
+    /// A number in the byte order of the file that is being read.
+    #[inline(always)]
+    pub fn u16<const BIG: bool, const AT: usize>(self) -> u16 {
+        let bytes = self.bytes::<AT, 2>();
+        if BIG {
+            u16::from_be_bytes(bytes)
+        } else {
+            u16::from_le_bytes(bytes)
+        }
+    }
+
+    #[inline(always)]
+    pub fn u32<const BIG: bool, const AT: usize>(self) -> u32 {
+        let bytes = self.bytes::<AT, 4>();
+        if BIG {
+            u32::from_be_bytes(bytes)
+        } else {
+            u32::from_le_bytes(bytes)
+        }
+    }
+
+    #[inline(always)]
+    pub fn u64<const BIG: bool, const AT: usize>(self) -> u64 {
+        let bytes = self.bytes::<AT, 8>();
+        if BIG {
+            u64::from_be_bytes(bytes)
+        } else {
+            u64::from_le_bytes(bytes)
+        }
+    }
+}
+
+/// Reads on from the left; a read that does not fit gives `None` and moves nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Cursor<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    #[inline]
+    pub fn new(data: &'a [u8]) -> Self {
+        Cursor { rest: data }
+    }
+
+    #[inline]
+    pub fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(*head)
+    }
+
+    #[inline]
+    pub fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    #[inline]
+    pub fn u16be(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    #[inline]
+    pub fn u32be(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    #[inline]
+    pub fn u64be(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    #[inline]
+    pub fn u16le(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    #[inline]
+    pub fn u32le(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    #[inline]
+    pub fn u64le(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    #[inline]
+    pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        Some(head)
+    }
+}
+
+/// What lies at and after `at`; nothing where the data ends before.
+#[inline(always)]
+pub fn from(data: &[u8], at: usize) -> &[u8] {
+    data.get(at..).unwrap_or(&[])
+}
+
+/// At most the first `len` bytes.
+#[inline(always)]
+pub fn upto(data: &[u8], len: usize) -> &[u8] {
+    data.get(..len).unwrap_or(data)
+}
+
+/// At most the first `len` bytes, and what follows them.
+#[inline]
+pub fn split(data: &[u8], len: usize) -> (&[u8], &[u8]) {
+    data.split_at_checked(len).unwrap_or((data, &[]))
+}
+
+#[inline]
+pub fn u8_at(data: &[u8], at: usize) -> Option<u8> {
+    data.get(at).copied()
+}
+
+#[inline]
+pub fn be16_at(data: &[u8], at: usize) -> Option<u16> {
+    data.get(at..)?
+        .first_chunk()
+        .map(|bytes| u16::from_be_bytes(*bytes))
+}
+
+#[inline]
+pub fn be32_at(data: &[u8], at: usize) -> Option<u32> {
+    data.get(at..)?
+        .first_chunk()
+        .map(|bytes| u32::from_be_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_does_not_fit_moves_nothing() {
+        let mut cursor = Cursor::new(&[1, 2, 3]);
+        assert_eq!(cursor.u32be(), None);
+        assert_eq!(cursor.u16be(), Some(0x0102));
+        assert_eq!(cursor.u16le(), None);
+        assert_eq!(cursor.take(2), None);
+        assert_eq!((cursor.left(), cursor.rest()), (1, &[3][..]));
+        assert_eq!(
+            (cursor.u8(), cursor.u8(), cursor.is_empty()),
+            (Some(3), None, true)
+        );
+    }
+
+    #[test]
+    fn byte_orders() {
+        let data = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+        let (head, rest) = Header::<8>::split(&data).unwrap();
+        assert_eq!(rest, [9]);
+        assert_eq!(
+            (head.be16::<1>(), head.be32::<4>(), head.u8::<7>()),
+            (0x0203, 0x0506_0708, 8)
+        );
+        assert_eq!((head.u16::<false, 0>(), head.u16::<true, 0>()), (0x0201, 0x0102));
+        assert_eq!(
+            (head.u32::<false, 0>(), head.u32::<true, 0>()),
+            (0x0403_0201, 0x0102_0304)
+        );
+        assert_eq!(head.u64::<true, 0>(), 0x0102_0304_0506_0708);
+        assert_eq!(head.u64::<false, 0>(), 0x0807_0605_0403_0201);
+        assert!(Header::<10>::of(&data).is_none());
+        assert_eq!(
+            (be16_at(&data, 7), be16_at(&data, 8), be16_at(&data, usize::MAX)),
+            (Some(0x0809), None, None)
+        );
+        assert_eq!(
+            (be32_at(&data, 5), be32_at(&data, 6), u8_at(&data, 9)),
+            (Some(0x0607_0809), None, None)
+        );
+        assert_eq!((from(&data, 99), upto(&data, 99)), (&[][..], &data[..]));
+        assert_eq!(split(&data, 99), (&data[..], &[][..]));
+    }
+}

@@ -1,0 +1,187 @@
+//! The whole road: blocks of bytes in, batches of table rows out. The result is the same however the
+//! bytes are cut into blocks.
+
+use std::collections::BTreeMap;
+
+use crate::capture::{Reader, Record, Sink};
+use crate::cause::{self, Legs, Row};
+use crate::exchange::Exchange;
+use crate::frame::{self, Packet};
+use crate::issue::{Issue, Kind};
+use crate::messages::At;
+use crate::pool::Judged;
+use crate::stream::Streams;
+use crate::table::Tables;
+
+/// Finished exchanges wait for the evidence of the others; beyond this many they are judged with what
+/// is known by then.
+const MAX_PENDING: usize = 65_536;
+/// Different reasons that are counted apart; later ones share a row.
+const MAX_REASONS: usize = 4096;
+
+/// One row of `issues`: equal reasons are counted, the first one is located.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    pub issue: Issue,
+    pub count: u64,
+    pub last_frame: Option<u64>,
+}
+
+/// The exchange with its finished partition.
+#[derive(Debug)]
+pub struct Settled {
+    pub exchange: Exchange,
+    pub causes: Vec<Row>,
+    pub legs: Legs,
+}
+
+#[derive(Default)]
+pub struct Engine {
+    reader: Reader,
+    analysis: Analysis,
+    finished: bool,
+}
+
+/// Everything after the capture file's own format.
+#[derive(Default)]
+pub struct Analysis {
+    streams: Streams,
+    pub tables: Tables,
+    issues: BTreeMap<(Kind, &'static str, &'static str), Counted>,
+    at: At,
+    clock_back: bool,
+    pub first_time: Option<i64>,
+    pub last_time: Option<i64>,
+    pub bytes: u64,
+    pub tcp_segments: u64,
+}
+
+impl Sink for Analysis {
+    fn record(&mut self, record: Record<'_>) {
+        let at = At { frame: record.frame, time_ns: record.time_ns };
+        self.bytes += u64::from(record.original_len);
+        if self.last_time.is_some_and(|last| last > record.time_ns) && !self.clock_back {
+            self.clock_back = true;
+            let note = Issue::new(Kind::Distrusted, "capture", "time stamps go back");
+            self.issue(note.at(record.offset).in_frame(record.frame));
+        }
+        self.first_time = Some(self.first_time.map_or(record.time_ns, |t| t.min(record.time_ns)));
+        self.last_time = Some(self.last_time.map_or(record.time_ns, |t| t.max(record.time_ns)));
+        self.at = At { frame: at.frame, time_ns: self.last_time.unwrap_or(at.time_ns) };
+        match frame::decode(record.link, record.data, record.original_len) {
+            Packet::Tcp(segment) => {
+                self.tcp_segments += 1;
+                if let Some(event) = self.streams.segment(&segment, at) {
+                    self.tables.event(event);
+                }
+                if self.streams.ledger.settled.len() >= MAX_PENDING {
+                    self.settle();
+                }
+            }
+            Packet::Icmp(icmp) => {
+                if let Some(segment) = icmp.quoted {
+                    self.streams.quoted(&segment, at);
+                }
+            }
+            Packet::Other => {}
+            Packet::Fragment => {
+                let note = Issue::new(Kind::Skipped, "ip", "fragment, not put together");
+                self.issue(note.at(record.offset).in_frame(record.frame));
+            }
+            Packet::Unread(u) => {
+                let mut note = Issue::new(u.kind, u.layer, u.reason).at(record.offset).in_frame(record.frame);
+                if u.needed != 0 {
+                    note = note.lengths(u.needed, u.had);
+                }
+                if u.detail != 0 {
+                    note = note.detail(u.detail.to_string());
+                }
+                self.issue(note);
+            }
+        }
+    }
+
+    fn issue(&mut self, issue: Issue) {
+        let mut key = (issue.kind, issue.layer, issue.reason);
+        if !self.issues.contains_key(&key) && self.issues.len() >= MAX_REASONS {
+            key = (issue.kind, "capture", "further reasons");
+        }
+        let frame = issue.frame;
+        let counted = self.issues.entry(key).or_insert(Counted { issue, count: 0, last_frame: None });
+        counted.count += 1;
+        counted.last_frame = frame.or(counted.last_frame);
+    }
+}
+
+impl Analysis {
+    /// Judges what is pending with the evidence there is.
+    fn settle(&mut self) -> Vec<Judged> {
+        let mut pending = std::mem::take(&mut self.streams.ledger.settled);
+        pending.sort_by_key(|e| e.id);
+        let judged: Vec<Judged> = self.streams.ledger.pools.judge(&self.streams.pairs);
+        for mut exchange in pending {
+            let min = [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side));
+            let legs = Legs { min };
+            let causes = cause::partition(&std::mem::take(&mut exchange.pieces), &legs, &judged);
+            self.tables.settled(Settled { exchange, causes, legs });
+        }
+        judged
+    }
+
+    fn finish(&mut self) {
+        self.streams.finish(self.at);
+        let judged = self.settle();
+        let ledger = &self.streams.ledger;
+        for (count, reason) in [
+            (ledger.steps_merged, "a long exchange was judged in coarser steps"),
+            (ledger.held_dropped, "too many bytes out of order; a hole was passed over"),
+        ] {
+            if count > 0 {
+                self.issue(Issue::new(Kind::Distrusted, "tcp", reason));
+            }
+        }
+        self.tables.finish(&self.streams, &judged, self.issues.values());
+    }
+}
+
+impl Engine {
+    pub fn new() -> Self {
+        Engine::default()
+    }
+
+    /// The next bytes of the capture file.
+    pub fn push(&mut self, block: &[u8]) {
+        if !self.finished {
+            self.reader.push(block, &mut self.analysis);
+        }
+    }
+
+    /// The file ended: settles what is open. Further calls do nothing.
+    pub fn finish(&mut self) {
+        if !std::mem::replace(&mut self.finished, true) {
+            self.reader.finish(&mut self.analysis);
+            self.analysis.finish();
+        }
+    }
+
+    pub fn analysis(&mut self) -> &mut Analysis {
+        &mut self.analysis
+    }
+
+    pub fn frames(&self) -> u64 {
+        self.reader.frames()
+    }
+
+    pub fn format(&self) -> &'static str {
+        self.reader.format()
+    }
+
+    pub fn streams(&self) -> usize {
+        self.analysis.streams.len()
+    }
+
+    /// The issue that kept the file from being read at all.
+    pub fn refused(&self) -> Option<&Issue> {
+        self.analysis.issues.values().map(|c| &c.issue).find(|i| i.kind == Kind::Refused)
+    }
+}

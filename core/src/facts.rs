@@ -1,0 +1,509 @@
+//! Wireshark's TCP analysis: one segment and the state of its stream in, one row of facts out.
+//!
+//! The rules and their order are those of Wireshark 4.0 (`tcp.analysis.*`), quirks included, so that
+//! every fact can be checked there. Judgement lives elsewhere (`wait.rs`, `cause.rs`).
+//! Step numbers in the comments are the order of the tests, from one segment's first to its last.
+
+use std::collections::VecDeque;
+
+use crate::messages::At;
+use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
+use crate::seq::{le, lt, unwrap_near};
+
+/// Wireshark's flags of one segment, as bits of a row.
+pub mod flag {
+    pub const RETRANSMISSION: u16 = 1 << 0;
+    pub const FAST_RETRANSMISSION: u16 = 1 << 1;
+    pub const SPURIOUS_RETRANSMISSION: u16 = 1 << 2;
+    pub const OUT_OF_ORDER: u16 = 1 << 3;
+    pub const LOST_SEGMENT: u16 = 1 << 4;
+    pub const ACK_LOST_SEGMENT: u16 = 1 << 5;
+    pub const DUPLICATE_ACK: u16 = 1 << 6;
+    pub const KEEP_ALIVE: u16 = 1 << 7;
+    pub const KEEP_ALIVE_ACK: u16 = 1 << 8;
+    pub const WINDOW_UPDATE: u16 = 1 << 9;
+    pub const WINDOW_FULL: u16 = 1 << 10;
+    pub const ZERO_WINDOW: u16 = 1 << 11;
+    pub const ZERO_WINDOW_PROBE: u16 = 1 << 12;
+    pub const ZERO_WINDOW_PROBE_ACK: u16 = 1 << 13;
+    pub const REUSED_PORTS: u16 = 1 << 14;
+    /// In the order of the bits; these are the column names.
+    pub const NAMES: [&str; 15] = [
+        "retransmission",
+        "fast_retransmission",
+        "spurious_retransmission",
+        "out_of_order",
+        "lost_segment",
+        "ack_lost_segment",
+        "duplicate_ack",
+        "keep_alive",
+        "keep_alive_ack",
+        "window_update",
+        "window_full",
+        "zero_window",
+        "zero_window_probe",
+        "zero_window_probe_ack",
+        "reused_ports",
+    ];
+}
+
+/// Unacknowledged segments remembered per direction; Wireshark stops at the same number.
+const MAX_UNACKED: usize = 10_000;
+/// Out-of-order against retransmission while the round trip is unknown.
+const DEFAULT_REORDER_NS: u64 = 3_000_000;
+const FAST_RETRANSMIT_NS: u64 = 20_000_000;
+const WINDOW_UNKNOWN: u32 = u32::MAX;
+/// Wireshark's "no duplicate ACKs count here" mark: an unsigned -1, which passes the test for "two or more".
+const DUPACKS_BARRED: u32 = u32::MAX;
+
+/// The window scale of one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// No SYN seen: windows are shown raw and "window full" cannot be told.
+    #[default]
+    Unknown,
+    /// The handshake went without the option.
+    Unused,
+    Shift(u8),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Unacked {
+    seq: u32,
+    next: u32,
+    frame: u64,
+    time: i64,
+}
+
+/// What one direction of a stream remembers. Names follow Wireshark's structure where it has one.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    pub base: Option<u32>,
+    pub scale: Scale,
+    window: u32,
+    next_seq: u32,
+    next_seq_time: i64,
+    max_seq_to_be_acked: u32,
+    last_ack: u32,
+    last_ack_time: i64,
+    duplicate_acks: u32,
+    last_flags: u16,
+    unacked: VecDeque<Unacked>,
+    /// `unacked` rises without overlap (nearly always): then its ends hold its extremes.
+    rising: bool,
+    bytes_in_flight_valid: bool,
+    first_ack_pending: bool,
+    push_set_last: bool,
+    push_bytes_sent: u32,
+    sacked_bytes: u32,
+    /// Highest relative sequence number seen, unwrapped.
+    pub high: i64,
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Flow {
+            base: None,
+            scale: Scale::Unknown,
+            window: WINDOW_UNKNOWN,
+            next_seq: 0,
+            next_seq_time: 0,
+            max_seq_to_be_acked: 0,
+            last_ack: 0,
+            last_ack_time: 0,
+            duplicate_acks: 0,
+            last_flags: 0,
+            unacked: VecDeque::new(),
+            rising: true,
+            bytes_in_flight_valid: true,
+            first_ack_pending: false,
+            push_set_last: false,
+            push_bytes_sent: 0,
+            sacked_bytes: 0,
+            high: 0,
+        }
+    }
+}
+
+impl Flow {
+    /// When the byte `seq` was sent first, if it is still unacknowledged.
+    pub fn first_copy(&self, seq: u32) -> Option<At> {
+        if self.next_seq == 0 || !lt(seq, self.next_seq) {
+            return None;
+        }
+        let first = self.unacked.iter().find(|u| le(u.seq, seq) && lt(seq, u.next))?;
+        Some(At { frame: first.frame, time_ns: first.time })
+    }
+}
+
+/// Handshake facts that both directions share.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shared {
+    /// Time of the newest SYN without ACK, until the first plain ACK ends the measurement.
+    newest_syn: Option<i64>,
+    pub initial_rtt_ns: Option<i64>,
+    pub completeness: u8,
+    started: bool,
+}
+
+/// The unacknowledged bytes that an ACK newly covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Covered {
+    pub first_frame: u64,
+    pub first_time: i64,
+    pub last_frame: u64,
+    pub last_time: i64,
+}
+
+/// One segment's facts. Relative numbers are unwrapped to 64 bits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Facts {
+    pub seq: i64,
+    pub ack: i64,
+    pub next_seq: i64,
+    pub window: u32,
+    pub flags: u16,
+    pub acks: Option<(u64, i64)>,
+    pub bytes_in_flight: Option<u32>,
+    pub push_bytes_sent: Option<u32>,
+    pub covered: Option<Covered>,
+}
+
+/// Where a SYN leads: to the stream found, or to a new one that reuses its addresses and ports.
+pub fn reuses_ports(segment: &Segment<'_>, fwd: &Flow) -> bool {
+    segment.has(SYN) && !segment.has(ACK) && fwd.base.is_some_and(|base| base != segment.seq)
+}
+
+/// The facts of one segment; `reused` says that it opened a stream on a 4-tuple that was in use.
+pub fn analyse(
+    segment: &Segment<'_>,
+    frame: u64,
+    now: i64,
+    fwd: &mut Flow,
+    rev: &mut Flow,
+    shared: &mut Shared,
+    reused: bool,
+) -> Facts {
+    let Segment { seq, ack, len, window, .. } = *segment;
+    let (syn, fin, has_ack) = (segment.has(SYN), segment.has(FIN), segment.has(ACK));
+    let mut flags = if reused { flag::REUSED_PORTS } else { 0 };
+
+    if syn {
+        match fwd.base {
+            Some(base) if has_ack && base != seq => {
+                fwd.base = Some(seq);
+                flags |= flag::REUSED_PORTS;
+            }
+            // a repeated SYN mends tracking that a stray RST may have broken
+            Some(_) if !has_ack => fwd.next_seq = fwd.max_seq_to_be_acked,
+            Some(_) => {}
+            None => fwd.base = Some(seq),
+        }
+    } else if fwd.base.is_none() {
+        fwd.base = Some(seq.wrapping_sub(1));
+    }
+    if has_ack && rev.base.is_none() {
+        rev.base = Some(ack.wrapping_sub(1));
+    }
+
+    let plain = segment.flags & (SYN | FIN | RST) == 0;
+    let next = seq.wrapping_add(len).wrapping_add(u32::from(syn || fin));
+    if has_ack {
+        rev.bytes_in_flight_valid = true;
+    }
+    flags |= sequence_flags(segment, plain, fwd, rev);
+    if ack != fwd.last_ack {
+        fwd.duplicate_acks = 0;
+    }
+    if has_ack && rev.max_seq_to_be_acked != 0 && lt(rev.max_seq_to_be_acked, ack) {
+        if lt(rev.max_seq_to_be_acked, rev.next_seq) {
+            rev.max_seq_to_be_acked = rev.next_seq;
+            flags |= flag::ACK_LOST_SEGMENT;
+        } else {
+            if rev.duplicate_acks == 0 {
+                flags |= flag::ACK_LOST_SEGMENT;
+            }
+            rev.duplicate_acks = DUPACKS_BARRED;
+        }
+    }
+    if (len > 0 || syn || fin) && flags & flag::KEEP_ALIVE == 0 {
+        flags |= repeat_flags(segment, next, now, fwd, rev, shared);
+    }
+
+    let occupies = len > 0 || syn || fin;
+    let mut stored_next = next;
+    if occupies {
+        if fwd.unacked.len() < MAX_UNACKED {
+            push_unacked(fwd, Unacked { seq, next, frame, time: now });
+        } else {
+            stored_next = seq.wrapping_add(len); // Wireshark forgets the SYN's or FIN's one here
+        }
+    }
+    let probe = flags & flag::ZERO_WINDOW_PROBE != 0;
+    if !probe && (fwd.next_seq == 0 || lt(fwd.next_seq, stored_next)) {
+        (fwd.next_seq, fwd.next_seq_time) = (stored_next, now);
+    }
+    if !probe && (fwd.max_seq_to_be_acked == 0 || fwd.max_seq_to_be_acked == seq) {
+        fwd.max_seq_to_be_acked = fwd.next_seq;
+    }
+    fwd.window = u32::from(window);
+    fwd.last_ack = ack;
+    fwd.last_ack_time = now;
+    fwd.last_flags = flags & !flag::REUSED_PORTS;
+
+    let (acks, covered) = acknowledge(rev, ack, now);
+    let (bytes_in_flight, push_bytes_sent) = if len > 0 { in_flight(segment, fwd, rev) } else { (None, None) };
+
+    after_options(segment, now, fwd, rev, shared);
+
+    let base = fwd.base.unwrap_or(0);
+    let seq64 = unwrap_near(seq.wrapping_sub(base), fwd.high);
+    let next64 = seq64 + i64::from(len) + i64::from(syn || fin);
+    if next64 > fwd.high {
+        fwd.high = next64;
+    }
+    let ack64 = match rev.base {
+        Some(base) if has_ack => unwrap_near(ack.wrapping_sub(base), rev.high),
+        _ => i64::from(ack),
+    };
+    let scaled = match fwd.scale {
+        Scale::Shift(shift) if !syn => u32::from(window) << shift.min(14),
+        _ => u32::from(window),
+    };
+    Facts {
+        seq: seq64,
+        ack: ack64,
+        next_seq: next64,
+        window: scaled,
+        flags,
+        acks,
+        bytes_in_flight,
+        push_bytes_sent,
+        covered,
+    }
+}
+
+/// Steps 1 to 9: what the numbers say beside what was expected.
+fn sequence_flags(segment: &Segment<'_>, plain: bool, fwd: &mut Flow, rev: &Flow) -> u16 {
+    let Segment { seq, ack, len, .. } = *segment;
+    let window = u32::from(segment.window);
+    let mut flags = 0;
+    if len == 1 && seq == fwd.next_seq && rev.window == 0 {
+        return flag::ZERO_WINDOW_PROBE;
+    }
+    if window == 0 && plain {
+        flags |= flag::ZERO_WINDOW;
+    }
+    if fwd.next_seq != 0 && lt(fwd.next_seq, seq) && !segment.has(RST) {
+        flags |= flag::LOST_SEGMENT;
+        fwd.bytes_in_flight_valid = false;
+    }
+    if len <= 1 && seq == fwd.next_seq.wrapping_sub(1) && plain {
+        flags |= flag::KEEP_ALIVE;
+    }
+    let repeats_ack = len == 0 && plain && seq == fwd.next_seq && ack == fwd.last_ack;
+    if repeats_ack && window != 0 && window != fwd.window {
+        flags |= flag::WINDOW_UPDATE;
+    }
+    if len > 0 && plain && rev.scale != Scale::Unknown {
+        let shift = match rev.scale {
+            Scale::Shift(shift) if !rev.first_ack_pending => shift.min(14),
+            _ => 0,
+        };
+        if seq.wrapping_add(len) == rev.last_ack.wrapping_add(rev.window << shift) {
+            flags |= flag::WINDOW_FULL;
+        }
+    }
+    if repeats_ack && window == fwd.window {
+        if window != 0 && rev.last_flags & flag::KEEP_ALIVE != 0 {
+            return flags | flag::KEEP_ALIVE_ACK;
+        }
+        if window == 0 && rev.last_flags & flag::ZERO_WINDOW_PROBE != 0 {
+            return flags | flag::ZERO_WINDOW_PROBE_ACK;
+        }
+        if window != 0 {
+            fwd.duplicate_acks = if fwd.duplicate_acks == DUPACKS_BARRED { 1 } else { fwd.duplicate_acks + 1 };
+            flags |= flag::DUPLICATE_ACK;
+        }
+    }
+    flags
+}
+
+/// Step 12: the retransmission family; its members exclude one another.
+fn repeat_flags(segment: &Segment<'_>, next: u32, now: i64, fwd: &Flow, rev: &Flow, shared: &Shared) -> u16 {
+    let Segment { seq, len, .. } = *segment;
+    let mut not_advanced = fwd.next_seq != 0 && lt(seq, fwd.next_seq);
+    if len > 1 && seq == fwd.next_seq.wrapping_sub(1) {
+        not_advanced = false; // real data after a one-byte probe
+    }
+    if len > 0 && rev.last_ack != 0 && le(seq.wrapping_add(len), rev.last_ack) {
+        return flag::SPURIOUS_RETRANSMISSION | flag::RETRANSMISSION;
+    }
+    if !not_advanced {
+        return 0;
+    }
+    // differences are unsigned in Wireshark: a clock that went back makes them huge
+    let since_ack = now.wrapping_sub(rev.last_ack_time) as u64;
+    if rev.duplicate_acks >= 2 && rev.last_ack == seq && since_ack < FAST_RETRANSMIT_NS {
+        return flag::FAST_RETRANSMISSION | flag::RETRANSMISSION;
+    }
+    let since_next = now.wrapping_sub(fwd.next_seq_time) as u64;
+    let limit = match shared.initial_rtt_ns {
+        Some(rtt) if rtt != 0 => rtt as u64,
+        _ => DEFAULT_REORDER_NS,
+    };
+    if since_next < limit && fwd.next_seq != next {
+        return flag::OUT_OF_ORDER;
+    }
+    flag::RETRANSMISSION
+}
+
+fn push_unacked(flow: &mut Flow, new: Unacked) {
+    let base = flow.base.unwrap_or(0);
+    let (start, end) = (new.seq.wrapping_sub(base), new.next.wrapping_sub(base));
+    let after = flow.unacked.back().is_none_or(|last| last.next.wrapping_sub(base) <= start);
+    if flow.unacked.is_empty() {
+        flow.rising = start <= end;
+    } else {
+        flow.rising &= after && start <= end;
+    }
+    flow.unacked.push_back(new);
+}
+
+/// Step 17: takes the acknowledged segments off the list. The oldest copy that ends at `ack` is credited.
+fn acknowledge(rev: &mut Flow, ack: u32, now: i64) -> (Option<(u64, i64)>, Option<Covered>) {
+    let mut credited = None;
+    let mut covered: Option<(u32, Covered)> = None;
+    let mut cover = |u: &Unacked| {
+        let one = Covered { first_frame: u.frame, first_time: u.time, last_frame: u.frame, last_time: u.time };
+        covered = Some(match covered {
+            None => (u.seq, one),
+            Some((seq, mut c)) => {
+                let first = lt(u.seq, seq) || (u.seq == seq && u.frame < c.first_frame);
+                if first {
+                    (c.first_frame, c.first_time) = (u.frame, u.time);
+                }
+                if u.frame > c.last_frame {
+                    (c.last_frame, c.last_time) = (u.frame, u.time);
+                }
+                (if first { u.seq } else { seq }, c)
+            }
+        });
+    };
+    if rev.rising {
+        while let Some(front) = rev.unacked.front_mut() {
+            if lt(ack, front.next) {
+                if lt(front.seq, ack) {
+                    cover(front);
+                    front.seq = ack;
+                }
+                break;
+            }
+            if front.next == ack {
+                credited = Some((front.frame, now.wrapping_sub(front.time)));
+            }
+            cover(front);
+            rev.unacked.pop_front();
+        }
+    } else {
+        // newest to oldest, the last match wins: the oldest copy
+        for u in rev.unacked.iter_mut().rev() {
+            if ack == u.next {
+                credited = Some((u.frame, now.wrapping_sub(u.time)));
+                cover(u);
+            } else if lt(ack, u.next) {
+                if lt(u.seq, ack) {
+                    cover(u);
+                    u.seq = ack;
+                }
+            } else {
+                cover(u);
+            }
+        }
+        rev.unacked.retain(|u| lt(ack, u.next));
+    }
+    (credited, covered.map(|(_, c)| c))
+}
+
+/// Step 18: what is out and not acknowledged, and how much of it since the last PSH.
+fn in_flight(segment: &Segment<'_>, fwd: &mut Flow, rev: &Flow) -> (Option<u32>, Option<u32>) {
+    if fwd.unacked.is_empty() || !fwd.bytes_in_flight_valid {
+        return (None, None);
+    }
+    let base = fwd.base.unwrap_or(0);
+    let (low, high) = match (fwd.rising, fwd.unacked.front(), fwd.unacked.back()) {
+        (true, Some(first), Some(last)) => (first.seq.wrapping_sub(base), last.next.wrapping_sub(base)),
+        _ => fwd.unacked.iter().fold((u32::MAX, 0), |(low, high), u| {
+            (low.min(u.seq.wrapping_sub(base)), high.max(u.next.wrapping_sub(base)))
+        }),
+    };
+    let mut flying = high.wrapping_sub(low).wrapping_sub(rev.sacked_bytes);
+    if flying == 0 || flying >= 2_000_000_000 {
+        flying = 0;
+    } else if segment.flags & (SYN | FIN) != 0 {
+        flying -= 1;
+    }
+    let push = segment.has(PSH);
+    fwd.push_bytes_sent = match (push, fwd.push_set_last) {
+        (true, false) | (false, false) => fwd.push_bytes_sent.wrapping_add(segment.len),
+        (true, true) | (false, true) => segment.len,
+    };
+    fwd.push_set_last = push;
+    if flying == 0 { (None, None) } else { (Some(flying), Some(fwd.push_bytes_sent)) }
+}
+
+/// What Wireshark learns from the options and the handshake after the analysis of the same segment.
+fn after_options(segment: &Segment<'_>, now: i64, fwd: &mut Flow, rev: &mut Flow, shared: &mut Shared) {
+    let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
+    if syn {
+        if let Some(shift) = segment.options.wscale {
+            fwd.scale = Scale::Shift(shift);
+        }
+        if fwd.scale == Scale::Unknown {
+            (fwd.scale, rev.scale) = (Scale::Unused, Scale::Unused);
+        } else if has_ack && rev.scale == Scale::Unused {
+            fwd.scale = Scale::Unused;
+        }
+        fwd.first_ack_pending = true;
+        if !has_ack {
+            shared.newest_syn = Some(now);
+        }
+    } else if has_ack {
+        fwd.first_ack_pending = false;
+        if let (Some(syn_time), None) = (shared.newest_syn, shared.initial_rtt_ns) {
+            shared.initial_rtt_ns = Some(now.wrapping_sub(syn_time));
+        }
+    }
+    // Wireshark 4.0 keeps three blocks
+    fwd.sacked_bytes = segment
+        .options
+        .sack
+        .blocks()
+        .iter()
+        .take(3)
+        .fold(0u32, |sum, &(left, right)| sum.wrapping_add(right.wrapping_sub(left)));
+    completeness(segment, shared);
+}
+
+/// `tcp.completeness`: SYN 1, SYN+ACK 2, ACK 4, data 8, FIN 16, RST 32. The packet that opens the
+/// stream counts only as a SYN.
+fn completeness(segment: &Segment<'_>, shared: &mut Shared) {
+    let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
+    if !shared.started {
+        shared.started = true;
+        if syn && !has_ack {
+            shared.completeness |= 1;
+        }
+        return;
+    }
+    if syn {
+        shared.completeness |= if has_ack { 2 } else { 0 };
+        shared.completeness |= if segment.len > 0 { 8 } else { 0 };
+    } else if has_ack {
+        shared.completeness |= if segment.len > 0 { 8 } else { 4 };
+        shared.completeness |= if segment.has(FIN) { 16 } else { 0 };
+    }
+    if segment.has(RST) {
+        shared.completeness |= 32;
+    }
+}

@@ -1,0 +1,54 @@
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443): echo numbers, and the TCP header that an error quotes.
+
+use super::ip::{self, Carrier};
+use super::{Icmp, Packet, View};
+use crate::cursor::Header;
+
+/// No quoted packet is longer: what the error does not quote is known from the quoted IP header alone.
+const LONGEST_QUOTED: u32 = 65_575;
+
+#[inline(never)]
+pub(super) fn decode<'a>(view: View<'a>, carrier: Carrier, v6: bool) -> Packet<'a> {
+    let Some(head) = Header::<8>::of(view.held) else {
+        return view.cut(if v6 { "icmpv6" } else { "icmp" }, 8);
+    };
+    let kind = head.u8::<0>();
+    let numbered = if v6 {
+        matches!(kind, 128 | 129)
+    } else {
+        matches!(kind, 0 | 8 | 13 | 14)
+    };
+    let (id, seq) = if numbered {
+        (head.be16::<4>(), head.be16::<6>())
+    } else {
+        (0, 0)
+    };
+    let error = if v6 {
+        matches!(kind, 1..=4)
+    } else {
+        matches!(kind, 3 | 4 | 5 | 11 | 12)
+    };
+    let quote = View {
+        held: view.skip(8).held,
+        wire: LONGEST_QUOTED,
+    };
+    let quoted = match error && !carrier.quoted {
+        true if v6 => ip::v6(quote, true),
+        true => ip::any(quote, true),
+        false => Packet::Other,
+    };
+    Packet::Icmp(Icmp {
+        src: carrier.ends.src,
+        dst: carrier.ends.dst,
+        v6,
+        kind,
+        code: head.u8::<1>(),
+        id,
+        seq,
+        ttl: carrier.ttl,
+        quoted: match quoted {
+            Packet::Tcp(segment) => Some(segment),
+            _ => None,
+        },
+    })
+}

@@ -1,0 +1,242 @@
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) with extension headers. Reads addresses and lengths, hands the payload
+//! to TCP or ICMP; fragments are named, not put together.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::tcp::Ends;
+use super::{Packet, View, distrusted, icmp, skipped, tcp};
+use crate::cursor::{self, Cursor, Header};
+
+const HOP_BY_HOP: u8 = 0;
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+const ICMPV6: u8 = 58;
+const DESTINATION: u8 = 60;
+const SHIM6: u8 = 140;
+
+/// What the layers above need of an IP header.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Carrier {
+    pub ends: Ends,
+    pub ttl: u8,
+    /// Inside an ICMP error: quotes in quotes are not followed.
+    pub quoted: bool,
+}
+
+/// IPv4, or IPv6 where the version field says so: Wireshark takes ethertype 0x0800 and raw IP like this.
+#[inline(always)]
+pub(super) fn any(view: View<'_>, quoted: bool) -> Packet<'_> {
+    match Header::<20>::of(view.held) {
+        Some(head) if head.u8::<0>() == 0x45 => v4::<20>(head, view, 20, quoted),
+        Some(head) => unusual(head, view, quoted),
+        None => view.cut("ip", 20),
+    }
+}
+
+/// Anything but an IPv4 header without options.
+#[inline(never)]
+fn unusual<'a>(head: Header<'a, 20>, view: View<'a>, quoted: bool) -> Packet<'a> {
+    let first = head.u8::<0>();
+    match (first >> 4, u32::from(first & 0xf) * 4) {
+        (4, size @ 20..) => v4::<0>(head, view, size, quoted),
+        (4, size) => distrusted("ipv4", "header length is below its least", 20, size.into()),
+        (6, _) => v6(view, quoted),
+        _ => distrusted("ip", "version is neither four nor six", 0, 0),
+    }
+}
+
+/// `SIZE` is the header's length where the compiler may know it, else 0.
+#[inline(always)]
+fn v4<'a, const SIZE: u32>(head: Header<'a, 20>, view: View<'a>, size: u32, quoted: bool) -> Packet<'a> {
+    let size = if SIZE == 0 { size } else { SIZE };
+    // A sender that offloads segmentation leaves the total length 0: the frame's length counts. A total
+    // length beyond the frame is cut to the frame, as Wireshark does, unless the header's checksum stands for
+    // it: then whoever wrote the capture cut the frame and did not say so.
+    let total = u32::from(head.be16::<2>());
+    let packet = match total {
+        0 if quoted => return distrusted("ipv4", "total length of a quoted packet is zero", 0, 0),
+        0 => view,
+        _ if total > view.wire && checksum_holds(cursor::upto(view.held, size as usize)) => view.believe(total),
+        _ => view.limit(total),
+    };
+    if packet.wire < size {
+        let reason = "total length is below the header length";
+        return distrusted("ipv4", reason, size.into(), packet.wire.into());
+    }
+    if head.be16::<6>() & 0x3fff != 0 {
+        return Packet::Fragment;
+    }
+    let mut dst = head.bytes::<16, 4>();
+    if size > 20 {
+        let options = cursor::upto(cursor::from(packet.held, 20), (size - 20) as usize);
+        dst = source_route(options).unwrap_or(dst);
+    }
+    let src = IpAddr::V4(Ipv4Addr::from(head.bytes::<12, 4>()));
+    let dst = IpAddr::V4(Ipv4Addr::from(dst));
+    let ends = Ends {
+        src,
+        dst,
+        ip_id: Some(head.be16::<4>()),
+    };
+    let payload = packet.skip(size as usize);
+    match head.u8::<9>() {
+        TCP => tcp::decode(payload, ends),
+        protocol => upper(
+            protocol,
+            payload,
+            Carrier {
+                ends,
+                ttl: head.u8::<8>(),
+                quoted,
+            },
+        ),
+    }
+}
+
+/// RFC 791: the ones' complement sum over a sound header, its checksum included, is all ones.
+#[cold]
+fn checksum_holds(header: &[u8]) -> bool {
+    let words = header.chunks_exact(2).map(|w| w.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)));
+    let sum: u32 = words.sum();
+    (sum & 0xffff) + (sum >> 16) == 0xffff
+}
+
+#[inline(never)]
+pub(super) fn v6(view: View<'_>, quoted: bool) -> Packet<'_> {
+    let Some(head) = Header::<40>::of(view.held) else {
+        return view.cut("ipv6", 40);
+    };
+    if head.u8::<0>() >> 4 != 6 {
+        return distrusted("ipv6", "version is not six", 0, 0);
+    }
+    // Payload length 0: a jumbogram (RFC 2675), or a sender that offloads segmentation (Linux "BIG TCP"
+    // leaves it so); the jumbo option, if there is one, says more below.
+    let payload = view.skip(40);
+    let payload = match u32::from(head.be16::<4>()) {
+        0 if quoted => return distrusted("ipv6", "payload length of a quoted packet is zero", 0, 0),
+        0 => payload,
+        length => payload.limit(length),
+    };
+    let carrier = Carrier {
+        ends: Ends {
+            src: IpAddr::V6(Ipv6Addr::from(head.bytes::<8, 16>())),
+            dst: IpAddr::V6(Ipv6Addr::from(head.bytes::<24, 16>())),
+            ip_id: None,
+        },
+        ttl: head.u8::<7>(),
+        quoted,
+    };
+    match head.u8::<6>() {
+        TCP => tcp::decode(payload, carrier.ends),
+        HOP_BY_HOP if head.be16::<4>() == 0 => {
+            let options = cursor::from(payload.held, 2);
+            let jumbo = payload.limit(jumbo(options).unwrap_or(u32::MAX));
+            upper(HOP_BY_HOP, jumbo, carrier)
+        }
+        next => upper(next, payload, carrier),
+    }
+}
+
+/// Any protocol number but plain TCP's: extension headers up to TCP or ICMP.
+#[inline(never)]
+fn upper(protocol: u8, view: View<'_>, carrier: Carrier) -> Packet<'_> {
+    let (mut next, mut view, mut carrier) = (protocol, view, carrier);
+    // Each turn takes eight bytes or more.
+    loop {
+        let layer = match next {
+            TCP => return tcp::decode(view, carrier.ends),
+            ICMP if carrier.ends.src.is_ipv4() => return icmp::decode(view, carrier, false),
+            ICMPV6 if carrier.ends.src.is_ipv6() => return icmp::decode(view, carrier, true),
+            // IP in IP, 6in4, GRE, EtherIP, MPLS in IP.
+            4 | 41 | 47 | 97 | 137 => return skipped("ip", "tunnel is not entered", next.into()),
+            UDP => return udp(view),
+            HOP_BY_HOP => "ipv6 hop-by-hop options",
+            ROUTING => "ipv6 routing header",
+            FRAGMENT => "ipv6 fragment header",
+            AUTHENTICATION => "authentication header",
+            DESTINATION => "ipv6 destination options",
+            SHIM6 => "shim6",
+            _ => return Packet::Other,
+        };
+        let Some(head) = Header::<8>::of(view.held) else {
+            return view.cut(layer, 8);
+        };
+        let units = usize::from(head.u8::<1>());
+        let size = match next {
+            FRAGMENT if head.be16::<2>() & 0xfff9 != 0 => return Packet::Fragment,
+            FRAGMENT => 8,
+            AUTHENTICATION => (units + 2) * 4,
+            _ => (units + 1) * 8,
+        };
+        if next == ROUTING {
+            let end = final_address(
+                head,
+                cursor::upto(cursor::from(view.held, 8), size.saturating_sub(8)),
+            );
+            carrier.ends.dst = end.unwrap_or(carrier.ends.dst);
+        }
+        (next, view) = (head.u8::<0>(), view.skip(size));
+    }
+}
+
+/// UDP is nothing to read here, but a tunnel in it may hide TCP: GTP-U, VXLAN, VXLAN-GPE, GENEVE.
+fn udp(view: View<'_>) -> Packet<'_> {
+    match cursor::be16_at(view.held, 2) {
+        Some(port @ (2152 | 4789 | 4790 | 6081)) => skipped("udp", "tunnel is not entered", port.into()),
+        _ => Packet::Other,
+    }
+}
+
+/// Where a source route (RFC 791 3.1, options 131 and 137) that is not at its end leads: the address that
+/// the TCP connection belongs to.
+#[cold]
+fn source_route(options: &[u8]) -> Option<[u8; 4]> {
+    let mut cursor = Cursor::new(options);
+    loop {
+        match cursor.u8()? {
+            0 => return None,
+            1 => {}
+            kind => {
+                let len = usize::from(cursor.u8()?).checked_sub(2)?;
+                let value = cursor.take(len)?;
+                let (pointer, route) = value.split_first()?;
+                if matches!(kind, 131 | 137) && usize::from(*pointer) <= value.len().saturating_add(2) {
+                    return route.last_chunk().copied();
+                }
+            }
+        }
+    }
+}
+
+/// The end of an IPv6 route with segments left: the last address (types 0 and 2), or the first in the list
+/// of a segment routing header (RFC 8754), which stands backwards.
+#[cold]
+fn final_address(head: Header<'_, 8>, addresses: &[u8]) -> Option<IpAddr> {
+    let address: &[u8; 16] = match (head.u8::<2>(), head.u8::<3>()) {
+        (_, 0) => None,
+        (0 | 2, _) => addresses.last_chunk(),
+        (4, _) => addresses.first_chunk(),
+        _ => None,
+    }?;
+    Some(IpAddr::V6(Ipv6Addr::from(*address)))
+}
+
+/// The jumbo payload length among hop-by-hop options; it counts from behind the IPv6 header.
+#[cold]
+fn jumbo(options: &[u8]) -> Option<u32> {
+    let mut cursor = Cursor::new(options);
+    loop {
+        match cursor.u8()? {
+            0 => {}
+            0xc2 => return (cursor.u8()? == 4).then(|| cursor.u32be())?,
+            _ => {
+                let len = usize::from(cursor.u8()?);
+                cursor.take(len)?;
+            }
+        }
+    }
+}

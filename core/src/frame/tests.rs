@@ -1,0 +1,519 @@
+//! Every case whole and cut at every length; any change of its bytes; any bytes at all.
+
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+
+use super::{Packet, decode};
+use crate::issue::Kind;
+use crate::segment::{Options, Sack, Segment};
+
+const ETHERNET: u32 = 1;
+const TIMES: &[u8] = b"\x01\x01\x08\x0a\0\0\0\x07\0\0\0\x09";
+
+fn tcp(options: &[u8], payload: &[u8]) -> Vec<u8> {
+    let offset = ((20 + options.len()) as u8 / 4) << 4;
+    let fixed = [
+        1,
+        187,
+        156,
+        64,
+        0,
+        0,
+        0,
+        5,
+        0,
+        0,
+        0,
+        6,
+        offset | 0xf,
+        0x18,
+        1,
+        2,
+        0,
+        0,
+        0,
+        0,
+    ];
+    [&fixed[..], options, payload].concat()
+}
+
+fn ip4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let total = (20 + payload.len() as u16).to_be_bytes();
+    let head = [
+        0x45, 0, total[0], total[1], 0x12, 0x34, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+    ];
+    [&head[..], payload].concat()
+}
+
+fn ip6(next: u8, payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() as u16).to_be_bytes();
+    let head = [0x60, 0, 0, 0, len[0], len[1], next, 63];
+    [&head[..], &[0x20; 16], &[0x30; 16], payload].concat()
+}
+
+fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
+    [&[0; 12][..], &kind.to_be_bytes(), payload].concat()
+}
+
+fn all(data: &[u8]) -> u32 {
+    data.len() as u32
+}
+
+#[track_caller]
+fn segment(link: u32, data: &[u8]) -> Segment<'_> {
+    match decode(link, data, all(data)) {
+        Packet::Tcp(segment) => segment,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn unread(link: u32, data: &[u8], original: u32) -> (Kind, &'static str, &'static str, u64, u64, u32) {
+    match decode(link, data, original) {
+        Packet::Unread(it) => (it.kind, it.layer, it.reason, it.needed, it.had, it.detail),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Frames that hold the segment `tcp(TIMES, b"abc")`, with their link types.
+fn carriers() -> Vec<(&'static str, u32, Vec<u8>)> {
+    let tcp = &tcp(TIMES, b"abc");
+    let four = &ip4(6, tcp);
+    let six = &ip6(6, tcp);
+    let padded = &ip6(60, &[&[6, 0, 1, 4, 0, 0, 0, 0], &tcp[..]].concat());
+    let atomic = &ip6(44, &[&[6, 0, 0, 0, 0, 0, 0, 1], &tcp[..]].concat());
+    let ah6 = &ip6(51, &[&[6, 4][..], &[0; 22], tcp].concat());
+    let ah4 = &ip4(51, &[&[6, 4][..], &[0; 22], tcp].concat());
+    let jumbo_len = (8 + tcp.len() as u32).to_be_bytes();
+    let mut jumbo = ip6(0, &[&[6, 0, 0xc2, 4][..], &jumbo_len, tcp, b"padding"].concat());
+    jumbo[4..6].fill(0);
+    let mut offloaded4 = four.clone();
+    offloaded4[2..4].fill(0);
+    let mut offloaded6 = six.clone();
+    offloaded6[4..6].fill(0);
+    let mut lying = four.clone();
+    lying[2] = 0xff;
+    let mut options = ip4(6, &[&[1; 4], &tcp[..]].concat());
+    options[0] = 0x46;
+    let llc = |head: &[u8]| ethernet(((head.len() + four.len()) % 1500) as u16, &[head, four].concat());
+    let cooked = |kind: u16, rest: &[u8]| [&[0; 14][..], &kind.to_be_bytes(), rest].concat();
+    let cooked2 = |kind: u16, rest: &[u8]| [&kind.to_be_bytes()[..], &[0; 18], rest].concat();
+    vec![
+        ("ethernet", 1, ethernet(0x800, four)),
+        (
+            "ethernet, padded",
+            1,
+            ethernet(0x800, &[&four[..], &[0x55; 9]].concat()),
+        ),
+        ("ethernet, ipv6", 1, ethernet(0x86dd, six)),
+        ("ipv6 under 0x0800", 1, ethernet(0x800, six)),
+        ("vlan", 1, ethernet(0x8100, &[&[0, 9, 8, 0], &four[..]].concat())),
+        (
+            "qinq",
+            1,
+            ethernet(0x88a8, &[&[0, 9, 0x81, 0, 0, 8, 0x86, 0xdd], &six[..]].concat()),
+        ),
+        (
+            "old qinq",
+            1,
+            ethernet(0x9100, &[&[0, 9, 0x91, 0, 0, 8, 8, 0], &four[..]].concat()),
+        ),
+        (
+            "metadata",
+            1,
+            ethernet(0x8909, &[&[1, 1, 0, 1, 0, 5, 8, 0], &four[..]].concat()),
+        ),
+        ("snap", 1, llc(&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0])),
+        ("cisco snap", 1, llc(&[0xaa, 0xaa, 3, 0, 0, 0xf8, 8, 0])),
+        ("llc", 1, llc(&[6, 6, 3])),
+        ("sll", 113, cooked(0x800, four)),
+        (
+            "sll, vlan",
+            113,
+            cooked(0x8100, &[&[0, 9, 0x86, 0xdd], &six[..]].concat()),
+        ),
+        ("sll2", 276, cooked2(0x86dd, six)),
+        ("raw", 101, four.clone()),
+        ("raw 12", 12, six.clone()),
+        ("raw 14", 14, four.clone()),
+        ("ipv4", 228, four.clone()),
+        ("ipv6", 229, six.clone()),
+        ("null, little", 0, [&[2, 0, 0, 0], &four[..]].concat()),
+        ("null, big", 0, [&[0, 0, 0, 2], &four[..]].concat()),
+        ("null, darwin", 0, [&[30, 0, 0, 0], &six[..]].concat()),
+        ("null, bsd", 0, [&[0, 0, 0, 24], &six[..]].concat()),
+        ("null, ethertype", 0, [&[0, 8, 0, 0], &four[..]].concat()),
+        ("loop", 108, [&[0, 0, 0, 28], &six[..]].concat()),
+        ("ipv4 options", 228, options),
+        ("authentication", 228, ah4.clone()),
+        ("authentication, ipv6", 229, ah6.clone()),
+        ("destination options", 229, padded.clone()),
+        ("atomic fragment", 229, atomic.clone()),
+        ("jumbogram", 229, jumbo),
+        ("offloaded", 228, offloaded4),
+        ("offloaded, ipv6", 229, offloaded6),
+        ("total length beyond the frame", 228, lying),
+    ]
+}
+
+#[test]
+fn every_carrier_gives_the_same_segment() {
+    for (name, link, data) in carriers() {
+        let segment = segment(link, &data);
+        assert_eq!(
+            (segment.sport, segment.dport, segment.seq, segment.ack),
+            (443, 40000, 5, 6),
+            "{name}"
+        );
+        assert_eq!(
+            (segment.flags, segment.window, segment.len),
+            (0x118, 0x102, 3),
+            "{name}"
+        );
+        assert_eq!(segment.payload, b"abc", "{name}");
+        let options = Options {
+            timestamps: Some((7, 9)),
+            ..Options::default()
+        };
+        assert_eq!(segment.options, options, "{name}");
+        let (src, dst, ip_id): (IpAddr, IpAddr, _) = match segment.src {
+            IpAddr::V4(_) => ([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), Some(0x1234)),
+            IpAddr::V6(_) => ([0x20; 16].into(), [0x30; 16].into(), None),
+        };
+        assert_eq!(
+            (segment.src, segment.dst, segment.ip_id),
+            (src, dst, ip_id),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn cut_by_the_snap_length() {
+    for (name, link, data) in carriers() {
+        let uncut = segment(link, &data);
+        for held in 0..data.len() {
+            match decode(link, &data[..held], all(&data)) {
+                Packet::Tcp(cut) => {
+                    assert!(uncut.payload.starts_with(cut.payload));
+                    let options = if cut.options.timestamps.is_some() {
+                        uncut.options
+                    } else {
+                        Options::default()
+                    };
+                    assert_eq!(
+                        cut,
+                        Segment {
+                            payload: cut.payload,
+                            options,
+                            ..uncut
+                        },
+                        "{name} {held}"
+                    );
+                }
+                Packet::Unread(unread) => assert_eq!(
+                    (unread.kind, unread.reason, unread.had < unread.needed),
+                    (Kind::Skipped, "header is cut by the snap length", true),
+                    "{name} {held}"
+                ),
+                // The three bytes of LLC that tell IP from spanning tree are gone.
+                Packet::Other => assert!(name.contains("snap") || name.contains("llc"), "{name} {held}"),
+                other => panic!("{name} {held} {other:?}"),
+            }
+            // A frame that was never longer: no panic, and never more bytes than there are.
+            if let Packet::Tcp(short) = decode(link, &data[..held], held as u32) {
+                assert!(short.payload.len() <= short.len as usize, "{name} {held}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lengths_come_from_the_wire() {
+    let data = ethernet(0x800, &ip4(6, &tcp(&[], &[7; 100])));
+    let Packet::Tcp(cut) = decode(ETHERNET, &data[..64], all(&data)) else {
+        panic!()
+    };
+    assert_eq!((cut.len, cut.payload.len()), (100, 10));
+    // Segmentation offload: total length 0, so the frame's own length counts.
+    let mut offloaded = data.clone();
+    offloaded[16..18].fill(0);
+    let Packet::Tcp(cut) = decode(ETHERNET, &offloaded, 5000 + 54) else {
+        panic!()
+    };
+    assert_eq!((cut.len, cut.payload.len()), (5000, 100));
+    // A frame said to be shorter than what was captured of it (tshark believes the bytes too).
+    let Packet::Tcp(whole) = decode(ETHERNET, &data, 60) else {
+        panic!()
+    };
+    assert_eq!((whole.len, whole.payload.len()), (100, 100));
+    // Nineteen captured bytes of the header: all that is used is there.
+    let Packet::Tcp(most) = decode(ETHERNET, &data[..14 + 20 + 19], all(&data)) else {
+        panic!()
+    };
+    assert_eq!((most.window, most.len, most.payload), (0x102, 100, &[][..]));
+}
+
+#[test]
+fn options() {
+    let read = |options: &[u8]| segment(228, &ip4(6, &tcp(options, b"x"))).options;
+    let none = Options::default();
+    let syn = read(b"\x02\x04\x05\xb4\x04\x02\x08\x0a\0\0\0\x07\0\0\0\0\x01\x03\x03\x0f");
+    let (mss, wscale) = (Some(1460), Some(15));
+    let expected = Options {
+        mss,
+        wscale,
+        sack_permitted: true,
+        timestamps: Some((7, 0)),
+        ..none
+    };
+    assert_eq!(syn, expected);
+    let sack = read(b"\x01\x01\x05\x12\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04");
+    assert_eq!(sack.sack.blocks(), [(1, 2), (3, 4)]);
+    assert_eq!(read(b"\x05\x0b\0\0\0\x01\0\0\0\x02\0\0").sack.blocks(), [(1, 2)]);
+    assert_eq!(
+        read(&[&b"\x05\x22"[..], &[1; 32], &[0; 2]].concat())
+            .sack
+            .blocks(),
+        [(0x0101_0101, 0x0101_0101); 4]
+    );
+    // Timestamps in another place, after the end of the list, cut, of a wrong length, of length 0 or 1.
+    assert_eq!(
+        read(b"\x08\x0a\0\0\0\x07\0\0\0\x09\x01\x01").timestamps,
+        Some((7, 9))
+    );
+    for bytes in [
+        &b"\0\x01\x08\x0a\0\0\0\x07\0\0\0\x09"[..],
+        b"\x01\x01\x01\x01\x08\x0a\0\0\0\x07\0\0",
+        b"\x08\x08\0\0\0\x07\0\0\x01\x01\x01\x01",
+        b"\x03\0\x08\x0a\0\0\0\x07\0\0\0\x09",
+        b"\x03\x01\x08\x0a\0\0\0\x07\0\0\0\x09",
+        b"\x02\x03\x05\x03\x02\x04\x03\0\x01\x01\x01\x01",
+        b"\xfd\x0c\x08\x0a\0\0\0\x07\0\0\0\x09",
+    ] {
+        let sack_permitted = false;
+        assert_eq!(
+            read(bytes),
+            Options {
+                sack_permitted,
+                sack: Sack::default(),
+                ..none
+            },
+            "{bytes:x?}"
+        );
+    }
+    // An option of an odd length is passed over; of two of a kind the later counts.
+    assert_eq!(
+        read(b"\x03\x02\x01\x01\x02\x04\x05\x06\x02\x04\x05\x07").mss,
+        Some(0x0507)
+    );
+}
+
+#[test]
+fn what_cannot_be_true() {
+    let edit = |at: usize, value: u8| {
+        let mut data = ip4(6, &tcp(&[], b"abc"));
+        data[at] = value;
+        data
+    };
+    let d = Kind::Distrusted;
+    for (data, layer, reason, needed, had) in [
+        (edit(32, 0x40), "tcp", "data offset is below its least", 20, 16),
+        (edit(32, 0xf0), "tcp", "data offset is beyond the packet", 60, 23),
+        (edit(3, 39), "tcp", "data offset is beyond the packet", 20, 19),
+        (edit(3, 30), "tcp", "header does not fit its packet", 16, 10),
+        (edit(0, 0x44), "ipv4", "header length is below its least", 20, 16),
+        (edit(0, 0x55), "ip", "version is neither four nor six", 0, 0),
+        (
+            edit(3, 19),
+            "ipv4",
+            "total length is below the header length",
+            20,
+            19,
+        ),
+    ] {
+        assert_eq!(unread(228, &data, all(&data)), (d, layer, reason, needed, had, 0));
+    }
+    let four = ip4(6, &[0; 30]);
+    assert_eq!(unread(229, &four, 50), (d, "ipv6", "version is not six", 0, 0, 0));
+    assert_eq!(
+        unread(1, &[0; 9], 9),
+        (d, "ethernet", "header does not fit its packet", 14, 9, 0)
+    );
+}
+
+#[test]
+fn what_is_not_read() {
+    let skipped = |layer, reason, detail| (Kind::Skipped, layer, reason, 0, 0, detail);
+    assert_eq!(
+        unread(127, &[0; 60], 60),
+        skipped("link", "link type is not read", 127)
+    );
+    for (kind, layer, reason) in [
+        (0x8847, "mpls", "label stack is not entered"),
+        (0x8864, "pppoe", "session is not entered"),
+        (0x88e5, "ethernet", "ethertype is not entered"),
+    ] {
+        assert_eq!(
+            unread(1, &ethernet(kind, &[0; 60]), 74),
+            skipped(layer, reason, kind.into())
+        );
+    }
+    for protocol in [4, 41, 47, 97, 137] {
+        let data = ip4(protocol, &[0; 60]);
+        assert_eq!(
+            unread(228, &data, 80),
+            skipped("ip", "tunnel is not entered", protocol.into())
+        );
+    }
+    let vxlan = ip4(17, &[0xc0, 0, 0x12, 0xb5, 0, 60, 0, 0]);
+    assert_eq!(
+        unread(228, &vxlan, 80),
+        skipped("udp", "tunnel is not entered", 4789)
+    );
+    assert_eq!(
+        unread(113, &[&[0, 0, 3, 35][..], &[0; 60]].concat(), 64),
+        skipped("sll", "802.11 is not read", 803)
+    );
+}
+
+#[test]
+fn others_and_fragments() {
+    let udp = ip4(17, &[0; 30]);
+    for (link, data) in [
+        (1, ethernet(0x0806, &[0; 46])),
+        (1, ethernet(0x0800, &udp)),
+        (1, ethernet(38, &[0x42, 0x42, 3, 0, 0, 0, 0, 0])),
+        (1, ethernet(1510, &udp)),
+        (0, vec![7, 0, 0, 0, 1, 2, 3]),
+        (113, [&[0, 0, 3, 56][..], &[0; 60]].concat()),
+        (229, ip6(59, &[0; 30])),
+        (super::super::capture::NO_LINK, vec![]),
+    ] {
+        assert_eq!(decode(link, &data, all(&data)), Packet::Other, "{link} {data:x?}");
+    }
+    for (byte, low) in [(0x20, 0), (0, 1), (0x3f, 0xff)] {
+        let mut data = ip4(6, &tcp(&[], b"abc"));
+        data[6..8].copy_from_slice(&[byte, low]);
+        assert_eq!(decode(228, &data, all(&data)), Packet::Fragment);
+    }
+    let first = ip6(44, &[&[6, 0, 0, 1, 0, 0, 0, 1], &tcp(&[], b"abc")[..]].concat());
+    assert_eq!(decode(229, &first, all(&first)), Packet::Fragment);
+}
+
+#[test]
+fn source_routes_lead_to_the_connections_end() {
+    let mut data = ip4(6, &[&[131, 7, 4, 9, 9, 9, 9, 1], &tcp(&[], b"abc")[..]].concat());
+    data[0] = 0x47;
+    assert_eq!(segment(228, &data).dst, IpAddr::from([9, 9, 9, 9]));
+    data[22] = 8; // the pointer is past the route: the packet is at its end
+    assert_eq!(segment(228, &data).dst, IpAddr::from([10, 0, 0, 2]));
+    for (kind, left, end) in [
+        (0, 1, 0x44),
+        (2, 1, 0x44),
+        (4, 1, 0x33),
+        (0, 0, 0x30),
+        (9, 1, 0x30),
+    ] {
+        let routing = [
+            &[6, 4, kind, left, 1, 0, 0, 0][..],
+            &[0x33; 16],
+            &[0x44; 16],
+            &tcp(&[], b"abc"),
+        ]
+        .concat();
+        let data = ip6(43, &routing);
+        assert_eq!(
+            segment(229, &data).dst,
+            IpAddr::from([end; 16]),
+            "type {kind}, {left} left"
+        );
+    }
+}
+
+#[test]
+fn icmp() {
+    let icmp = |v6: bool, message: &[u8]| {
+        let data = if v6 { ip6(58, message) } else { ip4(1, message) };
+        match decode(if v6 { 229 } else { 228 }, &data, all(&data)) {
+            Packet::Icmp(it) => {
+                assert_eq!((it.v6, it.ttl), (v6, if v6 { 63 } else { 64 }));
+                let quoted = it.quoted.map(|segment| (segment.sport, segment.seq, segment.len));
+                (it.kind, it.code, it.id, it.seq, quoted)
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(icmp(false, &[8, 0, 0, 0, 1, 2, 3, 4]), (8, 0, 0x102, 0x304, None));
+    assert_eq!(
+        icmp(true, &[129, 0, 0, 0, 1, 2, 3, 4]),
+        (129, 0, 0x102, 0x304, None)
+    );
+    let four = ip4(6, &tcp(TIMES, &[0; 500]));
+    let six = ip6(6, &tcp(TIMES, &[0; 500]));
+    let error = |kind, code, quote: &[u8]| [&[kind, code, 0, 0, 9, 9, 9, 9], quote].concat();
+    // The quote ends inside the options: the length is still the quoted packet's.
+    assert_eq!(
+        icmp(false, &error(11, 0, &four[..44])),
+        (11, 0, 0, 0, Some((443, 5, 500)))
+    );
+    assert_eq!(
+        icmp(true, &error(3, 0, &six[..64])),
+        (3, 0, 0, 0, Some((443, 5, 500)))
+    );
+    // Eight bytes of TCP, a fragment, no error, an error in an error.
+    assert_eq!(icmp(false, &error(3, 1, &four[..28])).4, None);
+    assert_eq!(icmp(false, &error(8, 0, &four)).4, None);
+    let nested = ip4(1, &error(11, 0, &four));
+    assert_eq!(icmp(false, &error(11, 0, &nested)).4, None);
+    let mut fragment = four.clone();
+    fragment[7] = 1;
+    assert_eq!(icmp(false, &error(11, 0, &fragment)).4, None);
+}
+
+fn any_link() -> impl Strategy<Value = u32> {
+    prop::sample::select(vec![0u32, 1, 12, 101, 108, 113, 228, 229, 276, 127])
+}
+
+/// What must hold of whatever comes out.
+fn sound(link: u32, data: &[u8], original: u32) {
+    let inside = |part: &[u8]| part.is_empty() || data.as_ptr_range().contains(&part.as_ptr());
+    match decode(link, data, original) {
+        Packet::Tcp(segment) => {
+            assert!(inside(segment.payload) && segment.payload.len() <= segment.len as usize);
+            assert!(segment.len <= original.max(all(data)));
+        }
+        Packet::Icmp(icmp) => assert!(icmp.quoted.is_none_or(|segment| inside(segment.payload))),
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn no_bytes_panic(
+        link in any_link(),
+        data in prop::collection::vec(any::<u8>(), 0..200),
+        original in any::<u32>(),
+    ) {
+        sound(link, &data, original);
+    }
+
+    #[test]
+    fn no_change_panics(
+        (_, link, data) in prop::sample::select(carriers()),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        original in 0u32..300,
+        held in any::<prop::sample::Index>(),
+    ) {
+        let mut data = data;
+        for (at, byte) in edits {
+            let at = at.index(data.len());
+            data[at] = byte;
+        }
+        sound(link, &data, original);
+        sound(link, &data[..held.index(data.len())], original);
+    }
+}

@@ -1,0 +1,27 @@
+//! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
+//!
+//! One layer per file; a layer reads the ones above it in this list and nothing below:
+//! `cursor`, `issue` -> `capture`, `segment` -> `frame` -> `facts` -> `messages`, `assemble` ->
+//! `wait`, `leg`, `pool` -> `exchange` -> `cause` -> `stream` -> `table` -> `engine` -> `python`.
+
+#![forbid(unsafe_code)]
+
+pub mod assemble;
+pub mod capture;
+pub mod cause;
+pub mod cursor;
+pub mod engine;
+pub mod exchange;
+pub mod facts;
+pub mod frame;
+pub mod issue;
+pub mod leg;
+pub mod messages;
+pub mod pool;
+#[cfg(feature = "python")]
+mod python;
+pub mod segment;
+pub mod seq;
+pub mod stream;
+pub mod table;
+pub mod wait;

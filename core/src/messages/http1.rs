@@ -1,0 +1,372 @@
+//! HTTP/1.0 and HTTP/1.1 (RFC 9112): keep-alive, pipelining, every way to end a body. Reads both sides'
+//! bytes, writes messages; refuses to know what a header or a body means beyond where it ends.
+//!
+//! Strategy: a head that lies whole in one piece is parsed where it lies; only a head that is split is
+//! copied, until its blank line comes. Bodies are counted, not looked at, unless they are chunked.
+//! A hole counts as bytes where the length is known; anywhere else the reader is lost and says so.
+
+mod chunked;
+mod head;
+mod known;
+
+use std::collections::VecDeque;
+
+use super::pen::Pen;
+use super::{Close, Piece, Read, Reader, Side};
+use chunked::{Chunked, Step};
+use head::{Asked, Body, Head, Start};
+use known::{VERSION, may_start};
+pub(super) use known::{opens, sniff};
+
+/// Longest head: servers refuse above 8 to 64 KiB.
+const MAX_HEAD: usize = 64 << 10;
+/// Requests that may await their response; beyond it (one direction captured, mostly) the oldest is forgotten.
+const MAX_PENDING: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct Http1 {
+    client: Half,
+    server: Half,
+    /// The requests whose response has not begun, oldest first.
+    pending: VecDeque<Asked>,
+}
+
+/// One side.
+#[derive(Debug, Default)]
+struct Half {
+    state: State,
+    /// The beginning of a head that came in pieces.
+    head: Vec<u8>,
+    /// The start line in `head` is whole.
+    line: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// At the beginning of a message or in its head.
+    #[default]
+    Head,
+    Length(u64),
+    Chunked(Chunked),
+    UntilClose,
+    /// Behind a CONNECT request: whether this is HTTP depends on the response.
+    Tunnel,
+}
+
+impl Reader for Http1 {
+    fn name(&self) -> &'static str {
+        "http"
+    }
+
+    fn feed<'a>(&mut self, pen: &mut Pen<'_>, piece: Piece<'a>) -> Read<'a> {
+        match piece {
+            Piece::Bytes(bytes) => match self.bytes(pen, bytes) {
+                Ok(()) => Read::All,
+                Err(rest) => Read::Lost(Piece::Bytes(rest)),
+            },
+            Piece::Missing(missing) => match self.missing(pen, missing) {
+                Ok(()) => Read::All,
+                Err(rest) => Read::Lost(Piece::Missing(rest)),
+            },
+        }
+    }
+
+    fn close(&mut self, pen: &mut Pen<'_>, how: Close) {
+        match (self.half(pen.side()).state, how) {
+            (State::UntilClose, Close::Fin) => pen.end_here(),
+            (State::Tunnel, Close::Fin) => pen.end(),
+            _ => {
+                self.name_unfinished(pen, false);
+                pen.cut(how);
+            }
+        }
+        *self.half(pen.side()) = Half::default();
+    }
+
+    fn resume(&mut self, side: Side) {
+        (self.client, self.server) = (Half::default(), Half::default());
+        if side == Side::Client {
+            // In turns, whoever asks again has had the answer.
+            self.pending.clear();
+        }
+    }
+}
+
+impl Http1 {
+    /// Reads bytes; the error is the rest that could not be followed, after `Lost` has been written.
+    fn bytes<'a>(&mut self, pen: &mut Pen<'_>, mut bytes: &'a [u8]) -> Result<(), &'a [u8]> {
+        while !bytes.is_empty() {
+            let half = self.half(pen.side());
+            match &mut half.state {
+                State::Head => bytes = self.head(pen, bytes)?,
+                State::Length(left) => {
+                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                    let (body, rest) = split(bytes, here);
+                    pen.count(here as u64);
+                    *left -= body.len() as u64;
+                    if *left == 0 {
+                        half.state = State::Head;
+                        pen.end();
+                    }
+                    bytes = rest;
+                }
+                State::Chunked(chunked) => match chunked.read(bytes) {
+                    Step::All => {
+                        pen.count(bytes.len() as u64);
+                        return Ok(());
+                    }
+                    Step::Done(here) => {
+                        half.state = State::Head;
+                        pen.count(here as u64);
+                        pen.end();
+                        bytes = split(bytes, here).1;
+                    }
+                    Step::Wrong(reason) => {
+                        pen.lost(reason);
+                        return Err(bytes);
+                    }
+                },
+                State::UntilClose | State::Tunnel => {
+                    pen.count(bytes.len() as u64);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes over a hole; the error is what is left of it, after `Lost` has been written.
+    fn missing(&mut self, pen: &mut Pen<'_>, missing: u64) -> Result<(), u64> {
+        let half = self.half(pen.side());
+        match &mut half.state {
+            State::Length(left) => {
+                let here = missing.min(*left);
+                *left -= here;
+                pen.count(here);
+                if *left == 0 {
+                    half.state = State::Head;
+                    pen.end();
+                }
+                if here < missing {
+                    self.missing(pen, missing - here)
+                } else {
+                    Ok(())
+                }
+            }
+            State::UntilClose | State::Tunnel => {
+                pen.count(missing);
+                Ok(())
+            }
+            State::Chunked(chunked) => match chunked.skip(missing) {
+                Some(Step::All) => {
+                    pen.count(missing);
+                    Ok(())
+                }
+                Some(Step::Done(_)) => {
+                    half.state = State::Head;
+                    pen.count(missing);
+                    pen.end();
+                    Ok(())
+                }
+                Some(Step::Wrong(_)) | None => {
+                    pen.lost("a chunk's beginning is not in the capture");
+                    Err(missing)
+                }
+            },
+            State::Head => {
+                let begun = !half.head.is_empty();
+                self.name_unfinished(pen, true);
+                pen.lost(if begun {
+                    "a head is not whole in the capture"
+                } else {
+                    "a head is not in the capture"
+                });
+                Err(missing)
+            }
+        }
+    }
+
+    /// Reads a head or a part of one; gives what stands behind it.
+    fn head<'a>(&mut self, pen: &mut Pen<'_>, bytes: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
+        let side = pen.side();
+        let half = self.half(side);
+        let mut bytes = bytes;
+        if half.head.is_empty() {
+            // RFC 9112 2.2: empty lines before a start line are of no message.
+            bytes = skip_line_ends(bytes);
+            if bytes.is_empty() {
+                return Ok(bytes);
+            }
+            if let Some(head) = head::parse(side, bytes).filter(|head| head.len <= MAX_HEAD) {
+                pen.count(head.len as u64);
+                let rest = split(bytes, head.len).1;
+                return self.body(pen, head, rest);
+            }
+        }
+        let end = end_of_head(&half.head, bytes);
+        let room = MAX_HEAD.saturating_sub(half.head.len());
+        let (mine, rest) = split(bytes, end.unwrap_or(bytes.len()).min(room));
+        half.head.extend_from_slice(mine);
+        pen.count(mine.len() as u64);
+        if half.starts_wrong(side, mine) {
+            half.head = Vec::new();
+            pen.lost("not an HTTP/1 start line");
+            return Err(rest);
+        }
+        if end.is_some_and(|end| end <= room) {
+            let whole = std::mem::take(&mut half.head);
+            half.line = false;
+            if let Some(head) = head::parse(side, &whole) {
+                return self.body(pen, head, rest);
+            }
+            self.half(side).head = whole;
+            self.name_unfinished(pen, false);
+            pen.lost("head cannot be read");
+            return Err(rest);
+        }
+        if half.head.len() >= MAX_HEAD {
+            self.name_unfinished(pen, false);
+            pen.lost("head is too long");
+            return Err(rest);
+        }
+        Ok(rest)
+    }
+
+    /// A head has been read: names its message and finds out where it ends.
+    fn body<'a>(&mut self, pen: &mut Pen<'_>, head: Head, rest: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
+        let (body, after) = match head.start {
+            Start::Request { method, target } => {
+                let asked = Asked::by(&method);
+                pen.request(method, target);
+                self.ask(asked);
+                let after = if asked == Asked::Connect {
+                    State::Tunnel
+                } else {
+                    State::Head
+                };
+                (head.framing.of_request(), after)
+            }
+            Start::Response { status } => {
+                pen.response(status, is_interim(status));
+                if is_interim(status) {
+                    pen.end();
+                    return Ok(rest);
+                }
+                let switched = status == 101;
+                let asked = self.pending.pop_front().unwrap_or(Asked::Other);
+                if switched || asked == Asked::Connect && (200..300).contains(&status) {
+                    pen.end();
+                    pen.lost(if switched {
+                        "upgraded to another protocol"
+                    } else {
+                        "tunnel behind a connect"
+                    });
+                    return Err(rest);
+                }
+                if self.client.state == State::Tunnel {
+                    self.client.state = State::Head;
+                    if pen.other_is_open() {
+                        pen.lost("data behind a connect that was refused");
+                        return Err(rest);
+                    }
+                }
+                (head.framing.of_response(status, asked), State::Head)
+            }
+        };
+        self.half(pen.side()).state = match body {
+            Ok(Body::None) => {
+                pen.end();
+                after
+            }
+            Ok(Body::Length(length)) => State::Length(length),
+            Ok(Body::Chunked) => State::Chunked(Chunked::new()),
+            Ok(Body::UntilClose) => State::UntilClose,
+            Err(reason) => {
+                pen.lost(reason);
+                return Err(rest);
+            }
+        };
+        Ok(rest)
+    }
+
+    /// Names the message of a head that is not whole, if its start line says enough.
+    fn name_unfinished(&mut self, pen: &mut Pen<'_>, cut: bool) {
+        let bytes = std::mem::take(&mut self.half(pen.side()).head);
+        match head::start_line(pen.side(), &bytes, cut) {
+            Some(Start::Request { method, target }) => {
+                self.ask(Asked::by(&method));
+                pen.request(method, target);
+            }
+            Some(Start::Response { status }) => {
+                let interim = is_interim(status);
+                if !interim {
+                    self.pending.pop_front();
+                }
+                pen.response(status, interim);
+            }
+            None => {}
+        }
+    }
+
+    fn ask(&mut self, asked: Asked) {
+        if self.pending.len() >= MAX_PENDING {
+            self.pending.pop_front();
+        }
+        self.pending.push_back(asked);
+    }
+
+    fn half(&mut self, side: Side) -> &mut Half {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+}
+
+impl Half {
+    /// Whether `head`, which has just grown by `new`, cannot be one: told at the first byte that shows it.
+    fn starts_wrong(&mut self, side: Side, new: &[u8]) -> bool {
+        if side == Side::Server {
+            let seen = self.head.get(..VERSION.len()).unwrap_or(&self.head);
+            if !VERSION.starts_with(seen) {
+                return true;
+            }
+        }
+        if self.line || !new.contains(&b'\n') {
+            return false;
+        }
+        self.line = true;
+        let line = self.head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        !may_start(side, line.strip_suffix(b"\r").unwrap_or(line))
+    }
+}
+
+/// How many of `bytes`, which follow `before`, still belong to the head: up to its first empty line.
+fn end_of_head(before: &[u8], bytes: &[u8]) -> Option<usize> {
+    let mut line_end = before.ends_with(b"\n") || before.ends_with(b"\n\r");
+    let mut previous = before.last().copied();
+    for (index, byte) in bytes.iter().enumerate() {
+        line_end = match byte {
+            b'\n' if line_end => return Some(index + 1),
+            b'\n' => true,
+            b'\r' => line_end && previous == Some(b'\n'),
+            _ => false,
+        };
+        previous = Some(*byte);
+    }
+    None
+}
+
+/// 101 is a 1xx, but the last word of HTTP on its connection: it answers the request.
+fn is_interim(status: u16) -> bool {
+    matches!(status, 100 | 102..200)
+}
+
+fn skip_line_ends(bytes: &[u8]) -> &[u8] {
+    let first = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
+    bytes.get(first.unwrap_or(bytes.len())..).unwrap_or_default()
+}
+
+fn split(bytes: &[u8], at: usize) -> (&[u8], &[u8]) {
+    bytes.split_at_checked(at).unwrap_or((bytes, &[]))
+}

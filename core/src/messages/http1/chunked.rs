@@ -1,0 +1,93 @@
+//! The chunked transfer coding (RFC 9112 7.1), with extensions and trailers. Reads a body's bytes, says
+//! where it ends; keeps nothing of what it reads.
+
+/// Where in the coding the next byte is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chunked {
+    /// In a chunk's size; `None` before its first digit.
+    Size(Option<u64>),
+    /// Behind the size: an extension or the line's end.
+    Extension(u64),
+    Data(u64),
+    AfterData,
+    /// In the trailers; whether this line has anything in it.
+    Trailer(bool),
+}
+
+/// How far the given bytes went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    All,
+    /// The body ended with this many bytes of them.
+    Done(usize),
+    Wrong(&'static str),
+}
+
+impl Chunked {
+    pub(super) fn new() -> Self {
+        Chunked::Size(None)
+    }
+
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Step {
+        let mut done = 0;
+        while let Some(byte) = bytes.get(done) {
+            done += 1;
+            *self = match (*self, *byte) {
+                (Chunked::Data(left), _) => {
+                    // This byte is of the data, and so may be all the others.
+                    let more = usize::try_from(left - 1)
+                        .unwrap_or(usize::MAX)
+                        .min(bytes.len() - done);
+                    done += more;
+                    match left - 1 - more as u64 {
+                        0 => Chunked::AfterData,
+                        left => Chunked::Data(left),
+                    }
+                }
+                (Chunked::Size(Some(size)) | Chunked::Extension(size), b'\n') => match size {
+                    0 => Chunked::Trailer(false),
+                    size => Chunked::Data(size),
+                },
+                (Chunked::Size(Some(size)), b'\r' | b';' | b' ' | b'\t') => Chunked::Extension(size),
+                (Chunked::Size(size), digit) => {
+                    let digit = char::from(digit).to_digit(16).map(u64::from);
+                    let Some(digit) = digit else {
+                        return Step::Wrong("chunk size is not a number");
+                    };
+                    match size
+                        .unwrap_or(0)
+                        .checked_mul(16)
+                        .and_then(|size| size.checked_add(digit))
+                    {
+                        Some(size) => Chunked::Size(Some(size)),
+                        None => return Step::Wrong("chunk size is too large"),
+                    }
+                }
+                (Chunked::Extension(size), _) => Chunked::Extension(size),
+                (Chunked::AfterData, b'\r') => Chunked::AfterData,
+                (Chunked::AfterData, b'\n') => Chunked::Size(None),
+                (Chunked::AfterData, _) => return Step::Wrong("chunk is longer than its size"),
+                (Chunked::Trailer(false), b'\n') => return Step::Done(done),
+                (Chunked::Trailer(_), b'\n') => Chunked::Trailer(false),
+                (Chunked::Trailer(line), b'\r') => Chunked::Trailer(line),
+                (Chunked::Trailer(_), _) => Chunked::Trailer(true),
+            }
+        }
+        Step::All
+    }
+
+    /// So many bytes are not in the capture. Inside a chunk's data they need not be seen. A hole that
+    /// also takes the line's end behind it (2 bytes), or that and the last chunk (2 + 5 bytes), is what
+    /// a snap length makes of a chunk written whole.
+    pub(super) fn skip(&mut self, missing: u64) -> Option<Step> {
+        let Chunked::Data(left) = *self else { return None };
+        match missing.checked_sub(left) {
+            None => *self = Chunked::Data(left - missing),
+            Some(0) => *self = Chunked::AfterData,
+            Some(2) => *self = Chunked::Size(None),
+            Some(7) => return Some(Step::Done(0)),
+            Some(_) => return None,
+        }
+        Some(Step::All)
+    }
+}

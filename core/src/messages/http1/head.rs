@@ -1,0 +1,259 @@
+//! HTTP/1 heads: start line and the few headers that say where the body ends. Reads a head's bytes,
+//! gives a `Head`; refuses to know what the other headers mean.
+
+use std::mem::MaybeUninit;
+
+use httparse::{Header, ParserConfig, Request, Response, Status};
+
+use super::known::VERSION;
+use crate::messages::Side;
+
+/// Longer targets are cut: they only name an exchange.
+const MAX_TARGET: usize = 2048;
+/// Enough for nearly every head; the few others are parsed a second time.
+const HEADERS: usize = 128;
+const MAX_HEADERS: usize = 1024;
+
+/// What a response has to know of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Head,
+    Connect,
+    Other,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    Request { method: String, target: String },
+    Response { status: u16 },
+}
+
+/// Where the body ends, by the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Body {
+    None,
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+/// A whole head.
+#[derive(Debug)]
+pub(super) struct Head {
+    /// Its bytes, blank line included.
+    pub(super) len: usize,
+    pub(super) start: Start,
+    pub(super) framing: Framing,
+}
+
+/// The headers that bear on the body.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Framing {
+    chunked: bool,
+    /// A transfer coding whose end only the close shows.
+    coded: bool,
+    length: Option<u64>,
+    wrong: Option<&'static str>,
+}
+
+/// Tells a head that `side` may send, if a whole and readable one begins here.
+pub(super) fn parse(side: Side, bytes: &[u8]) -> Option<Head> {
+    match parse_up_to::<HEADERS>(side, bytes) {
+        Err(httparse::Error::TooManyHeaders) => parse_up_to::<MAX_HEADERS>(side, bytes).ok()?,
+        parsed => parsed.ok()?,
+    }
+}
+
+fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>, httparse::Error> {
+    let mut config = ParserConfig::default();
+    config
+        .allow_spaces_after_header_name_in_responses(true)
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .ignore_invalid_headers_in_responses(true)
+        .ignore_invalid_headers_in_requests(true);
+    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; N];
+    let head = match side {
+        Side::Client => {
+            let mut request = Request::new(&mut []);
+            match config.parse_request_with_uninit_headers(&mut request, bytes, &mut headers)? {
+                Status::Partial => return Ok(None),
+                Status::Complete(len) => Head {
+                    len,
+                    start: Start::Request {
+                        method: request.method.unwrap_or_default().into(),
+                        target: shortened(request.path.unwrap_or_default().as_bytes()),
+                    },
+                    framing: framing(request.headers),
+                },
+            }
+        }
+        Side::Server => {
+            let mut response = Response::new(&mut []);
+            match config.parse_response_with_uninit_headers(&mut response, bytes, &mut headers)? {
+                Status::Partial => return Ok(None),
+                Status::Complete(len) => Head {
+                    len,
+                    start: Start::Response {
+                        status: response.code.unwrap_or_default(),
+                    },
+                    framing: framing(response.headers),
+                },
+            }
+        }
+    };
+    Ok(Some(head))
+}
+
+fn framing(headers: &[Header<'_>]) -> Framing {
+    let mut framing = Framing::default();
+    for header in headers {
+        if header.name.eq_ignore_ascii_case("content-length") {
+            // RFC 9110 8.6: a list of equal values is one value; a receiver refuses anything else.
+            for value in header.value.split(|byte| *byte == b',') {
+                match (decimal(value.trim_ascii()), framing.length) {
+                    (None, _) => framing.wrong = Some("content-length is not a number"),
+                    (Some(new), Some(old)) if new != old => {
+                        framing.wrong = Some("content-length is given twice with different values");
+                    }
+                    (length, _) => framing.length = length,
+                }
+            }
+        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+            for coding in header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                framing.chunked = coding.eq_ignore_ascii_case(b"chunked");
+                framing.coded |= !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity");
+            }
+        }
+    }
+    framing
+}
+
+impl Framing {
+    /// RFC 9112 6.3, for a request.
+    pub(super) fn of_request(self) -> Result<Body, &'static str> {
+        match self {
+            Framing { chunked: true, .. } => Ok(Body::Chunked),
+            Framing { coded: true, .. } => Err("request with a transfer coding that does not show its end"),
+            Framing {
+                wrong: Some(reason), ..
+            } => Err(reason),
+            Framing {
+                length: None | Some(0),
+                ..
+            } => Ok(Body::None),
+            Framing {
+                length: Some(length), ..
+            } => Ok(Body::Length(length)),
+        }
+    }
+
+    /// RFC 9112 6.3, for a response that is neither interim nor ends HTTP.
+    pub(super) fn of_response(self, status: u16, asked: Asked) -> Result<Body, &'static str> {
+        match self {
+            _ if asked == Asked::Head || matches!(status, 204 | 304) => Ok(Body::None),
+            Framing { chunked: true, .. } => Ok(Body::Chunked),
+            Framing { coded: true, .. } => Ok(Body::UntilClose),
+            Framing {
+                wrong: Some(reason), ..
+            } => Err(reason),
+            Framing { length: Some(0), .. } => Ok(Body::None),
+            Framing {
+                length: Some(length), ..
+            } => Ok(Body::Length(length)),
+            Framing { length: None, .. } => Ok(Body::UntilClose),
+        }
+    }
+}
+
+impl Asked {
+    /// Methods are case-sensitive (RFC 9110 9.1).
+    pub(super) fn by(method: &str) -> Asked {
+        match method {
+            "HEAD" => Asked::Head,
+            "CONNECT" => Asked::Connect,
+            _ => Asked::Other,
+        }
+    }
+}
+
+/// The start line alone, for a head that cannot be read as a whole. `cut` says that the bytes may end
+/// inside the line: a target is then given as far as it goes, with an ellipsis.
+pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let line = bytes.get(..end.unwrap_or(bytes.len()))?.trim_ascii_end();
+    match side {
+        Side::Client => {
+            let (method, rest) = split_at_space(line)?;
+            let target = match rest.iter().rposition(|byte| *byte == b' ') {
+                Some(space) if end.is_some() => shortened(rest.get(..space)?.trim_ascii()),
+                _ if cut => rest
+                    .split(|byte| *byte == b' ')
+                    .next()
+                    .map(|seen| lossy(seen, true))?,
+                _ => return None,
+            };
+            let method = std::str::from_utf8(method)
+                .ok()
+                .filter(|method| is_method(method.as_bytes()))?;
+            Some(Start::Request {
+                method: method.into(),
+                target,
+            })
+        }
+        Side::Server => status(line, end.is_some()).map(|status| Start::Response { status }),
+    }
+}
+
+/// The status that a line begins with; `whole` says that the line ends where the bytes end.
+pub(super) fn status(line: &[u8], whole: bool) -> Option<u16> {
+    let (version, rest) = split_at_space(line)?;
+    let digits = rest.get(..3).filter(|_| version.starts_with(VERSION))?;
+    let ended = rest.get(3).map_or(whole, u8::is_ascii_whitespace);
+    decimal(digits)
+        .filter(|_| ended)
+        .and_then(|status| u16::try_from(status).ok())
+}
+
+/// A token (RFC 9110 5.6.2) of a method's length; methods in use have letters, digits and '-'.
+pub(super) fn is_method(bytes: &[u8]) -> bool {
+    let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    !bytes.is_empty() && bytes.iter().all(token)
+}
+
+fn split_at_space(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = line.iter().position(|byte| *byte == b' ')?;
+    let (before, after) = line.split_at_checked(space)?;
+    Some((before, after.trim_ascii_start()))
+}
+
+/// Digits only: a sign or a space would be read differently by different servers.
+fn decimal(digits: &[u8]) -> Option<u64> {
+    digits
+        .iter()
+        .try_fold((!digits.is_empty()).then_some(0u64)?, |value, digit| {
+            let digit = char::from(*digit).to_digit(10)?;
+            value.checked_mul(10)?.checked_add(u64::from(digit))
+        })
+}
+
+fn shortened(target: &[u8]) -> String {
+    lossy(target, false)
+}
+
+/// At most `MAX_TARGET` bytes, cut between characters; an ellipsis stands for what is not there.
+fn lossy(target: &[u8], mut cut: bool) -> String {
+    let mut kept = target;
+    if let Some(first) = target.get(..MAX_TARGET)
+        && target.len() > MAX_TARGET
+    {
+        let behind = |end: usize| target.get(end).is_some_and(|byte| byte & 0xC0 == 0x80);
+        let back = (0..4).find(|back| !behind(MAX_TARGET - back)).unwrap_or(0);
+        kept = first.get(..MAX_TARGET - back).unwrap_or(first);
+        cut = true;
+    }
+    let mut text = String::from_utf8_lossy(kept).into_owned();
+    if cut {
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,80 @@
+//! How HTTP/1 is known by its first bytes. Reads a stream's or a turn's beginning; knows start lines only.
+
+use super::head::{self, is_method};
+use super::skip_line_ends;
+use crate::messages::{Guess, Side};
+
+/// Methods that are known by name alone (RFC 9110, 5789, 4918, 3253, and what proxies and UPnP use).
+const METHODS: [&[u8]; 24] = [
+    b"GET",
+    b"POST",
+    b"HEAD",
+    b"PUT",
+    b"DELETE",
+    b"CONNECT",
+    b"OPTIONS",
+    b"TRACE",
+    b"PATCH",
+    b"PROPFIND",
+    b"PROPPATCH",
+    b"MKCOL",
+    b"COPY",
+    b"MOVE",
+    b"LOCK",
+    b"UNLOCK",
+    b"REPORT",
+    b"SEARCH",
+    b"PURGE",
+    b"NOTIFY",
+    b"SUBSCRIBE",
+    b"UNSUBSCRIBE",
+    b"M-SEARCH",
+    b"MKCALENDAR",
+];
+pub(super) const VERSION: &[u8] = b"HTTP/1.";
+
+/// Whether a stream that begins like this is HTTP/1.
+pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
+    let (known, may_become) = match side {
+        Side::Client => {
+            let first = skip_line_ends(first);
+            let word = first.split(|byte| *byte == b' ').next().unwrap_or_default();
+            let known = word.len() < first.len() && METHODS.contains(&word);
+            (
+                known || opens(side, first),
+                METHODS.iter().any(|method| method.starts_with(first)),
+            )
+        }
+        Side::Server => (first.starts_with(VERSION), VERSION.starts_with(first)),
+    };
+    match (known, may_become) {
+        (true, _) => Guess::Yes,
+        (false, true) => Guess::More,
+        (false, false) => Guess::No,
+    }
+}
+
+/// Whether these bytes begin with a whole start line, or with a known method and a path.
+pub(in crate::messages) fn opens(side: Side, first: &[u8]) -> bool {
+    if side == Side::Server {
+        return head::status(first, false).is_some();
+    }
+    let mut words = first.splitn(3, |byte| *byte == b' ');
+    let (Some(method), Some(target)) = (words.next(), words.next()) else {
+        return false;
+    };
+    if METHODS.contains(&method) && target.starts_with(b"/") {
+        return true;
+    }
+    let version = words.next().unwrap_or_default();
+    let line_ends = matches!(version.get(8), Some(b'\r' | b'\n'));
+    is_method(method) && line_ends && version.get(..8).is_some_and(|version| may_start(side, version))
+}
+
+/// Whether a whole line (without its end) may begin a head: true for all that `head::parse` accepts.
+pub(super) fn may_start(side: Side, line: &[u8]) -> bool {
+    match side {
+        Side::Client => line.ends_with(b"HTTP/1.1") || line.ends_with(b"HTTP/1.0"),
+        Side::Server => head::status(line, true).is_some(),
+    }
+}

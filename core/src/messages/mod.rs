@@ -1,0 +1,288 @@
+//! Where a message begins and ends. Reads one stream's bytes in order, gives `Note`s; knows nothing
+//! of packets, sequence numbers or causes, only which packet brought a byte.
+//!
+//! `Messages` is the front: it looks at the first bytes of either side, picks the reader that knows
+//! them (`PROTOCOLS`; ports play no part) and falls back to `turns` when that reader loses its way.
+//!
+//! # The notes that a user may see
+//!
+//! Per side: `( Begin  [Request | Response]  (End | Cut) )*`, and after the last piece at most a `Begin`
+//! without its end until `close`. A `Request` is always of the client's open message, a `Response` of
+//! the server's; each message has at most one. The two sides' messages may overlap (pipelining, a
+//! response before the request's end), so pair the first unanswered request with the next response that
+//! is not `interim`. `Begin` carries the packet of the message's first byte, `End` that of its last (but
+//! that of the FIN for a body which only the FIN ends).
+//!
+//! `Lost` may stand anywhere. The message that is open then stays open and ends as a turn does: when
+//! the other side speaks, or at the close. So from `Lost` on a message may have neither `Request` nor
+//! `Response`. Reading goes on as turns until a turn begins with a start line that a protocol knows;
+//! the next `Request` or `Response` says so.
+
+mod http1;
+mod pen;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+use pen::{Open, Pen};
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    Client,
+    Server,
+}
+
+impl Side {
+    pub fn other(self) -> Side {
+        match self {
+            Side::Client => Side::Server,
+            Side::Server => Side::Client,
+        }
+    }
+
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The packet that made a byte readable in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct At {
+    pub frame: u64,
+    pub time_ns: i64,
+}
+
+/// The next stretch of one side's stream, in order and without overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    Bytes(&'a [u8]),
+    /// So many bytes were on the wire but are not in the capture (snap length, or the capture dropped a frame).
+    Missing(u64),
+}
+
+impl Piece<'_> {
+    /// Bytes on the wire.
+    pub fn len(self) -> u64 {
+        match self {
+            Piece::Bytes(bytes) => bytes.len() as u64,
+            Piece::Missing(len) => len,
+        }
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Why a side's stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Close {
+    Fin,
+    Rst,
+    CaptureEnd,
+}
+
+/// What a reader says, in the order of the bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// The first byte of a message of this side.
+    Begin { side: Side, at: At },
+    /// The request line of the client's newest message.
+    Request { method: String, target: String },
+    /// The status line of the server's newest message; `interim` for 1xx, which does not answer the request.
+    Response { status: u16, interim: bool },
+    /// The message's last byte. `bytes` counts heads and bodies as on the wire.
+    End { side: Side, at: At, bytes: u64 },
+    /// The message stopped before its end (`at` is its last byte that was seen).
+    Cut {
+        side: Side,
+        at: At,
+        bytes: u64,
+        by: Close,
+    },
+    /// From here on the reader cannot follow the messages of this stream, and why (lower-case phrase).
+    Lost {
+        side: Side,
+        at: At,
+        reason: &'static str,
+    },
+}
+
+/// What a protocol's first bytes say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Guess {
+    Yes,
+    No,
+    /// These few bytes may be the beginning of it.
+    More,
+}
+
+/// One protocol: how to know it and who reads it. A new one is a file beside `turns.rs` and a line here.
+struct Protocol {
+    /// Whether a stream is of this protocol, by the first bytes of one side. `More` for at most `MAX_UNDECIDED` bytes.
+    sniff: fn(Side, &[u8]) -> Guess,
+    /// Whether a turn in the middle of a stream begins a message of this protocol: stricter, no `More`.
+    opens: fn(Side, &[u8]) -> bool,
+    reader: fn() -> Box<dyn Reader>,
+}
+
+const PROTOCOLS: [Protocol; 1] = [Protocol {
+    sniff: http1::sniff,
+    opens: http1::opens,
+    reader: || Box::<http1::Http1>::default(),
+}];
+
+/// Bytes of one side that may be held while no protocol is sure.
+const MAX_UNDECIDED: usize = 32;
+
+/// One protocol's reader for one stream. It writes with the pen, which keeps the order of the notes.
+trait Reader: Send + Sync {
+    fn name(&self) -> &'static str;
+
+    /// Reads the piece of the side that the pen stands for.
+    fn feed<'a>(&mut self, pen: &mut Pen<'_>, piece: Piece<'a>) -> Read<'a>;
+
+    /// The side that the pen stands for says no more.
+    fn close(&mut self, pen: &mut Pen<'_>, how: Close);
+
+    /// After `Read::Lost`: `side` begins a turn that `opens` knows; forget what was half read.
+    fn resume(&mut self, side: Side);
+}
+
+/// How far a reader came.
+enum Read<'a> {
+    All,
+    /// The reader has written `Lost`; this (maybe empty) rest is not read and not counted yet.
+    Lost(Piece<'a>),
+}
+
+/// Who would say this at the beginning of a message: tells client from server where no SYN was seen.
+pub fn speaker(first: &[u8]) -> Option<Side> {
+    let says = |side| PROTOCOLS.iter().any(|protocol| (protocol.opens)(side, first));
+    [Side::Client, Side::Server].into_iter().find(|side| says(*side))
+}
+
+/// Both sides' messages of one stream. Small until the protocol is known and boxed from then on.
+#[derive(Default)]
+pub struct Messages {
+    stage: Stage,
+    open: Open,
+    /// The protocol that was recognised; kept while lost, for what it remembers of unanswered requests.
+    reader: Option<Box<dyn Reader>>,
+    undecided: Vec<(Side, At, Box<[u8]>)>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Undecided,
+    Following,
+    Turns,
+}
+
+impl Messages {
+    pub fn new() -> Self {
+        Messages::default()
+    }
+
+    /// "" while undecided, "http" once HTTP has been recognised (also for what follows an upgrade), else "turns".
+    pub fn protocol(&self) -> &'static str {
+        match (self.stage, &self.reader) {
+            (Stage::Undecided, _) => "",
+            (_, Some(reader)) => reader.name(),
+            (_, None) => turns::Turns.name(),
+        }
+    }
+
+    /// The next piece of `side`, which the packet `at` made readable.
+    pub fn feed(&mut self, side: Side, at: At, piece: Piece<'_>, notes: &mut Vec<Note>) {
+        if piece.is_empty() {
+            return;
+        }
+        if self.stage == Stage::Undecided {
+            let decided = self.decide(side, piece);
+            if let (None, Piece::Bytes(bytes)) = (decided, piece) {
+                self.undecided.push((side, at, bytes.into()));
+                return;
+            }
+            self.begin(decided.unwrap_or(Stage::Turns), notes);
+        }
+        self.read(side, at, piece, notes);
+    }
+
+    /// `side` says no more. A RST or the capture's end closes both sides: call it for each.
+    pub fn close(&mut self, side: Side, at: At, how: Close, notes: &mut Vec<Note>) {
+        if self.stage == Stage::Undecided && !self.undecided.is_empty() {
+            self.begin(Stage::Turns, notes);
+        }
+        let mut pen = Pen::new(&mut self.open, notes, side, at);
+        match (&mut self.reader, self.stage) {
+            (Some(reader), Stage::Following) => reader.close(&mut pen, how),
+            _ => turns::Turns.close(&mut pen, how),
+        }
+    }
+
+    /// Looks at a side's first bytes: `None` when they are too few to tell.
+    fn decide(&mut self, side: Side, piece: Piece<'_>) -> Option<Stage> {
+        let Piece::Bytes(bytes) = piece else {
+            return Some(Stage::Turns);
+        };
+        let mut joined = Vec::new();
+        let first = if self.undecided.is_empty() {
+            bytes
+        } else {
+            let before = self.undecided.iter().filter(|(whose, ..)| *whose == side);
+            before.for_each(|(.., held)| joined.extend_from_slice(held));
+            joined.extend_from_slice(bytes);
+            &joined
+        };
+        let mut stage = Some(Stage::Turns);
+        for protocol in &PROTOCOLS {
+            match (protocol.sniff)(side, first) {
+                Guess::Yes => {
+                    self.reader = Some((protocol.reader)());
+                    return Some(Stage::Following);
+                }
+                Guess::More if first.len() < MAX_UNDECIDED => stage = None,
+                Guess::More | Guess::No => {}
+            }
+        }
+        stage
+    }
+
+    /// The stream is known: reads what was held until now.
+    fn begin(&mut self, stage: Stage, notes: &mut Vec<Note>) {
+        self.stage = stage;
+        for (side, at, bytes) in std::mem::take(&mut self.undecided) {
+            self.read(side, at, Piece::Bytes(&bytes), notes);
+        }
+    }
+
+    fn read(&mut self, side: Side, at: At, piece: Piece<'_>, notes: &mut Vec<Note>) {
+        let mut pen = Pen::new(&mut self.open, notes, side, at);
+        if self.stage == Stage::Turns
+            && let Piece::Bytes(first) = piece
+            && !pen.is_open()
+            && let Some(protocol) = PROTOCOLS.iter().find(|protocol| (protocol.opens)(side, first))
+        {
+            pen.end_other();
+            self.reader.get_or_insert_with(protocol.reader).resume(side);
+            self.stage = Stage::Following;
+        }
+        let rest = match (&mut self.reader, self.stage) {
+            (Some(reader), Stage::Following) => match reader.feed(&mut pen, piece) {
+                Read::All => return,
+                Read::Lost(rest) => rest,
+            },
+            _ => piece,
+        };
+        if self.stage == Stage::Following {
+            self.stage = Stage::Turns;
+            if !pen.recognised() {
+                self.reader = None;
+            }
+        }
+        turns::Turns.feed(&mut pen, rest);
+    }
+}

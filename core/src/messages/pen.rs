@@ -1,0 +1,156 @@
+//! Writes the notes. Readers only count bytes and name what they saw; that every `Begin` has exactly one
+//! `End` or `Cut` before the next is settled here, once for all protocols. Knows no protocol.
+
+use super::{At, Close, Note, Side};
+
+/// The messages that are open now.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    client: Message,
+    server: Message,
+    /// A start line has been read at some time.
+    recognised: bool,
+}
+
+#[derive(Debug, Default)]
+struct Message {
+    open: bool,
+    named: bool,
+    bytes: u64,
+    last: At,
+}
+
+/// Writes for one side, on behalf of one packet.
+pub(super) struct Pen<'a> {
+    open: &'a mut Open,
+    notes: &'a mut Vec<Note>,
+    side: Side,
+    at: At,
+}
+
+impl<'a> Pen<'a> {
+    pub(super) fn new(open: &'a mut Open, notes: &'a mut Vec<Note>, side: Side, at: At) -> Self {
+        Pen {
+            open,
+            notes,
+            side,
+            at,
+        }
+    }
+
+    pub(super) fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Whether a message of this side is open.
+    pub(super) fn is_open(&mut self) -> bool {
+        self.message(self.side).open
+    }
+
+    pub(super) fn other_is_open(&mut self) -> bool {
+        self.message(self.side.other()).open
+    }
+
+    pub(super) fn recognised(&self) -> bool {
+        self.open.recognised
+    }
+
+    /// So many bytes belong to this side's message, which begins with them if none is open.
+    pub(super) fn count(&mut self, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let (side, at) = (self.side, self.at);
+        let message = self.message(side);
+        if message.open {
+            message.bytes = message.bytes.saturating_add(bytes);
+            message.last = at;
+        } else {
+            *message = Message {
+                open: true,
+                named: false,
+                bytes,
+                last: at,
+            };
+            self.notes.push(Note::Begin { side, at });
+        }
+    }
+
+    pub(super) fn request(&mut self, method: String, target: String) {
+        self.name(Side::Client, Note::Request { method, target });
+    }
+
+    pub(super) fn response(&mut self, status: u16, interim: bool) {
+        self.name(Side::Server, Note::Response { status, interim });
+    }
+
+    /// This side's message ended with the last byte that was counted.
+    pub(super) fn end(&mut self) {
+        self.end_of(self.side);
+    }
+
+    /// The other side's message ended with its last byte, because this side speaks.
+    pub(super) fn end_other(&mut self) {
+        self.end_of(self.side.other());
+    }
+
+    /// This side's message ends with this packet, which brought no byte of it (a FIN).
+    pub(super) fn end_here(&mut self) {
+        self.message(self.side).last = self.at;
+        self.end_of(self.side);
+    }
+
+    /// This side's message, if one is open, stops before its end.
+    pub(super) fn cut(&mut self, by: Close) {
+        let side = self.side;
+        let message = self.message(side);
+        if std::mem::take(&mut message.open) {
+            let note = Note::Cut {
+                side,
+                at: message.last,
+                bytes: message.bytes,
+                by,
+            };
+            self.notes.push(note);
+        }
+    }
+
+    pub(super) fn lost(&mut self, reason: &'static str) {
+        self.notes.push(Note::Lost {
+            side: self.side,
+            at: self.at,
+            reason,
+        });
+    }
+
+    /// Only a message of the side that speaks, and only once.
+    fn name(&mut self, side: Side, note: Note) {
+        if side != self.side {
+            return;
+        }
+        let message = self.message(side);
+        if message.open && !std::mem::replace(&mut message.named, true) {
+            self.notes.push(note);
+            self.open.recognised = true;
+        }
+    }
+
+    fn end_of(&mut self, side: Side) {
+        let message = self.message(side);
+        if std::mem::take(&mut message.open) {
+            let note = Note::End {
+                side,
+                at: message.last,
+                bytes: message.bytes,
+            };
+            self.notes.push(note);
+        }
+    }
+
+    fn message(&mut self, side: Side) -> &mut Message {
+        match side {
+            Side::Client => &mut self.open.client,
+            Side::Server => &mut self.open.server,
+        }
+    }
+}

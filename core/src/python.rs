@@ -1,0 +1,113 @@
+//! The seam: bytes and names in, Arrow streams out. The only file that names pyo3.
+
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{RecordBatch, RecordBatchIterator};
+use arrow_schema::SchemaRef;
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule};
+
+use crate::cause::Cause;
+use crate::engine::Engine;
+use crate::table;
+
+/// Batches of one table as an Arrow C stream, which pyarrow, pandas and others read without a copy.
+#[pyclass(frozen, module = "latpcap._core")]
+struct Table {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+#[pymethods]
+impl Table {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema; // the protocol allows to give the own schema whatever was asked
+        let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
+        let reader = RecordBatchIterator::new(batches, Arc::clone(&self.schema));
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
+    }
+
+    fn __len__(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+}
+
+/// One capture on its way from bytes to tables.
+#[pyclass(module = "latpcap._core")]
+struct Analysis {
+    engine: Engine,
+}
+
+#[pymethods]
+impl Analysis {
+    #[new]
+    fn new() -> Self {
+        Analysis { engine: Engine::new() }
+    }
+
+    fn push(&mut self, py: Python<'_>, block: &Bound<'_, PyBytes>) {
+        let bytes = block.as_bytes();
+        let engine = &mut self.engine;
+        py.detach(|| engine.push(bytes));
+    }
+
+    fn finish(&mut self, py: Python<'_>) {
+        let engine = &mut self.engine;
+        py.detach(|| engine.finish());
+    }
+
+    fn take(&mut self, name: &str) -> PyResult<Table> {
+        match self.engine.analysis().tables.take(name) {
+            Some((schema, batches)) => Ok(Table { schema, batches }),
+            None => Err(PyKeyError::new_err(name.to_string())),
+        }
+    }
+
+    #[getter]
+    fn frames(&self) -> u64 {
+        self.engine.frames()
+    }
+
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.engine.format()
+    }
+
+    #[getter]
+    fn streams(&self) -> usize {
+        self.engine.streams()
+    }
+
+    #[getter]
+    fn first_ns(&mut self) -> Option<i64> {
+        self.engine.analysis().first_time
+    }
+
+    #[getter]
+    fn last_ns(&mut self) -> Option<i64> {
+        self.engine.analysis().last_time
+    }
+
+    /// Offset and sentence of what kept the file from being read at all.
+    #[getter]
+    fn refused(&self) -> Option<(u64, String)> {
+        self.engine.refused().map(|issue| (issue.offset.unwrap_or(0), issue.sentence()))
+    }
+}
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Analysis>()?;
+    m.add_class::<Table>()?;
+    m.add("TABLES", table::NAMES.to_vec())?;
+    m.add("CAUSES", Cause::ALL.map(|(_, name)| name).to_vec())?;
+    m.add("SCHEMA_VERSION", table::SCHEMA_VERSION)?;
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! `issues`: one row per reason why something could not be read or trusted, with its first place and count.
+
+use std::sync::Arc;
+
+use arrow_array::types::UInt64Type;
+use arrow_array::{RecordBatch, StringArray};
+use arrow_schema::ArrowError;
+
+use super::{column, nullable, option, plain, words};
+use crate::engine::Counted;
+
+pub fn batch(rows: &[&Counted]) -> Result<RecordBatch, ArrowError> {
+    type Row<'a> = &'a Counted;
+    super::batch(vec![
+        column("kind", words(rows, |r| Some(r.issue.kind.word()))),
+        nullable("offset", option::<UInt64Type, Row<'_>>(rows, |r| r.issue.offset)),
+        nullable("frame", option::<UInt64Type, Row<'_>>(rows, |r| r.issue.frame)),
+        column("layer", words(rows, |r| Some(r.issue.layer))),
+        column("reason", Arc::new(StringArray::from_iter_values(rows.iter().map(|r| r.issue.sentence())))),
+        column("count", plain::<UInt64Type, Row<'_>>(rows, |r| r.count)),
+        nullable("last_frame", option::<UInt64Type, Row<'_>>(rows, |r| r.last_frame)),
+    ])
+}

@@ -1,0 +1,487 @@
+//! Why did this data segment leave when it did? One sender's side of a stream: its segments and its
+//! peer's answers in, one `Step` per segment that brought the stream forward out.
+//!
+//! A step is the time between two such segments with everything that is needed to judge it later,
+//! when the path's legs and the other exchanges of the same endpoints are known (`cause.rs`).
+
+use crate::facts::Covered;
+use crate::messages::At;
+
+/// Segments that follow each other this closely were never held by anybody.
+const BURST_NS: i64 = 200_000;
+/// A small segment with more of its sender's data this close behind it was cut from a longer queue:
+/// Nagle looks at the queue's last buffer only (tcp_nagle_test), so it refutes nothing.
+const QUEUE_NS: i64 = 100_000;
+/// TSecr that moved this far since the small segment shows that an ACK came in which the capture lacks.
+const MISSED_ACK_TICKS: u32 = 20;
+/// The lowest retransmission timeout of Linux (TCP_RTO_MIN) less a tick.
+const RTO_NS: i64 = 190_000_000;
+/// A tail loss probe waits at most 2 RTT + TCP_RTO_MIN (tcp_schedule_loss_probe), and fires a few ticks late.
+const PROBE_NS: i64 = 215_000_000;
+/// Linux' cork timer: the probe timer at its lowest, up to three ticks late (tcp_check_probe_timer).
+const CORK_NS: std::ops::RangeInclusive<i64> = 200_000_000..=213_000_000;
+/// So many even gaps in a row are a pace.
+const EVEN_GAPS: u8 = 2;
+const MAX_HOLES: usize = 64;
+const RECENT: usize = 8;
+/// IPv4 identifications that rose by one in a row before a gap in them is believed.
+const COUNTING_IDS: u8 = 8;
+
+/// How a loss was repaired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repair {
+    Fast,
+    TailProbe,
+    Timeout,
+    Reordered,
+}
+
+/// A small segment that left after an ACK covered the previous small one: Nagle, or a look-alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// The small segment that was unacknowledged.
+    pub small: At,
+    /// First byte that the ACK newly covers: the receiver's timer started there.
+    pub held_from: At,
+    /// The first packet that covers `small`.
+    pub ack: At,
+    pub ack_pure: bool,
+    pub ack_fin: bool,
+    /// Whether the ACK had reached the sender, read off the timestamps option (TSecr of the freed segment).
+    pub arrived: Option<bool>,
+    pub freed: At,
+    pub small_bytes: u32,
+    pub freed_bytes: u32,
+    /// Where the endpoints' evidence is pooled (`pool.rs`).
+    pub pool: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wait {
+    /// The first segment after the peer spoke; `since` is the peer's last byte.
+    Turn { since: At },
+    /// The same message goes on and nothing held it back.
+    App,
+    /// Right behind the previous one; `full` where that one filled its segment.
+    Burst { full: bool },
+    Small(Box<Candidate>),
+    /// Full segments that follow each other at an even pace: the line's, or the pacing's.
+    Spaced,
+    /// After an ACK of earlier data, with nothing small outstanding.
+    Clocked { ack: At, acked: At },
+    /// Did not fit into the peer's window before the packet `opened`.
+    Window { opened: At, zero: bool },
+    Repair { how: Repair, first: Option<At> },
+    /// Small, nothing in flight, no trigger, the kernel's probe timer's length.
+    Cork,
+    /// The capture lacks frames here.
+    Hole,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub from: At,
+    pub to: At,
+    pub wait: Wait,
+}
+
+/// A data segment as this layer needs it; numbers unwrapped.
+#[derive(Debug, Clone, Copy)]
+pub struct Data {
+    pub at: At,
+    pub start: i64,
+    pub end: i64,
+    pub fin: bool,
+    pub mss: u32,
+    pub tsval: Option<u32>,
+    pub tsecr: Option<u32>,
+    pub ip_id: Option<u16>,
+    pub rtt_ns: i64,
+    /// Best round trip to this sender so far.
+    pub leg_ns: i64,
+    pub pool: u32,
+}
+
+/// Any packet of the peer.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer {
+    pub at: At,
+    pub ack: i64,
+    pub window: i64,
+    pub scale_known: bool,
+    pub len: u32,
+    pub fin: bool,
+    pub duplicate: bool,
+    pub sacked: Option<i64>,
+    pub tsval: Option<u32>,
+    pub covered: Option<Covered>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct AckSeen {
+    at: At,
+    pure: bool,
+    fin: bool,
+    tsval: Option<u32>,
+    held_from: At,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Small {
+    at: At,
+    end: i64,
+    bytes: u32,
+    tsecr: Option<u32>,
+    ack: Option<AckSeen>,
+    tainted: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Hole {
+    start: i64,
+    end: i64,
+    seen: At,
+    next_id: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sent {
+    start: i64,
+    at: At,
+    ip_id: Option<u16>,
+    tsval: Option<u32>,
+}
+
+/// What a segment did to the stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It brought the stream forward.
+    Forward(Step),
+    /// The same packet once more, or bytes that the peer already had: no part of anybody's wait.
+    Needless,
+}
+
+/// Small sent over unacknowledged small: this socket does not do Nagle (once it is sure, see `QUEUE_NS`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refutation {
+    pub pool: u32,
+    pub small: At,
+    pub freed: At,
+}
+
+#[derive(Debug, Default)]
+pub struct Sender {
+    last: Option<At>,
+    last_full: bool,
+    last_gap: i64,
+    /// Gaps in a row between full segments that were alike.
+    even: u8,
+    next: Option<i64>,
+    una: i64,
+    small: Option<Small>,
+    refuting: Option<Refutation>,
+    edge: Option<i64>,
+    edge_moved: Option<(At, i64)>,
+    zero_seen: Option<At>,
+    advanced: Option<(At, At)>,
+    answered: Option<At>,
+    peer_data: Option<At>,
+    sacked: i64,
+    duplicates: u32,
+    repeats: u32,
+    holes: Vec<Hole>,
+    hole_passed: bool,
+    recent: [Sent; RECENT],
+    sent: usize,
+    last_id: Option<u16>,
+    counting: u8,
+}
+
+impl Sender {
+    /// The peer's newest byte that brought the other direction forward.
+    pub fn peer_spoke(&mut self, at: At) {
+        self.peer_data = Some(at);
+    }
+
+    /// The last segment that brought this direction forward.
+    pub fn last(&self) -> Option<At> {
+        self.last
+    }
+
+    /// A packet of this sender without new data still counts up its IP identification.
+    pub fn id_seen(&mut self, ip_id: Option<u16>) -> u16 {
+        let jump = match (self.last_id, ip_id) {
+            (Some(last), Some(id)) => id.wrapping_sub(last),
+            _ => 0,
+        };
+        if jump == 1 {
+            self.counting = self.counting.saturating_add(1);
+        } else if jump > 64 {
+            self.counting = 0; // random or shared counter; a repeat of an old packet gives a jump near 65,536
+        }
+        if jump != 0 && jump < 0x8000 || self.last_id.is_none() {
+            self.last_id = ip_id;
+        }
+        if self.counting >= COUNTING_IDS && jump < 64 { jump } else { 0 }
+    }
+
+    /// A packet of the peer: what it acknowledges, opens or reports lost.
+    pub fn answer(&mut self, a: &Answer) {
+        let at = a.at;
+        if let Some(c) = a.covered {
+            let acked = At { frame: c.last_frame, time_ns: c.last_time };
+            self.advanced = Some((at, acked));
+        }
+        if let Some(small) = &mut self.small
+            && small.ack.is_none()
+            && a.ack >= small.end
+        {
+            let held_from =
+                a.covered.map_or(small.at, |c| At { frame: c.first_frame, time_ns: c.first_time });
+            small.ack = Some(AckSeen { at, pure: a.len == 0, fin: a.fin, tsval: a.tsval, held_from });
+        }
+        if a.ack > self.una {
+            self.una = a.ack;
+            (self.duplicates, self.repeats) = (0, 0);
+            let before = self.holes.len();
+            self.holes.retain(|h| h.start >= a.ack);
+            if self.holes.len() < before {
+                // acknowledged though never seen: the capture lost it, not the network
+                self.hole_passed = true;
+            }
+        } else if a.duplicate {
+            self.duplicates += 1;
+        }
+        if let Some(sacked) = a.sacked {
+            self.sacked = self.sacked.max(sacked);
+        }
+        if a.scale_known {
+            let edge = a.ack + a.window;
+            let before = self.edge.unwrap_or(edge);
+            if edge > before || self.edge.is_none() {
+                self.edge_moved = Some((at, before));
+            }
+            self.edge = Some(before.max(edge));
+        }
+        if a.window == 0 {
+            self.zero_seen = Some(at);
+        }
+        self.answered = Some(at);
+    }
+
+    /// A refutation that has become sure because its sender sent nothing right behind it.
+    pub fn settled_refutation(&mut self, now_ns: i64) -> Option<Refutation> {
+        let refuting = self.refuting?;
+        if now_ns - refuting.freed.time_ns > QUEUE_NS {
+            self.refuting = None;
+            return Some(refuting);
+        }
+        None
+    }
+
+    /// The end of the stream makes a pending refutation sure.
+    pub fn last_refutation(&mut self) -> Option<Refutation> {
+        self.refuting.take()
+    }
+
+    /// A segment with payload of this sender.
+    pub fn data(&mut self, d: &Data, id_jump: u16, first_copy: Option<At>) -> Outcome {
+        self.refuting = None; // settled before if it was old enough
+        let next = self.next.unwrap_or(d.start);
+        if d.start < next {
+            return self.repeat(d, next, first_copy);
+        }
+        // a side's first message begins to be waited for when its peer has spoken
+        let from = self.last.or(self.peer_data).unwrap_or(d.at);
+        let hole = d.start > next;
+        if hole && self.holes.len() < MAX_HOLES {
+            self.holes.push(Hole { start: next, end: d.start, seen: d.at, next_id: d.ip_id });
+        }
+        let wait = self.classify(d, from, hole, id_jump);
+        self.forward(d);
+        Outcome::Forward(Step { from, to: d.at, wait })
+    }
+
+    fn classify(&mut self, d: &Data, from: At, hole: bool, id_jump: u16) -> Wait {
+        let gap = d.at.time_ns - from.time_ns;
+        let after = |at: Option<At>| at.is_some_and(|at| at.frame > from.frame);
+        if std::mem::take(&mut self.hole_passed) {
+            self.taint();
+            return Wait::Hole;
+        }
+        let turn = self.peer_data.filter(|p| self.last.is_none_or(|last| p.frame > last.frame));
+        let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
+        if id_jump > 1 && since >= RTO_NS && !hole {
+            // frames of this sender never reached the capture, and this one came a timer later
+            self.taint();
+            let probe = id_jump == 2 && since < 2 * d.rtt_ns + PROBE_NS + 40_000_000;
+            let how = if probe { Repair::TailProbe } else { Repair::Timeout };
+            return Wait::Repair { how, first: None };
+        }
+        if let Some((opened, before)) = self.edge_moved
+            && opened.frame > from.frame
+            && d.end > before
+        {
+            return Wait::Window { opened, zero: after(self.zero_seen) };
+        }
+        let small = is_small(d);
+        if let (None, Some(p)) = (turn, self.small)
+            && small
+            && !d.fin
+            && !hole
+            && !p.tainted
+        {
+            match p.ack {
+                Some(ack) => return Wait::Small(Box::new(candidate(&p, &ack, d))),
+                None => self.refute(&p, d),
+            }
+        }
+        if turn.is_none() && gap > BURST_NS && self.even >= EVEN_GAPS && self.is_even(gap) {
+            return Wait::Spaced;
+        }
+        if turn.is_none()
+            && let Some((ack, acked)) = self.advanced
+            && ack.frame > from.frame
+            && gap > BURST_NS
+        {
+            return Wait::Clocked { ack, acked };
+        }
+        match turn {
+            Some(since) => Wait::Turn { since },
+            None if gap <= BURST_NS => Wait::Burst { full: self.last_full },
+            None if small && CORK_NS.contains(&gap) && !after(self.answered) && self.last_full => Wait::Cork,
+            None => Wait::App,
+        }
+    }
+
+    fn is_even(&self, gap: i64) -> bool {
+        (gap - self.last_gap).abs() * 4 <= gap && self.last_full
+    }
+
+    fn refute(&mut self, p: &Small, d: &Data) {
+        // an ACK that the capture lacks shows in the timestamps that it brought to the sender
+        let moved = match (p.tsecr, d.tsecr) {
+            (Some(a), Some(b)) => b.wrapping_sub(a),
+            _ => 0,
+        };
+        if moved < MISSED_ACK_TICKS {
+            self.refuting = Some(Refutation { pool: d.pool, small: p.at, freed: d.at });
+        }
+    }
+
+    fn forward(&mut self, d: &Data) {
+        if is_small(d) {
+            let bytes = (d.end - d.start) as u32;
+            self.small =
+                Some(Small { at: d.at, end: d.end, bytes, tsecr: d.tsecr, ack: None, tainted: false });
+        } else if self.small.is_some_and(|s| s.ack.is_some_and(|a| reached(&a, d))) {
+            self.small = None; // no small segment was outstanding any more when this full one left
+        }
+        self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
+        let gap = self.last.map_or(0, |last| d.at.time_ns - last.time_ns);
+        self.even = if gap > BURST_NS && self.is_even(gap) { self.even.saturating_add(1) } else { 0 };
+        self.last_gap = gap;
+        (self.last, self.last_full) = (Some(d.at), !is_small(d));
+        self.remember(d);
+    }
+
+    fn remember(&mut self, d: &Data) {
+        if let Some(slot) = self.recent.get_mut(self.sent % RECENT) {
+            *slot = Sent { start: d.start, at: d.at, ip_id: d.ip_id, tsval: d.tsval };
+        }
+        self.sent = self.sent.wrapping_add(1);
+    }
+
+    fn taint(&mut self) {
+        if let Some(small) = &mut self.small {
+            small.tainted = true;
+        }
+    }
+
+    /// Bytes that were sent before, or that fill a hole.
+    fn repeat(&mut self, d: &Data, next: i64, first_copy: Option<At>) -> Outcome {
+        let from = self.last.unwrap_or(d.at);
+        if let Some(i) = self.holes.iter().position(|h| d.start < h.end && d.end > h.start) {
+            let hole = self.holes.swap_remove(i);
+            for (start, end) in [(hole.start, d.start), (d.end, hole.end)] {
+                if start < end {
+                    self.holes.push(Hole { start, end, ..hole });
+                }
+            }
+            let how = filled_how(d, &hole);
+            return self.repaired(d, from, how, None);
+        }
+        let twin = self.recent.iter().find(|s| s.at.frame != 0 && s.start == d.start);
+        let copied = twin.is_some_and(|s| s.ip_id.is_some_and(|id| id != 0) && s.ip_id == d.ip_id && s.tsval == d.tsval);
+        if copied || (d.end <= self.una && d.end <= next) {
+            return Outcome::Needless;
+        }
+        let gap = d.at.time_ns - from.time_ns;
+        let how = if self.sacked > d.start || self.duplicates >= 3 {
+            Repair::Fast
+        } else if self.repeats == 0 && d.end >= next && gap < 2 * d.rtt_ns + PROBE_NS {
+            Repair::TailProbe
+        } else {
+            Repair::Timeout
+        };
+        self.repeats += 1;
+        self.repaired(d, from, how, first_copy)
+    }
+
+    fn repaired(&mut self, d: &Data, from: At, how: Repair, first: Option<At>) -> Outcome {
+        self.taint();
+        self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
+        self.last = Some(d.at);
+        self.remember(d);
+        Outcome::Forward(Step { from, to: d.at, wait: Wait::Repair { how, first } })
+    }
+}
+
+/// A hole that closes was either overtaken by later segments or lost and sent again.
+fn filled_how(d: &Data, hole: &Hole) -> Repair {
+    let age = d.at.time_ns - hole.seen.time_ns;
+    // the sender counts its packets: an older number than the one that showed the hole was sent before it
+    let older = match (d.ip_id, hole.next_id) {
+        (Some(a), Some(b)) if a != 0 || b != 0 => Some((a.wrapping_sub(b) as i16) < 0),
+        _ => None,
+    };
+    match older {
+        Some(true) => Repair::Reordered,
+        None if age < (d.rtt_ns * 3 / 4).max(3_000_000) => Repair::Reordered,
+        _ if age >= RTO_NS => Repair::Timeout,
+        _ => Repair::Fast,
+    }
+}
+
+/// The ACK had come to the sender when this segment left, as far as the path's best times tell.
+fn reached(ack: &AckSeen, d: &Data) -> bool {
+    d.at.time_ns - ack.at.time_ns > d.leg_ns + BURST_NS
+}
+
+/// A sub-MSS tail is what Nagle may hold (tcp_minshall_check).
+fn is_small(d: &Data) -> bool {
+    let len = (d.end - d.start).max(0) as u64;
+    !len.is_multiple_of(u64::from(d.mss.max(1)))
+}
+
+fn candidate(p: &Small, ack: &AckSeen, d: &Data) -> Candidate {
+    let arrived = match (p.tsecr, ack.tsval, d.tsecr) {
+        // only where the peer's clock moved between the two
+        (Some(before), Some(acked), Some(freed)) if (acked.wrapping_sub(before) as i32) > 0 => {
+            Some((freed.wrapping_sub(acked) as i32) >= 0)
+        }
+        _ => None,
+    };
+    Candidate {
+        small: p.at,
+        held_from: ack.held_from,
+        ack: ack.at,
+        ack_pure: ack.pure,
+        ack_fin: ack.fin,
+        arrived,
+        freed: d.at,
+        small_bytes: p.bytes,
+        freed_bytes: (d.end - d.start) as u32,
+        pool: d.pool,
+    }
+}

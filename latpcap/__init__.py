@@ -1,0 +1,17 @@
+"""Why was each request in this packet capture slow, who waited for whom, and which frames show it?
+
+    import latpcap as lp
+    cap = lp.read("nginx-latency.pcap")
+    cap.why()
+
+`Capture` holds the tables (`events`, `streams`, `exchanges`, `causes`, `evidence`, `issues`) as pandas data
+frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows for `tcp.stream eq n`.
+"""
+
+from importlib.metadata import version as _version
+
+from latpcap.capture import Capture, Stream, read
+from latpcap.errors import CaptureError, LatpcapError, OutputError
+
+__all__ = ["Capture", "CaptureError", "LatpcapError", "OutputError", "Stream", "read"]
+__version__ = _version("latpcap")

@@ -1,0 +1,158 @@
+"""The `latpcap` command: the same words as in Python, in the same order.
+
+Exit codes: 0 analysed; 2 wrong usage or an output that cannot be written; 3 a capture could not be read.
+Answers go to standard output; warnings and errors, one line each, to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from latpcap.errors import CaptureError, LatpcapError, OutputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.capture import Capture
+
+EXIT_USAGE = 2
+EXIT_UNREADABLE = 3
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Tells from a packet capture why each request was slow, who waited for whom, and which frames show it.",
+)
+
+File = Annotated[str, typer.Argument(help="A pcap or pcapng file (also .gz .zst .lz4 .bz2 .xz); - reads stdin.")]
+StreamOption = Annotated[int | None, typer.Option("--stream", help="Only this tcp.stream.", min=0)]
+SortOption = Annotated[str | None, typer.Option("--sort", help="Sort by this column, largest first.")]
+TopOption = Annotated[int | None, typer.Option("--top", help="Only the first N rows.", min=0)]
+OutOption = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Write to a file: .parquet, .csv or .json.")
+]
+
+
+def main() -> None:
+    """Runs the command and turns every known error into one line and an exit code."""
+    try:
+        app()
+    except CaptureError as problem:
+        _stop(str(problem), EXIT_UNREADABLE)
+    except (LatpcapError, IndexError) as problem:
+        _stop(str(problem), EXIT_USAGE)
+    except BrokenPipeError:
+        # the reader of our output went away (head, less): nothing to say, and nothing left to flush
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        _stop("interrupted", 130)
+
+
+def _stop(sentence: str, code: int) -> None:
+    typer.echo(f"latpcap: {sentence}", err=True)
+    sys.exit(code)
+
+
+def _read(file: str) -> Capture:
+    from latpcap.capture import read
+
+    capture = read(file)
+    for sentence in capture.damage:
+        typer.echo(f"latpcap: warning: {sentence}; rows up to there are given", err=True)
+    return capture
+
+
+@app.command()
+def why(
+    file: File,
+    stream: StreamOption = None,
+    exchange: Annotated[
+        int | None, typer.Option("--exchange", help="Only this exchange; with --stream: its number there.", min=0)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
+) -> None:
+    """Why were the requests slow, who waited for whom, and which frames show it?"""
+    capture = _read(file)
+    if stream is not None and exchange is not None:
+        answer = capture.stream(stream).why(exchange=exchange)
+    else:
+        answer = capture.why(stream=stream, exchange=exchange)
+    typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else str(answer))
+
+
+def _table_command(name: str, question: str) -> None:
+    def command(
+        file: File,
+        stream: StreamOption = None,
+        sort: SortOption = None,
+        top: TopOption = None,
+        output: OutOption = None,
+    ) -> None:
+        from latpcap import export
+
+        capture = _read(file)
+        table = (capture if stream is None else capture.stream(stream)).arrow(name)
+        table = _arranged(table, name, sort, top)
+        if output is not None:
+            export.write(table, output)
+        else:
+            typer.echo(export.as_text(table))
+
+    app.command(name=name, help=question)(command)
+
+
+for _name, _question in {
+    "streams": "Which TCP connections are there? One row a stream (Wireshark's tcp.stream).",
+    "events": "What did each TCP segment say and do? One row a segment, with Wireshark's facts.",
+    "exchanges": "How long did each request take? One row a request and its answer, with its time by cause.",
+    "causes": "Where did each exchange's time go? Rows that follow each other without gap.",
+    "evidence": "Does Nagle act here, or not? One row a sender and peer, with the counts for and against.",
+    "issues": "What could not be read or trusted? One row a reason.",
+}.items():
+    _table_command(_name, _question)
+
+
+@app.command()
+def flow(
+    file: File,
+    stream: Annotated[int, typer.Option("--stream", help="This tcp.stream.", min=0)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The picture: .png, .svg or .pdf.")],
+    frames: Annotated[
+        str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST (frame.number).")
+    ] = None,
+    max_rows: Annotated[int, typer.Option("--max-rows", help="At most so many packets.", min=1)] = 60,
+) -> None:
+    """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
+    graph = _read(file).stream(stream).flow_graph(frames=_range(frames), max_rows=max_rows)
+    try:
+        graph.save(output)
+    except (OSError, ValueError) as problem:
+        raise OutputError(f"{output}: {problem}") from None
+
+
+def _range(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    first, dash, last = text.partition("-")
+    if not (dash and first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+        raise typer.BadParameter(f"expected FIRST-LAST, as in 690-1180, got {text!r}", param_hint="--frames")
+    return int(first), int(last)
+
+
+def _arranged(table: pa.Table, name: str, sort: str | None, top: int | None) -> Any:
+    if sort is not None:
+        if sort not in table.column_names:
+            import difflib
+
+            near = difflib.get_close_matches(sort, table.column_names, 3) or table.column_names[:8]
+            raise typer.BadParameter(f"{name} has no column {sort!r}; near: {', '.join(near)}", param_hint="--sort")
+        table = table.sort_by([(sort, "descending")])
+    return table if top is None else table[:top]

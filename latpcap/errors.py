@@ -1,0 +1,37 @@
+"""Which errors can latpcap raise, and what do they say?
+
+Reads nothing. `LatpcapError` is the root; a caller who catches it catches all of ours:
+
+    LatpcapError
+        CaptureError    a capture could not be read at all
+        OutputError     a result could not be written
+
+A capture that is damaged part-way raises nothing: its rows up to the damage are given, and the damage is
+a row of `Capture.issues`.
+"""
+
+from __future__ import annotations
+
+
+class LatpcapError(Exception):
+    """Did latpcap give up with a reason?"""
+
+
+class CaptureError(LatpcapError):
+    """Why could this capture not be read?
+
+    `file` is the name as given, `offset` the byte (after decompression) where reading stopped or None,
+    `layer` what was being read ("file", "pcap", "pcapng", "gzip"), `reason` a lower-case phrase.
+    """
+
+    def __init__(self, file: str, reason: str, *, offset: int | None = None, layer: str = "file"):
+        self.file = file
+        self.reason = reason
+        self.offset = offset
+        self.layer = layer
+        where = file if offset is None else f"{file}: byte {offset:,}"
+        super().__init__(f"{where}: {reason}")
+
+
+class OutputError(LatpcapError):
+    """Why could this result not be written?"""

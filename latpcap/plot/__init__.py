@@ -1,0 +1,9 @@
+"""Which pictures are there? One Display class per file; matplotlib is imported only when something is
+drawn.
+"""
+
+from __future__ import annotations
+
+from latpcap.plot.flow import FlowGraph
+
+__all__ = ["FlowGraph"]

@@ -1,0 +1,88 @@
+"""How does a picture become the same bytes every time, without a screen?
+
+Reads matplotlib figures; gives PNG, SVG or PDF bytes; knows nothing of what is drawn. The only place that
+decides on backend, style, font and metadata, for all Display classes. pyplot is never imported: it would keep
+figures alive and look for a screen.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.font_manager import FontProperties
+
+SUFFIXES = (".png", ".svg", ".pdf")
+"""What a picture can be saved as."""
+
+_METADATA: dict[str, dict[str, str | None]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+_MOST_PIXELS = 65_000  # Agg's limit is 2**16 on a side
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Which settings hold while we draw? matplotlib's defaults, whatever the user's own style is."""
+    import matplotlib as mpl
+    import matplotlib.style
+
+    with mpl.style.context("default"), mpl.rc_context({"svg.hashsalt": "latpcap", "svg.fonttype": "path"}):
+        yield
+
+
+def font(points: float, *, bold: bool = False) -> FontProperties:
+    """Which font? The DejaVu Sans that comes with matplotlib, by its file: never another version that the
+    system has.
+    """
+    import matplotlib as mpl
+    from matplotlib.font_manager import FontProperties
+
+    name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
+    return FontProperties(fname=Path(mpl.get_data_path(), "fonts", "ttf", name), size=points)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty white figure of so many inches, without pyplot."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def suffix_of(path: str | Path) -> str:
+    """Which kind of picture does this path ask for? Raises ValueError with the list of suffixes for any
+    other.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        had = f"suffix {suffix!r}" if suffix else "a path without a suffix"
+        raise ValueError(f"{Path(path).name}: {had}, but a picture is saved as one of {', '.join(SUFFIXES)}")
+    return suffix
+
+
+def render(figure: Figure, suffix: str, dpi: float) -> bytes:
+    """The figure's bytes as `suffix` (one of `SUFFIXES`), at `dpi` pixels per inch (PNG); the same bytes for
+    the same figure.
+
+    Raises ValueError if a PNG would be larger than matplotlib can draw.
+    """
+    width, height = (round(side * dpi) for side in figure.get_size_inches())
+    if suffix == ".png" and max(width, height) > _MOST_PIXELS:
+        raise ValueError(
+            f"a PNG of {width} x {height} pixels is over the limit of {_MOST_PIXELS} on a side: "
+            "save as .svg or .pdf, or show fewer rows"
+        )
+    out = io.BytesIO()
+    with house_style():
+        figure.savefig(out, format=suffix[1:], dpi=dpi, metadata=_METADATA[suffix], facecolor="white")
+    return out.getvalue()

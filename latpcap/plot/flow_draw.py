@@ -1,0 +1,324 @@
+"""How is a flow graph drawn?
+
+Reads rows and marks with the places that flow_layout.py gave them (in em, y downwards); gives artists on
+matplotlib axes; decides nothing but colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from latpcap.plot.figure import font
+from latpcap.plot.flow_layout import (
+    BAND,
+    INSET,
+    LANE,
+    LINE,
+    MARGIN,
+    PORT,
+    SMALL,
+    UNDER,
+    Layout,
+    Slot,
+    frames_text,
+    width_of,
+    wrap,
+)
+from latpcap.plot.flow_rows import FlowMark, FlowRow
+from latpcap.vocabulary import CAUSES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+GREY, BLACK, RED = "#6E6E6E", "#000000", "#B00020"
+PASTELS = (
+    "#EAF1FB",
+    "#FDF3DF",
+    "#E9F6EA",
+    "#F7EAF4",
+    "#F3F0E6",
+    "#E5F5F6",
+    "#FBE9E7",
+    "#EEEBFA",
+    "#F4F7DC",
+    "#EFEFEF",
+)
+NO_CAUSE = "no row in the causes table explains this gap"
+
+
+def colour_of(cause: str | None) -> str:
+    """The colour of a cause; grey for none."""
+    return GREY if cause is None else CAUSES[cause].colour
+
+
+class Pen:
+    """Draws on axes whose unit is 1 em; `scale` is points per em."""
+
+    def __init__(self, ax: Axes, scale: float) -> None:
+        self.ax, self.scale = ax, scale
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: float = 1.0,
+        ha: Literal["left", "center", "right"] = "left",
+        colour: str = BLACK,
+        bold: bool = False,
+        behind: str | None = None,
+    ) -> None:
+        """One line with its baseline at y; `behind` is a background colour that hides lifelines under the
+        letters.
+        """
+        box = None if behind is None else {"facecolor": behind, "edgecolor": "none", "pad": 0.12 * self.scale}
+        self.ax.text(
+            x,
+            y,
+            text,
+            ha=ha,
+            va="baseline",
+            color=colour,
+            fontproperties=font(size * self.scale, bold=bold),
+            bbox=box,
+            parse_math=False,
+            clip_on=False,
+            zorder=5,
+        )
+
+    def box(
+        self,
+        x0: float,
+        y0: float,
+        x1: float,
+        y1: float,
+        colour: str,
+        zorder: float = 1,
+        gid: str = "",
+        edge: str = "none",
+    ) -> None:
+        """A filled rectangle; `edge` is the colour of a thin border."""
+        from matplotlib.patches import Rectangle
+
+        thin = 0 if edge == "none" else 0.04 * self.scale
+        self.ax.add_patch(
+            Rectangle(
+                (x0, y0),
+                x1 - x0,
+                y1 - y0,
+                facecolor=colour,
+                edgecolor=edge,
+                linewidth=thin,
+                zorder=zorder,
+                gid=gid or None,
+            )
+        )
+
+    def line(
+        self,
+        xs: tuple[float, float],
+        ys: tuple[float, float],
+        *,
+        colour: str = BLACK,
+        width: float = 0.08,
+        dashed: bool = False,
+        alpha: float = 1.0,
+        zorder: float = 3,
+        gid: str = "",
+    ) -> None:
+        """A straight line, `width` em thick."""
+        from matplotlib.lines import Line2D
+
+        self.ax.add_line(
+            Line2D(
+                xs,
+                ys,
+                color=colour,
+                linewidth=width * self.scale,
+                linestyle=(0, (4, 3)) if dashed else "-",
+                alpha=alpha,
+                zorder=zorder,
+                solid_capstyle="butt",
+                gid=gid or None,
+            )
+        )
+
+    def arrow(self, x0: float, x1: float, y: float, colour: str, width: float, gid: str) -> None:
+        """A horizontal line from x0 to x1 with a filled triangular head."""
+        from matplotlib.patches import Polygon
+
+        back = x1 - 0.75 if x1 > x0 else x1 + 0.75
+        half = 0.3 if width < 0.12 else 0.36
+        self.line((x0, back), (y, y), colour=colour, width=width, zorder=4, gid=gid)
+        self.ax.add_patch(
+            Polygon(
+                [(x1, y), (back, y - half), (back, y + half)],
+                closed=True,
+                facecolor=colour,
+                edgecolor="none",
+                zorder=4,
+            )
+        )
+
+
+def draw_body(pen: Pen, page: Layout, rows: Sequence[FlowRow]) -> None:
+    """Draws heads, backgrounds, lifelines, rows and marks."""
+    for number, line in enumerate(page.title):
+        pen.text(MARGIN, MARGIN + LINE * 1.1 * number + 1.1, line, size=1.1, bold=True)
+    for x, y, line in page.nodes:
+        pen.text(x, y, line, ha="center")
+    pen.text(MARGIN, page.head_y, "Time")
+    pen.text(page.comment_x, page.head_y, "Comment")
+
+    pastels = stream_colours(rows)
+    y = page.body[0]
+    for row, arrow_y in zip(
+        rows, page.row_y, strict=True
+    ):  # a wait's line has the colour of the stream that waits
+        bottom = arrow_y + UNDER
+        pen.box(0, y, page.width, bottom, pastels[row.stream])
+        y = bottom
+    for x, top in zip(page.x, page.lifeline_tops, strict=True):
+        pen.line((x, x), (top + 0.1, page.body[1]), colour=BLACK, alpha=0.5, dashed=True, zorder=2)
+    for row, y in zip(rows, page.row_y, strict=True):
+        _draw_row(pen, page, row, y, pastels[row.stream])
+    for slot in page.slots:
+        _draw_slot(pen, page, slot, pastels[rows[slot.mark.lower].stream], rows)
+
+
+def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -> None:
+    x0, x1 = page.x[row.source], page.x[row.target]
+    sport, dport = row.sport, row.dport
+    if row.source == row.target:  # an endpoint that talks to itself
+        step = 0.5 * (page.x[1] - page.x[0] if len(page.x) > 1 else 15.0)
+        x0 = x1 - step if 0 < row.source == len(page.x) - 1 else x1 + step
+    left, right = (sport, dport) if x0 < x1 else (dport, sport)
+    pen.text(MARGIN, y + 0.3, row.time)
+    pen.text(page.comment_x, y + 0.3, row.comment, size=SMALL)
+    # lifelines of others, and their bands, run under the texts
+    behind = background if len(page.x) > 2 else None
+    pen.text((x0 + x1) / 2, y - 0.45, row.label, ha="center", behind=behind)
+    pen.arrow(
+        x0,
+        x1,
+        y,
+        BLACK if row.cause is None else colour_of(row.cause),
+        0.08 if row.cause is None else 0.17,
+        f"frame-{row.frame}",
+    )
+    if row.sport and row.dport:
+        pen.text(min(x0, x1) - 0.5, y + 0.28, str(left), size=PORT, ha="right", behind=behind)
+        pen.text(max(x0, x1) + 0.5, y + 0.28, str(right), size=PORT, behind=behind)
+
+
+def _draw_slot(pen: Pen, page: Layout, slot: Slot, background: str, rows: Sequence[FlowRow]) -> None:
+    wait = slot.mark
+    gid = f"wait-{rows[wait.upper].frame}-{rows[wait.lower].frame}"
+    y = slot.y - LINE * (slot.lines - 1) / 2 + 0.36
+    if not slot.bands:
+        left, right = sorted((page.x[wait.client], page.x[wait.server]))
+        half = (width_of(wait.text) + BAND + 0.45) / 2
+        x = (left + right) / 2 - half if left != right else left + INSET
+        pen.text(x + BAND + 0.45, y, wait.text, colour=BLACK if wait.cause else GREY, behind=background)
+        pen.box(x, slot.y - 0.75, x + BAND, slot.y + 0.75, colour_of(wait.cause), 3, gid)
+    for number, band in enumerate(slot.bands):
+        x = band.x + band.inward * LANE * band.lane - BAND / 2
+        pen.box(
+            x,
+            band.top,
+            x + BAND,
+            band.bottom,
+            colour_of(band.cause),
+            3,
+            gid if number == 0 else f"{gid}-waiter",
+        )
+        x = band.x + band.inward * (INSET + LANE * band.words_lane)
+        base = y + LINE * (slot.lines - 1) * number
+        pen.text(x, base, band.words, ha="left" if band.inward > 0 else "right", behind=background)
+    pen.text(page.comment_x, slot.y + 0.36, frames_text(wait, rows), size=SMALL, colour=GREY)
+
+
+def stream_colours(rows: Sequence[FlowRow]) -> dict[int, str]:
+    """Each stream's background, in order of appearance."""
+    streams = dict.fromkeys(row.stream for row in rows)
+    return {stream: PASTELS[number % len(PASTELS)] for number, stream in enumerate(streams)}
+
+
+@dataclass(frozen=True, slots=True)
+class FootLine:
+    """A piece of a line under the graph, `x` em from the left: an optional coloured square, a bold name, and
+    words.
+    """
+
+    words: str
+    name: str = ""
+    colour: str | None = None
+    tint: str = BLACK
+    size: float = SMALL
+    x: float = 0.0
+
+    @property
+    def width(self) -> float:
+        """How wide it is, in em."""
+        name = width_of(self.name, self.size, bold=True) + 0.8 if self.name else 0.0
+        return (1.4 if self.colour else 0.0) + name + width_of(self.words, self.size)
+
+
+def footer(
+    note: str, status: str, rows: Sequence[FlowRow], marks: Sequence[FlowMark], width: float
+) -> list[FootLine]:
+    """What stands under the graph: what is not shown, what is shown, and what the colours mean."""
+    room = width - 2 * MARGIN
+    lines = [FootLine(words=line, tint=RED, size=0.95) for line in wrap(note, room, 0.95)] if note else []
+    lines += [FootLine(words=line, tint=GREY) for line in wrap(status, room, SMALL)]
+    pastels = stream_colours(rows)
+    if len(pastels) > 1:
+        lines += _stream_lines(pastels, room)
+    used = {name for mark in marks for name in (mark.cause, mark.waiter and mark.parent)} | {
+        row.cause for row in rows
+    }
+    for cause in CAUSES.values():
+        if cause.name in used:
+            indent = 1.4 + width_of(cause.name, SMALL, bold=True) + 0.8
+            first, *more = wrap(cause.meaning, room - indent, SMALL)
+            lines.append(FootLine(name=cause.name, words=first, colour=cause.colour))
+            lines += [FootLine(words=line) for line in more]
+    if any(mark.cause is None for mark in marks):
+        lines.append(FootLine(name="no cause", words=NO_CAUSE, colour=GREY))
+    return lines
+
+
+def _stream_lines(pastels: dict[int, str], room: float) -> list[FootLine]:
+    """The streams' backgrounds, as many on a line as fit."""
+    lines: list[FootLine] = []
+    x = 0.0
+    for stream, colour in pastels.items():
+        entry = FootLine(words=f"tcp.stream {stream}", colour=colour)
+        x = x if x + entry.width <= room else 0.0
+        lines.append(replace(entry, x=x))
+        x += entry.width + 1.5
+    return lines
+
+
+def footer_height(lines: Sequence[FootLine]) -> float:
+    """How high is the footer, in em?"""
+    return 0.5 + sum(line.size * 1.55 for line in lines if line.x == 0) + MARGIN
+
+
+def draw_footer(pen: Pen, top: float, lines: Sequence[FootLine]) -> None:
+    """Draws the lines under the graph."""
+    y = top + 0.5
+    for line in lines:
+        y += line.size * 1.55 if line.x == 0 else 0
+        x, base = MARGIN + line.x, y - 0.35 * line.size
+        if line.colour:
+            pen.box(x, base - 0.62, x + 0.8, base + 0.1, line.colour, edge=GREY)
+            x += 1.4
+        if line.name:
+            pen.text(x, base, line.name, size=line.size, bold=True)
+            x += width_of(line.name, line.size, bold=True) + 0.8
+        if line.words:
+            pen.text(x, base, line.words, size=line.size, colour=line.tint)

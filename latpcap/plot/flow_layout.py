@@ -1,0 +1,272 @@
+"""Where does everything in a flow graph stand?
+
+Reads nodes, rows and marks as plain values; gives places; draws nothing and knows nothing of tables. Lengths
+are in em (1 em = the size of the letters), x to the right, y downwards, so that a picture keeps its shape at
+any size. Texts are measured before anything is placed: columns grow until no text has to be cut or lies on
+another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from latpcap.plot.figure import font
+from latpcap.plot.flow_rows import FlowMark, FlowRow
+
+WIDTH = 64.0  # 800 pixels of 12.5 pixels an em; wider only if the texts need it
+MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45
+UNDER = 0.47  # from an arrow to the end of its row
+SMALL, PORT = 0.8, 0.8  # sizes of letters
+BAND, LANE, LANES, INSET = (
+    0.55,
+    0.8,
+    4,
+    0.95,
+)  # a band's width, a lane's, the most lanes, from lifeline to text
+
+
+@lru_cache(maxsize=4096)
+def width_of(text: str, size: float = 1.0, bold: bool = False) -> float:
+    """How wide is a line of text of this size, in em? With 4 % to spare for the rounding of letters to
+    pixels.
+    """
+    from matplotlib.textpath import text_to_path
+
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font(100, bold=bold), False)
+    return float(width) / 100 * size * 1.04
+
+
+def wrap(text: str, width: float, size: float = 1.0, bold: bool = False) -> list[str]:
+    """The text in lines of at most `width` em, broken at blanks, or inside a word that is longer than a
+    line.
+    """
+    lines = [""]
+    for word in text.split():
+        joined = f"{lines[-1]} {word}".strip()
+        if width_of(joined, size, bold) <= width:
+            lines[-1] = joined
+            continue
+        if lines[-1]:
+            lines.append("")
+        while len(word) > 1 and width_of(word, size, bold) > width:
+            keep = max(1, int(len(word) * width / width_of(word, size, bold)) - 1)
+            lines[-1], word = word[:keep], word[keep:]
+            lines.append("")
+        lines[-1] = word
+    return lines
+
+
+@dataclass(slots=True)
+class Band:
+    """The coloured bar of a wait at a lifeline: x of the lifeline, `inward` +1 if texts stand to its right,
+    else -1; lanes count inwards.
+    """
+
+    node: int
+    x: float
+    inward: int
+    cause: str | None
+    words: str
+    top: float = 0.0
+    bottom: float = 0.0
+    lane: int = 0
+    words_lane: int = 0
+
+
+@dataclass(slots=True)
+class Slot:
+    """One wait's own line between two rows: `y` is its middle; `lines` is 2 if owner's and waiter's text do
+    not fit side by side.
+
+    `bands` are the owner's and the waiter's; there are none if the path or the capture owns the wait: that
+    stands in the middle.
+    """
+
+    mark: FlowMark
+    lines: int
+    bands: list[Band]
+    y: float = 0.0
+
+
+@dataclass(slots=True)
+class Layout:
+    """Where is what, in em?"""
+
+    width: float = WIDTH
+    height: float = 0.0
+    x: list[float] = field(default_factory=list)  # lifelines
+    comment_x: float = 0.0
+    title: list[str] = field(default_factory=list)
+    nodes: list[tuple[float, float, str]] = field(default_factory=list)  # a title's centre, baseline, line
+    lifeline_tops: list[float] = field(default_factory=list)
+    head_y: float = 0.0
+    body: tuple[float, float] = (0.0, 0.0)
+    row_y: list[float] = field(default_factory=list)  # the arrows
+    slots: list[Slot] = field(default_factory=list)
+
+
+def arrange(title: str, nodes: Sequence[str], rows: Sequence[FlowRow], marks: Sequence[FlowMark]) -> Layout:
+    """Places title, heads, rows and marks; `height` is then what they need, without the footer."""
+    page = Layout()
+    columns = max(1, len(nodes) - 1)
+
+    time = max(width_of(text) for text in ["Time", *(row.time for row in rows)])
+    ports = max(width_of(str(port), PORT) for row in rows for port in (row.sport, row.dport))
+    comments = [row.comment for row in rows] + [frames_text(mark, rows) for mark in marks]
+    comment = max(width_of("Comment"), *(width_of(text, SMALL) for text in comments))
+    left = MARGIN + time + 1.0 + ports + 0.5
+    right = 0.5 + ports + 1.0 + comment + MARGIN
+    column = max(15.0, (WIDTH - left - right) / columns)
+    for row in rows:
+        span = max(1, abs(row.source - row.target)) if row.source != row.target else 0.5
+        column = max(column, (width_of(row.label) + 3.0) / span)
+    spare = 2 * INSET + LANE * min(LANES, len({row.stream for row in rows}))  # beside the text of a wait
+    for mark in marks:
+        span = max(1, abs(mark.client - mark.server))
+        column = max(column, (max(width_of(mark.text), width_of(mark.waiter_text)) + spare) / span)
+    page.x = [left + column * number for number in range(len(nodes))]
+    if len(nodes) == 1:
+        right += column
+    page.width = max(WIDTH, page.x[-1] + right)
+    page.comment_x = page.x[-1] + (column if len(nodes) == 1 else 0) + 0.5 + ports + 1.0
+    for mark in marks:
+        room = abs(page.x[mark.client] - page.x[mark.server])
+        both = width_of(mark.text) + width_of(mark.waiter_text) + 2 * spare
+        page.slots.append(
+            Slot(mark=mark, lines=2 if mark.waiter_text and both > room else 1, bands=_bands_of(mark, page.x))
+        )
+
+    _heads(page, title, nodes)
+    y = page.body[0]
+    waiting = list(page.slots)
+    for number in range(len(rows)):
+        while waiting and waiting[0].mark.lower == number:
+            slot = waiting.pop(0)
+            height = SLOT + LINE * (slot.lines - 1)
+            slot.y = y + height / 2
+            y += height
+        page.row_y.append(y + ROW - UNDER)
+        y += ROW
+    page.body = (page.body[0], y)
+    page.height = y
+    _stretch(page)
+    return page
+
+
+def _bands_of(mark: FlowMark, x: Sequence[float]) -> list[Band]:
+    """The owner's band, and the one of the side that waits; none if neither client nor server owns the
+    wait.
+    """
+    at = {"client": mark.client, "server": mark.server}
+    sides = [(mark.owner, mark.cause, mark.text)] + (
+        [(mark.waiter, mark.parent, mark.waiter_text)] if mark.waiter else []
+    )
+    bands = []
+    for who, cause, words in sides:
+        if who not in at:
+            return []
+        other = at["server" if who == "client" else "client"]
+        client_first = who == "client" if other == at[who] else other > at[who]
+        bands.append(
+            Band(node=at[who], x=x[at[who]], inward=1 if client_first else -1, cause=cause, words=words)
+        )
+    return bands
+
+
+def _stretch(page: Layout) -> None:
+    """From where to where does each band run? From arrow to arrow; waits between the same two packets share
+    that length.
+
+    Bands that run at the same height of one lifeline stand beside each other, in lanes (at most 4: then they
+    share the last); their texts stand beyond the outermost of them.
+    """
+    same: dict[tuple[int, int], list[Slot]] = {}
+    for slot in page.slots:
+        same.setdefault((slot.mark.upper, slot.mark.lower), []).append(slot)
+    drawn: list[Band] = []
+    for (upper, lower), slots in same.items():
+        top = page.row_y[upper] + 0.15
+        for slot, after in zip(slots, [*slots[1:], None], strict=True):
+            bottom = page.row_y[lower] - 0.15 if after is None else (slot.y + after.y) / 2
+            for band in slot.bands:
+                band.top, band.bottom = top, bottom
+                beside = {
+                    b.lane
+                    for b in drawn
+                    if (b.node, b.inward) == (band.node, band.inward) and b.top < bottom and top < b.bottom
+                }
+                band.lane = min(lane for lane in range(LANES) if lane not in beside or lane == LANES - 1)
+                drawn.append(band)
+            top = bottom + 0.12
+    for slot in page.slots:
+        for band in slot.bands:
+            band.words_lane = max(
+                b.lane
+                for b in drawn
+                if (b.node, b.inward) == (band.node, band.inward)
+                and b.top < slot.y + 1.5
+                and slot.y - 1.5 < b.bottom
+            )
+
+
+def _heads(page: Layout, title: str, nodes: Sequence[str]) -> None:
+    """Title, node titles on two staggered rows (even ones higher, as in Wireshark), and the two outer heads
+    under them.
+    """
+    page.title = wrap(title, page.width - 2 * MARGIN, 1.1, bold=True) if title.strip() else []
+    top = MARGIN + LINE * 1.1 * len(page.title) + (0.5 if page.title else 0)
+    placed: list[list[tuple[float, list[str]]]] = [[], []]
+    for number, node in enumerate(nodes):
+        x = page.x[number]
+        lo = max(MARGIN, x - (x - page.x[number - 2]) / 2 + 0.5 if number >= 2 else MARGIN)
+        hi = x + (page.x[number + 2] - x) / 2 - 0.5 if number + 2 < len(nodes) else page.width - MARGIN
+        centred = 2 * min(x - lo, hi - x)
+        lines = (
+            [node]
+            if width_of(node) <= max(centred, 0.8 * (hi - lo) if len(nodes) == 1 else 0)
+            else _halve(node, centred)
+        )
+        half = max(width_of(line) for line in lines) / 2
+        placed[number % 2].append((max(lo + half, min(x, hi - half)), lines))
+    y = top
+    tops = [0.0, 0.0]
+    for row, titles in enumerate(placed):
+        depth = max((len(lines) for _, lines in titles), default=0)
+        for x, lines in titles:
+            for number, line in enumerate(lines):
+                page.nodes.append((x, y + LINE * (depth - len(lines) + number) + 1.0, line))
+        y += LINE * depth
+        tops[row] = y
+    page.lifeline_tops = [tops[number % 2] for number in range(len(nodes))]
+    page.head_y = y + 1.0 if _heads_need_own_line(page, y - LINE + 1.0) else y - LINE + 1.0
+    page.body = (page.head_y + 0.55, 0.0)
+
+
+def _heads_need_own_line(page: Layout, baseline: float) -> bool:
+    """Would `Time` or `Comment` touch a title of the lower row?"""
+    inner, outer = MARGIN + width_of("Time") + 0.5, page.comment_x - 0.5
+    same_line = [(x, width_of(line) / 2) for x, y, line in page.nodes if abs(y - baseline) < LINE]
+    return any(x - half < inner or x + half > outer for x, half in same_line)
+
+
+def _halve(address: str, width: float) -> list[str]:
+    """A long address in two lines (or more if `width` is small), broken after a colon or a dot where there is
+    one.
+    """
+    parts = max(2, -int(-width_of(address) // max(width, 6.0)))
+    lines: list[str] = []
+    rest = address
+    while len(rest) > 1 and len(lines) < parts - 1:
+        ideal = round(len(rest) / (parts - len(lines)))
+        breaks = [i + 1 for i, letter in enumerate(rest[:-1]) if letter in ":. "] or [ideal]
+        cut = min(breaks, key=lambda place: (abs(place - ideal), place))
+        lines.append(rest[:cut].rstrip())
+        rest = rest[cut:]
+    return [*lines, rest]
+
+
+def frames_text(mark: FlowMark, rows: Sequence[FlowRow]) -> str:
+    """What stands in the Comment column beside a wait: the frames that bound it."""
+    return f"frames {rows[mark.upper].frame} \N{RIGHTWARDS ARROW} {rows[mark.lower].frame}"

@@ -1,0 +1,157 @@
+"""Does every layer read only what lies below it? Reads the imports of the sources, in Python and in Rust."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "latpcap"
+RUST = ROOT / "core" / "src"
+
+ORDER = [
+    "errors",
+    "vocabulary",
+    "_core",
+    "sources",
+    "capture",
+    "words",
+    "diagnosis",
+    "plot.figure",
+    "plot.flow_rows",
+    "plot.flow_layout",
+    "plot.flow_draw",
+    "plot.flow",
+    "plot",
+    "export",
+    "",  # the public names, latpcap/__init__.py
+    "cli",
+]
+"""A module imports those above it in this list, and none below."""
+
+LATE = {"capture": {"diagnosis", "plot.flow"}}
+"""The exception: `capture.why()` and `stream.flow_graph()` fetch these when called, never at import."""
+
+NEVER = {"plot": {"capture", "cli"}, "words": {"capture", "cli"}}
+"""What a module (and those inside it) leaves alone though it may: pictures and words are made of tables."""
+
+
+def python_modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted([*PACKAGE.rglob("*.py"), PACKAGE / "_core.pyi"]):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = python_modules()
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """The modules of latpcap that a file imports, and whether only in a call (or for a type checker)."""
+
+    def visit(node: ast.AST, late: bool) -> Iterator[tuple[str, bool]]:
+        for child in ast.iter_child_nodes(node):
+            inside = late or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            inside = inside or (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING")
+            if isinstance(child, ast.ImportFrom):
+                assert child.level == 0, f"{path.name}: relative import, line {child.lineno}"
+                origin = child.module or ""
+                for alias in child.names:
+                    whole = f"{origin}.{alias.name}"
+                    name = whole if whole.removeprefix("latpcap.") in MODULES else origin
+                    if name.split(".")[0] == "latpcap":
+                        yield name.removeprefix("latpcap").lstrip("."), late
+            elif isinstance(child, ast.Import):
+                for alias in child.names:
+                    if alias.name.split(".")[0] == "latpcap":
+                        yield alias.name.removeprefix("latpcap").lstrip("."), late
+            yield from visit(child, inside)
+
+    yield from visit(ast.parse(path.read_text(encoding="utf-8")), False)
+
+
+def test_every_module_has_a_place_in_the_order() -> None:
+    assert sorted(ORDER) == sorted(MODULES)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda name: name or "latpcap")
+def test_python_layers_import_downwards(module: str) -> None:
+    wrong = []
+    for imported, late in imports(MODULES[module]):
+        assert imported in ORDER, f"{module} imports latpcap.{imported}, which is not there"
+        if late and imported in LATE.get(module, ()):
+            continue
+        if ORDER.index(imported) >= ORDER.index(module) or imported in NEVER.get(module.split(".")[0], ()):
+            wrong.append(imported)
+    assert not wrong, f"latpcap.{module} must not import {', '.join(wrong)}"
+
+
+RUST_FILES = sorted(p for p in RUST.rglob("*.rs") if "tests" not in p.relative_to(RUST).with_suffix("").parts)
+
+
+def code(path: Path) -> str:
+    """A Rust file without its comments and without its tests."""
+    text = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+    return re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", text)[0]
+
+
+def rust_order() -> list[str]:
+    """The layers in the order of the list that stands at the head of lib.rs."""
+    head = " ".join(re.findall(r"^//! ?(.*)", (RUST / "lib.rs").read_text(encoding="utf-8"), re.MULTILINE))
+    return re.findall(r"`(\w+)`", head.partition("One layer per file")[2])
+
+
+def names_in_crate(path: Path) -> set[str]:
+    """The layers that a Rust file names, however it spells the road to them."""
+    parts = path.relative_to(RUST).with_suffix("").parts
+    depth = len(parts[:-1] if parts[-1] == "mod" else parts)
+    road = rf"(?:\bcrate::|(?<!super::)(?<!\w){'super::' * depth}(?!super))"
+    text = code(path)
+    found = set(re.findall(rf"{road}(\w+)", text))
+    for group in re.findall(rf"{road}\{{([^;]*)\}}\s*;", text):
+        while (flat := re.sub(r"\{[^{}]*\}", "", group)) != group:
+            group = flat
+        found |= set(re.findall(r"(?:^|,)\s*(\w+)", group))
+    return found
+
+
+def test_lib_rs_lists_every_layer() -> None:
+    declared = re.findall(r"^(?:pub )?mod (\w+);", code(RUST / "lib.rs"), re.MULTILINE)
+    assert sorted(rust_order()) == sorted(declared)
+
+
+@pytest.mark.parametrize("path", RUST_FILES, ids=lambda path: path.relative_to(RUST).as_posix())
+def test_rust_layers_read_upwards_in_the_list_of_lib_rs(path: Path) -> None:
+    order = rust_order()
+    layer = path.relative_to(RUST).parts[0].removesuffix(".rs")
+    if layer == "lib":
+        return
+    above = order[: order.index(layer)] if layer in order else []
+    wrong = names_in_crate(path) & set(order) - set(above) - {layer}
+    assert not wrong, f"{layer} stands before {', '.join(sorted(wrong))} in lib.rs and must not read it"
+
+
+@pytest.mark.parametrize(
+    ("what", "pattern", "home"),
+    [
+        ("arrow types", r"\barrow(?:_\w+)?::", ("table", "python.rs")),
+        ("pyo3", r"\bpyo3\b", ("python.rs",)),
+        ("a permission to index", r"allow\([^)]*clippy::indexing_slicing", ("cursor.rs",)),
+    ],
+    ids=["arrow", "pyo3", "indexing"],
+)
+def test_a_thing_is_named_in_its_own_place_only(what: str, pattern: str, home: tuple[str, ...]) -> None:
+    naming = {p.relative_to(RUST).parts[0] for p in RUST_FILES if re.search(pattern, code(p))}
+    assert naming, f"nobody names {what}: the pattern is out of date"
+    assert naming <= set(home), f"{what}: only in {' and '.join(home)}"
+
+
+def test_clippy_denies_indexing_and_the_compiler_forbids_unsafe() -> None:
+    manifest = (ROOT / "core" / "Cargo.toml").read_text(encoding="utf-8")
+    assert re.search(r'^indexing_slicing = "deny"', manifest, re.MULTILINE)
+    assert re.search(r'^unsafe_code = "forbid"', manifest, re.MULTILINE)

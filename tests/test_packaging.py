@@ -1,0 +1,123 @@
+"""Is the package what it says: light to import, one version, whole as source, as its stub describes it?"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import latpcap
+from latpcap import _core
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAVY = ("pandas", "pyarrow", "matplotlib", "numpy", "typer", "dpkt")
+REGISTRIES = ("pypi|org", "pythonhosted|org", "crates|io", "rust-lang|org", "rustup|rs", "anaconda|org")
+GENERATED = {".git", "target", "build", "dist", "__pycache__", ".ipynb_checkpoints"}
+
+
+def python(code: str, cwd: Path) -> str:
+    """What a new interpreter prints, started where no folder `latpcap` lies in its way."""
+    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_import_is_light(tmp_path: Path) -> None:
+    loaded = python("import sys, latpcap; print(*sys.modules)", tmp_path).split()
+    assert "latpcap.capture" in loaded
+    assert not set(HEAVY) & {name.partition(".")[0] for name in loaded}
+
+
+def test_one_version() -> None:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    cargo = tomllib.loads((ROOT / "core" / "Cargo.toml").read_text(encoding="utf-8"))
+    lock = tomllib.loads((ROOT / "core" / "Cargo.lock").read_text(encoding="utf-8"))
+    locked = next(p["version"] for p in lock["package"] if p["name"] == cargo["package"]["name"])
+    assert {setup["metadata"]["version"], cargo["package"]["version"], locked} == {latpcap.__version__}
+
+
+def test_all_is_complete_and_sorted() -> None:
+    public = [n for n, v in vars(latpcap).items() if not n.startswith("_") and not isinstance(v, ModuleType)]
+    assert latpcap.__all__ == sorted(public)
+
+
+def sources() -> set[str]:
+    """Every file that a build from source needs."""
+    found = [*(ROOT / "core" / "src").rglob("*.rs"), *(ROOT / "latpcap").rglob("*.py")]
+    named = ["setup.cfg", "pyproject.toml", "README.md", "LICENSE", "core/Cargo.toml", "core/Cargo.lock"]
+    named += ["latpcap/py.typed", "latpcap/_core.pyi"]
+    return {path.relative_to(ROOT).as_posix() for path in found} | set(named)
+
+
+def test_sdist_is_whole(tmp_path: Path) -> None:
+    if importlib.util.find_spec("setuptools") is None:
+        pytest.skip("needs setuptools, which this environment does not have")
+    # of a copy: setuptools writes beside what it packs, and remembers what it packed before
+    tree = tmp_path / "tree"
+    leave = shutil.ignore_patterns(*GENERATED, "*.egg-info", "sample_pcaps", "tests", "notebooks", ".*")
+    shutil.copytree(ROOT, tree, ignore=leave)
+    python(f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})", tree)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        packed = {name.partition("/")[2] for name in tar.getnames()}
+    assert not sources() - packed
+    assert not [name for name in packed if name.endswith((".so", ".pcap")) or "target/" in name]
+
+
+def members(node: ast.Module | ast.ClassDef) -> set[str]:
+    found = set()
+    for item in node.body:
+        if isinstance(item, (ast.FunctionDef, ast.ClassDef)):
+            found.add(item.name)
+        elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            found.add(item.target.id)
+    return {name for name in found if not name.startswith("_")}
+
+
+def test_stub_and_module_agree(tmp_path: Path) -> None:
+    stub = ast.parse((ROOT / "latpcap" / "_core.pyi").read_text(encoding="utf-8"))
+    assert members(stub) == {name for name in vars(_core) if not name.startswith("_")}
+    for item in stub.body:
+        if isinstance(item, ast.ClassDef):
+            real = vars(getattr(_core, item.name))
+            assert members(item) == {name for name in real if not name.startswith("_")}, item.name
+    if importlib.util.find_spec("mypy") is not None:
+        stubtest = [sys.executable, "-m", "mypy.stubtest", "latpcap._core"]
+        checked = subprocess.run(stubtest, cwd=tmp_path, capture_output=True, text=True)
+        assert checked.returncode == 0, checked.stdout
+
+
+def test_package_carries_its_types() -> None:
+    package = Path(latpcap.__file__).parent
+    assert (package / "py.typed").exists() and (package / "_core.pyi").exists()
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode == 0 and listed.stdout:
+        return [ROOT / name for name in listed.stdout.split("\0") if name]
+    return [p for p in ROOT.rglob("*") if not GENERATED & set(p.relative_to(ROOT).parts)]
+
+
+def test_no_registry_is_named() -> None:
+    """Where packages come from is the machine's business (Cargo.lock is cargo's own and has to say it)."""
+    hosts = [host.replace("|", ".").encode() for host in REGISTRIES]
+    files = [path for path in tracked() if path.is_file() and path.name != "Cargo.lock"]
+    naming = [
+        f"{path.relative_to(ROOT)} names {host.decode()}"
+        for path in files
+        if path.suffix not in (".pcap", ".pcapng", ".png", ".so")
+        for host in hosts
+        if host in path.read_bytes()
+    ]
+    assert not naming
