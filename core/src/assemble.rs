@@ -5,6 +5,9 @@
 //! acknowledged data beyond the hole, and that data was captured. Both are asked for, because captures
 //! taken on several queues may show an ACK some frames before the data that it answers.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use crate::messages::Piece;
@@ -178,7 +181,7 @@ impl Assembler {
                     },
                 );
             }
-            at = until;
+            at = self.next.map_or(until, |next| until.max(next));
         }
         self.give_held(give);
     }

@@ -24,6 +24,8 @@ mod pen;
 mod tests;
 mod turns;
 
+use std::fmt::Debug;
+
 use pen::{Open, Pen};
 
 /// Who speaks.
@@ -137,7 +139,7 @@ const PROTOCOLS: [Protocol; 1] = [Protocol {
 const MAX_UNDECIDED: usize = 32;
 
 /// One protocol's reader for one stream. It writes with the pen, which keeps the order of the notes.
-trait Reader: Send + Sync {
+trait Reader: Debug + Send {
     fn name(&self) -> &'static str;
 
     /// Reads the piece of the side that the pen stands for.
@@ -164,7 +166,7 @@ pub fn speaker(first: &[u8]) -> Option<Side> {
 }
 
 /// Both sides' messages of one stream. Small until the protocol is known and boxed from then on.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Messages {
     stage: Stage,
     open: Open,

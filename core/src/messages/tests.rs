@@ -1,21 +1,233 @@
-//! smoke
+//! Every parse case (`cases.rs`) is run whole, byte by byte and cut in two at every place: the notes must
+//! be the same but for the packets. Holes, caps and packets follow here, random bytes in `random.rs`.
+
+mod cases;
+mod random;
+
+use super::Side::{Client as C, Server as S};
 use super::*;
-#[test]
-fn smoke() {
-    let mut m = Messages::new();
-    let mut n = Vec::new();
-    let at = |f| At { frame: f, time_ns: 0 };
-    m.feed(
-        Side::Client,
-        at(1),
-        Piece::Bytes(b"GET /a HTTP/1.1\r\nA: b\r\n\r\nHEAD /b HTTP/1.1\r\n\r\n"),
-        &mut n,
-    );
-    m.feed(Side::Server, at(2), Piece::Bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nHTTP/1.1 408 T\r\nTransfer-encoding: chunked\r\n\r\n5;a\r\nabcde\r\n0\r\nx: y\r\n\r\n"), &mut n);
-    for n in &n {
-        eprintln!("{n:?}");
+use cases::{CASES, FIN};
+
+fn short(notes: &[Note]) -> String {
+    let side = |side: &Side| if *side == C { 'C' } else { 'S' };
+    let words = notes.iter().map(|note| match note {
+        Note::Begin { side: s, .. } => format!("{}(", side(s)),
+        Note::Request { method, target } => format!("{method}.{target}"),
+        Note::Response { status, interim } => format!("{status}{}", if *interim { "i" } else { "" }),
+        Note::End { side: s, bytes, .. } => format!("{}){bytes}", side(s)),
+        Note::Cut {
+            side: s, bytes, by, ..
+        } => format!("{}!{by:?}{bytes}", side(s)),
+        Note::Lost { side: s, reason, .. } => format!("{}?{}", side(s), reason.replace(' ', "_")),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Feeds pieces, one packet each, and closes both sides.
+fn read<'a>(pieces: impl IntoIterator<Item = (Side, Piece<'a>)>, close: Option<Close>) -> Vec<Note> {
+    let (mut messages, mut notes, mut at) = (Messages::new(), Vec::new(), At::default());
+    for (side, piece) in pieces {
+        at.frame += 1;
+        messages.feed(side, at, piece, &mut notes);
     }
-    assert_eq!(m.protocol(), "http");
-    assert_eq!(n.len(), 15);
+    at.frame += 1;
+    for side in [C, S] {
+        close
+            .iter()
+            .for_each(|how| messages.close(side, at, *how, &mut notes));
+    }
+    notes
+}
+
+const fn bytes(side: Side, text: &str) -> (Side, Piece<'_>) {
+    (side, Piece::Bytes(text.as_bytes()))
+}
+
+/// All of `script`, each piece in chunks as `cut` says.
+fn cut<'a>(script: &[(Side, &'a str)], cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>) -> Vec<(Side, Piece<'a>)> {
+    let mut pieces = Vec::new();
+    for (side, text) in script {
+        pieces.extend(
+            cut(text.as_bytes())
+                .into_iter()
+                .map(|piece| (*side, Piece::Bytes(piece))),
+        );
+    }
+    pieces
+}
+
+#[test]
+fn cases_read_the_same_however_they_are_cut() {
+    for (name, script, close, notes) in CASES {
+        let whole = read(cut(script, |text| vec![text]), *close);
+        assert_eq!(short(&whole), *notes, "{name}");
+        let single = read(cut(script, |text| text.chunks(1).collect()), *close);
+        assert_eq!(short(&single), *notes, "{name}, byte by byte");
+        for place in 1..script.iter().map(|(_, text)| text.len()).max().unwrap_or(0) {
+            let halves = cut(script, |text| {
+                let (first, last) = text.split_at(place.min(text.len()));
+                vec![first, last]
+            });
+            assert_eq!(short(&read(halves, *close)), *notes, "{name}, cut at {place}");
+        }
+    }
+}
+
+#[test]
+fn begin_and_end_carry_the_packets_of_the_first_and_the_last_byte() {
+    let (_, script, close, _) = CASES[0];
+    let notes = read(cut(script, |text| text.chunks(1).collect()), close);
+    let mut next = 1;
+    for note in notes {
+        match note {
+            Note::Begin { at, .. } => assert_eq!(at.frame, next),
+            Note::End { at, bytes, .. } => {
+                assert_eq!(at.frame, next + bytes - 1);
+                next += bytes;
+            }
+            _ => {}
+        }
+    }
+    let fin = read([bytes(S, "HTTP/1.0 200 OK\r\n\r\nbody")], FIN);
+    assert!(fin.contains(&Note::End {
+        side: S,
+        at: At { frame: 2, time_ns: 0 },
+        bytes: 23
+    }));
+}
+
+/// Captures with a snap length, and captures with holes: (name, pieces, notes).
+#[test]
+fn missing_bytes() {
+    type Row = (&'static str, &'static [(Side, Piece<'static>)], &'static str);
+    const TABLE: &[Row] = &[
+        (
+            "bodies cut by the snap length",
+            &[
+                bytes(C, "POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nab"),
+                (C, Piece::Missing(98)),
+                bytes(S, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nab"),
+                (S, Piece::Missing(14 + 2)),
+                bytes(S, "4\r\n"),
+                (S, Piece::Missing(4 + 7)),
+                bytes(C, "GET / HTTP/1.1\r\n\r\n"),
+            ],
+            "C( POST./ C)140 S( 200 S)83 C( GET./ C)18",
+        ),
+        (
+            "heads cut by the snap length: turns that keep their names",
+            &[
+                bytes(C, "HEAD /long/tar"),
+                (C, Piece::Missing(400)),
+                bytes(S, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+                bytes(C, "GET /b HTTP/1.1\r\nHo"),
+                (C, Piece::Missing(9)),
+                bytes(S, "HTTP/1.1 404 Not Fo"),
+                (S, Piece::Missing(900)),
+                bytes(S, "more"),
+            ],
+            "C( HEAD./long/tar… C?a_head_is_not_whole_in_the_capture C)414 S( 200 S)38 \
+             C( GET./b C?a_head_is_not_whole_in_the_capture C)28 \
+             S( 404 S?a_head_is_not_whole_in_the_capture S)923",
+        ),
+        (
+            "a request and a response that the capture dropped",
+            &[
+                bytes(C, "GET /a HTTP/1.1\r\n\r\n"),
+                bytes(S, "HTTP/1.1 204 No\r\n\r\n"),
+                (C, Piece::Missing(30)),
+                bytes(S, "HTTP/1.1 204 No\r\n\r\n"),
+                bytes(C, "GET /c HTTP/1.1\r\n\r\n"),
+                (S, Piece::Missing(70)),
+                bytes(C, "GET /d HTTP/1.1\r\n\r\n"),
+                bytes(S, "HTTP/1.1 204 No\r\n\r\n"),
+            ],
+            "C( GET./a C)19 S( 204 S)19 C?a_head_is_not_in_the_capture C( C)30 S( 204 S)19 \
+             C( GET./c C)19 S?a_head_is_not_in_the_capture S( S)70 C( GET./d C)19 S( 204 S)19",
+        ),
+        (
+            "a hole over the end of a body",
+            &[
+                bytes(S, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"),
+                (S, Piece::Missing(4)),
+                bytes(S, "x"),
+            ],
+            "S( 200 S)43 S?a_head_is_not_in_the_capture S( S)2",
+        ),
+        (
+            "a hole over chunks",
+            &[
+                bytes(S, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab"),
+                (S, Piece::Missing(30)),
+                bytes(S, "x"),
+            ],
+            "S( 200 S?a_chunk's_beginning_is_not_in_the_capture S)83",
+        ),
+        (
+            "first of all a hole",
+            &[(S, Piece::Missing(3)), bytes(S, "HTTP/1.1 200")],
+            "S( S)15",
+        ),
+    ];
+    for (name, pieces, notes) in TABLE {
+        assert_eq!(short(&read(pieces.iter().copied(), FIN)), *notes, "{name}");
+    }
+}
+
+#[test]
+fn http_is_followed_again_from_a_turn_that_begins_with_a_start_line() {
+    let notes = read(
+        [
+            bytes(S, "the rest of a body, seen mid-stream"),
+            bytes(C, "GET /a HTTP/1.1\r\n\r\n"),
+            bytes(S, "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"),
+            bytes(C, "GET /b HTTP/1.1\r\n\r\n"),
+        ],
+        FIN,
+    );
+    let expected = "S( S)35 C( GET./a C)19 S( 200 S?content-length_is_not_a_number S)38 C( GET./b C)19";
+    assert_eq!(short(&notes), expected);
+}
+
+#[test]
+fn heads_and_targets_are_capped() {
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "é".repeat(3000));
+    let notes = read([bytes(C, &long)], FIN);
+    let Some(Note::Request { target, .. }) = notes.get(1) else {
+        panic!("{notes:?}")
+    };
+    assert_eq!((target.len(), target.chars().next_back()), (2047 + 3, Some('…')));
+
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(1000));
+    assert_eq!(
+        short(&read([bytes(C, &many)], FIN)),
+        format!("C( GET./ C){}", many.len())
+    );
+
+    for len in [70_000, 65_536 - 20, 65_536 - 21] {
+        let head = format!("GET / HTTP/1.1\r\na: {}", "b".repeat(len));
+        let lost = if len > 65_536 - 23 {
+            "C?head_is_too_long "
+        } else {
+            ""
+        };
+        let whole = format!("{head}\r\n\r\n");
+        let expected = format!("C( GET./ {lost}C){}", whole.len());
+        assert_eq!(short(&read([bytes(C, &whole)], FIN)), expected);
+        let pieces = whole.as_bytes().chunks(999).map(|piece| (C, Piece::Bytes(piece)));
+        assert_eq!(short(&read(pieces, FIN)), expected);
+    }
+}
+
+#[test]
+fn who_would_say_this() {
+    assert_eq!(speaker(b"GET / HTTP/1.1\r\n"), Some(C));
+    assert_eq!(speaker(b"BREW pot HTTP/1.1\r\n"), Some(C));
+    assert_eq!(speaker(b"HTTP/1.1 200 OK\r\n"), Some(S));
+    assert_eq!(speaker(b"220 mail\r\n"), None);
+}
+
+#[test]
+fn an_idle_stream_is_small() {
     assert!(size_of::<Messages>() <= 160, "{}", size_of::<Messages>());
 }

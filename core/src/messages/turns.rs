@@ -5,6 +5,7 @@ use super::pen::Pen;
 use super::{Close, Piece, Read, Reader, Side};
 
 /// Nothing to remember: the pen knows whose turn it is.
+#[derive(Debug)]
 pub(super) struct Turns;
 
 impl Reader for Turns {
