@@ -16,9 +16,7 @@ import sys
 from pathlib import Path
 
 FLOORS = Path(__file__).with_name("floors.json")
-SUMMARY = re.compile(
-    r"captures (\d+)  packets compared (\d+)  missing from your table (\d+)  not TCP for tshark (\d+)"
-)
+SUMMARY = re.compile(r"captures (\d+)  packets compared (\d+)  missing from your table (\d+)  not TCP for tshark (\d+)")
 COLUMN = re.compile(r"^(\w+) +([\d.]+|nan) +(\d+) +(\d+)\b", re.MULTILINE)
 
 

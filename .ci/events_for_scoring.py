@@ -1,6 +1,6 @@
 """Writes the `events` of many captures as one Parquet file in the form that the Wireshark scorer reads.
 
-    events_for_scoring.py SETDIR OUT.parquet
+events_for_scoring.py SETDIR OUT.parquet
 """
 
 import csv
@@ -43,7 +43,9 @@ def main() -> int:
         for row in csv.DictReader(f):
             try:
                 name = row["file"]
-                path = next(p for p in (folder / name, folder.parent / name, folder / name.partition("/")[2]) if p.exists())
+                path = next(
+                    p for p in (folder / name, folder.parent / name, folder / name.partition("/")[2]) if p.exists()
+                )
                 tables.append(table(path, name))
             except lp.CaptureError as problem:
                 refused.append(str(problem))

@@ -2,6 +2,8 @@
 
 from typing import Any, Final, final
 
+__all__ = ["CAUSES", "SCHEMA_VERSION", "TABLES", "Analysis", "Table"]
+
 TABLES: Final[list[str]]
 CAUSES: Final[list[str]]
 SCHEMA_VERSION: Final[str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from latpcap import _core, sources
 from latpcap.errors import CaptureError
@@ -258,9 +258,7 @@ class Stream(_Tables):
         row = self.arrow("streams").to_pylist()[0]
         packets = row["client_packets"] + row["server_packets"]
         ends = f"{row['client']}:{row['client_port']} to {row['server']}:{row['server_port']}"
-        return (
-            f"tcp.stream {self.number}: {ends}, {_count(packets, 'segment')}, {_count(row['exchanges'], 'exchange')}"
-        )
+        return f"tcp.stream {self.number}: {ends}, {_count(packets, 'segment')}, {_count(row['exchanges'], 'exchange')}"
 
     def _repr_html_(self) -> str:
         return _card(repr(self), str(self.why()))
@@ -303,4 +301,4 @@ def _to_pandas(table: pa.Table) -> pd.DataFrame:
             columns[field.name] = column.unify_dictionaries().to_pandas()
         else:
             columns[field.name] = column.to_pandas()
-    return cast("pd.DataFrame", pd.DataFrame(columns))
+    return pd.DataFrame(columns)

@@ -36,9 +36,7 @@ File = Annotated[str, typer.Argument(help="A pcap or pcapng file (also .gz .zst 
 StreamOption = Annotated[int | None, typer.Option("--stream", help="Only this tcp.stream.", min=0)]
 SortOption = Annotated[str | None, typer.Option("--sort", help="Sort by this column, largest first.")]
 TopOption = Annotated[int | None, typer.Option("--top", help="Only the first N rows.", min=0)]
-OutOption = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Write to a file: .parquet, .csv or .json.")
-]
+OutOption = Annotated[Path | None, typer.Option("-o", "--output", help="Write to a file: .parquet, .csv or .json.")]
 
 
 def main() -> None:
@@ -75,7 +73,8 @@ def why(
     file: File,
     stream: StreamOption = None,
     exchange: Annotated[
-        int | None, typer.Option("--exchange", help="Only this exchange; with --stream: its number there.", min=0)
+        int | None,
+        typer.Option("--exchange", help="Only this exchange; with --stream: its number there.", min=0),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
 ) -> None:

@@ -247,9 +247,7 @@ def _evidence(data: dict[str, Any], capture: Capture, server: str, streams: set[
     """What was counted for and against Nagle at this server, and what its frames carry."""
     rows = [r for r in capture.arrow("evidence").to_pylist() if _server(r) == server]
     rows.sort(key=lambda r: -r["opportunities"])
-    data["senders"] = {
-        side: _merge([r for r in rows if r["sender"] == side]) for side in ("server", "client")
-    }
+    data["senders"] = {side: _merge([r for r in rows if r["sender"] == side]) for side in ("server", "client")}
     frames = data["typical"]["frames"]
     if data["verdict"] != STALL or len(frames) != 3:
         return
@@ -297,6 +295,16 @@ def _single(capture: Capture, number: int) -> dict[str, Any]:
     mine = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
     data = {"kind": "exchange", **_head(capture), **row}
     data["causes"] = mine.select(
-        ["cause", "parent", "owner", "duration_ms", "from_frame", "to_frame", "evidence", "rule", "confidence"]
+        [
+            "cause",
+            "parent",
+            "owner",
+            "duration_ms",
+            "from_frame",
+            "to_frame",
+            "evidence",
+            "rule",
+            "confidence",
+        ]
     ).to_pylist()
     return data

@@ -6,20 +6,23 @@ xz (told by content, not by name); gives a name and blocks of bytes; knows nothi
 
 from __future__ import annotations
 
+import bz2
 import io
 import lzma
 import os
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol, cast
 
 from latpcap.errors import CaptureError
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """What `latpcap.read` takes."""
 
-BLOCK_BYTES = 1 << 18
+BLOCK_BYTES = 1 << 17
+_BITE_BYTES = 1 << 14
 _MAGIC = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -43,22 +46,29 @@ def blocks(source: Source) -> Iterator[bytes]:
     """Which bytes does this capture hold, block by block?
 
     Compressed content is given decompressed. Raises CaptureError where the source cannot be opened or read, or
-    where the compressed data is damaged: blocks up to the damage have been given by then.
+    where the compressed data is damaged: what was unpacked up to the damage has been given by then.
     """
     name = name_of(source)
     file, ours = _open(source, name)
     try:
         head = _read(file, name, BLOCK_BYTES)
         kind = next((k for magic, k in _MAGIC.items() if head.startswith(magic)), None)
+        raw = _raw(head, file, name)
         if kind is None:
-            while head:
-                yield head
-                head = _read(file, name, BLOCK_BYTES)
+            yield from raw
+        elif kind in _STANDARD:
+            yield from _unpacked(raw, kind, name)
         else:
-            yield from _unpacked(_Rejoined(head, file), kind, name)
+            yield from _unpacked_by_arrow(raw, kind, name)
     finally:
         if ours:
             file.close()
+
+
+def _raw(head: bytes, file: BinaryIO, name: str) -> Iterator[bytes]:
+    while head:
+        yield head
+        head = _read(file, name, BLOCK_BYTES)
 
 
 def _open(source: Source, name: str) -> tuple[BinaryIO, bool]:
@@ -74,7 +84,7 @@ def _open(source: Source, name: str) -> tuple[BinaryIO, bool]:
     try:
         if path.is_dir():
             raise CaptureError(name, "is a directory, expected a capture file")
-        return open(path, "rb"), True
+        return open(path, "rb", buffering=0), True
     except FileNotFoundError:
         raise CaptureError(name, "no such file") from None
     except (OSError, ValueError) as problem:
@@ -96,36 +106,77 @@ def _words(problem: Exception) -> str:
     return text[:1].lower() + text[1:]
 
 
-class _Rejoined(io.RawIOBase):
-    """A stream whose first bytes were read already."""
+class _Unpacker(Protocol):
+    """What zlib, bz2 and lzma have in common."""
 
-    def __init__(self, head: bytes, rest: BinaryIO):
-        self._head = head
-        self._rest = rest
+    eof: bool
+    unused_data: bytes
+
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+def _gzip() -> _Unpacker:
+    return cast(_Unpacker, zlib.decompressobj(16 + zlib.MAX_WBITS))
+
+
+_STANDARD: dict[str, Callable[[], _Unpacker]] = {
+    "gzip": _gzip,
+    "bz2": lambda: cast(_Unpacker, bz2.BZ2Decompressor()),
+    "xz": lambda: cast(_Unpacker, lzma.LZMADecompressor()),
+}
+
+
+def _unpacked(raw: Iterator[bytes], kind: str, name: str) -> Iterator[bytes]:
+    """Several members in a row are one stream. Small bites bound what a bomb can unfold to at once."""
+    given = 0
+    unpacker = _STANDARD[kind]()
+    try:
+        for block in raw:
+            for bite in (block[at : at + _BITE_BYTES] for at in range(0, len(block), _BITE_BYTES)):
+                while bite:
+                    if unpacker.eof:
+                        unpacker = _STANDARD[kind]()
+                    out = unpacker.decompress(bite)
+                    given += len(out)
+                    if out:
+                        yield out
+                    bite = unpacker.unused_data if unpacker.eof else b""
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as problem:
+        raise CaptureError(name, f"{kind} data is damaged ({_words(problem)})", offset=given, layer=kind) from None
+    if not unpacker.eof:
+        raise CaptureError(name, f"{kind} data ends before its end mark", offset=given, layer=kind)
+
+
+def _unpacked_by_arrow(raw: Iterator[bytes], kind: str, name: str) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    given = 0
+    try:
+        stream = pa.CompressedInputStream(pa.PythonFile(_Joined(raw), mode="r"), kind)
+        # a read that fails gives nothing of what it had: short reads lose little
+        while block := stream.read(_BITE_BYTES):
+            given += len(block)
+            yield bytes(block)
+    except OSError as problem:
+        raise CaptureError(name, f"{kind} data is damaged ({_words(problem)})", offset=given, layer=kind) from None
+
+
+class _Joined(io.RawIOBase):
+    """Blocks as a file object."""
+
+    def __init__(self, raw: Iterator[bytes]):
+        self._raw = raw
+        self._rest = b""
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        if self._head:
-            size = len(self._head) if size < 0 else size
-            part, self._head = self._head[:size], self._head[size:]
-            return part
-        return self._rest.read(size)
-
-
-def _unpacked(file: _Rejoined, kind: str, name: str) -> Iterator[bytes]:
-    given = 0
-    try:
-        if kind == "xz":
-            stream: BinaryIO = lzma.open(file)  # type: ignore[assignment,arg-type]
-        else:
-            import pyarrow as pa
-
-            stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), kind)
-        while block := stream.read(BLOCK_BYTES):
-            given += len(block)
-            yield bytes(block)
-    except (OSError, EOFError, lzma.LZMAError) as problem:
-        reason = f"{kind} data is damaged ({_words(problem)})"
-        raise CaptureError(name, reason, offset=given, layer=kind) from None
+        while size < 0 or not self._rest:
+            block = next(self._raw, b"")
+            if not block:
+                break
+            self._rest += block
+        size = len(self._rest) if size < 0 else size
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return part

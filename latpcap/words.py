@@ -154,7 +154,11 @@ def _not(d: dict[str, Any], skip: tuple[str, ...]) -> str:
     for c in d["causes"]:
         spent[c["cause"]] += c["total_ms"]
     parts = []
-    for name, words in (("network", "the path"), ("server_think", "server think"), ("client_think", "client think")):
+    for name, words in (
+        ("network", "the path"),
+        ("server_think", "server think"),
+        ("client_think", "client think"),
+    ):
         if name not in skip and spent.get(name, 0.0) / total < 0.2:
             parts.append(f"{words} ({_percent(spent.get(name, 0.0) / total)})")
     lost = d["retransmissions"]
@@ -206,7 +210,10 @@ def of_exchange(d: dict[str, Any]) -> str:
     if not d["complete"]:
         head += f"; not complete (cut by {d['cut_by'] or 'an unknown end'})"
     total = sum(c["duration_ms"] for c in d["causes"])
-    lines = [head, f"  {_ms(total)} ms from frame {d['request_first_frame']} to {d['response_last_frame'] or 'the end'}"]
+    lines = [
+        head,
+        f"  {_ms(total)} ms from frame {d['request_first_frame']} to {d['response_last_frame'] or 'the end'}",
+    ]
     room = MOST_LINES - len(lines) - 1
     shown = sorted(range(len(d["causes"])), key=lambda i: -d["causes"][i]["duration_ms"])[:room]
     for i in sorted(shown):

@@ -128,9 +128,7 @@ class Lab:
     def _build(self) -> None:
         for namespace in (self.client, self.server):
             self._undo.callback(subprocess.run, ["ip", "netns", "del", namespace], capture_output=True)
-            done = subprocess.run(
-                ["ip", "netns", "add", namespace], capture_output=True, text=True, check=False
-            )
+            done = subprocess.run(["ip", "netns", "add", namespace], capture_output=True, text=True, check=False)
             if done.returncode:
                 raise MissingError(f"network namespaces are not allowed here: {done.stderr.strip()}")
         veth = f"ip link add eth0 address 02:00:00:00:00:02 netns {self.client} type veth"
@@ -250,12 +248,8 @@ def main(programs: dict[str, str], record: Callable[[Lab, Path], None], about: s
     """The command line that both recording scripts share: check, build, record aside, then put in place."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     needs = [f"  {program:<11} {package}" for program, package in programs.items()]
-    parser.epilog = "\n".join(
-        ["needs Linux, root, and these programs (with the Debian package of each):", *needs]
-    )
-    parser.add_argument(
-        "--out", type=Path, default=default_out, help="folder to fill (default: beside the script)"
-    )
+    parser.epilog = "\n".join(["needs Linux, root, and these programs (with the Debian package of each):", *needs])
+    parser.add_argument("--out", type=Path, default=default_out, help="folder to fill (default: beside the script)")
     out: Path = parser.parse_args().out
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:

@@ -29,9 +29,7 @@ STALL: list[Row] = [
 ]
 
 
-def events_of(
-    rows: list[Row], *, stream: int = 24, client: Any = C, server: Any = S, frame: int = 1
-) -> pa.Table:
+def events_of(rows: list[Row], *, stream: int = 24, client: Any = C, server: Any = S, frame: int = 1) -> pa.Table:
     records = []
     for number, (ms, forward, flags, length, seq, ack) in enumerate(rows):
         (src, sport), (dst, dport) = (client, server) if forward else (server, client)
@@ -234,9 +232,7 @@ def test_unknown_cause_is_refused() -> None:
 def test_cut_is_said_in_the_picture() -> None:
     picture = graph(max_rows=3)
     assert len(picture.rows) == 3
-    assert picture.note == (
-        "2 of 5 rows are not shown: see the next ones with frames=(3, 5), or all with max_rows=5."
-    )
+    assert picture.note == ("2 of 5 rows are not shown: see the next ones with frames=(3, 5), or all with max_rows=5.")
     picture.plot()
     drawn = " ".join(text.get_text() for text in picture.ax_.texts)
     assert picture.note in drawn
@@ -395,21 +391,15 @@ def crowd() -> FlowGraph:
     hosts = ["10.0.0.1", "10.0.0.2", *LONG, "10.0.0.5"]
     tables, rows = [], []
     for number, host in enumerate(hosts[1:]):
-        shifted = [(ms + number * 3, *rest) for ms, *rest in STALL] + [
-            (400.0 + number, True, "RST", 0, 1, None)
-        ]
+        shifted = [(ms + number * 3, *rest) for ms, *rest in STALL] + [(400.0 + number, True, "RST", 0, 1, None)]
         first = 10 * number + 1
         tables.append(
-            events_of(
-                shifted, stream=number, client=(hosts[0], 50000 + number), server=(host, 443), frame=first
-            )
+            events_of(shifted, stream=number, client=(hosts[0], 50000 + number), server=(host, 443), frame=first)
         )
         begin = number * 3
         hold = (begin + 5.074, begin + 47.671, "delayed_ack", "client", "nagle", first + 1, first + 2, 0.5)
         rows += [hold, (begin + 47.763, 400.0 + number, "rto", "network", None, first + 4, first + 5, 0.95)]
-    return FlowGraph.from_tables(
-        pa.concat_tables(tables).sort_by("time"), causes_of(*rows), title="five hosts"
-    )
+    return FlowGraph.from_tables(pa.concat_tables(tables).sort_by("time"), causes_of(*rows), title="five hosts")
 
 
 def long_addresses() -> FlowGraph:
@@ -505,8 +495,5 @@ BLIND = {
 @pytest.mark.parametrize("kind", BLIND)
 def test_nagle_and_delayed_ack_are_told_apart_by_everybody(kind: str) -> None:
     one, other = linear(CAUSES["nagle"].colour), linear(CAUSES["delayed_ack"].colour)
-    seen = [
-        [sum(m * c for m, c in zip(row, colour, strict=True)) for row in BLIND[kind]]
-        for colour in (one, other)
-    ]
+    seen = [[sum(m * c for m, c in zip(row, colour, strict=True)) for row in BLIND[kind]] for colour in (one, other)]
     assert sum((a - b) ** 2 for a, b in zip(*seen, strict=True)) ** 0.5 > 0.3

@@ -25,5 +25,10 @@ fn main() -> io::Result<()> {
         }
     }
     engine.finish();
-    writeln!(io::stdout(), "frames {} streams {}", engine.frames(), engine.streams())
+    writeln!(
+        io::stdout(),
+        "frames {} streams {}",
+        engine.frames(),
+        engine.streams()
+    )
 }

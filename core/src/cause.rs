@@ -129,13 +129,20 @@ impl Cutter<'_> {
         if until == self.at {
             return;
         }
-        let row = Row { start: self.at, end: until, from_frame: self.from_frame, to_frame: self.to_frame, ..row };
+        let row = Row {
+            start: self.at,
+            end: until,
+            from_frame: self.from_frame,
+            to_frame: self.to_frame,
+            ..row
+        };
         self.at = until;
         match self.rows.last_mut() {
             // what one rule says twice in a row is one row; a stall keeps its own evidence
             Some(last)
                 if last.end == row.start
-                    && (last.cause, last.parent, last.owner, last.rule) == (row.cause, row.parent, row.owner, row.rule)
+                    && (last.cause, last.parent, last.owner, last.rule)
+                        == (row.cause, row.parent, row.owner, row.rule)
                     && !matches!(row.cause, Cause::Nagle | Cause::DelayedAck) =>
             {
                 last.end = row.end;
@@ -172,30 +179,33 @@ fn think(side: Side) -> Cause {
     }
 }
 
-/// All pieces of one exchange, judged, in order.
-pub fn partition(pieces: &[Piece], legs: &Legs, pools: &[Judged]) -> Vec<Row> {
-    let mut rows = Vec::with_capacity(pieces.len() + 2);
+/// All pieces of one exchange, judged, in order; added to `rows`.
+pub fn partition(pieces: &[Piece], legs: &Legs, pools: &[Judged], rows: &mut Vec<Row>) {
     for piece in pieces {
-        judge(piece, legs, pools, &mut rows);
+        judge(piece, legs, pools, rows);
     }
-    rows
 }
 
 fn judge(piece: &Piece, legs: &Legs, pools: &[Judged], rows: &mut Vec<Row>) {
     let (from, to) = (piece.step.from, piece.step.to);
     let side = piece.sender;
-    let mut cutter =
-        Cutter { rows, at: piece.start, end: piece.end, from_frame: from.frame, to_frame: to.frame };
+    let mut cutter = Cutter {
+        rows,
+        at: piece.start,
+        end: piece.end,
+        from_frame: from.frame,
+        to_frame: to.frame,
+    };
     let end = piece.end;
     let ends = [from.frame, to.frame, 0];
     let program = |rule, confidence| row(think(side), Owner::of(side), rule, confidence, ends);
     match &piece.step.wait {
         Wait::Turn { since } => turn(&mut cutter, *since, to, side, legs),
         Wait::App => cutter.cut(end, program("app", 0.9)),
-        Wait::Burst { full: true } => {
+        Wait::FullBurst => {
             cutter.cut(end, row(Cause::Bandwidth, Owner::Network, "burst", 0.8, ends));
         }
-        Wait::Burst { full: false } => cutter.cut(end, program("write_gap", 0.9)),
+        Wait::Burst => cutter.cut(end, program("write_gap", 0.9)),
         Wait::Spaced => cutter.cut(end, row(Cause::Bandwidth, Owner::Network, "spacing", 0.7, ends)),
         Wait::Small(c) => match pools.get(c.pool as usize) {
             Some(judged) => small(&mut cutter, c, judged.rule(c), side),
@@ -205,8 +215,13 @@ fn judge(piece: &Piece, legs: &Legs, pools: &[Judged], rows: &mut Vec<Row>) {
             let named = clocked(*ack, *acked, from, to, side, legs);
             cutter.cut(end, named);
         }
-        Wait::Window { opened, zero } => {
-            let cause = if *zero { Cause::ZeroWindow } else { Cause::ReceiveWindow };
+        Wait::Window { opened } | Wait::ZeroWindow { opened } => {
+            let zero = matches!(piece.step.wait, Wait::ZeroWindow { .. });
+            let cause = if zero {
+                Cause::ZeroWindow
+            } else {
+                Cause::ReceiveWindow
+            };
             let evidence = [from.frame, opened.frame, to.frame];
             cutter.cut(end, row(cause, Owner::of(side.other()), "window", 0.95, evidence));
         }
@@ -224,7 +239,10 @@ fn judge(piece: &Piece, legs: &Legs, pools: &[Judged], rows: &mut Vec<Row>) {
             cutter.cut(end, row(cause, Owner::Network, rule, confidence, evidence));
         }
         Wait::Cork => cutter.cut(end, row(Cause::Cork, Owner::of(side), "cork_timer", 0.7, ends)),
-        Wait::Hole => cutter.cut(end, row(Cause::CaptureGap, Owner::Capture, "frames_missing", 0.9, ends)),
+        Wait::Hole => cutter.cut(
+            end,
+            row(Cause::CaptureGap, Owner::Capture, "frames_missing", 0.9, ends),
+        ),
     }
 }
 
@@ -233,12 +251,25 @@ fn turn(cutter: &mut Cutter<'_>, since: At, to: At, side: Side, legs: &Legs) {
     let evidence = [since.frame, to.frame, 0];
     // before the peer had spoken it was the server's turn: a client that waits for "100 Continue", or
     // a pipelined request behind one that is still being answered
-    cutter.cut(since.time_ns, row(Cause::ServerThink, Owner::Server, "turn", 0.8, evidence));
+    cutter.cut(
+        since.time_ns,
+        row(Cause::ServerThink, Owner::Server, "turn", 0.8, evidence),
+    );
     if let Some(leg) = legs.min.get(side.index()).copied().flatten() {
-        cutter.cut(cutter.at + leg, row(Cause::Network, Owner::Network, "leg", 0.9, evidence));
+        cutter.cut(
+            cutter.at + leg,
+            row(Cause::Network, Owner::Network, "leg", 0.9, evidence),
+        );
     }
-    let sure = if legs.min.get(side.index()).copied().flatten().is_some() { 0.9 } else { 0.6 };
-    cutter.cut(cutter.end, row(think(side), Owner::of(side), "turn", sure, evidence));
+    let sure = if legs.min.get(side.index()).copied().flatten().is_some() {
+        0.9
+    } else {
+        0.6
+    };
+    cutter.cut(
+        cutter.end,
+        row(think(side), Owner::of(side), "turn", sure, evidence),
+    );
 }
 
 fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, side: Side) {
@@ -248,13 +279,28 @@ fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, side: Side) {
         Ruling::Held { hold, confidence } => {
             let rule = "nagle_delayed_ack";
             cutter.cut(c.ack.time_ns - hold, nagle(rule, confidence));
-            let held = row(Cause::DelayedAck, Owner::of(side.other()), rule, confidence, evidence);
-            cutter.cut(c.ack.time_ns, Row { parent: Some(Cause::Nagle), ..held });
+            let held = row(
+                Cause::DelayedAck,
+                Owner::of(side.other()),
+                rule,
+                confidence,
+                evidence,
+            );
+            cutter.cut(
+                c.ack.time_ns,
+                Row {
+                    parent: Some(Cause::Nagle),
+                    ..held
+                },
+            );
             cutter.cut(cutter.end, nagle(rule, confidence));
         }
         Ruling::Waited { rule, confidence } => cutter.cut(cutter.end, nagle(rule, confidence)),
         Ruling::Pause { confidence } => {
-            cutter.cut(cutter.end, row(think(side), Owner::of(side), "look_alike", confidence, evidence));
+            cutter.cut(
+                cutter.end,
+                row(think(side), Owner::of(side), "look_alike", confidence, evidence),
+            );
         }
     }
 }
@@ -267,7 +313,13 @@ fn clocked(ack: At, acked: At, from: At, to: At, side: Side, legs: &Legs) -> Row
     let release = to.time_ns - ack.time_ns;
     let line = |rule| row(Cause::Bandwidth, Owner::Network, rule, 0.7, evidence);
     if release - sender > PROMPT_NS {
-        return row(think(side), Owner::of(side), "app", 0.7, [from.frame, to.frame, 0]);
+        return row(
+            think(side),
+            Owner::of(side),
+            "app",
+            0.7,
+            [from.frame, to.frame, 0],
+        );
     }
     if release < sender / 2 {
         return line("spacing"); // it was under way before that ACK reached the sender

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::capture::{Reader, Record, Sink};
-use crate::cause::{self, Legs, Row};
-use crate::exchange::Exchange;
+use crate::cause::{self, Legs};
 use crate::frame::{self, Packet};
-use crate::issue::{Issue, Kind};
+use crate::issue::{Counted, Issue, Kind};
 use crate::messages::At;
 use crate::pool::Judged;
 use crate::stream::Streams;
@@ -15,25 +14,9 @@ use crate::table::Tables;
 
 /// Finished exchanges wait for the evidence of the others; beyond this many they are judged with what
 /// is known by then.
-const MAX_PENDING: usize = 65_536;
+const MAX_PENDING: usize = 8192;
 /// Different reasons that are counted apart; later ones share a row.
 const MAX_REASONS: usize = 4096;
-
-/// One row of `issues`: equal reasons are counted, the first one is located.
-#[derive(Debug, Clone)]
-pub struct Counted {
-    pub issue: Issue,
-    pub count: u64,
-    pub last_frame: Option<u64>,
-}
-
-/// The exchange with its finished partition.
-#[derive(Debug)]
-pub struct Settled {
-    pub exchange: Exchange,
-    pub causes: Vec<Row>,
-    pub legs: Legs,
-}
 
 #[derive(Default)]
 pub struct Engine {
@@ -58,7 +41,10 @@ pub struct Analysis {
 
 impl Sink for Analysis {
     fn record(&mut self, record: Record<'_>) {
-        let at = At { frame: record.frame, time_ns: record.time_ns };
+        let at = At {
+            frame: record.frame,
+            time_ns: record.time_ns,
+        };
         self.bytes += u64::from(record.original_len);
         if self.last_time.is_some_and(|last| last > record.time_ns) && !self.clock_back {
             self.clock_back = true;
@@ -67,20 +53,23 @@ impl Sink for Analysis {
         }
         self.first_time = Some(self.first_time.map_or(record.time_ns, |t| t.min(record.time_ns)));
         self.last_time = Some(self.last_time.map_or(record.time_ns, |t| t.max(record.time_ns)));
-        self.at = At { frame: at.frame, time_ns: self.last_time.unwrap_or(at.time_ns) };
-        match frame::decode(record.link, record.data, record.original_len) {
+        self.at = At {
+            frame: at.frame,
+            time_ns: self.last_time.unwrap_or(at.time_ns),
+        };
+        match &frame::decode(record.link, record.data, record.original_len) {
             Packet::Tcp(segment) => {
                 self.tcp_segments += 1;
-                if let Some(event) = self.streams.segment(&segment, at) {
-                    self.tables.event(event);
-                }
+                let tables = &mut self.tables;
+                self.streams
+                    .segment(segment, at, record.original_len, &mut |event| tables.event(event));
                 if self.streams.ledger.settled.len() >= MAX_PENDING {
                     self.settle();
                 }
             }
             Packet::Icmp(icmp) => {
-                if let Some(segment) = icmp.quoted {
-                    self.streams.quoted(&segment, at);
+                if let Some(segment) = &icmp.quoted {
+                    self.streams.quoted(segment, at);
                 }
             }
             Packet::Other => {}
@@ -89,7 +78,9 @@ impl Sink for Analysis {
                 self.issue(note.at(record.offset).in_frame(record.frame));
             }
             Packet::Unread(u) => {
-                let mut note = Issue::new(u.kind, u.layer, u.reason).at(record.offset).in_frame(record.frame);
+                let mut note = Issue::new(u.kind, u.layer, u.reason)
+                    .at(record.offset)
+                    .in_frame(record.frame);
                 if u.needed != 0 {
                     note = note.lengths(u.needed, u.had);
                 }
@@ -107,7 +98,11 @@ impl Sink for Analysis {
             key = (issue.kind, "capture", "further reasons");
         }
         let frame = issue.frame;
-        let counted = self.issues.entry(key).or_insert(Counted { issue, count: 0, last_frame: None });
+        let counted = self.issues.entry(key).or_insert(Counted {
+            issue,
+            count: 0,
+            last_frame: None,
+        });
         counted.count += 1;
         counted.last_frame = frame.or(counted.last_frame);
     }
@@ -117,13 +112,16 @@ impl Analysis {
     /// Judges what is pending with the evidence there is.
     fn settle(&mut self) -> Vec<Judged> {
         let mut pending = std::mem::take(&mut self.streams.ledger.settled);
-        pending.sort_by_key(|e| e.id);
+        pending.sort_unstable_by_key(|e| e.id);
         let judged: Vec<Judged> = self.streams.ledger.pools.judge(&self.streams.pairs);
-        for mut exchange in pending {
+        let mut rows = Vec::new();
+        for exchange in pending {
             let min = [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side));
             let legs = Legs { min };
-            let causes = cause::partition(&std::mem::take(&mut exchange.pieces), &legs, &judged);
-            self.tables.settled(Settled { exchange, causes, legs });
+            rows.clear();
+            cause::partition(&exchange.pieces, &legs, &judged, &mut rows);
+            self.tables.settled(&exchange, &rows, &legs);
+            self.streams.ledger.spare.push(exchange);
         }
         judged
     }
@@ -134,7 +132,10 @@ impl Analysis {
         let ledger = &self.streams.ledger;
         for (count, reason) in [
             (ledger.steps_merged, "a long exchange was judged in coarser steps"),
-            (ledger.held_dropped, "too many bytes out of order; a hole was passed over"),
+            (
+                ledger.held_dropped,
+                "too many bytes out of order; a hole was passed over",
+            ),
         ] {
             if count > 0 {
                 self.issue(Issue::new(Kind::Distrusted, "tcp", reason));
@@ -182,6 +183,10 @@ impl Engine {
 
     /// The issue that kept the file from being read at all.
     pub fn refused(&self) -> Option<&Issue> {
-        self.analysis.issues.values().map(|c| &c.issue).find(|i| i.kind == Kind::Refused)
+        self.analysis
+            .issues
+            .values()
+            .map(|c| &c.issue)
+            .find(|i| i.kind == Kind::Refused)
     }
 }

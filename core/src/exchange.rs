@@ -1,6 +1,7 @@
 //! Pairs messages into exchanges and keeps, per stream, the steps of both directions until the exchanges
 //! that need them are settled. Segments in, exchanges with their time cut into steps out.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use crate::assemble::{Assembler, Room};
@@ -8,7 +9,7 @@ use crate::facts::{Facts, flag};
 use crate::messages::{At, Close, Messages, Note, Piece as Stretch, Side};
 use crate::pool::Pools;
 use crate::segment::{ACK, FIN, RST, SYN, Segment};
-use crate::wait::{Answer, Data, Outcome, Sender, Step, Wait};
+use crate::wait::{Answer, Data, Outcome, Release, Sender, Step, Wait};
 
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
@@ -59,18 +60,21 @@ impl Message {
 
     /// The newest repeat, where it came after what counts as the message's end so far.
     fn newest_copy(&self) -> Option<At> {
-        self.copies.last().map(|copy| copy.at).filter(|at| at.frame > self.last.frame)
+        self.copies
+            .last()
+            .map(|copy| copy.at)
+            .filter(|at| at.frame > self.last.frame)
     }
 }
 
 /// One request and its answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Exchange {
     pub id: u64,
     pub stream: u32,
     pub index: u32,
     pub protocol: &'static str,
-    pub method: Option<String>,
+    pub method: Option<Cow<'static, str>>,
     pub target: Option<String>,
     pub status: Option<u16>,
     pub request: Message,
@@ -82,6 +86,20 @@ pub struct Exchange {
 }
 
 impl Exchange {
+    /// As new, with the buffers of the one before.
+    fn reset(&mut self, id: u64, stream: u32, index: u32, pair: u32) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.clear();
+        *self = Exchange {
+            id,
+            stream,
+            index,
+            pair,
+            pieces,
+            ..Exchange::default()
+        };
+    }
+
     pub fn start(&self) -> i64 {
         self.request.first.time_ns
     }
@@ -96,7 +114,9 @@ impl Exchange {
 pub struct Ledger {
     pub next_id: u64,
     pub pools: Pools,
-    pub settled: Vec<Exchange>,
+    pub settled: Vec<Box<Exchange>>,
+    /// Settled exchanges, to be used again: a capture has many, and each holds buffers.
+    pub spare: Vec<Box<Exchange>>,
     pub steps_merged: u64,
     pub held_dropped: u64,
 }
@@ -135,7 +155,8 @@ impl Arrival {
         {
             return (echo.wrapping_sub(tsval) as i32) < 0;
         }
-        self.leg.is_some_and(|leg| ((self.at.time_ns - copy.at.time_ns) as f64) < leg as f64 * ANSWERED_SHARE)
+        self.leg
+            .is_some_and(|leg| ((self.at.time_ns - copy.at.time_ns) as f64) < leg as f64 * ANSWERED_SHARE)
     }
 }
 
@@ -150,8 +171,9 @@ pub struct Tracker {
     steps: [VecDeque<Step>; 2],
     messages: Messages,
     notes: Vec<Note>,
-    open: VecDeque<Exchange>,
-    settling: VecDeque<Exchange>,
+    // boxed: an exchange changes hands several times
+    open: VecDeque<Box<Exchange>>,
+    settling: VecDeque<Box<Exchange>>,
     interim: bool,
     unsolicited: bool,
     pub exchanges: u32,
@@ -197,10 +219,13 @@ impl Tracker {
     }
 
     /// One segment of the stream; gives why it left when it carries data that brought the stream forward.
-    pub fn segment(&mut self, seen: &Seen<'_, '_>, ledger: &mut Ledger) -> Option<Step> {
+    pub fn segment(&mut self, seen: &Seen<'_, '_>, ledger: &mut Ledger) -> Release {
         // a clock that goes back must not make an interval negative
         self.clock = self.clock.max(seen.at.time_ns);
-        let at = At { time_ns: self.clock, ..seen.at };
+        let at = At {
+            time_ns: self.clock,
+            ..seen.at
+        };
         let side = seen.side;
         let segment = seen.segment;
         for sender in &mut self.senders {
@@ -223,10 +248,10 @@ impl Tracker {
         });
         self.acknowledged(side, seen, at, ledger);
 
-        let mut step = None;
+        let mut release = Release::default();
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
         if segment.len > 0 && !keep_alive {
-            step = self.data(seen, at, id_jump, ledger);
+            release = self.data(seen, at, id_jump, ledger);
         }
         if segment.has(FIN) && !segment.has(SYN) {
             self.close(side, at, Close::Fin, ledger);
@@ -235,10 +260,10 @@ impl Tracker {
             self.close(Side::Client, at, Close::Rst, ledger);
             self.close(Side::Server, at, Close::Rst, ledger);
         }
-        step
+        release
     }
 
-    fn data(&mut self, seen: &Seen<'_, '_>, at: At, id_jump: u16, ledger: &mut Ledger) -> Option<Step> {
+    fn data(&mut self, seen: &Seen<'_, '_>, at: At, id_jump: u16, ledger: &mut Ledger) -> Release {
         let (side, segment) = (seen.side, seen.segment);
         let start = seen.facts.seq + i64::from(segment.has(SYN));
         let [client_pool, server_pool] = self.pools;
@@ -254,21 +279,26 @@ impl Tracker {
             ip_id: segment.ip_id,
             rtt_ns: seen.rtt_ns,
             leg_ns,
-            pool: if side == Side::Client { client_pool } else { server_pool },
+            pool: if side == Side::Client {
+                client_pool
+            } else {
+                server_pool
+            },
         };
-        let step = match pick(&mut self.senders, side).data(&data, id_jump, seen.first_copy) {
-            Outcome::Needless => None,
+        let release = match pick(&mut self.senders, side).data(&data, id_jump, seen.first_copy) {
+            Outcome::Needless => Release::default(),
             Outcome::Forward(step) => {
                 pick(&mut self.senders, side.other()).peer_spoke(at);
                 if let Wait::Small(candidate) = &step.wait {
                     ledger.pools.add(candidate);
                 }
                 let repaired = matches!(step.wait, Wait::Repair { .. });
-                self.keep(side, step.clone(), ledger);
+                let release = step.release(leg_ns);
+                self.keep(side, step, ledger);
                 if repaired {
                     self.repaired(side, &data, at);
                 }
-                Some(step)
+                release
             }
         };
         let assembler = pick(&mut self.assemblers, side);
@@ -277,14 +307,19 @@ impl Tracker {
         }
         let (messages, notes) = (&mut self.messages, &mut self.notes);
         let offset = (start + BIAS).max(0) as u64;
-        let room = assembler.data(offset, u64::from(segment.len), segment.payload, &mut |piece: Stretch<'_>| {
-            messages.feed(side, at, piece, notes);
-        });
+        let room = assembler.data(
+            offset,
+            u64::from(segment.len),
+            segment.payload,
+            &mut |piece: Stretch<'_>| {
+                messages.feed(side, at, piece, notes);
+            },
+        );
         if room == Room::Exceeded {
             ledger.held_dropped += 1;
         }
         self.read_notes(ledger);
-        step
+        release
     }
 
     fn keep(&mut self, side: Side, step: Step, ledger: &mut Ledger) {
@@ -319,14 +354,23 @@ impl Tracker {
                 }
                 let [client_leg, _] = seen.legs;
                 let tsecr = seen.segment.options.timestamps.map(|t| t.1);
-                self.settle_first(Some(Arrival { at, tsecr, leg: client_leg }), ledger);
+                self.settle_first(
+                    Some(Arrival {
+                        at,
+                        tsecr,
+                        leg: client_leg,
+                    }),
+                    ledger,
+                );
             }
         }
     }
 
     /// The exchange ends with the copy of its response that arrived.
     fn settle_first(&mut self, arrival: Option<Arrival>, ledger: &mut Ledger) {
-        let Some(mut exchange) = self.settling.pop_front() else { return };
+        let Some(mut exchange) = self.settling.pop_front() else {
+            return;
+        };
         if let Some(response) = &mut exchange.response {
             let arrived = |copy: &&Repeat| arrival.is_none_or(|a| !a.answers_earlier(copy));
             let late = response.copies.iter().rev().find(arrived).map(|copy| copy.at);
@@ -377,13 +421,23 @@ impl Tracker {
 
     fn note(&mut self, note: Note, ledger: &mut Ledger) {
         match note {
-            Note::Begin { side: Side::Client, at } => self.open_exchange(at, ledger),
-            Note::Begin { side: Side::Server, at } => {
+            Note::Begin {
+                side: Side::Client,
+                at,
+            } => self.open_exchange(at, ledger),
+            Note::Begin {
+                side: Side::Server,
+                at,
+            } => {
                 self.interim = false;
                 match self.open.front_mut() {
                     Some(e) => {
                         self.unsolicited = false;
-                        e.response = Some(Message { first: at, last: at, ..Message::default() });
+                        e.response = Some(Message {
+                            first: at,
+                            last: at,
+                            ..Message::default()
+                        });
                     }
                     None => self.unsolicited = true, // a greeting, or a time-out notice: nobody asked
                 }
@@ -412,27 +466,19 @@ impl Tracker {
             oldest.cut_by = Some("gap");
             self.finish(oldest, ledger);
         }
-        self.open.push_back(Exchange {
-            id: ledger.next_id,
-            stream: self.stream,
-            index: self.exchanges,
-            protocol: self.messages.protocol(),
-            method: None,
-            target: None,
-            status: None,
-            request: Message { first: at, last: at, ..Message::default() },
-            response: None,
-            complete: false,
-            cut_by: None,
-            pair: self.pair,
-            pieces: Vec::new(),
-        });
+        let mut exchange = ledger.spare.pop().unwrap_or_default();
+        exchange.reset(ledger.next_id, self.stream, self.exchanges, self.pair);
+        exchange.request.first = at;
+        exchange.request.last = at;
+        self.open.push_back(exchange);
         ledger.next_id += 1;
         self.exchanges += 1;
     }
 
     fn message_end(&mut self, side: Side, at: At, bytes: u64, cut: Option<Close>) {
-        let end_offset = pick(&mut self.assemblers, side).next().map_or(0, |n| n as i64 - BIAS);
+        let end_offset = pick(&mut self.assemblers, side)
+            .next()
+            .map_or(0, |n| n as i64 - BIAS);
         match side {
             Side::Client => {
                 if let Some(e) = self.open.iter_mut().rev().find(|e| !e.request.complete) {
@@ -444,13 +490,17 @@ impl Tracker {
                 }
             }
             Side::Server if self.interim || self.unsolicited => {
-                if self.interim && let Some(e) = self.open.front_mut() {
+                if self.interim
+                    && let Some(e) = self.open.front_mut()
+                {
                     e.response = None; // 1xx: the answer is still to come
                 }
                 (self.interim, self.unsolicited) = (false, false);
             }
             Side::Server => {
-                let Some(mut e) = self.open.pop_front() else { return };
+                let Some(mut e) = self.open.pop_front() else {
+                    return;
+                };
                 if let Some(r) = &mut e.response {
                     r.last = at;
                     r.bytes = bytes;
@@ -490,7 +540,7 @@ impl Tracker {
     }
 
     /// The exchange leaves with its own part of the steps.
-    fn finish(&mut self, mut exchange: Exchange, ledger: &mut Ledger) {
+    fn finish(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
         exchange.protocol = self.messages.protocol();
         let (start, end) = (exchange.start(), exchange.end().time_ns.max(exchange.start()));
         // up to here the client's own segments made the time pass, from here on the server's
@@ -503,7 +553,13 @@ impl Tracker {
             self.steps.iter_mut().for_each(VecDeque::clear);
             return;
         }
-        let needed = self.open.iter().chain(&self.settling).map(Exchange::start).min().unwrap_or(i64::MIN);
+        let needed = self
+            .open
+            .iter()
+            .chain(&self.settling)
+            .map(|e| e.start())
+            .min()
+            .unwrap_or(i64::MIN);
         for steps in &mut self.steps {
             while steps.front().is_some_and(|s| s.to.time_ns < needed) {
                 steps.pop_front();
@@ -534,19 +590,36 @@ fn slice(steps: &VecDeque<Step>, sender: Side, start: i64, end: i64, pieces: &mu
         }
         let until = step.to.time_ns.min(end);
         if until > at {
-            pieces.push(Piece { start: at, end: until, sender, step: step.clone() });
+            pieces.push(Piece {
+                start: at,
+                end: until,
+                sender,
+                step: step.clone(),
+            });
             at = until;
         }
     }
     if at < end {
         let last = steps.back().cloned();
-        let step = last.unwrap_or(Step { from: At::default(), to: At::default(), wait: Wait::Hole });
+        let step = last.unwrap_or(Step {
+            from: At::default(),
+            to: At::default(),
+            wait: Wait::Hole,
+        });
         pieces.push(unseen(at, end, sender, &step));
     }
 }
 
 fn unseen(start: i64, end: i64, sender: Side, near: &Step) -> Piece {
-    Piece { start, end, sender, step: Step { wait: Wait::Hole, ..near.clone() } }
+    Piece {
+        start,
+        end,
+        sender,
+        step: Step {
+            wait: Wait::Hole,
+            ..near.clone()
+        },
+    }
 }
 
 /// Halves the number of steps: two neighbours become one under the longer one's name.
@@ -555,8 +628,16 @@ fn merge_pairs(steps: &mut VecDeque<Step>) {
     while let Some(a) = steps.pop_front() {
         match steps.pop_front() {
             Some(b) => {
-                let longer = if b.to.time_ns - b.from.time_ns > a.to.time_ns - a.from.time_ns { &b } else { &a };
-                merged.push_back(Step { from: a.from, to: b.to, wait: longer.wait.clone() });
+                let longer = if b.to.time_ns - b.from.time_ns > a.to.time_ns - a.from.time_ns {
+                    &b
+                } else {
+                    &a
+                };
+                merged.push_back(Step {
+                    from: a.from,
+                    to: b.to,
+                    wait: longer.wait.clone(),
+                });
             }
             None => merged.push_back(a),
         }

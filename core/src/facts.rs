@@ -132,7 +132,10 @@ impl Flow {
             return None;
         }
         let first = self.unacked.iter().find(|u| le(u.seq, seq) && lt(seq, u.next))?;
-        Some(At { frame: first.frame, time_ns: first.time })
+        Some(At {
+            frame: first.frame,
+            time_ns: first.time,
+        })
     }
 }
 
@@ -184,7 +187,13 @@ pub fn analyse(
     shared: &mut Shared,
     reused: bool,
 ) -> Facts {
-    let Segment { seq, ack, len, window, .. } = *segment;
+    let Segment {
+        seq,
+        ack,
+        len,
+        window,
+        ..
+    } = *segment;
     let (syn, fin, has_ack) = (segment.has(SYN), segment.has(FIN), segment.has(ACK));
     let mut flags = if reused { flag::REUSED_PORTS } else { 0 };
 
@@ -234,7 +243,15 @@ pub fn analyse(
     let mut stored_next = next;
     if occupies {
         if fwd.unacked.len() < MAX_UNACKED {
-            push_unacked(fwd, Unacked { seq, next, frame, time: now });
+            push_unacked(
+                fwd,
+                Unacked {
+                    seq,
+                    next,
+                    frame,
+                    time: now,
+                },
+            );
         } else {
             stored_next = seq.wrapping_add(len); // Wireshark forgets the SYN's or FIN's one here
         }
@@ -252,7 +269,11 @@ pub fn analyse(
     fwd.last_flags = flags & !flag::REUSED_PORTS;
 
     let (acks, covered) = acknowledge(rev, ack, now);
-    let (bytes_in_flight, push_bytes_sent) = if len > 0 { in_flight(segment, fwd, rev) } else { (None, None) };
+    let (bytes_in_flight, push_bytes_sent) = if len > 0 {
+        in_flight(segment, fwd, rev)
+    } else {
+        (None, None)
+    };
 
     after_options(segment, now, fwd, rev, shared);
 
@@ -322,7 +343,11 @@ fn sequence_flags(segment: &Segment<'_>, plain: bool, fwd: &mut Flow, rev: &Flow
             return flags | flag::ZERO_WINDOW_PROBE_ACK;
         }
         if window != 0 {
-            fwd.duplicate_acks = if fwd.duplicate_acks == DUPACKS_BARRED { 1 } else { fwd.duplicate_acks + 1 };
+            fwd.duplicate_acks = if fwd.duplicate_acks == DUPACKS_BARRED {
+                1
+            } else {
+                fwd.duplicate_acks + 1
+            };
             flags |= flag::DUPLICATE_ACK;
         }
     }
@@ -361,7 +386,10 @@ fn repeat_flags(segment: &Segment<'_>, next: u32, now: i64, fwd: &Flow, rev: &Fl
 fn push_unacked(flow: &mut Flow, new: Unacked) {
     let base = flow.base.unwrap_or(0);
     let (start, end) = (new.seq.wrapping_sub(base), new.next.wrapping_sub(base));
-    let after = flow.unacked.back().is_none_or(|last| last.next.wrapping_sub(base) <= start);
+    let after = flow
+        .unacked
+        .back()
+        .is_none_or(|last| last.next.wrapping_sub(base) <= start);
     if flow.unacked.is_empty() {
         flow.rising = start <= end;
     } else {
@@ -372,57 +400,66 @@ fn push_unacked(flow: &mut Flow, new: Unacked) {
 
 /// Step 17: takes the acknowledged segments off the list. The oldest copy that ends at `ack` is credited.
 fn acknowledge(rev: &mut Flow, ack: u32, now: i64) -> (Option<(u64, i64)>, Option<Covered>) {
-    let mut credited = None;
-    let mut covered: Option<(u32, Covered)> = None;
-    let mut cover = |u: &Unacked| {
-        let one = Covered { first_frame: u.frame, first_time: u.time, last_frame: u.frame, last_time: u.time };
-        covered = Some(match covered {
-            None => (u.seq, one),
-            Some((seq, mut c)) => {
-                let first = lt(u.seq, seq) || (u.seq == seq && u.frame < c.first_frame);
-                if first {
-                    (c.first_frame, c.first_time) = (u.frame, u.time);
-                }
-                if u.frame > c.last_frame {
-                    (c.last_frame, c.last_time) = (u.frame, u.time);
-                }
-                (if first { u.seq } else { seq }, c)
-            }
-        });
-    };
-    if rev.rising {
-        while let Some(front) = rev.unacked.front_mut() {
-            if lt(ack, front.next) {
-                if lt(front.seq, ack) {
-                    cover(front);
-                    front.seq = ack;
-                }
-                break;
-            }
-            if front.next == ack {
-                credited = Some((front.frame, now.wrapping_sub(front.time)));
-            }
-            cover(front);
-            rev.unacked.pop_front();
-        }
-    } else {
-        // newest to oldest, the last match wins: the oldest copy
-        for u in rev.unacked.iter_mut().rev() {
-            if ack == u.next {
-                credited = Some((u.frame, now.wrapping_sub(u.time)));
-                cover(u);
-            } else if lt(ack, u.next) {
-                if lt(u.seq, ack) {
-                    cover(u);
-                    u.seq = ack;
-                }
-            } else {
-                cover(u);
-            }
-        }
-        rev.unacked.retain(|u| lt(ack, u.next));
+    if !rev.rising {
+        return acknowledge_any(rev, ack, now);
     }
-    (credited, covered.map(|(_, c)| c))
+    let mut credited = None;
+    let mut covered: Option<Covered> = None;
+    while let Some(front) = rev.unacked.front_mut() {
+        let whole = !lt(ack, front.next);
+        if !whole && !lt(front.seq, ack) {
+            break;
+        }
+        let c = covered.get_or_insert(Covered {
+            first_frame: front.frame,
+            first_time: front.time,
+            last_frame: front.frame,
+            last_time: front.time,
+        });
+        (c.last_frame, c.last_time) = (front.frame, front.time);
+        if !whole {
+            front.seq = ack;
+            break;
+        }
+        if front.next == ack {
+            credited = Some((front.frame, now.wrapping_sub(front.time)));
+        }
+        rev.unacked.pop_front();
+    }
+    (credited, covered)
+}
+
+/// The same for a list with repeats or disorder: from newest to oldest, the last match wins.
+#[cold]
+fn acknowledge_any(rev: &mut Flow, ack: u32, now: i64) -> (Option<(u64, i64)>, Option<Covered>) {
+    let mut credited = None;
+    let mut first: Option<Unacked> = None;
+    let mut last: Option<Unacked> = None;
+    for u in rev.unacked.iter_mut().rev() {
+        let partial = lt(ack, u.next);
+        if partial && !lt(u.seq, ack) {
+            continue;
+        }
+        if first.is_none_or(|f| lt(u.seq, f.seq) || (u.seq == f.seq && u.frame < f.frame)) {
+            first = Some(*u);
+        }
+        if last.is_none_or(|l| u.frame > l.frame) {
+            last = Some(*u);
+        }
+        if partial {
+            u.seq = ack;
+        } else if u.next == ack {
+            credited = Some((u.frame, now.wrapping_sub(u.time)));
+        }
+    }
+    rev.unacked.retain(|u| lt(ack, u.next));
+    let covered = first.zip(last).map(|(first, last)| Covered {
+        first_frame: first.frame,
+        first_time: first.time,
+        last_frame: last.frame,
+        last_time: last.time,
+    });
+    (credited, covered)
 }
 
 /// Step 18: what is out and not acknowledged, and how much of it since the last PSH.
@@ -434,7 +471,10 @@ fn in_flight(segment: &Segment<'_>, fwd: &mut Flow, rev: &Flow) -> (Option<u32>,
     let (low, high) = match (fwd.rising, fwd.unacked.front(), fwd.unacked.back()) {
         (true, Some(first), Some(last)) => (first.seq.wrapping_sub(base), last.next.wrapping_sub(base)),
         _ => fwd.unacked.iter().fold((u32::MAX, 0), |(low, high), u| {
-            (low.min(u.seq.wrapping_sub(base)), high.max(u.next.wrapping_sub(base)))
+            (
+                low.min(u.seq.wrapping_sub(base)),
+                high.max(u.next.wrapping_sub(base)),
+            )
         }),
     };
     let mut flying = high.wrapping_sub(low).wrapping_sub(rev.sacked_bytes);
@@ -449,7 +489,11 @@ fn in_flight(segment: &Segment<'_>, fwd: &mut Flow, rev: &Flow) -> (Option<u32>,
         (true, true) | (false, true) => segment.len,
     };
     fwd.push_set_last = push;
-    if flying == 0 { (None, None) } else { (Some(flying), Some(fwd.push_bytes_sent)) }
+    if flying == 0 {
+        (None, None)
+    } else {
+        (Some(flying), Some(fwd.push_bytes_sent))
+    }
 }
 
 /// What Wireshark learns from the options and the handshake after the analysis of the same segment.
@@ -481,7 +525,9 @@ fn after_options(segment: &Segment<'_>, now: i64, fwd: &mut Flow, rev: &mut Flow
         .blocks()
         .iter()
         .take(3)
-        .fold(0u32, |sum, &(left, right)| sum.wrapping_add(right.wrapping_sub(left)));
+        .fold(0u32, |sum, &(left, right)| {
+            sum.wrapping_add(right.wrapping_sub(left))
+        });
     completeness(segment, shared);
 }
 

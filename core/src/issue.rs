@@ -49,7 +49,16 @@ pub struct Issue {
 
 impl Issue {
     pub fn new(kind: Kind, layer: &'static str, reason: &'static str) -> Self {
-        Issue { kind, offset: None, frame: None, layer, reason, needed: None, had: None, detail: None }
+        Issue {
+            kind,
+            offset: None,
+            frame: None,
+            layer,
+            reason,
+            needed: None,
+            had: None,
+            detail: None,
+        }
     }
 
     pub fn at(mut self, offset: u64) -> Self {
@@ -83,4 +92,12 @@ impl Issue {
         }
         text
     }
+}
+
+/// Equal reasons are counted together; the first one is located.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    pub issue: Issue,
+    pub count: u64,
+    pub last_frame: Option<u64>,
 }

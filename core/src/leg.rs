@@ -47,9 +47,18 @@ impl Leg {
     /// Third quartile of the samples above their minimum: how much the path itself wavers.
     pub fn jitter(&self) -> i64 {
         let Some(min) = self.min else { return 0 };
-        let mut above: Vec<i64> = self.recent.iter().map(|s| s - min).filter(|d| *d < HOST_NS).collect();
+        let mut above: Vec<i64> = self
+            .recent
+            .iter()
+            .map(|s| s - min)
+            .filter(|d| *d < HOST_NS)
+            .collect();
         above.sort_unstable();
-        above.get(above.len() * 3 / 4).copied().unwrap_or(0).min(MAX_JITTER_NS)
+        above
+            .get(above.len() * 3 / 4)
+            .copied()
+            .unwrap_or(0)
+            .min(MAX_JITTER_NS)
     }
 }
 

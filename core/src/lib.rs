@@ -1,8 +1,8 @@
 //! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
 //!
-//! One layer per file; a layer reads the ones above it in this list and nothing below:
-//! `cursor`, `issue` -> `capture`, `segment` -> `frame` -> `facts` -> `messages`, `assemble` ->
-//! `wait`, `leg`, `pool` -> `exchange` -> `cause` -> `stream` -> `table` -> `engine` -> `python`.
+//! One layer per file; a layer reads the ones before it in this list and none behind it:
+//! `issue`, `seq`, `segment`, `cursor` -> `capture`, `frame` -> `messages`, `assemble` -> `facts` ->
+//! `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `table` -> `engine` -> `python`.
 
 #![forbid(unsafe_code)]
 

@@ -16,7 +16,7 @@ use crate::wait::Candidate;
 const KEPT: usize = 16_384;
 const KEPT_IN_ALL: usize = 524_288;
 /// Candidates that enter the pairwise slopes (their number is squared).
-const SLOPED: usize = 400;
+const SLOPED: usize = 200;
 /// An ACK that came this much later than the path needs was held. RFC 1122 4.2.3.2 allows 500 ms.
 pub const HELD_NS: std::ops::RangeInclusive<i64> = 25_000_000..=520_000_000;
 /// A proven sender's segment may follow the ACK this much later than the path explains (a loaded host).
@@ -135,7 +135,13 @@ impl Pools {
         }
         let id = self.pools.len() as u32;
         self.index.insert(key, id);
-        self.pools.push(Pool { key, pair, refutations: 0, more: 0, samples: Vec::new() });
+        self.pools.push(Pool {
+            key,
+            pair,
+            refutations: 0,
+            more: 0,
+            samples: Vec::new(),
+        });
         id
     }
 
@@ -146,7 +152,9 @@ impl Pools {
     }
 
     pub fn add(&mut self, c: &Candidate) {
-        let Some(pool) = self.pools.get_mut(c.pool as usize) else { return };
+        let Some(pool) = self.pools.get_mut(c.pool as usize) else {
+            return;
+        };
         if pool.samples.len() >= KEPT || self.kept >= KEPT_IN_ALL {
             pool.more += 1;
             return;
@@ -183,7 +191,10 @@ impl Pool {
             receiver_leg: leg(receiver),
             ..Judged::default()
         };
-        let jitter = pairs.get(self.pair).and_then(|p| p.legs.get(sender)).map_or(0, |l| l.jitter());
+        let jitter = pairs
+            .get(self.pair)
+            .and_then(|p| p.legs.get(sender))
+            .map_or(0, |l| l.jitter());
         j.tight_limit = if j.sender_leg < AT_ENDPOINT_NS {
             TIGHT_AT_ENDPOINT_NS.max(jitter)
         } else {
@@ -198,13 +209,19 @@ impl Pool {
             }
         }
         j.held = held.len();
-        j.tight = held.iter().filter(|s| s.release - j.sender_leg <= j.tight_limit).count();
+        j.tight = held
+            .iter()
+            .filter(|s| s.release - j.sender_leg <= j.tight_limit)
+            .count();
         let mut holds: Vec<i64> = held.iter().map(|s| s.covered - j.receiver_leg).collect();
         let mut releases: Vec<i64> = held.iter().map(|s| (s.release - j.sender_leg).max(0)).collect();
         holds.sort_unstable();
         releases.sort_unstable();
-        (j.hold_min, j.hold_median, j.hold_max) =
-            (holds.first().copied(), at_share(&holds, 0.5), holds.last().copied());
+        (j.hold_min, j.hold_median, j.hold_max) = (
+            holds.first().copied(),
+            at_share(&holds, 0.5),
+            holds.last().copied(),
+        );
         (j.release_median, j.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         j.slope = slope(&held);
         (j.tick_ns, j.tick_p) = tick(&held);
@@ -243,9 +260,18 @@ impl Judged {
         // a release much later than the wait is long was no release
         let prompt = late <= self.tight_limit && late <= ((wait + release) / 2).max(AT_ENDPOINT_NS);
         match (c.ack_fin, c.ack_pure, prompt) {
-            (true, _, true) => Ruling::Waited { rule: "nagle_fin_release", confidence },
-            (false, false, true) => Ruling::Waited { rule: "nagle_piggyback", confidence },
-            (false, true, true) => Ruling::Waited { rule: "nagle_wait", confidence },
+            (true, _, true) => Ruling::Waited {
+                rule: "nagle_fin_release",
+                confidence,
+            },
+            (false, false, true) => Ruling::Waited {
+                rule: "nagle_piggyback",
+                confidence,
+            },
+            (false, true, true) => Ruling::Waited {
+                rule: "nagle_wait",
+                confidence,
+            },
             _ => pause(0.6),
         }
     }
@@ -261,7 +287,11 @@ fn before_ack(release: i64, arrived: Option<bool>, sender_leg: i64) -> bool {
 
 fn verdict(j: &Judged) -> Verdict {
     let (held, refuted) = (j.held as f64, j.refuted as f64);
-    let share = if j.refuted == 0 { 0.0 } else { refuted / (held + refuted) };
+    let share = if j.refuted == 0 {
+        0.0
+    } else {
+        refuted / (held + refuted)
+    };
     if share > 0.10 {
         return Verdict::Refuted;
     }
@@ -272,7 +302,11 @@ fn verdict(j: &Judged) -> Verdict {
         Some(_) => j.tight >= 2,
         None => j.tight >= 3 && 2 * j.tight >= j.held,
     };
-    if share <= 0.02 && follows { Verdict::Proven } else { Verdict::Open }
+    if share <= 0.02 && follows {
+        Verdict::Proven
+    } else {
+        Verdict::Open
+    }
 }
 
 /// Median slope of (small -> freed) over (small -> ACK): near 1 where the sender follows the ACK, near 0
@@ -284,8 +318,7 @@ fn slope(held: &[&Sample]) -> Option<f64> {
     }
     let total = |s: &Sample| s.wait + s.release;
     let spread = |of: &dyn Fn(&Sample) -> i64| deviation(used.iter().map(|s| of(s)).collect());
-    let informative =
-        spread(&|s| total(s)).min(spread(&|s| s.release)) < spread(&|s| s.wait);
+    let informative = spread(&|s| total(s)).min(spread(&|s| s.release)) < spread(&|s| s.wait);
     if !informative {
         return None;
     }

@@ -31,7 +31,11 @@ impl Table {
         let _ = requested_schema; // the protocol allows to give the own schema whatever was asked
         let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
         let reader = RecordBatchIterator::new(batches, Arc::clone(&self.schema));
-        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
+        PyCapsule::new_with_value(
+            py,
+            FFI_ArrowArrayStream::new(Box::new(reader)),
+            c"arrow_array_stream",
+        )
     }
 
     fn __len__(&self) -> usize {
@@ -49,7 +53,9 @@ struct Analysis {
 impl Analysis {
     #[new]
     fn new() -> Self {
-        Analysis { engine: Engine::new() }
+        Analysis {
+            engine: Engine::new(),
+        }
     }
 
     fn push(&mut self, py: Python<'_>, block: &Bound<'_, PyBytes>) {
@@ -98,7 +104,9 @@ impl Analysis {
     /// Offset and sentence of what kept the file from being read at all.
     #[getter]
     fn refused(&self) -> Option<(u64, String)> {
-        self.engine.refused().map(|issue| (issue.offset.unwrap_or(0), issue.sentence()))
+        self.engine
+            .refused()
+            .map(|issue| (issue.offset.unwrap_or(0), issue.sentence()))
     }
 }
 

@@ -8,41 +8,32 @@ use ahash::AHashMap;
 use crate::exchange::{Ledger, Seen, Tracker};
 use crate::facts::{self, Facts, Flow, Scale, Shared, flag};
 use crate::leg::Pairs;
-use crate::messages::{At, Close, Side};
+use crate::messages::{self, At, Close, Side};
 use crate::pool::Key;
 use crate::segment::{ACK, FIN, RST, SYN, Segment};
 use crate::seq::unwrap_near;
-use crate::wait::{Repair, Step, Wait};
+use crate::wait::Release;
 
 /// A TCP or IP header takes at least this off an Ethernet frame when no MSS option was seen.
 const DEFAULT_MSS: u32 = 1460;
+const RECENT: usize = 256;
 const TIMESTAMP_BYTES: u32 = 12;
-/// How much later than the path explains a segment may follow the ACK that freed it (event rows only).
-const RELEASED_NS: i64 = 2_000_000;
 
 type Endpoint = (IpAddr, u16);
 
 /// One row of `events`, before it becomes columns.
-#[derive(Debug, Clone)]
-pub struct Event {
-    pub frame: u64,
-    pub time: i64,
+#[derive(Debug)]
+pub struct Event<'a> {
+    pub at: At,
     pub stream: u32,
     pub from_client: bool,
-    pub src: Endpoint,
-    pub dst: Endpoint,
-    pub len: u32,
-    pub header_flags: u16,
-    pub mss: Option<u16>,
-    pub wscale: Option<u8>,
-    pub timestamps: Option<(u32, u32)>,
-    pub sack: Option<Box<[(i64, i64)]>>,
+    pub segment: &'a Segment<'a>,
+    pub facts: &'a Facts,
+    /// SACK blocks, relative and unwrapped.
+    pub sack: Option<&'a [(i64, i64)]>,
     pub time_delta: i64,
-    pub facts: Facts,
     pub hold: Option<i64>,
-    pub released_by: Option<&'static str>,
-    pub release_frame: Option<u64>,
-    pub waited: Option<i64>,
+    pub release: Release,
 }
 
 /// What one side of a stream did.
@@ -104,7 +95,14 @@ impl Stream {
         if side == Side::Client { client } else { server }
     }
 
-    fn open(segment: &Segment<'_>, from_low: bool, low: Endpoint, high: Endpoint, at: At, reused: bool) -> Self {
+    fn open(
+        segment: &Segment<'_>,
+        from_low: bool,
+        low: Endpoint,
+        high: Endpoint,
+        at: At,
+        reused: bool,
+    ) -> Self {
         let (sender_is_client, roles_by) = roles(segment);
         Stream {
             low,
@@ -123,6 +121,20 @@ impl Stream {
         }
     }
 
+    /// Where only ports told the roles, the first bytes of data may tell better.
+    fn roles_by_content(&mut self, segment: &Segment<'_>, from_low: bool) {
+        if matches!(self.roles_by, "port" | "first_packet")
+            && let Some(speaker) = messages::speaker(segment.payload)
+        {
+            self.roles_by = "content";
+            let client_is_low = (speaker == Side::Client) == from_low;
+            if client_is_low != self.client_is_low {
+                self.client_is_low = client_is_low;
+                self.counts.reverse();
+            }
+        }
+    }
+
     /// The current MSS of both senders: the smaller option less what the timestamps take.
     fn mss(&self) -> u32 {
         let [a, b] = &self.counts;
@@ -131,21 +143,22 @@ impl Stream {
             (Some(one), None) | (None, Some(one)) => u32::from(one),
             (None, None) => DEFAULT_MSS,
         };
-        mss.saturating_sub(if self.timestamps { TIMESTAMP_BYTES } else { 0 }).max(1)
+        mss.saturating_sub(if self.timestamps { TIMESTAMP_BYTES } else { 0 })
+            .max(1)
     }
 }
 
 /// Who is the client, from a stream's first packet: handshake, then content, then ports.
 fn roles(segment: &Segment<'_>) -> (bool, &'static str) {
     if segment.has(SYN) {
-        return if segment.has(ACK) { (false, "syn_ack") } else { (true, "syn") };
+        return if segment.has(ACK) {
+            (false, "syn_ack")
+        } else {
+            (true, "syn")
+        };
     }
-    if segment.payload.starts_with(b"HTTP/1.") {
-        return (false, "http");
-    }
-    const METHODS: [&[u8]; 5] = [b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE "];
-    if METHODS.iter().any(|m| segment.payload.starts_with(m)) {
-        return (true, "http");
+    if let Some(speaker) = messages::speaker(segment.payload) {
+        return (speaker == Side::Client, "content");
     }
     match segment.sport.cmp(&segment.dport) {
         std::cmp::Ordering::Greater => (true, "port"),
@@ -154,11 +167,38 @@ fn roles(segment: &Segment<'_>) -> (bool, &'static str) {
     }
 }
 
+/// A 4-tuple, the smaller endpoint first, packed so that it hashes fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum FourTuple {
+    V4(u64, u32),
+    V6(u128, u128, u32),
+}
+
+impl FourTuple {
+    fn of(low: Endpoint, high: Endpoint) -> Self {
+        let ports = u32::from(low.1) << 16 | u32::from(high.1);
+        match (low.0, high.0) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                FourTuple::V4(u64::from(a.to_bits()) << 32 | u64::from(b.to_bits()), ports)
+            }
+            (a, b) => FourTuple::V6(wide(a), wide(b), ports),
+        }
+    }
+}
+
+fn wide(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
 #[derive(Default)]
 pub struct Streams {
-    index: AHashMap<(Endpoint, Endpoint), u32>,
+    index: AHashMap<FourTuple, u32>,
     streams: Vec<Stream>,
-    newest: Option<((Endpoint, Endpoint), u32)>,
+    /// Streams seen lately, by their ports: spares most packets the look-up in a large table.
+    recent: Vec<Option<(FourTuple, u32)>>,
     pub pairs: Pairs,
     pub ledger: Ledger,
 }
@@ -185,26 +225,40 @@ impl Streams {
         let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
         let from_low = src <= dst;
         let (low, high) = if from_low { (src, dst) } else { (dst, src) };
-        let key = (low, high);
-        let known = match self.newest {
-            Some((newest, id)) if newest == key => Some(id),
+        let key = FourTuple::of(low, high);
+        let slot = usize::from(low.1 ^ high.1.rotate_left(3)) % RECENT;
+        let known = match self.recent.get(slot) {
+            Some(Some((recent, id))) if *recent == key => Some(*id),
             _ => self.index.get(&key).copied(),
         };
         let mut reused = false;
         if let Some(id) = known {
-            let flow = self.streams.get(id as usize).and_then(|s| s.flows.get(usize::from(!from_low)));
+            let flow = self
+                .streams
+                .get(id as usize)
+                .and_then(|s| s.flows.get(usize::from(!from_low)));
             reused = flow.is_some_and(|flow| facts::reuses_ports(segment, flow));
             if !reused {
-                self.newest = Some((key, id));
+                self.remember(slot, key, id);
                 return (id, false);
             }
             self.end(id, at);
         }
         let id = self.streams.len() as u32;
-        self.streams.push(Stream::open(segment, from_low, low, high, at, reused));
+        self.streams
+            .push(Stream::open(segment, from_low, low, high, at, reused));
         self.index.insert(key, id);
-        self.newest = Some((key, id));
+        self.remember(slot, key, id);
         (id, reused)
+    }
+
+    fn remember(&mut self, slot: usize, key: FourTuple, id: u32) {
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, None);
+        }
+        if let Some(recent) = self.recent.get_mut(slot) {
+            *recent = Some((key, id));
+        }
     }
 
     /// A header quoted inside an ICMP error takes part in the numbering only.
@@ -215,50 +269,78 @@ impl Streams {
         }
     }
 
-    /// One segment: its row of facts.
-    pub fn segment(&mut self, segment: &Segment<'_>, at: At) -> Option<Event> {
+    /// One segment: gives its row of facts.
+    pub fn segment(
+        &mut self,
+        segment: &Segment<'_>,
+        at: At,
+        frame_bytes: u32,
+        give: &mut impl FnMut(&Event<'_>),
+    ) {
         let (id, reused) = self.find(segment, at);
-        let stream = self.streams.get_mut(id as usize)?;
+        let Some(stream) = self.streams.get_mut(id as usize) else {
+            return;
+        };
         let from_low = (segment.src, segment.sport) == stream.low;
-        let side = if from_low == stream.client_is_low { Side::Client } else { Side::Server };
+        if stream.tracker.is_none() && segment.len > 0 {
+            stream.roles_by_content(segment, from_low);
+        }
+        let side = if from_low == stream.client_is_low {
+            Side::Client
+        } else {
+            Side::Server
+        };
         let [low, high] = &mut stream.flows;
         let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
         let first_copy = fwd.first_copy(segment.seq);
         let scale_known = fwd.scale != Scale::Unknown || reused;
-        let facts = facts::analyse(segment, at.frame, at.time_ns, fwd, rev, &mut stream.shared, reused);
+        let facts = facts::analyse(
+            segment,
+            at.frame,
+            at.time_ns,
+            fwd,
+            rev,
+            &mut stream.shared,
+            reused,
+        );
         let sack = relative_sack(segment, rev);
-        let sacked = sack.iter().flat_map(|blocks| blocks.iter()).map(|block| block.1).max();
+        let sacked = sack
+            .iter()
+            .flat_map(|blocks| blocks.iter())
+            .map(|block| block.1)
+            .max();
         let time_delta = at.time_ns - stream.last.time_ns;
-        stream.last = At { frame: at.frame, time_ns: at.time_ns };
-        count(stream, segment, side, &facts);
-        let leg = sample_leg(stream, &mut self.pairs, segment, side, &facts, at);
-
-        let step = track(stream, id, &mut self.pairs, &mut self.ledger, segment, &facts, side, at, scale_known, first_copy, sacked);
-        let known_leg = stream.side(side).leg;
-        let (released_by, release_frame, waited) = match &step {
-            Some(step) => released(step, known_leg.unwrap_or(0)),
-            None => (None, None, None),
-        };
-        Some(Event {
+        stream.last = At {
             frame: at.frame,
-            time: at.time_ns,
+            time_ns: at.time_ns,
+        };
+        count(stream, segment, frame_bytes, side, &facts);
+        let hold = sample_leg(stream, &mut self.pairs, segment, side, &facts, at);
+
+        let release = track(
+            stream,
+            id,
+            &mut self.pairs,
+            &mut self.ledger,
+            segment,
+            &facts,
+            side,
+            at,
+            scale_known,
+            first_copy,
+            sacked,
+        );
+        give(&Event {
+            at,
             stream: id,
             from_client: side == Side::Client,
-            src: (segment.src, segment.sport),
-            dst: (segment.dst, segment.dport),
-            len: segment.len,
-            header_flags: segment.flags,
-            mss: segment.options.mss,
-            wscale: segment.options.wscale,
-            timestamps: segment.options.timestamps,
-            sack,
+            segment,
+            facts: &facts,
+            sack: sack.as_deref(),
             time_delta,
-            facts,
-            hold: leg,
-            released_by,
-            release_frame,
-            waited,
-        })
+            hold,
+            release,
+        });
     }
 
     /// Nothing more will come on this stream.
@@ -278,10 +360,11 @@ impl Streams {
 }
 
 /// Counters of `streams`.
-fn count(stream: &mut Stream, segment: &Segment<'_>, side: Side, facts: &Facts) {
+fn count(stream: &mut Stream, segment: &Segment<'_>, frame_bytes: u32, side: Side, facts: &Facts) {
     let [client, server] = &mut stream.counts;
     let counts = if side == Side::Client { client } else { server };
     counts.packets += 1;
+    counts.bytes += u64::from(frame_bytes);
     counts.payload += u64::from(segment.len);
     if facts.flags & flag::RETRANSMISSION != 0 {
         counts.retransmissions += 1;
@@ -301,9 +384,17 @@ fn count(stream: &mut Stream, segment: &Segment<'_>, side: Side, facts: &Facts) 
     }
     stream.timestamps |= segment.options.timestamps.is_some();
     if segment.has(RST) {
-        stream.closed_by.get_or_insert(if side == Side::Client { "client_rst" } else { "server_rst" });
+        stream.closed_by.get_or_insert(if side == Side::Client {
+            "client_rst"
+        } else {
+            "server_rst"
+        });
     } else if segment.has(FIN) {
-        stream.closed_by.get_or_insert(if side == Side::Client { "client_fin" } else { "server_fin" });
+        stream.closed_by.get_or_insert(if side == Side::Client {
+            "client_fin"
+        } else {
+            "server_fin"
+        });
     }
 }
 
@@ -318,7 +409,11 @@ fn sample_leg(
 ) -> Option<i64> {
     let covered = facts.covered.filter(|_| segment.has(ACK))?;
     let [client, server] = &mut stream.counts;
-    let (own, peer) = if side == Side::Client { (client, server) } else { (server, client) };
+    let (own, peer) = if side == Side::Client {
+        (client, server)
+    } else {
+        (server, client)
+    };
     if facts.ack <= peer.poisoned {
         return None;
     }
@@ -350,10 +445,10 @@ fn track(
     scale_known: bool,
     first_copy: Option<At>,
     sacked: Option<i64>,
-) -> Option<Step> {
+) -> Release {
     if stream.tracker.is_none() {
         if segment.len == 0 {
-            return None;
+            return Release::default();
         }
         let (client, server) = (stream.client(), stream.server());
         let pair = pairs.id(client.0, server.0);
@@ -381,39 +476,10 @@ fn track(
         legs: [client.leg, server.leg],
         sacked,
     };
-    stream.tracker.as_mut().and_then(|t| t.segment(&seen, ledger))
-}
-
-/// The events' own words for why a segment left, from the past alone: word, frame, wait.
-fn released(step: &Step, leg: i64) -> (Option<&'static str>, Option<u64>, Option<i64>) {
-    let waited = step.to.time_ns - step.from.time_ns;
-    let by_ack = |ack: At, word: &'static str| {
-        let prompt = step.to.time_ns - ack.time_ns - leg <= RELEASED_NS;
-        if prompt { (Some(word), Some(ack.frame), Some(waited)) } else { (Some("app"), None, Some(waited)) }
-    };
-    match &step.wait {
-        Wait::Turn { since } => (Some("first"), Some(since.frame), Some(step.to.time_ns - since.time_ns)),
-        Wait::App | Wait::Hole if step.from == step.to => (Some("first"), None, None),
-        Wait::App => (Some("app"), None, Some(waited)),
-        Wait::Hole => (None, None, None),
-        Wait::Burst { .. } if step.from == step.to => (Some("first"), None, None),
-        Wait::Burst { .. } => (Some("burst"), Some(step.from.frame), Some(waited)),
-        Wait::Spaced => (Some("pacing"), None, Some(waited)),
-        Wait::Small(c) if c.arrived == Some(false) => (Some("app"), None, Some(waited)),
-        Wait::Small(c) => by_ack(c.ack, "nagle_ack"),
-        Wait::Clocked { ack, .. } => by_ack(*ack, "cwnd_ack"),
-        Wait::Window { opened, .. } => (Some("window_open"), Some(opened.frame), Some(waited)),
-        Wait::Cork => (Some("cork"), None, Some(waited)),
-        Wait::Repair { how, first } => {
-            let word = match how {
-                Repair::Fast => "fast_retransmit",
-                Repair::TailProbe => "tlp",
-                Repair::Timeout => "rto",
-                Repair::Reordered => return (None, None, None),
-            };
-            (Some(word), first.map(|f| f.frame), Some(waited))
-        }
-    }
+    stream
+        .tracker
+        .as_mut()
+        .map_or(Release::default(), |t| t.segment(&seen, ledger))
 }
 
 /// SACK blocks relative to the acknowledged direction, unwrapped; none without the option.
@@ -424,7 +490,12 @@ fn relative_sack(segment: &Segment<'_>, rev: &Flow) -> Option<Box<[(i64, i64)]>>
     }
     let base = rev.base.unwrap_or(0);
     let relative = |n: u32| unwrap_near(n.wrapping_sub(base), rev.high);
-    Some(blocks.iter().map(|(left, right)| (relative(*left), relative(*right))).collect())
+    Some(
+        blocks
+            .iter()
+            .map(|(left, right)| (relative(*left), relative(*right)))
+            .collect(),
+    )
 }
 
 /// Where the evidence about the two senders of a stream is pooled, by `Side`.

@@ -22,8 +22,10 @@ const PROBE_NS: i64 = 215_000_000;
 const CORK_NS: std::ops::RangeInclusive<i64> = 200_000_000..=213_000_000;
 /// So many even gaps in a row are a pace.
 const EVEN_GAPS: u8 = 2;
+/// How much later than the path explains a segment may follow the ACK that freed it (event rows only).
+const RELEASED_NS: i64 = 2_000_000;
 const MAX_HOLES: usize = 64;
-const RECENT: usize = 8;
+const RECENT: usize = 4;
 /// IPv4 identifications that rose by one in a row before a gap in them is believed.
 const COUNTING_IDS: u8 = 8;
 
@@ -59,19 +61,35 @@ pub struct Candidate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
     /// The first segment after the peer spoke; `since` is the peer's last byte.
-    Turn { since: At },
+    Turn {
+        since: At,
+    },
     /// The same message goes on and nothing held it back.
     App,
-    /// Right behind the previous one; `full` where that one filled its segment.
-    Burst { full: bool },
+    /// Right behind the previous one.
+    Burst,
+    /// Right behind the previous one, which filled its segment.
+    FullBurst,
     Small(Box<Candidate>),
     /// Full segments that follow each other at an even pace: the line's, or the pacing's.
     Spaced,
     /// After an ACK of earlier data, with nothing small outstanding.
-    Clocked { ack: At, acked: At },
+    Clocked {
+        ack: At,
+        acked: At,
+    },
     /// Did not fit into the peer's window before the packet `opened`.
-    Window { opened: At, zero: bool },
-    Repair { how: Repair, first: Option<At> },
+    Window {
+        opened: At,
+    },
+    /// The same, and the window was 0 meanwhile.
+    ZeroWindow {
+        opened: At,
+    },
+    Repair {
+        how: Repair,
+        first: Option<At>,
+    },
     /// Small, nothing in flight, no trigger, the kernel's probe timer's length.
     Cork,
     /// The capture lacks frames here.
@@ -83,6 +101,104 @@ pub struct Step {
     pub from: At,
     pub to: At,
     pub wait: Wait,
+}
+
+/// Why a data segment left when it did, by the past alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Released {
+    First,
+    App,
+    NagleAck,
+    CwndAck,
+    WindowOpen,
+    Rto,
+    Tlp,
+    FastRetransmit,
+    Pacing,
+    Cork,
+    Burst,
+}
+
+impl Released {
+    /// In the order of the enum.
+    pub const WORDS: [&str; 11] = [
+        "first",
+        "app",
+        "nagle_ack",
+        "cwnd_ack",
+        "window_open",
+        "rto",
+        "tlp",
+        "fast_retransmit",
+        "pacing",
+        "cork",
+        "burst",
+    ];
+}
+
+/// The `released_by`, `release_frame` and `waited_ms` of an event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Release {
+    pub by: Option<Released>,
+    pub frame: Option<u64>,
+    pub waited: Option<i64>,
+}
+
+impl Release {
+    fn new(by: Released, frame: Option<u64>, waited: i64) -> Self {
+        Release {
+            by: Some(by),
+            frame,
+            waited: Some(waited),
+        }
+    }
+}
+
+impl Step {
+    /// Why the segment left, by the past alone; `leg` is the best round trip to its sender so far.
+    pub fn release(&self, leg: i64) -> Release {
+        let waited = self.to.time_ns - self.from.time_ns;
+        let by_ack = |ack: At, word: Released| {
+            let prompt = self.to.time_ns - ack.time_ns - leg <= RELEASED_NS;
+            if prompt {
+                Release::new(word, Some(ack.frame), waited)
+            } else {
+                Release::new(Released::App, None, waited)
+            }
+        };
+        match &self.wait {
+            Wait::Turn { since } => Release::new(
+                Released::First,
+                Some(since.frame),
+                self.to.time_ns - since.time_ns,
+            ),
+            Wait::App | Wait::Burst | Wait::FullBurst | Wait::Hole if self.from == self.to => Release {
+                by: Some(Released::First),
+                frame: None,
+                waited: None,
+            },
+            Wait::App => Release::new(Released::App, None, waited),
+            Wait::Hole => Release::default(),
+            Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
+            Wait::Spaced => Release::new(Released::Pacing, None, waited),
+            Wait::Small(c) if c.arrived == Some(false) => Release::new(Released::App, None, waited),
+            Wait::Small(c) => by_ack(c.ack, Released::NagleAck),
+            Wait::Clocked { ack, .. } => by_ack(*ack, Released::CwndAck),
+            Wait::Window { opened } | Wait::ZeroWindow { opened } => {
+                Release::new(Released::WindowOpen, Some(opened.frame), waited)
+            }
+            Wait::Cork => Release::new(Released::Cork, None, waited),
+            Wait::Repair { how, first } => {
+                let word = match how {
+                    Repair::Fast => Released::FastRetransmit,
+                    Repair::TailProbe => Released::Tlp,
+                    Repair::Timeout => Released::Rto,
+                    Repair::Reordered => return Release::default(),
+                };
+                Release::new(word, first.map(|f| f.frame), waited)
+            }
+        }
+    }
 }
 
 /// A data segment as this layer needs it; numbers unwrapped.
@@ -146,9 +262,8 @@ struct Hole {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
-    start: i64,
-    at: At,
-    ip_id: Option<u16>,
+    start: Option<i64>,
+    ip_id: u16,
     tsval: Option<u32>,
 }
 
@@ -222,23 +337,38 @@ impl Sender {
         if jump != 0 && jump < 0x8000 || self.last_id.is_none() {
             self.last_id = ip_id;
         }
-        if self.counting >= COUNTING_IDS && jump < 64 { jump } else { 0 }
+        if self.counting >= COUNTING_IDS && jump < 64 {
+            jump
+        } else {
+            0
+        }
     }
 
     /// A packet of the peer: what it acknowledges, opens or reports lost.
     pub fn answer(&mut self, a: &Answer) {
         let at = a.at;
         if let Some(c) = a.covered {
-            let acked = At { frame: c.last_frame, time_ns: c.last_time };
+            let acked = At {
+                frame: c.last_frame,
+                time_ns: c.last_time,
+            };
             self.advanced = Some((at, acked));
         }
         if let Some(small) = &mut self.small
             && small.ack.is_none()
             && a.ack >= small.end
         {
-            let held_from =
-                a.covered.map_or(small.at, |c| At { frame: c.first_frame, time_ns: c.first_time });
-            small.ack = Some(AckSeen { at, pure: a.len == 0, fin: a.fin, tsval: a.tsval, held_from });
+            let held_from = a.covered.map_or(small.at, |c| At {
+                frame: c.first_frame,
+                time_ns: c.first_time,
+            });
+            small.ack = Some(AckSeen {
+                at,
+                pure: a.len == 0,
+                fin: a.fin,
+                tsval: a.tsval,
+                held_from,
+            });
         }
         if a.ack > self.una {
             self.una = a.ack;
@@ -295,7 +425,12 @@ impl Sender {
         let from = self.last.or(self.peer_data).unwrap_or(d.at);
         let hole = d.start > next;
         if hole && self.holes.len() < MAX_HOLES {
-            self.holes.push(Hole { start: next, end: d.start, seen: d.at, next_id: d.ip_id });
+            self.holes.push(Hole {
+                start: next,
+                end: d.start,
+                seen: d.at,
+                next_id: d.ip_id,
+            });
         }
         let wait = self.classify(d, from, hole, id_jump);
         self.forward(d);
@@ -309,7 +444,9 @@ impl Sender {
             self.taint();
             return Wait::Hole;
         }
-        let turn = self.peer_data.filter(|p| self.last.is_none_or(|last| p.frame > last.frame));
+        let turn = self
+            .peer_data
+            .filter(|p| self.last.is_none_or(|last| p.frame > last.frame));
         let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
         if id_jump > 1 && since >= RTO_NS && !hole {
             // frames of this sender never reached the capture, and this one came a timer later
@@ -322,7 +459,11 @@ impl Sender {
             && opened.frame > from.frame
             && d.end > before
         {
-            return Wait::Window { opened, zero: after(self.zero_seen) };
+            return if after(self.zero_seen) {
+                Wait::ZeroWindow { opened }
+            } else {
+                Wait::Window { opened }
+            };
         }
         let small = is_small(d);
         if let (None, Some(p)) = (turn, self.small)
@@ -348,7 +489,8 @@ impl Sender {
         }
         match turn {
             Some(since) => Wait::Turn { since },
-            None if gap <= BURST_NS => Wait::Burst { full: self.last_full },
+            None if gap <= BURST_NS && self.last_full => Wait::FullBurst,
+            None if gap <= BURST_NS => Wait::Burst,
             None if small && CORK_NS.contains(&gap) && !after(self.answered) && self.last_full => Wait::Cork,
             None => Wait::App,
         }
@@ -365,21 +507,35 @@ impl Sender {
             _ => 0,
         };
         if moved < MISSED_ACK_TICKS {
-            self.refuting = Some(Refutation { pool: d.pool, small: p.at, freed: d.at });
+            self.refuting = Some(Refutation {
+                pool: d.pool,
+                small: p.at,
+                freed: d.at,
+            });
         }
     }
 
     fn forward(&mut self, d: &Data) {
         if is_small(d) {
             let bytes = (d.end - d.start) as u32;
-            self.small =
-                Some(Small { at: d.at, end: d.end, bytes, tsecr: d.tsecr, ack: None, tainted: false });
+            self.small = Some(Small {
+                at: d.at,
+                end: d.end,
+                bytes,
+                tsecr: d.tsecr,
+                ack: None,
+                tainted: false,
+            });
         } else if self.small.is_some_and(|s| s.ack.is_some_and(|a| reached(&a, d))) {
             self.small = None; // no small segment was outstanding any more when this full one left
         }
         self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
         let gap = self.last.map_or(0, |last| d.at.time_ns - last.time_ns);
-        self.even = if gap > BURST_NS && self.is_even(gap) { self.even.saturating_add(1) } else { 0 };
+        self.even = if gap > BURST_NS && self.is_even(gap) {
+            self.even.saturating_add(1)
+        } else {
+            0
+        };
         self.last_gap = gap;
         (self.last, self.last_full) = (Some(d.at), !is_small(d));
         self.remember(d);
@@ -387,7 +543,11 @@ impl Sender {
 
     fn remember(&mut self, d: &Data) {
         if let Some(slot) = self.recent.get_mut(self.sent % RECENT) {
-            *slot = Sent { start: d.start, at: d.at, ip_id: d.ip_id, tsval: d.tsval };
+            *slot = Sent {
+                start: Some(d.start),
+                ip_id: d.ip_id.unwrap_or(0),
+                tsval: d.tsval,
+            };
         }
         self.sent = self.sent.wrapping_add(1);
     }
@@ -411,8 +571,13 @@ impl Sender {
             let how = filled_how(d, &hole);
             return self.repaired(d, from, how, None);
         }
-        let twin = self.recent.iter().find(|s| s.at.frame != 0 && s.start == d.start);
-        let copied = twin.is_some_and(|s| s.ip_id.is_some_and(|id| id != 0) && s.ip_id == d.ip_id && s.tsval == d.tsval);
+        // a network's duplicate has the original's IP identification, a sender's repeat a new one
+        let id = d.ip_id.unwrap_or(0);
+        let copied = id != 0
+            && self
+                .recent
+                .iter()
+                .any(|s| s.start == Some(d.start) && s.ip_id == id && s.tsval == d.tsval);
         if copied || (d.end <= self.una && d.end <= next) {
             return Outcome::Needless;
         }
@@ -433,7 +598,11 @@ impl Sender {
         self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
         self.last = Some(d.at);
         self.remember(d);
-        Outcome::Forward(Step { from, to: d.at, wait: Wait::Repair { how, first } })
+        Outcome::Forward(Step {
+            from,
+            to: d.at,
+            wait: Wait::Repair { how, first },
+        })
     }
 }
 

@@ -175,9 +175,7 @@ def draw_body(pen: Pen, page: Layout, rows: Sequence[FlowRow]) -> None:
 
     pastels = stream_colours(rows)
     y = page.body[0]
-    for row, arrow_y in zip(
-        rows, page.row_y, strict=True
-    ):  # a wait's line has the colour of the stream that waits
+    for row, arrow_y in zip(rows, page.row_y, strict=True):  # a wait's line has the colour of the stream that waits
         bottom = arrow_y + UNDER
         pen.box(0, y, page.width, bottom, pastels[row.stream])
         y = bottom
@@ -267,9 +265,7 @@ class FootLine:
         return (1.4 if self.colour else 0.0) + name + width_of(self.words, self.size)
 
 
-def footer(
-    note: str, status: str, rows: Sequence[FlowRow], marks: Sequence[FlowMark], width: float
-) -> list[FootLine]:
+def footer(note: str, status: str, rows: Sequence[FlowRow], marks: Sequence[FlowMark], width: float) -> list[FootLine]:
     """What stands under the graph: what is not shown, what is shown, and what the colours mean."""
     room = width - 2 * MARGIN
     lines = [FootLine(words=line, tint=RED, size=0.95) for line in wrap(note, room, 0.95)] if note else []
@@ -277,9 +273,7 @@ def footer(
     pastels = stream_colours(rows)
     if len(pastels) > 1:
         lines += _stream_lines(pastels, room)
-    used = {name for mark in marks for name in (mark.cause, mark.waiter and mark.parent)} | {
-        row.cause for row in rows
-    }
+    used = {name for mark in marks for name in (mark.cause, mark.waiter and mark.parent)} | {row.cause for row in rows}
     for cause in CAUSES.values():
         if cause.name in used:
             indent = 1.4 + width_of(cause.name, SMALL, bold=True) + 0.8

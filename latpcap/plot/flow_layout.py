@@ -169,9 +169,7 @@ def _bands_of(mark: FlowMark, x: Sequence[float]) -> list[Band]:
             return []
         other = at["server" if who == "client" else "client"]
         client_first = who == "client" if other == at[who] else other > at[who]
-        bands.append(
-            Band(node=at[who], x=x[at[who]], inward=1 if client_first else -1, cause=cause, words=words)
-        )
+        bands.append(Band(node=at[who], x=x[at[who]], inward=1 if client_first else -1, cause=cause, words=words))
     return bands
 
 
@@ -205,9 +203,7 @@ def _stretch(page: Layout) -> None:
             band.words_lane = max(
                 b.lane
                 for b in drawn
-                if (b.node, b.inward) == (band.node, band.inward)
-                and b.top < slot.y + 1.5
-                and slot.y - 1.5 < b.bottom
+                if (b.node, b.inward) == (band.node, band.inward) and b.top < slot.y + 1.5 and slot.y - 1.5 < b.bottom
             )
 
 

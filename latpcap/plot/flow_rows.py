@@ -198,9 +198,7 @@ def mark(
         forward = events[of_stream[0]]["from_client"] is not False
         client, server = (first.source, first.target) if forward else (first.target, first.source)
         ends = FlowMark(upper=0, lower=0, ms=0, client=client, server=server)
-        waits = _Waits(
-            [events[i]["time"] for i in of_stream], [events[i]["frame"] for i in of_stream], pieces[stream]
-        )
+        waits = _Waits([events[i]["time"] for i in of_stream], [events[i]["frame"] for i in of_stream], pieces[stream])
         for at_upper, at_lower, wait in waits.marks(mark_ms, ends):
             upper, lower = of_stream[at_upper], of_stream[at_lower]
             found.append(replace(wait, upper=upper, lower=lower))

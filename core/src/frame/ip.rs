@@ -60,7 +60,9 @@ fn v4<'a, const SIZE: u32>(head: Header<'a, 20>, view: View<'a>, size: u32, quot
     let packet = match total {
         0 if quoted => return distrusted("ipv4", "total length of a quoted packet is zero", 0, 0),
         0 => view,
-        _ if total > view.wire && checksum_holds(cursor::upto(view.held, size as usize)) => view.believe(total),
+        _ if total > view.wire && checksum_holds(cursor::upto(view.held, size as usize)) => {
+            view.believe(total)
+        }
         _ => view.limit(total),
     };
     if packet.wire < size {
@@ -100,7 +102,9 @@ fn v4<'a, const SIZE: u32>(head: Header<'a, 20>, view: View<'a>, size: u32, quot
 /// RFC 791: the ones' complement sum over a sound header, its checksum included, is all ones.
 #[cold]
 fn checksum_holds(header: &[u8]) -> bool {
-    let words = header.chunks_exact(2).map(|w| w.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)));
+    let words = header
+        .chunks_exact(2)
+        .map(|w| w.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)));
     let sum: u32 = words.sum();
     (sum & 0xffff) + (sum >> 16) == 0xffff
 }

@@ -24,6 +24,7 @@ mod pen;
 mod tests;
 mod turns;
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use pen::{Open, Pen};
@@ -91,8 +92,12 @@ pub enum Note {
     /// The first byte of a message of this side.
     Begin { side: Side, at: At },
     /// The request line of the client's newest message.
-    Request { method: String, target: String },
-    /// The status line of the server's newest message; `interim` for 1xx, which does not answer the request.
+    Request {
+        method: Cow<'static, str>,
+        target: String,
+    },
+    /// The status line of the server's newest message; `interim` for 1xx, which does not answer the request
+    /// (but 101 does: it is the last word of HTTP on its connection, and `Lost` follows its `End`).
     Response { status: u16, interim: bool },
     /// The message's last byte. `bytes` counts heads and bodies as on the wire.
     End { side: Side, at: At, bytes: u64 },
@@ -139,7 +144,7 @@ const PROTOCOLS: [Protocol; 1] = [Protocol {
 const MAX_UNDECIDED: usize = 32;
 
 /// One protocol's reader for one stream. It writes with the pen, which keeps the order of the notes.
-trait Reader: Debug + Send {
+trait Reader: Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Reads the piece of the side that the pen stands for.

@@ -2,6 +2,7 @@
 //! `End` or `Cut` before the next is settled here, once for all protocols. Knows no protocol.
 
 use super::{At, Close, Note, Side};
+use std::borrow::Cow;
 
 /// The messages that are open now.
 #[derive(Debug, Default)]
@@ -76,7 +77,7 @@ impl<'a> Pen<'a> {
         }
     }
 
-    pub(super) fn request(&mut self, method: String, target: String) {
+    pub(super) fn request(&mut self, method: Cow<'static, str>, target: String) {
         self.name(Side::Client, Note::Request { method, target });
     }
 

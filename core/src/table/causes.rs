@@ -2,43 +2,78 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{ListBuilder, UInt64Builder};
-use arrow_array::types::{Float64Type, UInt64Type};
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt64Type};
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, UInt64Array};
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{ArrowError, DataType, Field};
 
-use super::{column, durations, instants, nullable, plain, words};
+use super::columns::{Fixed, Full, instants};
+use super::{column, ms, nullable};
 use crate::cause::{Cause, Row};
-use crate::engine::Settled;
 
-pub fn batch(settled: &[Settled]) -> Result<RecordBatch, ArrowError> {
-    type Of<'a> = (u64, &'a Row);
-    let rows: Vec<Of<'_>> =
-        settled.iter().flat_map(|s| s.causes.iter().map(|row| (s.exchange.id, row))).collect();
-    super::batch(vec![
-        column("exchange", plain::<UInt64Type, Of<'_>>(&rows, |r| r.0)),
-        column("start", instants(&rows, |r| r.1.start)),
-        column("end", instants(&rows, |r| r.1.end)),
-        column("cause", words(&rows, |r| Some(r.1.cause.name()))),
-        nullable("parent", words(&rows, |r| r.1.parent.map(Cause::name))),
-        column("owner", words(&rows, |r| Some(r.1.owner.name()))),
-        column("duration_ms", durations(&rows, |r| r.1.end - r.1.start)),
-        column("from_frame", plain::<UInt64Type, Of<'_>>(&rows, |r| r.1.from_frame)),
-        column("to_frame", plain::<UInt64Type, Of<'_>>(&rows, |r| r.1.to_frame)),
-        column("evidence", evidence(&rows)),
-        column("rule", words(&rows, |r| Some(r.1.rule))),
-        column("confidence", plain::<Float64Type, Of<'_>>(&rows, |r| r.1.confidence)),
-    ])
+#[derive(Default)]
+pub struct Causes {
+    exchange: Full<UInt64Type>,
+    start: Full<TimestampNanosecondType>,
+    end: Full<TimestampNanosecondType>,
+    cause: Fixed,
+    parent: Fixed,
+    owner: Fixed,
+    duration: Full<Float64Type>,
+    from_frame: Full<UInt64Type>,
+    to_frame: Full<UInt64Type>,
+    evidence: Vec<u64>,
+    evidence_counts: Vec<usize>,
+    rule: Fixed,
+    confidence: Full<Float64Type>,
 }
 
-fn evidence(rows: &[(u64, &Row)]) -> ArrayRef {
-    let item = Field::new("item", DataType::UInt64, false);
-    let mut builder = ListBuilder::new(UInt64Builder::new()).with_field(item);
-    for (_, row) in rows {
-        for frame in row.evidence.iter().filter(|frame| **frame != 0) {
-            builder.values().append_value(*frame);
-        }
-        builder.append(true);
+impl Causes {
+    pub fn len(&self) -> usize {
+        self.evidence_counts.len()
     }
-    Arc::new(builder.finish())
+
+    pub fn push(&mut self, exchange: u64, row: &Row) {
+        self.exchange.push(exchange);
+        self.start.push(row.start);
+        self.end.push(row.end);
+        self.cause.push(Some(row.cause.name()));
+        self.parent.push(row.parent.map(Cause::name));
+        self.owner.push(Some(row.owner.name()));
+        self.duration.push(ms(row.end - row.start));
+        self.from_frame.push(row.from_frame);
+        self.to_frame.push(row.to_frame);
+        let before = self.evidence.len();
+        self.evidence
+            .extend(row.evidence.iter().filter(|frame| **frame != 0));
+        self.evidence_counts.push(self.evidence.len() - before);
+        self.rule.push(Some(row.rule));
+        self.confidence.push(row.confidence);
+    }
+
+    /// The rows so far as a batch; the next one begins empty.
+    pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
+        super::batch(vec![
+            self.exchange.column("exchange"),
+            instants(&mut self.start, "start"),
+            instants(&mut self.end, "end"),
+            column("cause", self.cause.take()),
+            nullable("parent", self.parent.take()),
+            column("owner", self.owner.take()),
+            self.duration.column("duration_ms"),
+            self.from_frame.column("from_frame"),
+            self.to_frame.column("to_frame"),
+            column("evidence", self.lists()),
+            column("rule", self.rule.take()),
+            self.confidence.column("confidence"),
+        ])
+    }
+
+    fn lists(&mut self) -> ArrayRef {
+        let frames = UInt64Array::from(std::mem::take(&mut self.evidence));
+        let offsets = OffsetBuffer::from_lengths(std::mem::take(&mut self.evidence_counts));
+        let item = Arc::new(Field::new("item", DataType::UInt64, false));
+        debug_assert_eq!(frames.data_type(), item.data_type());
+        Arc::new(ListArray::new(item, offsets, Arc::new(frames), None))
+    }
 }

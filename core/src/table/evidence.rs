@@ -7,23 +7,44 @@ use arrow_array::types::{Float64Type, UInt16Type, UInt64Type};
 use arrow_array::{RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 
-use super::{column, duration_options, durations, nullable, option, plain, words};
+use super::{column, duration_options, durations, fixed_words, nullable, option, plain};
 use crate::messages::Side;
 use crate::pool::{Judged, Pool};
 use crate::stream::Streams;
 
 pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowError> {
     type Row<'a> = (&'a Pool, &'a Judged);
-    let rows: Vec<Row<'_>> =
-        streams.ledger.pools.iter().zip(judged).filter(|(_, j)| j.opportunities > 0).collect();
-    let text = |of: fn(&Pool) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(|r| of(r.0))));
+    let rows: Vec<Row<'_>> = streams
+        .ledger
+        .pools
+        .iter()
+        .zip(judged)
+        .filter(|(_, j)| j.opportunities > 0)
+        .collect();
+    let text =
+        |of: fn(&Pool) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(|r| of(r.0))));
     super::batch(vec![
         column("server", text(|p| p.key.server.to_string())),
-        column("server_port", plain::<UInt16Type, Row<'_>>(&rows, |r| r.0.key.server_port)),
+        column(
+            "server_port",
+            plain::<UInt16Type, Row<'_>>(&rows, |r| r.0.key.server_port),
+        ),
         column("client", text(|p| p.key.client.to_string())),
-        column("sender", words(&rows, |r| Some(if r.0.key.sender == Side::Client { "client" } else { "server" }))),
-        column("verdict", words(&rows, |r| Some(r.1.verdict.word()))),
-        column("opportunities", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.opportunities)),
+        column(
+            "sender",
+            fixed_words(&rows, |r| {
+                Some(if r.0.key.sender == Side::Client {
+                    "client"
+                } else {
+                    "server"
+                })
+            }),
+        ),
+        column("verdict", fixed_words(&rows, |r| Some(r.1.verdict.word()))),
+        column(
+            "opportunities",
+            plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.opportunities),
+        ),
         column("held", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.held as u64)),
         column("tight", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.tight as u64)),
         column("refuted", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.refuted)),
@@ -34,7 +55,10 @@ pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowE
         nullable("hold_min_ms", duration_options(&rows, |r| r.1.hold_min)),
         nullable("hold_median_ms", duration_options(&rows, |r| r.1.hold_median)),
         nullable("hold_max_ms", duration_options(&rows, |r| r.1.hold_max)),
-        nullable("release_median_ms", duration_options(&rows, |r| r.1.release_median)),
+        nullable(
+            "release_median_ms",
+            duration_options(&rows, |r| r.1.release_median),
+        ),
         nullable("release_p95_ms", duration_options(&rows, |r| r.1.release_p95)),
         nullable("tick_ms", duration_options(&rows, |r| r.1.tick_ns)),
         nullable("tick_p", option::<Float64Type, Row<'_>>(&rows, |r| r.1.tick_p)),

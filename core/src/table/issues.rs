@@ -6,18 +6,26 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 
-use super::{column, nullable, option, plain, words};
-use crate::engine::Counted;
+use super::{column, fixed_words, nullable, option, plain};
+use crate::issue::Counted;
 
 pub fn batch(rows: &[&Counted]) -> Result<RecordBatch, ArrowError> {
     type Row<'a> = &'a Counted;
     super::batch(vec![
-        column("kind", words(rows, |r| Some(r.issue.kind.word()))),
+        column("kind", fixed_words(rows, |r| Some(r.issue.kind.word()))),
         nullable("offset", option::<UInt64Type, Row<'_>>(rows, |r| r.issue.offset)),
         nullable("frame", option::<UInt64Type, Row<'_>>(rows, |r| r.issue.frame)),
-        column("layer", words(rows, |r| Some(r.issue.layer))),
-        column("reason", Arc::new(StringArray::from_iter_values(rows.iter().map(|r| r.issue.sentence())))),
+        column("layer", fixed_words(rows, |r| Some(r.issue.layer))),
+        column(
+            "reason",
+            Arc::new(StringArray::from_iter_values(
+                rows.iter().map(|r| r.issue.sentence()),
+            )),
+        ),
         column("count", plain::<UInt64Type, Row<'_>>(rows, |r| r.count)),
-        nullable("last_frame", option::<UInt64Type, Row<'_>>(rows, |r| r.last_frame)),
+        nullable(
+            "last_frame",
+            option::<UInt64Type, Row<'_>>(rows, |r| r.last_frame),
+        ),
     ])
 }

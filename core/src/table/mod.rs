@@ -2,6 +2,7 @@
 //! types and how a row fills them; the order of the list is the order of the columns.
 
 mod causes;
+mod columns;
 mod events;
 mod evidence;
 mod exchanges;
@@ -11,12 +12,13 @@ mod streams;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use arrow_array::builder::StringDictionaryBuilder;
-use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, TimestampNanosecondType};
+use arrow_array::types::{ArrowPrimitiveType, Float64Type, TimestampNanosecondType};
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
-use crate::engine::{Counted, Settled};
+use crate::cause::{Legs, Row};
+use crate::exchange::Exchange;
+use crate::issue::Counted;
 use crate::pool::Judged;
 use crate::stream::{Event, Streams};
 
@@ -35,16 +37,26 @@ struct Column {
 }
 
 fn column(name: impl Into<String>, values: ArrayRef) -> Column {
-    Column { name: name.into(), nullable: false, values }
+    Column {
+        name: name.into(),
+        nullable: false,
+        values,
+    }
 }
 
 fn nullable(name: impl Into<String>, values: ArrayRef) -> Column {
-    Column { name: name.into(), nullable: true, values }
+    Column {
+        name: name.into(),
+        nullable: true,
+        values,
+    }
 }
 
 fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
-    let fields: Vec<Field> =
-        columns.iter().map(|c| Field::new(&c.name, c.values.data_type().clone(), c.nullable)).collect();
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|c| Field::new(&c.name, c.values.data_type().clone(), c.nullable))
+        .collect();
     let metadata = HashMap::from([("latpcap.schema".to_string(), SCHEMA_VERSION.to_string())]);
     let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
     RecordBatch::try_new(schema, columns.into_iter().map(|c| c.values).collect())
@@ -65,11 +77,6 @@ fn instants<R>(rows: &[R], of: impl Fn(&R) -> i64) -> ArrayRef {
     Arc::new(values.with_timezone("UTC"))
 }
 
-fn instant_options<R>(rows: &[R], of: impl Fn(&R) -> Option<i64>) -> ArrayRef {
-    let values = PrimitiveArray::<TimestampNanosecondType>::from_iter(rows.iter().map(of));
-    Arc::new(values.with_timezone("UTC"))
-}
-
 /// The only place where nanoseconds become floats.
 fn ms(ns: i64) -> f64 {
     ns as f64 / 1e6
@@ -87,38 +94,41 @@ fn booleans<R>(rows: &[R], of: impl Fn(&R) -> bool) -> ArrayRef {
     Arc::new(rows.iter().map(|r| Some(of(r))).collect::<BooleanArray>())
 }
 
-/// Words that repeat: dictionary-encoded.
-fn words<'a, R>(rows: &'a [R], of: impl Fn(&'a R) -> Option<&'a str>) -> ArrayRef {
-    let mut builder = StringDictionaryBuilder::<Int32Type>::new();
-    for row in rows {
-        match of(row) {
-            Some(word) => builder.append_value(word),
-            None => builder.append_null(),
-        }
-    }
-    Arc::new(builder.finish())
+/// Words from a list in this crate: dictionary-encoded.
+fn fixed_words<R>(rows: &[R], of: impl Fn(&R) -> Option<&'static str>) -> ArrayRef {
+    let mut words = columns::Fixed::default();
+    rows.iter().for_each(|row| words.push(of(row)));
+    words.take()
 }
 
 /// Finished batches of every table, until they are taken.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Tables {
-    events: Vec<Event>,
-    settled: Vec<Settled>,
+    events: events::Events,
+    exchanges: exchanges::Exchanges,
+    causes: causes::Causes,
     batches: BTreeMap<&'static str, Vec<RecordBatch>>,
 }
 
 impl Tables {
-    pub fn event(&mut self, event: Event) {
+    pub fn event(&mut self, event: &Event<'_>) {
         self.events.push(event);
         if self.events.len() >= BATCH_ROWS {
             self.flush_events();
         }
     }
 
-    pub fn settled(&mut self, settled: Settled) {
-        self.settled.push(settled);
-        if self.settled.len() >= BATCH_ROWS {
-            self.flush_settled();
+    /// A finished exchange and its partition.
+    pub fn settled(&mut self, exchange: &Exchange, causes: &[Row], legs: &Legs) {
+        for row in causes {
+            self.causes.push(exchange.id, row);
+        }
+        self.exchanges.push(exchange, causes, legs);
+        if self.exchanges.len() >= BATCH_ROWS {
+            self.flush_exchanges();
+        }
+        if self.causes.len() >= BATCH_ROWS {
+            self.flush_causes();
         }
     }
 
@@ -130,7 +140,8 @@ impl Tables {
         issues: impl Iterator<Item = &'a Counted>,
     ) {
         self.flush_events();
-        self.flush_settled();
+        self.flush_exchanges();
+        self.flush_causes();
         self.keep("streams", streams::batch(streams));
         self.keep("evidence", evidence::batch(streams, judged));
         self.keep("issues", issues::batch(&issues.collect::<Vec<_>>()));
@@ -148,20 +159,23 @@ impl Tables {
     }
 
     fn flush_events(&mut self) {
-        if !self.events.is_empty() {
-            let built = events::batch(&self.events);
-            self.events.clear();
+        if self.events.len() > 0 {
+            let built = self.events.batch();
             self.keep("events", built);
         }
     }
 
-    fn flush_settled(&mut self) {
-        if !self.settled.is_empty() {
-            let built = exchanges::batch(&self.settled);
+    fn flush_exchanges(&mut self) {
+        if self.exchanges.len() > 0 {
+            let built = self.exchanges.batch();
             self.keep("exchanges", built);
-            let built = causes::batch(&self.settled);
+        }
+    }
+
+    fn flush_causes(&mut self) {
+        if self.causes.len() > 0 {
+            let built = self.causes.batch();
             self.keep("causes", built);
-            self.settled.clear();
         }
     }
 
@@ -176,10 +190,10 @@ impl Tables {
 /// A batch without rows, for the schema.
 fn empty(name: &str) -> Option<RecordBatch> {
     match name {
-        "events" => events::batch(&[]),
+        "events" => events::Events::default().batch(),
         "streams" => streams::batch(&Streams::default()),
-        "exchanges" => exchanges::batch(&[]),
-        "causes" => causes::batch(&[]),
+        "exchanges" => exchanges::Exchanges::default().batch(),
+        "causes" => causes::Causes::default().batch(),
         "evidence" => evidence::batch(&Streams::default(), &[]),
         "issues" => issues::batch(&[]),
         _ => return None,

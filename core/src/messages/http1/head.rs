@@ -1,6 +1,7 @@
 //! HTTP/1 heads: start line and the few headers that say where the body ends. Reads a head's bytes,
 //! gives a `Head`; refuses to know what the other headers mean.
 
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig, Request, Response, Status};
@@ -24,8 +25,13 @@ pub(super) enum Asked {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    Request { method: String, target: String },
-    Response { status: u16 },
+    Request {
+        method: Cow<'static, str>,
+        target: String,
+    },
+    Response {
+        status: u16,
+    },
 }
 
 /// Where the body ends, by the head.
@@ -80,7 +86,7 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
                 Status::Complete(len) => Head {
                     len,
                     start: Start::Request {
-                        method: request.method.unwrap_or_default().into(),
+                        method: named(request.method.unwrap_or_default()),
                         target: shortened(request.path.unwrap_or_default().as_bytes()),
                     },
                     framing: framing(request.headers),
@@ -196,7 +202,7 @@ pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
                 .ok()
                 .filter(|method| is_method(method.as_bytes()))?;
             Some(Start::Request {
-                method: method.into(),
+                method: named(method),
                 target,
             })
         }
@@ -215,6 +221,17 @@ pub(super) fn status(line: &[u8], whole: bool) -> Option<u16> {
 }
 
 /// A token (RFC 9110 5.6.2) of a method's length; methods in use have letters, digits and '-'.
+/// The common methods cost no allocation.
+fn named(method: &str) -> Cow<'static, str> {
+    match method {
+        "GET" => Cow::Borrowed("GET"),
+        "POST" => Cow::Borrowed("POST"),
+        "PUT" => Cow::Borrowed("PUT"),
+        "HEAD" => Cow::Borrowed("HEAD"),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
 pub(super) fn is_method(bytes: &[u8]) -> bool {
     let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     !bytes.is_empty() && bytes.iter().all(token)
