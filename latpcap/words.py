@@ -71,8 +71,9 @@ def _stall(d: dict[str, Any]) -> list[str]:
     pool = d["senders"][sender]
     what = {"server": "its answers wait", "client": "its clients' requests wait"}[sender]
     who = {"client": "the clients hold", "server": "it holds"}[receiver]
+    likely = "" if d["proven"] else "probably "
     lines = [
-        f"{d['server']} is slow because {what} for acknowledgements that {who} back.",
+        f"{d['server']} is {likely}slow because {what} for acknowledgements that {who} back.",
         _latency(d),
         f"  share     {_share(d)}; {d['hit']:,} of {d['complete']:,} exchanges",
     ]
@@ -92,11 +93,12 @@ def _stall(d: dict[str, Any]) -> list[str]:
         a, b, c = t["frames"]
         lines.append(
             f"  see       frames {a} > {b} > {c} (tcp.stream eq {t['stream']}): segment, its ACK "
-            f"{t['ack_after_ms']:.1f} ms later, the next segment {_us(t['release_us'])} after that"
+            f"{t['ack_after_ms']:.1f} ms later, next segment {_us(t['release_us'])} after that"
         )
     lines.append(_not(d, skip=("nagle", "delayed_ack")))
     lines.append(_options(d, sender, receiver))
-    lines.append(f"  fix       {CAUSES['nagle'].fix} On the {sender}" + _nginx(sender))
+    hint = " (nginx: tcp_nodelay on;)" if sender == "server" else ""
+    lines.append(f"  fix       TCP_NODELAY on the {sender}{hint}, or both parts in one write (writev)")
     lines.append(_sure(d, pool))
     lines.append(_unknown(d, sender))
     also = []
@@ -109,16 +111,12 @@ def _stall(d: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _nginx(sender: str) -> str:
-    return " (nginx: tcp_nodelay on;)." if sender == "server" else "."
-
-
 def _other(d: dict[str, Any]) -> list[str]:
     name = d["verdict"]
     cause = CAUSES[name]
     t = d["typical"]
     lines = [
-        f"{d['server']}: most of the time goes to {name}: {cause.meaning}.",
+        f"{d['server']}: most time goes to {name}: {cause.meaning}.",
         _latency(d),
         f"  share     {_share(d)}; {d['hit']:,} of {d['complete']:,} exchanges",
     ]
@@ -179,18 +177,15 @@ def _options(d: dict[str, Any], sender: str, receiver: str) -> str:
 def _sure(d: dict[str, Any], pool: dict[str, Any]) -> str:
     text = f"  sure?     {_grade(d['confidence'])}"
     if pool.get("release_p95_ms") is not None:
-        text += (
-            f": 95 % of the {pool['held']:,} freed segments left within {_us(pool['release_p95_ms'] * 1000)} of the "
-            f"ACK's arrival"
-        )
+        within = _us(pool["release_p95_ms"] * 1000)
+        text += f": 95 % of {pool['held']:,} freed segments left within {within} of the ACK"
     if pool.get("slope") is not None:
-        text += f"; the gaps follow the ACKs (slope {pool['slope']:.2f}; a program's pause would give 0)"
+        text += f"; gaps follow the ACKs (slope {pool['slope']:.2f}, a pause gives 0)"
     return text
 
 
 def _grade(confidence: float) -> str:
-    word = "proven" if confidence >= _PROVEN else "probable"
-    return f"{word} (confidence {confidence:.2f})"
+    return f"{'proven' if confidence >= _PROVEN else 'probable'} ({confidence:.2f})"
 
 
 def _unknown(d: dict[str, Any], sender: str | None) -> str:
@@ -198,7 +193,7 @@ def _unknown(d: dict[str, Any], sender: str | None) -> str:
     share = _percent(spent / d["total_ms"] if d["total_ms"] else 0.0)
     text = f"  unknown   {share} of the time has no named cause"
     if sender:
-        text += f"; how long the {sender}'s program itself took between the two writes is hidden in the wait"
+        text += f"; the {sender}'s own time between its two writes hides in the wait"
     return text
 
 

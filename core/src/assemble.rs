@@ -88,7 +88,13 @@ impl Assembler {
     /// A segment with payload [offset, offset + len); `captured` holds its first bytes (fewer where the
     /// snap length cut it). Gives every piece that is in order now; the first copy of a byte wins.
     /// Without a `start` the stream starts here.
-    pub fn data(&mut self, offset: u64, len: u64, captured: &[u8], give: &mut impl FnMut(Piece<'_>)) -> Room {
+    pub fn data(
+        &mut self,
+        offset: u64,
+        len: u64,
+        captured: &[u8],
+        give: &mut (impl FnMut(Piece<'_>) + ?Sized),
+    ) -> Room {
         let next = *self.next.get_or_insert(offset);
         let end = offset.saturating_add(len);
         if end <= next {
@@ -111,7 +117,7 @@ impl Assembler {
 
     /// The peer acknowledged everything below `offset`. A hole below it is the capture's, not the
     /// network's: it is given as `Missing` as soon as data (or the FIN) beyond it is here too.
-    pub fn acked(&mut self, offset: u64, give: &mut impl FnMut(Piece<'_>)) {
+    pub fn acked(&mut self, offset: u64, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
         self.acked = self.acked.max(offset);
         if self.held.is_some() || self.end != NO_END {
             self.pass_acked_holes(give);
@@ -120,7 +126,7 @@ impl Assembler {
 
     /// The FIN stands at `offset` (behind the last byte). It may come before bytes that are still to be
     /// resent: the stream has ended when `ended` says so.
-    pub fn fin(&mut self, offset: u64, give: &mut impl FnMut(Piece<'_>)) {
+    pub fn fin(&mut self, offset: u64, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
         self.next.get_or_insert(offset);
         if self.end == NO_END {
             self.end = offset;
@@ -134,7 +140,7 @@ impl Assembler {
     }
 
     /// Nothing more will come (RST, end of the capture): gives all that is held, holes as `Missing`.
-    pub fn finish(&mut self, give: &mut impl FnMut(Piece<'_>)) {
+    pub fn finish(&mut self, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
         while self.held.is_some() {
             self.pass_first_hole(give);
         }
@@ -147,7 +153,7 @@ impl Assembler {
         mut at: u64,
         end: u64,
         captured: &[u8],
-        give: &mut impl FnMut(Piece<'_>),
+        give: &mut (impl FnMut(Piece<'_>) + ?Sized),
     ) {
         let first = at;
         while at < end {
@@ -187,7 +193,7 @@ impl Assembler {
     }
 
     /// Gives the held stretches that are in order now; lets go of the memory with the last one.
-    fn give_held(&mut self, give: &mut impl FnMut(Piece<'_>)) {
+    fn give_held(&mut self, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
         let (Some(held), Some(next)) = (&mut self.held, &mut self.next) else {
             return;
         };
@@ -204,7 +210,7 @@ impl Assembler {
     }
 
     /// Gives the first hole as `Missing`, and what is held behind it.
-    fn pass_first_hole(&mut self, give: &mut impl FnMut(Piece<'_>)) {
+    fn pass_first_hole(&mut self, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
         if let (Some(next), Some(start)) = (&mut self.next, first_held(&self.held))
             && start > *next
         {
@@ -214,7 +220,7 @@ impl Assembler {
         self.give_held(give);
     }
 
-    fn pass_acked_holes(&mut self, give: &mut impl FnMut(Piece<'_>)) {
+    fn pass_acked_holes(&mut self, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
         while first_held(&self.held).is_some_and(|start| start <= self.acked) {
             self.pass_first_hole(give);
         }
@@ -229,7 +235,7 @@ impl Assembler {
         }
     }
 
-    fn pass_until_it_fits(&mut self, give: &mut impl FnMut(Piece<'_>)) -> Room {
+    fn pass_until_it_fits(&mut self, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) -> Room {
         let mut room = Room::Enough;
         while self
             .held
@@ -266,7 +272,7 @@ fn upto(bytes: &[u8], len: u64) -> &[u8] {
         .unwrap_or(bytes)
 }
 
-fn give_stretch(len: u64, captured: &[u8], give: &mut impl FnMut(Piece<'_>)) {
+fn give_stretch(len: u64, captured: &[u8], give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
     let captured = upto(captured, len);
     if !captured.is_empty() {
         give(Piece::Bytes(captured));

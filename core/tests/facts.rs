@@ -4,11 +4,8 @@
 
 mod common;
 
-use common::{Wire, script, segment};
-use latpcap_core::facts::{Facts, Scale, flag};
-use latpcap_core::messages::At;
-use latpcap_core::segment::{ACK, FIN, RST, SYN};
-use latpcap_core::stream::Streams;
+use common::{Wire, check, check_from, script};
+use latpcap_core::facts::{Facts, Scale};
 
 /// Frames 1 to 3, 0 to 2 ms: a handshake without options.
 const OPEN: &str = "
@@ -17,45 +14,8 @@ const OPEN: &str = "
     c A  1 1 0 64000 2 | acks=2 rtt=1
 ";
 
-fn check(text: &str) {
-    check_from([1000, 5000], text);
-}
-
 fn opened(text: &str) {
     check(&format!("{OPEN}{text}"));
-}
-
-fn check_from(isn: [u32; 2], text: &str) {
-    let mut wire = Wire::default();
-    for line in script(text, isn) {
-        let facts = wire.push(&line, false);
-        let mut want = 0;
-        for word in line.want.split_whitespace() {
-            match word.split_once('=') {
-                Some((name, value)) => {
-                    assert_eq!(show(name, &facts), value, "{name} of frame {} in {text}", wire.frame);
-                }
-                None => want |= 1 << flag::NAMES.iter().position(|name| *name == word).unwrap(),
-            }
-        }
-        let got: Vec<&str> = (0..15).filter(|bit| facts.flags & 1 << bit != 0).map(|b| flag::NAMES[b]).collect();
-        assert_eq!(facts.flags, want, "frame {} is {got:?} in {text}", wire.frame);
-    }
-}
-
-fn show(name: &str, facts: &Facts) -> String {
-    let or_dash = |value: Option<u64>| value.map_or("-".to_string(), |v| v.to_string());
-    match name {
-        "acks" => or_dash(facts.acks.map(|a| a.0)),
-        "rtt" => facts.acks.map_or("-".to_string(), |a| (a.1 as f64 / 1e6).to_string()),
-        "flight" => or_dash(facts.bytes_in_flight.map(u64::from)),
-        "push" => or_dash(facts.push_bytes_sent.map(u64::from)),
-        "window" => facts.window.to_string(),
-        "seq" => facts.seq.to_string(),
-        "ack" => facts.ack.to_string(),
-        "next" => facts.next_seq.to_string(),
-        _ => panic!("no fact is called {name}"),
-    }
 }
 
 #[test]
@@ -164,12 +124,16 @@ const THREE: &str = "
 
 #[test]
 fn steps_10_and_12e_fast_retransmission() {
-    opened(&format!("{THREE} s PA 101 1 100 64000 25.999 | fast_retransmission retransmission"));
+    opened(&format!(
+        "{THREE} s PA 101 1 100 64000 25.999 | fast_retransmission retransmission"
+    ));
     opened(&format!("{THREE} s PA 101 1 100 64000 26 | retransmission")); // 20 ms are over
     opened(&format!("{THREE} s PA 101 1 100 64000 5.5 | retransmission")); // the clock went back
     opened(&format!("{THREE} s PA 111 1 90 64000 7 | retransmission")); // not where the client waits
     // a new acknowledgement begins the count anew
-    opened(&format!("{THREE} c A 1 201 0 64000 7 | acks=5\n s PA 201 1 100 64000 8 | retransmission"));
+    opened(&format!(
+        "{THREE} c A 1 201 0 64000 7 | acks=5\n s PA 201 1 100 64000 8 | retransmission"
+    ));
 }
 
 #[test]
@@ -192,11 +156,17 @@ fn step_11_its_bar_is_an_unsigned_minus_one() {
         s PA 1   1  100 64000 3 |
         s A  101 51 0   64000 5 | ack_lost_segment
     ";
-    opened(&format!("{barred} s PA 1 1 100 64000 6 | fast_retransmission retransmission"));
+    opened(&format!(
+        "{barred} s PA 1 1 100 64000 6 | fast_retransmission retransmission"
+    ));
     // ... a duplicate ACK makes it 1 ...
-    opened(&format!("{barred} c A 1 1 0 64000 6 | duplicate_ack\n s PA 1 1 100 64000 7 | retransmission"));
+    opened(&format!(
+        "{barred} c A 1 1 0 64000 6 | duplicate_ack\n s PA 1 1 100 64000 7 | retransmission"
+    ));
     // ... and only another acknowledgement number clears it
-    opened(&format!("{barred} c A 1 51 0 64000 6 |\n s PA 51 1 50 64000 7 | retransmission"));
+    opened(&format!(
+        "{barred} c A 1 51 0 64000 6 |\n s PA 51 1 50 64000 7 | retransmission"
+    ));
 }
 
 #[test]
@@ -214,7 +184,7 @@ fn step_12c_spurious_retransmissions() {
          c PA 51  1   50  64000 51 | spurious_retransmission retransmission
          c PA 51  1   100 64000 52 | retransmission
          c FA 151 1   0   64000 53 |
-         s A  1   152 0   64000 54 | acks=9
+         s A  1   152 0   64000 54 | ack_lost_segment acks=9
          c FA 151 1   0   64000 90 | retransmission",
     );
 }
@@ -225,10 +195,14 @@ fn steps_12f_and_12g_out_of_order_within_the_initial_round_trip() {
         c A 1   1 100 64000 3   |
         c A 201 1 100 64000 3.5 | lost_segment
     ";
-    opened(&format!("{gap} c A 101 1 100 64000 5 | out_of_order\n c A 101 1 100 64000 5.5 | retransmission"));
+    opened(&format!(
+        "{gap} c A 101 1 100 64000 5 | out_of_order\n c A 101 1 100 64000 5.5 | retransmission"
+    ));
     opened(&format!("{gap} c A 201 1 100 64000 3.6 | retransmission")); // its end is the newest end
     // 3 ms where the handshake was not seen
-    check(&format!("{gap} c A 101 1 100 64000 6.499 | out_of_order\n c A 101 1 100 64000 6.5 | retransmission"));
+    check(&format!(
+        "{gap} c A 101 1 100 64000 6.499 | out_of_order\n c A 101 1 100 64000 6.5 | retransmission"
+    ));
     check("c S 0 0 0 64000 0 |\n c S 0 0 0 64000 1000 | retransmission");
 }
 
@@ -236,10 +210,10 @@ fn steps_12f_and_12g_out_of_order_within_the_initial_round_trip() {
 fn step_13_ten_thousand_unacknowledged_segments() {
     let mut text = OPEN.to_string();
     for i in 0..10_000 {
-        text.push_str(&format!("c A {} 1 10 64000 3 |\n", 1 + 10 * i));
+        text.push_str(&format!("c A {} 1 7 64000 3 |\n", 1 + 7 * i));
     }
     // not stored, and the FIN's one is forgotten
-    text.push_str("c FA 100001 1 10 64000 4 | flight=99999\n c A 100012 1 0 64000 5 | lost_segment");
+    text.push_str("c FA 70001 1 7 64000 4 | flight=69999\n c A 70009 1 0 64000 5 | lost_segment");
     check(&text);
 }
 
@@ -250,9 +224,13 @@ fn steps_14_to_16_what_is_remembered() {
         "c S 0   0 0   64000 0    |
          c R 500 0 0   64000 1    |
          c A 1   1 100 64000 2    | out_of_order
-         c A 101 1 100 64000 9    | retransmission
+         c A 101 1 100 64000 9    | retransmission",
+    );
+    check(
+        "c S 0   0 0   64000 0    |
+         c R 500 0 0   64000 1    |
          c S 0   0 0   64000 1000 | retransmission
-         c A 201 1 100 64000 1001 |",
+         c A 1   1 100 64000 1001 |",
     );
     // the acknowledgement field counts without its flag
     opened(
@@ -297,6 +275,63 @@ fn step_18_bytes_in_flight_and_since_the_last_push() {
          s A   1   1 0   64000 8 | duplicate_ack
          c FPA 231 1 10  64000 9 | flight=240 push=10
          s A   1   1 0   64000 9 sack=1-242 | duplicate_ack
-         c PA  231 1 10  64000 9 | fast_retransmission retransmission flight=- push=-",
+         c PA  231 1 10  64000 9 | out_of_order flight=- push=-",
     );
+}
+
+#[test]
+fn a3_relative_numbers_and_scaled_windows() {
+    check(
+        "c S  0   0   0 1000 0 ws=15 | seq=0 ack=0 next=1 window=1000
+         s SA 0   1   0 1000 1 ws=0  | seq=0 ack=1 next=1 window=1000
+         c A  1   1   0 3    2 | seq=1 ack=1 window=49152
+         s A  1   1   7 3    3 | seq=1 next=8 window=3
+         c FA 1   8   5 3    4 | next=7 acks=4
+         c R  7   12  0 3    5 | seq=7 ack=12",
+    );
+    // one side without the option: neither scales
+    for (client, server) in [("ws=7", ""), ("", "ws=7")] {
+        check(&format!(
+            "c S  0 0 0 64 0 {client} | window=64
+             s SA 0 1 0 64 1 {server} | window=64
+             c A  1 1 0 64 2 | window=64
+             s PA 1 1 9 64 3 | window=64"
+        ));
+    }
+    // seen from the middle: the first byte is relative 1
+    check_from([70_000, 9], "c A 500 300 10 64 0 |\n s A 300 510 0 64 1 |");
+    let mut wire = Wire::default();
+    let facts: Vec<Facts> = script("c A 500 300 10 64 0 |\n s A 300 510 0 64 1 |", [7, 9])
+        .iter()
+        .map(|l| wire.push(l, false))
+        .collect();
+    assert_eq!(
+        [facts[0].seq, facts[0].ack, facts[1].seq, facts[1].ack],
+        [1, 1, 1, 11]
+    );
+    assert_eq!(wire.client.scale, Scale::Unknown);
+}
+
+#[test]
+fn a5_completeness() {
+    let cases = [
+        (1, "c S 0 0 0 9 0 |"),
+        (1, "c S 0 0 9 9 0 |"), // the packet that opens counts as a SYN only
+        (9, "c S 0 0 9 9 0 |\n c S 0 0 9 9 0 |"),
+        (0, "c PA 1 1 9 9 0 |"),
+        (0, "c R 1 0 0 9 0 |"),
+        (4, "c PA 1 1 9 9 0 |\n s A 1 10 0 9 0 |"),
+        (7, OPEN),
+        (37, "c S 0 0 0 9 0 |\n s RA 0 1 0 9 1 |"),
+        (32, "c A 1 1 0 9 0 |\n c R 1 0 0 9 0 |"),
+        (28, "c A 1 1 0 9 0 |\n c FA 1 1 9 9 0 |\n c A 1 1 0 9 0 |"),
+        (0, "c A 1 1 0 9 0 |\n c F 1 0 0 9 0 |"),
+    ];
+    for (want, text) in cases {
+        let mut wire = Wire::default();
+        for line in script(text, [1000, 5000]) {
+            wire.push(&line, false);
+        }
+        assert_eq!(wire.shared.completeness, want, "{text}");
+    }
 }

@@ -1,18 +1,25 @@
 //! TCP streams: their numbers as Wireshark gives them, who is the client, and the counters of one row of
 //! `streams`. Segments in, event rows out; data goes on to the stream's `Tracker`.
 
+mod counts;
+mod tuple;
+
 use std::net::IpAddr;
 
 use ahash::AHashMap;
 
 use crate::exchange::{Ledger, Seen, Tracker};
-use crate::facts::{self, Facts, Flow, Scale, Shared, flag};
+use crate::facts::{self, Facts, Flow, Scale, Shared};
 use crate::leg::Pairs;
 use crate::messages::{self, At, Close, Side};
 use crate::pool::Key;
-use crate::segment::{ACK, FIN, RST, SYN, Segment};
+use crate::segment::{ACK, SYN, Segment};
 use crate::seq::unwrap_near;
 use crate::wait::Release;
+
+pub use counts::Counts;
+use counts::{count, sample_leg};
+use tuple::FourTuple;
 
 /// A TCP or IP header takes at least this off an Ethernet frame when no MSS option was seen.
 const DEFAULT_MSS: u32 = 1460;
@@ -34,25 +41,6 @@ pub struct Event<'a> {
     pub time_delta: i64,
     pub hold: Option<i64>,
     pub release: Release,
-}
-
-/// What one side of a stream did.
-#[derive(Debug, Clone, Default)]
-pub struct Counts {
-    pub packets: u64,
-    pub bytes: u64,
-    pub payload: u64,
-    pub retransmissions: u64,
-    pub out_of_order: u64,
-    pub mss: Option<u16>,
-    pub scale: Option<u8>,
-    pub sack: bool,
-    pub window_min: Option<u32>,
-    /// Best round trip from the capture to this side and back.
-    pub leg: Option<i64>,
-    syn: bool,
-    /// Acknowledgements up to here measure a repeat, not the path (Karn).
-    poisoned: i64,
 }
 
 pub struct Stream {
@@ -164,32 +152,6 @@ fn roles(segment: &Segment<'_>) -> (bool, &'static str) {
         std::cmp::Ordering::Greater => (true, "port"),
         std::cmp::Ordering::Less => (false, "port"),
         std::cmp::Ordering::Equal => (true, "first_packet"),
-    }
-}
-
-/// A 4-tuple, the smaller endpoint first, packed so that it hashes fast.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum FourTuple {
-    V4(u64, u32),
-    V6(u128, u128, u32),
-}
-
-impl FourTuple {
-    fn of(low: Endpoint, high: Endpoint) -> Self {
-        let ports = u32::from(low.1) << 16 | u32::from(high.1);
-        match (low.0, high.0) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => {
-                FourTuple::V4(u64::from(a.to_bits()) << 32 | u64::from(b.to_bits()), ports)
-            }
-            (a, b) => FourTuple::V6(wide(a), wide(b), ports),
-        }
-    }
-}
-
-fn wide(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(v6) => v6.to_bits(),
     }
 }
 
@@ -346,8 +308,7 @@ impl Streams {
     /// Nothing more will come on this stream.
     fn end(&mut self, id: u32, at: At) {
         if let Some(tracker) = self.streams.get_mut(id as usize).and_then(|s| s.tracker.as_mut()) {
-            tracker.close(Side::Client, at, Close::CaptureEnd, &mut self.ledger);
-            tracker.close(Side::Server, at, Close::CaptureEnd, &mut self.ledger);
+            tracker.end(at, Close::CaptureEnd, &mut self.ledger);
         }
     }
 
@@ -357,79 +318,6 @@ impl Streams {
             self.end(id, at);
         }
     }
-}
-
-/// Counters of `streams`.
-fn count(stream: &mut Stream, segment: &Segment<'_>, frame_bytes: u32, side: Side, facts: &Facts) {
-    let [client, server] = &mut stream.counts;
-    let counts = if side == Side::Client { client } else { server };
-    counts.packets += 1;
-    counts.bytes += u64::from(frame_bytes);
-    counts.payload += u64::from(segment.len);
-    if facts.flags & flag::RETRANSMISSION != 0 {
-        counts.retransmissions += 1;
-        counts.poisoned = counts.poisoned.max(facts.next_seq);
-    }
-    if facts.flags & flag::OUT_OF_ORDER != 0 {
-        counts.out_of_order += 1;
-        counts.poisoned = counts.poisoned.max(facts.next_seq);
-    }
-    if segment.has(SYN) {
-        counts.syn = true;
-        counts.mss = segment.options.mss.or(counts.mss);
-        counts.scale = segment.options.wscale;
-        counts.sack = segment.options.sack_permitted;
-    } else {
-        counts.window_min = Some(counts.window_min.map_or(facts.window, |w| w.min(facts.window)));
-    }
-    stream.timestamps |= segment.options.timestamps.is_some();
-    if segment.has(RST) {
-        stream.closed_by.get_or_insert(if side == Side::Client {
-            "client_rst"
-        } else {
-            "server_rst"
-        });
-    } else if segment.has(FIN) {
-        stream.closed_by.get_or_insert(if side == Side::Client {
-            "client_fin"
-        } else {
-            "server_fin"
-        });
-    }
-}
-
-/// Takes a leg sample from an ACK, and says how long the ACK was held beyond the best round trip so far.
-fn sample_leg(
-    stream: &mut Stream,
-    pairs: &mut Pairs,
-    segment: &Segment<'_>,
-    side: Side,
-    facts: &Facts,
-    at: At,
-) -> Option<i64> {
-    let covered = facts.covered.filter(|_| segment.has(ACK))?;
-    let [client, server] = &mut stream.counts;
-    let (own, peer) = if side == Side::Client {
-        (client, server)
-    } else {
-        (server, client)
-    };
-    if facts.ack <= peer.poisoned {
-        return None;
-    }
-    let sample = at.time_ns - covered.last_time;
-    if sample < 0 {
-        return None;
-    }
-    own.leg = Some(own.leg.map_or(sample, |leg| leg.min(sample)));
-    if let Some(tracker) = &stream.tracker {
-        pairs.add(tracker.pair(), side.index(), sample);
-    }
-    if segment.has(SYN) {
-        return None;
-    }
-    let held = at.time_ns - covered.first_time;
-    own.leg.map(|leg| (held - leg).max(0))
 }
 
 #[allow(clippy::too_many_arguments)]

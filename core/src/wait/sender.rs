@@ -1,10 +1,7 @@
-//! Why did this data segment leave when it did? One sender's side of a stream: its segments and its
-//! peer's answers in, one `Step` per segment that brought the stream forward out.
-//!
-//! A step is the time between two such segments with everything that is needed to judge it later,
-//! when the path's legs and the other exchanges of the same endpoints are known (`cause.rs`).
+//! One sender's side of a stream: what it has sent, what its peer has answered, and from both the reason why
+//! the next segment left when it did.
 
-use crate::facts::Covered;
+use super::{Answer, Candidate, Data, Outcome, Refutation, Repair, Step, Wait};
 use crate::messages::At;
 
 /// Segments that follow each other this closely were never held by anybody.
@@ -22,216 +19,10 @@ const PROBE_NS: i64 = 215_000_000;
 const CORK_NS: std::ops::RangeInclusive<i64> = 200_000_000..=213_000_000;
 /// So many even gaps in a row are a pace.
 const EVEN_GAPS: u8 = 2;
-/// How much later than the path explains a segment may follow the ACK that freed it (event rows only).
-const RELEASED_NS: i64 = 2_000_000;
 const MAX_HOLES: usize = 64;
 const RECENT: usize = 4;
 /// IPv4 identifications that rose by one in a row before a gap in them is believed.
 const COUNTING_IDS: u8 = 8;
-
-/// How a loss was repaired.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repair {
-    Fast,
-    TailProbe,
-    Timeout,
-    Reordered,
-}
-
-/// A small segment that left after an ACK covered the previous small one: Nagle, or a look-alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Candidate {
-    /// The small segment that was unacknowledged.
-    pub small: At,
-    /// First byte that the ACK newly covers: the receiver's timer started there.
-    pub held_from: At,
-    /// The first packet that covers `small`.
-    pub ack: At,
-    pub ack_pure: bool,
-    pub ack_fin: bool,
-    /// Whether the ACK had reached the sender, read off the timestamps option (TSecr of the freed segment).
-    pub arrived: Option<bool>,
-    pub freed: At,
-    pub small_bytes: u32,
-    pub freed_bytes: u32,
-    /// Where the endpoints' evidence is pooled (`pool.rs`).
-    pub pool: u32,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wait {
-    /// The first segment after the peer spoke; `since` is the peer's last byte.
-    Turn {
-        since: At,
-    },
-    /// The same message goes on and nothing held it back.
-    App,
-    /// Right behind the previous one.
-    Burst,
-    /// Right behind the previous one, which filled its segment.
-    FullBurst,
-    Small(Box<Candidate>),
-    /// Full segments that follow each other at an even pace: the line's, or the pacing's.
-    Spaced,
-    /// After an ACK of earlier data, with nothing small outstanding.
-    Clocked {
-        ack: At,
-        acked: At,
-    },
-    /// Did not fit into the peer's window before the packet `opened`.
-    Window {
-        opened: At,
-    },
-    /// The same, and the window was 0 meanwhile.
-    ZeroWindow {
-        opened: At,
-    },
-    Repair {
-        how: Repair,
-        first: Option<At>,
-    },
-    /// Small, nothing in flight, no trigger, the kernel's probe timer's length.
-    Cork,
-    /// The capture lacks frames here.
-    Hole,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    pub from: At,
-    pub to: At,
-    pub wait: Wait,
-}
-
-/// Why a data segment left when it did, by the past alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Released {
-    First,
-    App,
-    NagleAck,
-    CwndAck,
-    WindowOpen,
-    Rto,
-    Tlp,
-    FastRetransmit,
-    Pacing,
-    Cork,
-    Burst,
-}
-
-impl Released {
-    /// In the order of the enum.
-    pub const WORDS: [&str; 11] = [
-        "first",
-        "app",
-        "nagle_ack",
-        "cwnd_ack",
-        "window_open",
-        "rto",
-        "tlp",
-        "fast_retransmit",
-        "pacing",
-        "cork",
-        "burst",
-    ];
-}
-
-/// The `released_by`, `release_frame` and `waited_ms` of an event.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Release {
-    pub by: Option<Released>,
-    pub frame: Option<u64>,
-    pub waited: Option<i64>,
-}
-
-impl Release {
-    fn new(by: Released, frame: Option<u64>, waited: i64) -> Self {
-        Release {
-            by: Some(by),
-            frame,
-            waited: Some(waited),
-        }
-    }
-}
-
-impl Step {
-    /// Why the segment left, by the past alone; `leg` is the best round trip to its sender so far.
-    pub fn release(&self, leg: i64) -> Release {
-        let waited = self.to.time_ns - self.from.time_ns;
-        let by_ack = |ack: At, word: Released| {
-            let prompt = self.to.time_ns - ack.time_ns - leg <= RELEASED_NS;
-            if prompt {
-                Release::new(word, Some(ack.frame), waited)
-            } else {
-                Release::new(Released::App, None, waited)
-            }
-        };
-        match &self.wait {
-            Wait::Turn { since } => Release::new(
-                Released::First,
-                Some(since.frame),
-                self.to.time_ns - since.time_ns,
-            ),
-            Wait::App | Wait::Burst | Wait::FullBurst | Wait::Hole if self.from == self.to => Release {
-                by: Some(Released::First),
-                frame: None,
-                waited: None,
-            },
-            Wait::App => Release::new(Released::App, None, waited),
-            Wait::Hole => Release::default(),
-            Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
-            Wait::Spaced => Release::new(Released::Pacing, None, waited),
-            Wait::Small(c) if c.arrived == Some(false) => Release::new(Released::App, None, waited),
-            Wait::Small(c) => by_ack(c.ack, Released::NagleAck),
-            Wait::Clocked { ack, .. } => by_ack(*ack, Released::CwndAck),
-            Wait::Window { opened } | Wait::ZeroWindow { opened } => {
-                Release::new(Released::WindowOpen, Some(opened.frame), waited)
-            }
-            Wait::Cork => Release::new(Released::Cork, None, waited),
-            Wait::Repair { how, first } => {
-                let word = match how {
-                    Repair::Fast => Released::FastRetransmit,
-                    Repair::TailProbe => Released::Tlp,
-                    Repair::Timeout => Released::Rto,
-                    Repair::Reordered => return Release::default(),
-                };
-                Release::new(word, first.map(|f| f.frame), waited)
-            }
-        }
-    }
-}
-
-/// A data segment as this layer needs it; numbers unwrapped.
-#[derive(Debug, Clone, Copy)]
-pub struct Data {
-    pub at: At,
-    pub start: i64,
-    pub end: i64,
-    pub fin: bool,
-    pub mss: u32,
-    pub tsval: Option<u32>,
-    pub tsecr: Option<u32>,
-    pub ip_id: Option<u16>,
-    pub rtt_ns: i64,
-    /// Best round trip to this sender so far.
-    pub leg_ns: i64,
-    pub pool: u32,
-}
-
-/// Any packet of the peer.
-#[derive(Debug, Clone, Copy)]
-pub struct Answer {
-    pub at: At,
-    pub ack: i64,
-    pub window: i64,
-    pub scale_known: bool,
-    pub len: u32,
-    pub fin: bool,
-    pub duplicate: bool,
-    pub sacked: Option<i64>,
-    pub tsval: Option<u32>,
-    pub covered: Option<Covered>,
-}
 
 #[derive(Debug, Clone, Copy)]
 struct AckSeen {
@@ -265,23 +56,6 @@ struct Sent {
     start: Option<i64>,
     ip_id: u16,
     tsval: Option<u32>,
-}
-
-/// What a segment did to the stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// It brought the stream forward.
-    Forward(Step),
-    /// The same packet once more, or bytes that the peer already had: no part of anybody's wait.
-    Needless,
-}
-
-/// Small sent over unacknowledged small: this socket does not do Nagle (once it is sure, see `QUEUE_NS`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refutation {
-    pub pool: u32,
-    pub small: At,
-    pub freed: At,
 }
 
 #[derive(Debug, Default)]

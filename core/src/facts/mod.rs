@@ -4,11 +4,17 @@
 //! every fact can be checked there. Judgement lives elsewhere (`wait.rs`, `cause.rs`).
 //! Step numbers in the comments are the order of the tests, from one segment's first to its last.
 
+mod flight;
+mod rules;
+
 use std::collections::VecDeque;
 
 use crate::messages::At;
-use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
+use crate::segment::{ACK, FIN, RST, SYN, Segment};
 use crate::seq::{le, lt, unwrap_near};
+
+use flight::{acknowledge, in_flight, push_unacked};
+use rules::{repeat_flags, sequence_flags};
 
 /// Wireshark's flags of one segment, as bits of a row.
 pub mod flag {
@@ -49,9 +55,6 @@ pub mod flag {
 
 /// Unacknowledged segments remembered per direction; Wireshark stops at the same number.
 const MAX_UNACKED: usize = 10_000;
-/// Out-of-order against retransmission while the round trip is unknown.
-const DEFAULT_REORDER_NS: u64 = 3_000_000;
-const FAST_RETRANSMIT_NS: u64 = 20_000_000;
 const WINDOW_UNKNOWN: u32 = u32::MAX;
 /// Wireshark's "no duplicate ACKs count here" mark: an unsigned -1, which passes the test for "two or more".
 const DUPACKS_BARRED: u32 = u32::MAX;
@@ -301,198 +304,6 @@ pub fn analyse(
         bytes_in_flight,
         push_bytes_sent,
         covered,
-    }
-}
-
-/// Steps 1 to 9: what the numbers say beside what was expected.
-fn sequence_flags(segment: &Segment<'_>, plain: bool, fwd: &mut Flow, rev: &Flow) -> u16 {
-    let Segment { seq, ack, len, .. } = *segment;
-    let window = u32::from(segment.window);
-    let mut flags = 0;
-    if len == 1 && seq == fwd.next_seq && rev.window == 0 {
-        return flag::ZERO_WINDOW_PROBE;
-    }
-    if window == 0 && plain {
-        flags |= flag::ZERO_WINDOW;
-    }
-    if fwd.next_seq != 0 && lt(fwd.next_seq, seq) && !segment.has(RST) {
-        flags |= flag::LOST_SEGMENT;
-        fwd.bytes_in_flight_valid = false;
-    }
-    if len <= 1 && seq == fwd.next_seq.wrapping_sub(1) && plain {
-        flags |= flag::KEEP_ALIVE;
-    }
-    let repeats_ack = len == 0 && plain && seq == fwd.next_seq && ack == fwd.last_ack;
-    if repeats_ack && window != 0 && window != fwd.window {
-        flags |= flag::WINDOW_UPDATE;
-    }
-    if len > 0 && plain && rev.scale != Scale::Unknown {
-        let shift = match rev.scale {
-            Scale::Shift(shift) if !rev.first_ack_pending => shift.min(14),
-            _ => 0,
-        };
-        if seq.wrapping_add(len) == rev.last_ack.wrapping_add(rev.window << shift) {
-            flags |= flag::WINDOW_FULL;
-        }
-    }
-    if repeats_ack && window == fwd.window {
-        if window != 0 && rev.last_flags & flag::KEEP_ALIVE != 0 {
-            return flags | flag::KEEP_ALIVE_ACK;
-        }
-        if window == 0 && rev.last_flags & flag::ZERO_WINDOW_PROBE != 0 {
-            return flags | flag::ZERO_WINDOW_PROBE_ACK;
-        }
-        if window != 0 {
-            fwd.duplicate_acks = if fwd.duplicate_acks == DUPACKS_BARRED {
-                1
-            } else {
-                fwd.duplicate_acks + 1
-            };
-            flags |= flag::DUPLICATE_ACK;
-        }
-    }
-    flags
-}
-
-/// Step 12: the retransmission family; its members exclude one another.
-fn repeat_flags(segment: &Segment<'_>, next: u32, now: i64, fwd: &Flow, rev: &Flow, shared: &Shared) -> u16 {
-    let Segment { seq, len, .. } = *segment;
-    let mut not_advanced = fwd.next_seq != 0 && lt(seq, fwd.next_seq);
-    if len > 1 && seq == fwd.next_seq.wrapping_sub(1) {
-        not_advanced = false; // real data after a one-byte probe
-    }
-    if len > 0 && rev.last_ack != 0 && le(seq.wrapping_add(len), rev.last_ack) {
-        return flag::SPURIOUS_RETRANSMISSION | flag::RETRANSMISSION;
-    }
-    if !not_advanced {
-        return 0;
-    }
-    // differences are unsigned in Wireshark: a clock that went back makes them huge
-    let since_ack = now.wrapping_sub(rev.last_ack_time) as u64;
-    if rev.duplicate_acks >= 2 && rev.last_ack == seq && since_ack < FAST_RETRANSMIT_NS {
-        return flag::FAST_RETRANSMISSION | flag::RETRANSMISSION;
-    }
-    let since_next = now.wrapping_sub(fwd.next_seq_time) as u64;
-    let limit = match shared.initial_rtt_ns {
-        Some(rtt) if rtt != 0 => rtt as u64,
-        _ => DEFAULT_REORDER_NS,
-    };
-    if since_next < limit && fwd.next_seq != next {
-        return flag::OUT_OF_ORDER;
-    }
-    flag::RETRANSMISSION
-}
-
-fn push_unacked(flow: &mut Flow, new: Unacked) {
-    let base = flow.base.unwrap_or(0);
-    let (start, end) = (new.seq.wrapping_sub(base), new.next.wrapping_sub(base));
-    let after = flow
-        .unacked
-        .back()
-        .is_none_or(|last| last.next.wrapping_sub(base) <= start);
-    if flow.unacked.is_empty() {
-        flow.rising = start <= end;
-    } else {
-        flow.rising &= after && start <= end;
-    }
-    flow.unacked.push_back(new);
-}
-
-/// Step 17: takes the acknowledged segments off the list. The oldest copy that ends at `ack` is credited.
-fn acknowledge(rev: &mut Flow, ack: u32, now: i64) -> (Option<(u64, i64)>, Option<Covered>) {
-    if !rev.rising {
-        return acknowledge_any(rev, ack, now);
-    }
-    let mut credited = None;
-    let mut covered: Option<Covered> = None;
-    while let Some(front) = rev.unacked.front_mut() {
-        let whole = !lt(ack, front.next);
-        if !whole && !lt(front.seq, ack) {
-            break;
-        }
-        let c = covered.get_or_insert(Covered {
-            first_frame: front.frame,
-            first_time: front.time,
-            last_frame: front.frame,
-            last_time: front.time,
-        });
-        (c.last_frame, c.last_time) = (front.frame, front.time);
-        if !whole {
-            front.seq = ack;
-            break;
-        }
-        if front.next == ack {
-            credited = Some((front.frame, now.wrapping_sub(front.time)));
-        }
-        rev.unacked.pop_front();
-    }
-    (credited, covered)
-}
-
-/// The same for a list with repeats or disorder: from newest to oldest, the last match wins.
-#[cold]
-fn acknowledge_any(rev: &mut Flow, ack: u32, now: i64) -> (Option<(u64, i64)>, Option<Covered>) {
-    let mut credited = None;
-    let mut first: Option<Unacked> = None;
-    let mut last: Option<Unacked> = None;
-    for u in rev.unacked.iter_mut().rev() {
-        let partial = lt(ack, u.next);
-        if partial && !lt(u.seq, ack) {
-            continue;
-        }
-        if first.is_none_or(|f| lt(u.seq, f.seq) || (u.seq == f.seq && u.frame < f.frame)) {
-            first = Some(*u);
-        }
-        if last.is_none_or(|l| u.frame > l.frame) {
-            last = Some(*u);
-        }
-        if partial {
-            u.seq = ack;
-        } else if u.next == ack {
-            credited = Some((u.frame, now.wrapping_sub(u.time)));
-        }
-    }
-    rev.unacked.retain(|u| lt(ack, u.next));
-    let covered = first.zip(last).map(|(first, last)| Covered {
-        first_frame: first.frame,
-        first_time: first.time,
-        last_frame: last.frame,
-        last_time: last.time,
-    });
-    (credited, covered)
-}
-
-/// Step 18: what is out and not acknowledged, and how much of it since the last PSH.
-fn in_flight(segment: &Segment<'_>, fwd: &mut Flow, rev: &Flow) -> (Option<u32>, Option<u32>) {
-    if fwd.unacked.is_empty() || !fwd.bytes_in_flight_valid {
-        return (None, None);
-    }
-    let base = fwd.base.unwrap_or(0);
-    let (low, high) = match (fwd.rising, fwd.unacked.front(), fwd.unacked.back()) {
-        (true, Some(first), Some(last)) => (first.seq.wrapping_sub(base), last.next.wrapping_sub(base)),
-        _ => fwd.unacked.iter().fold((u32::MAX, 0), |(low, high), u| {
-            (
-                low.min(u.seq.wrapping_sub(base)),
-                high.max(u.next.wrapping_sub(base)),
-            )
-        }),
-    };
-    let mut flying = high.wrapping_sub(low).wrapping_sub(rev.sacked_bytes);
-    if flying == 0 || flying >= 2_000_000_000 {
-        flying = 0;
-    } else if segment.flags & (SYN | FIN) != 0 {
-        flying -= 1;
-    }
-    let push = segment.has(PSH);
-    fwd.push_bytes_sent = match (push, fwd.push_set_last) {
-        (true, false) | (false, false) => fwd.push_bytes_sent.wrapping_add(segment.len),
-        (true, true) | (false, true) => segment.len,
-    };
-    fwd.push_set_last = push;
-    if flying == 0 {
-        (None, None)
-    } else {
-        (Some(flying), Some(fwd.push_bytes_sent))
     }
 }
 

@@ -1,0 +1,134 @@
+//! Pairs messages into exchanges and keeps, per stream, the steps of both directions until the exchanges
+//! that need them are settled. Segments in, exchanges with their time cut into steps out.
+
+mod steps;
+mod tracker;
+
+use std::borrow::Cow;
+
+use crate::facts::Facts;
+use crate::messages::{At, Side};
+use crate::pool::Pools;
+use crate::segment::Segment;
+use crate::wait::Step;
+
+pub use tracker::Tracker;
+
+/// Repeats of one message that are remembered; the newest replace the oldest.
+const MAX_COPIES: usize = 8;
+
+/// A step, cut to the exchange that it belongs to.
+#[derive(Debug, Clone)]
+pub struct Piece {
+    pub start: i64,
+    pub end: i64,
+    pub sender: Side,
+    pub step: Step,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Message {
+    pub first: At,
+    pub last: At,
+    pub bytes: u64,
+    pub complete: bool,
+    /// Stream offset after its last byte.
+    end_offset: i64,
+    /// Repeats of its bytes: each may be the copy that arrived.
+    copies: Vec<Repeat>,
+}
+
+/// A repeat of a message's bytes, and its TSval.
+#[derive(Debug, Clone, Copy)]
+struct Repeat {
+    at: At,
+    tsval: Option<u32>,
+}
+
+impl Message {
+    fn repeated(&mut self, at: At, tsval: Option<u32>) {
+        if self.copies.len() >= MAX_COPIES {
+            self.copies.remove(0);
+        }
+        self.copies.push(Repeat { at, tsval });
+    }
+
+    /// The newest repeat, where it came after what counts as the message's end so far.
+    fn newest_copy(&self) -> Option<At> {
+        self.copies
+            .last()
+            .map(|copy| copy.at)
+            .filter(|at| at.frame > self.last.frame)
+    }
+}
+
+/// One request and its answer.
+#[derive(Debug, Clone, Default)]
+pub struct Exchange {
+    pub id: u64,
+    pub stream: u32,
+    pub index: u32,
+    pub protocol: &'static str,
+    pub method: Option<Cow<'static, str>>,
+    pub target: Option<String>,
+    pub status: Option<u16>,
+    pub request: Message,
+    pub response: Option<Message>,
+    pub complete: bool,
+    pub cut_by: Option<&'static str>,
+    pub pair: u32,
+    pub pieces: Vec<Piece>,
+}
+
+impl Exchange {
+    /// As new, with the buffers of the one before.
+    fn reset(&mut self, id: u64, stream: u32, index: u32, pair: u32) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.clear();
+        *self = Exchange {
+            id,
+            stream,
+            index,
+            pair,
+            pieces,
+            ..Exchange::default()
+        };
+    }
+
+    pub fn start(&self) -> i64 {
+        self.request.first.time_ns
+    }
+
+    pub fn end(&self) -> At {
+        self.response.as_ref().map_or(self.request.last, |r| r.last)
+    }
+}
+
+/// What all streams share while the capture is read.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    pub next_id: u64,
+    pub pools: Pools,
+    pub settled: Vec<Box<Exchange>>,
+    /// Settled exchanges, to be used again: a capture has many, and each holds buffers.
+    pub spare: Vec<Box<Exchange>>,
+    pub steps_merged: u64,
+    pub held_dropped: u64,
+}
+
+/// One segment as the tracker needs it beside the header itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a, 'b> {
+    pub segment: &'a Segment<'b>,
+    pub facts: &'a Facts,
+    pub side: Side,
+    pub at: At,
+    pub mss: u32,
+    pub rtt_ns: i64,
+    pub syn_seen: bool,
+    pub scale_known: bool,
+    pub first_copy: Option<At>,
+    /// Best round trips so far to the client and to the server, by `Side`.
+    pub legs: [Option<i64>; 2],
+    pub sacked: Option<i64>,
+}

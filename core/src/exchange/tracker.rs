@@ -1,0 +1,355 @@
+//! A stream that carries data: its bytes in order, its messages paired, its steps kept until the exchanges
+//! that need them are settled.
+
+mod pairing;
+
+use std::collections::VecDeque;
+
+use super::steps::{merge_pairs, slice};
+use super::{Exchange, Ledger, Repeat, Seen};
+use crate::assemble::{Assembler, Room};
+use crate::facts::flag;
+use crate::messages::{At, Close, Messages, Note, Piece as Stretch, Side};
+use crate::segment::{ACK, FIN, RST, SYN};
+use crate::wait::{Answer, Data, Outcome, Release, Sender, Step, Wait};
+
+/// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
+const MAX_STEPS: usize = 8192;
+/// Exchanges that one stream may have open (pipelining); the oldest are given up as incomplete beyond it.
+const MAX_OPEN: usize = 4096;
+/// Relative sequence numbers below 1 exist (data from before the capture); offsets stay positive.
+const BIAS: i64 = 1 << 33;
+/// An ACK this soon after a repeat (as a share of the leg) was caused by the first copy.
+const ANSWERED_SHARE: f64 = 0.95;
+
+/// The client's packet that acknowledges a response's end.
+#[derive(Debug, Clone, Copy)]
+struct Arrival {
+    at: At,
+    tsecr: Option<u32>,
+    leg: Option<i64>,
+}
+
+impl Arrival {
+    /// It answers something that was sent before `copy`: it echoes an older timestamp (RFC 7323 4.3: TSecr
+    /// names what advanced the window), or came too soon after the copy.
+    fn answers_earlier(&self, copy: &Repeat) -> bool {
+        if let (Some(echo), Some(tsval)) = (self.tsecr, copy.tsval)
+            && echo != tsval
+        {
+            return (echo.wrapping_sub(tsval) as i32) < 0;
+        }
+        self.leg
+            .is_some_and(|leg| ((self.at.time_ns - copy.at.time_ns) as f64) < leg as f64 * ANSWERED_SHARE)
+    }
+}
+
+/// A stream that carries data.
+pub struct Tracker {
+    stream: u32,
+    pair: u32,
+    /// The pools of both senders, by `Side`.
+    pools: [u32; 2],
+    senders: [Sender; 2],
+    assemblers: [Assembler; 2],
+    steps: [VecDeque<Step>; 2],
+    messages: Messages,
+    notes: Vec<Note>,
+    // boxed: an exchange changes hands several times
+    open: VecDeque<Box<Exchange>>,
+    settling: VecDeque<Box<Exchange>>,
+    interim: bool,
+    unsolicited: bool,
+    pub exchanges: u32,
+    closed: [bool; 2],
+    clock: i64,
+}
+
+fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
+    let [client, server] = two;
+    match side {
+        Side::Client => client,
+        Side::Server => server,
+    }
+}
+
+impl Tracker {
+    pub fn new(stream: u32, pair: u32, pools: [u32; 2]) -> Self {
+        Tracker {
+            stream,
+            pair,
+            pools,
+            senders: Default::default(),
+            assemblers: [Assembler::new(), Assembler::new()],
+            steps: Default::default(),
+            messages: Messages::new(),
+            notes: Vec::new(),
+            open: VecDeque::new(),
+            settling: VecDeque::new(),
+            interim: false,
+            unsolicited: false,
+            exchanges: 0,
+            closed: [false; 2],
+            clock: i64::MIN,
+        }
+    }
+
+    pub fn pair(&self) -> u32 {
+        self.pair
+    }
+
+    pub fn protocol(&self) -> &'static str {
+        self.messages.protocol()
+    }
+
+    /// One segment of the stream; gives why it left when it carries data that brought the stream forward.
+    pub fn segment(&mut self, seen: &Seen<'_, '_>, ledger: &mut Ledger) -> Release {
+        // a clock that goes back must not make an interval negative
+        self.clock = self.clock.max(seen.at.time_ns);
+        let at = At {
+            time_ns: self.clock,
+            ..seen.at
+        };
+        let side = seen.side;
+        let segment = seen.segment;
+        for sender in &mut self.senders {
+            if let Some(sure) = sender.settled_refutation(at.time_ns) {
+                ledger.pools.refute(sure.pool);
+            }
+        }
+        let id_jump = pick(&mut self.senders, side).id_seen(segment.ip_id);
+        pick(&mut self.senders, side.other()).answer(&Answer {
+            at,
+            ack: seen.facts.ack,
+            window: i64::from(seen.facts.window),
+            scale_known: seen.scale_known,
+            len: segment.len,
+            fin: segment.has(FIN),
+            duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
+            sacked: seen.sacked,
+            tsval: segment.options.timestamps.map(|t| t.0),
+            covered: seen.facts.covered,
+        });
+        self.acknowledged(side, seen, at, ledger);
+
+        let mut release = Release::default();
+        let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
+        if segment.len > 0 && !keep_alive {
+            release = self.data(seen, at, id_jump, ledger);
+        }
+        if segment.has(FIN) && !segment.has(SYN) {
+            let end = seen.facts.seq + i64::from(segment.len);
+            self.read(
+                side,
+                at,
+                |assembler, give| assembler.fin(offset(end), give),
+                ledger,
+            );
+        }
+        for side in [Side::Client, Side::Server] {
+            // a FIN may come before bytes that are still to be sent again
+            if pick(&mut self.assemblers, side).ended() {
+                self.close(side, at, Close::Fin, ledger);
+            }
+        }
+        if segment.has(RST) {
+            self.end(at, Close::Rst, ledger);
+        }
+        release
+    }
+
+    /// Lets the assembler give what is in order now, and takes note of what the messages say.
+    fn read(
+        &mut self,
+        side: Side,
+        at: At,
+        work: impl FnOnce(&mut Assembler, &mut dyn FnMut(Stretch<'_>)),
+        ledger: &mut Ledger,
+    ) {
+        let (messages, notes) = (&mut self.messages, &mut self.notes);
+        work(pick(&mut self.assemblers, side), &mut |piece| {
+            messages.feed(side, at, piece, notes)
+        });
+        self.read_notes(ledger);
+    }
+
+    /// Nothing more will come: a reset, or the end of the capture.
+    pub fn end(&mut self, at: At, how: Close, ledger: &mut Ledger) {
+        for side in [Side::Client, Side::Server] {
+            self.read(side, at, |assembler, give| assembler.finish(give), ledger);
+        }
+        for side in [Side::Client, Side::Server] {
+            self.close(side, at, how, ledger);
+        }
+    }
+
+    fn data(&mut self, seen: &Seen<'_, '_>, at: At, id_jump: u16, ledger: &mut Ledger) -> Release {
+        let (side, segment) = (seen.side, seen.segment);
+        let start = seen.facts.seq + i64::from(segment.has(SYN));
+        let [client_pool, server_pool] = self.pools;
+        let leg_ns = seen.legs.get(side.index()).copied().flatten().unwrap_or(0);
+        let data = Data {
+            at,
+            start,
+            end: start + i64::from(segment.len),
+            fin: segment.has(FIN),
+            mss: seen.mss,
+            tsval: segment.options.timestamps.map(|t| t.0),
+            tsecr: segment.options.timestamps.map(|t| t.1),
+            ip_id: segment.ip_id,
+            rtt_ns: seen.rtt_ns,
+            leg_ns,
+            pool: if side == Side::Client {
+                client_pool
+            } else {
+                server_pool
+            },
+        };
+        let release = match pick(&mut self.senders, side).data(&data, id_jump, seen.first_copy) {
+            Outcome::Needless => Release::default(),
+            Outcome::Forward(step) => {
+                pick(&mut self.senders, side.other()).peer_spoke(at);
+                if let Wait::Small(candidate) = &step.wait {
+                    ledger.pools.add(candidate);
+                }
+                let repaired = matches!(step.wait, Wait::Repair { .. });
+                let release = step.release(leg_ns);
+                self.keep(side, step, ledger);
+                if repaired {
+                    self.repaired(side, &data, at);
+                }
+                release
+            }
+        };
+        let first = if seen.syn_seen { 1 } else { start };
+        let mut room = Room::Enough;
+        let read = |assembler: &mut Assembler, mut give: &mut dyn FnMut(Stretch<'_>)| {
+            assembler.start(offset(first));
+            room = assembler.data(offset(start), u64::from(segment.len), segment.payload, &mut give);
+        };
+        self.read(side, at, read, ledger);
+        if room == Room::Exceeded {
+            ledger.held_dropped += 1;
+        }
+        release
+    }
+
+    fn keep(&mut self, side: Side, step: Step, ledger: &mut Ledger) {
+        let idle = self.open.is_empty() && self.settling.is_empty();
+        let steps = pick(&mut self.steps, side);
+        if idle {
+            steps.clear();
+        } else if steps.len() >= MAX_STEPS {
+            ledger.steps_merged += 1;
+            merge_pairs(steps);
+        }
+        steps.push_back(step);
+    }
+
+    /// The peer's ACK says what it has: holes below it are the capture's, and a finished response arrived.
+    fn acknowledged(&mut self, side: Side, seen: &Seen<'_, '_>, at: At, ledger: &mut Ledger) {
+        let ack = seen.facts.ack;
+        let other = side.other();
+        if seen.segment.has(ACK) {
+            self.read(
+                other,
+                at,
+                |assembler, give| assembler.acked(offset(ack), give),
+                ledger,
+            );
+        }
+        if side == Side::Client {
+            while let Some(first) = self.settling.front() {
+                let arrived = first.response.as_ref().is_some_and(|r| ack >= r.end_offset);
+                if !arrived && self.settling.len() <= MAX_OPEN {
+                    break;
+                }
+                let [client_leg, _] = seen.legs;
+                let tsecr = seen.segment.options.timestamps.map(|t| t.1);
+                self.settle_first(
+                    Some(Arrival {
+                        at,
+                        tsecr,
+                        leg: client_leg,
+                    }),
+                    ledger,
+                );
+            }
+        }
+    }
+
+    /// The exchange ends with the copy of its response that arrived.
+    fn settle_first(&mut self, arrival: Option<Arrival>, ledger: &mut Ledger) {
+        let Some(mut exchange) = self.settling.pop_front() else {
+            return;
+        };
+        if let Some(response) = &mut exchange.response {
+            let arrived = |copy: &&Repeat| arrival.is_none_or(|a| !a.answers_earlier(copy));
+            let late = response.copies.iter().rev().find(arrived).map(|copy| copy.at);
+            if let Some(copy) = late.filter(|at| at.frame > response.last.frame) {
+                response.last = copy;
+            }
+        }
+        self.finish(exchange, ledger);
+    }
+
+    /// A needed repeat may move the end of the message that holds its bytes.
+    fn repaired(&mut self, side: Side, data: &Data, at: At) {
+        let mut waiting = self.settling.iter_mut().chain(&mut self.open);
+        match side {
+            Side::Server => {
+                // an open response has no end yet: the repeat is of its bytes
+                let hit = waiting
+                    .filter_map(|e| e.response.as_mut())
+                    .find(|r| !r.complete || data.start < r.end_offset);
+                if let Some(response) = hit {
+                    response.repeated(at, data.tsval);
+                }
+            }
+            Side::Client => {
+                let hit = waiting.find(|e| {
+                    e.response.is_none() && (!e.request.complete || data.start < e.request.end_offset)
+                });
+                if let Some(e) = hit {
+                    e.request.repeated(at, data.tsval);
+                    if e.request.complete {
+                        e.request.last = at;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The exchange leaves with its own part of the steps.
+    fn finish(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
+        exchange.protocol = self.messages.protocol();
+        let (start, end) = (exchange.start(), exchange.end().time_ns.max(exchange.start()));
+        // up to here the client's own segments made the time pass, from here on the server's
+        let border = exchange.request.last.time_ns.clamp(start, end);
+        let [client, server] = &self.steps;
+        slice(client, Side::Client, start, border, &mut exchange.pieces);
+        slice(server, Side::Server, border, end, &mut exchange.pieces);
+        ledger.settled.push(exchange);
+        if self.open.is_empty() && self.settling.is_empty() {
+            self.steps.iter_mut().for_each(VecDeque::clear);
+            return;
+        }
+        let needed = self
+            .open
+            .iter()
+            .chain(&self.settling)
+            .map(|e| e.start())
+            .min()
+            .unwrap_or(i64::MIN);
+        for steps in &mut self.steps {
+            while steps.front().is_some_and(|s| s.to.time_ns < needed) {
+                steps.pop_front();
+            }
+        }
+    }
+}
+
+/// A relative sequence number as the assembler's offset.
+fn offset(number: i64) -> u64 {
+    number.saturating_add(BIAS).max(0) as u64
+}

@@ -1,0 +1,146 @@
+//! Messages to exchanges: requests wait in order, and each answer belongs to the oldest of them.
+
+use super::{BIAS, MAX_OPEN, Tracker, pick};
+use crate::exchange::{Ledger, Message};
+use crate::messages::{At, Close, Note, Side};
+
+impl Tracker {
+    pub(super) fn read_notes(&mut self, ledger: &mut Ledger) {
+        if self.notes.is_empty() {
+            return;
+        }
+        let mut notes = std::mem::take(&mut self.notes);
+        for note in notes.drain(..) {
+            self.note(note, ledger);
+        }
+        self.notes = notes;
+    }
+
+    fn note(&mut self, note: Note, ledger: &mut Ledger) {
+        match note {
+            Note::Begin {
+                side: Side::Client,
+                at,
+            } => self.open_exchange(at, ledger),
+            Note::Begin {
+                side: Side::Server,
+                at,
+            } => {
+                self.interim = false;
+                match self.open.front_mut() {
+                    Some(e) => {
+                        self.unsolicited = false;
+                        e.response = Some(Message {
+                            first: at,
+                            last: at,
+                            ..Message::default()
+                        });
+                    }
+                    None => self.unsolicited = true, // a greeting, or a time-out notice: nobody asked
+                }
+            }
+            Note::Request { method, target } => {
+                if let Some(e) = self.open.back_mut() {
+                    (e.method, e.target) = (Some(method), Some(target));
+                }
+            }
+            Note::Response { status, interim } => {
+                self.interim = interim;
+                if let (Some(e), false, false) = (self.open.front_mut(), interim, self.unsolicited) {
+                    e.status = Some(status);
+                }
+            }
+            Note::End { side, at, bytes } => self.message_end(side, at, bytes, None),
+            Note::Cut { side, at, bytes, by } => self.message_end(side, at, bytes, Some(by)),
+            Note::Lost { .. } => {}
+        }
+    }
+
+    fn open_exchange(&mut self, at: At, ledger: &mut Ledger) {
+        if self.open.len() >= MAX_OPEN
+            && let Some(mut oldest) = self.open.pop_front()
+        {
+            oldest.cut_by = Some("gap");
+            self.finish(oldest, ledger);
+        }
+        let mut exchange = ledger.spare.pop().unwrap_or_default();
+        exchange.reset(ledger.next_id, self.stream, self.exchanges, self.pair);
+        exchange.request.first = at;
+        exchange.request.last = at;
+        self.open.push_back(exchange);
+        ledger.next_id += 1;
+        self.exchanges += 1;
+    }
+
+    fn message_end(&mut self, side: Side, at: At, bytes: u64, cut: Option<Close>) {
+        let end_offset = pick(&mut self.assemblers, side)
+            .next()
+            .map_or(0, |n| n as i64 - BIAS);
+        match side {
+            Side::Client => {
+                if let Some(e) = self.open.iter_mut().rev().find(|e| !e.request.complete) {
+                    e.request.last = at;
+                    e.request.last = e.request.newest_copy().unwrap_or(at);
+                    e.request.bytes = bytes;
+                    e.request.end_offset = end_offset;
+                    e.request.complete = cut.is_none();
+                }
+            }
+            Side::Server if self.interim || self.unsolicited => {
+                if self.interim
+                    && let Some(e) = self.open.front_mut()
+                {
+                    e.response = None; // 1xx: the answer is still to come
+                }
+                (self.interim, self.unsolicited) = (false, false);
+            }
+            Side::Server => {
+                let Some(mut e) = self.open.pop_front() else {
+                    return;
+                };
+                if let Some(r) = &mut e.response {
+                    r.last = at;
+                    r.bytes = bytes;
+                    r.complete = cut.is_none();
+                    r.end_offset = end_offset;
+                }
+                e.complete = cut.is_none();
+                e.cut_by = cut.map(cut_word);
+                self.settling.push_back(e);
+            }
+        }
+    }
+
+    /// A side ended. After it, what is still open on a server's side will not be answered.
+    pub(super) fn close(&mut self, side: Side, at: At, how: Close, ledger: &mut Ledger) {
+        if std::mem::replace(pick(&mut self.closed, side), true) && how == Close::Fin {
+            return;
+        }
+        self.messages.close(side, at, how, &mut self.notes);
+        self.read_notes(ledger);
+        if side == Side::Server {
+            while let Some(mut e) = self.open.pop_front() {
+                e.cut_by = Some(cut_word(how));
+                self.finish(e, ledger);
+            }
+        }
+        if how != Close::Fin {
+            while !self.settling.is_empty() {
+                self.settle_first(None, ledger);
+            }
+            for sender in &mut self.senders {
+                if let Some(sure) = sender.last_refutation() {
+                    ledger.pools.refute(sure.pool);
+                }
+            }
+        }
+    }
+}
+
+fn cut_word(how: Close) -> &'static str {
+    match how {
+        Close::Fin => "fin",
+        Close::Rst => "rst",
+        Close::CaptureEnd => "capture_end",
+    }
+}

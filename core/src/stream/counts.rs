@@ -1,0 +1,99 @@
+//! The counters of one row of `streams`, and the legs that its ACKs measure.
+
+use super::Stream;
+use crate::facts::{Facts, flag};
+use crate::leg::Pairs;
+use crate::messages::{At, Side};
+use crate::segment::{ACK, FIN, RST, SYN, Segment};
+
+/// What one side of a stream did.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    pub packets: u64,
+    pub bytes: u64,
+    pub payload: u64,
+    pub retransmissions: u64,
+    pub out_of_order: u64,
+    pub mss: Option<u16>,
+    pub scale: Option<u8>,
+    pub sack: bool,
+    pub window_min: Option<u32>,
+    /// Best round trip from the capture to this side and back.
+    pub leg: Option<i64>,
+    pub(super) syn: bool,
+    /// Acknowledgements up to here measure a repeat, not the path (Karn).
+    pub(super) poisoned: i64,
+}
+
+/// Counters of `streams`.
+pub(super) fn count(stream: &mut Stream, segment: &Segment<'_>, frame_bytes: u32, side: Side, facts: &Facts) {
+    let [client, server] = &mut stream.counts;
+    let counts = if side == Side::Client { client } else { server };
+    counts.packets += 1;
+    counts.bytes += u64::from(frame_bytes);
+    counts.payload += u64::from(segment.len);
+    if facts.flags & flag::RETRANSMISSION != 0 {
+        counts.retransmissions += 1;
+        counts.poisoned = counts.poisoned.max(facts.next_seq);
+    }
+    if facts.flags & flag::OUT_OF_ORDER != 0 {
+        counts.out_of_order += 1;
+        counts.poisoned = counts.poisoned.max(facts.next_seq);
+    }
+    if segment.has(SYN) {
+        counts.syn = true;
+        counts.mss = segment.options.mss.or(counts.mss);
+        counts.scale = segment.options.wscale;
+        counts.sack = segment.options.sack_permitted;
+    } else {
+        counts.window_min = Some(counts.window_min.map_or(facts.window, |w| w.min(facts.window)));
+    }
+    stream.timestamps |= segment.options.timestamps.is_some();
+    if segment.has(RST) {
+        stream.closed_by.get_or_insert(if side == Side::Client {
+            "client_rst"
+        } else {
+            "server_rst"
+        });
+    } else if segment.has(FIN) {
+        stream.closed_by.get_or_insert(if side == Side::Client {
+            "client_fin"
+        } else {
+            "server_fin"
+        });
+    }
+}
+
+/// Takes a leg sample from an ACK, and says how long the ACK was held beyond the best round trip so far.
+pub(super) fn sample_leg(
+    stream: &mut Stream,
+    pairs: &mut Pairs,
+    segment: &Segment<'_>,
+    side: Side,
+    facts: &Facts,
+    at: At,
+) -> Option<i64> {
+    let covered = facts.covered.filter(|_| segment.has(ACK))?;
+    let [client, server] = &mut stream.counts;
+    let (own, peer) = if side == Side::Client {
+        (client, server)
+    } else {
+        (server, client)
+    };
+    if facts.ack <= peer.poisoned {
+        return None;
+    }
+    let sample = at.time_ns - covered.last_time;
+    if sample < 0 {
+        return None;
+    }
+    own.leg = Some(own.leg.map_or(sample, |leg| leg.min(sample)));
+    if let Some(tracker) = &stream.tracker {
+        pairs.add(tracker.pair(), side.index(), sample);
+    }
+    if segment.has(SYN) {
+        return None;
+    }
+    let held = at.time_ns - covered.first_time;
+    own.leg.map(|leg| (held - leg).max(0))
+}
