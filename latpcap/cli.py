@@ -42,7 +42,7 @@ OutOption = Annotated[Path | None, typer.Option("-o", "--output", help="Write to
 def main() -> None:
     """Runs the command and turns every known error into one line and an exit code."""
     try:
-        app()
+        app(standalone_mode=False)
     except CaptureError as problem:
         _stop(str(problem), EXIT_UNREADABLE)
     except (LatpcapError, IndexError) as problem:
@@ -50,8 +50,17 @@ def main() -> None:
     except BrokenPipeError:
         # the reader of our output went away (head, less): nothing to say, and nothing left to flush
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         _stop("interrupted", 130)
+    except Exception as problem:
+        # the parser's own errors carry their sentence; anything else is a bug and shows itself
+        if not hasattr(problem, "format_message"):
+            raise
+        text = problem.format_message()
+        if "\n" in text:  # no command at all: the help is the answer
+            typer.echo(text, err=True)
+            sys.exit(EXIT_USAGE)
+        _stop(f"{text} (see --help)", EXIT_USAGE)
 
 
 def _stop(sentence: str, code: int) -> None:
@@ -66,6 +75,23 @@ def _read(file: str) -> Capture:
     for sentence in capture.damage:
         typer.echo(f"latpcap: warning: {sentence}; rows up to there are given", err=True)
     return capture
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import latpcap
+
+        typer.echo(f"latpcap {latpcap.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
@@ -134,7 +160,8 @@ def flow(
     try:
         graph.save(output)
     except (OSError, ValueError) as problem:
-        raise OutputError(f"{output}: {problem}") from None
+        reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output}: ")
+        raise OutputError(f"{output}: {reason}") from None
 
 
 def _range(text: str | None) -> tuple[int, int] | None:

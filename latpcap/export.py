@@ -24,16 +24,17 @@ def write(table: pa.Table, path: Path) -> None:
     if suffix not in SUFFIXES:
         raise OutputError(f"{path}: unknown suffix {suffix!r}; known are {', '.join(SUFFIXES)}")
     try:
-        if suffix == ".parquet":
-            import pyarrow.parquet as pq
+        with open(path, "wb") as file:
+            if suffix == ".parquet":
+                import pyarrow.parquet as pq
 
-            pq.write_table(table, path, compression="zstd")
-        elif suffix == ".csv":
-            import pyarrow.csv as pc
+                pq.write_table(table, file, compression="zstd")
+            elif suffix == ".csv":
+                import pyarrow.csv as pc
 
-            pc.write_csv(_flat(table), path)
-        else:
-            _json(table, path)
+                pc.write_csv(_flat(table), file)
+            else:
+                file.write(_json(table))
     except OSError as problem:
         raise OutputError(f"{path}: {problem.strerror or problem}") from None
 
@@ -72,7 +73,7 @@ def _item(value: object) -> str:
     return f"{value['left']}-{value['right']}" if isinstance(value, dict) else str(value)
 
 
-def _json(table: pa.Table, path: Path) -> None:
+def _json(table: pa.Table) -> bytes:
     """A list of objects; instants as text with all nine digits."""
     import json
 
@@ -83,4 +84,4 @@ def _json(table: pa.Table, path: Path) -> None:
         if pa.types.is_timestamp(field.type):
             texts = pc.strftime(table[field.name], format="%Y-%m-%dT%H:%M:%SZ")
             table = table.set_column(i, field.name, texts)
-    path.write_text(json.dumps(table.to_pylist(), indent=0) + "\n", encoding="utf-8")
+    return (json.dumps(table.to_pylist(), indent=0) + "\n").encode()

@@ -341,7 +341,7 @@ def test_importing_does_not_import_matplotlib_and_drawing_does_not_import_pyplot
         "latpcap.plot.FlowGraph(nodes=('a', 'b'), rows=[row])._repr_png_()\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
+    subprocess.run([sys.executable, "-P", "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
 
 
 def colour_at(picture: FlowGraph, gid: str) -> str:

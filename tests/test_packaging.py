@@ -94,7 +94,14 @@ def test_stub_and_module_agree(tmp_path: Path) -> None:
             real = vars(getattr(_core, item.name))
             assert members(item) == {name for name in real if not name.startswith("_")}, item.name
     if importlib.util.find_spec("mypy") is not None:
-        stubtest = [sys.executable, "-m", "mypy.stubtest", "latpcap._core"]
+        stubtest = [
+            sys.executable,
+            "-m",
+            "mypy.stubtest",
+            "--mypy-config-file",
+            str(ROOT / "pyproject.toml"),
+            "latpcap._core",
+        ]
         checked = subprocess.run(stubtest, cwd=tmp_path, capture_output=True, text=True)
         assert checked.returncode == 0, checked.stdout
 

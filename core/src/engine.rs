@@ -64,7 +64,7 @@ impl Sink for Analysis {
                 self.streams
                     .segment(segment, at, record.original_len, &mut |event| tables.event(event));
                 if self.streams.ledger.settled.len() >= MAX_PENDING {
-                    self.settle();
+                    self.settle(false);
                 }
             }
             Packet::Icmp(icmp) => {
@@ -110,10 +110,10 @@ impl Sink for Analysis {
 
 impl Analysis {
     /// Judges what is pending with the evidence there is.
-    fn settle(&mut self) -> Vec<Judged> {
+    fn settle(&mut self, last: bool) -> Vec<Judged> {
         let mut pending = std::mem::take(&mut self.streams.ledger.settled);
         pending.sort_unstable_by_key(|e| e.id);
-        let judged: Vec<Judged> = self.streams.ledger.pools.judge(&self.streams.pairs);
+        let judged = self.streams.ledger.pools.judge(&self.streams.pairs, last);
         let mut rows = Vec::new();
         for exchange in pending {
             let min = [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side));
@@ -128,7 +128,7 @@ impl Analysis {
 
     fn finish(&mut self) {
         self.streams.finish(self.at);
-        let judged = self.settle();
+        let judged = self.settle(true);
         let ledger = &self.streams.ledger;
         for (count, reason) in [
             (ledger.steps_merged, "a long exchange was judged in coarser steps"),

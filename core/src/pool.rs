@@ -15,8 +15,10 @@ use crate::wait::Candidate;
 /// Candidates remembered per pool, and in all pools together; later ones are only counted.
 const KEPT: usize = 16_384;
 const KEPT_IN_ALL: usize = 524_288;
-/// Candidates that enter the pairwise slopes (their number is squared).
-const SLOPED: usize = 200;
+/// Candidates that enter the pairwise slopes, evenly picked (their number is squared).
+const SLOPED: usize = 96;
+/// A pool that has been judged is judged again when its evidence has grown by this share.
+const GROWN: f64 = 0.25;
 /// An ACK that came this much later than the path needs was held. RFC 1122 4.2.3.2 allows 500 ms.
 pub const HELD_NS: std::ops::RangeInclusive<i64> = 25_000_000..=520_000_000;
 /// A proven sender's segment may follow the ACK this much later than the path explains (a loaded host).
@@ -115,6 +117,8 @@ pub struct Pool {
     pub refutations: u64,
     more: u64,
     samples: Vec<Sample>,
+    /// The last judgement, and how much evidence it had.
+    judged: Option<(Judged, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -141,6 +145,7 @@ impl Pools {
             refutations: 0,
             more: 0,
             samples: Vec::new(),
+            judged: None,
         });
         id
     }
@@ -170,9 +175,24 @@ impl Pools {
         });
     }
 
-    /// All pools judged with the legs known by now, in the order of their numbers.
-    pub fn judge(&self, pairs: &Pairs) -> Vec<Judged> {
-        self.pools.iter().map(|pool| pool.judge(pairs)).collect()
+    /// All pools judged with the legs known by now, in the order of their numbers. Before the `last` time a
+    /// judgement stands until there is notably more evidence: slopes over many pools are dear.
+    pub fn judge(&mut self, pairs: &Pairs, last: bool) -> Vec<Judged> {
+        let judged = self.pools.iter_mut().map(|pool| {
+            let evidence = pool.evidence();
+            match &pool.judged {
+                Some((judged, had)) if *had == evidence && pool.same_legs(judged, pairs) => judged.clone(),
+                Some((judged, had)) if !last && (evidence as f64) < *had as f64 * (1.0 + GROWN) => {
+                    judged.clone()
+                }
+                _ => {
+                    let judged = pool.judge(pairs);
+                    pool.judged = Some((judged.clone(), evidence));
+                    judged
+                }
+            }
+        });
+        judged.collect()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Pool> {
@@ -181,11 +201,20 @@ impl Pools {
 }
 
 impl Pool {
+    fn same_legs(&self, judged: &Judged, pairs: &Pairs) -> bool {
+        let leg = |side: Side| pairs.min(self.pair, side.index()).unwrap_or(0);
+        (judged.sender_leg, judged.receiver_leg) == (leg(self.key.sender), leg(self.key.sender.other()))
+    }
+
+    fn evidence(&self) -> u64 {
+        self.refutations + self.more + self.samples.len() as u64
+    }
+
     fn judge(&self, pairs: &Pairs) -> Judged {
         let (sender, receiver) = (self.key.sender.index(), self.key.sender.other().index());
         let leg = |side: usize| pairs.min(self.pair, side).unwrap_or(0);
         let mut j = Judged {
-            opportunities: self.refutations + self.more + self.samples.len() as u64,
+            opportunities: self.evidence(),
             refuted: self.refutations,
             sender_leg: leg(sender),
             receiver_leg: leg(receiver),
@@ -312,7 +341,7 @@ fn verdict(j: &Judged) -> Verdict {
 /// Median slope of (small -> freed) over (small -> ACK): near 1 where the sender follows the ACK, near 0
 /// where a program pauses for a time of its own. None where the ACKs vary too little to tell.
 fn slope(held: &[&Sample]) -> Option<f64> {
-    let used = held.get(..SLOPED).unwrap_or(held);
+    let used: Vec<&Sample> = held.iter().step_by(held.len() / SLOPED + 1).copied().collect();
     if used.len() < 5 {
         return None;
     }

@@ -1,0 +1,461 @@
+//! Nagle or a program's pause? Synthetic endpoints at three vantages, judged by `pool` and cut by `cause`
+//! (facts/verdicts.md 1, 3, 6; facts/tcp.md C.3, C.4, D).
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
+mod common;
+
+use std::net::IpAddr;
+
+use common::{CLIENT, Lcg, MS, SERVER};
+use latpcap_core::cause::{self, Cause, Legs, Owner, Row};
+use latpcap_core::exchange::Piece;
+use latpcap_core::leg::Pairs;
+use latpcap_core::messages::{At, Side};
+use latpcap_core::pool::{Judged, Key, Pools, Ruling, Verdict};
+use latpcap_core::wait::{Candidate, Repair, Step, Wait};
+
+const US: i64 = 1000;
+/// Round trips from the capture to the sender and to the receiver: at the sender, at the receiver, between.
+const VANTAGES: [(i64, i64); 3] = [(20 * US, 4 * MS), (4 * MS, 20 * US), (2 * MS, 2 * MS)];
+
+/// One sender (the server) and the small segments that it sent after others.
+struct Endpoint {
+    pairs: Pairs,
+    pools: Pools,
+    id: u32,
+    /// Round trips to the sender and to the receiver.
+    legs: (i64, i64),
+    frame: u64,
+    candidates: Vec<Candidate>,
+}
+
+impl Endpoint {
+    fn new(legs: (i64, i64)) -> Self {
+        let mut pairs = Pairs::default();
+        let (client, server) = (IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
+        let pair = pairs.id(client, server);
+        pairs.add(pair, Side::Server.index(), legs.0);
+        pairs.add(pair, Side::Client.index(), legs.1);
+        let mut pools = Pools::default();
+        let id = pools.id(
+            Key {
+                server,
+                server_port: 80,
+                client,
+                sender: Side::Server,
+            },
+            pair,
+        );
+        Endpoint {
+            pairs,
+            pools,
+            id,
+            legs,
+            frame: 0,
+            candidates: Vec::new(),
+        }
+    }
+
+    /// A small segment passes at `small`, its ACK at `ack`, the next small one at `freed`. Where no ACK
+    /// passed before the second, `wait.rs` makes a refutation of it.
+    fn gap(&mut self, small: i64, ack: i64, freed: i64) -> Option<Candidate> {
+        self.frame += 3;
+        let at = |n: u64, time_ns: i64| At {
+            frame: self.frame + n,
+            time_ns,
+        };
+        let candidate = Candidate {
+            small: at(0, small),
+            held_from: at(0, small),
+            ack: at(1, ack),
+            ack_pure: true,
+            ack_fin: false,
+            arrived: None,
+            freed: at(2, freed),
+            small_bytes: 238,
+            freed_bytes: 612,
+            pool: self.id,
+        };
+        self.add(candidate)
+    }
+
+    fn add(&mut self, candidate: Candidate) -> Option<Candidate> {
+        if candidate.freed.time_ns < candidate.ack.time_ns {
+            self.pools.refute(self.id);
+            return None;
+        }
+        self.pools.add(&candidate);
+        self.candidates.push(candidate);
+        Some(candidate)
+    }
+
+    /// Under Nagle: the ACK leaves after `hold`, the next segment `slack` after it has arrived.
+    fn nagle(&mut self, small: i64, hold: i64, slack: i64) -> Option<Candidate> {
+        let ack = small + self.legs.1 + hold;
+        self.gap(small, ack, ack + self.legs.0 + slack)
+    }
+
+    /// Without: the next segment leaves the program `pause` after the first, whatever was acknowledged.
+    fn pause(&mut self, small: i64, hold: i64, pause: i64) -> Option<Candidate> {
+        self.gap(small, small + self.legs.1 + hold, small + pause)
+    }
+
+    fn judged(&self) -> Judged {
+        self.pools.judge(&self.pairs).remove(0)
+    }
+
+    fn rulings(&self) -> Vec<Ruling> {
+        let judged = self.judged();
+        self.candidates.iter().map(|c| judged.rule(c)).collect()
+    }
+}
+
+/// Linux' timer of 40 ms fires on the next tick of 4 ms, sometimes one later.
+fn timer(start: i64, random: &mut Lcg) -> i64 {
+    let late = if random.below(20) == 0 { 4 * MS } else { 0 };
+    let tick = 4 * MS;
+    (start + 40 * MS + tick - 1) / tick * tick + late + random.below(100 * US) - start
+}
+
+fn confident(ruling: &Ruling) -> Option<f64> {
+    match ruling {
+        Ruling::Held { confidence, .. } => Some(*confidence),
+        _ => None,
+    }
+}
+
+#[test]
+fn true_nagle_is_proven_and_held() {
+    for legs in VANTAGES {
+        let (mut e, mut random) = (Endpoint::new(legs), Lcg(1));
+        for i in 0..42 {
+            let (hold, slack) = (40 * MS + random.below(4 * MS), random.below(60 * US));
+            e.nagle(i * 47 * MS, hold, slack);
+        }
+        let judged = e.judged();
+        assert_eq!(
+            (judged.verdict, judged.held, judged.refuted),
+            (Verdict::Proven, 42, 0),
+            "{legs:?}"
+        );
+        assert!(judged.slope.is_some_and(|slope| slope > 0.9), "{judged:?}");
+        for (c, ruling) in e.candidates.iter().zip(e.rulings()) {
+            let Ruling::Held { hold, confidence } = ruling else {
+                panic!("{ruling:?} at {legs:?}")
+            };
+            assert!(confidence >= 0.98 && hold == c.ack.time_ns - c.small.time_ns - legs.1);
+        }
+    }
+}
+
+#[test]
+fn pauses_near_the_timer_are_never_proven_stalls() {
+    for (vantage, legs) in VANTAGES.into_iter().enumerate() {
+        for step in 0..=15 {
+            for seed in 0..20 {
+                let pause = 40_500 * US + step * 500 * US;
+                let mut random = Lcg(1 + seed * 1000 + step as u64 * 7 + vantage as u64);
+                let mut e = Endpoint::new(legs);
+                for _stream in 0..3 {
+                    let mut now = random.below(1000 * MS);
+                    for _exchange in 0..14 {
+                        let passing = legs.1 / 2; // to the receiver, and the same back
+                        let hold = timer(now + passing, &mut random);
+                        let pause = pause + 50 * US + random.below(250 * US);
+                        e.pause(now, hold, pause);
+                        now += pause + legs.0 + legs.1 + 100 * US + random.below(300 * US);
+                    }
+                }
+                let judged = e.judged();
+                let sure = e
+                    .rulings()
+                    .iter()
+                    .filter_map(confident)
+                    .filter(|c| *c >= 0.9)
+                    .count();
+                let case = format!("pause {pause} legs {legs:?} seed {seed}: {judged:?}");
+                assert!(
+                    judged.verdict != Verdict::Proven && sure == 0,
+                    "{sure} stalls, {case}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pause_of_43_ms_is_named_a_pause() {
+    for legs in VANTAGES {
+        let (mut e, mut random) = (Endpoint::new(legs), Lcg(3));
+        for i in 0..42 {
+            let hold = 40 * MS + random.below(4 * MS);
+            e.pause(i * 50 * MS, hold, 43 * MS + random.below(200 * US));
+        }
+        let judged = e.judged();
+        assert!(
+            matches!(judged.verdict, Verdict::AppPause | Verdict::Refuted),
+            "{judged:?}"
+        );
+        assert!(e.rulings().iter().all(|r| matches!(r, Ruling::Pause { .. })));
+    }
+}
+
+#[test]
+fn refutations_above_a_tenth_refute() {
+    for (refuted, verdict) in [(0, Verdict::Proven), (3, Verdict::Open), (5, Verdict::Refuted)] {
+        let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(5));
+        for i in 0..40 {
+            e.nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US);
+        }
+        for _ in 0..refuted {
+            e.pools.refute(e.id);
+        }
+        assert_eq!(e.judged().verdict, verdict, "{refuted}");
+        let held = e.rulings().iter().filter(|r| confident(r).is_some()).count();
+        assert_eq!(held == 0, verdict == Verdict::Refuted);
+        assert!(verdict == Verdict::Proven || e.rulings().iter().filter_map(confident).all(|c| c < 0.9));
+    }
+}
+
+#[test]
+fn few_candidates_are_at_most_probable() {
+    for n in 1..8 {
+        let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(7));
+        (0..n).for_each(|i| drop(e.nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US)));
+        for ruling in e.rulings() {
+            assert!(
+                confident(&ruling).is_some_and(|c| (0.5..0.9).contains(&c)),
+                "{n}: {ruling:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_path_of_40_ms_is_no_hold() {
+    for legs in [(20 * US, 40 * MS), (40 * MS, 20 * US), (20 * MS, 20 * MS)] {
+        let mut e = Endpoint::new(legs);
+        (0..20).for_each(|i| drop(e.nagle(i * 90 * MS, 30 * US, 20 * US)));
+        assert_eq!(e.judged().held, 0);
+        for ruling in e.rulings() {
+            assert!(
+                matches!(
+                    ruling,
+                    Ruling::Waited {
+                        rule: "nagle_wait",
+                        ..
+                    }
+                ),
+                "{ruling:?} {legs:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
+    for (ack_pure, ack_fin, rule) in [
+        (true, true, "nagle_fin_release"),
+        (false, false, "nagle_piggyback"),
+    ] {
+        let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(11));
+        (0..10).for_each(|i| drop(e.nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US)));
+        let c = e.nagle(900 * MS, 34 * MS, 10 * US).unwrap();
+        let judged = e.judged();
+        let ruling = judged.rule(&Candidate {
+            ack_pure,
+            ack_fin,
+            ..c
+        });
+        assert!(
+            matches!(ruling, Ruling::Waited { rule: got, .. } if got == rule),
+            "{ruling:?}"
+        );
+    }
+}
+
+#[test]
+fn timestamps_overrule_the_legs() {
+    let (mut e, mut random) = (Endpoint::new(VANTAGES[1]), Lcg(13));
+    for i in 0..20 {
+        let mut c = e
+            .nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US)
+            .unwrap();
+        c.arrived = Some(false);
+        let ruling = e.judged().rule(&c);
+        assert!(matches!(ruling, Ruling::Pause { .. }), "{ruling:?}");
+        c.arrived = Some(true);
+        c.freed.time_ns = c.ack.time_ns; // too early for the leg, yet it echoes the ACK
+        assert!(i < 10 || matches!(e.judged().rule(&c), Ruling::Held { .. }));
+    }
+    let mut e = Endpoint::new(VANTAGES[1]);
+    for i in 0..20 {
+        let candidate = e.nagle(i * 47 * MS, 41 * MS, 10 * US).unwrap();
+        e.add(Candidate {
+            arrived: Some(false),
+            ..candidate
+        });
+    }
+    assert_eq!(e.judged().verdict, Verdict::Refuted);
+}
+
+#[test]
+fn jittered_releases_are_proven_by_the_slope() {
+    for legs in VANTAGES {
+        for seed in 0..20 {
+            let (mut e, mut random) = (Endpoint::new(legs), Lcg(100 + seed));
+            for i in 0..42 {
+                let burst = if random.below(10) == 0 {
+                    random.below(12 * MS)
+                } else {
+                    0
+                };
+                let slack = random.below(1200 * US) + burst;
+                e.nagle(i * 60 * MS, 40 * MS + random.below(4 * MS), slack);
+            }
+            let judged = e.judged();
+            assert_eq!(judged.verdict, Verdict::Proven, "{legs:?} {seed}: {judged:?}");
+            assert!(judged.slope.is_some() && e.rulings().iter().all(|r| confident(r) == Some(0.99)));
+        }
+    }
+}
+
+#[test]
+fn the_tick_shows_in_the_ends_of_the_holds() {
+    let ends = |period: i64, seed: u64| {
+        let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(seed));
+        for i in 0..60 {
+            let small = i * 50 * MS + random.below(10 * MS);
+            let free = small + 40 * MS + random.below(8 * MS);
+            let end = if period == 0 {
+                free
+            } else {
+                (free * 3 / period + 1) * period / 3
+            };
+            e.gap(small, end + random.below(30 * US), end + 50 * US);
+        }
+        let judged = e.judged();
+        (judged.tick_ns, judged.tick_p)
+    };
+    for seed in 1..20 {
+        assert_eq!(ends(0, seed), (None, None), "spread evenly, seed {seed}");
+        // thirds of nanoseconds: HZ 100, 250, 300, 1000
+        for (period, tick) in [
+            (30 * MS, 10 * MS),
+            (12 * MS, 4 * MS),
+            (10 * MS, 3_333_333),
+            (3 * MS, MS),
+        ] {
+            let (found, p) = ends(period, seed);
+            assert_eq!(found, Some(tick), "seed {seed}");
+            assert!(p.is_some_and(|p| p < 1e-6), "{p:?}");
+        }
+    }
+}
+
+/// The rows of one step of the server, from 0 on.
+fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Row> {
+    let at = |frame, time_ns| At { frame, time_ns };
+    let step = Step {
+        from: at(1, from),
+        to: at(9, to),
+        wait,
+    };
+    let mut rows = Vec::new();
+    cause::partition(
+        &[Piece {
+            start: from,
+            end: to,
+            sender: Side::Server,
+            step,
+        }],
+        legs,
+        judged,
+        &mut rows,
+    );
+    rows
+}
+
+#[test]
+fn a_stall_is_cut_into_path_hold_and_release() {
+    let (mut e, mut random) = (Endpoint::new(VANTAGES[2]), Lcg(17));
+    (0..20).for_each(|i| drop(e.nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US)));
+    let c = e.nagle(1000 * MS, 43 * MS, 10 * US).unwrap();
+    let legs = Legs {
+        min: [Some(2 * MS), Some(2 * MS)],
+    };
+    let rows = cut(
+        Wait::Small(Box::new(c)),
+        c.small.time_ns,
+        c.freed.time_ns,
+        &[e.judged()],
+        &legs,
+    );
+    let shape: Vec<_> = rows
+        .iter()
+        .map(|r| (r.cause, r.parent, r.owner, r.end - r.start))
+        .collect();
+    let nagle = (Cause::Nagle, None, Owner::Server, 2 * MS);
+    let held = (Cause::DelayedAck, Some(Cause::Nagle), Owner::Client, 43 * MS);
+    assert_eq!(
+        shape,
+        [nagle, held, (Cause::Nagle, None, Owner::Server, 2 * MS + 10 * US)]
+    );
+    assert!(
+        rows.iter()
+            .all(|r| r.evidence == [c.small.frame, c.ack.frame, c.freed.frame])
+    );
+}
+
+#[test]
+fn every_wait_fills_its_time_exactly() {
+    let (mut e, mut random) = (Endpoint::new(VANTAGES[2]), Lcg(19));
+    let c = e.nagle(0, 43 * MS, 10 * US).unwrap();
+    let judged = [e.judged()];
+    for _ in 0..2000 {
+        let mut at = |frame| At {
+            frame,
+            time_ns: random.below(100 * MS) - 20 * MS,
+        };
+        let (a, b, small) = (at(5), at(6), at(7));
+        let [first, second, third] = [at(1).time_ns, at(2).time_ns, at(3).time_ns];
+        let how = Repair::Fast;
+        let odd = Candidate {
+            small,
+            ack: a,
+            held_from: b,
+            freed: small,
+            ..c
+        };
+        let waits = [
+            Wait::Turn { since: a },
+            Wait::App,
+            Wait::Small(Box::new(odd)),
+            Wait::Small(Box::new(Candidate {
+                pool: u32::MAX,
+                ..odd
+            })),
+            Wait::Clocked { ack: a, acked: b },
+            Wait::Window { opened: a },
+            Wait::Repair { how, first: None },
+            Wait::Hole,
+        ];
+        let (from, to) = (first.min(second), first.max(second));
+        let legs = Legs {
+            min: [Some(third.abs()), None],
+        };
+        for wait in waits {
+            let rows = cut(wait.clone(), from, to, &judged, &legs);
+            let mut reached = from;
+            for row in &rows {
+                assert!(row.start == reached && row.end > row.start, "{wait:?} {rows:?}");
+                reached = row.end;
+            }
+            assert_eq!(reached, to, "{wait:?}");
+        }
+    }
+}

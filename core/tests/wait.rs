@@ -1,0 +1,428 @@
+//! Why did this segment leave? Scripted senders, one case per answer (facts/tcp.md B.3 and E.2).
+#![allow(clippy::indexing_slicing, reason = "a panic is how a test fails")]
+
+mod common;
+
+use common::MS;
+use latpcap_core::facts::Covered;
+use latpcap_core::messages::At;
+use latpcap_core::wait::{Answer, Candidate, Data, Outcome, Repair, Sender, Wait};
+
+const MSS: i64 = 1000;
+const RTT: i64 = 10 * MS;
+
+/// A sender at the capture and its peer, 10 ms away and back.
+#[derive(Default)]
+struct Play {
+    sender: Sender,
+    frame: u64,
+    id: u16,
+    window: i64,
+    una: i64,
+    sent: Vec<(i64, At)>,
+}
+
+impl Play {
+    fn new() -> Self {
+        Play {
+            window: 1 << 20,
+            una: 1,
+            ..Play::default()
+        }
+    }
+
+    fn at(&mut self, us: i64) -> At {
+        self.frame += 1;
+        At {
+            frame: self.frame,
+            time_ns: us * 1000,
+        }
+    }
+
+    /// The peer's request.
+    fn asked(&mut self, us: i64) -> At {
+        let at = self.at(us);
+        self.answer_at(at, self.una, None);
+        self.sender.peer_spoke(at);
+        at
+    }
+
+    fn ack(&mut self, us: i64, ack: i64) -> At {
+        let at = self.at(us);
+        self.answer_at(at, ack, None);
+        at
+    }
+
+    fn answer_at(&mut self, at: At, ack: i64, sacked: Option<i64>) {
+        let (una, mut covered) = (self.una, None);
+        for (_, sent) in self.sent.iter().filter(|s| s.0 >= una && s.0 < ack) {
+            let c = covered.get_or_insert(Covered {
+                first_frame: sent.frame,
+                first_time: sent.time_ns,
+                last_frame: sent.frame,
+                last_time: sent.time_ns,
+            });
+            (c.last_frame, c.last_time) = (sent.frame, sent.time_ns);
+        }
+        self.una = self.una.max(ack);
+        let answer = Answer {
+            at,
+            ack,
+            window: self.window,
+            scale_known: true,
+            len: 0,
+            fin: false,
+            duplicate: sacked.is_some(),
+            sacked,
+            tsval: None,
+            covered,
+        };
+        self.sender.answer(&answer);
+    }
+
+    fn data(&mut self, us: i64, start: i64, len: i64) -> Data {
+        self.id += 1;
+        let at = self.at(us);
+        Data {
+            at,
+            start,
+            end: start + len,
+            fin: false,
+            mss: MSS as u32,
+            tsval: None,
+            tsecr: None,
+            ip_id: Some(self.id),
+            rtt_ns: RTT,
+            leg_ns: 0,
+            pool: 7,
+        }
+    }
+
+    fn give(&mut self, d: &Data) -> Outcome {
+        let jump = self.sender.id_seen(d.ip_id);
+        let first = self.sent.iter().find(|s| s.0 == d.start).map(|s| s.1);
+        self.sent.push((d.start, d.at));
+        self.sender.data(d, jump, first)
+    }
+
+    /// A segment that must bring the stream forward.
+    fn send(&mut self, us: i64, start: i64, len: i64) -> Wait {
+        let d = self.data(us, start, len);
+        wait(self.give(&d))
+    }
+}
+
+fn wait(outcome: Outcome) -> Wait {
+    match outcome {
+        Outcome::Forward(step) => step.wait,
+        Outcome::Needless => panic!("the segment was needed"),
+    }
+}
+
+fn candidate(wait: Wait) -> Candidate {
+    match wait {
+        Wait::Small(candidate) => *candidate,
+        other => panic!("no candidate but {other:?}"),
+    }
+}
+
+#[test]
+fn turn_is_the_first_segment_after_the_peer_spoke() {
+    let mut play = Play::new();
+    let asked = play.asked(0);
+    assert_eq!(play.send(3_000, 1, 200), Wait::Turn { since: asked });
+    let asked = play.asked(60_000);
+    assert_eq!(play.send(90_000, 201, 200), Wait::Turn { since: asked });
+}
+
+#[test]
+fn burst_follows_at_once_and_app_after_a_while_with_nothing_in_its_way() {
+    let mut play = Play::new();
+    play.asked(0);
+    play.send(1_000, 1, MSS);
+    assert_eq!(play.send(1_050, 1001, MSS), Wait::FullBurst);
+    assert_eq!(play.send(1_100, 2001, 300), Wait::FullBurst);
+    assert_eq!(play.send(1_150, 2301, 300), Wait::Burst);
+    assert_eq!(play.send(31_150, 2601, 300), Wait::App);
+}
+
+#[test]
+fn small_after_the_ack_of_small_is_a_candidate() {
+    let mut play = Play::new();
+    play.asked(0);
+    play.send(1_000, 1, 200);
+    let ack = play.ack(43_000, 201);
+    let c = candidate(play.send(43_020, 201, 600));
+    assert_eq!((c.small.time_ns, c.ack, c.freed.time_ns), (MS, ack, 43_020_000));
+    assert_eq!(
+        (c.held_from, c.ack_pure, c.ack_fin, c.arrived),
+        (c.small, true, false, None)
+    );
+    assert_eq!((c.small_bytes, c.freed_bytes, c.pool), (200, 600, 7));
+}
+
+#[test]
+fn the_receivers_timer_starts_at_the_first_byte_that_the_ack_covers() {
+    let mut play = Play::new();
+    play.asked(0);
+    play.send(1_000, 1, MSS);
+    play.send(5_000, 1001, 200);
+    play.ack(43_000, 1201);
+    let c = candidate(play.send(43_020, 1201, 600));
+    assert_eq!((c.held_from.time_ns, c.small.time_ns), (MS, 5 * MS));
+}
+
+#[test]
+fn timestamps_tell_whether_the_ack_had_arrived() {
+    for (freed, arrived) in [(50, Some(false)), (92, Some(true)), (99, Some(true))] {
+        let mut play = Play::new();
+        play.asked(0);
+        let mut d = play.data(1_000, 1, 200);
+        d.tsecr = Some(50);
+        play.give(&d);
+        let at = play.at(43_000);
+        let answer = Answer {
+            at,
+            ack: 201,
+            window: 9999,
+            scale_known: true,
+            len: 0,
+            fin: false,
+            duplicate: false,
+            sacked: None,
+            tsval: Some(92),
+            covered: None,
+        };
+        play.sender.answer(&answer);
+        let mut d = play.data(43_020, 201, 600);
+        d.tsecr = Some(freed);
+        assert_eq!(candidate(wait(play.give(&d))).arrived, arrived);
+    }
+}
+
+#[test]
+fn small_over_unacknowledged_small_refutes_nagle_unless_more_was_queued() {
+    let mut play = Play::new();
+    play.asked(0);
+    play.send(1_000, 1, 200);
+    assert_eq!(play.send(21_000, 201, 600), Wait::App);
+    assert_eq!(
+        play.sender.settled_refutation(21_050_000),
+        None,
+        "more may follow"
+    );
+    let sure = play.sender.settled_refutation(22_000_000);
+    assert_eq!(sure.map(|r| (r.pool, r.freed.time_ns)), Some((7, 21_000_000)));
+    assert_eq!(play.sender.last_refutation(), None, "it counts once");
+    // cut from a longer queue
+    play.send(22_000, 801, 300);
+    play.send(22_033, 1101, MSS);
+    assert_eq!(play.sender.settled_refutation(30_000_000), None);
+    // full over small is allowed
+    let mut play = Play::new();
+    play.asked(0);
+    play.send(1_000, 1, 200);
+    play.send(21_000, 201, MSS);
+    assert_eq!(play.sender.last_refutation(), None);
+    // an ACK that the capture lacks shows in the timestamps
+    let mut play = Play::new();
+    for (us, start, tsecr) in [(0, 1, 100), (43_000, 201, 143)] {
+        let d = Data {
+            tsecr: Some(tsecr),
+            ..play.data(us, start, 200)
+        };
+        play.give(&d);
+    }
+    assert_eq!(play.sender.last_refutation(), None);
+}
+
+#[test]
+fn clocked_by_the_ack_of_full_segments() {
+    let mut play = Play::new();
+    play.asked(0);
+    for i in 0..10 {
+        play.send(1_000 + i, 1 + i * MSS, MSS);
+    }
+    let ack = play.ack(11_000, 2001);
+    match play.send(11_020, 10_001, MSS) {
+        Wait::Clocked { ack: by, acked } => assert_eq!((by, acked.time_ns), (ack, 1_001_000)),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(play.send(11_030, 11_001, MSS), Wait::FullBurst);
+}
+
+#[test]
+fn spaced_at_an_even_pace() {
+    let mut play = Play::new();
+    play.asked(0);
+    let waits: Vec<Wait> = (0..8)
+        .map(|i| play.send(1_000 + i * 900, 1 + i * MSS, MSS))
+        .collect();
+    assert!(waits[4..].iter().all(|w| *w == Wait::Spaced), "{waits:?}");
+}
+
+#[test]
+fn window_and_zero_window() {
+    let mut play = Play::new();
+    play.window = 2000;
+    play.asked(0);
+    play.ack(500, 1);
+    play.send(1_000, 1, MSS);
+    play.send(1_010, 1001, MSS);
+    let opened = play.ack(20_000, 2001);
+    assert_eq!(play.send(20_010, 2001, MSS), Wait::Window { opened });
+    play.send(20_020, 3001, MSS);
+    play.window = 0;
+    play.ack(30_000, 4001);
+    play.window = 2000;
+    let opened = play.ack(900_000, 4001);
+    assert_eq!(play.send(900_010, 4001, MSS), Wait::ZeroWindow { opened });
+    // within the window it is the ACK clock
+    play.window = 1 << 20;
+    play.ack(950_000, 4001);
+    play.ack(960_000, 5001);
+    assert!(matches!(
+        play.send(960_010, 5001, MSS),
+        Wait::Clocked { .. } | Wait::Window { .. }
+    ));
+    play.ack(970_000, 6001);
+    assert!(matches!(play.send(970_010, 6001, MSS), Wait::Clocked { .. }));
+}
+
+fn repaired(wait: Wait) -> (Repair, Option<i64>) {
+    match wait {
+        Wait::Repair { how, first } => (how, first.map(|at| at.time_ns / 1000)),
+        other => panic!("no repair but {other:?}"),
+    }
+}
+
+#[test]
+fn fast_retransmission_has_a_sack_above_or_three_duplicates() {
+    for by_sack in [true, false] {
+        let mut play = Play::new();
+        play.asked(0);
+        for i in 0..10 {
+            play.send(1_000 + i, 1 + i * MSS, MSS);
+        }
+        for i in 0..3 {
+            let at = play.at(11_000 + i);
+            play.answer_at(at, 1, Some(if by_sack { 2001 + i * MSS } else { 0 }));
+        }
+        assert_eq!(repaired(play.send(11_100, 1, MSS)), (Repair::Fast, Some(1_000)));
+    }
+}
+
+#[test]
+fn tail_probe_then_timeouts() {
+    let mut play = Play::new();
+    play.asked(0);
+    play.send(1_000, 1, MSS);
+    play.send(1_010, 1001, 300);
+    assert_eq!(
+        repaired(play.send(222_000, 1001, 300)),
+        (Repair::TailProbe, Some(1_010))
+    );
+    assert_eq!(
+        repaired(play.send(450_000, 1, MSS)),
+        (Repair::Timeout, Some(1_000))
+    );
+    assert_eq!(
+        repaired(play.send(850_000, 1, MSS)),
+        (Repair::Timeout, Some(1_000))
+    );
+}
+
+#[test]
+fn a_lost_tail_that_never_came_by_shows_in_the_identifications() {
+    let mut play = Play::new();
+    for i in 0..12 {
+        play.asked(i * 20_000);
+        play.send(i * 20_000 + 1_000, 1 + i * 100, 100);
+        play.ack(i * 20_000 + 2_000, 101 + i * 100);
+    }
+    play.asked(300_000);
+    play.id += 1; // the first copy
+    assert_eq!(repaired(play.send(530_000, 1201, 100)), (Repair::TailProbe, None));
+    play.asked(600_000);
+    play.id += 2; // the first copy and the probe
+    assert_eq!(repaired(play.send(1_100_000, 1301, 100)), (Repair::Timeout, None));
+}
+
+#[test]
+fn holes_that_close_were_overtaken_or_repaired() {
+    for (us, earlier, how) in [
+        (1_300, true, Repair::Reordered),
+        (12_000, false, Repair::Fast),
+        (400_000, false, Repair::Timeout),
+    ] {
+        let mut play = Play::new();
+        play.asked(0);
+        play.send(1_000, 1, MSS);
+        play.id += 1;
+        let overtaken = play.id;
+        play.send(1_010, 2001, MSS);
+        let mut d = play.data(us, 1001, MSS);
+        if earlier {
+            d.ip_id = Some(overtaken);
+        }
+        assert_eq!(repaired(wait(play.give(&d))), (how, None));
+    }
+}
+
+#[test]
+fn a_hole_that_is_acknowledged_is_the_captures() {
+    let mut play = Play::new();
+    play.asked(0);
+    play.send(1_000, 1, 200);
+    play.send(1_010, 401, 200);
+    play.ack(41_000, 601);
+    assert_eq!(play.send(41_020, 601, 200), Wait::Hole);
+}
+
+#[test]
+fn cork_leaves_without_any_trigger_after_the_kernels_timer() {
+    let cork = |ack: Option<i64>, us: i64, len: i64| {
+        let mut play = Play::new();
+        play.asked(0);
+        play.send(1_000, 1, MSS);
+        if let Some(ack) = ack {
+            play.ack(ack, 1001);
+        }
+        play.send(1_000 + us, 1001, len)
+    };
+    // B.3 rule 6: nothing in flight, 200 ms and a few ticks, small, after a full segment
+    assert_eq!(cork(Some(2_000), 204_000, 300), Wait::Cork);
+    assert_ne!(cork(Some(2_000), 150_000, 300), Wait::Cork);
+    assert_ne!(cork(Some(2_000), 260_000, 300), Wait::Cork);
+    assert_ne!(cork(Some(2_000), 204_000, MSS), Wait::Cork);
+    assert_ne!(
+        cork(Some(204_990), 204_000, 300),
+        Wait::Cork,
+        "an ACK set it free"
+    );
+}
+
+#[test]
+fn duplicates_by_the_network_and_bytes_that_arrived_are_needless() {
+    let mut play = Play::new();
+    play.asked(0);
+    let first = play.data(1_000, 1, 300);
+    play.give(&first);
+    let copy = Data {
+        at: play.at(1_020),
+        ..first
+    };
+    assert_eq!(play.give(&copy), Outcome::Needless);
+    assert_eq!(
+        play.send(1_100, 301, 300),
+        Wait::Burst,
+        "a duplicate is nobody's wait"
+    );
+    play.ack(11_000, 601);
+    let again = play.data(240_000, 301, 300);
+    assert_eq!(
+        play.give(&again),
+        Outcome::Needless,
+        "acknowledged before it left"
+    );
+}
