@@ -1,4 +1,4 @@
-//! Nagle or a program's pause? Synthetic endpoints at three vantages, judged by `pool` and cut by `cause`
+//! Nagle or a program's pause? Synthetic endpoints at three vantages, judged by `pool`
 //! (facts/verdicts.md 1, 3, 6; facts/tcp.md C.3, C.4, D).
 #![allow(
     clippy::unwrap_used,
@@ -11,12 +11,10 @@ mod common;
 use std::net::IpAddr;
 
 use common::{CLIENT, Lcg, MS, SERVER};
-use latpcap_core::cause::{self, Cause, Legs, Owner, Row};
-use latpcap_core::exchange::Piece;
 use latpcap_core::leg::Pairs;
 use latpcap_core::messages::{At, Side};
 use latpcap_core::pool::{Judged, Key, Pools, Ruling, Verdict};
-use latpcap_core::wait::{Candidate, Repair, Step, Wait};
+use latpcap_core::wait::Candidate;
 
 const US: i64 = 1000;
 /// Round trips from the capture to the sender and to the receiver: at the sender, at the receiver, between.
@@ -104,11 +102,18 @@ impl Endpoint {
         self.gap(small, small + self.legs.1 + hold, small + pause)
     }
 
-    fn judged(&self) -> Judged {
-        self.pools.judge(&self.pairs).remove(0)
+    /// True ones.
+    fn stalls(&mut self, n: i64, random: &mut Lcg) {
+        for i in 0..n {
+            self.nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US);
+        }
     }
 
-    fn rulings(&self) -> Vec<Ruling> {
+    fn judged(&mut self) -> Judged {
+        self.pools.judge(&self.pairs, true).remove(0)
+    }
+
+    fn rulings(&mut self) -> Vec<Ruling> {
         let judged = self.judged();
         self.candidates.iter().map(|c| judged.rule(c)).collect()
     }
@@ -143,7 +148,8 @@ fn true_nagle_is_proven_and_held() {
             "{legs:?}"
         );
         assert!(judged.slope.is_some_and(|slope| slope > 0.9), "{judged:?}");
-        for (c, ruling) in e.candidates.iter().zip(e.rulings()) {
+        let rulings = e.rulings();
+        for (c, ruling) in e.candidates.iter().zip(rulings) {
             let Ruling::Held { hold, confidence } = ruling else {
                 panic!("{ruling:?} at {legs:?}")
             };
@@ -208,9 +214,7 @@ fn a_pause_of_43_ms_is_named_a_pause() {
 fn refutations_above_a_tenth_refute() {
     for (refuted, verdict) in [(0, Verdict::Proven), (3, Verdict::Open), (5, Verdict::Refuted)] {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(5));
-        for i in 0..40 {
-            e.nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US);
-        }
+        e.stalls(40, &mut random);
         for _ in 0..refuted {
             e.pools.refute(e.id);
         }
@@ -225,7 +229,7 @@ fn refutations_above_a_tenth_refute() {
 fn few_candidates_are_at_most_probable() {
     for n in 1..8 {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(7));
-        (0..n).for_each(|i| drop(e.nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US)));
+        e.stalls(n, &mut random);
         for ruling in e.rulings() {
             assert!(
                 confident(&ruling).is_some_and(|c| (0.5..0.9).contains(&c)),
@@ -239,7 +243,9 @@ fn few_candidates_are_at_most_probable() {
 fn a_path_of_40_ms_is_no_hold() {
     for legs in [(20 * US, 40 * MS), (40 * MS, 20 * US), (20 * MS, 20 * MS)] {
         let mut e = Endpoint::new(legs);
-        (0..20).for_each(|i| drop(e.nagle(i * 90 * MS, 30 * US, 20 * US)));
+        for i in 0..20 {
+            e.nagle(i * 90 * MS, 30 * US, 20 * US);
+        }
         assert_eq!(e.judged().held, 0);
         for ruling in e.rulings() {
             assert!(
@@ -263,7 +269,7 @@ fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
         (false, false, "nagle_piggyback"),
     ] {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(11));
-        (0..10).for_each(|i| drop(e.nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US)));
+        e.stalls(10, &mut random);
         let c = e.nagle(900 * MS, 34 * MS, 10 * US).unwrap();
         let judged = e.judged();
         let ruling = judged.rule(&Candidate {
@@ -357,105 +363,14 @@ fn the_tick_shows_in_the_ends_of_the_holds() {
     }
 }
 
-/// The rows of one step of the server, from 0 on.
-fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Row> {
-    let at = |frame, time_ns| At { frame, time_ns };
-    let step = Step {
-        from: at(1, from),
-        to: at(9, to),
-        wait,
-    };
-    let mut rows = Vec::new();
-    cause::partition(
-        &[Piece {
-            start: from,
-            end: to,
-            sender: Side::Server,
-            step,
-        }],
-        legs,
-        judged,
-        &mut rows,
-    );
-    rows
-}
-
 #[test]
-fn a_stall_is_cut_into_path_hold_and_release() {
-    let (mut e, mut random) = (Endpoint::new(VANTAGES[2]), Lcg(17));
-    (0..20).for_each(|i| drop(e.nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US)));
-    let c = e.nagle(1000 * MS, 43 * MS, 10 * US).unwrap();
-    let legs = Legs {
-        min: [Some(2 * MS), Some(2 * MS)],
-    };
-    let rows = cut(
-        Wait::Small(Box::new(c)),
-        c.small.time_ns,
-        c.freed.time_ns,
-        &[e.judged()],
-        &legs,
-    );
-    let shape: Vec<_> = rows
-        .iter()
-        .map(|r| (r.cause, r.parent, r.owner, r.end - r.start))
-        .collect();
-    let nagle = (Cause::Nagle, None, Owner::Server, 2 * MS);
-    let held = (Cause::DelayedAck, Some(Cause::Nagle), Owner::Client, 43 * MS);
-    assert_eq!(
-        shape,
-        [nagle, held, (Cause::Nagle, None, Owner::Server, 2 * MS + 10 * US)]
-    );
-    assert!(
-        rows.iter()
-            .all(|r| r.evidence == [c.small.frame, c.ack.frame, c.freed.frame])
-    );
-}
-
-#[test]
-fn every_wait_fills_its_time_exactly() {
-    let (mut e, mut random) = (Endpoint::new(VANTAGES[2]), Lcg(19));
-    let c = e.nagle(0, 43 * MS, 10 * US).unwrap();
-    let judged = [e.judged()];
-    for _ in 0..2000 {
-        let mut at = |frame| At {
-            frame,
-            time_ns: random.below(100 * MS) - 20 * MS,
-        };
-        let (a, b, small) = (at(5), at(6), at(7));
-        let [first, second, third] = [at(1).time_ns, at(2).time_ns, at(3).time_ns];
-        let how = Repair::Fast;
-        let odd = Candidate {
-            small,
-            ack: a,
-            held_from: b,
-            freed: small,
-            ..c
-        };
-        let waits = [
-            Wait::Turn { since: a },
-            Wait::App,
-            Wait::Small(Box::new(odd)),
-            Wait::Small(Box::new(Candidate {
-                pool: u32::MAX,
-                ..odd
-            })),
-            Wait::Clocked { ack: a, acked: b },
-            Wait::Window { opened: a },
-            Wait::Repair { how, first: None },
-            Wait::Hole,
-        ];
-        let (from, to) = (first.min(second), first.max(second));
-        let legs = Legs {
-            min: [Some(third.abs()), None],
-        };
-        for wait in waits {
-            let rows = cut(wait.clone(), from, to, &judged, &legs);
-            let mut reached = from;
-            for row in &rows {
-                assert!(row.start == reached && row.end > row.start, "{wait:?} {rows:?}");
-                reached = row.end;
-            }
-            assert_eq!(reached, to, "{wait:?}");
-        }
+fn judging_early_does_not_change_the_last_word() {
+    let (mut early, mut late) = (Endpoint::new(VANTAGES[0]), Endpoint::new(VANTAGES[0]));
+    let (mut random, mut same) = (Lcg(23), Lcg(23));
+    for _ in 0..30 {
+        early.stalls(1, &mut random);
+        early.pools.judge(&early.pairs, false);
+        late.stalls(1, &mut same);
     }
+    assert_eq!(format!("{:?}", early.judged()), format!("{:?}", late.judged()));
 }

@@ -21,7 +21,7 @@ pub use counts::Counts;
 use counts::{count, sample_leg};
 use tuple::FourTuple;
 
-/// A TCP or IP header takes at least this off an Ethernet frame when no MSS option was seen.
+/// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
 const DEFAULT_MSS: u32 = 1460;
 const RECENT: usize = 256;
 const TIMESTAMP_BYTES: u32 = 12;
@@ -182,36 +182,38 @@ impl Streams {
         self.streams.get(id as usize)
     }
 
-    /// The segment's stream, opened where it is new.
-    fn find(&mut self, segment: &Segment<'_>, at: At) -> (u32, bool) {
-        let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
-        let from_low = src <= dst;
-        let (low, high) = if from_low { (src, dst) } else { (dst, src) };
-        let key = FourTuple::of(low, high);
-        let slot = usize::from(low.1 ^ high.1.rotate_left(3)) % RECENT;
+    /// The segment's stream, opened where it is new: its number, whether the segment comes from its smaller
+    /// endpoint, and whether it reuses the ports of an older stream.
+    fn find(&mut self, segment: &Segment<'_>, at: At) -> (u32, bool, bool) {
+        let (key, from_low) = FourTuple::of(segment);
+        let slot = key.slot() % RECENT;
         let known = match self.recent.get(slot) {
-            Some(Some((recent, id))) if *recent == key => Some(*id),
-            _ => self.index.get(&key).copied(),
+            Some(Some((recent, id))) if *recent == key => Some((*id, true)),
+            _ => self.index.get(&key).map(|id| (*id, false)),
         };
         let mut reused = false;
-        if let Some(id) = known {
+        if let Some((id, recent)) = known {
             let flow = self
                 .streams
                 .get(id as usize)
                 .and_then(|s| s.flows.get(usize::from(!from_low)));
-            reused = flow.is_some_and(|flow| facts::reuses_ports(segment, flow));
+            reused = segment.has(SYN) && flow.is_some_and(|flow| facts::reuses_ports(segment, flow));
             if !reused {
-                self.remember(slot, key, id);
-                return (id, false);
+                if !recent {
+                    self.remember(slot, key, id);
+                }
+                return (id, from_low, false);
             }
             self.end(id, at);
         }
         let id = self.streams.len() as u32;
+        let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
+        let (low, high) = if from_low { (src, dst) } else { (dst, src) };
         self.streams
             .push(Stream::open(segment, from_low, low, high, at, reused));
         self.index.insert(key, id);
         self.remember(slot, key, id);
-        (id, reused)
+        (id, from_low, reused)
     }
 
     fn remember(&mut self, slot: usize, key: FourTuple, id: u32) {
@@ -225,7 +227,7 @@ impl Streams {
 
     /// A header quoted inside an ICMP error takes part in the numbering only.
     pub fn quoted(&mut self, segment: &Segment<'_>, at: At) {
-        let (id, _) = self.find(segment, at);
+        let (id, ..) = self.find(segment, at);
         if let Some(stream) = self.streams.get_mut(id as usize) {
             stream.last = at;
         }
@@ -239,11 +241,10 @@ impl Streams {
         frame_bytes: u32,
         give: &mut impl FnMut(&Event<'_>),
     ) {
-        let (id, reused) = self.find(segment, at);
+        let (id, from_low, reused) = self.find(segment, at);
         let Some(stream) = self.streams.get_mut(id as usize) else {
             return;
         };
-        let from_low = (segment.src, segment.sport) == stream.low;
         if stream.tracker.is_none() && segment.len > 0 {
             stream.roles_by_content(segment, from_low);
         }

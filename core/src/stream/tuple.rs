@@ -2,24 +2,47 @@
 
 use std::net::IpAddr;
 
-use super::Endpoint;
+use crate::segment::Segment;
 
-/// A 4-tuple, the smaller endpoint first, packed so that it hashes fast.
+/// A 4-tuple, the smaller endpoint first, packed so that it compares and hashes fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum FourTuple {
-    V4(u64, u32),
-    V6(u128, u128, u32),
+    V4(u64, u64),
+    V6((u128, u16), (u128, u16)),
 }
 
 impl FourTuple {
-    pub(super) fn of(low: Endpoint, high: Endpoint) -> Self {
-        let ports = u32::from(low.1) << 16 | u32::from(high.1);
-        match (low.0, high.0) {
+    /// The connection's key, and whether the segment comes from its smaller endpoint.
+    #[inline]
+    pub(super) fn of(segment: &Segment<'_>) -> (Self, bool) {
+        let Segment {
+            src,
+            dst,
+            sport,
+            dport,
+            ..
+        } = *segment;
+        match (src, dst) {
             (IpAddr::V4(a), IpAddr::V4(b)) => {
-                FourTuple::V4(u64::from(a.to_bits()) << 32 | u64::from(b.to_bits()), ports)
+                let a = u64::from(a.to_bits()) << 16 | u64::from(sport);
+                let b = u64::from(b.to_bits()) << 16 | u64::from(dport);
+                (FourTuple::V4(a.min(b), a.max(b)), a <= b)
             }
-            (a, b) => FourTuple::V6(wide(a), wide(b), ports),
+            (a, b) => {
+                let (a, b) = ((wide(a), sport), (wide(b), dport));
+                (FourTuple::V6(a.min(b), a.max(b)), a <= b)
+            }
         }
+    }
+
+    /// A small number that differs between connections of the same hosts.
+    #[inline]
+    pub(super) fn slot(&self) -> usize {
+        let (a, b) = match *self {
+            FourTuple::V4(a, b) => (a as u16, b as u16),
+            FourTuple::V6(a, b) => (a.1, b.1),
+        };
+        usize::from(a ^ b.rotate_left(3))
     }
 }
 

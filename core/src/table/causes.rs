@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, UInt64Array};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{ArrowError, DataType, Field};
 
-use super::columns::{Fixed, Full, instants};
+use super::columns::{Fixed, Full, instants, renewed};
 use super::{column, ms, nullable};
 use crate::cause::{Cause, Row};
 
@@ -70,8 +70,8 @@ impl Causes {
     }
 
     fn lists(&mut self) -> ArrayRef {
-        let frames = UInt64Array::from(std::mem::take(&mut self.evidence));
-        let offsets = OffsetBuffer::from_lengths(std::mem::take(&mut self.evidence_counts));
+        let frames = UInt64Array::from(renewed(&mut self.evidence));
+        let offsets = OffsetBuffer::from_lengths(renewed(&mut self.evidence_counts));
         let item = Arc::new(Field::new("item", DataType::UInt64, false));
         debug_assert_eq!(frames.data_type(), item.data_type());
         Arc::new(ListArray::new(item, offsets, Arc::new(frames), None))

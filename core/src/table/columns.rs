@@ -94,6 +94,11 @@ impl<T: ArrowPrimitiveType> Sparse<T> {
     }
 }
 
+/// Takes a batch's values and leaves room for the next.
+pub fn renewed<T>(values: &mut Vec<T>) -> Vec<T> {
+    std::mem::replace(values, Vec::with_capacity(BATCH_ROWS))
+}
+
 /// Values of a column that is nearly always null.
 pub struct Rare<T: ArrowPrimitiveType> {
     set: Vec<(usize, T::Native)>,

@@ -14,8 +14,8 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields};
 
-use super::columns::{Full, Rare, Sparse, dictionary};
-use super::{BATCH_ROWS, column, ms, nullable};
+use super::columns::{Full, Rare, Sparse, dictionary, renewed};
+use super::{column, ms, nullable};
 use crate::facts::flag;
 use crate::stream::Event;
 use crate::wait::Released;
@@ -107,7 +107,7 @@ impl Events {
             self.stream.column("stream"),
             column(
                 "from_client",
-                Arc::new(BooleanArray::from(std::mem::take(&mut self.from_client))),
+                Arc::new(BooleanArray::from(renewed(&mut self.from_client))),
             ),
             column("src", dictionary(self.src.take(), Arc::clone(&addresses))),
             self.sport.column("sport"),
@@ -116,7 +116,7 @@ impl Events {
             self.seq.column("seq"),
             self.ack.column("ack"),
             self.len.column("len"),
-            column("flags", flag_labels(&std::mem::take(&mut self.header_flags))),
+            column("flags", flag_labels(&renewed(&mut self.header_flags))),
             self.window.column("window"),
             self.mss.column(rows, "mss"),
             self.wscale.column(rows, "wscale"),
@@ -129,7 +129,7 @@ impl Events {
             self.bytes_in_flight.column("bytes_in_flight"),
             self.push_bytes_sent.column("push_bytes_sent"),
         ];
-        let marks = std::mem::replace(&mut self.marks, Vec::with_capacity(BATCH_ROWS));
+        let marks = renewed(&mut self.marks);
         let any = marks.iter().fold(0, |any, m| any | m);
         for (bit, name) in flag::NAMES.iter().enumerate() {
             columns.push(column(*name, one_mark(&marks, any, 1 << bit)));

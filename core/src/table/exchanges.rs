@@ -6,7 +6,7 @@ use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt16Type, UInt3
 use arrow_array::{BooleanArray, Float64Array, RecordBatch};
 use arrow_schema::ArrowError;
 
-use super::columns::{Fixed, Full, Heard, Sparse, Texts, instants, some_instants};
+use super::columns::{Fixed, Full, Heard, Sparse, Texts, instants, renewed, some_instants};
 use super::{Column, column, ms, nullable};
 use crate::cause::{Cause, Legs, Row};
 use crate::exchange::{Exchange, Message};
@@ -147,7 +147,7 @@ impl Exchanges {
             self.response_spread.column("response_spread_ms"),
             column(
                 "complete",
-                Arc::new(BooleanArray::from(std::mem::take(&mut self.complete))),
+                Arc::new(BooleanArray::from(renewed(&mut self.complete))),
             ),
             nullable("cut_by", self.cut_by.take()),
         ];

@@ -108,6 +108,8 @@ pub struct Tables {
     exchanges: exchanges::Exchanges,
     causes: causes::Causes,
     batches: BTreeMap<&'static str, Vec<RecordBatch>>,
+    /// Of the tables that were taken.
+    schemas: BTreeMap<&'static str, SchemaRef>,
 }
 
 impl Tables {
@@ -153,8 +155,12 @@ impl Tables {
         let batches = self.batches.remove(name).unwrap_or_default();
         let schema = match batches.first() {
             Some(first) => first.schema(),
-            None => empty(name)?.schema(),
+            None => match self.schemas.get(name) {
+                Some(schema) => Arc::clone(schema),
+                None => empty(name)?.schema(),
+            },
         };
+        self.schemas.entry(name).or_insert_with(|| Arc::clone(&schema));
         Some((schema, batches))
     }
 

@@ -7,6 +7,8 @@
     reason = "a panic is how a test fails"
 )]
 
+pub mod tables;
+
 use std::net::{IpAddr, Ipv4Addr};
 
 use latpcap_core::facts::{self, Facts, Flow, Shared, flag};

@@ -1,0 +1,142 @@
+//! The partition of an exchange's time: rows that follow each other without gap or overlap, and a stall cut
+//! into its three parts (facts/tcp.md E.2).
+
+mod common;
+
+use common::{Lcg, MS};
+use latpcap_core::cause::{self, Cause, Legs, Owner, Row};
+use latpcap_core::exchange::Piece;
+use latpcap_core::messages::{At, Side};
+use latpcap_core::pool::{Judged, Verdict};
+use latpcap_core::wait::{Candidate, Repair, Step, Wait};
+
+const US: i64 = 1000;
+
+/// The capture is 2 ms there and back from either end.
+fn proven() -> Judged {
+    let (sender_leg, receiver_leg) = (2 * MS, 2 * MS);
+    Judged {
+        verdict: Verdict::Proven,
+        held: 20,
+        tight_limit: 2 * MS,
+        sender_leg,
+        receiver_leg,
+        ..Judged::default()
+    }
+}
+
+/// The ACK was held for 43 ms.
+fn stall() -> Candidate {
+    let at = |frame, time_ns| At { frame, time_ns };
+    Candidate {
+        small: at(3, 0),
+        held_from: at(3, 0),
+        ack: at(4, 45 * MS),
+        ack_pure: true,
+        ack_fin: false,
+        arrived: None,
+        freed: at(5, 47 * MS + 10 * US),
+        small_bytes: 238,
+        freed_bytes: 612,
+        pool: 0,
+    }
+}
+
+/// The rows of one step of the server, from 0 on.
+fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Row> {
+    let at = |frame, time_ns| At { frame, time_ns };
+    let step = Step {
+        from: at(1, from),
+        to: at(9, to),
+        wait,
+    };
+    let mut rows = Vec::new();
+    cause::partition(
+        &[Piece {
+            start: from,
+            end: to,
+            sender: Side::Server,
+            step,
+        }],
+        legs,
+        judged,
+        &mut rows,
+    );
+    rows
+}
+
+#[test]
+fn a_stall_is_cut_into_path_hold_and_release() {
+    let c = stall();
+    let legs = Legs {
+        min: [Some(2 * MS), Some(2 * MS)],
+    };
+    let rows = cut(
+        Wait::Small(Box::new(c)),
+        c.small.time_ns,
+        c.freed.time_ns,
+        &[proven()],
+        &legs,
+    );
+    let shape: Vec<_> = rows
+        .iter()
+        .map(|r| (r.cause, r.parent, r.owner, r.end - r.start))
+        .collect();
+    let nagle = (Cause::Nagle, None, Owner::Server, 2 * MS);
+    let held = (Cause::DelayedAck, Some(Cause::Nagle), Owner::Client, 43 * MS);
+    assert_eq!(
+        shape,
+        [nagle, held, (Cause::Nagle, None, Owner::Server, 2 * MS + 10 * US)]
+    );
+    assert!(
+        rows.iter()
+            .all(|r| r.evidence == [c.small.frame, c.ack.frame, c.freed.frame])
+    );
+}
+
+#[test]
+fn every_wait_fills_its_time_exactly() {
+    let (c, judged, mut random) = (stall(), [proven()], Lcg(19));
+    for _ in 0..2000 {
+        let mut at = |frame| At {
+            frame,
+            time_ns: random.below(100 * MS) - 20 * MS,
+        };
+        let (a, b, small) = (at(5), at(6), at(7));
+        let [first, second, third] = [at(1).time_ns, at(2).time_ns, at(3).time_ns];
+        let how = Repair::Fast;
+        let odd = Candidate {
+            small,
+            ack: a,
+            held_from: b,
+            freed: small,
+            ..c
+        };
+        let waits = [
+            Wait::Turn { since: a },
+            Wait::App,
+            Wait::Small(Box::new(odd)),
+            Wait::Small(Box::new(Candidate {
+                pool: u32::MAX,
+                ..odd
+            })),
+            Wait::Clocked { ack: a, acked: b },
+            Wait::Window { opened: a },
+            Wait::Repair { how, first: None },
+            Wait::Hole,
+        ];
+        let (from, to) = (first.min(second), first.max(second));
+        let legs = Legs {
+            min: [Some(third.abs()), None],
+        };
+        for wait in waits {
+            let rows = cut(wait.clone(), from, to, &judged, &legs);
+            let mut reached = from;
+            for row in &rows {
+                assert!(row.start == reached && row.end > row.start, "{wait:?} {rows:?}");
+                reached = row.end;
+            }
+            assert_eq!(reached, to, "{wait:?}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The tables of a capture as plain vectors.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, TimestampNanosecondType, UInt64Type};
+use arrow_array::{Array, RecordBatch};
+use latpcap_core::engine::Engine;
+use latpcap_core::table;
+
+/// A file of sample_pcaps.
+pub fn sample(name: &str) -> Vec<u8> {
+    std::fs::read(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../sample_pcaps")
+            .join(name),
+    )
+    .unwrap()
+}
+
+/// All tables of one capture.
+#[derive(Debug, PartialEq)]
+pub struct Tables(BTreeMap<&'static str, Vec<RecordBatch>>);
+
+impl Tables {
+    pub fn of(bytes: &[u8]) -> Self {
+        Tables::in_blocks([bytes])
+    }
+
+    pub fn in_blocks<'a>(blocks: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut engine = Engine::new();
+        blocks.into_iter().for_each(|block| engine.push(block));
+        engine.finish();
+        let mut take = |name| (name, engine.analysis().tables.take(name).unwrap().1);
+        Tables(table::NAMES.into_iter().map(&mut take).collect())
+    }
+
+    pub fn rows(&self, name: &str) -> usize {
+        self.0[name].iter().map(RecordBatch::num_rows).sum()
+    }
+
+    pub fn column<T>(&self, table: &str, column: &str, values: impl Fn(&dyn Array) -> Vec<T>) -> Vec<T> {
+        self.0[table]
+            .iter()
+            .flat_map(|batch| values(batch.column_by_name(column).unwrap()))
+            .collect()
+    }
+
+    pub fn words(&self, table: &str, column: &str) -> Vec<String> {
+        self.column(table, column, |array| {
+            let array = array.as_dictionary::<Int32Type>();
+            let words = array.values().as_string::<i32>();
+            array
+                .keys()
+                .iter()
+                .map(|key| key.map_or("", |key| words.value(key as usize)).to_string())
+                .collect()
+        })
+    }
+
+    pub fn ids(&self, table: &str, column: &str) -> Vec<u64> {
+        self.column(table, column, |array| {
+            array.as_primitive::<UInt64Type>().values().to_vec()
+        })
+    }
+
+    pub fn times(&self, table: &str, column: &str) -> Vec<i64> {
+        self.column(table, column, |array| {
+            array.as_primitive::<TimestampNanosecondType>().values().to_vec()
+        })
+    }
+
+    pub fn ms(&self, table: &str, column: &str) -> Vec<f64> {
+        self.column(table, column, |array| {
+            array.as_primitive::<Float64Type>().iter().flatten().collect()
+        })
+    }
+
+    pub fn complete(&self) -> usize {
+        let complete = |array: &dyn Array| array.as_boolean().iter().map(|c| c == Some(true)).collect();
+        self.column("exchanges", "complete", complete)
+            .into_iter()
+            .filter(|complete| *complete)
+            .count()
+    }
+
+    /// Kind and reason of every issue.
+    pub fn issues(&self) -> Vec<(String, String)> {
+        let reasons = self.column("issues", "reason", |array| {
+            array
+                .as_string::<i32>()
+                .iter()
+                .map(|reason| reason.unwrap().to_string())
+                .collect()
+        });
+        self.words("issues", "kind").into_iter().zip(reasons).collect()
+    }
+
+    /// Every exchange's rows follow each other to the nanosecond, from its start to its end.
+    pub fn assert_partitions(&self) {
+        let (start, end) = (self.times("causes", "start"), self.times("causes", "end"));
+        let mut spans = BTreeMap::new();
+        for (i, exchange) in self.ids("causes", "exchange").into_iter().enumerate() {
+            assert!(end[i] > start[i], "row {i} of exchange {exchange}");
+            let span = spans.entry(exchange).or_insert((start[i], start[i]));
+            assert_eq!(span.1, start[i], "exchange {exchange} has a gap or an overlap");
+            span.1 = end[i];
+        }
+        let (start, end) = (self.times("exchanges", "start"), self.times("exchanges", "end"));
+        for (i, exchange) in self.ids("exchanges", "exchange").into_iter().enumerate() {
+            let empty = (start[i], start[i]);
+            assert_eq!(
+                *spans.get(&exchange).unwrap_or(&empty),
+                (start[i], end[i]),
+                "exchange {exchange}"
+            );
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The whole engine, from the bytes of a capture file to the tables.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
+mod common;
+
+use std::net::Ipv4Addr;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt32Type;
+use common::tables::{Tables, sample};
+use common::{CLIENT, Capture, ETHERNET, Lcg, MS, SERVER, frame};
+use latpcap_core::engine::Engine;
+use latpcap_core::segment::{ACK, FIN, PSH, RST, SYN};
+use latpcap_core::stream::Stream;
+
+/// A connection of two exchanges whose answers come in two parts; the head of the second one is sent twice.
+fn talk(capture: &mut Capture, port: u16, start: i64) {
+    let ask = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+    let (head, body) = (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", b"hello");
+    let (asked, headed) = (ask.len() as u32, head.len() as u32);
+    let mut now = start;
+    let mut say = |late: i64, client: bool, flags: u16, seq: u32, ack: u32, payload: &[u8]| {
+        now += late;
+        capture.tcp(now, client, port, (flags, seq, ack), payload);
+    };
+    say(0, true, SYN, u32::MAX, 0, b"");
+    say(MS, false, SYN | ACK, 99, 0, b"");
+    say(MS, true, ACK, 0, 100, b"");
+    let (mut c, mut s) = (0, 100);
+    for turn in 0..2 {
+        say(5 * MS, true, PSH | ACK, c, s, ask);
+        c += asked;
+        say(7 * MS, false, PSH | ACK, s, c, head);
+        if turn == 1 {
+            say(230 * MS, false, PSH | ACK, s, c, head);
+        }
+        s += headed;
+        say(42 * MS, true, ACK, c, s, b"");
+        say(20_000, false, PSH | ACK, s, c, body);
+        s += body.len() as u32;
+        say(MS, true, ACK, c, s, b"");
+    }
+    say(MS, true, FIN | ACK, c, s, b"");
+    say(MS, false, FIN | ACK, s, c + 1, b"");
+}
+
+fn two_connections() -> Vec<u8> {
+    let mut capture = Capture::new(ETHERNET);
+    talk(&mut capture, 40_000, 1_700_000_000_123_456_789);
+    talk(&mut capture, 40_001, 1_700_000_001_000_000_001);
+    capture.bytes
+}
+
+#[test]
+fn a_connection_gives_its_exchanges() {
+    let tables = Tables::of(&two_connections());
+    assert_eq!((tables.rows("events"), tables.rows("streams")), (32, 2));
+    assert_eq!((tables.rows("exchanges"), tables.complete()), (4, 4));
+    let latency = tables.ms("exchanges", "latency_ms");
+    assert_eq!(latency, [49.02, 279.02, 49.02, 279.02]);
+    assert_eq!(tables.issues(), []);
+    tables.assert_partitions();
+}
+
+#[test]
+fn blocks_may_be_cut_anywhere() {
+    let (probes, clip) = (sample("probes.pcap"), sample("clips/split-nagle.pcap"));
+    let mut random = Lcg(1);
+    for bytes in [two_connections(), probes, clip] {
+        let whole = Tables::of(&bytes);
+        assert!(Tables::in_blocks(bytes.chunks(1)) == whole, "byte by byte");
+        for at in (0..bytes.len()).step_by(1 + bytes.len() / 50) {
+            assert!(
+                Tables::in_blocks([&bytes[..at], &bytes[at..]]) == whole,
+                "cut at {at}"
+            );
+        }
+        for limit in [2, 30, 100, 3000] {
+            let (mut blocks, mut rest) = (Vec::new(), &bytes[..]);
+            while !rest.is_empty() {
+                let (block, after) = rest.split_at((random.below(limit) as usize).min(rest.len()));
+                blocks.push(block);
+                rest = after;
+            }
+            assert!(Tables::in_blocks(blocks) == whole, "blocks below {limit}");
+        }
+    }
+}
+
+#[test]
+fn every_truncation_gives_what_is_there() {
+    let bytes = two_connections();
+    let mut rows = 0;
+    for len in 0..=bytes.len() {
+        let tables = Tables::of(&bytes[..len]);
+        tables.assert_partitions();
+        assert!(
+            tables.rows("events") >= rows,
+            "{len}: a longer file has no fewer rows"
+        );
+        let ended = tables.rows("events") > rows || len == 24 || len == bytes.len();
+        rows = tables.rows("events");
+        // a file that ends inside a record or its header says so
+        assert_eq!(tables.issues().is_empty(), ended, "{len}: {:?}", tables.issues());
+    }
+    assert_eq!(rows, 32);
+}
+
+#[test]
+fn a_syn_flood_costs_little_per_stream() {
+    let mut capture = Capture::new(ETHERNET);
+    let flood = 200_000u32;
+    for i in 0..flood {
+        let from = (Ipv4Addr::from(0x0b00_0000 + i * 7), 1024 + (i % 60_000) as u16);
+        let frame = frame(from, (SERVER, 80), 1, (SYN, i, 0), b"");
+        capture.record(i64::from(i) * 1000, &frame);
+    }
+    let mut engine = Engine::new();
+    engine.push(&capture.bytes);
+    engine.finish();
+    assert_eq!(
+        (engine.streams(), engine.frames()),
+        (flood as usize, u64::from(flood))
+    );
+    assert_eq!(engine.analysis().tables.take("exchanges").unwrap().1.len(), 0);
+    // and the list of one unacknowledged segment, the stream's number and its 4-tuple
+    let size = size_of::<Stream>();
+    assert!(size <= 768, "{size} bytes");
+}
+
+#[test]
+fn what_is_passed_over_is_said() {
+    let mut fragment = frame((CLIENT, 1), (SERVER, 80), 1, (ACK, 1, 1), b"cut");
+    fragment[20] = 0x20; // more fragments
+    let mut capture = Capture::new(ETHERNET);
+    capture.record(0, &fragment);
+    capture.record(1, &fragment);
+    let tables = Tables::of(&capture.bytes);
+    assert_eq!(tables.rows("events"), 0);
+    assert_eq!(
+        tables.issues(),
+        [("skipped".to_string(), "fragment, not put together".to_string())]
+    );
+    assert_eq!(tables.ids("issues", "count"), [2]);
+    assert_eq!(tables.ids("issues", "last_frame"), [2]);
+
+    let mut capture = Capture::new(147);
+    capture.record(0, &[0; 60]);
+    let tables = Tables::of(&capture.bytes);
+    let [(kind, reason)] = &tables.issues()[..] else {
+        panic!("{:?}", tables.issues())
+    };
+    assert!(
+        kind == "skipped" && reason.contains("link") && reason.contains("147"),
+        "{kind}: {reason}"
+    );
+    assert_eq!((tables.rows("events"), tables.rows("streams")), (0, 0));
+}
+
+#[test]
+fn a_clock_that_goes_back_makes_no_interval_negative() {
+    let mut random = Lcg(5);
+    for _ in 0..100 {
+        let mut bytes = two_connections();
+        let mut at = 24;
+        while at < bytes.len() {
+            let len = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap());
+            if random.below(3) == 0 {
+                bytes[at..at + 4].copy_from_slice(&(1_699_999_990 + random.below(20) as u32).to_le_bytes());
+            }
+            at += 16 + len as usize;
+        }
+        let tables = Tables::of(&bytes);
+        tables.assert_partitions();
+        assert_eq!(
+            tables.issues(),
+            [("distrusted".to_string(), "time stamps go back".to_string())]
+        );
+        let never_negative = [
+            "latency_ms",
+            "client_latency_ms",
+            "ttfb_ms",
+            "request_spread_ms",
+            "service_ms",
+            "response_spread_ms",
+        ];
+        for column in never_negative {
+            assert!(
+                tables.ms("exchanges", column).iter().all(|ms| *ms >= 0.0),
+                "{column}"
+            );
+        }
+        for column in ["ack_hold_ms", "waited_ms"] {
+            assert!(
+                tables.ms("events", column).iter().all(|ms| *ms >= 0.0),
+                "{column}"
+            );
+        }
+    }
+}
+
+/// Stream numbers of header-only segments, and whether the ports are said to be reused.
+fn numbers(segments: &[(bool, u16, u32, u32)]) -> Vec<(u32, bool)> {
+    let mut capture = Capture::new(ETHERNET);
+    for (hour, &(client, flags, seq, ack)) in segments.iter().enumerate() {
+        capture.tcp(
+            hour as i64 * 3_600_000 * MS,
+            client,
+            40_000,
+            (flags, seq, ack),
+            b"",
+        );
+    }
+    let tables = Tables::of(&capture.bytes);
+    let streams = tables.column("events", "stream", |array| {
+        array.as_primitive::<UInt32Type>().values().to_vec()
+    });
+    let reused = tables.column("events", "reused_ports", |array| {
+        array.as_boolean().iter().map(Option::unwrap).collect()
+    });
+    streams.into_iter().zip(reused).collect()
+}
+
+/// facts/tcp.md A.2.
+#[test]
+fn streams_are_numbered_as_by_wireshark() {
+    let open = [
+        (true, SYN, 10, 0),
+        (false, SYN | ACK, 70, 11),
+        (true, ACK, 11, 71),
+    ];
+    let then = |more: &[(bool, u16, u32, u32)]| numbers(&[&open[..], more].concat())[3..].to_vec();
+    assert_eq!(numbers(&open), [(0, false); 3]);
+    assert_eq!(
+        then(&[(true, SYN, 10, 0)]),
+        [(0, false)],
+        "the same SYN once more"
+    );
+    assert_eq!(
+        then(&[(true, SYN, 9, 0), (true, ACK, 10, 0)]),
+        [(1, true), (1, false)],
+        "another SYN"
+    );
+    assert_eq!(then(&[(false, SYN, 9, 0)]), [(1, true)], "the other side opens");
+    assert_eq!(
+        then(&[(false, SYN | ACK, 9, 11), (true, ACK, 11, 10)]),
+        [(0, true), (0, false)]
+    );
+    assert_eq!(
+        then(&[(true, FIN | ACK, 11, 71), (true, RST, 12, 0), (true, ACK, 99, 0)]),
+        [(0, false); 3]
+    );
+    // anything opens a stream, and an acknowledgement sets the other side's base
+    assert_eq!(
+        numbers(&[(true, RST, 5, 0), (false, ACK, 1, 6)]),
+        [(0, false), (0, false)]
+    );
+    assert_eq!(
+        numbers(&[(false, ACK, 1, 6), (true, SYN, 5, 0)]),
+        [(0, false), (0, false)]
+    );
+    assert_eq!(
+        numbers(&[(false, ACK, 1, 6), (true, SYN, 6, 0)]),
+        [(0, false), (1, true)]
+    );
+}
