@@ -109,8 +109,8 @@ class Capture(_Tables):
     """What does this capture tell?
 
     Made by `latpcap.read`. `name` is the file's name as given, `frames` counts every record of the file,
-    `format` is "pcap", "pcap (ns)" or "pcapng", `first_ns` and `last_ns` bound it in ns since 1970 (None for
-    a capture without packets).
+    `format` is "pcap", "pcap (ns)", "pcap (modified)" or "pcapng"; `first_ns` and `last_ns` bound it in ns since
+    1970 (None for a capture without packets).
     """
 
     def __init__(self, name: str, analysis: _core.Analysis, broken: CaptureError | None = None):

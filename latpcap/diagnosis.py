@@ -24,8 +24,6 @@ PROVEN = 0.9
 STALL = "nagle + delayed_ack"
 """Nagle's wait together with the delayed ACKs inside it: one finding with two owners."""
 
-_LOSSES = ("fast_retransmit", "tlp", "rto", "syn_rto", "reordering")
-
 
 class Why:
     """Why was it slow, who waited for whom, how sure is that, and what would mend it?

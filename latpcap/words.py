@@ -10,7 +10,6 @@ from typing import Any
 
 from latpcap.vocabulary import CAUSES
 
-WIDTH = 110
 MOST_LINES = 15
 _PROVEN = 0.9
 

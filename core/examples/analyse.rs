@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use latpcap_core::engine::Engine;
 
 /// As in latpcap/sources.py.
-const BLOCK_BYTES: usize = 1 << 18;
+const BLOCK_BYTES: usize = 1 << 17;
 
 fn main() -> io::Result<()> {
     let usage = || io::Error::new(io::ErrorKind::InvalidInput, "usage: analyse CAPTURE");

@@ -63,6 +63,9 @@ impl Sink for Analysis {
                 let tables = &mut self.tables;
                 self.streams
                     .segment(segment, at, record.original_len, &mut |event| tables.event(event));
+                if !self.streams.ledger.issues.is_empty() {
+                    self.take_issues(record.offset);
+                }
                 if self.streams.ledger.settled.len() >= MAX_PENDING {
                     self.settle(false);
                 }
@@ -109,6 +112,13 @@ impl Sink for Analysis {
 }
 
 impl Analysis {
+    /// What the streams had to say about the packet at `offset`.
+    fn take_issues(&mut self, offset: u64) {
+        for issue in std::mem::take(&mut self.streams.ledger.issues) {
+            self.issue(if offset == 0 { issue } else { issue.at(offset) });
+        }
+    }
+
     /// Judges what is pending with the evidence there is.
     fn settle(&mut self, last: bool) -> Vec<Judged> {
         let mut pending = std::mem::take(&mut self.streams.ledger.settled);
@@ -129,18 +139,7 @@ impl Analysis {
     fn finish(&mut self) {
         self.streams.finish(self.at);
         let judged = self.settle(true);
-        let ledger = &self.streams.ledger;
-        for (count, reason) in [
-            (ledger.steps_merged, "a long exchange was judged in coarser steps"),
-            (
-                ledger.held_dropped,
-                "too many bytes out of order; a hole was passed over",
-            ),
-        ] {
-            if count > 0 {
-                self.issue(Issue::new(Kind::Distrusted, "tcp", reason));
-            }
-        }
+        self.take_issues(0);
         self.tables.finish(&self.streams, &judged, self.issues.values());
     }
 }

@@ -40,10 +40,6 @@ impl Leg {
         self.min
     }
 
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
     /// Third quartile of the samples above their minimum: how much the path itself wavers.
     pub fn jitter(&self) -> i64 {
         let Some(min) = self.min else { return 0 };

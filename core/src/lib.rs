@@ -1,6 +1,6 @@
 //! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
 //!
-//! One layer per file; a layer reads the ones before it in this list and none behind it:
+//! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
 //! `issue`, `seq`, `segment`, `cursor` -> `capture`, `frame` -> `messages`, `assemble` -> `facts` ->
 //! `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `table` -> `engine` -> `python`.
 

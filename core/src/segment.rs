@@ -1,4 +1,4 @@
-//! One TCP segment as the layers above see it. Made by `frame.rs`, read by everything after it;
+//! One TCP segment as the layers above see it. Made by `frame`, read by everything after it;
 //! knows nothing of files, link layers or streams.
 
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
 //! The partition of an exchange's time: rows that follow each other without gap or overlap, and a stall cut
-//! into its three parts (facts/tcp.md E.2).
+//! into its three parts.
 
 mod common;
 

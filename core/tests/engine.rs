@@ -225,7 +225,7 @@ fn numbers(segments: &[(bool, u16, u32, u32)]) -> Vec<(u32, bool)> {
     streams.into_iter().zip(reused).collect()
 }
 
-/// facts/tcp.md A.2.
+/// A stream number is never given twice.
 #[test]
 fn streams_are_numbered_as_by_wireshark() {
     let open = [

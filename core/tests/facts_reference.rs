@@ -87,7 +87,7 @@ fn analyse(line: &Line<'_>, frame: u64, fwd: &mut Side, rev: &mut Side, shared: 
     let occupies = s.len > 0 || syn || fin;
     let mut flags = 0;
 
-    // A.2 and A.3: base numbers
+    // base numbers
     match (syn, ack, fwd.base) {
         (true, true, Some(base)) if base != s.seq => {
             fwd.base = Some(s.seq);
@@ -269,7 +269,7 @@ fn analyse(line: &Line<'_>, frame: u64, fwd: &mut Side, rev: &mut Side, shared: 
             bits | bit(syn && ack, 2)
                 | bit(ack && !syn && s.len == 0, 4)
                 | bit(data, 8)
-                | bit(fin && ack && !syn, 16)
+                | bit(fin && ack, 16)
                 | bit(rst, 32)
         }
     });

@@ -1,5 +1,5 @@
 //! Nagle or a program's pause? Synthetic endpoints at three vantages, judged by `pool`
-//! (facts/verdicts.md 1, 3, 6; facts/tcp.md C.3, C.4, D).
+//! (see docs/architecture.md).
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

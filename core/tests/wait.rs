@@ -1,4 +1,4 @@
-//! Why did this segment leave? Scripted senders, one case per answer (facts/tcp.md B.3 and E.2).
+//! Why did this segment leave? Scripted senders, one case per answer.
 #![allow(clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 mod common;
@@ -390,7 +390,7 @@ fn cork_leaves_without_any_trigger_after_the_kernels_timer() {
         }
         play.send(1_000 + us, 1001, len)
     };
-    // B.3 rule 6: nothing in flight, 200 ms and a few ticks, small, after a full segment
+    // the cork timer: nothing in flight, 200 ms and a few ticks, small, after a full segment
     assert_eq!(cork(Some(2_000), 204_000, 300), Wait::Cork);
     assert_ne!(cork(Some(2_000), 150_000, 300), Wait::Cork);
     assert_ne!(cork(Some(2_000), 260_000, 300), Wait::Cork);

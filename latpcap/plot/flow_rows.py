@@ -1,7 +1,7 @@
 """Which rows and which waits does a flow graph show?
 
 Reads the `events` and `causes` tables of a few streams; gives nodes, rows and marks as plain values, in
-Wireshark's words (ui/flow_graph.c, facts/flow-graph.md); knows nothing of fonts, pixels or matplotlib.
+Wireshark's words (Statistics > Flow Graph); knows nothing of fonts, pixels or matplotlib.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ mod tracker;
 use std::borrow::Cow;
 
 use crate::facts::Facts;
+use crate::issue::{Issue, Kind};
 use crate::messages::{At, Side};
 use crate::pool::Pools;
 use crate::segment::Segment;
@@ -112,8 +113,8 @@ pub struct Ledger {
     pub settled: Vec<Box<Exchange>>,
     /// Settled exchanges, to be used again: a capture has many, and each holds buffers.
     pub spare: Vec<Box<Exchange>>,
-    pub steps_merged: u64,
-    pub held_dropped: u64,
+    /// What could not be read or trusted on the way; taken away after each packet.
+    pub issues: Vec<Issue>,
 }
 
 /// One segment as the tracker needs it beside the header itself.
@@ -131,4 +132,11 @@ pub struct Seen<'a, 'b> {
     /// Best round trips so far to the client and to the server, by `Side`.
     pub legs: [Option<i64>; 2],
     pub sacked: Option<i64>,
+}
+
+impl Ledger {
+    fn distrust(&mut self, layer: &'static str, reason: &'static str, at: At) {
+        self.issues
+            .push(Issue::new(Kind::Distrusted, layer, reason).in_frame(at.frame));
+    }
 }

@@ -229,7 +229,7 @@ impl Tracker {
         };
         self.read(side, at, read, ledger);
         if room == Room::Exceeded {
-            ledger.held_dropped += 1;
+            ledger.distrust("tcp", "too many bytes out of order; a hole was passed over", at);
         }
         release
     }
@@ -240,7 +240,7 @@ impl Tracker {
         if idle {
             steps.clear();
         } else if steps.len() >= MAX_STEPS {
-            ledger.steps_merged += 1;
+            ledger.distrust("tcp", "a long exchange is judged in coarser steps", step.to);
             merge_pairs(steps);
         }
         steps.push_back(step);

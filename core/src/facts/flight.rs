@@ -4,13 +4,15 @@ use super::{Covered, Flow, Unacked};
 use crate::segment::{FIN, PSH, SYN, Segment};
 use crate::seq::lt;
 
+/// Adds a sent segment. "Rising" is meant in both orders that the rules compare by: relative to the base, and
+/// on the circle (bytes from before the base are high in the one and low in the other).
 pub(super) fn push_unacked(flow: &mut Flow, new: Unacked) {
     let base = flow.base.unwrap_or(0);
     let (start, end) = (new.seq.wrapping_sub(base), new.next.wrapping_sub(base));
     let after = flow
         .unacked
         .back()
-        .is_none_or(|last| last.next.wrapping_sub(base) <= start);
+        .is_none_or(|last| last.next.wrapping_sub(base) <= start && !lt(new.seq, last.next));
     if flow.unacked.is_empty() {
         flow.rising = start <= end;
     } else {

@@ -1,7 +1,7 @@
 //! Wireshark's TCP analysis: one segment and the state of its stream in, one row of facts out.
 //!
 //! The rules and their order are those of Wireshark 4.0 (`tcp.analysis.*`), quirks included, so that
-//! every fact can be checked there. Judgement lives elsewhere (`wait.rs`, `cause.rs`).
+//! every fact can be checked there. Judgement lives elsewhere (`wait`, `cause`).
 //! Step numbers in the comments are the order of the tests, from one segment's first to its last.
 
 mod flight;
@@ -204,6 +204,7 @@ pub fn analyse(
         match fwd.base {
             Some(base) if has_ack && base != seq => {
                 fwd.base = Some(seq);
+                fwd.rising &= fwd.unacked.is_empty(); // it was told by the old base
                 flags |= flag::REUSED_PORTS;
             }
             // a repeated SYN mends tracking that a stray RST may have broken
@@ -358,7 +359,9 @@ fn completeness(segment: &Segment<'_>, shared: &mut Shared) {
         shared.completeness |= if segment.len > 0 { 8 } else { 0 };
     } else if has_ack {
         shared.completeness |= if segment.len > 0 { 8 } else { 4 };
-        shared.completeness |= if segment.has(FIN) { 16 } else { 0 };
+    }
+    if has_ack && segment.has(FIN) {
+        shared.completeness |= 16;
     }
     if segment.has(RST) {
         shared.completeness |= 32;

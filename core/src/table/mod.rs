@@ -77,7 +77,7 @@ fn instants<R>(rows: &[R], of: impl Fn(&R) -> i64) -> ArrayRef {
     Arc::new(values.with_timezone("UTC"))
 }
 
-/// The only place where nanoseconds become floats.
+/// The only place where a table's nanoseconds become floats.
 fn ms(ns: i64) -> f64 {
     ns as f64 / 1e6
 }

@@ -92,11 +92,6 @@ impl Sender {
         self.peer_data = Some(at);
     }
 
-    /// The last segment that brought this direction forward.
-    pub fn last(&self) -> Option<At> {
-        self.last
-    }
-
     /// A packet of this sender without new data still counts up its IP identification.
     pub fn id_seen(&mut self, ip_id: Option<u16>) -> u16 {
         let jump = match (self.last_id, ip_id) {
@@ -254,6 +249,16 @@ impl Sender {
         if turn.is_none() && gap > BURST_NS && self.even >= EVEN_GAPS && self.is_even(gap) {
             return Wait::Spaced;
         }
+        if turn.is_none() && small && self.last_full && self.una >= d.start {
+            // nothing in flight, and nothing happened since the last packet of either side
+            let quiet = d.at.time_ns
+                - self
+                    .answered
+                    .map_or(from.time_ns, |a| a.time_ns.max(from.time_ns));
+            if CORK_NS.contains(&quiet) {
+                return Wait::Cork;
+            }
+        }
         if turn.is_none()
             && let Some((ack, acked)) = self.advanced
             && ack.frame > from.frame
@@ -265,7 +270,6 @@ impl Sender {
             Some(since) => Wait::Turn { since },
             None if gap <= BURST_NS && self.last_full => Wait::FullBurst,
             None if gap <= BURST_NS => Wait::Burst,
-            None if small && CORK_NS.contains(&gap) && !after(self.answered) && self.last_full => Wait::Cork,
             None => Wait::App,
         }
     }

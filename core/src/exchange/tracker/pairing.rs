@@ -4,6 +4,9 @@ use super::{BIAS, MAX_OPEN, Tracker, pick};
 use crate::exchange::{Ledger, Message};
 use crate::messages::{At, Close, Note, Side};
 
+/// The reader stops here because the connection became another protocol: nothing is wrong.
+const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];
+
 impl Tracker {
     pub(super) fn read_notes(&mut self, ledger: &mut Ledger) {
         if self.notes.is_empty() {
@@ -52,6 +55,9 @@ impl Tracker {
             }
             Note::End { side, at, bytes } => self.message_end(side, at, bytes, None),
             Note::Cut { side, at, bytes, by } => self.message_end(side, at, bytes, Some(by)),
+            Note::Lost { at, reason, .. } if !SWITCHED.contains(&reason) => {
+                ledger.distrust("http", reason, at)
+            }
             Note::Lost { .. } => {}
         }
     }
@@ -60,6 +66,7 @@ impl Tracker {
         if self.open.len() >= MAX_OPEN
             && let Some(mut oldest) = self.open.pop_front()
         {
+            ledger.distrust("http", "too many requests wait; the oldest is given up", at);
             oldest.cut_by = Some("gap");
             self.finish(oldest, ledger);
         }
