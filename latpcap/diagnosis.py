@@ -209,8 +209,9 @@ def _cohort(
     rows: list[dict[str, Any]], of: dict[int, float], latency: float, low: float, high: float
 ) -> dict[str, float]:
     """What the cause took of the exchanges around a percentile, on average."""
-    start, end = int(low * len(rows)), max(int(low * len(rows)) + 1, math.ceil(high * len(rows)))
-    around = rows[start:end] or rows[-1:]
+    start = min(int(low * len(rows)), len(rows) - 1)
+    end = max(start + 1, int(high * len(rows)))
+    around = rows[start:end]
     mean = sum(of[r["exchange"]] for r in around) / len(around)
     return {"ms": mean, "of_ms": latency, "share": min(1.0, mean / latency) if latency else 0.0}
 

@@ -216,6 +216,11 @@ impl Sender {
         let turn = self
             .peer_data
             .filter(|p| self.last.is_none_or(|last| p.frame > last.frame));
+        if let (Some(heard), Some(small)) = (turn, self.small)
+            && small.ack.is_some_and(|ack| ack.at.frame <= heard.frame)
+        {
+            self.small = None; // what is answered now came with or after that ACK
+        }
         let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
         if id_jump > 1 && since >= RTO_NS && !hole {
             // frames of this sender never reached the capture, and this one came a timer later
