@@ -81,13 +81,16 @@ def _overall(capture: Capture, scope: _Tables) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": "overall", **_head(capture)}
     data["scope"] = getattr(scope, "number", None)
     streams = {r["stream"]: r for r in _rows(scope.arrow("streams"), _STREAM)}
-    columns = ["exchange", "stream", "index", "latency_ms", "complete", "cut_by", "protocol"]
+    columns = ["exchange", "stream", "index", "latency_ms", "complete", "response_first_frame"]
     spent = [f"{c}_ms" for c in CAUSES]
     exchanges = scope.arrow("exchanges").select([*columns, *spent])
     whole = exchanges.filter(exchanges["complete"])
     data["incomplete"] = exchanges.num_rows - whole.num_rows
     data["positions"] = sorted({r["position"] for r in streams.values() if r["position"]})
     data["retransmissions"] = sum(r["client_retransmissions"] + r["server_retransmissions"] for r in streams.values())
+    data["cut"] = whole.num_rows == 0
+    if data["cut"]:  # answers that began are better than nothing: their time until the capture lost sight of them
+        whole = _begun(exchanges)
     if whole.num_rows == 0:
         data["verdict"] = "no_exchanges"
         data["silent"] = _silent(streams.values())
@@ -106,6 +109,7 @@ def _overall(capture: Capture, scope: _Tables) -> dict[str, Any]:
     data["causes"] = _totals(causes)
     _findings(data, rows, causes)
     _evidence(data, capture, server, mine)
+    _fix(data)
     return data
 
 
@@ -138,6 +142,18 @@ def _silent(streams: Any) -> dict[str, int]:
         else:
             counts["without_answer"] += 1
     return dict(counts)
+
+
+def _begun(exchanges: pa.Table) -> pa.Table:
+    """Exchanges whose answer began but did not end in the capture, with the time that was seen of them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    begun = exchanges.filter(pc.is_valid(exchanges["response_first_frame"]))
+    seen = pa.array([0.0] * begun.num_rows, pa.float64())
+    for cause in CAUSES:
+        seen = pc.add(seen, begun[f"{cause}_ms"])
+    return begun.set_column(begun.column_names.index("latency_ms"), "latency_ms", seen)
 
 
 def _busiest(whole: pa.Table, streams: dict[int, dict[str, Any]]) -> str:
@@ -262,6 +278,19 @@ def _evidence(data: dict[str, Any], capture: Capture, server: str, streams: set[
         data["typical"]["sender"] = "client" if from_client[0] else "server"
         data["typical"]["ack_after_ms"] = (times[1] - times[0]) / 1e6
         data["typical"]["release_us"] = (times[2] - times[1]) / 1e3
+
+
+def _fix(data: dict[str, Any]) -> None:
+    """Who owns the wait, and which knob on which side mends it."""
+    main = data["verdict"]
+    if main == STALL:
+        sender = data["typical"].get("sender", "server")
+        data["owners"] = {"nagle": sender, "delayed_ack": "client" if sender == "server" else "server"}
+        hint = " (nginx: tcp_nodelay on;)" if sender == "server" else ""
+        data["fix"] = f"TCP_NODELAY on the {sender}{hint}, or both parts in one write (writev)"
+    else:
+        data["owners"] = {main: data["typical"]["owner"]}
+        data["fix"] = CAUSES[main].fix
 
 
 def _merge(rows: list[dict[str, Any]]) -> dict[str, Any]:

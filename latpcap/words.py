@@ -47,8 +47,11 @@ def _no_exchanges(d: dict[str, Any]) -> list[str]:
 
 
 def _latency(d: dict[str, Any]) -> str:
-    parts = [f"p50 {_ms(d['p50_ms'])}, p99 {_ms(d['p99_ms'])} ms of {_count(d['complete'], 'complete exchange')}"]
-    if d["incomplete"]:
+    kind = "exchange" if d["cut"] else "complete exchange"
+    parts = [f"p50 {_ms(d['p50_ms'])}, p99 {_ms(d['p99_ms'])} ms of {_count(d['complete'], kind)}"]
+    if d["cut"]:
+        parts.append("the capture ends before their answers do")
+    elif d["incomplete"]:
         parts.append(f"{d['incomplete']:,} incomplete")
     if d["servers"] > 1:
         parts.append(f"{d['servers'] - 1:,} further server{'s' if d['servers'] > 2 else ''} took less time")
@@ -96,8 +99,7 @@ def _stall(d: dict[str, Any]) -> list[str]:
         )
     lines.append(_not(d, skip=("nagle", "delayed_ack")))
     lines.append(_options(d, sender, receiver))
-    hint = " (nginx: tcp_nodelay on;)" if sender == "server" else ""
-    lines.append(f"  fix       TCP_NODELAY on the {sender}{hint}, or both parts in one write (writev)")
+    lines.append(f"  fix       {d['fix']}")
     lines.append(_sure(d, pool))
     lines.append(_unknown(d, sender))
     also = []
@@ -128,8 +130,8 @@ def _other(d: dict[str, Any]) -> list[str]:
         chain = " > ".join(str(f) for f in t["frames"])
         lines.append(f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_ms(t['ms'])} ms of {name}")
     lines.append(_not(d, skip=tuple(c["cause"] for c in d["causes"][:4])))
-    if cause.fix:
-        lines.append(f"  fix       {cause.fix}")
+    if d["fix"]:
+        lines.append(f"  fix       {d['fix']}")
     stalls = [s for s, p in d["senders"].items() if p["refuted"] and p["verdict"] in ("nodelay", "pause")]
     for side in stalls[:1]:
         pool = d["senders"][side]
