@@ -180,5 +180,18 @@ def _arranged(table: pa.Table, name: str, sort: str | None, top: int | None) -> 
 
             near = difflib.get_close_matches(sort, table.column_names, 3) or table.column_names[:8]
             raise typer.BadParameter(f"{name} has no column {sort!r}; near: {', '.join(near)}", param_hint="--sort")
-        table = table.sort_by([(sort, "descending")])
+        table = _sorted(table, sort)
     return table if top is None else table[:top]
+
+
+def _sorted(table: pa.Table, column: str) -> Any:
+    """Largest first; words by the alphabet, backwards; nulls last."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = table[column]
+    if pa.types.is_list(keys.type):
+        raise typer.BadParameter(f"{column!r} holds lists, which have no order", param_hint="--sort")
+    if pa.types.is_dictionary(keys.type):
+        keys = keys.cast(pa.string())
+    return table.take(pc.sort_indices(pa.table({column: keys}), sort_keys=[(column, "descending")]))

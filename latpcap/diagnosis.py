@@ -135,7 +135,7 @@ def _silent(streams: Any) -> dict[str, int]:
     """Connections without any exchange, by how far they got."""
     counts: dict[str, int] = defaultdict(int)
     for s in streams:
-        if not s["completeness"] & 2 and s["completeness"] & 1:
+        if s["completeness"] & 1 and not s["server_packets"]:
             counts["unanswered"] += 1
         elif not s["completeness"] & 8:
             counts["without_data"] += 1
@@ -312,7 +312,9 @@ def _single(capture: Capture, number: int) -> dict[str, Any]:
     import pyarrow.compute as pc
 
     table = capture.arrow("exchanges")
-    found = table.filter(pc.equal(table["exchange"], pa.scalar(number, pa.uint64()))) if number >= 0 else table[:0]
+    found = (
+        table.filter(pc.equal(table["exchange"], pa.scalar(number, pa.uint64()))) if 0 <= number < 2**63 else table[:0]
+    )
     if found.num_rows == 0:
         raise IndexError(f"no exchange {number}: {Path(capture.name).name} has {table.num_rows:,} exchanges")
     row = found.select(

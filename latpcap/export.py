@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from latpcap.errors import OutputError
+from latpcap.words import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +50,9 @@ def as_text(table: pa.Table) -> str:
     frame = _to_pandas(table[:TERMINAL_ROWS] if cut else table)
     if frame.empty:
         return "no rows"
+    for name in ("method", "target"):  # words of the capture's own, which must not write on the terminal themselves
+        if name in frame:
+            frame[name] = frame[name].astype(object).map(printable, na_action="ignore")
     with pd.option_context("display.max_colwidth", 60):
         text = frame.to_string(index=False, na_rep="", float_format="{:.3f}".format)
     if cut:

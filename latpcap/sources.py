@@ -23,6 +23,7 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 
 BLOCK_BYTES = 1 << 17
 _BITE_BYTES = 1 << 14
+_LONGEST_MAGIC = 6
 _MAGIC = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -52,6 +53,8 @@ def blocks(source: Source) -> Iterator[bytes]:
     file, ours = _open(source, name)
     try:
         head = _read(file, name, BLOCK_BYTES)
+        while len(head) < _LONGEST_MAGIC and (more := _read(file, name, BLOCK_BYTES)):
+            head += more  # a pipe may give a byte at a time
         kind = next((k for magic, k in _MAGIC.items() if head.startswith(magic)), None)
         raw = _raw(head, file, name)
         if kind is None:

@@ -5,7 +5,6 @@ Nothing is computed here that is not in the numbers: whoever reads the JSON can 
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from latpcap.vocabulary import CAUSES
@@ -227,7 +226,16 @@ def of_exchange(d: dict[str, Any]) -> str:
 
 
 def _short(target: str | None) -> str | None:
-    return None if target is None else textwrap.shorten(target, 60, placeholder="…") or target[:59] + "…"
+    """A request's target as it may stand on a terminal: cut, and without what would write there by itself."""
+    if target is None:
+        return None
+    safe = printable(target)
+    return safe if len(safe) <= 60 else safe[:59] + "…"
+
+
+def printable(text: str) -> str:
+    """What of this text may stand on a terminal? Control characters and the like become "�"."""
+    return "".join(c if c.isprintable() else "�" for c in text)
 
 
 def _count(number: int, word: str) -> str:

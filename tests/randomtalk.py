@@ -79,7 +79,7 @@ def conversation(seed: int, port: int = 40_000, exchanges: int = 8) -> list[Segm
     return [replace(s, time_ns=s.time_ns // 1000 * 1000) for s in kept]
 
 
-def crowd(seed: int, connections: int) -> list[Segment]:
-    """Many of them at once, in order of time."""
-    tape = [s for i in range(connections) for s in conversation(seed * 1000 + i, 40_000 + i)]
+def crowd(seed: int, connections: int, ports: int = 10_000) -> list[Segment]:
+    """Many of them at once, in order of time; with fewer ports some are used twice, even at the same time."""
+    tape = [s for i in range(connections) for s in conversation(seed * 1000 + i, 40_000 + i % ports)]
     return sorted(tape, key=lambda s: s.time_ns)

@@ -193,26 +193,32 @@ fn judge(piece: &Piece, legs: &Legs, pools: &[Judged], rows: &mut Vec<Row>) {
         rows,
         at: piece.start,
         end: piece.end,
-        from_frame: from.frame,
-        to_frame: to.frame,
+        from_frame: piece.from_frame,
+        to_frame: piece.to_frame,
     };
     let end = piece.end;
-    let ends = [from.frame, to.frame, 0];
+    let ends = [piece.from_frame, piece.to_frame, 0];
     let program = |rule, confidence| row(think(side), Owner::of(side), rule, confidence, ends);
     match &piece.step.wait {
-        Wait::Turn { since } => turn(&mut cutter, *since, to, side, legs),
-        Wait::App => cutter.cut(end, program("app", 0.9)),
+        Wait::Turn { since } => turn(&mut cutter, *since, piece, legs),
+        Wait::App => {
+            reach(&mut cutter, piece, legs);
+            cutter.cut(end, program("app", 0.9));
+        }
         Wait::FullBurst => {
             cutter.cut(end, row(Cause::Bandwidth, Owner::Network, "burst", 0.8, ends));
         }
         Wait::Burst => cutter.cut(end, program("write_gap", 0.9)),
         Wait::Spaced => cutter.cut(end, row(Cause::Bandwidth, Owner::Network, "spacing", 0.7, ends)),
         Wait::Small(c) => match pools.get(c.pool as usize) {
-            Some(judged) => small(&mut cutter, c, judged.rule(c), side),
+            Some(judged) => small(&mut cutter, c, judged.rule(c), piece, legs),
             None => cutter.cut(end, row(Cause::Unknown, Owner::Capture, "no_pool", 0.3, ends)),
         },
         Wait::Clocked { ack, acked } => {
             let named = clocked(*ack, *acked, from, to, side, legs);
+            if named.cause == think(side) {
+                reach(&mut cutter, piece, legs);
+            }
             cutter.cut(end, named);
         }
         Wait::Window { opened } | Wait::ZeroWindow { opened } => {
@@ -247,32 +253,52 @@ fn judge(piece: &Piece, legs: &Legs, pools: &[Judged], rows: &mut Vec<Row>) {
 }
 
 /// From the peer's last byte to the answer's first: the path there and back, then the program.
-fn turn(cutter: &mut Cutter<'_>, since: At, to: At, side: Side, legs: &Legs) {
-    let evidence = [since.frame, to.frame, 0];
-    // before the peer had spoken it was the server's turn: a client that waits for "100 Continue", or
-    // a pipelined request behind one that is still being answered
-    cutter.cut(
-        since.time_ns,
-        row(Cause::ServerThink, Owner::Server, "turn", 0.8, evidence),
-    );
-    if let Some(leg) = legs.min.get(side.index()).copied().flatten() {
-        cutter.cut(
-            cutter.at + leg,
-            row(Cause::Network, Owner::Network, "leg", 0.9, evidence),
-        );
+fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece, legs: &Legs) {
+    if piece.sender == Side::Server {
+        reach(cutter, piece, legs);
+        return think_on(cutter, Side::Server, legs);
     }
-    let sure = if legs.min.get(side.index()).copied().flatten().is_some() {
-        0.9
-    } else {
-        0.6
-    };
+    if since.time_ns > cutter.at {
+        // inside a request: until the server has spoken ("100 Continue") the client waits for it
+        let (end, to_frame) = (cutter.end, cutter.to_frame);
+        (cutter.end, cutter.to_frame) = (since.time_ns.min(end), since.frame);
+        leg(cutter, cutter.at, Side::Server, legs);
+        think_on(cutter, Side::Server, legs);
+        (cutter.end, cutter.from_frame, cutter.to_frame) = (end, since.frame, to_frame);
+    }
+    leg(cutter, cutter.at, Side::Client, legs);
+    think_on(cutter, Side::Client, legs);
+}
+
+/// Until the request has reached the server and an answer could be back: the path. A pipelined request is
+/// still on its way while earlier answers come.
+fn reach(cutter: &mut Cutter<'_>, piece: &Piece, legs: &Legs) {
+    if piece.sender == Side::Server {
+        leg(cutter, piece.asked, Side::Server, legs);
+    }
+}
+
+fn leg(cutter: &mut Cutter<'_>, from: i64, side: Side, legs: &Legs) {
+    let evidence = [cutter.from_frame, cutter.to_frame, 0];
+    cutter.cut(
+        from + legs.to(side),
+        row(Cause::Network, Owner::Network, "leg", 0.9, evidence),
+    );
+}
+
+/// The rest of the cutter's time is this side's program's.
+fn think_on(cutter: &mut Cutter<'_>, side: Side, legs: &Legs) {
+    let evidence = [cutter.from_frame, cutter.to_frame, 0];
+    let known = legs.min.get(side.index()).copied().flatten().is_some();
+    let sure = if known { 0.9 } else { 0.6 };
     cutter.cut(
         cutter.end,
         row(think(side), Owner::of(side), "turn", sure, evidence),
     );
 }
 
-fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, side: Side) {
+fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece: &Piece, legs: &Legs) {
+    let side = piece.sender;
     let evidence = [c.small.frame, c.ack.frame, c.freed.frame];
     let nagle = |rule, confidence| row(Cause::Nagle, Owner::of(side), rule, confidence, evidence);
     match ruling {
@@ -297,6 +323,7 @@ fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, side: Side) {
         }
         Ruling::Waited { rule, confidence } => cutter.cut(cutter.end, nagle(rule, confidence)),
         Ruling::Pause { confidence } => {
+            reach(cutter, piece, legs);
             cutter.cut(
                 cutter.end,
                 row(think(side), Owner::of(side), "look_alike", confidence, evidence),

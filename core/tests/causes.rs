@@ -55,6 +55,9 @@ fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Ro
         &[Piece {
             start: from,
             end: to,
+            from_frame: step.from.frame,
+            to_frame: step.to.frame,
+            asked: from,
             sender: Side::Server,
             step,
         }],

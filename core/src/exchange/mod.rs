@@ -23,6 +23,11 @@ const MAX_COPIES: usize = 8;
 pub struct Piece {
     pub start: i64,
     pub end: i64,
+    /// The packets at its two ends: the step's own, or the exchange's where it was cut there.
+    pub from_frame: u64,
+    pub to_frame: u64,
+    /// When this side's part of the exchange began: for the server, when it had been asked.
+    pub asked: i64,
     pub sender: Side,
     pub step: Step,
 }

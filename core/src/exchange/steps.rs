@@ -7,47 +7,54 @@ use crate::messages::{At, Side};
 use crate::wait::{Step, Wait};
 
 /// The steps that overlap [start, end], without gap: what no step covers is unknown.
-pub(super) fn slice(steps: &VecDeque<Step>, sender: Side, start: i64, end: i64, pieces: &mut Vec<Piece>) {
+pub(super) fn slice(steps: &VecDeque<Step>, sender: Side, start: At, end: At, pieces: &mut Vec<Piece>) {
     let mut at = start;
-    let from = steps.partition_point(|s| s.to.time_ns <= start);
+    let from = steps.partition_point(|s| s.to.time_ns <= start.time_ns);
     for step in steps.range(from..) {
-        if at >= end || step.from.time_ns >= end {
+        if at.time_ns >= end.time_ns || step.from.time_ns >= end.time_ns {
             break;
         }
-        if step.from.time_ns > at {
-            pieces.push(unseen(at, step.from.time_ns, sender, step));
-            at = step.from.time_ns;
+        if step.from.time_ns > at.time_ns {
+            pieces.push(unseen(at, step.from, sender));
+            at = step.from;
         }
-        let until = step.to.time_ns.min(end);
-        if until > at {
+        let until = if step.to.time_ns <= end.time_ns {
+            step.to
+        } else {
+            end
+        };
+        if until.time_ns > at.time_ns {
             pieces.push(Piece {
-                start: at,
-                end: until,
+                start: at.time_ns,
+                end: until.time_ns,
+                from_frame: at.frame,
+                to_frame: until.frame,
+                asked: start.time_ns,
                 sender,
                 step: step.clone(),
             });
-            at = until;
+        }
+        if until.time_ns >= at.time_ns {
+            at = until; // also where both packets have one time stamp
         }
     }
-    if at < end {
-        let last = steps.back().cloned();
-        let step = last.unwrap_or(Step {
-            from: At::default(),
-            to: At::default(),
-            wait: Wait::Hole,
-        });
-        pieces.push(unseen(at, end, sender, &step));
+    if at.time_ns < end.time_ns {
+        pieces.push(unseen(at, end, sender));
     }
 }
 
-fn unseen(start: i64, end: i64, sender: Side, near: &Step) -> Piece {
+fn unseen(from: At, to: At, sender: Side) -> Piece {
     Piece {
-        start,
-        end,
+        start: from.time_ns,
+        end: to.time_ns,
+        from_frame: from.frame,
+        to_frame: to.frame,
+        asked: from.time_ns,
         sender,
         step: Step {
+            from,
+            to,
             wait: Wait::Hole,
-            ..near.clone()
         },
     }
 }

@@ -63,6 +63,8 @@ pub struct Tracker {
     pub exchanges: u32,
     closed: [bool; 2],
     clock: i64,
+    /// The packet that is being read.
+    frame: u64,
 }
 
 fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
@@ -91,6 +93,7 @@ impl Tracker {
             exchanges: 0,
             closed: [false; 2],
             clock: i64::MIN,
+            frame: 0,
         }
     }
 
@@ -142,6 +145,7 @@ impl Tracker {
             self.read(
                 side,
                 at,
+                u64::MAX,
                 |assembler, give| assembler.fin(offset(end), give),
                 ledger,
             );
@@ -158,25 +162,40 @@ impl Tracker {
         release
     }
 
-    /// Lets the assembler give what is in order now, and takes note of what the messages say.
+    /// Lets the assembler give what is in order now, and takes note of what the messages say. Missing bytes
+    /// below `holes` were lost by the capture (others were cut off by its snap length): no packet brought
+    /// them, and frame 0 says so.
     fn read(
         &mut self,
         side: Side,
         at: At,
+        holes: u64,
         work: impl FnOnce(&mut Assembler, &mut dyn FnMut(Stretch<'_>)),
         ledger: &mut Ledger,
     ) {
         let (messages, notes) = (&mut self.messages, &mut self.notes);
-        work(pick(&mut self.assemblers, side), &mut |piece| {
-            messages.feed(side, at, piece, notes)
+        let assembler = pick(&mut self.assemblers, side);
+        let mut next = assembler.next().unwrap_or(holes);
+        work(assembler, &mut |piece| {
+            let lost = matches!(piece, Stretch::Missing(_)) && next < holes;
+            next = next.saturating_add(piece.len());
+            let frame = if lost { 0 } else { at.frame };
+            messages.feed(side, At { frame, ..at }, piece, notes)
         });
+        self.frame = at.frame;
         self.read_notes(ledger);
     }
 
     /// Nothing more will come: a reset, or the end of the capture.
     pub fn end(&mut self, at: At, how: Close, ledger: &mut Ledger) {
         for side in [Side::Client, Side::Server] {
-            self.read(side, at, |assembler, give| assembler.finish(give), ledger);
+            self.read(
+                side,
+                at,
+                u64::MAX,
+                |assembler, give| assembler.finish(give),
+                ledger,
+            );
         }
         for side in [Side::Client, Side::Server] {
             self.close(side, at, how, ledger);
@@ -227,7 +246,7 @@ impl Tracker {
             assembler.start(offset(first));
             room = assembler.data(offset(start), u64::from(segment.len), segment.payload, &mut give);
         };
-        self.read(side, at, read, ledger);
+        self.read(side, at, offset(start), read, ledger);
         if room == Room::Exceeded {
             ledger.distrust("tcp", "too many bytes out of order; a hole was passed over", at);
         }
@@ -254,6 +273,7 @@ impl Tracker {
             self.read(
                 other,
                 at,
+                u64::MAX,
                 |assembler, give| assembler.acked(offset(ack), give),
                 ledger,
             );
@@ -323,9 +343,11 @@ impl Tracker {
     /// The exchange leaves with its own part of the steps.
     fn finish(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
         exchange.protocol = self.messages.protocol();
-        let (start, end) = (exchange.start(), exchange.end().time_ns.max(exchange.start()));
+        let start = exchange.request.first;
+        let end = later(exchange.end(), start);
         // up to here the client's own segments made the time pass, from here on the server's
-        let border = exchange.request.last.time_ns.clamp(start, end);
+        let asked = later(exchange.request.last, start);
+        let border = if asked.time_ns < end.time_ns { asked } else { end };
         let [client, server] = &self.steps;
         slice(client, Side::Client, start, border, &mut exchange.pieces);
         slice(server, Side::Server, border, end, &mut exchange.pieces);
@@ -352,4 +374,9 @@ impl Tracker {
 /// A relative sequence number as the assembler's offset.
 fn offset(number: i64) -> u64 {
     number.saturating_add(BIAS).max(0) as u64
+}
+
+/// `at`, or `floor` where that is later.
+fn later(at: At, floor: At) -> At {
+    if at.time_ns < floor.time_ns { floor } else { at }
 }

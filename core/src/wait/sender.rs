@@ -75,6 +75,8 @@ pub struct Sender {
     advanced: Option<(At, At)>,
     answered: Option<At>,
     peer_data: Option<At>,
+    /// The first of the peer's data that this side has not answered.
+    unanswered: Option<At>,
     sacked: i64,
     duplicates: u32,
     repeats: u32,
@@ -90,6 +92,7 @@ impl Sender {
     /// The peer's newest byte that brought the other direction forward.
     pub fn peer_spoke(&mut self, at: At) {
         self.peer_data = Some(at);
+        self.unanswered.get_or_insert(at);
     }
 
     /// A packet of this sender without new data still counts up its IP identification.
@@ -191,7 +194,7 @@ impl Sender {
             return self.repeat(d, next, first_copy);
         }
         // a side's first message begins to be waited for when its peer has spoken
-        let from = self.last.or(self.peer_data).unwrap_or(d.at);
+        let from = self.last.or(self.unanswered).unwrap_or(d.at);
         let hole = d.start > next;
         if hole && self.holes.len() < MAX_HOLES {
             self.holes.push(Hole {
@@ -299,6 +302,7 @@ impl Sender {
     }
 
     fn forward(&mut self, d: &Data) {
+        self.unanswered = None;
         if is_small(d) {
             let bytes = (d.end - d.start) as u32;
             self.small = Some(Small {

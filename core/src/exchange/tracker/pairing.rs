@@ -29,6 +29,7 @@ impl Tracker {
                 side: Side::Server,
                 at,
             } => {
+                let (at, unseen) = self.seen(at);
                 self.interim = false;
                 match self.open.front_mut() {
                     Some(e) => {
@@ -38,6 +39,9 @@ impl Tracker {
                             last: at,
                             ..Message::default()
                         });
+                        if unseen {
+                            e.cut_by = Some("gap");
+                        }
                     }
                     None => self.unsolicited = true, // a greeting, or a time-out notice: nobody asked
                 }
@@ -62,7 +66,16 @@ impl Tracker {
         }
     }
 
+    /// Where a note stands, and whether the capture lacks the packet that would say it: then nobody can tell
+    /// when it came, and the packet that showed the hole stands for it.
+    fn seen(&self, at: At) -> (At, bool) {
+        let unseen = at.frame == 0;
+        let frame = if unseen { self.frame } else { at.frame };
+        (At { frame, ..at }, unseen)
+    }
+
     fn open_exchange(&mut self, at: At, ledger: &mut Ledger) {
+        let (at, unseen) = self.seen(at);
         if self.open.len() >= MAX_OPEN
             && let Some(mut oldest) = self.open.pop_front()
         {
@@ -74,6 +87,7 @@ impl Tracker {
         exchange.reset(ledger.next_id, self.stream, self.exchanges, self.pair);
         exchange.request.first = at;
         exchange.request.last = at;
+        exchange.cut_by = unseen.then_some("gap");
         self.open.push_back(exchange);
         ledger.next_id += 1;
         self.exchanges += 1;
@@ -83,6 +97,7 @@ impl Tracker {
         let end_offset = pick(&mut self.assemblers, side)
             .next()
             .map_or(0, |n| n as i64 - BIAS);
+        let (at, unseen) = self.seen(at);
         match side {
             Side::Client => {
                 if let Some(e) = self.open.iter_mut().rev().find(|e| !e.request.complete) {
@@ -91,6 +106,9 @@ impl Tracker {
                     e.request.bytes = bytes;
                     e.request.end_offset = end_offset;
                     e.request.complete = cut.is_none();
+                    if unseen {
+                        e.cut_by = Some("gap");
+                    }
                 }
             }
             Side::Server if self.interim || self.unsolicited => {
@@ -111,8 +129,12 @@ impl Tracker {
                     r.complete = cut.is_none();
                     r.end_offset = end_offset;
                 }
-                e.complete = cut.is_none();
-                e.cut_by = cut.map(cut_word);
+                e.cut_by = if unseen {
+                    Some("gap")
+                } else {
+                    e.cut_by.or(cut.map(cut_word))
+                };
+                e.complete = e.cut_by.is_none();
                 self.settling.push_back(e);
             }
         }
@@ -127,7 +149,7 @@ impl Tracker {
         self.read_notes(ledger);
         if side == Side::Server {
             while let Some(mut e) = self.open.pop_front() {
-                e.cut_by = Some(cut_word(how));
+                e.cut_by.get_or_insert(cut_word(how));
                 self.finish(e, ledger);
             }
         }

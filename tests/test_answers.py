@@ -1,0 +1,186 @@
+"""Is `why` right, short, and made only of numbers that can be checked? Over the samples, the cases, odd captures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import dpkt
+import pytest
+import situations
+from case_scripts import SCRIPTS
+from makepcap import Ends, Talk, answer, get, pcap, pcap_of
+
+import latpcap as lp
+from latpcap import _core
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
+CLIPS = SAMPLES / "clips"
+
+
+@cache
+def read(name: str) -> lp.Capture:
+    return lp.read(SAMPLES / name)
+
+
+TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+WORDS = re.compile(
+    r"\bp50\b|\bp99\b|95 % of|a pause gives 0|HTTP/1|192\.168[\d.:]*|10\.0\.0[\d.:]*|\[?2001:db8::\d\]?(:80)?|\w+\.pcap"
+)
+
+
+def numbers(data: Any) -> Iterator[float]:
+    if isinstance(data, dict):
+        for value in data.values():
+            yield from numbers(value)
+    elif isinstance(data, list):
+        yield float(len(data))
+        for value in data:
+            yield from numbers(value)
+    elif isinstance(data, str):
+        yield from (float(t.replace(",", "")) for t in TOKEN.findall(data))
+    elif isinstance(data, (int, float)) and not isinstance(data, bool):
+        yield float(data)
+
+
+def assert_backed(why: Any) -> None:
+    """At most 15 lines, and every number of the text is one of `to_dict()`: as it is, in percent or in us."""
+    text, data = str(why), why.to_dict()
+    assert len(text.splitlines()) <= 15
+    assert json.loads(json.dumps(data)) == data
+    known = list(numbers(data))
+    times = [c.get("total_ms", c.get("duration_ms")) for c in data.get("causes", [])]
+    total = data.get("total_ms") or sum(times) or 1.0
+    known += [100 * t / total for t in times] + [sum(times)] + [0.0]
+    known += [100 * sum(c["total_ms"] for c in data.get("causes", []) if c.get("cause") == n) / total
+              for n in _core.CAUSES if data["kind"] == "overall"]  # fmt: skip
+    known += [data.get("servers", 1) - 1]
+    known += [scale * k for k in list(known) for scale in (100, 1000)]
+    for token in TOKEN.findall(WORDS.sub("", text)):
+        value, digits = float(token.replace(",", "")), len(token.partition(".")[2])
+        assert any(abs(value - k) <= 0.5001 * 10**-digits for k in known), f"{token} in:\n{text}"
+
+
+def every_capture() -> Iterator[lp.Capture]:
+    yield from (lp.read(p) for p in [*sorted(SAMPLES.glob("*.pcap")), *sorted(CLIPS.glob("*.pcap"))])
+    yield from (lp.read(script().capture) for script in SCRIPTS)
+
+
+def test_every_number_of_an_answer_is_in_its_dict() -> None:
+    for capture in every_capture():
+        assert_backed(capture.why())
+        assert_backed(capture.stream(0).why())
+        for number in (0, 1, capture.arrow("exchanges").num_rows - 1):
+            if 0 <= number < capture.arrow("exchanges").num_rows:
+                assert_backed(capture.why(exchange=number))
+
+
+def udp() -> bytes:
+    packet = dpkt.ip.IP(src=b"\x0a\0\0\1", dst=b"\x0a\0\0\2", p=17, data=dpkt.udp.UDP(sport=53, dport=53, data=b"x"))
+    return bytes(dpkt.ethernet.Ethernet(data=bytes(packet), type=0x800))
+
+
+def flood() -> bytes:
+    tape = []
+    for port in range(500):
+        Talk(ends=Ends(("10.0.0.1", 20_000 + port)), tape=tape).client(port / 10, flags="S")
+    return pcap(tape)
+
+
+def handshakes() -> bytes:
+    talk = Talk()
+    talk.open()
+    refused = Talk(ends=Ends(("10.0.0.1", 41_000)), tape=talk.tape)
+    refused.client(10, flags="S")
+    refused.server(10.01, flags="RA")
+    asked = Talk(ends=Ends(("10.0.0.1", 42_000)), tape=talk.tape)
+    asked.open(20)
+    asked.client(30, get())
+    return pcap(talk.tape)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (pcap([]), ["0 frames, 0 TCP streams", "No TCP stream"]),
+        (pcap_of([(10**18, udp())]), ["1 frame, 0 TCP streams", "No TCP stream"]),
+        (flood(), ["500 TCP streams, 0 exchanges", "500 SYN without an answer"]),
+        (handshakes(), ["3 TCP streams", "2 opened or refused without any data", "1 data but no complete answer"]),
+    ],
+    ids=["empty", "udp", "flood", "handshakes"],
+)
+def test_why_without_exchanges(data: bytes, says: list[str]) -> None:
+    capture = lp.read(data)
+    why = capture.why()
+    assert why.to_dict()["verdict"] == "no_exchanges"
+    assert all(words in str(why) for words in says), str(why)
+    assert_backed(why)
+
+
+def test_a_refused_connection_was_answered() -> None:
+    """probes.pcap: hping3's three SYNs to the closed port 81 were answered by RST, so no SYN went unanswered."""
+    assert "SYN without an answer" not in str(read("probes.pcap").why())
+
+
+def test_a_target_cannot_write_on_the_terminal() -> None:
+    """Escape sequences and line breaks of a hostile request do not reach the answer as they are."""
+    for target in ("/\x1b[2J\x1b[31mred", "/\x07\x08\x08", "/a\rb", "/\u202ereversed", "/\x9b31m"):
+        talk = Talk()
+        talk.open()
+        talk.client(5, f"GET {target} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+        talk.server(6, b"".join(answer(5)))
+        capture = lp.read(pcap(talk.tape))
+        for number in range(capture.arrow("exchanges").num_rows):
+            text = str(capture.why(exchange=number))
+            assert all(c.isprintable() or c == "\n" for c in text), repr(text)
+
+
+# the verdicts
+
+
+@pytest.mark.parametrize("path", sorted(CLIPS.glob("*.pcap")), ids=lambda p: p.stem)
+def test_clips_are_judged_as_their_truth_says(path: Path) -> None:
+    truth = json.loads((CLIPS / "truth.json").read_text(encoding="utf-8"))[path.name]
+    capture = lp.read(path)
+    causes = capture.arrow("causes").to_pylist()
+    place = {e["exchange"]: (e["stream"], e["index"]) for e in capture.arrow("exchanges").to_pylist()}
+    held = [c for c in causes if c["cause"] == "delayed_ack" and c["parent"] == "nagle" and c["confidence"] >= 0.9]
+    wanted = {(int(stream), i) for stream, on_it in truth["stalled_exchanges"].items() for i in on_it}
+    assert {place[c["exchange"]] for c in held} == wanted and len(wanted) == truth["stalls"]
+    owners = {(c["cause"], c["owner"]) for c in causes}
+    assert set(truth["expected_causes"].items()) <= owners
+    spent = {c["cause"] for c in causes if c["duration_ms"] > 1}
+    assert not spent & set(truth["must_not"])
+    if not wanted:
+        assert capture.why().to_dict()["verdict"] != "nagle + delayed_ack"
+        assert not any(c["cause"] == "delayed_ack" for c in causes)
+
+
+def test_the_answer_for_nginx_latency() -> None:
+    why = read("nginx-latency.pcap").why()
+    data, text = why.to_dict(), str(why)
+    assert (data["verdict"], data["hit"], data["proven"], data["server"]) == (
+        "nagle + delayed_ack", 880, 880, "192.168.0.30:8080"
+    )  # fmt: skip
+    assert {(c["cause"], c["owner"]) for c in data["causes"][:2]} == {("delayed_ack", "client"), ("nagle", "server")}
+    assert re.search(r"^ +server +nagle:", text, re.M) and re.search(r"^ +client +delayed_ack:", text, re.M)
+    assert "TCP_NODELAY on the server" in text and "proven" in text
+    assert data["senders"]["client"]["verdict"] == "open"  # wrk's one write a request cannot show it
+
+
+def test_the_answer_for_nginx_good_accuses_nobody() -> None:
+    why = read("nginx-good.pcap").why()
+    data = why.to_dict()
+    assert not {"nagle", "delayed_ack"} & {c["cause"] for c in data["causes"] if c["total_ms"] > 1}
+    assert data["verdict"] != "nagle + delayed_ack" and data["senders"]["server"]["verdict"] == "nodelay"
+    assert "delayed_ack" not in str(why) and "TCP_NODELAY on" not in str(why)
+
+
+def test_a_lone_stall_is_only_probable() -> None:
+    why = lp.read(pcap(situations.stall(2)[0].tape)).why()
+    assert why.to_dict()["proven"] == 0 and why.to_dict()["confidence"] < 0.9
+    assert "probably slow" in str(why) and "probable" in str(why) and "sure?     proven" not in str(why)

@@ -1,0 +1,304 @@
+"""Do the tables say what the packets say? dpkt and, where it is installed, tshark decode the samples too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import dpkt
+import pytest
+from makepcap import Segment, Talk, address, get, mss, pcap, pcapng, timestamps, wscale
+from randomtalk import crowd
+
+import latpcap as lp
+from latpcap import _core
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = ROOT / "sample_pcaps"
+CLIPS = sorted((SAMPLES / "clips").glob("*.pcap"))
+ALL = [*sorted(SAMPLES.glob("*.pcap")), *CLIPS]
+SCHEMA = ROOT / "tests" / "cases" / "schema.txt"
+LABELS = {1: "FIN", 2: "SYN", 4: "RST", 8: "PSH", 16: "ACK", 32: "URG", 64: "ECE", 128: "CWR"}
+
+
+@cache
+def read(path: Path) -> lp.Capture:
+    return lp.read(path)
+
+
+def columns(table: Any, names: list[str]) -> list[tuple[Any, ...]]:
+    data = [table[name].to_pylist() for name in names]
+    return list(zip(*data, strict=True))
+
+
+# dpkt
+
+
+def decoded(path: Path) -> Iterator[dict[str, Any]]:
+    """Every TCP segment of a pcap, as dpkt sees it."""
+    with path.open("rb") as file:
+        for number, (seconds, raw) in enumerate(dpkt.pcap.Reader(file), 1):
+            ip = dpkt.ethernet.Ethernet(raw).data
+            if not isinstance(ip, (dpkt.ip.IP, dpkt.ip6.IP6)) or not isinstance(ip.data, dpkt.tcp.TCP):
+                continue
+            tcp = ip.data
+            options = dict(dpkt.tcp.parse_opts(tcp.opts))
+            stamps = options.get(dpkt.tcp.TCP_OPT_TIMESTAMP)
+            scale = options.get(dpkt.tcp.TCP_OPT_WSCALE)
+            size = options.get(dpkt.tcp.TCP_OPT_MSS)
+            yield {
+                "frame": number,
+                "time": round(seconds * 1_000_000) * 1000,
+                "src": address(ip.src),
+                "dst": address(ip.dst),
+                "sport": tcp.sport,
+                "dport": tcp.dport,
+                "flags": tcp.flags,
+                "len": ip.len - 4 * ip.hl - 4 * tcp.off,
+                "window": tcp.win,
+                "mss": int.from_bytes(size, "big") if size else None,
+                "wscale": scale[0] if scale else None,
+                "tsval": int.from_bytes(stamps[:4], "big") if stamps else None,
+                "tsecr": int.from_bytes(stamps[4:], "big") if stamps else None,
+            }
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda p: p.name)
+def test_events_agree_with_dpkt(path: Path) -> None:
+    import pyarrow as pa
+
+    other = list(decoded(path))
+    events = read(path).arrow("events")
+    events = events.set_column(1, "time", events["time"].cast(pa.int64()))
+    scales: dict[tuple[int, bool], int | None] = {}
+    rows = columns(events, ["stream", "from_client", "window"])
+    for segment, (stream, from_client, window) in zip(other, rows, strict=True):
+        if segment["flags"] & 2:
+            scales[stream, from_client] = segment["wscale"]
+            assert window == segment["window"]  # a SYN's window is never scaled
+        else:
+            known = scales.get((stream, True)), scales.get((stream, False))
+            shift = 0 if None in known else scales[stream, from_client]
+            assert window == segment["window"] << shift, segment
+        segment["flags"] = ", ".join(label for bit, label in LABELS.items() if segment["flags"] & bit)
+    names = ["frame", "time", "src", "dst", "sport", "dport", "flags", "len", "mss", "wscale", "tsval", "tsecr"]
+    assert columns(events, names) == [tuple(segment[name] for name in names) for segment in other]
+
+
+FORMATS = {
+    "pcap": pcap,
+    "pcap big endian": lambda tape: pcap(tape, big=True),
+    "pcap ns": lambda tape: pcap(tape, nanos=True),
+    "pcap ns big endian": lambda tape: pcap(tape, nanos=True, big=True),
+    "pcapng": pcapng,
+    "pcapng big endian": lambda tape: pcapng(tape, big=True),
+    "pcapng us": lambda tape: pcapng(tape, nanos=False),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_segments_as_written(name: str) -> None:
+    tape = [
+        Segment(True, "S", 2**32 - 2, 0, options=(mss(1400), wscale(9), timestamps(7, 0))),
+        Segment(False, "SA", 2**32 - 1, 2**32 - 1, options=(mss(1300), wscale(3), timestamps(9, 7))),
+        Segment(True, "A", 2**32 - 1, 0, window=100, time_ns=Segment.time_ns + 1000),
+        Segment(True, "PAUEC", 2**32 - 1, 0, b"x" * 11, window=100, time_ns=Segment.time_ns + 2_000_000),
+        Segment(False, "FA", 0, 10, b"y", window=0xFFFF, time_ns=Segment.time_ns + 3_000_000),
+    ]
+    events = lp.read(FORMATS[name](tape)).arrow("events")
+    assert columns(events, ["seq", "ack", "len", "window", "mss", "wscale", "tsval", "tsecr"]) == [
+        (0, 0, 0, 64_240, 1400, 9, 7, 0),
+        (0, 1, 0, 64_240, 1300, 3, 9, 7),
+        (1, 1, 0, 100 << 9, None, None, None, None),
+        (1, 1, 11, 100 << 9, None, None, None, None),
+        (1, 12, 1, 0xFFFF << 3, None, None, None, None),
+    ]
+    labels = ["SYN", "SYN, ACK", "ACK", "PSH, ACK, URG, ECE, CWR", "FIN, ACK"]
+    assert [set(text.split(", ")) for text in events["flags"].to_pylist()] == [set(t.split(", ")) for t in labels]
+    assert events["time"].cast("int64").to_pylist() == [s.time_ns for s in tape]
+
+
+# the schema
+
+
+def schema_text() -> str:
+    """One line a column: table, name, arrow type, "null" where it may be."""
+    capture = lp.read(SAMPLES / "clips" / "quickack.pcap")
+    lines = [f"latpcap.schema {_core.SCHEMA_VERSION}"]
+    for table in _core.TABLES:
+        for field in capture.arrow(table).schema:
+            lines.append(f"{table}.{field.name}: {field.type}{' or null' if field.nullable else ''}")
+    return "\n".join(lines) + "\n"
+
+
+def test_schema_is_the_pinned_one() -> None:
+    """A change is a new schema version. To write the file anew:
+
+    cd tests && python -c "import test_tables as t; t.SCHEMA.write_text(t.schema_text())"
+    """
+    assert schema_text() == SCHEMA.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", [SAMPLES / "probes.pcap", SAMPLES / "nginx-good.pcap"], ids=lambda p: p.name)
+def test_schema_is_the_same_for_every_capture(path: Path) -> None:
+    for table in _core.TABLES:
+        assert read(path).arrow(table).schema == read(CLIPS[0]).arrow(table).schema
+    empty = lp.read(pcap([]))
+    assert all(
+        empty.arrow(t).schema == read(path).arrow(t).schema and not empty.arrow(t).num_rows for t in _core.TABLES
+    )
+
+
+def test_columns_without_null_have_none() -> None:
+    for path in ALL:
+        for table in _core.TABLES:
+            data = read(path).arrow(table)
+            wrong = [f.name for f in data.schema if not f.nullable and data[f.name].null_count]
+            assert not wrong, (path.name, table)
+
+
+# what sample_pcaps/README.md says
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("nginx-latency.pcap", (4966, 41, 960, 960)),
+        ("nginx-good.pcap", (4000, 41, 968, 949)),
+        ("probes.pcap", (77, 22, 0, 0)),
+    ],
+)
+def test_counts_of_the_samples(name: str, counts: tuple[int, int, int, int]) -> None:
+    capture = read(SAMPLES / name)
+    complete = sum(capture.arrow("exchanges")["complete"].to_pylist())
+    got = capture.frames, capture.arrow("streams").num_rows, capture.arrow("exchanges").num_rows, complete
+    assert got == counts
+
+
+def test_counts_of_the_clips() -> None:
+    frames = dict(zip([p.stem for p in CLIPS], [158, 164, 164, 136, 104], strict=True))
+    truth = json.loads((SAMPLES / "clips" / "truth.json").read_text(encoding="utf-8"))
+    for path in CLIPS:
+        capture = read(path)
+        got = capture.frames, capture.arrow("streams").num_rows, capture.arrow("exchanges").num_rows
+        assert got == (frames[path.stem], truth[path.name]["streams"], truth[path.name]["exchanges"]), path.name
+
+
+@pytest.mark.parametrize(
+    ("index", "request_frame", "head", "ack", "body", "acked_ms", "total_ms"),
+    [
+        (0, 241, 316, 317, 318, 0.001, 0.202),
+        (1, 413, 414, 479, 480, 42.568, 42.575),
+        (2, 583, 623, 693, 694, 43.634, 43.895),
+        (3, 790, 830, 879, 880, 43.226, 43.520),
+        (23, 4790, 4830, 4895, 4896, 34.096, 34.340),
+    ],
+)
+def test_stream_24_by_hand(
+    index: int, request_frame: int, head: int, ack: int, body: int, acked_ms: float, total_ms: float
+) -> None:
+    stream = read(SAMPLES / "nginx-latency.pcap").stream(24)
+    row = stream.arrow("exchanges").to_pylist()[index]
+    frames = row["request_first_frame"], row["response_first_frame"], row["response_last_frame"]
+    assert (row["index"], frames) == (index, (request_frame, head, body))
+    assert row["latency_ms"] == pytest.approx(total_ms, abs=1e-9)
+    events = {e["frame"]: e for e in stream.arrow("events").to_pylist()}
+    assert (events[head]["len"], events[ack]["len"], events[body]["len"]) == (238, 0, 612)
+    assert events[ack]["acks_frame"] == head
+    assert events[ack]["ack_rtt_ms"] == pytest.approx(acked_ms, abs=1e-9)
+    assert (events[body]["released_by"], events[body]["release_frame"]) == ("nagle_ack", ack)
+    assert ("FIN" in events[ack]["flags"]) == (index == 23)
+
+
+def test_silences_of_nginx_latency() -> None:
+    """880 exchanges with 42.4 to 43.9 ms between head and body; 40 fast; 40 freed by the FIN after about 34 ms."""
+    exchanges = read(SAMPLES / "nginx-latency.pcap").exchanges
+    spread = exchanges["response_spread_ms"]
+    assert (len(spread[spread.between(42.3, 43.95)]), (spread < 1).sum()) == (880, 40)
+    assert spread[(spread >= 1) & (spread < 42.3)].between(30, 40).sum() == 40
+
+
+# tshark
+
+FLAGS = [f.name for f in read(CLIPS[0]).arrow("events").schema if str(f.type) == "bool" and f.name != "from_client"]
+FIELDS = {
+    "frame": "frame.number", "stream": "tcp.stream", "seq": "tcp.seq", "ack": "tcp.ack", "len": "tcp.len",
+    "window": "tcp.window_size", "acks_frame": "tcp.analysis.acks_frame", "ack_rtt": "tcp.analysis.ack_rtt",
+    "bytes_in_flight": "tcp.analysis.bytes_in_flight",
+}  # fmt: skip
+
+
+def of_tshark(path: Path) -> list[dict[str, Any]]:
+    names = [*FIELDS.values(), *(f"tcp.analysis.{f}" for f in FLAGS)]
+    command = ["tshark", "-n", "-r", str(path), "-Y", "tcp", "-T", "fields", *(x for n in names for x in ("-e", n))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = []
+    for line in done.stdout.splitlines():
+        values = dict(zip([*FIELDS, *FLAGS], line.split("\t"), strict=True))
+        row: dict[str, Any] = {f: bool(values[f]) for f in FLAGS}
+        row |= {f: int(values[f]) if values[f] else None for f in FIELDS if f != "ack_rtt"}
+        seconds, _, nanos = values["ack_rtt"].partition(".")
+        row["ack_rtt"] = int(seconds) * 10**9 + int(nanos) if nanos else None
+        rows.append(row)
+    return rows
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@pytest.mark.parametrize("path", [SAMPLES / "nginx-latency.pcap", *CLIPS], ids=lambda p: p.name)
+def test_facts_agree_with_tshark(path: Path) -> None:
+    assert_agrees_with_tshark(path)
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_facts_of_random_conversations_agree_with_tshark(seed: int, tmp_path: Path) -> None:
+    """Losses, repeats, closed windows, sequence numbers that wrap, ports that are used again."""
+    path = tmp_path / "crowd.pcap"
+    path.write_bytes(pcap(crowd(seed, 60, ports=45)))
+    assert_agrees_with_tshark(path)
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_facts_of_the_cases_agree_with_tshark() -> None:
+    for folder in sorted((ROOT / "tests" / "cases").iterdir()):
+        if (folder / "capture.pcap").exists():
+            assert_agrees_with_tshark(folder / "capture.pcap")
+
+
+def assert_agrees_with_tshark(path: Path) -> None:
+    got = read(path).arrow("events").select([*(f for f in FIELDS if f != "ack_rtt"), "ack_rtt_ms", *FLAGS]).to_pylist()
+    for event in got:
+        # ours are unwrapped to 64 bits, tshark's are not
+        event["seq"], event["ack"] = event["seq"] % 2**32, event["ack"] % 2**32
+        rtt = event.pop("ack_rtt_ms")
+        event["ack_rtt"] = None if rtt is None else round(rtt * 1e6)
+    wanted = of_tshark(path)
+    assert len(got) == len(wanted)
+    wrong = [(a, b) for a, b in zip(got, wanted, strict=True) if a != b]
+    assert not wrong, f"{path}: {len(wrong)} frames differ, the first: {wrong[0]}"
+
+
+def test_quoted_and_other_frames_are_counted() -> None:
+    """probes.pcap: ARP and ICMP are frames without an event; numbers are those of all frames."""
+    capture = read(SAMPLES / "probes.pcap")
+    frames = capture.arrow("events")["frame"].to_pylist()
+    assert len(frames) < capture.frames == 77 and frames[0] == 13 and frames == sorted(frames)
+
+
+def test_streams_count_what_events_hold() -> None:
+    talk = Talk()
+    talk.open()
+    talk.client(5, get())
+    for path in [None, *ALL]:
+        capture = lp.read(pcap(talk.tape)) if path is None else read(path)
+        events = capture.arrow("events").to_pylist()
+        for row in capture.arrow("streams").to_pylist():
+            for side in ("client", "server"):
+                mine = [e for e in events if e["stream"] == row["stream"] and e["from_client"] == (side == "client")]
+                assert row[f"{side}_packets"] == len(mine)
+                assert row[f"{side}_payload_bytes"] == sum(e["len"] for e in mine)
