@@ -119,6 +119,9 @@ impl<T: ArrowPrimitiveType> Rare<T> {
     }
 
     pub fn column(&mut self, rows: usize, name: &str) -> Column {
+        if self.set.is_empty() {
+            return nullable(name, Arc::new(PrimitiveArray::<T>::new_null(rows)));
+        }
         let mut values: Vec<Option<T::Native>> = vec![None; rows];
         for (row, value) in self.set.drain(..) {
             if let Some(slot) = values.get_mut(row) {

@@ -260,6 +260,11 @@ impl Blocks {
             Field::new("left", DataType::Int64, false),
             Field::new("right", DataType::Int64, false),
         ]);
+        if self.rows.is_empty() {
+            let blocks = DataType::Struct(fields);
+            let item = Arc::new(Field::new("item", blocks, false));
+            return Arc::new(ListArray::new_null(item, rows));
+        }
         let mut counts = vec![0; rows];
         for (row, count) in self.rows {
             if let Some(slot) = counts.get_mut(row) {
