@@ -171,7 +171,8 @@ impl Reader {
             };
             let used = usize::try_from(self.place.offset.saturating_sub(begin)).unwrap_or(usize::MAX);
             match ask {
-                Ask::Again => left = cursor::from(bytes, used),
+                // a block of 12 bytes has nothing between its two ends
+                Ask::Again | Ask::Pass(0) => left = cursor::from(bytes, used),
                 Ask::Need(need) => {
                     self.need = need;
                     return used;

@@ -514,6 +514,19 @@ fn whole_byte_by_byte_and_cut_anywhere() {
     }
 }
 
+#[test]
+fn a_block_without_a_body_is_passed_over() {
+    let section =
+        b"\x0a\x0d\x0d\x0a\x1c\0\0\0\x4d\x3c\x2b\x1a\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\x1c\0\0\0";
+    let empty = b"\x05\0\0\0\x0c\0\0\0\x0c\0\0\0";
+    let file = [&section[..], empty, empty].concat();
+    assert_eq!(whole(&file).issues, []);
+    assert_eq!(whole(&file), read(file.chunks(1)));
+    let lying = [&section[..], b"\x05\0\0\0\x0c\0\0\0\x0d\0\0\0", empty].concat();
+    assert_eq!(whole(&lying).issues.len(), 1);
+    assert_eq!(whole(&lying), read(lying.chunks(1)));
+}
+
 /// A file, bytes of it replaced, and lengths to cut it at.
 fn mutated() -> impl Strategy<Value = (Vec<u8>, Vec<usize>)> {
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
