@@ -11,15 +11,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from latpcap.vocabulary import CAUSES
+from latpcap.vocabulary import CAUSES, PROVEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.capture import Capture, _Tables
-
-PROVEN = 0.9
-"""Confidence from which a verdict is called proven."""
 
 STALL = "nagle + delayed_ack"
 """Nagle's wait together with the delayed ACKs inside it: one finding with two owners."""

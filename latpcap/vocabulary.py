@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+PROVEN = 0.9
+"""Confidence from which a verdict is called proven; below it, probable."""
+
 OWNERS: dict[str, str] = {
     "client": "the side that opened the connection",
     "server": "the side that accepted the connection",

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from latpcap.vocabulary import CAUSES
+from latpcap.vocabulary import CAUSES, PROVEN
 
 MOST_LINES = 15
-_PROVEN = 0.9
 
 
 def overall(d: dict[str, Any]) -> str:
@@ -185,7 +184,7 @@ def _sure(d: dict[str, Any], pool: dict[str, Any]) -> str:
 
 
 def _grade(confidence: float) -> str:
-    return f"{'proven' if confidence >= _PROVEN else 'probable'} ({confidence:.2f})"
+    return f"{'proven' if confidence >= PROVEN else 'probable'} ({confidence:.2f})"
 
 
 def _unknown(d: dict[str, Any], sender: str | None) -> str:

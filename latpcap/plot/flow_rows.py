@@ -11,10 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from latpcap.vocabulary import CAUSES
-
-PROVEN = 0.9
-"""From this confidence on a verdict needs no "probable"."""
+from latpcap.vocabulary import CAUSES, PROVEN
 
 Record = Mapping[str, Any]
 
