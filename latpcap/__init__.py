@@ -10,8 +10,9 @@ frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows
 
 from importlib.metadata import version as _version
 
-from latpcap.capture import Capture, Stream, read
+from latpcap.capture import Capture, read
 from latpcap.errors import CaptureError, LatpcapError, OutputError
+from latpcap.stream import Stream
 
 __all__ = ["Capture", "CaptureError", "LatpcapError", "OutputError", "Stream", "read"]
 __version__ = _version("latpcap")

@@ -1,24 +1,22 @@
 """What is in this capture?
 
-`read` feeds a capture's bytes to the engine; `Capture` and `Stream` are views over the tables that come out.
-pandas and pyarrow are imported when a table is first asked for, not before.
+`read` feeds a capture's bytes to the engine; `Capture` shows the tables that come out.
 """
 
 from __future__ import annotations
 
-import html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from latpcap import _core, sources
 from latpcap.errors import CaptureError
+from latpcap.stream import Stream
+from latpcap.tables import Tables, card, count
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
     from latpcap.diagnosis import Why
-    from latpcap.plot.flow import FlowGraph
 
 TABLES = tuple(_core.TABLES)
 
@@ -49,63 +47,7 @@ def read(source: sources.Source) -> Capture:
     return Capture(name, analysis, broken)
 
 
-class _Tables:
-    """The tables as data frames and as Arrow tables; what Capture and Stream share."""
-
-    def arrow(self, name: str) -> pa.Table:
-        """Which rows does this table hold? A pyarrow.Table, without a copy.
-
-        `name` is one of "events", "streams", "exchanges", "causes", "evidence", "issues"; KeyError otherwise.
-        """
-        raise NotImplementedError
-
-    def _frame(self, name: str) -> pd.DataFrame:
-        cache: dict[str, pd.DataFrame] = self.__dict__.setdefault("_frames", {})
-        if name not in cache:
-            cache[name] = _to_pandas(self.arrow(name))
-        return cache[name]
-
-    @property
-    def events(self) -> pd.DataFrame:
-        """What did each TCP segment say and do? One row a segment, in frame order, with Wireshark's facts.
-
-        Relative numbers `seq` and `ack`, durations in ms; null where Wireshark shows nothing.
-        """
-        return self._frame("events")
-
-    @property
-    def streams(self) -> pd.DataFrame:
-        """Which TCP connections are there? One row a stream, numbered as Wireshark's tcp.stream."""
-        return self._frame("streams")
-
-    @property
-    def exchanges(self) -> pd.DataFrame:
-        """How long did each request take? One row a request and its answer, with its time in ms by cause.
-
-        `latency_ms` is null where the answer is not complete; `cut_by` says why then.
-        """
-        return self._frame("exchanges")
-
-    @property
-    def causes(self) -> pd.DataFrame:
-        """Where did each exchange's time go? Rows that follow each other without gap, to the nanosecond.
-
-        `confidence` from 0.9 on is proven, below it probable. `evidence` lists frames to look up.
-        """
-        return self._frame("causes")
-
-    @property
-    def evidence(self) -> pd.DataFrame:
-        """Does Nagle act here, or not? One row a sender and peer, with what was counted for and against."""
-        return self._frame("evidence")
-
-    @property
-    def issues(self) -> pd.DataFrame:
-        """What could not be read or trusted? One row a reason, with its first place and its count."""
-        return self._frame("issues")
-
-
-class Capture(_Tables):
+class Capture(Tables):
     """What does this capture tell?
 
     Made by `latpcap.read`. `name` is the file's name as given, `frames` counts every record of the file,
@@ -191,90 +133,12 @@ class Capture(_Tables):
     def __repr__(self) -> str:
         streams, exchanges = len(self._raw["streams"]), len(self._raw["exchanges"])
         return (
-            f"{Path(self.name).name}: {_count(self.frames, 'frame')}, {_count(streams, 'TCP stream')}, "
-            f"{_count(exchanges, 'exchange')}, {self.seconds:.2f} s"
+            f"{Path(self.name).name}: {count(self.frames, 'frame')}, {count(streams, 'TCP stream')}, "
+            f"{count(exchanges, 'exchange')}, {self.seconds:.2f} s"
         )
 
     def _repr_html_(self) -> str:
-        return _card(repr(self), str(self.why()))
-
-
-class Stream(_Tables):
-    """What happened on this TCP stream? A view of its capture, limited to one tcp.stream."""
-
-    def __init__(self, capture: Capture, number: int):
-        self.capture = capture
-        self.number = number
-        self._arrow: dict[str, pa.Table] = {}
-
-    def arrow(self, name: str) -> pa.Table:
-        """Which rows of this table belong to this stream? A pyarrow.Table; KeyError for a wrong name.
-
-        `evidence` and `issues` are about endpoints and files: they are the whole capture's.
-        """
-        if name not in self._arrow:
-            import pyarrow as pa
-            import pyarrow.compute as pc
-
-            table = self.capture.arrow(name)
-            if name == "causes":
-                wanted = self.arrow("exchanges")["exchange"]
-                table = table.filter(pc.is_in(table["exchange"], value_set=wanted.combine_chunks()))
-            elif "stream" in table.column_names:
-                table = table.filter(pc.equal(table["stream"], pa.scalar(self.number, pa.uint32())))
-            self._arrow[name] = table
-        return self._arrow[name]
-
-    def why(self, *, exchange: int | None = None) -> Why:
-        """Why were this stream's requests slow? `exchange` counts from 0 on this stream (`index`)."""
-        if exchange is None:
-            return self.capture.why(stream=self.number)
-        rows = self.arrow("exchanges").select(["exchange", "index"]).to_pylist()
-        number = next((r["exchange"] for r in rows if r["index"] == exchange), None)
-        if number is None:
-            have = _count(len(rows), "exchange")
-            raise IndexError(f"no exchange {exchange}: tcp.stream {self.number} has {have}, counted from 0")
-        return self.capture.why(exchange=number)
-
-    def flow_graph(self, *, frames: tuple[int, int] | None = None, max_rows: int = 60) -> FlowGraph:
-        """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes.
-
-        `frames` limits it to a range of frame numbers (both included), `max_rows` its length; what is left
-        out is said in the picture. Draws itself in a notebook; `.save("flow.png")` writes PNG, SVG or PDF.
-        """
-        from latpcap.plot.flow import FlowGraph
-
-        title = f"{Path(self.capture.name).name}, tcp.stream eq {self.number}"
-        return FlowGraph.from_tables(
-            self.arrow("events"),
-            self.arrow("causes"),
-            title=title,
-            start_ns=self.capture.first_ns or 0,
-            frames=frames,
-            max_rows=max_rows,
-        )
-
-    def __repr__(self) -> str:
-        row = self.arrow("streams").to_pylist()[0]
-        packets = row["client_packets"] + row["server_packets"]
-        ends = f"{row['client']}:{row['client_port']} to {row['server']}:{row['server_port']}"
-        return f"tcp.stream {self.number}: {ends}, {_count(packets, 'segment')}, {_count(row['exchanges'], 'exchange')}"
-
-    def _repr_html_(self) -> str:
-        return _card(repr(self), str(self.why()))
-
-
-def _card(title: str, text: str) -> str:
-    """A small HTML card; whatever came from the capture is escaped."""
-    return (
-        '<div style="border:1px solid #c8c8c8;border-radius:4px;padding:8px 12px;background:#fff;color:#222;'
-        'max-width:72em"><b>' + html.escape(title) + '</b><pre style="margin:6px 0 0;background:#fff;'
-        'color:#222;white-space:pre-wrap">' + html.escape(text) + "</pre></div>"
-    )
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+        return card(repr(self), str(self.why()))
 
 
 def _sentence(issue: dict[str, Any]) -> str:
@@ -284,21 +148,3 @@ def _sentence(issue: dict[str, Any]) -> str:
     if issue["frame"] is not None:
         place.append(f"frame {issue['frame']:,}")
     return f"{', '.join(place)}: {issue['layer']}: {issue['reason']}"
-
-
-def _to_pandas(table: pa.Table) -> pd.DataFrame:
-    """A plain DataFrame; integers and lists with nulls stay Arrow-backed, so that null is not a float."""
-    import pandas as pd
-    import pyarrow as pa
-
-    columns: dict[str, Any] = {}
-    for field in table.schema:
-        column = table[field.name]
-        lossy = field.nullable and pa.types.is_integer(field.type)
-        if lossy or pa.types.is_list(field.type):
-            columns[field.name] = pd.Series(column, dtype=pd.ArrowDtype(field.type))
-        elif pa.types.is_dictionary(field.type):
-            columns[field.name] = column.unify_dictionaries().to_pandas()
-        else:
-            columns[field.name] = column.to_pandas()
-    return pd.DataFrame(columns)

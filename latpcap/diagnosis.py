@@ -16,7 +16,8 @@ from latpcap.vocabulary import CAUSES, PROVEN
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.capture import Capture, _Tables
+    from latpcap.capture import Capture
+    from latpcap.tables import Tables
 
 STALL = "nagle + delayed_ack"
 """Nagle's wait together with the delayed ACKs inside it: one finding with two owners."""
@@ -32,7 +33,7 @@ class Why:
         self._data = data
 
     @classmethod
-    def of(cls, capture: Capture, scope: _Tables) -> Why:
+    def of(cls, capture: Capture, scope: Tables) -> Why:
         """Why were the exchanges of this capture or stream slow?"""
         return cls(_overall(capture, scope))
 
@@ -74,7 +75,7 @@ def rank(ordered: list[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def _overall(capture: Capture, scope: _Tables) -> dict[str, Any]:
+def _overall(capture: Capture, scope: Tables) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": "overall", **_head(capture)}
     data["scope"] = getattr(scope, "number", None)
     streams = {r["stream"]: r for r in _rows(scope.arrow("streams"), _STREAM)}

@@ -44,10 +44,10 @@ def as_text(table: pa.Table) -> str:
     """What does this table look like in a terminal? All rows; on a terminal the first 40, and a line says so."""
     import pandas as pd
 
-    from latpcap.capture import _to_pandas
+    from latpcap.tables import to_pandas
 
     cut = sys.stdout.isatty() and table.num_rows > TERMINAL_ROWS
-    frame = _to_pandas(table[:TERMINAL_ROWS] if cut else table)
+    frame = to_pandas(table[:TERMINAL_ROWS] if cut else table)
     if frame.empty:
         return "no rows"
     for name in ("method", "target"):  # words of the capture's own, which must not write on the terminal themselves

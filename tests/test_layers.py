@@ -18,6 +18,8 @@ ORDER = [
     "vocabulary",
     "_core",
     "sources",
+    "tables",
+    "stream",
     "capture",
     "words",
     "diagnosis",
@@ -33,8 +35,8 @@ ORDER = [
 ]
 """A module imports those above it in this list, and none below."""
 
-LATE = {"capture": {"diagnosis", "plot.flow"}}
-"""The exception: `capture.why()` and `stream.flow_graph()` fetch these when called, never at import."""
+LATE = {"capture": {"diagnosis"}, "stream": {"capture", "diagnosis", "plot.flow"}}
+"""The exception: `capture.why()` and `stream.flow_graph()` fetch these when called, or name a type."""
 
 NEVER = {"plot": {"capture", "cli"}, "words": {"capture", "cli"}}
 """What a module (and those inside it) leaves alone though it may: pictures and words are made of tables."""

@@ -1,0 +1,80 @@
+"""What happened on one TCP stream? A view of a capture's tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from latpcap.tables import Tables, card, count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.capture import Capture
+    from latpcap.diagnosis import Why
+    from latpcap.plot.flow import FlowGraph
+
+
+class Stream(Tables):
+    """What happened on this TCP stream? A view of its capture, limited to one tcp.stream."""
+
+    def __init__(self, capture: Capture, number: int):
+        self.capture = capture
+        self.number = number
+        self._arrow: dict[str, pa.Table] = {}
+
+    def arrow(self, name: str) -> pa.Table:
+        """Which rows of this table belong to this stream? A pyarrow.Table; KeyError for a wrong name.
+
+        `evidence` and `issues` are about endpoints and files: they are the whole capture's.
+        """
+        if name not in self._arrow:
+            import pyarrow as pa
+            import pyarrow.compute as pc
+
+            table = self.capture.arrow(name)
+            if name == "causes":
+                wanted = self.arrow("exchanges")["exchange"]
+                table = table.filter(pc.is_in(table["exchange"], value_set=wanted.combine_chunks()))
+            elif "stream" in table.column_names:
+                table = table.filter(pc.equal(table["stream"], pa.scalar(self.number, pa.uint32())))
+            self._arrow[name] = table
+        return self._arrow[name]
+
+    def why(self, *, exchange: int | None = None) -> Why:
+        """Why were this stream's requests slow? `exchange` counts from 0 on this stream (`index`)."""
+        if exchange is None:
+            return self.capture.why(stream=self.number)
+        rows = self.arrow("exchanges").select(["exchange", "index"]).to_pylist()
+        number = next((r["exchange"] for r in rows if r["index"] == exchange), None)
+        if number is None:
+            have = count(len(rows), "exchange")
+            raise IndexError(f"no exchange {exchange}: tcp.stream {self.number} has {have}, counted from 0")
+        return self.capture.why(exchange=number)
+
+    def flow_graph(self, *, frames: tuple[int, int] | None = None, max_rows: int = 60) -> FlowGraph:
+        """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes.
+
+        `frames` limits it to a range of frame numbers (both included), `max_rows` its length; what is left
+        out is said in the picture. Draws itself in a notebook; `.save("flow.png")` writes PNG, SVG or PDF.
+        """
+        from latpcap.plot.flow import FlowGraph
+
+        title = f"{Path(self.capture.name).name}, tcp.stream eq {self.number}"
+        return FlowGraph.from_tables(
+            self.arrow("events"),
+            self.arrow("causes"),
+            title=title,
+            start_ns=self.capture.first_ns or 0,
+            frames=frames,
+            max_rows=max_rows,
+        )
+
+    def __repr__(self) -> str:
+        row = self.arrow("streams").to_pylist()[0]
+        packets = row["client_packets"] + row["server_packets"]
+        ends = f"{row['client']}:{row['client_port']} to {row['server']}:{row['server_port']}"
+        return f"tcp.stream {self.number}: {ends}, {count(packets, 'segment')}, {count(row['exchanges'], 'exchange')}"
+
+    def _repr_html_(self) -> str:
+        return card(repr(self), str(self.why()))

@@ -1,0 +1,102 @@
+"""How do tables look in Python?
+
+What `Capture`, `Stream` and other views share: each table as a pandas data frame and as a pyarrow table. Knows nothing
+of captures; pandas and pyarrow are imported when a table is first asked for.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+class Tables:
+    """The tables as data frames and as Arrow tables; what Capture and Stream share."""
+
+    def arrow(self, name: str) -> pa.Table:
+        """Which rows does this table hold? A pyarrow.Table, without a copy.
+
+        `name` is one of "events", "streams", "exchanges", "causes", "evidence", "issues"; KeyError otherwise.
+        """
+        raise NotImplementedError
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        cache: dict[str, pd.DataFrame] = self.__dict__.setdefault("_frames", {})
+        if name not in cache:
+            cache[name] = to_pandas(self.arrow(name))
+        return cache[name]
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """What did each TCP segment say and do? One row a segment, in frame order, with Wireshark's facts.
+
+        Relative numbers `seq` and `ack`, durations in ms; null where Wireshark shows nothing.
+        """
+        return self._frame("events")
+
+    @property
+    def streams(self) -> pd.DataFrame:
+        """Which TCP connections are there? One row a stream, numbered as Wireshark's tcp.stream."""
+        return self._frame("streams")
+
+    @property
+    def exchanges(self) -> pd.DataFrame:
+        """How long did each request take? One row a request and its answer, with its time in ms by cause.
+
+        `latency_ms` is null where the answer is not complete; `cut_by` says why then.
+        """
+        return self._frame("exchanges")
+
+    @property
+    def causes(self) -> pd.DataFrame:
+        """Where did each exchange's time go? Rows that follow each other without gap, to the nanosecond.
+
+        `confidence` from 0.9 on is proven, below it probable. `evidence` lists frames to look up.
+        """
+        return self._frame("causes")
+
+    @property
+    def evidence(self) -> pd.DataFrame:
+        """Does Nagle act here, or not? One row a sender and peer, with what was counted for and against."""
+        return self._frame("evidence")
+
+    @property
+    def issues(self) -> pd.DataFrame:
+        """What could not be read or trusted? One row a reason, with its first place and its count."""
+        return self._frame("issues")
+
+
+def card(title: str, text: str) -> str:
+    """A small HTML card; whatever came from the capture is escaped."""
+    return (
+        '<div style="border:1px solid #c8c8c8;border-radius:4px;padding:8px 12px;background:#fff;color:#222;'
+        'max-width:72em"><b>' + html.escape(title) + '</b><pre style="margin:6px 0 0;background:#fff;'
+        'color:#222;white-space:pre-wrap">' + html.escape(text) + "</pre></div>"
+    )
+
+
+def count(number: int, word: str) -> str:
+    """How many are there, in words? "1 frame", "4,966 frames"."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def to_pandas(table: pa.Table) -> pd.DataFrame:
+    """A plain DataFrame; integers and lists with nulls stay Arrow-backed, so that null is not a float."""
+    import pandas as pd
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    for field in table.schema:
+        column = table[field.name]
+        lossy = field.nullable and pa.types.is_integer(field.type)
+        if lossy or pa.types.is_list(field.type):
+            columns[field.name] = pd.Series(column, dtype=pd.ArrowDtype(field.type))
+        elif pa.types.is_dictionary(field.type):
+            columns[field.name] = column.unify_dictionaries().to_pandas()
+        else:
+            columns[field.name] = column.to_pandas()
+    return pd.DataFrame(columns)
