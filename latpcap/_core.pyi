@@ -1,8 +1,9 @@
 """The Rust engine: capture bytes in, Arrow tables out."""
 
+from collections.abc import Sequence
 from typing import Any, Final, final
 
-__all__ = ["CAUSES", "SCHEMA_VERSION", "TABLES", "Analysis", "Table"]
+__all__ = ["CAUSES", "SCHEMA_VERSION", "TABLES", "Analysis", "Records", "Table"]
 
 TABLES: Final[list[str]]
 CAUSES: Final[list[str]]
@@ -37,3 +38,20 @@ class Analysis:
     @property
     def refused(self) -> tuple[int, str] | None:
         """Offset and reason of what kept the file from being read at all."""
+
+@final
+class Records:
+    """Which bytes do these frames hold? Push the same capture again; chosen records come out, none is kept."""
+    def __new__(cls, frames: Sequence[int] | None = None) -> Records:
+        """`frames` are the chosen frame numbers in any order; None chooses all."""
+    def push(self, block: bytes) -> list[tuple[int, int, int | None, int, bytes, int]]:
+        """Reads the next bytes of the capture file and gives the chosen records that end in them, in file order.
+
+        Each is frame number, time in ns since 1970, LINKTYPE_ number (None: a frame that is no packet), interface,
+        captured bytes, original length.
+        """
+    @property
+    def done(self) -> bool:
+        """Has every chosen frame been given?"""
+    @property
+    def frames(self) -> int: ...

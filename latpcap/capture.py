@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.diagnosis import Why
+    from latpcap.packets import Record
 
 TABLES = tuple(_core.TABLES)
 
@@ -30,7 +33,8 @@ def read(source: sources.Source) -> Capture:
     Raises CaptureError when nothing can be read: no such file, no capture, a header that is cut. A capture
     that is damaged further on gives its rows up to the damage; `Capture.issues` says where and why.
     """
-    name = sources.name_of(source)
+    origin = sources.Origin(source)
+    name = origin.name
     analysis = _core.Analysis()
     broken: CaptureError | None = None
     try:
@@ -44,7 +48,7 @@ def read(source: sources.Source) -> Capture:
     if analysis.refused is not None:
         offset, reason = analysis.refused
         raise CaptureError(name, reason, offset=offset, layer="file")
-    return Capture(name, analysis, broken)
+    return Capture(name, analysis, broken, origin=origin)
 
 
 class Capture(Tables):
@@ -55,8 +59,16 @@ class Capture(Tables):
     1970 (None for a capture without packets).
     """
 
-    def __init__(self, name: str, analysis: _core.Analysis, broken: CaptureError | None = None):
+    def __init__(
+        self,
+        name: str,
+        analysis: _core.Analysis,
+        broken: CaptureError | None = None,
+        *,
+        origin: sources.Origin | None = None,
+    ):
         self.name = name
+        self._origin = origin
         self.frames = analysis.frames
         self.format = analysis.format
         self.first_ns = analysis.first_ns
@@ -100,6 +112,34 @@ class Capture(Tables):
             have = len(self._raw["streams"])
             raise IndexError(f"no stream {number}: {Path(self.name).name} has {have:,} TCP streams")
         return Stream(self, number)
+
+    def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
+        """Which bytes do these frames hold? Reads the capture again; all frames without `frames`, TCP or not.
+
+        In file order. CaptureError where the source cannot be read twice (standard input, a pipe) or was replaced.
+        """
+        from latpcap.packets import records
+
+        if self._origin is None:
+            raise CaptureError(self.name, "its bytes are not known any more")
+        found = records(self._origin, frames, broken=self._broken is not None)
+        return islice(found, self.frames)  # the file may have grown
+
+    def record(self, frame: int) -> Record:
+        """Which bytes does this frame hold? `frame` is Wireshark's frame.number; IndexError where there is none."""
+        if 1 <= frame <= self.frames:
+            for record in self.records([frame]):
+                return record
+        raise IndexError(f"no frame {frame}: {Path(self.name).name} has {count(self.frames, 'frame')}, counted from 1")
+
+    def packet(self, frame: int) -> Any:
+        """What is in this frame? The frame as a dpkt object (Ethernet, SLL, IP ... by link type), from frame 1 on.
+
+        IndexError where there is no such frame; CaptureError where dpkt cannot read it or the bytes are gone.
+        """
+        from latpcap.packets import packet
+
+        return packet(self.record(frame), self.name)
 
     def why(self, *, stream: int | None = None, exchange: int | None = None) -> Why:
         """Why were the requests slow, who waited for whom, and which frames show it?

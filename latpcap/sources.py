@@ -7,9 +7,11 @@ xz (told by content, not by name); gives a name and blocks of bytes; knows nothi
 from __future__ import annotations
 
 import bz2
+import contextlib
 import io
 import lzma
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -21,6 +23,7 @@ from latpcap.errors import CaptureError
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """What `latpcap.read` takes."""
 
+_HELD = (bytes, bytearray, memoryview)
 BLOCK_BYTES = 1 << 17
 _BITE_BYTES = 1 << 14
 _LONGEST_MAGIC = 6
@@ -35,12 +38,59 @@ _MAGIC = {
 
 def name_of(source: Source) -> str:
     """What is this capture called in messages and tables?"""
-    if isinstance(source, (bytes, bytearray, memoryview)):
+    if isinstance(source, _HELD):
         return "<bytes>"
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         return "<stdin>" if path == "-" else path
     return str(getattr(source, "name", "<stream>"))
+
+
+class Origin:
+    """Can this capture's bytes be read a second time?
+
+    Made before the first reading, while it can still be seen where that begins.
+    """
+
+    def __init__(self, source: Source):
+        self.source = source
+        self.name = name_of(source)
+        self._start: int | None = None
+        self._file: os.stat_result | None = None
+        if isinstance(source, (str, os.PathLike)) and self.name != "<stdin>":
+            with contextlib.suppress(OSError, ValueError):
+                self._file = os.stat(source)
+        elif not isinstance(source, _HELD):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                self._start = cast(BinaryIO, source).tell()
+
+    def blocks(self) -> Iterator[bytes]:
+        """Which bytes does the capture hold? The same as the first time.
+
+        CaptureError where they are gone: standard input and pipes are read once, a file was replaced or cut.
+        """
+        source = self.source
+        if isinstance(source, (str, os.PathLike)):
+            before = self._file
+            if before is None or not stat.S_ISREG(before.st_mode):
+                raise CaptureError(
+                    self.name, "can be read only once, and the packets' bytes are wanted: save it to a file"
+                )
+            with contextlib.suppress(OSError):  # what cannot be opened is said below
+                now = os.stat(source)
+                if (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino) or now.st_size < before.st_size:
+                    raise CaptureError(self.name, "was replaced since it was read")
+        elif not isinstance(source, _HELD):
+            try:
+                if self._start is None:
+                    raise io.UnsupportedOperation
+                source.seek(self._start)
+            except (OSError, ValueError):
+                reason = (
+                    "can be read only once (a pipe, or a file that was closed): give latpcap.read its path or its bytes"
+                )
+                raise CaptureError(self.name, reason) from None
+        yield from blocks(source)
 
 
 def blocks(source: Source) -> Iterator[bytes]:
@@ -75,7 +125,7 @@ def _raw(head: bytes, file: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def _open(source: Source, name: str) -> tuple[BinaryIO, bool]:
-    if isinstance(source, (bytes, bytearray, memoryview)):
+    if isinstance(source, _HELD):
         return io.BytesIO(bytes(source)), True
     if not isinstance(source, (str, os.PathLike)):
         if not hasattr(source, "read"):

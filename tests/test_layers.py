@@ -18,6 +18,7 @@ ORDER = [
     "vocabulary",
     "_core",
     "sources",
+    "packets",
     "tables",
     "stream",
     "capture",

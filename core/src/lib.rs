@@ -1,7 +1,7 @@
 //! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
 //!
 //! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
-//! `issue`, `seq`, `segment`, `cursor` -> `capture`, `frame` -> `messages`, `assemble` -> `facts` ->
+//! `issue`, `seq`, `segment`, `cursor` -> `capture`, `frame` -> `records` -> `messages`, `assemble` -> `facts` ->
 //! `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `table` -> `engine` -> `python`.
 
 #![forbid(unsafe_code)]
@@ -20,6 +20,7 @@ pub mod messages;
 pub mod pool;
 #[cfg(feature = "python")]
 mod python;
+pub mod records;
 pub mod segment;
 pub mod seq;
 pub mod stream;

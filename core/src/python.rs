@@ -9,8 +9,10 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
+use crate::capture::NO_LINK;
 use crate::cause::Cause;
 use crate::engine::Engine;
+use crate::records;
 use crate::table;
 
 /// Batches of one table as an Arrow C stream, which pyarrow, pandas and others read without a copy.
@@ -110,9 +112,50 @@ impl Analysis {
     }
 }
 
+/// frame, time in ns, link type (none: no packet), interface, captured bytes, original length
+type RecordFields<'py> = (u64, i64, Option<u32>, u32, Bound<'py, PyBytes>, u32);
+
+/// The same bytes again, for the records themselves.
+#[pyclass(module = "latpcap._core")]
+struct Records {
+    records: records::Records,
+}
+
+#[pymethods]
+impl Records {
+    #[new]
+    #[pyo3(signature = (frames=None))]
+    fn new(frames: Option<Vec<u64>>) -> Self {
+        Records {
+            records: records::Records::new(frames),
+        }
+    }
+
+    fn push<'py>(&mut self, py: Python<'py>, block: &Bound<'py, PyBytes>) -> Vec<RecordFields<'py>> {
+        let mut out = Vec::new();
+        self.records.push(block.as_bytes(), &mut |r| {
+            let link = (r.link != NO_LINK).then_some(r.link);
+            let data = PyBytes::new(py, r.data);
+            out.push((r.frame, r.time_ns, link, r.interface, data, r.original_len));
+        });
+        out
+    }
+
+    #[getter]
+    fn done(&self) -> bool {
+        self.records.done()
+    }
+
+    #[getter]
+    fn frames(&self) -> u64 {
+        self.records.frames()
+    }
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Analysis>()?;
+    m.add_class::<Records>()?;
     m.add_class::<Table>()?;
     m.add("TABLES", table::NAMES.to_vec())?;
     m.add("CAUSES", Cause::ALL.map(|(_, name)| name).to_vec())?;
