@@ -79,9 +79,11 @@ class Capture(Tables):
 
     def arrow(self, name: str) -> pa.Table:
         """Which rows does this table hold? A pyarrow.Table, without a copy; KeyError for a wrong name."""
+        if name == "findings":
+            return self._findings()
         if name not in self._arrow:
             if name not in self._raw:
-                raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}")
+                raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}, findings")
             import pyarrow as pa
 
             table = pa.table(self._raw[name])

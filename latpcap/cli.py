@@ -129,9 +129,16 @@ def _table_command(name: str, question: str) -> None:
         if output is not None:
             export.write(table, output)
         else:
-            typer.echo(export.as_text(table))
+            typer.echo(export.as_text(_brief(table) if name == "findings" else table))
 
     app.command(name=name, help=question)(command)
+
+
+def _brief(table: pa.Table) -> pa.Table:
+    """The findings as a terminal shows them; files get every column."""
+    from latpcap.findings import BRIEF
+
+    return table.select(list(BRIEF))
 
 
 for _name, _question in {
@@ -139,6 +146,7 @@ for _name, _question in {
     "events": "What did each TCP segment say and do? One row a segment, with Wireshark's facts.",
     "exchanges": "How long did each request take? One row a request and its answer, with its time by cause.",
     "causes": "Where did each exchange's time go? Rows that follow each other without gap.",
+    "findings": "What is wrong, who owns it, how sure is that, and what would mend it? One row a server and cause.",
     "evidence": "Does Nagle act here, or not? One row a sender and peer, with the counts for and against.",
     "issues": "What could not be read or trusted? One row a reason.",
 }.items():

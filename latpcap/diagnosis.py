@@ -11,16 +11,13 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from latpcap.vocabulary import CAUSES, PROVEN
+from latpcap.vocabulary import CAUSES, PROVEN, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.capture import Capture
     from latpcap.tables import Tables
-
-STALL = "nagle + delayed_ack"
-"""Nagle's wait together with the delayed ACKs inside it: one finding with two owners."""
 
 
 class Why:

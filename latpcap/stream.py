@@ -28,6 +28,8 @@ class Stream(Tables):
 
         `evidence` and `issues` are about endpoints and files: they are the whole capture's.
         """
+        if name == "findings":
+            return self._findings()
         if name not in self._arrow:
             import pyarrow as pa
             import pyarrow.compute as pc

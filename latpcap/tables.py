@@ -20,9 +20,18 @@ class Tables:
     def arrow(self, name: str) -> pa.Table:
         """Which rows does this table hold? A pyarrow.Table, without a copy.
 
-        `name` is one of "events", "streams", "exchanges", "causes", "evidence", "issues"; KeyError otherwise.
+        `name` is one of "events", "streams", "exchanges", "causes", "evidence", "issues" and "findings";
+        KeyError otherwise.
         """
         raise NotImplementedError
+
+    def _findings(self) -> pa.Table:
+        """The one table that is computed from the others, once."""
+        if "_found" not in self.__dict__:
+            from latpcap import findings
+
+            self.__dict__["_found"] = findings.table(findings.Lazy(self.arrow))
+        return self.__dict__["_found"]
 
     def _frame(self, name: str) -> pd.DataFrame:
         cache: dict[str, pd.DataFrame] = self.__dict__.setdefault("_frames", {})
@@ -63,6 +72,15 @@ class Tables:
     def evidence(self) -> pd.DataFrame:
         """Does Nagle act here, or not? One row a sender and peer, with what was counted for and against."""
         return self._frame("evidence")
+
+    @property
+    def findings(self) -> pd.DataFrame:
+        """What is wrong, who owns it, how sure is that, and what would mend it? One row a server and cause.
+
+        The most time first; then what happened to connections, then delayed ACKs that nobody waited for.
+        The columns and their meanings: `latpcap.findings.COLUMNS`.
+        """
+        return self._frame("findings")
 
     @property
     def issues(self) -> pd.DataFrame:

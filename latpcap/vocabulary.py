@@ -12,6 +12,9 @@ from dataclasses import dataclass
 PROVEN = 0.9
 """Confidence from which a verdict is called proven; below it, probable."""
 
+STALL = "nagle + delayed_ack"
+"""Nagle's wait together with the delayed ACKs inside it: one finding with two owners."""
+
 OWNERS: dict[str, str] = {
     "client": "the side that opened the connection",
     "server": "the side that accepted the connection",

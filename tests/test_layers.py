@@ -23,6 +23,18 @@ ORDER = [
     "stream",
     "capture",
     "words",
+    "quality",
+    "findings.arrays",
+    "findings.schema",
+    "findings.spent",
+    "findings.sockets",
+    "findings.connections",
+    "findings.evidence",
+    "findings.fixes",
+    "findings.gain",
+    "findings.harmless",
+    "findings.rivals",
+    "findings",
     "diagnosis",
     "plot.figure",
     "plot.flow_rows",
@@ -36,8 +48,8 @@ ORDER = [
 ]
 """A module imports those above it in this list, and none below."""
 
-LATE = {"capture": {"diagnosis"}, "stream": {"capture", "diagnosis", "plot.flow"}}
-"""The exception: `capture.why()` and `stream.flow_graph()` fetch these when called, or name a type."""
+LATE = {"tables": {"findings"}, "capture": {"diagnosis"}, "stream": {"capture", "diagnosis", "plot.flow"}}
+"""The exception: `capture.why()`, `.findings` and `stream.flow_graph()` fetch these when called, or name a type."""
 
 NEVER = {"plot": {"capture", "cli"}, "words": {"capture", "cli"}}
 """What a module (and those inside it) leaves alone though it may: pictures and words are made of tables."""

@@ -1,0 +1,97 @@
+"""Which exchanges and frames show it? A finding and the tables in; worst and typical case, frames, a filter out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from latpcap.findings import arrays
+from latpcap.findings.spent import SIDES, Server, Spent
+from latpcap.vocabulary import STALL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUICK = 17
+"""Linux acknowledges up to 16 segments at once at the start of a connection, whatever its timer."""
+
+
+def of(item: Spent, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """The exchange that it took the most time of, the one in the middle, and the frames of both."""
+    import numpy as np
+
+    order = np.lexsort((item.rows, item.ms))
+    typical = _case(item, order[len(order) // 2], tables)
+    worst = _case(item, order[-1], tables)
+    row = {f"worst_{k}": v for k, v in worst.items()} | {f"typical_{k}": v for k, v in typical.items()}
+    frames = ", ".join(str(f) for f in typical["frames"])
+    row["filter"] = f"tcp.stream eq {typical['stream']}" + (f" and frame.number in {{{frames}}}" if frames else "")
+    return row
+
+
+def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    import numpy as np
+
+    exchanges, causes = tables["exchanges"], tables["causes"]
+    position = int(item.rows[which])
+    number = exchanges["exchange"][position].as_py()
+    mine = item.causes[arrays.numbers(causes, "exchange")[item.causes] == number]
+    if item.cause == STALL:  # the held ACK names all three frames
+        words, names = arrays.codes(causes.take(mine), "cause")
+        held = mine[words == names.index("delayed_ack")] if "delayed_ack" in names else mine
+        mine = held if len(held) else mine
+    longest = int(mine[np.argmax(arrays.numbers(causes, "duration_ms")[mine])])
+    return {
+        "exchange": number,
+        "stream": exchanges["stream"][position].as_py(),
+        "ms": float(item.ms[which]),
+        "frames": causes["evidence"][longest].as_py(),
+    }
+
+
+def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
+    """The client address that it took the most time of, and that client's share."""
+    import numpy as np
+
+    streams, exchanges = tables["streams"], tables["exchanges"]
+    numbers = arrays.numbers(streams, "stream")
+    order = np.argsort(numbers, kind="stable")
+    wanted = arrays.numbers(exchanges, "stream")[item.rows]
+    client, names = arrays.codes(streams, "client")
+    keys, ms = arrays.sums(client[order[np.searchsorted(numbers, wanted, sorter=order)]], item.ms)
+    if not len(keys):
+        return None, None
+    most = int(np.argmax(ms))
+    return names[int(keys[most])], float(ms[most] / ms.sum()) if ms.sum() > 0 else 1.0
+
+
+def streams_hit(item: Spent, tables: Mapping[str, pa.Table]) -> int:
+    """On how many streams?"""
+    import numpy as np
+
+    return len(np.unique(arrays.numbers(tables["exchanges"], "stream")[item.rows]))
+
+
+def stream_of(server: Server, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """The row of `streams` on which this server's slowest exchange lies; dict."""
+    import numpy as np
+
+    stream = arrays.numbers(tables["exchanges"], "stream")[server.rows[-1]]
+    at = int(np.flatnonzero(arrays.numbers(tables["streams"], "stream") == stream)[0])
+    row: dict[str, Any] = tables["streams"].slice(at, 1).to_pylist()[0]
+    return row
+
+
+def prompt_acks(items: list[Spent], sender: str, tables: Mapping[str, pa.Table]) -> int:
+    """How often did this sender's peer acknowledge at once what it could have held back?
+
+    Counted past the quick ACKs that Linux sends at the start of a connection.
+    """
+    waits = [i for i in items if i.cause == "nagle" and i.owner == sender]
+    index = arrays.numbers(tables["exchanges"], "index")
+    return sum(int((index[i.rows] >= QUICK).sum()) for i in waits)
+
+
+def other(side: str) -> str:
+    """The other side of a connection."""
+    return SIDES[side]

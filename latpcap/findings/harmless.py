@@ -1,0 +1,68 @@
+"""Which delayed ACKs did nobody wait for? Events in, one row per server and side that delayed them out.
+
+A held ACK is a waste of nobody's time unless its sender was waiting: said, so that it is not taken for the cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from latpcap.findings import arrays
+from latpcap.findings.spent import SIDES, endpoint
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HELD_MS = 25.0
+"""An ACK this much later than the path needs was held back (as in the causes)."""
+LONGEST_MS = 520.0
+FEW = 3
+
+
+def rows(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+    """Held ACKs that freed no segment, by server and by the side that held them."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    events, streams = tables["events"], tables["streams"]
+    held = pc.and_(pc.greater_equal(events["ack_hold_ms"], HELD_MS), pc.less_equal(events["ack_hold_ms"], LONGEST_MS))
+    pure = pc.equal(events["len"], pa.scalar(0, pa.uint32()))
+    acks = events.select(["frame", "stream", "from_client", "ack_hold_ms", "flags"]).filter(pc.and_kleene(held, pure))
+    if not acks.num_rows:
+        return []
+    freed = events["release_frame"].drop_null()
+    alone = pc.invert(pc.is_in(acks["frame"], value_set=pc.unique(freed)))
+    acks = acks.filter(alone)
+    number = {s: i for i, s in enumerate(streams["stream"].to_pylist())}
+    names, ports = streams["server"].to_pylist(), streams["server_port"].to_pylist()
+    groups: dict[tuple[str, int, str], list[tuple[float, int, int]]] = {}
+    for frame, stream, by_client, ms in zip(
+        *(acks[c].to_pylist() for c in ("frame", "stream", "from_client", "ack_hold_ms")), strict=True
+    ):
+        at = number[stream]
+        key = (names[at], ports[at], "client" if by_client else "server")
+        groups.setdefault(key, []).append((ms, frame, stream))
+    found = []
+    for (server, port, side), seen in sorted(groups.items(), key=lambda g: (-len(g[1]), g[0])):
+        if len(seen) < FEW:
+            continue
+        ms = np.sort([s[0] for s in seen])
+        typical = sorted(seen)[len(seen) // 2]
+        says = (
+            f"the {side} held {len(seen):,} ACKs back ({ms[0]:.1f}-{ms[-1]:.1f} ms) while nobody waited for them: "
+            f"harmless to {endpoint(server, port)}'s exchanges"
+        )
+        found.append(
+            {
+                "kind": "harmless", "server": server, "server_port": port, "cause": "delayed_ack", "owner": side,
+                "grade": "harmless", "confidence": 0.9, "sender": SIDES[side], "delayed_ack": "on",
+                "delayed_ack_seen_on": len(seen), "exchanges": 0, "streams": len({s[2] for s in seen}),
+                "median_ms": arrays.percentile(ms, 0.5), "p10_ms": arrays.percentile(ms, 0.1),
+                "p90_ms": arrays.percentile(ms, 0.9), "max_ms": float(ms[-1]), "typical_stream": typical[2],
+                "typical_ms": typical[0], "typical_frames": [typical[1]],
+                "filter": f"tcp.stream eq {typical[2]} and frame.number == {typical[1]}", "says": says,
+            }
+        )  # fmt: skip
+    return found

@@ -1,0 +1,68 @@
+"""What else could explain it, and why did that lose? A finding and the evidence in, one rival in words out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from latpcap.findings.sockets import ENOUGH
+from latpcap.findings.spent import SIDES, Spent
+from latpcap.vocabulary import STALL
+
+NOT_SEPARATED = {
+    "cwnd": "the receiver's window, pacing or a small send buffer",
+    "bandwidth": "pacing by the sender",
+    "cork": "the program pauses for about 200 ms",
+    "fast_retransmit": "the packets were only overtaken",
+    "tlp": "the packets came, and only their ACK was late",
+    "rto": "the packets came, and only their ACK was late",
+    "reordering": "a loss repaired within a round trip",
+}
+"""Causes whose strongest rival a single capture hardly tells apart."""
+
+
+def rival(item: Spent, pools: dict[str, dict[str, Any]], streams: dict[str, Any]) -> tuple[str, str]:
+    """The strongest other explanation, and why it lost (or that it did not)."""
+    if item.cause == STALL:
+        return f"the {item.owner}'s program pauses between its writes", _against_pause(pools[item.owner])
+    if item.cause in ("nagle", "delayed_ack"):
+        return f"the {item.owner}'s program paused", "the freed segments followed the ACKs within the path's time"
+    if item.cause in ("server_think", "client_think"):
+        return _against_stall(pools[item.owner], item.owner)
+    if item.cause == "network":
+        return "the programs are slow", _against_programs(streams)
+    if item.cause in ("receive_window", "zero_window"):
+        return "the sender's congestion window", "the segments that waited would not have fitted the announced window"
+    if item.cause in NOT_SEPARATED:
+        return NOT_SEPARATED[item.cause], "not ruled out by these packets: see the confidence"
+    return "any other cause", "the packets that would tell are not in the capture"
+
+
+def _against_pause(pool: dict[str, Any]) -> str:
+    parts = []
+    if pool.get("slope") is not None:
+        parts.append(f"the gaps follow the ACKs (slope {pool['slope']:.2f}; a pause would give 0)")
+    parts.append(
+        f"{pool['tight']:,} of {pool['held']:,} segments left within {pool.get('tight_ms') or 0:.3g} ms of theirs"
+    )
+    parts.append(f"{pool['refuted']:,} left before" if pool["refuted"] else "none left before")
+    if pool["verdict"] != "nagle":
+        few = "too few to rule it out" if pool["held"] < ENOUGH else "not ruled out"
+        return f"{few}: " + "; ".join(parts)
+    return "; ".join(parts)
+
+
+def _against_stall(pool: dict[str, Any], owner: str) -> tuple[str, str]:
+    name = f"Nagle on the {owner}, delayed ACK on the {SIDES[owner]}"
+    if pool["verdict"] == "nodelay" or (pool["refuted"] and pool["verdict"] != "nagle"):
+        return name, f"{pool['refuted']:,} small segments left over unacknowledged ones: Nagle does not act there"
+    if pool["verdict"] == "pause":
+        return name, f"the gaps do not follow the ACKs that they end near (slope {pool['slope'] or 0:.2f})"
+    if pool["verdict"] == "nagle":
+        return name, "it is there too, as a finding of its own; this time is outside of it"
+    return name, "no small segment waited behind an unacknowledged one here"
+
+
+def _against_programs(streams: dict[str, Any]) -> str:
+    if streams.get("initial_rtt_ms") is None:
+        return "the shortest answers of the kernels alone take as long"
+    return f"the kernels' handshake, where no program is asked, took {streams['initial_rtt_ms']:.3g} ms"

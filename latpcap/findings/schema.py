@@ -1,0 +1,115 @@
+"""Which columns has the table of findings, and what does each say? Gives the Arrow schema; knows no capture."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LISTS = ("worst_frames", "typical_frames", "limited_by")
+
+COLUMNS: dict[str, tuple[str, str]] = {
+    "finding": ("uint32", "its number, from 0, the most important first"),
+    "kind": ("string", "latency (took time of exchanges), connection (happened to connections), harmless"),
+    "server": ("string", "the server's address"),
+    "server_port": ("uint16", "the server's port"),
+    "cause": ("string", "a word of the causes table, or nagle + delayed_ack, or what happened to connections"),
+    "owner": ("string", "who owns it: client, server, network, capture; of a stall: the sender"),
+    "held_by": ("string", "of a stall: the side that held its ACKs back; else null"),
+    "clients": ("uint32", "how many client addresses this server had"),
+    "client": ("string", "the client address that it took the most time of"),
+    "client_share": ("double", "that client's share of the finding's time"),
+    "exchanges": ("uint64", "exchanges hit"),
+    "of_exchanges": ("uint64", "of so many that were judged (complete ones, or those that began where none is)"),
+    "streams": ("uint64", "streams hit"),
+    "of_streams": ("uint64", "of so many; null for latency"),
+    "total_ms": ("double", "time of all exchanges hit"),
+    "share": ("double", "of all latency of this server"),
+    "of_p50_ms": ("double", "mean of the exchanges around the median latency"),
+    "of_p50_share": ("double", "its share of their latency"),
+    "of_p90_ms": ("double", "the same around the 90th percentile"),
+    "of_p90_share": ("double", ""),
+    "of_p99_ms": ("double", "the same around the 99th percentile"),
+    "of_p99_share": ("double", ""),
+    "median_ms": ("double", "per exchange hit"),
+    "p10_ms": ("double", ""),
+    "p90_ms": ("double", ""),
+    "max_ms": ("double", ""),
+    "grade": ("string", "proven, probable, suspected, harmless or unknown"),
+    "confidence": ("double", "0 to 1; proven from 0.9 on"),
+    "proven": ("uint64", "exchanges hit whose own verdict is proven"),
+    "limited_by": ("strings", "checks of the capture's quality that lowered the confidence"),
+    "rival": ("string", "the strongest other explanation"),
+    "rival_lost": ("string", "why it lost, or that it did not"),
+    "worst_exchange": ("uint64", "the exchange that it took the most time of"),
+    "worst_stream": ("uint32", ""),
+    "worst_ms": ("double", ""),
+    "worst_frames": ("frames", "up to three frames that show it"),
+    "typical_exchange": ("uint64", "the exchange in the middle of those hit"),
+    "typical_stream": ("uint32", ""),
+    "typical_ms": ("double", ""),
+    "typical_frames": ("frames", ""),
+    "filter": ("string", "a display filter for Wireshark that shows the typical frames"),
+    "sender": ("string", "whose bytes waited: the options below are this side's, the ACKs its peer's"),
+    "nodelay": ("string", "the sender's TCP_NODELAY: on, off or unknown"),
+    "nodelay_seen_on": ("uint64", "small segments sent over unacknowledged small ones"),
+    "nodelay_seen_off": ("uint64", "small segments that left with the ACK that they waited for"),
+    "nodelay_opportunities": ("uint64", "moments in which on and off would have differed"),
+    "delayed_ack": ("string", "does the peer delay its ACKs: on, off (TCP_QUICKACK) or unknown"),
+    "delayed_ack_seen_on": ("uint64", "ACKs held"),
+    "delayed_ack_seen_off": ("uint64", "ACKs at once, past the quick ACKs of a connection's start"),
+    "delayed_ack_opportunities": ("uint64", ""),
+    "cork": ("string", "the sender's TCP_CORK (MSG_MORE, tcp_nopush): on, off or unknown"),
+    "cork_seen_on": ("uint64", "tails that left with the cork's timer"),
+    "cork_seen_off": ("uint64", "small parts of one message that left apart"),
+    "cork_opportunities": ("uint64", ""),
+    "hold_min_ms": ("double", "the shortest of the peer's held ACKs, beyond the path"),
+    "hold_median_ms": ("double", ""),
+    "hold_max_ms": ("double", ""),
+    "timer_ms": ("double", "the peer's delayed-ACK timer, fitted; null where its holds fit none"),
+    "tick_ms": ("double", "the grid on which the holds end; null where there is none"),
+    "tick_p": ("double", "the chance that such a grid is luck (Rayleigh test)"),
+    "os_hint": ("string", "whose timer that is, where it says something"),
+    "fix": ("string", "what mends it; null where nothing does"),
+    "fix_side": ("string", "who has to: client or server"),
+    "fix_cost": ("string", "what that costs"),
+    "gain_p50_low_ms": ("double", "the median latency without it, at best"),
+    "gain_p50_high_ms": ("double", "and at worst; null where no upper bound can be given"),
+    "gain_p99_low_ms": ("double", "the 99th percentile without it, at best"),
+    "gain_rate_low": ("double", "requests per second against now; null unless clients ask again at once"),
+    "gain_rate_high": ("double", ""),
+    "gain_limit": ("string", "what is the limit then: server, path and programs, or unknown"),
+    "rate_per_s": ("double", "of a flood: connections a second"),
+    "says": ("string", "the finding in a sentence, where it is not about latency"),
+}
+"""Each column's type and meaning."""
+
+BRIEF = (
+    "finding", "server", "server_port", "cause", "owner", "grade", "confidence", "exchanges", "of_exchanges", "share",
+    "of_p50_ms", "of_p99_ms", "median_ms", "gain_p50_low_ms", "gain_p50_high_ms", "filter", "says",
+)  # fmt: skip
+"""The columns that fit a terminal."""
+
+
+@cache
+def schema() -> pa.Schema:
+    """Which columns does the table of findings have? The meaning of each is its field's metadata."""
+    import pyarrow as pa
+
+    kinds = {
+        "string": pa.string(),
+        "double": pa.float64(),
+        "uint16": pa.uint16(),
+        "uint32": pa.uint32(),
+        "uint64": pa.uint64(),
+        "frames": pa.list_(pa.uint64()),
+        "strings": pa.list_(pa.string()),
+    }
+    return pa.schema(
+        [
+            pa.field(name, kinds[kind], metadata={"meaning": says} if says else None)
+            for name, (kind, says) in COLUMNS.items()
+        ]
+    )

@@ -1,0 +1,126 @@
+"""How are the sockets set? The pooled evidence in; options with their counts, the receiver's timer, a rival out.
+
+An option is told only where on and off would have behaved differently, and the counts of both are given: a program
+that writes each message at once never shows whether Nagle would have held anything back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+TIMERS = {
+    10: "Windows Server (its template for short paths)",
+    40: "Linux, or FreeBSD since 2020",
+    50: "Solaris, or Windows (its template for long paths)",
+    100: "macOS, or FreeBSD before 2020",
+    200: "Windows",
+    250: "lwIP",
+}
+"""Delayed-ACK timers in ms and who is known to use them (facts: Linux TCP_DELACK_MIN, FreeBSD r360010, cc938206)."""
+EARLY_MS = 1.5  # a hold seems this much shorter where a leg was measured too long
+LATE = 1.5  # a loaded host's timer ends this much later than it should, or two ticks
+LUCK = 1e-3  # holds that end on a tick by chance this rarely are a timer's
+FEW = 3
+ENOUGH = 5
+
+
+@dataclass(frozen=True)
+class Option:
+    """One socket option: `state` is "on", "off" or "unknown"; `seen_on` and `seen_off` are what was counted."""
+
+    state: str
+    seen_on: int
+    seen_off: int
+    opportunities: int
+
+
+@dataclass(frozen=True)
+class Timer:
+    """The receiver's delayed-ACK timer: nulls where its holds do not tell."""
+
+    hold_min_ms: float | None = None
+    hold_median_ms: float | None = None
+    hold_max_ms: float | None = None
+    timer_ms: float | None = None
+    tick_ms: float | None = None
+    tick_p: float | None = None
+    os_hint: str | None = None
+
+
+def pool(evidence: list[dict[str, Any]], sender: str) -> dict[str, Any]:
+    """The rows of one server with this sender as one; times are those of the client with the most held ACKs."""
+    rows = [r for r in evidence if r["sender"] == sender]
+    if not rows:
+        return {"opportunities": 0, "held": 0, "tight": 0, "refuted": 0, "verdict": "open", "clients": 0}
+    most = max(rows, key=lambda r: (r["held"], r["opportunities"]))
+    merged = dict(most)
+    for column in ("opportunities", "held", "tight", "refuted"):
+        merged[column] = sum(r[column] for r in rows)
+    for column, pick in (("hold_min_ms", min), ("hold_max_ms", max)):
+        values = [r[column] for r in rows if r[column] is not None]
+        merged[column] = pick(values) if values else None
+    merged["clients"] = len(rows)
+    merged["proven_on"] = sum(r["tight"] for r in rows if r["verdict"] == "nagle")
+    return merged
+
+
+def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
+    """Is TCP_NODELAY set on this sender's sockets?"""
+    mine = [r for r in rows if r["sender"] == sender]
+    off = sum(r["tight"] for r in mine if r["verdict"] in ("nagle", "open"))
+    on = sum(r["refuted"] for r in mine)
+    chances = sum(r["opportunities"] for r in mine)
+    verdicts = {r["verdict"] for r in mine}
+    if "nagle" in verdicts and "nodelay" not in verdicts:
+        return Option("off", on, off, chances)
+    if on >= FEW and "nagle" not in verdicts and on > 9 * off:
+        return Option("on", on, off, chances)
+    return Option("unknown", on, off, chances)
+
+
+def delayed_ack(rows: list[dict[str, Any]], sender: str, prompt: int) -> Option:
+    """Does the peer of this sender delay its ACKs? `prompt`: ACKs that came at once, which might have been held."""
+    held = sum(r["held"] for r in rows if r["sender"] == sender)
+    if held >= FEW:
+        return Option("on", held, prompt, held + prompt)
+    if prompt >= ENOUGH and not held:
+        return Option("off", held, prompt, prompt)
+    return Option("unknown", held, prompt, held + prompt)
+
+
+def cork(rows: list[dict[str, Any]], sender: str, corked: int) -> Option:
+    """Does this sender cork? Small parts of one message that left apart were not corked."""
+    apart = sum(r["opportunities"] for r in rows if r["sender"] == sender)
+    if corked >= FEW and not apart:
+        return Option("on", corked, apart, corked + apart)
+    if apart >= FEW and not corked:
+        return Option("off", corked, apart, apart)
+    return Option("unknown", corked, apart, corked + apart)
+
+
+def timer(merged: dict[str, Any]) -> Timer:
+    """Which timer ended the receiver's holds, on which tick, and whose habit is that?
+
+    The value is fitted only to holds that agree with one known timer: none ends before it, and half of them end
+    within two ticks of it.
+    """
+    shortest, median, longest = (merged.get(f"hold_{name}_ms") for name in ("min", "median", "max"))
+    if shortest is None or median is None or merged["held"] < FEW:
+        return Timer(shortest, median, longest)
+    tick, luck = merged.get("tick_ms"), merged.get("tick_p")
+    if luck is None or luck > LUCK:
+        tick = None
+    slack = max(2 * (tick or 0.0), 10.0)
+    fits = [t for t in TIMERS if shortest >= t - EARLY_MS and median <= t + slack]
+    value = float(max(fits)) if fits else None
+    return Timer(shortest, median, longest, value, tick, luck, _os(value, tick))
+
+
+def _os(value: float | None, tick: float | None) -> str | None:
+    """An honest word about the receiver's system: only where its timer says something."""
+    if value is None:
+        return None
+    if value == 40 and tick is not None and any(abs(tick - 1000 / hz) < 0.01 for hz in (250, 300)):
+        return f"Linux (40 ms on a {tick:.3g} ms tick: CONFIG_HZ={1000 / tick:.0f})"
+    return TIMERS[int(value)]

@@ -1,0 +1,210 @@
+"""Which cause took how much time of whom? Tables of one capture in, one `Spent` per server, cause and owner out.
+
+The time of every exchange is given to findings without rest: Nagle's wait and the delayed ACKs inside it are one
+finding of two owners, everything else keeps the word of its cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from latpcap.findings import arrays
+from latpcap.vocabulary import CAUSES, PROVEN, STALL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.findings.arrays import Array
+
+SIDES = {"client": "server", "server": "client"}
+COHORTS = {"p50": (0.45, 0.55), "p90": (0.88, 0.92), "p99": (0.985, 0.995)}
+"""Which exchanges stand for a percentile: those whose rank by latency lies between these shares."""
+
+
+@dataclass
+class Server:
+    """The exchanges of one server, the fast ones first."""
+
+    address: str
+    port: int
+    rows: Array
+    """Positions in the table of exchanges, by latency."""
+    latency: Array
+    cut: bool
+    """No answer was complete: the latencies are what was seen of those that began."""
+    incomplete: int
+    clients: list[str]
+
+    @property
+    def name(self) -> str:
+        """Address and port as one word."""
+        return endpoint(self.address, self.port)
+
+
+@dataclass
+class Spent:
+    """The time that one cause took of one server's exchanges; `ms` and `rows` go together, one per exchange hit."""
+
+    server: Server
+    cause: str
+    owner: str
+    held_by: str | None
+    rows: Array
+    ms: Array
+    causes: Array
+    """Positions in the table of causes."""
+    confidence: float
+    proven: int
+    """Exchanges whose piece of this is proven."""
+
+    @property
+    def total_ms(self) -> float:
+        """Of all its exchanges."""
+        return float(self.ms.sum())
+
+
+def endpoint(address: str, port: int) -> str:
+    """How is this endpoint written? As Wireshark and URLs do, IPv6 addresses in brackets."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def servers(streams: pa.Table, exchanges: pa.Table) -> list[Server]:
+    """Which servers answered, the one with the most time spent first? Exchanges of each, by latency.
+
+    A server without any complete answer is judged by those that began.
+    """
+    import numpy as np
+
+    place = _server_of_exchange(streams, exchanges)
+    addresses, ports = streams["server"].to_pylist(), arrays.numbers(streams, "server_port")
+    clients = streams["client"].to_pylist()
+    stream_row = _rows_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    complete = arrays.numbers(exchanges, "complete").astype(bool)
+    latency = arrays.numbers(exchanges, "latency_ms")
+    begun = ~complete & ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
+    found = []
+    for first in np.unique(place):
+        mine = place == first
+        rows, cut = np.flatnonzero(mine & complete), False
+        time = latency[rows]
+        if not len(rows):
+            rows, cut = np.flatnonzero(mine & begun), True
+            parts = exchanges.take(rows).select([f"{c}_ms" for c in CAUSES]).columns if len(rows) else []
+            time = sum((c.to_numpy() for c in parts), np.zeros(len(rows)))
+        if not len(rows):
+            continue
+        order = np.lexsort((rows, time))
+        rows, time = rows[order], time[order]
+        names = sorted({clients[s] for s in np.unique(stream_row[rows])})
+        left = int(mine.sum()) - len(rows)
+        found.append(Server(addresses[first], int(ports[first]), rows, time, cut, left, names))
+    found.sort(key=lambda s: (-float(s.latency.sum()), s.name))
+    return found
+
+
+def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
+    """For each exchange the first row of `streams` that has the same server."""
+    import numpy as np
+
+    names = zip(streams["server"].to_pylist(), streams["server_port"].to_pylist(), strict=True)
+    seen: dict[tuple[str, int], int] = {}
+    first = np.array([seen.setdefault(name, row) for row, name in enumerate(names)], dtype=np.int64)
+    rows = _rows_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    return first[rows] if len(rows) else np.zeros(0, np.int64)
+
+
+def _rows_of(keys: Array, wanted: Array) -> Array:
+    """Where each wanted key stands among `keys`, which are distinct."""
+    import numpy as np
+
+    order = np.argsort(keys, kind="stable")
+    return order[np.searchsorted(keys, wanted, sorter=order)]
+
+
+def spent(server: Server, exchanges: pa.Table, causes: pa.Table) -> list[Spent]:
+    """Which causes took this server's time, the most expensive first?"""
+    import numpy as np
+
+    numbers = arrays.numbers(exchanges, "exchange")
+    inside = np.zeros(len(numbers), bool)
+    inside[server.rows] = True
+    row = _rows_of(numbers, arrays.numbers(causes, "exchange"))
+    mine = np.flatnonzero(inside[row]) if len(row) else np.zeros(0, np.int64)
+    row = row[mine]
+    duration = arrays.numbers(causes, "duration_ms")[mine]
+    confidence = arrays.numbers(causes, "confidence")[mine]
+    label, words = _labels(causes, mine)
+    found = []
+    for code in np.unique(label):
+        pick = label == code
+        cause, owner = words[code]
+        rows, ms = arrays.sums(row[pick], duration[pick])
+        sure = np.unique(row[pick & (confidence >= PROVEN)])
+        found.append(
+            Spent(
+                server=server,
+                cause=cause,
+                owner=owner,
+                held_by=SIDES[owner] if cause == STALL else None,
+                rows=rows,
+                ms=ms,
+                causes=mine[pick],
+                confidence=_middle(confidence[pick], duration[pick]),
+                proven=len(sure),
+            )
+        )
+    found.sort(key=lambda s: (-s.total_ms, s.cause, s.owner))
+    return found
+
+
+def _labels(causes: pa.Table, mine: Array) -> tuple[Array, dict[int, tuple[str, str]]]:
+    """For each row of causes the finding that it belongs to, as a number, and what the numbers mean."""
+    import numpy as np
+
+    cause, cause_words = arrays.codes(causes, "cause")
+    parent, parent_words = arrays.codes(causes, "parent")
+    owner, owner_words = arrays.codes(causes, "owner")
+    rule, _ = arrays.codes(causes, "rule")
+    cause, parent, owner, rule = cause[mine], parent[mine], owner[mine], rule[mine]
+    owner_words = [*owner_words, *(w for w in SIDES if w not in owner_words)]
+    nagle, held = _code(cause_words, "nagle"), _code(cause_words, "delayed_ack")
+    inside = (cause == held) & (parent == _code(parent_words, "nagle"))
+    # Nagle's part of a stall has the rule of the held ACK; its other waits have rules of their own
+    stall = inside | ((cause == nagle) & np.isin(rule, np.unique(rule[inside])))
+    whose = owner.copy()
+    if inside.any():
+        # the finding belongs to who has to mend it: the sender, who is the other side of the held ACK
+        other = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words])
+        whose[inside] = other[owner[inside]]
+    label = np.where(stall, len(cause_words), cause).astype(np.int64) * len(owner_words) + whose
+    names = [*cause_words, STALL]
+    return label, {int(n): (names[n // len(owner_words)], owner_words[n % len(owner_words)]) for n in np.unique(label)}
+
+
+def _code(words: list[str], word: str) -> int:
+    return words.index(word) if word in words else -2
+
+
+def _middle(values: Array, weights: Array) -> float:
+    """The median, each value counted by its weight."""
+    import numpy as np
+
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(total, total[-1] / 2)])
+
+
+def cohort(item: Spent, name: str) -> tuple[float, float]:
+    """What did it take of the exchanges around this percentile? Mean ms, and its share of their latency."""
+    import numpy as np
+
+    server = item.server
+    low, high = COHORTS[name]
+    count = len(server.rows)
+    start = min(int(low * count), count - 1)
+    around = slice(start, max(start + 1, int(high * count)))
+    which = np.isin(item.rows, server.rows[around])
+    ms, of = float(item.ms[which].sum()), float(server.latency[around].sum())
+    width = len(server.rows[around])
+    return ms / width, min(1.0, ms / of) if of > 0 else 0.0

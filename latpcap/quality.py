@@ -1,0 +1,124 @@
+"""Can this capture carry a verdict? Tables of one capture in, a list of what limits the answer out.
+
+Judged before anything is accused: packets that the capture lacks, a direction that it does not hold, a clock that
+went back. Each check says how far verdicts may still go; most say nothing, and then there is no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SYN_SEEN = 1 | 2  # bits of Wireshark's completeness: SYN, SYN-ACK
+MOSTLY = 0.5
+SOME_GAPS = 0.1
+CLOCK_BACK = 0.001  # of the frames
+
+
+@dataclass(frozen=True)
+class Check:
+    """One limit of the capture: `most` is the confidence that no verdict may exceed because of it (1.0: a remark)."""
+
+    check: str
+    count: int
+    of: int
+    most: float
+    says: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The check as plain values (for JSON)."""
+        return asdict(self)
+
+
+def judge(tables: Mapping[str, pa.Table]) -> list[Check]:
+    """What limits the answers from this capture? The worst first; empty where nothing does.
+
+    `tables` holds "streams", "exchanges" and "issues" of one capture or one stream.
+    """
+    found = [
+        *_directions(tables["streams"]),
+        *_gaps(tables["exchanges"]),
+        *_clock(tables["issues"], tables["streams"]),
+        *_starts(tables["streams"]),
+        *_reading(tables["issues"]),
+    ]
+    return sorted(found, key=lambda c: c.most)
+
+
+def ceiling(checks: list[Check]) -> float:
+    """How confident may a verdict from this capture be at most?"""
+    return min((c.most for c in checks), default=1.0)
+
+
+def one_way(streams: pa.Table) -> list[bool]:
+    """Which streams show only one of their two directions, with more in it than unanswered SYNs?"""
+    columns = ("client_packets", "server_packets", "client_payload_bytes", "server_payload_bytes", "completeness")
+    rows = zip(*(streams[c].to_pylist() for c in columns), strict=True)
+    return [bool(c) != bool(s) and bool(cb or sb or code & ~1) for c, s, cb, sb, code in rows]
+
+
+def _directions(streams: pa.Table) -> list[Check]:
+    alone = sum(one_way(streams))
+    if not alone:
+        return []
+    of = streams.num_rows
+    packets = streams["client_packets"].to_pylist(), streams["server_packets"].to_pylist()
+    has = sum(1 for c, s in zip(*packets, strict=True) if c and s)
+    says = f"only one direction was captured of {alone:,} of {of:,} streams: there nothing is more than suspected"
+    return [Check("one_direction", alone, of, 0.5 if alone > has else 1.0, says)]
+
+
+def _gaps(exchanges: pa.Table) -> list[Check]:
+    import pyarrow.compute as pc
+
+    of = exchanges.num_rows
+    if not of:
+        return []
+    touched = pc.or_kleene(pc.greater(exchanges["capture_gap_ms"], 0), pc.equal(exchanges["cut_by"], "gap"))
+    count = pc.sum(touched).as_py() or 0
+    if not count:
+        return []
+    share = count / of
+    most = 0.88 if share > MOSTLY else 0.95 if share > SOME_GAPS else 1.0
+    says = (
+        f"packets are missing from the capture in {count:,} of {of:,} exchanges: these are not judged by what is left"
+    )
+    return [Check("capture_gap", count, of, most, says)]
+
+
+def _clock(issues: pa.Table, streams: pa.Table) -> list[Check]:
+    import pyarrow.compute as pc
+
+    back = issues.filter(pc.match_substring(issues["reason"], "time stamps go back"))
+    count = pc.sum(back["count"]).as_py() or 0
+    if not count:
+        return []
+    of = sum((pc.sum(streams[c]).as_py() or 0) for c in ("client_packets", "server_packets"))
+    most = 0.88 if count > CLOCK_BACK * of else 1.0
+    return [
+        Check("clock", count, of, most, f"time stamps go back in {count:,} frames: short times are not to be trusted")
+    ]
+
+
+def _starts(streams: pa.Table) -> list[Check]:
+    bits = streams["completeness"].to_pylist()
+    count = sum(1 for code in bits if not code & SYN_SEEN)
+    if not count:
+        return []
+    says = f"{count:,} of {len(bits):,} streams began before the capture: their MSS and window scale are guessed"
+    return [Check("mid_stream", count, len(bits), 1.0, says)]
+
+
+def _reading(issues: pa.Table) -> list[Check]:
+    """Frames that were damaged, cut or not understood."""
+    found = []
+    for row in issues.select(["kind", "layer", "reason", "count"]).to_pylist():
+        if "time stamps go back" in row["reason"]:
+            continue
+        says = f"{row['layer']}: {row['reason']}"
+        found.append(Check(str(row["kind"]), row["count"], row["count"], 1.0, says))
+    return found
