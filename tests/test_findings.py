@@ -1,0 +1,166 @@
+"""Do the findings name the right cause, owner, options and fix, with frames that show it, and accuse nobody else?"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import situations
+from makepcap import Ends, Talk, answer, get, pcap
+
+import latpcap as lp
+from latpcap import findings, quality
+from latpcap.vocabulary import CAUSES, OWNERS, STALL
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
+CLIPS = sorted((SAMPLES / "clips").glob("*.pcap"))
+
+
+@cache
+def read(name: str) -> lp.Capture:
+    return lp.read(SAMPLES / name)
+
+
+def rows_of(capture: lp.Capture) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = capture.arrow("findings").to_pylist()
+    return found
+
+
+def scripted(talk: Talk) -> lp.Capture:
+    return lp.read(pcap(talk.tape))
+
+
+@pytest.mark.parametrize("path", [*sorted(SAMPLES.glob("*.pcap")), *CLIPS], ids=lambda p: p.stem)
+def test_findings_agree_with_the_tables(path: Path) -> None:
+    """Every finding's counts, times and frames are those of the causes that it was made of."""
+    capture = read(str(path.relative_to(SAMPLES)))
+    found = rows_of(capture)
+    assert capture.arrow("findings").schema.equals(findings.schema(), check_metadata=True)
+    assert [r["finding"] for r in found] == list(range(len(found)))
+    streams = {s["stream"]: s for s in capture.arrow("streams").to_pylist()}
+    latency = {e["exchange"]: e["latency_ms"] for e in capture.arrow("exchanges").to_pylist() if e["complete"]}
+    frames = set(capture.arrow("events")["frame"].to_pylist())
+    for row in (r for r in found if r["kind"] == "latency"):
+        assert row["cause"] in {*CAUSES, STALL} and row["owner"] in OWNERS
+        assert 0 < row["exchanges"] <= row["of_exchanges"] <= len(latency)
+        assert 0 <= row["share"] <= 1 + 1e-9 and row["proven"] <= row["exchanges"]
+        assert row["p10_ms"] <= row["median_ms"] <= row["p90_ms"] <= row["max_ms"] <= row["total_ms"] + 1e-9
+        assert row["max_ms"] == pytest.approx(row["worst_ms"])
+        assert {*row["worst_frames"], *row["typical_frames"]} <= frames
+        assert latency[row["worst_exchange"]] >= row["worst_ms"] - 1e-6
+        assert streams[row["typical_stream"]]["server"] == row["server"]
+        for name in ("nodelay", "delayed_ack", "cork"):
+            assert row[name] in ("on", "off", "unknown")
+            assert row[f"{name}_opportunities"] >= max(row[f"{name}_seen_on"], row[f"{name}_seen_off"])
+    for server in {(r["server"], r["server_port"]) for r in found if r["kind"] == "latency"}:
+        shares = [r["share"] for r in found if r["kind"] == "latency" and (r["server"], r["server_port"]) == server]
+        assert 0.9 < sum(shares) <= 1 + 1e-9  # the rest lies below LEAST_SHARE
+
+
+def test_the_stall_of_the_sample() -> None:
+    first = rows_of(read("nginx-latency.pcap"))[0]
+    assert (first["cause"], first["owner"], first["held_by"], first["grade"]) == (STALL, "server", "client", "proven")
+    assert (first["exchanges"], first["of_exchanges"], first["streams"], first["proven"]) == (880, 960, 40, 880)
+    assert (first["nodelay"], first["nodelay_seen_off"], first["nodelay_seen_on"]) == ("off", 880, 0)
+    assert (first["delayed_ack"], first["cork"]) == ("on", "off")
+    assert (first["timer_ms"], first["tick_ms"]) == (40.0, 4.0) and first["tick_p"] < 1e-6
+    assert "CONFIG_HZ=250" in first["os_hint"] and "slope" in first["rival_lost"]
+    assert first["fix_side"] == "server" and "TCP_NODELAY" in first["fix"]
+    assert first["of_p50_share"] > 0.95 and first["gain_p50_low_ms"] < 1
+    small, ack, freed = (
+        e for e in read("nginx-latency.pcap").arrow("events").to_pylist() if e["frame"] in first["typical_frames"]
+    )
+    assert not small["from_client"] and ack["from_client"] and ack["len"] == 0 and not freed["from_client"]
+
+
+def test_the_repaired_server_is_not_accused() -> None:
+    found = rows_of(read("nginx-good.pcap"))
+    assert not any(r["cause"] in (STALL, "nagle") for r in found)
+    first = found[0]
+    assert (first["nodelay"], first["nodelay_seen_off"]) == ("on", 0) and first["nodelay_seen_on"] > 100
+    assert first["timer_ms"] is None
+
+
+@pytest.mark.parametrize("leg", [0.01, 1.0, 20.0])
+def test_pauses_are_the_programs_and_their_delayed_acks_harmless(leg: float) -> None:
+    found = rows_of(scripted(situations.pause(16, 43.0, client_leg=leg)[0]))
+    assert not any(r["cause"] == STALL for r in found)
+    assert found[0]["cause"] == "server_think" and "Nagle" in found[0]["rival"]
+    harmless = [r for r in found if r["kind"] == "harmless"]
+    assert all(r["grade"] == "harmless" and r["owner"] == "client" and "nobody waited" in r["says"] for r in harmless)
+
+
+def test_quick_acks_are_seen() -> None:
+    found = rows_of(scripted(situations.quick(30)[0]))
+    nagle = next(r for r in found if r["cause"] == "nagle")
+    assert (nagle["nodelay"], nagle["delayed_ack"]) == ("unknown", "off") or nagle["nodelay"] == "off"
+    assert nagle["delayed_ack_seen_on"] == 0
+
+
+def flood(sources: int) -> bytes:
+    tape: list[Any] = []
+    for i in range(600):
+        client = (f"10.1.{i % sources // 250}.{i % sources % 250 + 1}", 20_000 + i)
+        Talk(ends=Ends(client), tape=tape).client(i * 2, flags="S")
+    return pcap(tape)
+
+
+def test_a_flood_is_called_one() -> None:
+    first = rows_of(lp.read(flood(400)))[0]
+    assert (first["cause"], first["streams"], first["clients"], first["grade"]) == ("syn_flood", 600, 400, "proven")
+    assert "600 of 600 connections from 400 addresses" in first["says"]
+    assert rows_of(lp.read(flood(1)))[0]["grade"] == "probable"
+
+
+def test_resets_rank_below_what_took_time() -> None:
+    talk, _ = situations.stall(12)
+    for port in range(50):
+        other = Talk(ends=Ends(("10.0.0.1", 41_000 + port)), tape=talk.tape)
+        other.open(2000.0 + port)
+        other.client(2001.5 + port, get())
+        other.server(2002.0 + port, b"".join(answer(5)))
+        other.client(2003.5 + port, flags="RA")
+    found = rows_of(scripted(talk))
+    assert found[0]["cause"] == STALL
+    reset = next(r for r in found if r["cause"] == "reset")
+    assert (reset["streams"], reset["of_streams"], reset["kind"]) == (50, 51, "connection")
+
+
+def one_way(from_client: bool) -> lp.Capture:
+    return lp.read(pcap([s for s in situations.stall(12)[0].tape if s.from_client == from_client]))
+
+
+@pytest.mark.parametrize("from_client", [True, False])
+def test_one_direction_is_never_a_verdict(from_client: bool) -> None:
+    capture = one_way(from_client)
+    checks = quality.judge(findings.Lazy(capture.arrow))
+    assert checks[0].check == "one_direction" and quality.ceiling(checks) <= 0.5
+    assert not any(r["grade"] in ("proven", "probable") for r in rows_of(capture) if r["kind"] == "latency")
+
+
+def test_stored_tables_give_the_same_findings(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    capture = read("nginx-latency.pcap")
+    stored = {}
+    for name in ("streams", "exchanges", "causes", "evidence", "issues"):
+        pq.write_table(capture.arrow(name), tmp_path / f"{name}.parquet")
+        stored[name] = pq.read_table(tmp_path / f"{name}.parquet")
+    kept = [r for r in rows_of(capture) if r["kind"] != "harmless"]
+    assert [r for r in findings.table(stored).to_pylist() if r["kind"] != "harmless"] == kept
+
+
+def test_a_capture_without_tcp_has_no_findings() -> None:
+    found = lp.read(pcap([])).arrow("findings")
+    assert found.num_rows == 0 and found.schema.equals(findings.schema())
+    assert isinstance(found, pa.Table)
+
+
+def test_the_filter_shows_the_frames() -> None:
+    for row in rows_of(read("nginx-latency.pcap")):
+        numbers = {int(n) for n in re.findall(r"\d+", row["filter"].partition("frame.number")[2])}
+        assert numbers == set(row["typical_frames"])
