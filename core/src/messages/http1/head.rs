@@ -1,6 +1,8 @@
 //! HTTP/1 heads: start line and the few headers that say where the body ends. Reads a head's bytes,
 //! gives a `Head`; refuses to know what the other headers mean.
 
+mod quick;
+
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
@@ -44,7 +46,7 @@ pub(super) enum Body {
 }
 
 /// A whole head.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// Its bytes, blank line included.
     pub(super) len: usize,
@@ -64,6 +66,10 @@ pub(super) struct Framing {
 
 /// Tells a head that `side` may send, if a whole and readable one begins here.
 pub(super) fn parse(side: Side, bytes: &[u8]) -> Option<Head> {
+    quick::parse(side, bytes).or_else(|| parse_thoroughly(side, bytes))
+}
+
+fn parse_thoroughly(side: Side, bytes: &[u8]) -> Option<Head> {
     match parse_up_to::<HEADERS>(side, bytes) {
         Err(httparse::Error::TooManyHeaders) => parse_up_to::<MAX_HEADERS>(side, bytes).ok()?,
         parsed => parsed.ok()?,
