@@ -25,6 +25,12 @@ impl<T: ArrowPrimitiveType> Full<T> {
         self.0.push(value);
     }
 
+    /// One value a row: room is made once.
+    #[inline]
+    pub fn extend<R>(&mut self, rows: &[R], of: impl Fn(&R) -> T::Native) {
+        self.0.extend(rows.iter().map(of));
+    }
+
     pub fn take(&mut self) -> PrimitiveArray<T> {
         PrimitiveArray::new(ScalarBuffer::from(std::mem::take(self).0), None)
     }
@@ -34,9 +40,13 @@ impl<T: ArrowPrimitiveType> Full<T> {
     }
 }
 
+/// Rows that are kept as they came before they become columns: so many that they stay in the innermost cache, and
+/// as many as a word of `Bits` has room for.
+pub const BLOCK_ROWS: usize = 64;
+
 /// Bits, packed as they come: a builder that checks its room once in 64 values.
 #[derive(Default)]
-struct Bits {
+pub struct Bits {
     words: Vec<u64>,
     last: u64,
     len: usize,
@@ -52,7 +62,27 @@ impl Bits {
         }
     }
 
-    fn take(&mut self) -> BooleanBuffer {
+    /// One bit a row, for blocks of `BLOCK_ROWS`; only the last one may be shorter.
+    #[inline]
+    pub fn extend<R>(&mut self, rows: &[R], of: impl Fn(&R) -> bool) {
+        let bits = rows
+            .iter()
+            .rev()
+            .fold(0, |word, row| word << 1 | u64::from(of(row)));
+        self.word(bits, rows.len());
+    }
+
+    #[inline]
+    fn word(&mut self, bits: u64, len: usize) {
+        self.len += len;
+        if len == BLOCK_ROWS {
+            self.words.push(bits);
+        } else {
+            self.last = bits;
+        }
+    }
+
+    pub fn take(&mut self) -> BooleanBuffer {
         let Bits { mut words, last, len } = std::mem::take(self);
         words.push(last);
         BooleanBuffer::new(Buffer::from_vec(words), 0, len)
@@ -79,6 +109,18 @@ impl<T: ArrowPrimitiveType> Sparse<T> {
     pub fn push(&mut self, value: Option<T::Native>) {
         self.values.push(value.unwrap_or_default());
         self.valid.push(value.is_some());
+    }
+
+    /// One value a row, for blocks of `BLOCK_ROWS`; only the last one may be shorter.
+    #[inline]
+    pub fn extend<R>(&mut self, rows: &[R], of: impl Fn(&R) -> Option<T::Native>) {
+        let mut valid = 0;
+        self.values.extend(rows.iter().enumerate().map(|(index, row)| {
+            let value = of(row);
+            valid |= u64::from(value.is_some()) << (index % BLOCK_ROWS);
+            value.unwrap_or_default()
+        }));
+        self.valid.word(valid, rows.len());
     }
 
     pub fn take(&mut self) -> PrimitiveArray<T> {

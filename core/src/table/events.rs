@@ -1,5 +1,5 @@
-//! `events`: one row per TCP segment, in frame order. Rows go straight into columns: this table is as long
-//! as the capture, and every instruction here is paid once per packet.
+//! `events`: one row per TCP segment, in frame order. This table is as long as the capture, and every instruction
+//! here is paid once per packet: so rows wait in a small block, and a block goes to the columns one by one.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,22 +14,44 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields};
 
-use super::columns::{Full, Rare, Sparse, dictionary, renewed};
+use super::columns::{BLOCK_ROWS, Bits, Full, Rare, Sparse, dictionary, renewed};
 use super::{column, ms, nullable};
-use crate::facts::flag;
+use crate::facts::{Facts, flag};
+use crate::messages::At;
 use crate::stream::Event;
-use crate::wait::Released;
+use crate::wait::{Release, Released};
 
 /// Wireshark's labels of the nine flags, in its order.
 const LABELS: [&str; 9] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"];
 const LABEL_COUNT: usize = 1 << LABELS.len();
 
+/// One row as it came, before it becomes columns.
+#[derive(Clone, Copy)]
+struct Row {
+    at: At,
+    stream: u32,
+    src: i32,
+    dst: i32,
+    sport: u16,
+    dport: u16,
+    len: u32,
+    flags: u16,
+    from_client: bool,
+    timestamps: Option<(u32, u32)>,
+    time_delta: i64,
+    facts: Facts,
+    hold: Option<i64>,
+    release: Release,
+}
+
 #[derive(Default)]
 pub struct Events {
+    block: Vec<Row>,
+    rows: usize,
     frame: Full<UInt64Type>,
     time: Full<TimestampNanosecondType>,
     stream: Full<UInt32Type>,
-    from_client: Vec<bool>,
+    from_client: Bits,
     src: Full<Int32Type>,
     sport: Full<UInt16Type>,
     dst: Full<Int32Type>,
@@ -59,55 +81,85 @@ pub struct Events {
 
 impl Events {
     pub fn len(&self) -> usize {
-        self.marks.len()
+        self.rows
     }
 
     pub fn push(&mut self, e: &Event<'_>) {
-        let (segment, facts) = (e.segment, e.facts);
-        self.frame.push(e.at.frame);
-        self.time.push(e.at.time_ns);
-        self.stream.push(e.stream);
-        self.from_client.push(e.from_client);
+        let (segment, row) = (e.segment, self.rows);
         let (src, dst) = self.addresses.keys(e);
-        self.src.push(src);
-        self.sport.push(segment.sport);
-        self.dst.push(dst);
-        self.dport.push(segment.dport);
-        self.seq.push(facts.seq);
-        self.ack.push(facts.ack);
-        self.len.push(segment.len);
-        self.header_flags.push(segment.flags);
-        self.window.push(facts.window);
-        let row = self.marks.len();
         self.mss.push(row, segment.options.mss);
         self.wscale.push(row, segment.options.wscale);
-        let (tsval, tsecr) = segment.options.timestamps.unzip();
-        self.tsval.push(tsval);
-        self.tsecr.push(tsecr);
         self.sack.push(row, e.sack);
-        self.time_delta.push(ms(e.time_delta));
-        let (acks_frame, rtt) = facts.acks.unzip();
-        self.acks_frame.push(acks_frame);
-        self.ack_rtt.push(rtt.filter(|rtt| *rtt != 0).map(ms));
-        self.bytes_in_flight.push(facts.bytes_in_flight);
-        self.push_bytes_sent.push(facts.push_bytes_sent);
-        self.marks.push(facts.flags);
-        self.hold.push(e.hold.map(ms));
-        self.released_by.push(e.release.by.map(|word| word as i32));
-        self.release_frame.push(e.release.frame);
-        self.waited.push(e.release.waited.map(ms));
+        self.block.push(Row {
+            at: e.at,
+            stream: e.stream,
+            src,
+            dst,
+            sport: segment.sport,
+            dport: segment.dport,
+            len: segment.len,
+            flags: segment.flags,
+            from_client: e.from_client,
+            timestamps: segment.options.timestamps,
+            time_delta: e.time_delta,
+            facts: *e.facts,
+            hold: e.hold,
+            release: e.release,
+        });
+        self.rows += 1;
+        if self.block.len() >= BLOCK_ROWS {
+            self.columns();
+        }
+    }
+
+    /// The block's rows go to the columns: each in one tight loop, and the next block begins empty.
+    fn columns(&mut self) {
+        let block = std::mem::take(&mut self.block);
+        let rows = block.as_slice();
+        self.frame.extend(rows, |r| r.at.frame);
+        self.time.extend(rows, |r| r.at.time_ns);
+        self.stream.extend(rows, |r| r.stream);
+        self.from_client.extend(rows, |r| r.from_client);
+        self.src.extend(rows, |r| r.src);
+        self.sport.extend(rows, |r| r.sport);
+        self.dst.extend(rows, |r| r.dst);
+        self.dport.extend(rows, |r| r.dport);
+        self.seq.extend(rows, |r| r.facts.seq);
+        self.ack.extend(rows, |r| r.facts.ack);
+        self.len.extend(rows, |r| r.len);
+        self.header_flags.extend(rows.iter().map(|r| r.flags));
+        self.window.extend(rows, |r| r.facts.window);
+        self.tsval.extend(rows, |r| r.timestamps.map(|t| t.0));
+        self.tsecr.extend(rows, |r| r.timestamps.map(|t| t.1));
+        self.time_delta.extend(rows, |r| ms(r.time_delta));
+        self.acks_frame.extend(rows, |r| r.facts.acks.map(|a| a.0));
+        // Wireshark shows no round trip of 0
+        self.ack_rtt.extend(rows, |r| {
+            r.facts.acks.map(|a| a.1).filter(|rtt| *rtt != 0).map(ms)
+        });
+        self.bytes_in_flight.extend(rows, |r| r.facts.bytes_in_flight);
+        self.push_bytes_sent.extend(rows, |r| r.facts.push_bytes_sent);
+        self.marks.extend(rows.iter().map(|r| r.facts.flags));
+        self.hold.extend(rows, |r| r.hold.map(ms));
+        self.released_by
+            .extend(rows, |r| r.release.by.map(|word| word as i32));
+        self.release_frame.extend(rows, |r| r.release.frame);
+        self.waited.extend(rows, |r| r.release.waited.map(ms));
+        self.block = block;
+        self.block.clear();
     }
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
-        let (rows, addresses) = (self.len(), self.addresses.take());
+        self.columns();
+        let (rows, addresses) = (std::mem::take(&mut self.rows), self.addresses.take());
         let mut columns = vec![
             self.frame.column("frame"),
             column("time", Arc::new(self.time.take().with_timezone("UTC"))),
             self.stream.column("stream"),
             column(
                 "from_client",
-                Arc::new(BooleanArray::from(renewed(&mut self.from_client))),
+                Arc::new(BooleanArray::new(self.from_client.take(), None)),
             ),
             column("src", dictionary(self.src.take(), Arc::clone(&addresses))),
             self.sport.column("sport"),
