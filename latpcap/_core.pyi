@@ -21,6 +21,11 @@ class Analysis:
     def __new__(cls) -> Analysis: ...
     def push(self, block: bytes) -> None:
         """Reads the next bytes of the capture file; never raises for what they hold."""
+    def next_file(self) -> None:
+        """The next bytes begin another file of the same capture: a rotated one.
+
+        Frames and streams are counted on; `offset` of an issue counts the bytes of all files pushed so far.
+        """
     def finish(self) -> None:
         """Settles what is still open; the file has ended."""
     def take(self, name: str) -> Table:

@@ -156,6 +156,13 @@ impl Engine {
         }
     }
 
+    /// The next bytes begin another file of the same capture.
+    pub fn next_file(&mut self) {
+        if !self.finished {
+            self.reader.next_file(&mut self.analysis);
+        }
+    }
+
     /// The file ended: settles what is open. Further calls do nothing.
     pub fn finish(&mut self) {
         if !std::mem::replace(&mut self.finished, true) {
@@ -182,6 +189,9 @@ impl Engine {
 
     /// The issue that kept the file from being read at all.
     pub fn refused(&self) -> Option<&Issue> {
+        if self.frames() > 0 {
+            return None; // a later file of the same capture
+        }
         self.analysis
             .issues
             .values()

@@ -66,6 +66,11 @@ impl Analysis {
         py.detach(|| engine.push(bytes));
     }
 
+    fn next_file(&mut self, py: Python<'_>) {
+        let engine = &mut self.engine;
+        py.detach(|| engine.next_file());
+    }
+
     fn finish(&mut self, py: Python<'_>) {
         let engine = &mut self.engine;
         py.detach(|| engine.finish());

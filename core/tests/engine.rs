@@ -268,3 +268,43 @@ fn streams_are_numbered_as_by_wireshark() {
         [(0, false), (1, true)]
     );
 }
+
+#[test]
+fn rotated_files_are_one_capture() {
+    const FILE_HEADER: usize = 24;
+    const RECORD_HEADER: usize = 16;
+    let whole = two_connections();
+    let mut ends = vec![FILE_HEADER];
+    while let Some(head) = whole
+        .get(ends[ends.len() - 1]..)
+        .filter(|h| h.len() >= RECORD_HEADER)
+    {
+        let captured = u32::from_le_bytes(head[8..12].try_into().unwrap()) as usize;
+        ends.push(ends[ends.len() - 1] + RECORD_HEADER + captured);
+    }
+    let expected = Tables::of(&whole);
+    for end in &ends {
+        let second = [&whole[..FILE_HEADER], &whole[*end..]].concat();
+        let joined = Tables::in_files([[&whole[..*end]], [&second]]);
+        assert_eq!(joined, expected, "rotated at byte {end}");
+    }
+    // a file that ends inside a record costs that record, and says so; the next one is read all the same
+    let (end, next) = (ends[3], ends[4]);
+    let second = [&whole[..FILE_HEADER], &whole[next..]].concat();
+    let joined = Tables::in_files([[&whole[..next - 1]], [&second]]);
+    assert_eq!(joined.rows("events"), expected.rows("events") - 1);
+    let mut engine = Engine::new();
+    engine.push(&whole[..next - 1]);
+    engine.next_file();
+    engine.push(b"no capture at all");
+    engine.finish();
+    assert_eq!(engine.refused(), None, "the first file was read");
+    let (_, issues) = engine.analysis().tables.take("issues").unwrap();
+    let offsets = issues[0].column_by_name("offset").unwrap();
+    let offsets = offsets.as_primitive::<arrow_array::types::UInt64Type>();
+    assert_eq!(
+        offsets.values(),
+        &[(next - 1) as u64, end as u64],
+        "counted over all files"
+    );
+}

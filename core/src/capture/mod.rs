@@ -69,11 +69,13 @@ enum Format {
     Halted,
 }
 
-/// Reads one capture file from blocks of bytes.
+/// Reads a capture from blocks of bytes: one file, or files that follow each other.
 pub struct Reader {
     format: Format,
     name: &'static str,
     place: Place,
+    /// Bytes so far, of all files: where the next file begins.
+    pushed: u64,
     carry: Vec<u8>,
     need: usize,
     pass: u64,
@@ -92,6 +94,7 @@ impl Reader {
             format: Format::Unknown,
             name: "",
             place,
+            pushed: 0,
             carry: Vec::new(),
             need: 0,
             pass: 0,
@@ -110,6 +113,7 @@ impl Reader {
 
     pub fn push(&mut self, block: &[u8], sink: &mut impl Sink) {
         let mut rest = block;
+        self.pushed = self.pushed.saturating_add(block.len() as u64);
         loop {
             if self.pass > 0 {
                 let (passed, after) = cursor::split(rest, usize::try_from(self.pass).unwrap_or(usize::MAX));
@@ -140,16 +144,24 @@ impl Reader {
         }
     }
 
-    /// Says what is missing at the end of the file. Call it once, after the last block.
+    /// Says what is missing at the end of the last file. Call it once, after the last block.
     pub fn finish(&mut self, sink: &mut impl Sink) {
         let cut = match &self.format {
-            Format::Unknown => Some(refuse::short(&self.carry)),
+            Format::Unknown => Some(refuse::short(&self.carry).at(self.place.offset)),
             Format::Pcap(pcap) => pcap.cut(&self.carry, &self.place),
             Format::Pcapng(pcapng) => pcapng.cut(&self.carry, &self.place),
             Format::Halted => None,
         };
         cut.into_iter().for_each(|issue| sink.issue(issue));
         self.halt();
+    }
+
+    /// The next bytes begin another file of the same capture. Frames are counted on, and offsets as if the
+    /// files were one; what this file's end cuts is said as at the end of all.
+    pub fn next_file(&mut self, sink: &mut impl Sink) {
+        self.finish(sink);
+        self.format = Format::Unknown;
+        self.place.offset = self.pushed;
     }
 
     fn halt(&mut self) {
@@ -215,7 +227,7 @@ impl Reader {
                     Ask::Again
                 }
                 Err(issue) => {
-                    sink.issue(*issue);
+                    sink.issue(issue.at(self.place.offset));
                     Ask::Halt
                 }
             };
@@ -223,7 +235,7 @@ impl Reader {
         if bytes.len() < refuse::LOOK {
             return Ask::Need(refuse::LOOK);
         }
-        sink.issue(refuse::unknown(bytes));
+        sink.issue(refuse::unknown(bytes).at(self.place.offset));
         Ask::Halt
     }
 }

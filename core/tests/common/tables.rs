@@ -29,8 +29,18 @@ impl Tables {
     }
 
     pub fn in_blocks<'a>(blocks: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        Tables::in_files([blocks])
+    }
+
+    /// A capture that was rotated: each item is a file.
+    pub fn in_files<'a, B: IntoIterator<Item = &'a [u8]>>(files: impl IntoIterator<Item = B>) -> Self {
         let mut engine = Engine::new();
-        blocks.into_iter().for_each(|block| engine.push(block));
+        for (number, blocks) in files.into_iter().enumerate() {
+            if number > 0 {
+                engine.next_file();
+            }
+            blocks.into_iter().for_each(|block| engine.push(block));
+        }
         engine.finish();
         let mut take = |name| (name, engine.analysis().tables.take(name).unwrap().1);
         Tables(table::NAMES.into_iter().map(&mut take).collect())
