@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -142,6 +143,16 @@ class Capture(Tables):
         from latpcap.packets import packet
 
         return packet(self.record(frame), self.name)
+
+    def to_pcap(self, path: str | os.PathLike[str]) -> int:
+        """How do these packets reach a colleague? Writes them as .pcap or .pcapng, by suffix; gives how many.
+
+        Original times, lengths and link types; in .pcapng each packet's comment has its frame number and the wait that
+        it shows. OutputError where the file cannot be written or cannot hold them, CaptureError as for `records`.
+        """
+        from latpcap.slices import write_slice
+
+        return write_slice(self, None, path, f"copy of {Path(self.name).name} by latpcap")
 
     def why(self, *, stream: int | None = None, exchange: int | None = None) -> Why:
         """Why were the requests slow, who waited for whom, and which frames show it?

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,13 @@ class Stream(Tables):
             frames=frames,
             max_rows=max_rows,
         )
+
+    def to_pcap(self, path: str | os.PathLike[str]) -> int:
+        """How does this stream reach a colleague? Writes its segments as `Capture.to_pcap` does; gives how many."""
+        from latpcap.slices import write_slice
+
+        about = f"tcp.stream eq {self.number} of {Path(self.capture.name).name}; comments have its frame numbers"
+        return write_slice(self.capture, self, path, about)
 
     def __repr__(self) -> str:
         row = self.arrow("streams").to_pylist()[0]

@@ -19,6 +19,7 @@ ORDER = [
     "_core",
     "sources",
     "packets",
+    "slices",
     "tables",
     "stream",
     "capture",
@@ -48,7 +49,12 @@ ORDER = [
 ]
 """A module imports those above it in this list, and none below."""
 
-LATE = {"tables": {"findings"}, "capture": {"diagnosis"}, "stream": {"capture", "diagnosis", "plot.flow"}}
+LATE = {
+    "slices": {"capture", "tables"},
+    "tables": {"findings"},
+    "stream": {"capture", "diagnosis", "plot.flow"},
+    "capture": {"diagnosis"},
+}
 """The exception: `capture.why()`, `.findings` and `stream.flow_graph()` fetch these when called, or name a type."""
 
 NEVER = {"plot": {"capture", "cli"}, "words": {"capture", "cli"}}

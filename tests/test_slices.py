@@ -1,0 +1,187 @@
+"""Does a slice hold the same packets, to the nanosecond, and do latpcap, dpkt and tshark read it as the capture?"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import dpkt
+import pyarrow as pa
+import pytest
+from makepcap import Ends, Talk, get, pcap, pcapng
+from randomtalk import crowd
+
+import latpcap as lp
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
+STALLS = SAMPLES / "nginx-latency.pcap"
+FRAMES = {"frame", "acks_frame", "release_frame"}
+
+
+def shown(events: pa.Table) -> dict[str, list[object]]:
+    """The columns that a slice of whole streams must not change, frame numbers counted within it."""
+    frames = {frame: n for n, frame in enumerate(events["frame"].to_pylist())}
+    out = {}
+    for name in events.column_names:
+        values = events[name].to_pylist()
+        if name in FRAMES:
+            values = [None if v is None else frames[v] for v in values]
+        out[name] = values
+    streams: dict[object, int] = {}
+    out["stream"] = [streams.setdefault(s, len(streams)) for s in out["stream"]]
+    return out
+
+
+@pytest.mark.parametrize("suffix", [".pcap", ".pcapng", ".pcap.gz"])
+@pytest.mark.parametrize("stream", [0, 24, 40])
+def test_a_slice_has_the_stream_s_events(tmp_path: Path, suffix: str, stream: int) -> None:
+    cap = lp.read(STALLS)
+    path = tmp_path / f"slice{suffix}"
+    one = cap.stream(stream)
+    assert one.to_pcap(path) == len(one.events)
+    again = lp.read(path)
+    assert shown(again.arrow("events")) == shown(one.arrow("events"))
+    assert [r.data for r in again.records()] == [r.data for r in cap.records(one.events["frame"])]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_stream_of_random_conversations(tmp_path: Path, seed: int) -> None:
+    """Ends of their own for each connection: what latpcap says of holds is learnt per pair of addresses."""
+    tape = []
+    for segment in crowd(seed, 12):
+        ends = Ends((f"10.0.{segment.ends.client[1] - 40_000}.1", segment.ends.client[1]), segment.ends.server)
+        tape.append(type(segment)(**{**segment.__dict__, "ends": ends}))
+    cap = lp.read(pcapng(tape) if seed % 2 else pcap(tape))
+    for row in cap.arrow("streams").to_pylist():
+        one = cap.stream(row["stream"])
+        one.to_pcap(tmp_path / "s.pcapng")
+        again = lp.read(tmp_path / "s.pcapng")
+        mine, its = shown(again.arrow("events")), shown(one.arrow("events"))
+        if its["reused_ports"] != mine["reused_ports"]:  # the stream that had the ports before is not in the slice
+            its["reused_ports"] = mine["reused_ports"] = []
+        assert mine == its
+
+
+def test_times_to_the_nanosecond_lengths_and_comments(tmp_path: Path) -> None:
+    talk = Talk()
+    talk.open(0.000_123)
+    talk.client(10.000_007, get())
+    raw = pcapng(talk.tape)
+    cap = lp.read(raw)
+    cap.to_pcap(tmp_path / "s.pcapng")
+    with open(tmp_path / "s.pcapng", "rb") as file:
+        packets = list(dpkt.pcapng.Reader(file))
+    assert [bytes(data) for _, data in packets] == [s.frame() for s in talk.tape]
+    again = lp.read(tmp_path / "s.pcapng")
+    assert [r.time_ns for r in again.records()] == [s.time_ns for s in talk.tape]
+    assert comments(tmp_path / "s.pcapng") == [f"frame {n}" for n in range(1, 5)]
+    cap.stream(0).to_pcap(tmp_path / "s.pcap")
+    assert lp.read(tmp_path / "s.pcap").format == "pcap (ns)"
+    assert [r.time_ns for r in lp.read(tmp_path / "s.pcap").records()] == [s.time_ns for s in talk.tape]
+    lp.read(STALLS).stream(3).to_pcap(tmp_path / "us.pcap")
+    assert lp.read(tmp_path / "us.pcap").format == "pcap"
+    lp.read(pcap(talk.tape, snaplen=60)).to_pcap(tmp_path / "cut.pcap")
+    last = list(lp.read(tmp_path / "cut.pcap").records())[3]
+    assert (len(last.data), last.original_len) == (60, len(talk.tape[3].frame()))
+
+
+def comments(path: Path) -> list[str]:
+    """The packets' comments by walking the blocks; dpkt's reader keeps them to itself."""
+    raw, at, out = path.read_bytes(), 0, []
+    while at < len(raw):
+        kind, length = struct.unpack_from("<II", raw, at)
+        if kind == 6:
+            block = dpkt.pcapng.EnhancedPacketBlockLE(raw[at : at + length])
+            out.append(block.opts[0].text)
+        at += length
+    return out
+
+
+def test_comments_say_what_the_packet_shows(tmp_path: Path) -> None:
+    cap = lp.read(STALLS)
+    one = cap.stream(24)
+    one.to_pcap(tmp_path / "s.pcapng")
+    found = dict(zip(one.events["frame"], comments(tmp_path / "s.pcapng"), strict=True))
+    assert found[76] == "frame 76"
+    assert found[480] == (
+        "frame 480: 42.567 ms delayed_ack inside nagle before it (client, proven; evidence: frames 414, 479, 480)"
+    )
+    assert found[479] == "frame 479: evidence of 42.567 ms delayed_ack inside nagle before frame 480"
+
+
+def test_what_a_file_cannot_hold_is_said(tmp_path: Path) -> None:
+    cap = lp.read(STALLS)
+    path = tmp_path / "a.pcap"
+    shutil.copy(STALLS, path)
+    with pytest.raises(lp.OutputError, match=r"a\.pcap: is the capture itself"):
+        lp.read(path).to_pcap(path)
+    assert path.stat().st_size == STALLS.stat().st_size
+    with pytest.raises(lp.OutputError, match=r"unknown suffix '\.txt'; known are \.pcap, \.pcapng"):
+        cap.to_pcap(tmp_path / "a.txt")
+    with pytest.raises(lp.OutputError, match="No such file or directory"):
+        cap.to_pcap(tmp_path / "no" / "a.pcap")
+    frame = get() * 5000
+    long = lp.read(long_pcapng(frame))
+    with pytest.raises(lp.OutputError, match=r"frame 1 has 270,000 bytes, beyond pcap: write \.pcapng"):
+        long.to_pcap(tmp_path / "long.pcap")
+    assert not (tmp_path / "long.pcap").exists()
+    assert long.to_pcap(tmp_path / "long.pcapng") == 1
+    assert next(lp.read(tmp_path / "long.pcapng").records()).data == long.record(1).data
+
+
+def long_pcapng(frame: bytes) -> bytes:
+    frame = frame[:270_000].ljust(270_000, b"x")
+    body = struct.pack("<IIIII", 0, 0, 0, len(frame), len(frame)) + frame
+    block = struct.pack("<II", 6, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+    return pcapng([]) + block
+
+
+def test_several_link_types_need_pcapng(tmp_path: Path) -> None:
+    frame = Talk()
+    frame.open()
+    ip = frame.tape[0].frame()[14:]
+    head = pcapng([])
+    second = struct.pack("<IIHHII", 1, 20, 101, 0, 0, 20)
+    blocks = b""
+    for interface, data in ((0, frame.tape[0].frame()), (1, ip)):
+        body = struct.pack("<IIIII", interface, 0, 7, len(data), len(data)) + data + b"\0" * (-len(data) % 4)
+        blocks += struct.pack("<II", 6, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+    cap = lp.read(head + second + blocks)
+    assert [(r.link, r.interface) for r in cap.records()] == [(1, 0), (101, 1)]
+    with pytest.raises(lp.OutputError, match=r"pcap holds one link type, these are 1 and 101: write \.pcapng"):
+        cap.to_pcap(tmp_path / "a.pcap")
+    cap.to_pcap(tmp_path / "a.pcapng")
+    assert [(r.link, r.interface, r.data) for r in lp.read(tmp_path / "a.pcapng").records()] == [
+        (r.link, r.interface, r.data) for r in cap.records()
+    ]
+
+
+def test_an_empty_capture_is_copied_as_one(tmp_path: Path) -> None:
+    for name in ("a.pcap", "a.pcapng"):
+        assert lp.read(pcap([])).to_pcap(tmp_path / name) == 0
+        assert lp.read(tmp_path / name).frames == 0
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@pytest.mark.parametrize("suffix", [".pcap", ".pcapng", ".pcapng.gz"])
+def test_tshark_opens_a_slice_without_a_complaint(tmp_path: Path, suffix: str) -> None:
+    cap = lp.read(pcapng(crowd(7, 6)))
+    path = tmp_path / f"s{suffix}"
+    cap.stream(1).to_pcap(path)
+    plain = path
+    if suffix.endswith(".gz"):
+        plain = tmp_path / "plain.pcapng"
+        plain.write_bytes(gzip.decompress(path.read_bytes()))
+    words = ["tshark", "-n", "-r", str(path), "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.comment"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    said = [line for line in done.stderr.splitlines() if "Running as user" not in line]
+    assert not said
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    events = cap.stream(1).arrow("events").select(["frame", "time"]).to_pylist()
+    assert [row[0].replace(".", "") for row in rows] == [str(e["time"].value) for e in events]
+    if "pcapng" in suffix:
+        assert [row[1].split(":")[0] for row in rows] == [f"frame {e['frame']}" for e in events]
+        assert comments(plain) == [row[1] for row in rows]
