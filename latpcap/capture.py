@@ -97,6 +97,11 @@ class Capture(Tables):
             self._arrow[name] = table
         return self._arrow[name]
 
+    @property
+    def title(self) -> str:
+        """What is this? The file's name."""
+        return Path(self.name).name
+
     def _issues(self, table: pa.Table) -> pa.Table:
         """The engine's issues with the file's name, and what went wrong before its bytes reached it."""
         import pyarrow as pa

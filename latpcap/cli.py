@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from latpcap import cli_plots
 from latpcap.errors import CaptureError, LatpcapError, OutputError
 
 if TYPE_CHECKING:
@@ -170,6 +171,9 @@ def flow(
     except (OSError, ValueError) as problem:
         reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output}: ")
         raise OutputError(f"{output}: {reason}") from None
+
+
+cli_plots.register(app, _read)
 
 
 def _range(text: str | None) -> tuple[int, int] | None:

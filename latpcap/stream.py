@@ -24,6 +24,11 @@ class Stream(Tables):
         self.number = number
         self._arrow: dict[str, pa.Table] = {}
 
+    @property
+    def title(self) -> str:
+        """What is this? The file's name and the display filter of the stream."""
+        return f"{self.capture.title}, tcp.stream eq {self.number}"
+
     def arrow(self, name: str) -> pa.Table:
         """Which rows of this table belong to this stream? A pyarrow.Table; KeyError for a wrong name.
 

@@ -7,11 +7,14 @@ of captures; pandas and pyarrow are imported when a table is first asked for.
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+    from latpcap.latency import Latency
 
 
 class Tables:
@@ -32,6 +35,30 @@ class Tables:
 
             self.__dict__["_found"] = findings.table(findings.Lazy(self.arrow))
         return self.__dict__["_found"]
+
+    @property
+    def title(self) -> str:
+        """What is this, in a few words: which file, stream and filter? The title of reports and pictures."""
+        raise NotImplementedError
+
+    def latency(
+        self,
+        by: str | Sequence[str] | None = None,
+        *,
+        which: str = "latency_ms",
+        percentiles: Sequence[float] = (50.0, 75.0, 90.0, 99.0),
+    ) -> Latency:
+        """How long did the requests take? Count, mean, deviation, maximum and percentiles, as wrk reports them.
+
+        `by` groups: "server", "client", "stream", "uri", "method", "status", "protocol", "top_cause", or a list of
+        them. `which` is "latency_ms" (first request byte to last response byte, at the capture) or
+        "client_latency_ms" (an estimate of the client's own clock). `.table` is a data frame, `.plot()` the picture.
+        ValueError for another word.
+        """
+        from latpcap.latency import Latency
+
+        tables = self.arrow("exchanges"), self.arrow("streams")
+        return Latency.from_tables(*tables, by=by, which=which, percentiles=percentiles, title=self.title)
 
     def _frame(self, name: str) -> pd.DataFrame:
         cache: dict[str, pd.DataFrame] = self.__dict__.setdefault("_frames", {})

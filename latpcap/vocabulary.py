@@ -176,3 +176,8 @@ _ALL = (
 
 CAUSES: dict[str, Cause] = {cause.name: cause for cause in _ALL}
 """Every cause by its name, in the order of the `causes` table."""
+
+SERIES = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#A6761D", "#332288", "#2A8C82", "#4D4D4D")
+"""Colours for things that are no causes (captures, groups, a sender's segments), in the order to take them: each
+has a contrast of at least 3:1 on white, and neighbours differ in lightness or in blue and yellow, so that nobody needs
+to tell red from green."""

@@ -20,10 +20,11 @@ ORDER = [
     "sources",
     "packets",
     "slices",
+    "words",
+    "html",
     "tables",
     "stream",
     "capture",
-    "words",
     "quality",
     "findings.arrays",
     "findings.schema",
@@ -42,16 +43,21 @@ ORDER = [
     "plot.flow_layout",
     "plot.flow_draw",
     "plot.flow",
+    "plot.text",
+    "plot.display",
+    "plot.latency",
     "plot",
+    "latency",
     "export",
     "",  # the public names, latpcap/__init__.py
+    "cli_plots",
     "cli",
 ]
 """A module imports those above it in this list, and none below."""
 
 LATE = {
     "slices": {"capture", "tables"},
-    "tables": {"findings"},
+    "tables": {"findings", "latency"},
     "stream": {"capture", "diagnosis", "plot.flow"},
     "capture": {"diagnosis"},
 }

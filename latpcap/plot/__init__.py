@@ -5,5 +5,6 @@ drawn.
 from __future__ import annotations
 
 from latpcap.plot.flow import FlowGraph
+from latpcap.plot.latency import LatencyPlot
 
-__all__ = ["FlowGraph"]
+__all__ = ["FlowGraph", "LatencyPlot"]

@@ -1,0 +1,95 @@
+"""The `latency` and `plot` commands of `latpcap`: reports and pictures by the words that Python has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from latpcap.errors import OutputError
+
+if TYPE_CHECKING:
+    from latpcap.capture import Capture
+    from latpcap.latency import Latency
+    from latpcap.plot.display import Display
+
+File = Annotated[str, typer.Argument(help="A pcap or pcapng file (also .gz .zst .lz4 .bz2 .xz); - reads stdin.")]
+Files = Annotated[list[str], typer.Argument(help="One capture, or several to lay over each other.")]
+By = Annotated[
+    list[str] | None,
+    typer.Option("--by", help="Group by server, client, stream, uri, method, status, protocol or top_cause; repeat."),
+]
+Which = Annotated[str, typer.Option("--which", help="latency_ms (at the capture) or client_latency_ms (estimated).")]
+Percentiles = Annotated[str, typer.Option("--percentiles", help="Percentiles with commas between.")]
+Picture = Annotated[Path, typer.Option("-o", "--output", help="The picture: .png, .svg or .pdf.")]
+Dpi = Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG 8 inches wide.", min=20, max=1200)]
+StreamOption = Annotated[int | None, typer.Option("--stream", help="Only this tcp.stream.", min=0)]
+
+plots = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Draws a picture of a capture.")
+
+
+def register(app: typer.Typer, read: Callable[[str], Capture]) -> None:
+    """Adds the commands to the program; `read` opens a capture and warns of damage."""
+
+    @app.command()
+    def latency(
+        file: File,
+        by: By = None,
+        which: Which = "latency_ms",
+        percentiles: Percentiles = "50,75,90,99",
+        stream: StreamOption = None,
+        output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .parquet, .csv or .json.")] = None,
+    ) -> None:
+        """How long did the requests take? Count, mean, deviation and percentiles, as wrk reports them."""
+        answer = _latency(read(file), stream, by, which, percentiles)
+        if output is None:
+            typer.echo(str(answer))
+            return
+        import pyarrow as pa
+
+        from latpcap import export
+
+        export.write(pa.Table.from_pandas(answer.table, preserve_index=False).replace_schema_metadata(), output)
+
+    @plots.command(name="latency")
+    def plot_latency(
+        files: Files,
+        output: Picture,
+        by: By = None,
+        which: Which = "latency_ms",
+        percentiles: Percentiles = "50,75,90,99",
+        stream: StreamOption = None,
+        scale: Annotated[str, typer.Option("--scale", help="Of the time: auto, log or linear.")] = "auto",
+        dpi: Dpi = 100,
+    ) -> None:
+        """How are the latencies distributed? Shares with percentiles, and counts; several captures overlaid."""
+        first, *others = [_latency(read(file), stream, by, which, percentiles) for file in files]
+        _save(lambda: first.plot(*others, scale=scale), output, dpi)
+
+    app.add_typer(plots, name="plot")
+
+
+def _latency(capture: Capture, stream: int | None, by: list[str] | None, which: str, percentiles: str) -> Latency:
+    try:
+        ranks = [float(word) for word in percentiles.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"expected numbers, as in 50,99.9, got {percentiles!r}", param_hint="--percentiles"
+        ) from None
+    scope = capture if stream is None else capture.stream(stream)
+    try:
+        return scope.latency(by or None, which=which, percentiles=ranks)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from None
+
+
+def _save(draw: Callable[[], Any], output: Path, dpi: float) -> None:
+    """Draws and writes; what cannot be drawn or written is one sentence."""
+    try:
+        picture: Display = draw()
+        picture.save(output, dpi=dpi)
+    except (OSError, ValueError) as problem:
+        reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output}: ")
+        raise OutputError(f"{output}: {reason}") from None

@@ -1,0 +1,104 @@
+"""How does a result look in a notebook?
+
+Reads texts and data frames; gives small pieces of HTML. Whatever came from a capture or a file name is escaped. The
+paper is white and the ink is dark in dark notebooks too; nothing is fetched, and without scripts (an untrusted
+notebook) everything is there but the sorting.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from latpcap.words import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ROWS = 20
+MOST_LETTERS = 80
+
+_INK = "background:#fff;color:#222;"
+_CARD = f"{_INK}border:1px solid #c8c8c8;border-radius:4px;padding:8px 12px;max-width:76em;overflow-x:auto"
+_PRE = f"{_INK}margin:6px 0 0;white-space:pre-wrap;font-size:12px;line-height:1.35"
+_CELL = "padding:1px 8px;white-space:nowrap;color:#222;background:#fff;border:none;"
+_HEAD = f"{_CELL}border-bottom:1px solid #888;font-weight:bold;"
+
+# Sorts the table it stands in, by the column that was clicked: numbers from the cells' data-v, else their words.
+# Nothing of a capture is in it. A second click turns the order.
+_SORT = (
+    "var h=event.target.closest('th');if(!h)return;var t=h.closest('table'),b=t.tBodies[0],n=h.cellIndex,"
+    "d=t.dataset.by==n?-t.dataset.way:-1;t.dataset.by=n;t.dataset.way=d;"
+    "Array.from(b.rows).sort(function(x,y){var p=x.cells[n],q=y.cells[n],u=p.dataset.v,v=q.dataset.v;"
+    "return d*(u!==undefined&&v!==undefined?u-v:p.textContent.localeCompare(q.textContent));})"
+    ".forEach(function(r){b.appendChild(r);});"
+)
+
+
+def card(title: str, *bodies: str) -> str:
+    """A box with a title, which is escaped, and bodies, which are HTML made by the functions below."""
+    return f'<div style="{_CARD}"><b style="color:#222">{escape(_safe(title, 200))}</b>{"".join(bodies)}</div>'
+
+
+def text(words: str) -> str:
+    """Lines as they are, in letters of one width."""
+    return f'<pre style="{_PRE}">{escape(words)}</pre>'
+
+
+def more(summary: str, *bodies: str) -> str:
+    """Bodies that are folded away until one asks for them."""
+    head = f'<summary style="cursor:pointer;color:#444;margin-top:6px">{escape(_safe(summary))}</summary>'
+    return f'<details style="{_INK}">{head}{"".join(bodies)}</details>'
+
+
+def table(frame: pd.DataFrame, *, rows: int = MOST_ROWS, sortable: bool = False) -> str:
+    """A data frame's first rows; a line says how many there are more. With `sortable` a click on a head sorts."""
+    shown = frame.head(rows)
+    hint = ' title="click to sort" ' if sortable else " "
+    pointer = "cursor:pointer;" if sortable else ""
+    numeric = [_is_number(shown[name]) for name in shown.columns]
+    sides = ["right" if number else "left" for number in numeric]
+    heads = "".join(
+        f'<th{hint}style="{_HEAD}{pointer}text-align:{side}">{escape(_safe(str(name)))}</th>'
+        for name, side in zip(shown.columns, sides, strict=True)
+    )
+    body = "".join(
+        "<tr>" + "".join(_cell(v, side) for v, side in zip(values, sides, strict=True)) + "</tr>"
+        for values in shown.itertuples(index=False, name=None)
+    )
+    click = f' onclick="{escape(_SORT)}"' if sortable else ""
+    left = len(frame) - len(shown)
+    foot = f'<div style="{_INK}font-size:11px">… {left:,} more rows</div>' if left else ""
+    style = f"{_INK}border-collapse:collapse;font-size:12px;margin-top:6px"
+    return f'<table style="{style}"><thead{click}><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{foot}'
+
+
+def _is_number(column: pd.Series[Any]) -> bool:
+    import pandas as pd
+
+    return bool(pd.api.types.is_numeric_dtype(column)) and not pd.api.types.is_bool_dtype(column)
+
+
+def _cell(value: Any, side: str) -> str:
+    style = f'style="{_CELL}text-align:{side}"'
+    if value is None or (not isinstance(value, (list, tuple, dict)) and _missing(value)):
+        return f'<td data-v="-1e308" {style}></td>' if side == "right" else f"<td {style}></td>"
+    if isinstance(value, bool):
+        return f"<td {style}>{'yes' if value else 'no'}</td>"
+    if side == "right":
+        shown = f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
+        return f'<td data-v="{float(value)!r}" {style}>{shown}</td>'
+    return f"<td {style}>{escape(_safe(str(value)))}</td>"
+
+
+def _missing(value: Any) -> bool:
+    import pandas as pd
+
+    absent = pd.isna(value)
+    return bool(absent) if isinstance(absent, bool) or getattr(absent, "shape", ()) == () else False
+
+
+def _safe(words: str, most: int = MOST_LETTERS) -> str:
+    """Letters that show themselves, and not too many."""
+    words = printable(words)
+    return words if len(words) <= most else words[: most - 1] + "…"

@@ -1,0 +1,232 @@
+"""What do all pictures but the flow graph share?
+
+A page with a title above, panels, and below them the meaning of the colours and a sentence on what is not shown;
+saving; notebooks. Reads what a Display says of itself; knows nothing of tables.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from latpcap.plot import figure as paper
+from latpcap.plot.flow_draw import GREY, RED, Pen
+from latpcap.plot.flow_layout import width_of, wrap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+EM = 9.0  # points: 12.5 pixels at 100 pixels per inch
+WIDTH = 64.0  # em: 8 inches
+_EDGE, _LINE, _SMALL, _GAP = 0.9, 1.5, 0.85, 3.6
+GRID = "#E3E3E3"
+RASTER = 5_000  # marks from which on SVG and PDF hold an image of them (300 pixels per inch)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A colour of the legend: `shape` is "box", "line", "dash" or "dot"; `name` in bold, then `words`."""
+
+    colour: str
+    name: str
+    words: str = ""
+    shape: str = "box"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One set of axes: its height in em, and the room that its labels need to the left and right."""
+
+    name: str
+    height: float
+    left: float = 6.5
+    right: float = 1.5
+    shares_x: bool = True
+
+
+class Display:
+    """A picture of finished numbers: `plot` draws, `save` writes, a notebook shows.
+
+    Whoever inherits gives `panels`, `keys` and `_draw`, and may set `title`, `subtitle` and `note`.
+    """
+
+    title: str = ""
+    subtitle: str = ""
+    note: str = ""
+    ax_: Axes
+    figure_: Figure
+
+    def panels(self) -> Sequence[Panel]:
+        """Which panels are there, from above? The first is the one that is drawn on given axes."""
+        raise NotImplementedError
+
+    def keys(self) -> Sequence[Key]:
+        """What do the colours mean?"""
+        return ()
+
+    def _draw(self, axes: Mapping[str, Axes]) -> None:
+        """Draws the panels that are there."""
+        raise NotImplementedError
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """How do I draw it, on axes of mine or on a figure of its own?
+
+        Only draws. A figure of its own has all panels, the legend and the notes; given axes get the first panel, with
+        title and legend inside. Returns the picture itself, with `ax_` and `figure_`.
+        """
+        with paper.house_style():
+            if ax is None:
+                axes = self._page()
+                self.ax_ = axes[self.panels()[0].name]
+            else:
+                axes = {self.panels()[0].name: ax}
+                self.ax_ = ax
+            for one in axes.values():
+                plain(one)
+            self._draw(axes)
+            if ax is not None:
+                self._on_given(ax)
+        figure = self.ax_.get_figure(root=True)
+        if figure is None:
+            raise ValueError("the axes given belong to no figure")
+        self.figure_ = figure
+        return self
+
+    def save(self, path: str | Path, *, dpi: float = 100) -> Self:
+        """How do I put it into a ticket? Writes PNG, SVG or PDF, by the path's suffix; the same input gives the same
+        bytes.
+
+        Always a figure of its own, 8 inches wide: at the default `dpi`, pixels per inch, a PNG is 800 pixels wide (take
+        200 or more for print). Raises ValueError for other suffixes, OSError if the file cannot be written.
+        """
+        Path(path).write_bytes(self._render(paper.suffix_of(path), dpi))
+        return self
+
+    def _render(self, suffix: str, dpi: float) -> bytes:
+        return paper.render(copy.copy(self).plot().figure_, suffix, dpi)
+
+    def _repr_png_(self) -> bytes:
+        return self._render(".png", 100)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.title!r})"
+
+    def _page(self) -> dict[str, Axes]:
+        """A figure of its own: head, panels, foot."""
+        room = WIDTH - 2 * _EDGE
+        titles = wrap(self.title, room, 1.1, bold=True) if self.title else []
+        subtitles = wrap(self.subtitle, room, _SMALL) if self.subtitle else []
+        notes = wrap(self.note, room, _SMALL) if self.note else []
+        keys = _placed(self.keys(), room)
+        lines = 1 + max((line for _, _, line in keys), default=-1)
+        panels = self.panels()
+        top = _EDGE + len(titles) * 1.65 + len(subtitles) * 1.3 + 0.9
+        foot = lines * 1.35 + len(notes) * 1.3 + _EDGE
+        height = top + sum(panel.height + _GAP for panel in panels) + foot
+        figure = paper.new_figure(WIDTH * EM / 72, height * EM / 72)
+        sheet = figure.add_axes((0, 0, 1, 1), label="page")
+        sheet.set_axis_off()
+        sheet.set_xlim(0, WIDTH)
+        sheet.set_ylim(height, 0)
+        pen = Pen(sheet, EM)
+        y = _EDGE
+        for line in titles:
+            y += 1.65
+            pen.text(_EDGE, y - 0.45, line, size=1.1, bold=True)
+        for line in subtitles:
+            y += 1.3
+            pen.text(_EDGE, y - 0.35, line, size=_SMALL, colour="#404040")
+        axes: dict[str, Axes] = {}
+        y = top
+        for panel in panels:
+            wide = WIDTH - panel.left - panel.right
+            box = (panel.left / WIDTH, 1 - (y + panel.height) / height, wide / WIDTH, panel.height / height)
+            first = next(iter(axes.values()), None) if panel.shares_x else None
+            axes[panel.name] = figure.add_axes(box, sharex=first, label=panel.name)
+            y += panel.height + _GAP
+        for key, x, number in keys:
+            _draw_key(pen, key, _EDGE + x, y + 1.35 * (number + 1) - 0.4)
+        y += lines * 1.35
+        for line in notes:
+            y += 1.3
+            pen.text(_EDGE, y - 0.3, line, size=_SMALL, colour=RED)
+        return axes
+
+    def _on_given(self, ax: Axes) -> None:
+        """Title and legend inside given axes."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        ax.set_title(self.title, fontproperties=paper.font(EM), loc="left", parse_math=False)
+        handles: list[Any] = []
+        for key in self.keys():
+            style: Any = {"line": "-", "dash": "--", "dot": "none"}.get(key.shape)
+            if style is None:
+                handles.append(Patch(facecolor=key.colour, label=key.name))
+            else:
+                dot = "o" if key.shape == "dot" else None
+                handles.append(Line2D([], [], color=key.colour, linestyle=style, marker=dot, label=key.name))
+        if handles:
+            legend = ax.legend(handles=handles, prop=paper.font(EM * 0.8), framealpha=0.9)
+            for words in legend.get_texts():
+                words.set_parse_math(False)
+
+
+def plain(ax: Axes) -> None:
+    """Light axes: a thin grid below the data, small letters, no box."""
+    ax.set_axisbelow(True)
+    ax.grid(True, color=GRID, linewidth=0.6)
+    ax.tick_params(labelsize=EM * _SMALL, length=3, width=0.6, colors="#222222")
+    for name, spine in ax.spines.items():
+        spine.set_visible(name in ("left", "bottom"))
+        spine.set_linewidth(0.6)
+        spine.set_color("#666666")
+
+
+def label(ax: Axes, *, x: str | None = None, y: str | None = None) -> None:
+    """The axes' names, in the page's letters."""
+    if x is not None:
+        ax.set_xlabel(x, fontproperties=paper.font(EM * 0.95), labelpad=3)
+    if y is not None:
+        ax.set_ylabel(y, fontproperties=paper.font(EM * 0.95), labelpad=5)
+
+
+def words(ax: Axes, x: float, y: float, text: str, **options: Any) -> Any:
+    """A small text at a place of the data, never read as mathematics."""
+    size = options.pop("size", _SMALL)
+    bold = options.pop("bold", False)
+    return ax.text(x, y, text, fontproperties=paper.font(EM * size, bold=bold), parse_math=False, **options)
+
+
+def _key_width(key: Key) -> float:
+    name = width_of(key.name, _SMALL, bold=True)
+    return 1.4 + name + (0.5 + width_of(key.words, _SMALL) if key.words else 0) + 1.6
+
+
+def _placed(keys: Sequence[Key], room: float) -> list[tuple[Key, float, int]]:
+    """Each key with its place from the left and its line."""
+    found, x, line = [], 0.0, 0
+    for key in keys:
+        wide = _key_width(key)
+        if x and x + wide > room:
+            x, line = 0.0, line + 1
+        found.append((key, x, line))
+        x += wide
+    return found
+
+
+def _draw_key(pen: Pen, key: Key, x: float, y: float) -> None:
+    middle = y - 0.28
+    if key.shape == "box":
+        pen.box(x, y - 0.62, x + 0.8, y + 0.1, key.colour)
+    elif key.shape == "dot":
+        pen.ax.plot([x + 0.4], [middle], marker="o", markersize=4.5, color=key.colour, linestyle="none")
+    else:
+        pen.line((x, x + 0.95), (middle, middle), colour=key.colour, width=0.2, dashed=key.shape == "dash")
+    pen.text(x + 1.3, y, key.name, size=_SMALL, bold=True)
+    if key.words:
+        pen.text(x + 1.8 + width_of(key.name, _SMALL, bold=True), y, key.words, size=_SMALL, colour=GREY)

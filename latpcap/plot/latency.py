@@ -1,0 +1,237 @@
+"""How are latencies distributed, and where do they pile up?
+
+Reads sorted numbers and their top causes; gives a picture with two panels: shares (ECDF) with the percentiles marked,
+and counts (histogram). Knows nothing of tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from latpcap.plot.display import Display, Key, Panel, label, words
+from latpcap.vocabulary import CAUSES, SERIES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PANELS = ("ecdf", "histogram")
+SCALES = ("auto", "log", "linear")
+_STEPS = 4_000  # points of a curve: 1 of 4,000 exchanges is finer than a pixel
+_BINS = 90
+_SPREAD = 20.0  # ratio of the 90th to the 10th percentile from which "auto" means a logarithmic axis
+_DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+_NONE = "#7A7A7A"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One curve: its name, its latencies in ms (rising), and the top cause of each (None where there is none)."""
+
+    name: str
+    values: Any
+    causes: tuple[str | None, ...] = ()
+
+
+class LatencyPlot(Display):
+    """Which share of the exchanges took at most so long, and where do many take the same time?
+
+    Made by `Latency.plot`. `series` are overlaid; the curve's dots are the percentiles. The counts of a single series
+    are cut by its exchanges' top causes. Attributes as given; `edges` and `counts` (per series) of the histogram.
+    """
+
+    def __init__(
+        self,
+        series: Sequence[Series],
+        *,
+        percentiles: Sequence[float] = (50.0, 75.0, 90.0, 99.0),
+        title: str = "",
+        axis: str = "latency",
+        note: str = "",
+        scale: str = "auto",
+        panel: str | None = None,
+    ):
+        import numpy as np
+
+        if scale not in SCALES:
+            raise ValueError(f"no scale {scale!r}; known are {', '.join(SCALES)}")
+        if panel is not None and panel not in PANELS:
+            raise ValueError(f"no panel {panel!r}; known are {' and '.join(PANELS)}")
+        self.series = tuple(one for one in series if len(one.values))
+        if not self.series:
+            raise ValueError("no exchange has a latency: there is nothing to draw")
+        self.percentiles = tuple(percentiles)
+        self.title, self.axis, self.panel = title, axis, panel
+        every = np.sort(np.concatenate([np.asarray(one.values, float) for one in self.series]))
+        low, high = float(every[0]), float(every[-1])
+        spread = every[int(0.9 * (len(every) - 1))] / max(every[int(0.1 * (len(every) - 1))], 1e-6)
+        self.log = scale == "log" or (scale == "auto" and bool(spread > _SPREAD))
+        floor = float(every[every > 0][0]) if (every > 0).any() else 1e-6
+        self._floor = floor
+        if self.log:
+            self.edges = np.geomspace(floor * 0.9, max(high, floor) * 1.1, _BINS + 1)
+        else:
+            low = 0.0 if low < 0.3 * high else low
+            room = max((high - low) * 0.02, 1e-6)
+            self.edges = np.linspace(max(0.0, low - room), high + room, _BINS + 1)
+        self.counts = [np.histogram(self._shown(one.values), self.edges)[0] for one in self.series]
+        zero = int((every <= 0).sum()) if self.log else 0
+        self.note = note + (f" {zero} of 0 ms stand at the left edge." if zero else "")
+        self.subtitle = "; ".join(self._line(one) for one in self.series) if len(self.series) == 1 else ""
+
+    def _shown(self, values: Any) -> Any:
+        """The values as the axis can show them: a logarithmic one has no 0."""
+        import numpy as np
+
+        return np.maximum(np.asarray(values, float), self._floor) if self.log else np.asarray(values, float)
+
+    def _line(self, one: Series) -> str:
+        from latpcap.plot.text import count, ms
+
+        ranks = ", ".join(f"p{p:g} {ms(self._rank(one, p))}" for p in self.percentiles)
+        return f"{count(len(one.values), 'exchange')}: {ranks}, max {ms(float(one.values[-1]))} ms"
+
+    @staticmethod
+    def _rank(one: Series, percent: float) -> float:
+        return float(one.values[min(int(len(one.values) * percent / 100), len(one.values) - 1)])
+
+    def panels(self) -> Sequence[Panel]:
+        """The ECDF above the histogram, or the one that was asked for."""
+        heights = {"ecdf": 19.0, "histogram": 13.0}
+        names = PANELS if self.panel is None else (self.panel,)
+        return [Panel(name, heights[name]) for name in names]
+
+    def keys(self) -> Sequence[Key]:
+        """The series; for a single one, the causes of its histogram."""
+        if len(self.series) > 1:
+            return [
+                Key(_colour(i), one.name, self._line(one), "line" if _dash(i) == "-" else "dash")
+                for i, one in enumerate(self.series)
+            ]
+        if self.panel == "ecdf":
+            return []
+        tops = Counter(self.series[0].causes)
+        total = len(self.series[0].values)
+        found = [
+            Key(CAUSES[n].colour, n, f"top cause of {tops[n]:,} ({100 * tops[n] / total:.3g} %)")
+            for n in CAUSES
+            if tops[n]
+        ]
+        return [*found, Key(_NONE, "no top cause", f"{tops[None]:,}")] if tops[None] else found
+
+    def _draw(self, axes: Mapping[str, Axes]) -> None:
+        for name, ax in axes.items():
+            (self._ecdf if name == "ecdf" else self._histogram)(ax)
+            if self.log:
+                ax.set_xscale("log")
+                ax.xaxis.set_major_formatter(_plain_ms)
+            ax.set_xlim(self.edges[0], self.edges[-1])
+            if name == list(axes)[-1]:
+                label(ax, x=f"{self.axis} [ms]")
+
+    def _ecdf(self, ax: Axes) -> None:
+        import numpy as np
+
+        for number, one in enumerate(self.series):
+            values, colour = self._shown(one.values), _colour(number)
+            n = len(values)
+            at = np.unique(np.linspace(0, n - 1, min(n, _STEPS)).round().astype(int))
+            x = np.concatenate([[self.edges[0]], values[at], [self.edges[-1]]])
+            y = np.concatenate([[0], (at + 1) / n, [1]]) * 100
+            ax.plot(x, y, drawstyle="steps-post", color=colour, linewidth=1.6, linestyle=_dash(number))
+            marks = [float(self._shown([self._rank(one, p)])[0]) for p in self.percentiles]
+            ax.plot(marks, self.percentiles, "o", color=colour, markersize=4.5, markeredgecolor="white")
+            if len(self.series) == 1:
+                self._marks(ax, one, marks)
+        ax.set_ylim(0, 103)
+        label(ax, y="exchanges up to here [%]")
+
+    def _marks(self, ax: Axes, one: Series, places: Sequence[float]) -> None:
+        """The percentiles' values beside their dots, on the side where there is room; none where two would meet."""
+        from latpcap.plot.text import ms
+
+        low, high = self.edges[0], self.edges[-1]
+        last = -100.0
+        for percent, place in sorted(zip(self.percentiles, places, strict=True)):
+            if percent - last < 6.5:
+                continue
+            last = percent
+            across = _across(place, low, high, self.log)
+            side = "right" if across > 0.5 else "left"
+            shift = (-7, 0) if side == "right" else (7, 0)
+            text = f"p{percent:g} {ms(self._rank(one, percent))} ms"
+            note = ax.annotate(text, (place, percent), shift, textcoords="offset points", ha=side, va="center")
+            _letters(note)
+
+    def _histogram(self, ax: Axes) -> None:
+        import numpy as np
+
+        if len(self.series) > 1:
+            for number, counts in enumerate(self.counts):
+                colour = _colour(number)
+                ax.stairs(counts, self.edges, color=colour, linewidth=1.3, linestyle=_dash(number))
+                ax.stairs(counts, self.edges, fill=True, color=colour, alpha=0.15)
+        else:
+            one = self.series[0]
+            values, tops = self._shown(one.values), np.array([c or "" for c in one.causes], dtype=object)
+            below = np.zeros(len(self.edges) - 1)
+            for name in [*CAUSES, ""]:
+                if not (tops == name).any():
+                    continue
+                counts = np.histogram(values[tops == name], self.edges)[0]
+                colour = CAUSES[name].colour if name else _NONE
+                ax.stairs(below + counts, self.edges, baseline=below, fill=True, color=colour)
+                below = below + counts
+            if not one.causes:
+                ax.stairs(self.counts[0], self.edges, fill=True, color=_colour(0))
+        most = max(int(counts.max()) for counts in self.counts)
+        ax.set_ylim(0, most * 1.18)
+        label(ax, y="exchanges")
+        if len(self.series) == 1:
+            self._peak(ax)
+
+    def _peak(self, ax: Axes) -> None:
+        """What the highest bar is, in words."""
+        from latpcap.plot.text import count, ms
+
+        counts = self.counts[0]
+        at = int(counts.argmax())
+        low, high = self.edges[at], self.edges[at + 1]
+        values = self._shown(self.series[0].values)
+        inside = values[(values >= low) & (values <= high)]
+        middle = (low * high) ** 0.5 if self.log else (low + high) / 2
+        across = _across(middle, self.edges[0], self.edges[-1], self.log)
+        side = "right" if across > 0.7 else "left" if across < 0.3 else "center"
+        text = f"{count(int(counts[at]), 'exchange')} from {ms(float(inside[0]))} to {ms(float(inside[-1]))} ms"
+        words(ax, middle, counts[at] * 1.03, text, ha=side, va="bottom")
+
+
+def _across(place: float, low: float, high: float, log: bool) -> float:
+    """How far across the axis is this place, from 0 to 1?"""
+    import math
+
+    if log:
+        return math.log(place / low) / math.log(high / low)
+    return (place - low) / (high - low)
+
+
+def _letters(note: Any) -> None:
+    from latpcap.plot.figure import font
+
+    note.set_fontproperties(font(7.65))
+    note.set_parse_math(False)
+
+
+def _colour(number: int) -> str:
+    return SERIES[number % len(SERIES)]
+
+
+def _dash(number: int) -> Any:
+    return _DASHES[number % len(_DASHES)]
+
+
+def _plain_ms(value: float, _place: float = 0) -> str:
+    """A number of ms on a logarithmic axis, without powers of ten."""
+    return f"{value:g}" if value < 1e5 else f"{value:.0e}"

@@ -1,0 +1,37 @@
+"""How are numbers written in pictures? Numbers in, short words out; knows nothing else."""
+
+from __future__ import annotations
+
+
+def ms(value: float) -> str:
+    """Milliseconds with as many digits as say something: 1,204, 43.8, 0.26, 0.004."""
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 or value == 0 else f"{value:.3f}"
+
+
+def spent(total_ms: float) -> str:
+    """A sum of time, in s from one second on."""
+    return f"{total_ms / 1000:,.1f} s" if total_ms >= 1000 else f"{ms(total_ms)} ms"
+
+
+def count(number: int, word: str) -> str:
+    """So many things: 1 exchange, 2,000 exchanges."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def percent(part: float, whole: float) -> str:
+    """A share: 96 %, 0.4 %, less than 0.1 %."""
+    share = 100 * part / whole if whole else 0.0
+    if 0 < share < 0.1:
+        return "less than 0.1 %"
+    return f"{share:.0f} %" if share >= 9.95 or share == 0 else f"{share:.1f} %"
+
+
+def size(count_bytes: float) -> str:
+    """Bytes with the unit that keeps it short: 612 B, 1.4 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count_bytes < 1000:
+            return f"{count_bytes:,.0f} {unit}" if count_bytes >= 10 or unit == "B" else f"{count_bytes:.1f} {unit}"
+        count_bytes /= 1000
+    return f"{count_bytes:,.1f} TB"

@@ -1,0 +1,241 @@
+"""Are counts and percentiles wrk's, is nothing left out in silence, and does the picture show them?"""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import golden
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import run
+
+import latpcap as lp
+from latpcap.latency import GROUPS, Latency, rank
+from latpcap.plot.latency import LatencyPlot, Series
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
+
+
+@pytest.fixture(scope="module")
+def slow() -> lp.Capture:
+    return lp.read(SAMPLES / "nginx-latency.pcap")
+
+
+@pytest.fixture(scope="module")
+def fast() -> lp.Capture:
+    return lp.read(SAMPLES / "nginx-good.pcap")
+
+
+def made(values: list[float | None], **columns: list[Any]) -> pd.DataFrame:
+    """Samples as `Latency` takes them, one second apart."""
+    start = pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(range(len(values)), unit="s")
+    ends = [s + pd.Timedelta(milliseconds=v or 0) for s, v in zip(start, values, strict=True)]
+    frame = pd.DataFrame({"start": start, "end": ends, "latency_ms": pd.array(values, dtype="float64")})
+    return frame.assign(response_bytes=1000, top_cause="network", **columns)
+
+
+@pytest.mark.parametrize(
+    ("n", "percent", "place"),
+    [
+        (1, 50, 1),
+        (2, 50, 2),
+        (4, 50, 3),
+        (5, 50, 3),
+        (100, 99, 100),
+        (200, 99, 199),
+        (960, 50, 481),
+        (10, 0, 1),
+        (7, 100, 7),
+    ],
+)
+def test_a_percentile_has_wrks_rank(n: int, percent: float, place: int) -> None:
+    # stats_percentile: rank = round(p / 100 * n + 0.5), half away from zero; the last where there are not so many
+    assert rank(list(range(1, n + 1)), percent) == place
+
+
+def test_numbers_are_those_of_the_statistics_module(slow: lp.Capture) -> None:
+    values = sorted(slow.exchanges["latency_ms"])
+    row = slow.latency(percentiles=[50, 99.9]).table.iloc[0]
+    mean, stdev = statistics.mean(values), statistics.stdev(values)
+    assert row["count"] == 960 and row["left_out"] == 0
+    assert row["mean_ms"] == pytest.approx(mean) and row["stdev_ms"] == pytest.approx(stdev)
+    assert row["within_stdev_percent"] == pytest.approx(100 * sum(abs(v - mean) <= stdev for v in values) / 960)
+    assert (row["max_ms"], row["p50_ms"], row["p99.9_ms"]) == (values[-1], values[480], values[959])
+    span = (slow.exchanges["end"].max() - slow.exchanges["start"].min()).total_seconds()
+    assert row["requests_per_s"] == pytest.approx(960 / span)
+    assert row["transfer_bytes_per_s"] == pytest.approx(slow.exchanges["response_bytes"].sum() / span)
+
+
+def test_close_to_what_wrk_said_of_the_same_run(slow: lp.Capture) -> None:
+    # nginx-latency.wrk.txt: Avg 41.98, 50 % 43.90, 99 % 44.21 ms, at the client; it does not count the 40 that it cut
+    row = slow.latency().table.iloc[0]
+    assert row["p50_ms"] == pytest.approx(43.90, abs=0.3)
+    assert row["p99_ms"] == pytest.approx(44.21, abs=0.4)
+    assert row["mean_ms"] == pytest.approx(41.98, abs=0.6)
+
+
+@pytest.mark.parametrize("by", [*GROUPS, ["server", "status"]])
+def test_groups_hold_every_exchange_once(slow: lp.Capture, by: Any) -> None:
+    table = slow.latency(by).table
+    names = [by] if isinstance(by, str) else by
+    assert list(table)[: len(names)] == names
+    assert not table[names].duplicated().any()
+    assert (table["count"] + table["left_out"]).sum() == len(slow.exchanges)
+    spent = table["count"] * table["mean_ms"]
+    assert spent.sum() == pytest.approx(slow.exchanges["latency_ms"].sum())
+    assert (spent.diff().dropna() <= 1e-6).all(), "the group with the most time comes first"
+
+
+def test_groups_have_the_words_of_the_tables(slow: lp.Capture) -> None:
+    assert slow.latency("server").table["server"].tolist() == ["192.168.0.30:8080"]
+    assert slow.latency("client").table["client"].tolist() == ["192.168.0.2"]
+    assert slow.latency("uri").table["uri"].tolist() == ["/"]
+    stream = slow.exchanges[slow.exchanges["stream"] == 24]
+    row = slow.latency("stream").table.set_index("stream").loc[24]
+    assert (row["count"], row["max_ms"]) == (len(stream), stream["latency_ms"].max())
+    assert slow.stream(24).latency().table.iloc[0]["max_ms"] == row["max_ms"]
+
+
+def test_what_has_no_latency_is_counted(fast: lp.Capture) -> None:
+    whole = fast.latency()
+    assert whole.table.iloc[0][["count", "left_out"]].tolist() == [949, 19]
+    assert "latency of 949 of 968 exchanges" in str(whole)
+    assert "19 exchanges are left out" in str(fast.latency("server"))
+    tops = fast.latency("top_cause").table
+    assert tops["top_cause"].isna().sum() == 1 and tops.loc[tops["top_cause"].isna(), "count"].tolist() == [0]
+    assert tops.loc[tops["top_cause"].isna(), ["mean_ms", "p50_ms", "max_ms"]].isna().all(axis=None)
+
+
+def test_one_exchange_has_no_deviation() -> None:
+    row = Latency(made([5.0, None])).table.iloc[0]
+    assert (row["count"], row["left_out"], row["max_ms"], row["p99_ms"]) == (1, 1, 5.0, 5.0)
+    assert pd.isna(row["stdev_ms"]) and pd.isna(row["within_stdev_percent"])
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    empty = Latency(made([None, None]), title="x.pcap")
+    assert "no exchange has one" in str(empty) and empty.seconds == 0
+    with pytest.raises(ValueError, match="nothing to draw"):
+        empty.plot()
+    probes = lp.read(SAMPLES / "probes.pcap").latency("server")
+    assert len(probes.table) == 0 and "p50_ms" not in str(probes)
+
+
+def test_text_has_wrks_shape_and_units(slow: lp.Capture) -> None:
+    lines = str(slow.latency()).splitlines()
+    assert lines[0] == "nginx-latency.pcap: latency of 960 of 960 exchanges, as the capture saw it"
+    assert lines[1].split() == ["Avg", "Stdev", "Max", "+/-", "Stdev"]
+    assert [line.split()[0] for line in lines[4:8]] == ["50%", "75%", "90%", "99%"]
+    text = str(Latency(made([0.84, 0.2]), title="us"))
+    assert "840.00us" in text and "520.00us" in text
+    assert "0.85s" in str(Latency(made([851.0]), title="s")) and "849.00ms" in str(Latency(made([849.0]), title="s"))
+
+
+def test_hostile_groups_cannot_write_on_a_terminal_or_a_page() -> None:
+    bad = "/\x1b[2J<img src=x onerror=alert(1)>"
+    answer = Latency(made([1.0, 2.0], uri=[bad, "/"]), by=["uri"], title="<b>$x^2$</b>.pcap")
+    assert "\x1b" not in str(answer)
+    page = answer._repr_html_()
+    assert "<img" not in page and "<b>$" not in page and "&lt;img src=x onerror=alert(1)&gt;" in page
+    drawn = answer.plot().plot()
+    written = [text for text in drawn.figure_.findobj(type(drawn.ax_.title)) if "$" in text.get_text()]
+    assert written and not any(text.get_parse_math() for text in written)
+
+
+def test_wrong_words_are_refused(slow: lp.Capture) -> None:
+    with pytest.raises(ValueError, match=r"cannot group by 'host'; known are server, client"):
+        slow.latency("host")
+    with pytest.raises(ValueError, match="latency_ms and client_latency_ms"):
+        slow.latency(which="ttfb_ms")
+    with pytest.raises(ValueError, match="percentile 101"):
+        slow.latency(percentiles=[101])
+    with pytest.raises(ValueError, match="2 labels for 1"):
+        slow.latency().plot(labels=("a", "b"))
+    with pytest.raises(ValueError, match="no scale"):
+        slow.latency().plot(scale="logarithmic")
+
+
+# --- the picture ---
+
+
+def test_the_histogram_holds_every_exchange(slow: lp.Capture, fast: lp.Capture) -> None:
+    both = fast.latency().plot(slow.latency())
+    assert [int(counts.sum()) for counts in both.counts] == [949, 960]
+    alone = slow.latency().plot()
+    assert not alone.log and alone.counts[0].max() >= 400 and 42 < alone.edges[alone.counts[0].argmax()] < 44
+
+
+def test_the_curve_is_the_data(fast: lp.Capture) -> None:
+    picture = fast.latency().plot(panel="ecdf").plot()
+    line = picture.ax_.lines[0]
+    values = np.sort(fast.exchanges["latency_ms"].dropna())
+    x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+    for at in (0.01, 0.2, 0.3, 0.4):
+        drawn = y[np.searchsorted(x, at, side="right") - 1]
+        assert drawn == pytest.approx(100 * (values <= at).mean(), abs=0.05)
+
+
+def test_a_hundred_thousand_are_drawn_as_few() -> None:
+    values = np.sort(np.random.default_rng(1).gamma(2, 20, 100_000))
+    picture = LatencyPlot([Series("many", values, ("network",) * len(values))], title="many").plot()
+    assert len(picture.ax_.lines[0].get_xdata()) <= 4_010
+    golden.assert_legible(picture.figure_)
+
+
+def test_pictures_are_as_they_were(slow: lp.Capture, fast: lp.Capture) -> None:
+    golden.check("latency", slow.latency().plot()._repr_png_())
+    golden.check("latency-two", fast.latency().plot(slow.latency(), labels=("nodelay on", "nodelay off"))._repr_png_())
+
+
+@pytest.mark.parametrize("by", [None, "stream", "uri"])
+def test_texts_do_not_collide(slow: lp.Capture, by: str | None) -> None:
+    golden.assert_legible(slow.latency(by).plot().plot().figure_)
+
+
+def test_given_axes_get_one_panel(slow: lp.Capture) -> None:
+    from matplotlib.figure import Figure
+
+    ax = Figure(figsize=(6, 4)).subplots()
+    picture = slow.latency().plot(ax=ax)
+    assert picture.ax_ is ax and ax.get_title(loc="left") == "Latency of nginx-latency.pcap" and ax.get_ylabel()
+
+
+def test_the_same_bytes_every_time(slow: lp.Capture, tmp_path: Path) -> None:
+    for suffix in (".png", ".svg", ".pdf"):
+        one, two = tmp_path / f"1{suffix}", tmp_path / f"2{suffix}"
+        slow.latency().plot().save(one)
+        slow.latency().plot().save(two)
+        assert one.read_bytes() == two.read_bytes()
+
+
+# --- the command ---
+
+
+def test_command(tmp_path: Path) -> None:
+    good, bad = SAMPLES / "nginx-good.pcap", SAMPLES / "nginx-latency.pcap"
+    code, out, err = run("latency", bad)
+    assert (code, err) == (0, "") and "Latency Distribution" in out
+    code, out, err = run("latency", bad, "--by", "server", "--by", "status", "--percentiles", "50,99.9")
+    assert (code, err) == (0, "") and "192.168.0.30:8080" in out and "99.9%" in out
+    assert run("latency", bad, "--by", "client", "-o", tmp_path / "l.csv")[0] == 0
+    assert (tmp_path / "l.csv").read_text().splitlines()[1].startswith('"192.168.0.2",960,0,41.5')
+    assert run("plot", "latency", good, bad, "-o", tmp_path / "l.png") == (0, "", "")
+    assert (tmp_path / "l.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("latency", SAMPLES / "probes.pcap", "--by", "host"), "cannot group by 'host'"),
+        (("latency", SAMPLES / "probes.pcap", "--percentiles", "x"), "expected numbers, as in 50,99.9"),
+        (("plot", "latency", SAMPLES / "probes.pcap", "-o", "x.png"), "no exchange has a latency"),
+        (("plot", "latency", SAMPLES / "nginx-good.pcap", "-o", "x.gif"), "suffix '.gif'"),
+        (("plot", "latency", SAMPLES / "nginx-good.pcap", "--scale", "lin", "-o", "x.png"), "no scale 'lin'"),
+    ],
+)
+def test_wrong_usage_is_one_line(words: tuple[Any, ...], sentence: str) -> None:
+    code, out, err = run(*words)
+    assert code == 2 and out == "" and sentence in err and err.count("\n") == 1
