@@ -35,6 +35,9 @@ class Analysis:
     @property
     def format(self) -> str: ...
     @property
+    def digits(self) -> int:
+        """Decimals of a second that the capture's clock tells: 0 to 3, 6 or 9."""
+    @property
     def streams(self) -> int: ...
     @property
     def first_ns(self) -> int | None: ...

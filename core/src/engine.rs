@@ -183,6 +183,10 @@ impl Engine {
         self.reader.format()
     }
 
+    pub fn digits(&self) -> u8 {
+        self.reader.digits()
+    }
+
     pub fn streams(&self) -> usize {
         self.analysis.streams.len()
     }

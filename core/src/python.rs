@@ -94,6 +94,11 @@ impl Analysis {
     }
 
     #[getter]
+    fn digits(&self) -> u8 {
+        self.engine.digits()
+    }
+
+    #[getter]
     fn streams(&self) -> usize {
         self.engine.streams()
     }

@@ -34,6 +34,16 @@ impl Interface {
         Some((interface, sound))
     }
 
+    /// Decimals of a second that a tick tells, rounded down to those that Wireshark shows.
+    pub(super) fn digits(&self) -> u8 {
+        match self.ticks.and_then(u128::checked_ilog10).unwrap_or(9) {
+            few @ 0..=2 => few as u8,
+            3..=5 => 3,
+            6..=8 => 6,
+            _ => 9,
+        }
+    }
+
     /// Quick where it can be; none says nothing but that `time_ns` has to do it.
     #[inline(always)]
     pub(super) fn quick_ns(&self, ticks: u64) -> Option<i64> {

@@ -73,6 +73,7 @@ enum Format {
 pub struct Reader {
     format: Format,
     name: &'static str,
+    digits: u8,
     place: Place,
     /// Bytes so far, of all files: where the next file begins.
     pushed: u64,
@@ -93,6 +94,7 @@ impl Reader {
         Reader {
             format: Format::Unknown,
             name: "",
+            digits: 6,
             place,
             pushed: 0,
             carry: Vec::new(),
@@ -109,6 +111,15 @@ impl Reader {
     /// "pcap", "pcap (ns)", "pcap (modified)", "pcapng", or "" while (or where) it is not known.
     pub fn format(&self) -> &'static str {
         self.name
+    }
+
+    /// Decimals of a second that the clock of the packets tells: 0 to 3, 6 or 9, as Wireshark shows them. The
+    /// finest of several interfaces; 6 where it is not known.
+    pub fn digits(&self) -> u8 {
+        match &self.format {
+            Format::Pcapng(pcapng) => pcapng.digits().unwrap_or(self.digits),
+            _ => self.digits,
+        }
     }
 
     pub fn push(&mut self, block: &[u8], sink: &mut impl Sink) {
@@ -165,6 +176,7 @@ impl Reader {
     }
 
     fn halt(&mut self) {
+        self.digits = self.digits();
         self.format = Format::Halted;
         self.carry = Vec::new();
         self.pass = 0;
@@ -222,6 +234,7 @@ impl Reader {
             return match magic.open(bytes) {
                 Ok(format) => {
                     self.name = format.name();
+                    self.digits = format.digits();
                     self.format = Format::Pcap(format);
                     self.place.offset = self.place.offset.saturating_add(pcap::FILE_HEADER as u64);
                     Ask::Again

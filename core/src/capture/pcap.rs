@@ -107,6 +107,11 @@ impl Pcap {
         }
     }
 
+    /// Decimals of a second that a record's time has.
+    pub(super) fn digits(&self) -> u8 {
+        if self.magic.variant == Variant::Nano { 9 } else { 6 }
+    }
+
     /// The length of a record's header.
     fn head(&self) -> usize {
         if self.magic.variant == Variant::Modified {

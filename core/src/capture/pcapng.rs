@@ -60,6 +60,8 @@ struct Packet {
 pub(super) struct Pcapng {
     big: bool,
     interfaces: Vec<Interface>,
+    /// Of the finest clock in all sections so far.
+    digits: Option<u8>,
     last_ns: i64,
     passing: Option<Passing>,
 }
@@ -71,9 +73,15 @@ impl Pcapng {
         Some(Pcapng {
             big,
             interfaces: Vec::new(),
+            digits: None,
             last_ns: 0,
             passing: None,
         })
+    }
+
+    /// Decimals of a second that the finest interface's clock tells; none before there is an interface.
+    pub(super) fn digits(&self) -> Option<u8> {
+        self.digits
     }
 
     pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Place, sink: &mut impl Sink) -> Ask {
@@ -302,6 +310,7 @@ impl Pcapng {
             );
             sink.issue(issue.at(place.offset).detail("its clock may be wrong"));
         }
+        self.digits = self.digits.max(Some(interface.digits()));
         self.interfaces.push(interface);
         Ok(())
     }

@@ -15,6 +15,7 @@ struct Found {
     issues: Vec<Issue>,
     frames: u64,
     format: &'static str,
+    digits: u8,
 }
 
 impl Sink for Found {
@@ -52,7 +53,7 @@ fn read<'a>(blocks: impl IntoIterator<Item = &'a [u8]>) -> Found {
     reader.finish(&mut found);
     reader.push(b"later bytes are ignored", &mut found);
     reader.finish(&mut found);
-    (found.frames, found.format) = (reader.frames(), reader.format());
+    (found.frames, found.format, found.digits) = (reader.frames(), reader.format(), reader.digits());
     found
 }
 
@@ -196,6 +197,7 @@ fn pcap_records() {
         for order in [LITTLE, BIG] {
             let found = whole(&pcap_file(order, magic, head));
             assert_eq!((found.format, found.frames, found.issues.len()), (format, 4, 0));
+            assert_eq!(found.digits, if unit == 1 { 9 } else { 6 });
             let time = 1_700_000_000_000_000_000 + 123_458 * unit;
             let offset = 24 + 2 * head as u64 + 1;
             assert_eq!(found.records[2], (3, time, 1, 0, offset, vec![2; 60], 100));
@@ -211,6 +213,7 @@ fn pcapng_records() {
             (found.format, found.frames, &found.issues[..]),
             ("pcapng", 7, &[][..])
         );
+        assert_eq!(found.digits, 9, "of the finest interface");
         let short: Vec<_> = found
             .records
             .iter()
