@@ -40,6 +40,9 @@ class Analysis:
     @property
     def streams(self) -> int: ...
     @property
+    def zero_ns(self) -> int | None:
+        """The instant of frame 1, from which Wireshark's relative times count."""
+    @property
     def first_ns(self) -> int | None: ...
     @property
     def last_ns(self) -> int | None: ...

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from latpcap.diagnosis import Why
     from latpcap.packets import Record
+    from latpcap.plot.flow import FlowGraph
 
 TABLES = tuple(_core.TABLES)
 
@@ -55,9 +56,10 @@ def read(source: sources.Source) -> Capture:
 class Capture(Tables):
     """What does this capture tell?
 
-    Made by `latpcap.read`. `name` is the file's name as given, `frames` counts every record of the file,
-    `format` is "pcap", "pcap (ns)", "pcap (modified)" or "pcapng"; `first_ns` and `last_ns` bound it in ns since
-    1970 (None for a capture without packets).
+    Made by `latpcap.read`. `name` is the file's name as given, `frames` counts every record of the file, `format` is
+    "pcap", "pcap (ns)", "pcap (modified)" or "pcapng", `digits` are the decimals of a second that its clock tells;
+    `first_ns` and `last_ns` bound it in ns since 1970, `zero_ns` is frame 1, from which Wireshark counts (None for a
+    capture without packets).
     """
 
     def __init__(
@@ -72,6 +74,8 @@ class Capture(Tables):
         self._origin = origin
         self.frames = analysis.frames
         self.format = analysis.format
+        self.digits = analysis.digits
+        self.zero_ns = analysis.zero_ns
         self.first_ns = analysis.first_ns
         self.last_ns = analysis.last_ns
         self._raw = {table: analysis.take(table) for table in TABLES}
@@ -172,6 +176,23 @@ class Capture(Tables):
         if stream is not None:
             return Why.of(self, self.stream(stream))
         return Why.of(self, self)
+
+    def flow_graph(
+        self,
+        *,
+        exchange: int | str | None = None,
+        frames: tuple[int, int] | None = None,
+        time: str = "relative",
+        to_scale: bool = False,
+        max_rows: int = 60,
+    ) -> FlowGraph:
+        """Who sent what to whom, and where did the time go? The flow graph of all TCP streams, or of one exchange.
+
+        As `Stream.flow_graph`; `exchange` is "worst", "typical", "first" or a number of the table `exchanges`.
+        """
+        from latpcap.flows import graph
+
+        return graph(self, exchange=exchange, frames=frames, time=time, to_scale=to_scale, max_rows=max_rows)
 
     @property
     def seconds(self) -> float:

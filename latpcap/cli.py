@@ -157,19 +157,35 @@ for _name, _question in {
 @app.command()
 def flow(
     file: File,
-    stream: Annotated[int, typer.Option("--stream", help="This tcp.stream.", min=0)],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The picture: .png, .svg or .pdf.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The picture: .png, .svg, .pdf; or .txt as tshark.")],
+    stream: StreamOption = None,
+    exchange: Annotated[
+        str | None,
+        typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
+    ] = None,
     frames: Annotated[
         str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST (frame.number).")
     ] = None,
-    max_rows: Annotated[int, typer.Option("--max-rows", help="At most so many packets.", min=1)] = 60,
+    time: Annotated[str, typer.Option("--time", help="relative, delta, delta_displayed, date or epoch.")] = "relative",
+    to_scale: Annotated[bool, typer.Option("--to-scale", help="Long gaps get room as long as they took.")] = False,
+    max_rows: Annotated[int, typer.Option("--max-rows", help="At most so many packets on a page.", min=1)] = 60,
+    pages: Annotated[
+        bool, typer.Option("--pages", help="All pages: .png and .svg as numbered files (.pdf has them anyway).")
+    ] = False,
 ) -> None:
     """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
-    graph = _read(file).stream(stream).flow_graph(frames=_range(frames), max_rows=max_rows)
+    capture = _read(file)
+    view = capture if stream is None else capture.stream(stream)
+    which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
+    chosen = _range(frames)
     try:
-        graph.save(output)
+        graph = view.flow_graph(exchange=which, frames=chosen, time=time, to_scale=to_scale, max_rows=max_rows)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from None
+    try:
+        graph.save(output, pages=pages or None)
     except (OSError, ValueError) as problem:
-        reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output}: ")
+        reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output.name}: ")
         raise OutputError(f"{output}: {reason}") from None
 
 

@@ -60,23 +60,27 @@ class Stream(Tables):
             raise IndexError(f"no exchange {exchange}: tcp.stream {self.number} has {have}, counted from 0")
         return self.capture.why(exchange=number)
 
-    def flow_graph(self, *, frames: tuple[int, int] | None = None, max_rows: int = 60) -> FlowGraph:
+    def flow_graph(
+        self,
+        *,
+        exchange: int | str | None = None,
+        frames: tuple[int, int] | None = None,
+        time: str = "relative",
+        to_scale: bool = False,
+        max_rows: int = 60,
+    ) -> FlowGraph:
         """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes.
 
-        `frames` limits it to a range of frame numbers (both included), `max_rows` its length; what is left
-        out is said in the picture. Draws itself in a notebook; `.save("flow.png")` writes PNG, SVG or PDF.
+        `exchange` shows one exchange: "worst", "typical", "first" or its number on this stream (`index`). `frames`
+        limits the graph to a range of frame numbers (both included). `time` is "relative" (seconds since the capture's
+        first frame), "delta" (since the frame before), "delta_displayed" (since the row before), "date" or "epoch".
+        `to_scale` gives long gaps room as long as they took; `max_rows` packets are on a page, and what is left out is
+        said in the picture. Draws itself in a notebook; `.save("flow.png")` writes PNG, SVG, PDF, or tshark's text
+        (.txt). ValueError for options that make no sense, IndexError where there is no such exchange.
         """
-        from latpcap.plot.flow import FlowGraph
+        from latpcap.flows import graph
 
-        title = f"{Path(self.capture.name).name}, tcp.stream eq {self.number}"
-        return FlowGraph.from_tables(
-            self.arrow("events"),
-            self.arrow("causes"),
-            title=title,
-            start_ns=self.capture.first_ns or 0,
-            frames=frames,
-            max_rows=max_rows,
-        )
+        return graph(self, exchange=exchange, frames=frames, time=time, to_scale=to_scale, max_rows=max_rows)
 
     def to_pcap(self, path: str | os.PathLike[str]) -> int:
         """How does this stream reach a colleague? Writes its segments as `Capture.to_pcap` does; gives how many."""

@@ -232,7 +232,9 @@ def test_unknown_cause_is_refused() -> None:
 def test_cut_is_said_in_the_picture() -> None:
     picture = graph(max_rows=3)
     assert len(picture.rows) == 3
-    assert picture.note == ("2 of 5 rows are not shown: see the next ones with frames=(3, 5), or all with max_rows=5.")
+    assert picture.note == (
+        "2 of 5 rows are not shown: see the next ones with frames=(3, 5), or all with max_rows=5 or pages=True."
+    )
     picture.plot()
     drawn = " ".join(text.get_text() for text in picture.ax_.texts)
     assert picture.note in drawn
@@ -307,9 +309,9 @@ def test_png_is_800_pixels_wide_and_shows_itself_in_a_notebook() -> None:
     assert int.from_bytes(png[16:20], "big") == 800
 
 
-@pytest.mark.parametrize("name", ["flow.gif", "flow.txt", "flow"])
+@pytest.mark.parametrize("name", ["flow.gif", "flow.text", "flow"])
 def test_other_suffixes_are_refused(tmp_path: Any, name: str) -> None:
-    with pytest.raises(ValueError, match=r"\.png, \.svg, \.pdf"):
+    with pytest.raises(ValueError, match=r"\.png, \.svg, \.pdf, \.txt"):
         graph().save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 

@@ -39,7 +39,13 @@ ORDER = [
     "findings",
     "diagnosis",
     "plot.figure",
+    "plot.flow_clock",
     "plot.flow_rows",
+    "plot.flow_waits",
+    "plot.flow_brackets",
+    "plot.flow_text",
+    "plot.flow_book",
+    "plot.flow_scale",
     "plot.flow_layout",
     "plot.flow_draw",
     "plot.flow",
@@ -48,6 +54,7 @@ ORDER = [
     "plot.latency",
     "plot",
     "latency",
+    "flows",
     "export",
     "",  # the public names, latpcap/__init__.py
     "cli_plots",
@@ -58,8 +65,8 @@ ORDER = [
 LATE = {
     "slices": {"capture", "tables"},
     "tables": {"findings", "latency"},
-    "stream": {"capture", "diagnosis", "plot.flow"},
-    "capture": {"diagnosis"},
+    "stream": {"capture", "diagnosis", "flows", "plot.flow"},
+    "capture": {"diagnosis", "flows", "plot.flow"},
 }
 """The exception: `capture.why()`, `.findings` and `stream.flow_graph()` fetch these when called, or name a type."""
 

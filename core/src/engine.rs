@@ -33,6 +33,8 @@ pub struct Analysis {
     issues: BTreeMap<(Kind, &'static str, &'static str), Counted>,
     at: At,
     clock_back: bool,
+    /// Of frame 1, from which Wireshark counts; a later frame may be earlier.
+    pub zero_time: Option<i64>,
     pub first_time: Option<i64>,
     pub last_time: Option<i64>,
     pub bytes: u64,
@@ -51,6 +53,7 @@ impl Sink for Analysis {
             let note = Issue::new(Kind::Distrusted, "capture", "time stamps go back");
             self.issue(note.at(record.offset).in_frame(record.frame));
         }
+        self.zero_time.get_or_insert(record.time_ns);
         self.first_time = Some(self.first_time.map_or(record.time_ns, |t| t.min(record.time_ns)));
         self.last_time = Some(self.last_time.map_or(record.time_ns, |t| t.max(record.time_ns)));
         self.at = At {

@@ -104,6 +104,11 @@ impl Analysis {
     }
 
     #[getter]
+    fn zero_ns(&mut self) -> Option<i64> {
+        self.engine.analysis().zero_time
+    }
+
+    #[getter]
     fn first_ns(&mut self) -> Option<i64> {
         self.engine.analysis().first_time
     }

@@ -8,7 +8,7 @@ figures alive and look for a screen.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,14 +59,14 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def suffix_of(path: str | Path) -> str:
+def suffix_of(path: str | Path, known: Sequence[str] = SUFFIXES) -> str:
     """Which kind of picture does this path ask for? Raises ValueError with the list of suffixes for any
     other.
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
+    if suffix not in known:
         had = f"suffix {suffix!r}" if suffix else "a path without a suffix"
-        raise ValueError(f"{Path(path).name}: {had}, but a picture is saved as one of {', '.join(SUFFIXES)}")
+        raise ValueError(f"{Path(path).name}: {had}, but a picture is saved as one of {', '.join(known)}")
     return suffix
 
 
@@ -85,4 +85,17 @@ def render(figure: Figure, suffix: str, dpi: float) -> bytes:
     out = io.BytesIO()
     with house_style():
         figure.savefig(out, format=suffix[1:], dpi=dpi, metadata=_METADATA[suffix], facecolor="white")
+    return out.getvalue()
+
+
+def render_pages(figures: Iterable[Figure], dpi: float) -> bytes:
+    """The figures as the pages of one PDF, each drawn and let go before the next; the same bytes for the same
+    figures.
+    """
+    from matplotlib.backends.backend_pdf import PdfPages
+
+    out = io.BytesIO()
+    with house_style(), PdfPages(out, metadata=_METADATA[".pdf"]) as file:
+        for figure in figures:
+            file.savefig(figure, dpi=dpi, facecolor="white")
     return out.getvalue()

@@ -1,62 +1,58 @@
 """What does Wireshark's flow graph show of these streams, and why did it take so long?
 
-Reads the `events` and `causes` tables of one or a few streams; gives a picture that can be shown, saved or
-drawn on given axes; knows nothing of captures. Rows and waits are computed in flow_rows.py, places in
-flow_layout.py, lines in flow_draw.py, bytes in figure.py.
+Reads the `events`, `causes` and `exchanges` tables of one or a few streams, or other packets; gives a picture that can
+be shown, saved or drawn on given axes; knows nothing of captures. What is on a page is computed in flow_book.py, places
+in flow_layout.py, lines in flow_draw.py, tshark's text in flow_text.py, bytes in figure.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from latpcap.plot import figure as paper
-from latpcap.plot import flow_draw, flow_layout, flow_rows
-from latpcap.plot.flow_rows import FlowMark, FlowRow
+from latpcap.plot import flow_book, flow_draw, flow_layout, flow_text
+from latpcap.plot.flow_book import FlowBook
+from latpcap.plot.flow_brackets import FlowBracket
+from latpcap.plot.flow_clock import Clock
+from latpcap.plot.flow_rows import FlowRow, Record
+from latpcap.plot.flow_waits import FlowMark
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SUFFIXES = (*paper.SUFFIXES, ".txt")
+"""What a flow graph can be saved as."""
+
+MOST_PAGES = 100
+"""So many pages are drawn at most; the last one says what is missing."""
+
+_SCALE_NS = 1e6  # gaps of at least 1 ms decide on the scale, if there are any
 _POINTS = 9.0  # size of the letters on our own figure: 12.5 pixels at 100 pixels per inch
-_EVENTS = (
-    "frame",
-    "time",
-    "stream",
-    "from_client",
-    "src",
-    "sport",
-    "dst",
-    "dport",
-    "seq",
-    "ack",
-    "len",
-    "flags",
-    "release_frame",
-)
-_OPTIONAL = ("from_client", "release_frame")
-_CAUSES = ("start", "end", "cause", "parent", "owner", "from_frame", "to_frame", "confidence")
 
 
 class FlowGraph:
     """Who sent what to whom, and where did the time go?
 
-    The picture is Wireshark's Statistics > Flow Graph for TCP: a row per packet with its time in seconds, an
-    arrow from sender to receiver with flags and payload length, and `Seq = S Ack = A` (relative numbers).
-    Added to it: every wait of some length is a coloured band at the lifeline of the side that owns it, with
-    its length in ms and its cause; the packet that ended it and the one it freed have the same colours.
+    The picture is Wireshark's Statistics > Flow Graph: a row per packet with its time, an arrow from sender to receiver
+    with flags and payload length, and `Seq = S Ack = A` (relative numbers). Added to it: every wait of some length is a
+    coloured band at the lifeline of the side that owns it, with its length in ms and its cause; the packet that ended
+    it and the one it freed have the same colours; brackets hold the rows of an exchange together.
 
-    Made by `from_tables`. The constructor takes finished values: `nodes` are titles, `rows` and `marks` index
-    them; `note` is a sentence on what is not shown (empty if nothing), `status` a line of counts.
+    Made by `from_tables`. The constructor takes finished values: `nodes` are titles, `rows`, `marks` and `brackets`
+    index them; `note` is a sentence on what is not shown (empty if nothing), `status` a line of counts, `to_scale`
+    whether the space between rows stands for time; `book` has the further pages, if there are any.
 
-    Attributes: `nodes`, `rows`, `marks`, `title`, `note`, `status` as given; after `plot`: `ax_`, the axes,
-    and `figure_`, their figure.
+    Attributes: as given; after `plot`: `ax_`, the axes, and `figure_`, their figure; after `save`: `paths_`, the files
+    written.
     """
 
     ax_: Axes
     figure_: Figure
+    paths_: list[Path]
 
     def __init__(
         self,
@@ -64,60 +60,107 @@ class FlowGraph:
         nodes: Sequence[str],
         rows: Sequence[FlowRow],
         marks: Sequence[FlowMark] = (),
+        brackets: Sequence[FlowBracket] = (),
         title: str = "",
         note: str = "",
         status: str = "",
+        to_scale: bool = False,
+        book: FlowBook | None = None,
     ) -> None:
         if not rows:
             raise ValueError("a flow graph needs at least one packet")
         self.nodes = tuple(nodes)
         self.rows = tuple(rows)
         self.marks = tuple(sorted(marks, key=lambda mark: mark.lower))
+        self.brackets = tuple(brackets)
         self.title = title
         self.note = note
         self.status = status or f"{len(self.nodes)} node(s), {len(self.rows)} item(s)"
+        self.to_scale = to_scale
+        self._book = book
 
     @classmethod
     def from_tables(
         cls,
         events: pa.Table,
         causes: pa.Table | None = None,
+        exchanges: pa.Table | None = None,
         *,
         title: str,
         frames: tuple[int, int] | None = None,
         max_rows: int = 60,
         mark_ms: float = 5.0,
         start_ns: int | None = None,
+        digits: int | None = None,
+        time: str = "relative",
+        before: Mapping[int, int] | None = None,
+        to_scale: bool = False,
     ) -> Self:
         """How do the tables of one or a few streams become a picture?
 
         `events`: their rows of the events table in frame order; `causes`: the rows of the causes table of
-        their exchanges (None: no causes known). Times are seconds since `start_ns`, in ns since the epoch
-        (Wireshark: the capture's first frame; default: the first of `events`). Waits of at least `mark_ms`
-        milliseconds are marked. `frames=(a, b)` shows frames a to b only. At most `max_rows` packets are
-        shown; if there are more, the picture says how many are missing and how to see them. A null payload
-        length shows no `Len`, a null `seq` or `ack` no number, a null `confidence` no "probable";
-        `from_client` and `release_frame` may be missing altogether. Raises ValueError if there is no packet
-        to show, or if an option or a cause's name makes no sense; KeyError for a missing column.
+        their exchanges (None: no causes known); `exchanges`: those that get brackets (None: no brackets). Times are
+        written as `time` says (see `flow_clock.FORMATS`): from `start_ns`, in ns since the epoch (Wireshark: the
+        capture's first frame; default: the first of `events`), with `digits` decimals (default: 6, or 9 if an instant
+        is not whole microseconds); `before` maps frames to the instant of the frame before them, for "delta". Waits
+        of at least `mark_ms` milliseconds are marked. `frames=(a, b)` shows frames a to b only. At most `max_rows`
+        packets are on a page; if there are more, the picture says how many are missing and how to see them. With
+        `to_scale` the space between rows grows with the time between them. A null payload length shows no `Len`, a
+        null `seq` or `ack` no number, a null `confidence` no "probable"; `from_client` and `release_frame` may be
+        missing altogether. Raises ValueError if there is no packet to show, or if an option or a cause's name makes no
+        sense; KeyError for a missing column.
         """
-        if max_rows < 1:
-            raise ValueError(f"max_rows is {max_rows}, but at least 1 packet has to be shown")
-        if not mark_ms > 0:
-            raise ValueError(f"mark_ms is {mark_ms}, but must be more than 0 ms")
         table, first_ns = _chosen(events, frames)
-        shown = _records(table.slice(0, max_rows), _EVENTS, _OPTIONAL)
-        nodes, rows = flow_rows.rows_of(shown, first_ns if start_ns is None else start_ns)
-        reasons = [] if causes is None else _records(_around(causes, shown), _CAUSES)
-        rows, marks = flow_rows.mark(shown, rows, reasons, mark_ms)
-        return cls(
-            nodes=nodes,
-            rows=rows,
-            marks=marks,
-            title=title,
-            note=_note(table, len(rows), max_rows),
-            status=f"{len(nodes)} node(s), {len(rows)} of {events.num_rows} item(s); "
-            f"waits of at least {mark_ms:g} ms are marked",
+        if digits is None:
+            digits = 9 if _has_nanoseconds(table) else 6
+        clock = Clock(first_ns if start_ns is None else start_ns, digits, time, before or {})
+        book = FlowBook(
+            table, causes, exchanges, clock=clock, total=events.num_rows, max_rows=max_rows, mark_ms=mark_ms
         )
+        return cls._of_page(book, 0, title, to_scale)
+
+    @classmethod
+    def from_packets(
+        cls, packets: Sequence[Record], *, title: str, clock: Clock, max_rows: int = 60, to_scale: bool = False
+    ) -> Self:
+        """How do packets that are not TCP become a picture?
+
+        Each has `frame`, `time` (ns), `stream` (0 where there is none), `src`, `dst`, `sport`, `dport`, `label`,
+        `comment`, `from_client` and `release_frame` (None). Gaps are shown, but have no causes.
+        """
+        if not packets:
+            raise ValueError("no packet: there is nothing to draw")
+        book = FlowBook(packets, clock=clock, total=len(packets), max_rows=max_rows)
+        return cls._of_page(book, 0, title, to_scale)
+
+    @classmethod
+    def _of_page(cls, book: FlowBook, number: int, title: str, to_scale: bool) -> Self:
+        page = book.page(number)
+        return cls(
+            nodes=page.nodes,
+            rows=page.rows,
+            marks=page.marks,
+            brackets=page.brackets,
+            title=title,
+            note=_note(book, number),
+            status=f"{len(page.nodes)} node(s), {len(page.rows)} of {book.total} item(s); "
+            f"waits of at least {book.mark_ms:g} ms are marked",
+            to_scale=to_scale,
+            book=book,
+        )
+
+    @property
+    def pages(self) -> int:
+        """How many pages of at most `max_rows` packets are there?"""
+        return 1 if self._book is None else self._book.pages
+
+    def page(self, number: int) -> Self:
+        """What is on this page? `number` counts from 1; IndexError where there is none."""
+        if self._book is None:
+            if number != 1:
+                raise IndexError(f"no page {number}: there is 1")
+            return self
+        return self._of_page(self._book, number - 1, self.title, self.to_scale)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """How do I draw it, on axes of mine or on a figure of its own?
@@ -125,7 +168,8 @@ class FlowGraph:
         Only draws. On given axes everything is scaled to fit into them. Returns the graph itself, with `ax_`
         and `figure_`.
         """
-        page = flow_layout.arrange(self.title, self.nodes, self.rows, self.marks)
+        scale_ns = _SCALE_NS if self.to_scale else None
+        page = flow_layout.arrange(self.title, self.nodes, self.rows, self.marks, self.brackets, scale_ns=scale_ns)
         foot = flow_draw.footer(self.note, self.status, self.rows, self.marks, page.width)
         height = page.height + flow_draw.footer_height(foot)
         with paper.house_style():
@@ -148,25 +192,70 @@ class FlowGraph:
         self.ax_, self.figure_ = ax, figure
         return self
 
-    def save(self, path: str | Path, *, dpi: float = 100) -> Self:
-        """How do I put it into a ticket? Writes PNG, SVG or PDF, by the path's suffix; the same input gives
+    def save(self, path: str | Path, *, dpi: float = 100, pages: bool | None = None) -> Self:
+        """How do I put it into a ticket? Writes PNG, SVG, PDF or text, by the path's suffix; the same input gives
         the same bytes.
 
-        Always a figure of its own, 8 inches wide or more: at the default `dpi`, pixels per inch, a PNG is 800
-        pixels wide (take 200 or more for print). Raises ValueError for other suffixes, or if a PNG would be
-        too high; OSError if the file cannot be written.
+        .txt holds every packet, byte for byte as `tshark -q -z flow,tcp,network` writes them. A picture is 8 inches
+        wide or more: at the default `dpi`, pixels per inch, a PNG is 800 pixels wide (take 200 or more for print).
+        `pages`: whether all pages are written; a PDF holds them in one file (the default), PNG and SVG become files of
+        their own, flow-1.png, flow-2.png ... (default: the first page, which says what is missing). `paths_` lists the
+        files. Raises ValueError for other suffixes, or if a PNG would be too high; OSError if a file cannot be
+        written.
         """
-        Path(path).write_bytes(self._render(paper.suffix_of(path), dpi))
+        path = Path(path)
+        suffix = paper.suffix_of(path, SUFFIXES)
+        self.paths_ = [path]
+        if suffix == ".txt":
+            with open(path, "w", encoding="utf-8", newline="\n") as file:
+                file.writelines(f"{line}\n" for line in self._lines())
+        elif self.pages == 1 or not (suffix == ".pdf" if pages is None else pages):
+            path.write_bytes(self._render(suffix, dpi))
+        elif suffix == ".pdf":
+            path.write_bytes(paper.render_pages((page.plot().figure_ for page in self._all_pages()), dpi))
+        else:
+            width = len(str(min(self.pages, MOST_PAGES)))
+            self.paths_ = []
+            for number, page in enumerate(self._all_pages(), 1):
+                self.paths_.append(path.with_name(f"{path.stem}-{number:0{width}}{path.suffix}"))
+                self.paths_[-1].write_bytes(paper.render(page.plot().figure_, suffix, dpi))
         return self
+
+    def text(self) -> str:
+        """Which text does `tshark -q -z flow,tcp,network` write for these packets? Of all pages, byte for byte."""
+        return "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        if self._book is not None:
+            return self._book.text()
+        rows = [
+            flow_text.TextRow(
+                r.stream, r.time, self.nodes[r.source], self.nodes[r.target], r.sport, r.dport, r.label, r.comment
+            )
+            for r in self.rows
+        ]
+        return iter(flow_text.as_text(rows).splitlines())
+
+    def _all_pages(self) -> Iterator[Self]:
+        """Every page with its number for a note; the last one that is drawn says what is missing."""
+        count = min(self.pages, MOST_PAGES)
+        for number in range(1, count + 1):
+            page = self.page(number)
+            if number < count or count == self.pages:
+                page.note = ""
+            page.status = f"page {number} of {self.pages}; {page.status}"
+            yield page
 
     def _render(self, suffix: str, dpi: float) -> bytes:
         fresh = FlowGraph(
             nodes=self.nodes,
             rows=self.rows,
             marks=self.marks,
+            brackets=self.brackets,
             title=self.title,
             note=self.note,
             status=self.status,
+            to_scale=self.to_scale,
         ).plot()
         return paper.render(fresh.figure_, suffix, dpi)
 
@@ -190,7 +279,7 @@ def _chosen(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa.Table,
 
     if events.num_rows == 0:
         raise ValueError("no TCP segment in the events table: there is nothing to draw")
-    first_ns = int(_nanoseconds(events.slice(0, 1)["time"])[0].as_py())
+    first_ns = int(flow_book.nanoseconds(events.slice(0, 1)["time"])[0].as_py())
     if frames is None:
         return events, first_ns
     low, high = frames
@@ -206,50 +295,25 @@ def _chosen(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa.Table,
     return chosen, first_ns
 
 
-def _around(causes: pa.Table, shown: Sequence[flow_rows.Record]) -> pa.Table:
-    """The causes that touch the time shown."""
+def _has_nanoseconds(table: pa.Table) -> bool:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    low, high = min(event["time"] for event in shown), max(event["time"] for event in shown)
-    before = pc.less_equal(_nanoseconds(causes["start"]), pa.scalar(high))
-    after = pc.greater_equal(_nanoseconds(causes["end"]), pa.scalar(low))
-    return causes.filter(pc.and_(before, after))
+    instants = flow_book.nanoseconds(table["time"])
+    whole = pc.multiply(pc.divide(instants, pa.scalar(1000)), pa.scalar(1000))
+    return not pc.all(pc.equal(instants, whole)).as_py()
 
 
-def _nanoseconds(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64())
-    return column
-
-
-def _records(table: pa.Table, names: Sequence[str], optional: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The table's rows as dicts of plain values, instants as integers of ns; columns that may be missing are
-    None then.
+def _note(book: FlowBook, number: int) -> str:
+    """The sentence on rows that are not shown, or nothing. The next ones begin with the last one shown: a wait may
+    follow it.
     """
-    missing = [name for name in names if name not in table.column_names and name not in optional]
-    if missing:
-        raise KeyError(f"column {missing[0]!r} is missing; the table has {', '.join(table.column_names)}")
-    columns = {
-        name: _nanoseconds(table[name]).to_pylist() if name in table.column_names else [None] * table.num_rows
-        for name in names
-    }
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-
-
-def _note(table: pa.Table, shown: int, max_rows: int) -> str:
-    """The sentence on rows that are not shown, or nothing. The next ones begin with the last one shown: a
-    wait may follow it.
-    """
-    total = table.num_rows
-    if shown == total:
+    if book.pages == 1:
         return ""
-    column = table["frame"]
-    begin = shown - 1 if max_rows > 1 else shown
-    following = f"frames=({column[begin]}, {column[min(begin + max_rows, total) - 1]})"
-    return (
-        f"{total - shown} of {total} rows are not shown: "
-        f"see the next ones with {following}, or all with max_rows={total}."
-    )
+    first, last = book.first_and_last(number)
+    missing = len(book) - (last - first + 1)
+    ways = f"all with max_rows={len(book)} or pages=True"
+    if number + 1 < book.pages:
+        low, high = book.frames(number + 1)
+        ways = f"the next ones with frames=({low}, {high}), or {ways}"
+    return f"{missing} of {len(book)} rows are not shown: see {ways}."

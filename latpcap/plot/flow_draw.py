@@ -20,13 +20,18 @@ from latpcap.plot.flow_layout import (
     PORT,
     SMALL,
     UNDER,
+    Brace,
     Layout,
     Slot,
     frames_text,
+    tag_width,
+    upper_frame,
     width_of,
     wrap,
 )
-from latpcap.plot.flow_rows import FlowMark, FlowRow
+from latpcap.plot.flow_rows import FlowRow
+from latpcap.plot.flow_scale import Break
+from latpcap.plot.flow_waits import FlowMark
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
@@ -170,8 +175,9 @@ def draw_body(pen: Pen, page: Layout, rows: Sequence[FlowRow]) -> None:
         pen.text(MARGIN, MARGIN + LINE * 1.1 * number + 1.1, line, size=1.1, bold=True)
     for x, y, line in page.nodes:
         pen.text(x, y, line, ha="center")
-    pen.text(MARGIN, page.head_y, "Time")
-    pen.text(page.comment_x, page.head_y, "Comment")
+    pen.text(page.time_x, page.head_y, "Time")
+    if page.comments:
+        pen.text(page.comment_x, page.head_y, "Comment")
 
     pastels = stream_colours(rows)
     y = page.body[0]
@@ -185,6 +191,10 @@ def draw_body(pen: Pen, page: Layout, rows: Sequence[FlowRow]) -> None:
         _draw_row(pen, page, row, y, pastels[row.stream])
     for slot in page.slots:
         _draw_slot(pen, page, slot, pastels[rows[slot.mark.lower].stream], rows)
+    for brace in page.braces:
+        _draw_brace(pen, brace, page.time_x, pastels[brace.bracket.stream])
+    for gap in page.breaks:
+        _draw_break(pen, page, gap)
 
 
 def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -> None:
@@ -194,11 +204,17 @@ def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -
         step = 0.5 * (page.x[1] - page.x[0] if len(page.x) > 1 else 15.0)
         x0 = x1 - step if 0 < row.source == len(page.x) - 1 else x1 + step
     left, right = (sport, dport) if x0 < x1 else (dport, sport)
-    pen.text(MARGIN, y + 0.3, row.time)
-    pen.text(page.comment_x, y + 0.3, row.comment, size=SMALL)
+    pen.text(page.time_x, y + 0.3, row.time)
+    if page.comments:
+        pen.text(page.comment_x, y + 0.3, row.comment, size=SMALL)
     # lifelines of others, and their bands, run under the texts
     behind = background if len(page.x) > 2 else None
-    pen.text((x0 + x1) / 2, y - 0.45, row.label, ha="center", behind=behind)
+    tag, label = tag_width(row), width_of(row.label)
+    middle = (x0 + x1) / 2
+    pen.text(middle - tag / 2, y - 0.45, row.label, ha="center", behind=behind)
+    if row.tag:
+        at = middle + (label + tag) / 2
+        pen.text(at, y - 0.45, row.tag, size=SMALL, ha="right", colour=colour_of(row.cause), bold=True, behind=behind)
     pen.arrow(
         x0,
         x1,
@@ -214,7 +230,7 @@ def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -
 
 def _draw_slot(pen: Pen, page: Layout, slot: Slot, background: str, rows: Sequence[FlowRow]) -> None:
     wait = slot.mark
-    gid = f"wait-{rows[wait.upper].frame}-{rows[wait.lower].frame}"
+    gid = f"wait-{upper_frame(wait, rows)}-{rows[wait.lower].frame}"
     y = slot.y - LINE * (slot.lines - 1) / 2 + 0.36
     if not slot.bands:
         left, right = sorted((page.x[wait.client], page.x[wait.server]))
@@ -236,13 +252,35 @@ def _draw_slot(pen: Pen, page: Layout, slot: Slot, background: str, rows: Sequen
         x = band.x + band.inward * (INSET + LANE * band.words_lane)
         base = y + LINE * (slot.lines - 1) * number
         pen.text(x, base, band.words, ha="left" if band.inward > 0 else "right", behind=background)
-    pen.text(page.comment_x, slot.y + 0.36, frames_text(wait, rows), size=SMALL, colour=GREY)
+    if page.comments:
+        pen.text(page.comment_x, slot.y + 0.36, frames_text(wait, rows), size=SMALL, colour=GREY)
+
+
+def _draw_brace(pen: Pen, brace: Brace, text_x: float, background: str) -> None:
+    """A bracket with its words above its first row; an end that is on another page has no hook."""
+    bracket = brace.bracket
+    pen.line((brace.x, brace.x), (brace.top, brace.bottom), colour=GREY, width=0.12, gid=f"exchange-{bracket.upper}")
+    for y, hook in ((brace.top, not bracket.begun), (brace.bottom, not bracket.continued)):
+        if hook:
+            pen.line((brace.x, brace.x + 0.45), (y, y), colour=GREY, width=0.12)
+    words = f"{bracket.text} (continued)" if bracket.begun else bracket.text
+    pen.text(text_x, brace.text_y, words, size=SMALL, colour=GREY, behind=background)
+
+
+def _draw_break(pen: Pen, page: Layout, gap: Break) -> None:
+    """Two slanted strokes over everything that runs down a gap which is drawn shorter than it was."""
+    y = gap.top + (gap.bottom - gap.top) * 0.8
+    for x in page.x:
+        for shift in (-0.25, 0.25):
+            ends = (y + shift + 0.3, y + shift - 0.3)
+            pen.line((x - 0.7, x + 0.7), ends, colour="#FFFFFF", width=0.3, zorder=6)
+            pen.line((x - 0.7, x + 0.7), ends, colour=BLACK, width=0.1, zorder=7, gid="break")
+    pen.text(page.time_x, y + 0.3, f"{gap.ns / 1e6:,.1f} ms, cut", size=SMALL, colour=GREY)
 
 
 def stream_colours(rows: Sequence[FlowRow]) -> dict[int, str]:
-    """Each stream's background, in order of appearance."""
-    streams = dict.fromkeys(row.stream for row in rows)
-    return {stream: PASTELS[number % len(PASTELS)] for number, stream in enumerate(streams)}
+    """Each stream's background, the same on every page."""
+    return {stream: PASTELS[stream % len(PASTELS)] for stream in dict.fromkeys(row.stream for row in rows)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,22 +9,21 @@ another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from latpcap.plot import flow_scale
 from latpcap.plot.figure import font
-from latpcap.plot.flow_rows import FlowMark, FlowRow
+from latpcap.plot.flow_brackets import FlowBracket
+from latpcap.plot.flow_rows import FlowRow
+from latpcap.plot.flow_waits import FlowMark
 
 WIDTH = 64.0  # 800 pixels of 12.5 pixels an em; wider only if the texts need it
 MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45
 UNDER = 0.47  # from an arrow to the end of its row
 SMALL, PORT = 0.8, 0.8  # sizes of letters
-BAND, LANE, LANES, INSET = (
-    0.55,
-    0.8,
-    4,
-    0.95,
-)  # a band's width, a lane's, the most lanes, from lifeline to text
+BAND, LANE, LANES, INSET = 0.55, 0.8, 4, 0.95  # a band's width, a lane's, the most lanes, from lifeline to text
+BRACE = 0.7  # a bracket's lane
 
 
 @lru_cache(maxsize=4096)
@@ -91,13 +90,26 @@ class Slot:
 
 
 @dataclass(slots=True)
+class Brace:
+    """The bracket of an exchange in its lane at the left: `x` of its line, `text_y` the baseline of its words."""
+
+    bracket: FlowBracket
+    x: float
+    text_y: float = 0.0
+    top: float = 0.0
+    bottom: float = 0.0
+
+
+@dataclass(slots=True)
 class Layout:
-    """Where is what, in em?"""
+    """Where is what, in em? `em_per_ns` is None where the space between rows is not time."""
 
     width: float = WIDTH
     height: float = 0.0
     x: list[float] = field(default_factory=list)  # lifelines
+    time_x: float = MARGIN
     comment_x: float = 0.0
+    comments: bool = True
     title: list[str] = field(default_factory=list)
     nodes: list[tuple[float, float, str]] = field(default_factory=list)  # a title's centre, baseline, line
     lifeline_tops: list[float] = field(default_factory=list)
@@ -105,23 +117,60 @@ class Layout:
     body: tuple[float, float] = (0.0, 0.0)
     row_y: list[float] = field(default_factory=list)  # the arrows
     slots: list[Slot] = field(default_factory=list)
+    braces: list[Brace] = field(default_factory=list)
+    em_per_ns: float | None = None
+    breaks: list[flow_scale.Break] = field(default_factory=list)
 
 
-def arrange(title: str, nodes: Sequence[str], rows: Sequence[FlowRow], marks: Sequence[FlowMark]) -> Layout:
-    """Places title, heads, rows and marks; `height` is then what they need, without the footer."""
-    page = Layout()
-    columns = max(1, len(nodes) - 1)
+def arrange(
+    title: str,
+    nodes: Sequence[str],
+    rows: Sequence[FlowRow],
+    marks: Sequence[FlowMark],
+    brackets: Sequence[FlowBracket] = (),
+    *,
+    scale_ns: float | None = None,
+) -> Layout:
+    """Places title, heads, rows, marks and brackets; `height` is then what they need, without the footer.
+
+    `scale_ns`: the space between rows is time; gaps of at least so many ns decide on the scale.
+    """
+    page = columns(title, nodes, rows, marks, brackets)
+    em_per_ns = None if scale_ns is None else flow_scale.scale_of([[row.at_ns for row in rows]], scale_ns)
+    (places,), breaks = flow_scale.stack([steps(page, rows)], em_per_ns)
+    put(page, places, breaks, em_per_ns)
+    return page
+
+
+def columns(
+    title: str,
+    nodes: Sequence[str],
+    rows: Sequence[FlowRow],
+    marks: Sequence[FlowMark],
+    brackets: Sequence[FlowBracket] = (),
+    *,
+    least: float = WIDTH,
+    comments: bool = True,
+) -> Layout:
+    """Places everything from left to right, and the heads; at least `least` em wide, with or without the Comment
+    column.
+    """
+    page = Layout(comments=comments)
+    lanes = _lanes(brackets)
+    page.time_x = MARGIN + BRACE * (1 + max(lanes, default=-1))
+    page.braces = [Brace(bracket, MARGIN + BRACE * lane + 0.1) for bracket, lane in zip(brackets, lanes, strict=True)]
+    gaps = max(1, len(nodes) - 1)
 
     time = max(width_of(text) for text in ["Time", *(row.time for row in rows)])
     ports = max(width_of(str(port), PORT) for row in rows for port in (row.sport, row.dport))
-    comments = [row.comment for row in rows] + [frames_text(mark, rows) for mark in marks]
-    comment = max(width_of("Comment"), *(width_of(text, SMALL) for text in comments))
-    left = MARGIN + time + 1.0 + ports + 0.5
-    right = 0.5 + ports + 1.0 + comment + MARGIN
-    column = max(15.0, (WIDTH - left - right) / columns)
+    remarks = [row.comment for row in rows] + [frames_text(mark, rows) for mark in marks]
+    comment = max(width_of("Comment"), *(width_of(text, SMALL) for text in remarks))
+    left = page.time_x + time + 1.0 + ports + 0.5
+    right = 0.5 + ports + (1.0 + comment if comments else 0.0) + MARGIN
+    column = max(15.0, (least - left - right) / gaps)
     for row in rows:
         span = max(1, abs(row.source - row.target)) if row.source != row.target else 0.5
-        column = max(column, (width_of(row.label) + 3.0) / span)
+        column = max(column, (width_of(row.label) + tag_width(row) + 3.0) / span)
     spare = 2 * INSET + LANE * min(LANES, len({row.stream for row in rows}))  # beside the text of a wait
     for mark in marks:
         span = max(1, abs(mark.client - mark.server))
@@ -129,7 +178,8 @@ def arrange(title: str, nodes: Sequence[str], rows: Sequence[FlowRow], marks: Se
     page.x = [left + column * number for number in range(len(nodes))]
     if len(nodes) == 1:
         right += column
-    page.width = max(WIDTH, page.x[-1] + right)
+    braces = (page.time_x + width_of(bracket.text, SMALL) + MARGIN for bracket in brackets)
+    page.width = max(least, page.x[-1] + right, *braces)
     page.comment_x = page.x[-1] + (column if len(nodes) == 1 else 0) + 0.5 + ports + 1.0
     for mark in marks:
         room = abs(page.x[mark.client] - page.x[mark.server])
@@ -137,22 +187,68 @@ def arrange(title: str, nodes: Sequence[str], rows: Sequence[FlowRow], marks: Se
         page.slots.append(
             Slot(mark=mark, lines=2 if mark.waiter_text and both > room else 1, bands=_bands_of(mark, page.x))
         )
-
     _heads(page, title, nodes)
-    y = page.body[0]
-    waiting = list(page.slots)
-    for number in range(len(rows)):
-        while waiting and waiting[0].mark.lower == number:
-            slot = waiting.pop(0)
-            height = SLOT + LINE * (slot.lines - 1)
-            slot.y = y + height / 2
-            y += height
-        page.row_y.append(y + ROW - UNDER)
-        y += ROW
-    page.body = (page.body[0], y)
-    page.height = y
-    _stretch(page)
     return page
+
+
+def steps(page: Layout, rows: Sequence[FlowRow]) -> list[flow_scale.Step]:
+    """How much room does each row need, with the waits and the brackets' words above it?"""
+    above = [ROW] * len(rows)
+    for slot in page.slots:
+        above[slot.mark.lower] += _slot_height(slot)
+    for brace in page.braces:
+        above[brace.bracket.upper] += LINE
+    return [flow_scale.Step(row.at_ns, least) for row, least in zip(rows, above, strict=True)]
+
+
+def put(page: Layout, places: Sequence[float], breaks: Sequence[flow_scale.Break], em_per_ns: float | None) -> None:
+    """Places everything from the top downwards, once the rows' places are known."""
+    top = page.body[0]
+    page.em_per_ns = em_per_ns
+    page.row_y = [top + place - UNDER for place in places]
+    page.breaks = [replace(b, top=b.top + top - UNDER, bottom=b.bottom + top - UNDER) for b in breaks]
+    for number, brace in enumerate(page.braces):
+        below = sum(1 for later in page.braces[number:] if later.bracket.upper == brace.bracket.upper)
+        brace.text_y = page.row_y[brace.bracket.upper] + UNDER - ROW - LINE * (below - 1) - 0.35
+        brace.top = top if brace.bracket.begun else brace.text_y + 0.25
+        brace.bottom = page.row_y[brace.bracket.lower] + (UNDER if brace.bracket.continued else 0.1)
+    waiting = list(page.slots)
+    while waiting:
+        lower = waiting[0].mark.lower
+        here = [slot for slot in waiting if slot.mark.lower == lower]
+        waiting = waiting[len(here) :]
+        begin = page.row_y[lower - 1] + UNDER if lower else top
+        braces = sum(1 for brace in page.braces if brace.bracket.upper == lower)
+        room = page.row_y[lower] + UNDER - ROW - LINE * braces - begin
+        y = begin + (room - sum(_slot_height(slot) for slot in here)) / 2
+        for slot in here:
+            slot.y = y + _slot_height(slot) / 2
+            y += _slot_height(slot)
+    page.body = (top, page.row_y[-1] + UNDER)
+    page.height = page.body[1]
+    _stretch(page)
+
+
+def _slot_height(slot: Slot) -> float:
+    return SLOT + LINE * (slot.lines - 1)
+
+
+def tag_width(row: FlowRow) -> float:
+    """How wide is a row's tag beside its label, with the space before it?"""
+    return width_of(row.tag, SMALL, bold=True) + 0.8 if row.tag else 0.0
+
+
+def _lanes(brackets: Sequence[FlowBracket]) -> list[int]:
+    """Brackets over the same rows stand in lanes of their own; at most 4, then they share the last."""
+    lanes: list[int] = []
+    for bracket in brackets:
+        beside = {
+            lane
+            for other, lane in zip(brackets, lanes, strict=False)
+            if other.upper <= bracket.lower and bracket.upper <= other.lower
+        }
+        lanes.append(min(lane for lane in range(LANES) if lane not in beside or lane == LANES - 1))
+    return lanes
 
 
 def _bands_of(mark: FlowMark, x: Sequence[float]) -> list[Band]:
@@ -185,7 +281,7 @@ def _stretch(page: Layout) -> None:
         same.setdefault((slot.mark.upper, slot.mark.lower), []).append(slot)
     drawn: list[Band] = []
     for (upper, lower), slots in same.items():
-        top = page.row_y[upper] + 0.15
+        top = page.row_y[upper] + 0.15 if upper >= 0 else page.body[0]
         for slot, after in zip(slots, [*slots[1:], None], strict=True):
             bottom = page.row_y[lower] - 0.15 if after is None else (slot.y + after.y) / 2
             for band in slot.bands:
@@ -242,7 +338,7 @@ def _heads(page: Layout, title: str, nodes: Sequence[str]) -> None:
 
 def _heads_need_own_line(page: Layout, baseline: float) -> bool:
     """Would `Time` or `Comment` touch a title of the lower row?"""
-    inner, outer = MARGIN + width_of("Time") + 0.5, page.comment_x - 0.5
+    inner, outer = page.time_x + width_of("Time") + 0.5, page.comment_x - 0.5
     same_line = [(x, width_of(line) / 2) for x, y, line in page.nodes if abs(y - baseline) < LINE]
     return any(x - half < inner or x + half > outer for x, half in same_line)
 
@@ -265,4 +361,9 @@ def _halve(address: str, width: float) -> list[str]:
 
 def frames_text(mark: FlowMark, rows: Sequence[FlowRow]) -> str:
     """What stands in the Comment column beside a wait: the frames that bound it."""
-    return f"frames {rows[mark.upper].frame} \N{RIGHTWARDS ARROW} {rows[mark.lower].frame}"
+    return f"frames {upper_frame(mark, rows)} \N{RIGHTWARDS ARROW} {rows[mark.lower].frame}"
+
+
+def upper_frame(mark: FlowMark, rows: Sequence[FlowRow]) -> int | str:
+    """The frame that a wait begins with; it may be on an earlier page."""
+    return rows[mark.upper].frame if mark.upper >= 0 else mark.from_frame or "\N{HORIZONTAL ELLIPSIS}"

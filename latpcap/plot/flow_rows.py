@@ -1,17 +1,16 @@
-"""Which rows and which waits does a flow graph show?
+"""Which rows does a flow graph show?
 
-Reads the `events` and `causes` tables of a few streams; gives nodes, rows and marks as plain values, in
-Wireshark's words (Statistics > Flow Graph); knows nothing of fonts, pixels or matplotlib.
+Reads packets as plain values (rows of the `events` table, or of other frames); gives nodes and rows in Wireshark's
+words (Statistics > Flow Graph); knows nothing of fonts, pixels or matplotlib.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from latpcap.vocabulary import CAUSES, PROVEN
+from latpcap.plot.flow_clock import Clock
 
 Record = Mapping[str, Any]
 
@@ -20,8 +19,9 @@ Record = Mapping[str, Any]
 class FlowRow:
     """What does one packet's row show?
 
-    `source` and `target` index the graph's nodes; `time` is text in seconds; `cause` is the key of `CAUSES`
-    that colours the arrow, or None.
+    `source` and `target` index the graph's nodes; `time` is the Time column's text, `at_ns` its instant in ns since
+    1970; `cause` is the key of `CAUSES` that colours the arrow, or None; `tag` says beside the label what the packet
+    has to do with a wait (`held ACK`, `freed`), or nothing.
     """
 
     frame: int
@@ -34,63 +34,8 @@ class FlowRow:
     comment: str
     stream: int
     cause: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FlowMark:
-    """Which wait stands between two rows, and whose is it?
-
-    `upper` and `lower` are row numbers from 0: the packets that bound the wait. `ms` is the part of the wait
-    that `cause` explains, in milliseconds; `of_ms` is the whole gap where only its largest part is named,
-    else None. `cause` is None where the causes table has no row for the gap. `client` and `server` index the
-    nodes of the stream.
-    """
-
-    upper: int
-    lower: int
-    ms: float
-    client: int
-    server: int
-    cause: str | None = None
-    owner: str | None = None
-    parent: str | None = None
-    probable: bool = False
-    of_ms: float | None = None
-
-    @property
-    def text(self) -> str:
-        """What is written beside the wait, e.g. `43.0 ms delayed_ack (client)`."""
-        length = f"{self.ms:.1f} ms" if self.of_ms is None else f"{self.ms:.1f} of {self.of_ms:.1f} ms"
-        if self.cause is None:
-            return length
-        owner = f" ({self.owner})" if self.owner and self.owner != self.cause else ""
-        return f"{length} {self.cause}{owner}{', probable' if self.probable else ''}"
-
-    @property
-    def waiter(self) -> str | None:
-        """Who waits for the owner: `client`, `server`, or None if nobody is named by `parent`."""
-        if self.parent is None:
-            return None
-        return {"client": "server", "server": "client"}.get(self.owner or "")
-
-    @property
-    def waiter_text(self) -> str:
-        """What is written at the waiting side, e.g. `server waits: nagle`; empty if nobody is named."""
-        return f"{self.waiter} waits: {self.parent}" if self.waiter else ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """One row of the causes table, in the picture's terms: instants in ns."""
-
-    start: int
-    end: int
-    cause: str
-    owner: str | None
-    parent: str | None
-    probable: bool
-    from_frame: int | None
-    to_frame: int | None
+    tag: str = ""
+    at_ns: int = 0
 
 
 def label(flags: str | None, length: int | None) -> str:
@@ -109,24 +54,15 @@ def comment(flags: str | None, seq: int | None, ack: int | None) -> str:
     return f"{text} Ack = {ack}".strip() if ack is not None and "ACK" in (flags or "").split(", ") else text
 
 
-def seconds(ns: int, digits: int) -> str:
-    """How are nanoseconds written as seconds with so many digits? Exactly: no float, cut and not rounded."""
-    whole, rest = divmod(abs(ns), 1_000_000_000)
-    return f"{'-' if ns < 0 else ''}{whole}.{rest:09d}"[: digits - 9 or None]
-
-
-def rows_of(events: Sequence[Record], start_ns: int | None) -> tuple[tuple[str, ...], tuple[FlowRow, ...]]:
-    """Which nodes and rows do these events give? Nodes in order of appearance, as in Wireshark, but the
+def rows_of(events: Sequence[Record], clock: Clock) -> tuple[tuple[str, ...], tuple[FlowRow, ...]]:
+    """Which nodes and rows do these packets give? Nodes in order of appearance, as in Wireshark, but the
     client first.
 
     (So the picture does not turn round when it starts at a packet of the server.) A packet from an address to
     itself (loopback) would be an arrow from a line to itself: such an address is drawn as one node for the
     server (`address:port`) and one for its client (`address:port`, or `address (clients)` if there are
-    several client ports). Times are seconds since `start_ns` (default: the first event), with 6 digits, or 9
-    if a time is not whole microseconds.
+    several client ports). Packets are rows of `events`, or have a `label` and a `comment` of their own.
     """
-    zero = events[0]["time"] if start_ns is None else start_ns
-    digits = 9 if any((event["time"] - zero) % 1000 for event in events) else 6
     client_ports: dict[str, set[int]] = {}
     for event in events:
         if event["src"] == event["dst"]:
@@ -142,179 +78,35 @@ def rows_of(events: Sequence[Record], start_ns: int | None) -> tuple[tuple[str, 
 
     nodes: dict[str, int] = {}
     rows: list[FlowRow] = []
+    before: int | None = None
     for event in events:
-        loop = event["src"] == event["dst"]
+        loop = event["src"] == event["dst"] and event["sport"] != event["dport"]
         forward = event["from_client"] is not False
         source = title(event["src"], event["sport"], forward, loop)
         target = title(event["dst"], event["dport"], not forward, loop)
         for node in (source, target) if forward else (target, source):
             nodes.setdefault(node, len(nodes))
+        words, remark = words_of(event)
         rows.append(
             FlowRow(
                 frame=event["frame"],
-                time=seconds(event["time"] - zero, digits),
+                time=clock.text(event["frame"], event["time"], before),
                 source=nodes[source],
                 target=nodes[target],
                 sport=event["sport"],
                 dport=event["dport"],
-                label=label(event["flags"], event["len"]),
-                comment=comment(event["flags"], event["seq"], event["ack"]),
+                label=words,
+                comment=remark,
                 stream=event["stream"],
+                at_ns=event["time"],
             )
         )
+        before = event["time"]
     return tuple(nodes), tuple(rows)
 
 
-def mark(
-    events: Sequence[Record], rows: Sequence[FlowRow], causes: Sequence[Record], mark_ms: float
-) -> tuple[tuple[FlowRow, ...], tuple[FlowMark, ...]]:
-    """Where did the packets wait for at least `mark_ms`, and why? Gives the rows, coloured, and the marks in
-    the order of their lower row.
-
-    `events` and `rows` run in parallel. A wait lies between the packets that enclose its instants; frames
-    decide only between packets of the same instant. A row of `causes` belongs to the stream of one of its
-    frames, or to the only stream there is.
-    """
-    stream_of = {event["frame"]: event["stream"] for event in events}
-    numbers: dict[int, list[int]] = {}
-    for number, event in enumerate(events):
-        numbers.setdefault(event["stream"], []).append(number)
-    pieces: dict[int, list[_Piece]] = {stream: [] for stream in numbers}
-    for cause in causes:
-        stream = stream_of.get(cause["to_frame"], stream_of.get(cause["from_frame"]))
-        if stream is None and len(numbers) == 1:
-            stream = next(iter(numbers))
-        if stream is not None and cause["end"] > cause["start"]:
-            pieces[stream].append(_piece(cause))
-
-    coloured = list(rows)
-    longest: dict[int, float] = {}  # of the waits that colour a row
-    found: list[FlowMark] = []
-    for stream, of_stream in numbers.items():
-        first = rows[of_stream[0]]
-        forward = events[of_stream[0]]["from_client"] is not False
-        client, server = (first.source, first.target) if forward else (first.target, first.source)
-        ends = FlowMark(upper=0, lower=0, ms=0, client=client, server=server)
-        waits = _Waits([events[i]["time"] for i in of_stream], [events[i]["frame"] for i in of_stream], pieces[stream])
-        for at_upper, at_lower, wait in waits.marks(mark_ms, ends):
-            upper, lower = of_stream[at_upper], of_stream[at_lower]
-            found.append(replace(wait, upper=upper, lower=lower))
-            if wait.cause is None:
-                continue
-            ended = [(lower, wait.cause)]
-            freed = _freed(events, of_stream, lower, wait, pieces[stream])
-            for number, name in ended + [(number, wait.parent or wait.cause) for number in freed]:
-                if wait.ms > longest.get(number, 0):
-                    longest[number] = wait.ms
-                    coloured[number] = replace(coloured[number], cause=name)
-    found.sort(key=lambda wait: wait.lower)  # stable: waits of one gap stay in the order of time
-    return tuple(coloured), tuple(found)
-
-
-def _piece(cause: Record) -> _Piece:
-    if cause["cause"] not in CAUSES:
-        raise ValueError(f"cause {cause['cause']!r} is not one of {', '.join(CAUSES)}")
-    confidence = cause["confidence"]
-    return _Piece(
-        start=cause["start"],
-        end=cause["end"],
-        cause=cause["cause"],
-        owner=cause["owner"],
-        parent=cause["parent"],
-        probable=confidence is not None and confidence < PROVEN,
-        from_frame=cause["from_frame"],
-        to_frame=cause["to_frame"],
-    )
-
-
-def _freed(
-    events: Sequence[Record], of_stream: list[int], lower: int, wait: FlowMark, pieces: list[_Piece]
-) -> list[int]:
-    """The rows of the segments that the end of a wait let go: by the event's own word, else by the parent's
-    piece that follows.
-    """
-    frame, instant = events[lower]["frame"], events[lower]["time"]
-    freed = [i for i in of_stream if i > lower and events[i]["release_frame"] == frame]
-    if not freed and wait.parent:
-        follow = {p.to_frame for p in pieces if p.cause == wait.parent and p.start == instant}
-        freed = [i for i in of_stream if i > lower and events[i]["frame"] in follow]
-    return freed
-
-
-class _Waits:
-    """The packets of one stream (instants in ns, and frames) against the pieces of its causes."""
-
-    def __init__(self, times: list[int], frames: list[int], pieces: list[_Piece]) -> None:
-        self.times = times
-        self.at = {frame: number for number, frame in enumerate(frames)}
-        unique: dict[tuple[Any, ...], _Piece] = {}  # exchanges sent back to back can share one wait
-        for piece in pieces:
-            unique.setdefault((piece.cause, piece.parent, piece.owner, piece.start, piece.end), piece)
-        self.pieces = sorted(unique.values(), key=lambda piece: (piece.start, piece.end))
-
-    def bounds(self, piece: _Piece) -> tuple[int, int] | None:
-        """The packets around a piece, as numbers within the stream; None if one of them is not shown."""
-        upper = self.at.get(piece.from_frame if piece.from_frame is not None else -1, -1)
-        if upper < 0 or self.times[upper] != piece.start:
-            upper = bisect_right(self.times, piece.start) - 1
-        lower = self.at.get(piece.to_frame if piece.to_frame is not None else -1, -1)
-        if lower < 0 or self.times[lower] != piece.end:
-            lower = bisect_left(self.times, piece.end)
-        return (upper, lower) if 0 <= upper < lower < len(self.times) else None
-
-    def marks(self, mark_ms: float, ends: FlowMark) -> list[tuple[int, int, FlowMark]]:
-        """The waits of at least `mark_ms` in order of time, each with the numbers of its packets."""
-        least = mark_ms * 1e6
-        found: list[tuple[int, int, int, FlowMark]] = []
-        for piece in self.pieces:
-            bounds = self.bounds(piece)
-            if bounds and piece.end - piece.start >= least:
-                found.append((piece.start, *bounds, _mark(ends, piece, piece.end - piece.start)))
-        marked = [(upper, lower) for _, upper, lower, _ in found]
-        for number in range(1, len(self.times)):
-            before, after = self.times[number - 1], self.times[number]
-            if after - before < least:
-                continue
-            inside = [p for p in self.pieces if p.start < after and p.end > before]
-            bare = _uncovered(before, after, inside)
-            if inside and bare < least:
-                if not any(upper < number <= lower for upper, lower in marked):
-                    part, piece = max(
-                        ((min(p.end, after) - max(p.start, before), p) for p in inside),
-                        key=lambda pair: pair[0],
-                    )
-                    found.append((before, number - 1, number, _mark(ends, piece, part, after - before)))
-            else:
-                found.append((_first_bare(before, inside), number - 1, number, replace(ends, ms=bare / 1e6)))
-        found.sort(key=lambda one: one[:3])
-        return [(upper, lower, wait) for _, upper, lower, wait in found]
-
-
-def _mark(ends: FlowMark, piece: _Piece, ns: int, of_ns: int | None = None) -> FlowMark:
-    return replace(
-        ends,
-        ms=ns / 1e6,
-        cause=piece.cause,
-        owner=piece.owner,
-        parent=piece.parent,
-        probable=piece.probable,
-        of_ms=of_ns / 1e6 if of_ns is not None and ns < 0.95 * of_ns else None,
-    )
-
-
-def _first_bare(start: int, pieces: list[_Piece]) -> int:
-    """From when on is a gap that begins at `start` not explained by the pieces, sorted by their start?"""
-    for piece in pieces:
-        if piece.start > start:
-            break
-        start = max(start, piece.end)
-    return start
-
-
-def _uncovered(start: int, end: int, pieces: list[_Piece]) -> int:
-    """How many ns of start..end do no pieces explain? `pieces` are sorted by their start."""
-    bare, reached = 0, start
-    for piece in pieces:
-        bare += max(0, min(piece.start, end) - reached)
-        reached = max(reached, min(piece.end, end))
-    return bare + max(0, end - reached)
+def words_of(event: Record) -> tuple[str, str]:
+    """What stands above a packet's arrow, and in its Comment column?"""
+    if "label" in event:
+        return event["label"], event["comment"]
+    return label(event["flags"], event["len"]), comment(event["flags"], event["seq"], event["ack"])

@@ -7,7 +7,7 @@ the 41st address on there is no column. The pictures have neither limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 CELL = 20  # characters of an address's column, its bar included
@@ -29,31 +29,29 @@ class TextRow:
     comment: str
 
 
-def as_text(rows: Iterable[TextRow]) -> str:
-    """Which text does tshark write for these packets? Ends with a line feed; empty without packets.
-
-    Addresses have their columns in the order in which they appear, source before target.
-    """
-    return "".join(f"{line}\n" for line in _lines(list(rows)))
-
-
-def _lines(rows: list[TextRow]) -> Iterator[str]:
-    if not rows:
-        return
-    nodes: dict[str, int] = {}
-    for row in rows:
-        nodes.setdefault(row.source, len(nodes))
-        nodes.setdefault(row.target, len(nodes))
-    columns = min(len(nodes), MOST_NODES)
+def as_text(rows: Sequence[TextRow]) -> str:
+    """Which text does tshark write for these packets? Ends with a line feed."""
+    nodes = dict.fromkeys(address for row in rows for address in (row.source, row.target))
     several = any(row.conversation != rows[0].conversation for row in rows)
-    yield from _titles(list(nodes)[:columns], several)
+    return "".join(f"{line}\n" for line in lines(rows, list(nodes), several=several))
+
+
+def lines(rows: Iterable[TextRow], addresses: Sequence[str], *, several: bool) -> Iterator[str]:
+    """Which lines are that? Without line feeds, as the packets come.
+
+    `addresses` in the order in which they appear, a packet's source before its target; `several`: there is more than
+    one conversation.
+    """
+    nodes = {address: number for number, address in enumerate(addresses)}
+    columns = min(len(nodes), MOST_NODES)
+    yield from _titles(addresses[:columns], several)
     blank = (" " * 5 if several else "") + "|" + " " * _HEAD + "|"
     cells = (" " * (CELL - 1) + "|") * columns
-    last = rows[0].conversation
+    last: int | None = None
     for row in rows:
-        if row.conversation != last:
+        if last is not None and row.conversation != last:
             yield "-" * (len(blank) + len(cells) + 1)
-            last = row.conversation
+        last = row.conversation
         head = f"{row.conversation:<5}" if several else ""
         head += f"|{row.time:<{_HEAD}}|"
         # an address without a column stands behind all columns, with one of them between
@@ -71,9 +69,11 @@ def _lines(rows: list[TextRow]) -> Iterator[str]:
         yield _over(line, len(blank) + CELL * right + _HEAD + 1, f"({ports[1]})")
 
 
-def _titles(nodes: list[str], several: bool) -> Iterator[str]:
+def _titles(nodes: Sequence[str], several: bool) -> Iterator[str]:
     """The two lines of addresses: even ones on the first, odd ones on the second."""
-    yield ("Conv.| Time    |" if several else "|Time     |") + "".join(f" {node:<{2 * CELL - 2}}|" for node in nodes[::2])
+    yield ("Conv.| Time    |" if several else "|Time     |") + "".join(
+        f" {node:<{2 * CELL - 2}}|" for node in nodes[::2]
+    )
     line = (" " * 5 if several else "") + "|" + " " * _HEAD + "|" + " " * (CELL - 1)
     for node in nodes[1::2]:
         short = len(node) < CELL - 2

@@ -1,0 +1,39 @@
+"""Is the flow graph's text what tshark wrote? Compares each `oracle/flow/NAME.txt` of a set of captures.
+
+    check_flow.py SETDIR
+
+Prints the files that differ with their first differing line. Exit code 1 if one differs, or if there is none.
+"""
+
+import sys
+from itertools import zip_longest
+from pathlib import Path
+
+import latpcap as lp
+
+
+def difference(ours: str, theirs: str) -> str | None:
+    """The first line that differs, or nothing."""
+    pairs = zip_longest(ours.splitlines(keepends=True), theirs.splitlines(keepends=True))
+    for number, (a, b) in enumerate(pairs, 1):
+        if a != b:
+            return f"line {number}: {a!r} instead of {b!r}"
+    return None
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    captures = {path.name: path for path in sorted(folder.rglob("*")) if path.is_file() and "oracle" not in path.parts}
+    expected = sorted((folder / "oracle" / "flow").glob("*.txt"))
+    wrong = 0
+    for path in expected:
+        found = difference(lp.read(captures[path.stem]).flow_graph().text(), path.read_text(encoding="utf-8"))
+        if found:
+            wrong += 1
+            print(f"{path.stem}: {found}")
+    print(f"{len(expected) - wrong} of {len(expected)} flow graphs are tshark's")
+    return 1 if wrong or not expected else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

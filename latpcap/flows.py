@@ -1,0 +1,116 @@
+"""Which flow graph answers this question of a capture or a stream?
+
+Reads a view's tables, and the records of the file where the tables do not hold what is asked for; picks packets and
+gives a `FlowGraph`. How it looks is decided in `plot/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.capture import Capture
+    from latpcap.plot.flow import FlowGraph
+    from latpcap.stream import Stream
+
+PICKS = ("worst", "typical", "first")
+"""What `exchange=` picks by itself: the longest one, the one at the median (nearest rank), the earliest; of those that
+are complete."""
+
+
+def graph(
+    view: Capture | Stream,
+    *,
+    exchange: int | str | None = None,
+    frames: tuple[int, int] | None = None,
+    time: str = "relative",
+    to_scale: bool = False,
+    max_rows: int = 60,
+) -> FlowGraph:
+    """Who sent what to whom, and where did the time go? The graph of a view's TCP packets.
+
+    `exchange` is one of `PICKS` or a number: of the table `exchanges` for a capture, counted from 0 on it for a stream.
+    Its packets are shown, and the ACK after them. ValueError for options that make no sense, IndexError where there is
+    no such exchange.
+    """
+    from latpcap.plot.flow import FlowGraph
+
+    capture: Capture = getattr(view, "capture", None) or view  # type: ignore[assignment]
+    number: int | None = getattr(view, "number", None)
+    events, causes, exchanges = (view.arrow(name) for name in ("events", "causes", "exchanges"))
+    words = [view.title]
+    if exchange is not None:
+        if frames is not None:
+            raise ValueError("an exchange has its own frames: give exchange or frames, not both")
+        row = pick(exchanges, exchange, "index" if number is not None else "exchange")
+        if number is None:
+            words.append(f"tcp.stream eq {row['stream']}")
+        events, exchanges = (_where(table, "stream", [row["stream"]]) for table in (events, exchanges))
+        causes = _where(causes, "exchange", exchanges["exchange"].to_pylist())
+        frames = (row["request_first_frame"], _last_frame(events, row))
+        if isinstance(exchange, str):
+            words.append(f"{exchange} exchange")
+    return FlowGraph.from_tables(
+        events,
+        causes,
+        exchanges,
+        title=", ".join(words),
+        frames=frames,
+        max_rows=max_rows,
+        start_ns=capture.zero_ns,
+        digits=capture.digits,
+        time=time,
+        before=dict(_before(capture, events, frames)) if time == "delta" else None,
+        to_scale=to_scale,
+    )
+
+
+def pick(exchanges: pa.Table, which: int | str, counted_by: str = "exchange") -> dict[str, Any]:
+    """Which row of `exchanges` is meant? ValueError for an unknown word, IndexError where there is none."""
+    columns = ["exchange", "index", "stream", "complete", "latency_ms", "start"]
+    columns += ["request_first_frame", "request_last_frame", "response_last_frame"]
+    table = exchanges.select(columns)
+    table = table.set_column(columns.index("start"), "start", table["start"].cast("int64"))
+    rows: list[dict[str, Any]] = table.to_pylist()
+    if not isinstance(which, str):
+        found = next((row for row in rows if row[counted_by] == which), None)
+        if found is None:
+            raise IndexError(f"no exchange {which}: there are {len(rows):,}, counted from 0")
+        return found
+    if which not in PICKS:
+        raise ValueError(f"exchange={which!r} is neither a number nor one of {', '.join(PICKS)}")
+    rows = [row for row in rows if row["complete"]]
+    if not rows:
+        raise IndexError(f"no {which} exchange: there is no complete one here")
+    if which == "first":
+        return min(rows, key=lambda row: (row["start"], row["exchange"]))
+    rows.sort(key=lambda row: (row["latency_ms"], -row["exchange"]))
+    return rows[-1] if which == "worst" else rows[(len(rows) - 1) // 2]
+
+
+def _where(table: pa.Table, column: str, values: list[int]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return table.filter(pc.is_in(table[column], value_set=pa.array(values, table[column].type)))
+
+
+def _last_frame(events: pa.Table, row: dict[str, Any]) -> int:
+    """The exchange's last frame, or the one after it on its stream if that only acknowledges."""
+    import pyarrow.compute as pc
+
+    last: int = row["response_last_frame"] or row["request_last_frame"]
+    after = events.filter(pc.greater_equal(events["frame"], last)).select(["frame", "from_client", "len", "flags"])
+    rows = after.slice(0, 2).to_pylist()
+    if len(rows) == 2 and rows[1]["from_client"] != rows[0]["from_client"] and rows[1]["flags"] == "ACK":
+        return rows[1]["frame"] if rows[1]["len"] == 0 else last
+    return last
+
+
+def _before(capture: Capture, events: pa.Table, frames: tuple[int, int] | None) -> Iterator[tuple[int, int]]:
+    """For each frame of the events the instant of the frame before it, TCP or not: from the file, once."""
+    wanted = [frame - 1 for frame in events["frame"].to_pylist() if not frames or frames[0] <= frame <= frames[1]]
+    yield from ((record.frame + 1, record.time_ns) for record in capture.records(wanted))

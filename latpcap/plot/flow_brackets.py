@@ -1,0 +1,66 @@
+"""Which rows belong to which exchange?
+
+Reads rows of the `exchanges` table and a page's rows, as plain values; gives brackets; knows nothing of places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from latpcap.plot.flow_rows import FlowRow, Record
+
+_LONGEST_TARGET = 40  # characters; a target comes from the wire and may be of any length
+
+
+@dataclass(frozen=True, slots=True)
+class FlowBracket:
+    """From which row to which does an exchange go?
+
+    `upper` and `lower` are row numbers from 0, `text` says which exchange it is and how long it took. `begun` and
+    `continued`: it began on an earlier page, it goes on on a later one.
+    """
+
+    upper: int
+    lower: int
+    stream: int
+    text: str
+    begun: bool = False
+    continued: bool = False
+
+
+def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[FlowBracket, ...]:
+    """Which brackets does a page have, in the order of their first rows?"""
+    of_stream: dict[int, list[int]] = {}
+    for number, row in enumerate(rows):
+        of_stream.setdefault(row.stream, []).append(number)
+    found = []
+    for exchange in exchanges:
+        first = exchange["request_first_frame"]
+        last = exchange["response_last_frame"] or exchange["request_last_frame"]
+        inside = [n for n in of_stream.get(exchange["stream"], ()) if first <= rows[n].frame <= last]
+        if inside:
+            found.append(
+                FlowBracket(
+                    upper=inside[0],
+                    lower=inside[-1],
+                    stream=exchange["stream"],
+                    text=text_of(exchange),
+                    begun=rows[inside[0]].frame != first,
+                    continued=rows[inside[-1]].frame != last,
+                )
+            )
+    return tuple(sorted(found, key=lambda one: (one.upper, one.lower)))
+
+
+def text_of(exchange: Record) -> str:
+    """How is an exchange named in a picture, e.g. `exchange 879: GET / 200, 43.9 ms`?"""
+    raw = exchange["target"] or ""
+    target = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in raw)
+    if len(target) > _LONGEST_TARGET:
+        target = target[: _LONGEST_TARGET - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    words = [exchange["method"], target, str(exchange["status"] or "")]
+    what = " ".join(word for word in words if word)
+    latency = exchange["latency_ms"]
+    took = f"{latency:.1f} ms" if latency is not None else f"not complete ({exchange['cut_by'] or 'cut'})"
+    return f"exchange {exchange['exchange']}: " + ", ".join(word for word in (what, took) if word)
