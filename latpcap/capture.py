@@ -91,7 +91,8 @@ class Capture(Tables):
                 raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}, findings")
             import pyarrow as pa
 
-            table = pa.table(self._raw[name])
+            # pa.table() would do the same, and import pandas on the way
+            table = pa.RecordBatchReader.from_stream(self._raw[name]).read_all()
             if name == "exchanges":
                 table = table.sort_by("exchange")
             elif name == "causes":
@@ -116,7 +117,9 @@ class Capture(Tables):
             plain = pa.schema([pa.field("kind", pa.string()), *list(table.schema)[1:]])
             plain = pa.schema([f.with_type(pa.string()) if f.name == "layer" else f for f in plain])
             table = pa.concat_tables([table.cast(plain), pa.Table.from_pylist([row], schema=plain)])
-        return table.add_column(0, "file", pa.array([self.name] * table.num_rows, pa.string()))
+        # an empty column of strings is as good as another, and pa.array imports pandas
+        names = pa.array([self.name] * table.num_rows, pa.string()) if table.num_rows else table["reason"]
+        return table.add_column(0, "file", names)
 
     def stream(self, number: int) -> Stream:
         """What happened on this stream? `number` is Wireshark's tcp.stream; IndexError where there is none."""

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 PROVEN = 0.9
 """Confidence from which a verdict is called proven; below it, probable."""
 
+SUSPECTED = 0.5
+"""Confidence that one direction alone gives at most; up to it a verdict is only suspected."""
+
 STALL = "nagle + delayed_ack"
 """Nagle's wait together with the delayed ACKs inside it: one finding with two owners."""
 

@@ -7,20 +7,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from latpcap.vocabulary import CAUSES, PROVEN
+from latpcap.vocabulary import CAUSES, PROVEN, STALL, SUSPECTED
 
 MOST_LINES = 15
+FAST_MS = 1.0
+"""A server whose 99th percentile is below this is not slow."""
 
 
 def overall(d: dict[str, Any]) -> str:
     """What is the answer for a capture or a stream?"""
-    lines = [_first_line(d)]
-    if d["verdict"] == "no_exchanges":
-        lines += _no_exchanges(d)
-    else:
-        lines += _stall(d) if d["verdict"] == "nagle + delayed_ack" else _other(d)
-    lines += [f"  damaged   {sentence}" for sentence in d["damage"][:2]]
-    return "\n".join(lines[:MOST_LINES])
+    first = [_first_line(d)]
+    lines = {"no_exchanges": _no_exchanges, STALL: _stall}.get(d["verdict"], _other)(d)
+    lines += [(1, f"  capture   {c['says']}") for c in d["quality"] if c["most"] < 1 or c["check"] in _SAID][:2]
+    lines += [(1, f"  damaged   {sentence}") for sentence in d["damage"][:2]]
+    return "\n".join(first + _kept(lines))
+
+
+_SAID = ("one_direction", "capture_gap")
+"""Limits of the capture that are said even where they change no confidence."""
+
+
+def _kept(lines: list[tuple[int, str]]) -> list[str]:
+    """The lines in their order; where they are too many, those of the highest number are left out, the last first."""
+    room = MOST_LINES - 1
+    order = sorted(range(len(lines)), key=lambda i: (lines[i][0], i))
+    return [lines[i][1] for i in sorted(order[:room])]
 
 
 def _first_line(d: dict[str, Any]) -> str:
@@ -30,9 +41,9 @@ def _first_line(d: dict[str, Any]) -> str:
     return line + where.get(tuple(d["positions"]), "")
 
 
-def _no_exchanges(d: dict[str, Any]) -> list[str]:
+def _no_exchanges(d: dict[str, Any]) -> list[tuple[int, str]]:
     if not d["streams"]:
-        return ["No TCP stream: nothing that latpcap could judge."]
+        return [(0, "No TCP stream: nothing that latpcap could judge.")]
     silent = d["silent"]
     words = {
         "unanswered": "SYN without an answer",
@@ -41,7 +52,16 @@ def _no_exchanges(d: dict[str, Any]) -> list[str]:
     }
     parts = [f"{silent[k]:,} {words[k]}" for k in words if silent.get(k)]
     scope = "" if d["scope"] is None else f" on tcp.stream {d['scope']}"
-    return [f"No complete request and answer{scope}, so nothing was slow or fast: {'; '.join(parts)}."]
+    told = [(0, f"No complete request and answer{scope}, so nothing was slow or fast: {'; '.join(parts)}.")]
+    floods = [e for e in d["events"] if e["cause"] == "syn_flood"]
+    told = [(0, f"{_end(e)}: {e['says']}.") for e in floods] + told
+    rest = [e for e in d["events"] if e["kind"] == "connection" and e not in floods]
+    return told + [(2, f"  {_grade(e['confidence']).split()[0]:9} {e['says']}") for e in rest[:4]]
+
+
+def _end(row: dict[str, Any]) -> str:
+    address, port = row["server"], row["server_port"]
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _latency(d: dict[str, Any]) -> str:
@@ -59,89 +79,158 @@ def _latency(d: dict[str, Any]) -> str:
 def _share(d: dict[str, Any]) -> str:
     p50, p99 = d["share"]["p50"], d["share"]["p99"]
     return (
-        f"{_ms(p50['ms'])} of {_ms(p50['of_ms'])} ms at p50 ({_percent(p50['share'])}), "
-        f"{_ms(p99['ms'])} of {_ms(p99['of_ms'])} ms at p99 ({_percent(p99['share'])})"
+        f"  share     {_ms(p50['ms'])} of {_ms(p50['of_ms'])} ms at p50 ({_percent(p50['share'])}), "
+        f"{_ms(p99['ms'])} of {_ms(p99['of_ms'])} ms at p99 ({_percent(p99['share'])}); "
+        f"{d['hit']:,} of {d['complete']:,} exchanges"
     )
 
 
-def _stall(d: dict[str, Any]) -> list[str]:
-    t = d["typical"]
-    sender = t.get("sender", "server")
-    receiver = "client" if sender == "server" else "server"
+def _stall(d: dict[str, Any]) -> list[tuple[int, str]]:
+    t, found = d["typical"], d["findings"][0]
+    sender, receiver = d["owners"]["nagle"], d["owners"]["delayed_ack"]
     pool = d["senders"][sender]
     what = {"server": "its answers wait", "client": "its clients' requests wait"}[sender]
     who = {"client": "the clients hold", "server": "it holds"}[receiver]
-    likely = "" if d["proven"] else "probably "
+    likely = {"proven": "is", "probable": "is probably"}.get(found["grade"], "may be")
     lines = [
-        f"{d['server']} is {likely}slow because {what} for acknowledgements that {who} back.",
-        _latency(d),
-        f"  share     {_share(d)}; {d['hit']:,} of {d['complete']:,} exchanges",
+        (0, f"{d['server']} {likely} slow because {what} for acknowledgements that {who} back."),
+        (0, _latency(d)),
+        (0, _share(d)),
     ]
+    legs = (pool.get("sender_rtt_ms") or 0.0) + (pool.get("receiver_rtt_ms") or 0.0)
+    path = f"; {_ms(legs)} ms of each wait are the path's" if legs > 0.05 * t["ms"] else ""
     if "bytes" in t:
         first, second = t["bytes"]
-        lines.append(
-            f"  {sender:9} nagle: a small segment ({second:,} bytes) waits until the one before it "
-            f"({first:,} bytes) is acknowledged"
-        )
-    tick = f"; they end on a {pool['tick_ms']:.4g} ms tick: a kernel timer" if pool.get("tick_ms") else ""
+        words = f"a small segment ({second:,} bytes) waits until the one before it ({first:,} bytes) is acknowledged"
+        lines.append((0, f"  {sender:9} nagle: {words}{path}"))
     if pool.get("hold_median_ms") is not None:
-        lines.append(
-            f"  {receiver:9} delayed_ack: held {pool['hold_min_ms']:.1f}-{pool['hold_max_ms']:.1f} ms, "
-            f"median {pool['hold_median_ms']:.1f}{tick}"
-        )
+        span = f"held {pool['hold_min_ms']:.1f}-{pool['hold_max_ms']:.1f} ms, median {pool['hold_median_ms']:.1f}"
+        lines.append((0, f"  {receiver:9} delayed_ack: {span}{_timer(found)}"))
     if "bytes" in t:
         a, b, c = t["frames"]
         lines.append(
-            f"  see       frames {a} > {b} > {c} (tcp.stream eq {t['stream']}): segment, its ACK "
-            f"{t['ack_after_ms']:.1f} ms later, next segment {_us(t['release_us'])} after that"
-        )
-    lines.append(_not(d, skip=("nagle", "delayed_ack")))
-    lines.append(_options(d, sender, receiver))
-    lines.append(f"  fix       {d['fix']}")
-    lines.append(_sure(d, pool))
-    lines.append(_unknown(d, sender))
-    also = []
-    if d["first_fast"]:
-        also.append(f"{_count(d['first_fast'], 'first exchange')} of streams fast (quick ACKs at the start)")
-    if d["fin_released"]:
-        also.append(f"{_count(d['fin_released'], 'wait')} ended by the peer's FIN, not by its timer")
-    if also:
-        lines.append("  also      " + "; ".join(also))
-    return lines
+            (0, f"  see       frames {a} > {b} > {c} (tcp.stream eq {t['stream']}): segment, its ACK "
+                f"{t['ack_after_ms']:.1f} ms later, next segment {_us(t['release_us'])} after that")
+        )  # fmt: skip
+    lines.append((1, _not(d, skip=("nagle", "delayed_ack", *(("network",) if path else ())))))
+    lines.append((1, _options(d, sender, receiver)))
+    lines.append((0, f"  fix       {d['fix']}"))
+    lines += _gain(d)
+    lines.append((0, _sure_stall(d, pool)))
+    lines += _next(d)
+    lines.append((2, _unknown(d, sender)))
+    return lines + _also(d)
 
 
-def _other(d: dict[str, Any]) -> list[str]:
-    name = d["verdict"]
-    cause = CAUSES[name]
+def _timer(found: dict[str, Any]) -> str:
+    """What the receiver's timer is, as far as its holds tell."""
+    if found["timer_ms"] is None:
+        return f"; they end on a {found['tick_ms']:.4g} ms tick: a kernel timer" if found["tick_ms"] else ""
+    tick = f" on a {found['tick_ms']:.4g} ms tick" if found["tick_ms"] else ""
+    return f"; a {found['timer_ms']:.0f} ms timer{tick} ({found['os_hint'].partition(' (')[0]})"
+
+
+def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
+    name, found = d["verdict"], d["findings"][0]
     t = d["typical"]
-    lines = [
-        f"{d['server']}: most time goes to {name}: {cause.meaning}.",
-        _latency(d),
-        f"  share     {_share(d)}; {d['hit']:,} of {d['complete']:,} exchanges",
-    ]
-    lines += [
-        f"  {c['owner']:9} {c['cause']}: {_ms(c['total_ms'])} ms in {_count(c['exchanges'], 'exchange')} "
-        f"({_percent(c['total_ms'] / d['total_ms'] if d['total_ms'] else 0)} of all time)"
-        for c in d["causes"][:4]
-    ]
+    lines = [(0, _headline(d)), (0, _latency(d)), (0, _share(d))]
+    for row in d["findings"][:3]:
+        spent = f"{_ms(row['total_ms'])} ms in {_count(row['exchanges'], 'exchange')}"
+        lines.append((1, f"  {row['owner']:9} {row['cause']}: {spent} ({_percent(row['share'])} of all time)"))
     if t["frames"]:
         chain = " > ".join(str(f) for f in t["frames"])
-        lines.append(f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_ms(t['ms'])} ms of {name}")
-    lines.append(_not(d, skip=tuple(c["cause"] for c in d["causes"][:4])))
+        lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_ms(t['ms'])} ms of {name}"))
+    lines += _slowest(d)
+    lines.append((1, _not(d, skip=tuple(row["cause"] for row in d["findings"][:3]))))
     if d["fix"]:
-        lines.append(f"  fix       {d['fix']}")
-    stalls = [s for s, p in d["senders"].items() if p["refuted"] and p["verdict"] in ("nodelay", "pause")]
-    for side in stalls[:1]:
-        pool = d["senders"][side]
-        lines.append(
-            f"  no stall  Nagle does not act on the {side}: {pool['refuted']:,} small segments left over "
-            f"unacknowledged ones"
-            if pool["verdict"] == "nodelay"
-            else f"  no stall  the {side}'s pauses do not follow the ACKs they end near: its program paused"
-        )
-    lines.append(f"  sure?     {_grade(d['confidence'])}")
-    lines.append(_unknown(d, None))
-    return lines
+        lines.append((0, f"  fix       {d['fix']}"))
+    lines += _gain(d)
+    rival = f"; rival: {found['rival']}: {found['rival_lost']}" if found["rival"] else ""
+    lines.append((0, f"  sure?     {_grade(d['confidence'])}{rival}"))
+    lines.append((2, _unknown(d, None)))
+    return lines + _also(d)
+
+
+def _headline(d: dict[str, Any]) -> str:
+    """The answer in one sentence, no stronger than its confidence."""
+    name, found = d["verdict"], d["findings"][0]
+    if found["grade"] == "unknown":
+        return f"{d['server']}: this capture cannot say where most of the time went: {CAUSES[name].meaning}."
+    if name == "network":
+        return f"{d['server']}: most time is the path's round trip; no program and no setting holds its answers up."
+    if d["share"]["p50"]["share"] < 0.1 and d["hit"] < 0.2 * d["complete"]:
+        hit = f"{d['hit']:,} of {_count(d['complete'], 'exchange')}"
+        return f"{d['server']}: {hit} took most of all time, for {name}: {CAUSES[name].meaning}."
+    most = {"proven": "most time goes", "probable": "most time probably goes"}.get(found["grade"], "most time may go")
+    if d["p99_ms"] < FAST_MS:
+        return f"{d['server']} answers fast; {most} to {name}: {CAUSES[name].meaning}."
+    return f"{d['server']}: {most} to {name}: {CAUSES[name].meaning}."
+
+
+def _slowest(d: dict[str, Any]) -> list[tuple[int, str]]:
+    """What the slowest exchanges wait for, where that is something else than what takes most time in all."""
+    first = d["findings"][0]
+    worst = max(d["findings"], key=lambda r: r["of_p99_share"])
+    if worst is first or worst["of_p99_share"] < 0.3 or worst["of_p99_share"] < 1.5 * first["of_p99_share"]:
+        return []
+    chain = " > ".join(str(f) for f in worst["worst_frames"])
+    return [
+        (0, f"  slowest   at p99 it is {worst['cause']} ({worst['owner']}): {_ms(worst['of_p99_ms'])} ms "
+            f"({_percent(worst['of_p99_share'])}), frames {chain} (tcp.stream eq {worst['worst_stream']})")
+    ]  # fmt: skip
+
+
+def _gain(d: dict[str, Any]) -> list[tuple[int, str]]:
+    """What the fix would be worth, as a range, and what the limit is then."""
+    row = d["findings"][0]
+    low, high, limit = row["gain_p50_low_ms"], row["gain_p50_high_ms"], row["gain_limit"]
+    if not d["fix"] or low is None or row["fix_side"] is None or low > 0.9 * d["p50_ms"]:
+        return []
+    bound = "at best " if high is None else ""
+    span = _ms(low) if high is None or _ms(low) == _ms(high) else f"{_ms(low)}-{_ms(high)}"
+    text = f"  gain      p50 {bound}{span} ms instead of {_ms(d['p50_ms'])}"
+    if limit == "server":
+        text += f", {_times(row)} the requests/s; then the server's capacity is the limit"
+    elif limit == "unknown":
+        text += "; these clients ask again at once, and what the server could serve then was not seen"
+    return [(0, text)]
+
+
+def _times(row: dict[str, Any]) -> str:
+    low, high = row["gain_rate_low"], row["gain_rate_high"]
+    return f"{low:.1f} times" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f}-{high:.1f} times"
+
+
+def _next(d: dict[str, Any]) -> list[tuple[int, str]]:
+    """The findings behind the first, in a line."""
+    rows = [r for r in d["findings"][1:4] if r["share"] >= 0.05]
+    parts = [f"{r['cause']} of the {r['owner']} ({_percent(r['share'])} of all time)" for r in rows]
+    return [(1, f"  next      {', '.join(parts)}")] if parts else []
+
+
+def _also(d: dict[str, Any]) -> list[tuple[int, str]]:
+    """What is there and does not matter, or matters elsewhere."""
+    parts = []
+    if d["first_fast"]:
+        parts.append(f"{_count(d['first_fast'], 'first exchange')} of streams fast (quick ACKs at the start)")
+    if d["fin_released"]:
+        parts.append(f"{_count(d['fin_released'], 'wait')} ended by the peer's FIN, not by its timer")
+    harmless = [e for e in d["events"] if e["kind"] == "harmless"]
+    if harmless:
+        held = sum(e["delayed_ack_seen_on"] for e in harmless)
+        parts.append(f"{_count(held, 'held ACK')} that nobody waited for: harmless")
+    said = {
+        "unanswered": "never answered",
+        "refused": "refused",
+        "reset": "closed by RST",
+        "half_open": "not completed",
+    }
+    for cause, words in said.items():
+        number = sum(e["streams"] for e in d["events"] if e["cause"] == cause)
+        if number:
+            parts.append(f"{_count(number, 'connection')} {words}")
+    floods = [(0, f"  flood     {_end(e)}: {e['says']}") for e in d["events"] if e["cause"] == "syn_flood"]
+    return floods + ([(1, "  also      " + "; ".join(parts))] if parts else [])
 
 
 def _not(d: dict[str, Any], skip: tuple[str, ...]) -> str:
@@ -164,27 +253,33 @@ def _not(d: dict[str, Any], skip: tuple[str, ...]) -> str:
 
 
 def _options(d: dict[str, Any], sender: str, receiver: str) -> str:
-    pool = d["senders"][sender]
-    other = d["senders"][receiver]
-    nodelay = {"nagle": "off", "nodelay": "on"}.get(pool["verdict"], "unknown")
-    text = f"  options   {sender} TCP_NODELAY {nodelay} ({pool['held']:,} for, {pool['refuted']:,} against)"
-    back = {"nagle": "off", "nodelay": "on"}.get(other["verdict"], "unknown")
-    why = " (it never had to choose)" if back == "unknown" and not other["opportunities"] else ""
-    return f"{text}; {receiver} TCP_NODELAY {back}{why}"
+    """The sender's TCP_NODELAY and the receiver's delayed ACK, with what was counted for and against."""
+    row = d["findings"][0]
+    off, on = row["nodelay_seen_off"], row["nodelay_seen_on"]
+    counts = {"off": f"{off:,} for, {on:,} against", "on": f"{on:,} for, {off:,} against"}
+    seen = counts.get(row["nodelay"], f"{off:,} seen off, {on:,} on")
+    text = f"  options   {sender} TCP_NODELAY {row['nodelay']} ({seen}); {receiver} delayed ACK {row['delayed_ack']}"
+    pool = d["senders"][receiver]
+    back = {"nagle": "off", "nodelay": "on"}.get(pool["verdict"], "unknown")
+    why = " (it never had to choose)" if back == "unknown" and not pool["opportunities"] else ""
+    return f"{text}, TCP_NODELAY {back}{why}"
 
 
-def _sure(d: dict[str, Any], pool: dict[str, Any]) -> str:
+def _sure_stall(d: dict[str, Any], pool: dict[str, Any]) -> str:
     text = f"  sure?     {_grade(d['confidence'])}"
     if pool.get("release_p95_ms") is not None:
         within = _us(pool["release_p95_ms"] * 1000)
         text += f": 95 % of {pool['held']:,} freed segments left within {within} of the ACK"
     if pool.get("slope") is not None:
         text += f"; gaps follow the ACKs (slope {pool['slope']:.2f}, a pause gives 0)"
+    if d["findings"][0]["grade"] != "proven":
+        text += "; a pause of the program is not ruled out"
     return text
 
 
 def _grade(confidence: float) -> str:
-    return f"{'proven' if confidence >= PROVEN else 'probable'} ({confidence:.2f})"
+    word = "proven" if confidence >= PROVEN else "probable" if confidence > SUSPECTED else "suspected"
+    return f"{word} ({confidence:.2f})"
 
 
 def _unknown(d: dict[str, Any], sender: str | None) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -158,6 +160,35 @@ def test_a_capture_without_tcp_has_no_findings() -> None:
     found = lp.read(pcap([])).arrow("findings")
     assert found.num_rows == 0 and found.schema.equals(findings.schema())
     assert isinstance(found, pa.Table)
+
+
+def test_the_answer_needs_no_pandas() -> None:
+    """Importing pandas costs as much as everything else that `latpcap why` does on a small capture."""
+    code = (
+        "import sys, latpcap as lp; str(lp.read(sys.argv[1]).why()); "
+        "sys.exit(', '.join(m for m in ('pandas', 'matplotlib') if m in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, SAMPLES / "nginx-latency.pcap"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_saturated_closed_loop_is_not_predicted_by_subtraction() -> None:
+    """nginx-good.pcap is what nginx-latency.pcap became: 40 connections that ask again at once."""
+    before, after = read("nginx-latency.pcap"), read("nginx-good.pcap")
+    first = rows_of(before)[0]
+    latency = sorted(e["latency_ms"] for e in after.arrow("exchanges").to_pylist() if e["complete"])
+    assert first["gain_p50_low_ms"] < latency[len(latency) // 2]
+    if first["gain_limit"] == "server":
+        assert first["gain_p50_high_ms"] > latency[len(latency) // 2]
+    else:
+        assert first["gain_p50_high_ms"] is None
+
+
+def test_a_pause_has_no_knob_to_gain_from() -> None:
+    first = rows_of(scripted(situations.pause(16, 43.0)[0]))[0]
+    assert first["gain_p50_low_ms"] is None and first["fix"] == CAUSES["server_think"].fix
 
 
 def test_the_filter_shows_the_frames() -> None:

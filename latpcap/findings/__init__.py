@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import quality
 from latpcap.findings import arrays, connections, evidence, fixes, gain, harmless, rivals, sockets, spent
 from latpcap.findings.schema import BRIEF, COLUMNS, LISTS, schema
-from latpcap.vocabulary import PROVEN, STALL
+from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 LEAST_SHARE = 0.005
 LEAST_P99_SHARE = 0.05
 """Causes below both shares of a server's time are no finding."""
-SUSPECTED = 0.5
-"""What one direction alone can say at most."""
 
 
 def table(tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -54,19 +52,28 @@ class Lazy(Mapping[str, "pa.Table"]):
         return len(self.NAMES)
 
 
-def rows(tables: Mapping[str, pa.Table], checks: list[quality.Check] | None = None) -> list[dict[str, Any]]:
-    """The findings as dicts with the columns of `schema()`, the most important first."""
+def rows(
+    tables: Mapping[str, pa.Table],
+    checks: list[quality.Check] | None = None,
+    ledger: spent.Ledger | None = None,
+    servers: int | None = None,
+) -> list[dict[str, Any]]:
+    """The findings as dicts with the columns of `schema()`, the most important first.
+
+    `checks` and `ledger` are made of the tables where they are not given; `servers` limits the latency findings to
+    so many servers, those with the most time.
+    """
     checks = quality.judge(tables) if checks is None else checks
+    ledger = ledger or spent.Ledger(tables["streams"], tables["exchanges"], tables["causes"])
     found: list[dict[str, Any]] = []
-    servers = spent.servers(tables["streams"], tables["exchanges"])
-    pooled = tables["evidence"].to_pylist()
-    for server in servers:
-        found += _of_server(server, tables, pooled, checks)
+    pooled = by_server(tables["evidence"])
+    for server in ledger.servers[:servers]:
+        found += _of_server(server, ledger.spent(server), tables, pooled.get((server.address, server.port), []), checks)
     events = connections.of(tables["streams"])
     floods = [e for e in events if e.cause == "syn_flood"]
     found = [_of_event(e) for e in floods] + found + [_of_event(e) for e in events if e not in floods]
     if "events" in tables:
-        found += [_blank() | row for row in harmless.rows(tables)]
+        found += [_blank() | row for row in harmless.held_for_nobody(tables)]
     for number, row in enumerate(found):
         row["finding"] = number
     return found
@@ -77,18 +84,23 @@ def _blank() -> dict[str, Any]:
     return row | {name: [] for name in LISTS}
 
 
+def by_server(evidence: pa.Table) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """The rows of the table of evidence by address and port of the server."""
+    found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in evidence.to_pylist():
+        found.setdefault((row["server"], row["server_port"]), []).append(row)
+    return found
+
+
 def _of_server(
-    server: spent.Server, tables: Mapping[str, pa.Table], pooled: list[dict[str, Any]], checks: list[quality.Check]
-) -> list[dict[str, Any]]:
-    items = spent.spent(server, tables["exchanges"], tables["causes"])
-    mine = [r for r in pooled if (r["server"], r["server_port"]) == (server.address, server.port)]
+    server: spent.Server, items: list[spent.Spent], tables: Mapping[str, pa.Table], mine: list[dict[str, Any]],
+    checks: list[quality.Check],
+) -> list[dict[str, Any]]:  # fmt: skip
     pools = {side: sockets.pool(mine, side) for side in ("server", "client")}
     total = float(server.latency.sum()) or 1.0
     stream = evidence.stream_of(server, tables)
     found = []
     for item in items:
-        if item.total_ms <= 0:
-            continue
         cohorts = {name: spent.cohort(item, name) for name in spent.COHORTS}
         if item.total_ms / total < LEAST_SHARE and cohorts["p99"][1] < LEAST_P99_SHARE:
             continue

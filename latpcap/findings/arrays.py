@@ -12,27 +12,51 @@ if TYPE_CHECKING:
 
 
 def numbers(table: pa.Table, column: str) -> Array:
-    """The column as float64 or as integers; nulls become NaN."""
-    import pyarrow as pa
-
-    values = table[column]
-    if pa.types.is_timestamp(values.type):
-        values = values.cast(pa.int64())
-    return values.to_numpy()  # type: ignore[no-any-return]
+    """The column as it is, instants as integers in ns; with nulls as float64, where they are NaN."""
+    return _joined(table[column].chunks, None)
 
 
 def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
     """A column of words as indices into the list of its words; null is -1."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     values = table[column]
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
-    whole = values.unify_dictionaries().combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):  # pyarrow gives no single chunk for an empty column
-        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], values.type)
-    return pc.fill_null(whole.indices, -1).to_numpy(zero_copy_only=False), whole.dictionary.to_pylist()
+    chunks = values.unify_dictionaries().chunks
+    return _joined([c.indices for c in chunks], -1), chunks[0].dictionary.to_pylist() if chunks else []
+
+
+def _joined(chunks: list[pa.Array], null: int | None) -> Array:
+    import numpy as np
+
+    parts = [_numpy(chunk, null) for chunk in chunks]
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def _numpy(chunk: pa.Array, null: int | None) -> Array:
+    """One Arrow array's values. Arrow's own way to numpy imports pandas, which `why` can do without."""
+    import numpy as np
+
+    validity, data = chunk.buffers()
+    count, offset, kind = len(chunk), chunk.offset, str(chunk.type)
+    kind = "int64" if kind.startswith(("timestamp", "duration")) else "float64" if kind == "double" else kind
+    if not count:
+        return np.zeros(0, kind)
+    values = _bits(data, offset, count) if kind == "bool" else np.frombuffer(data, kind, count + offset)[offset:]
+    if not chunk.null_count:
+        return values
+    known = _bits(validity, offset, count)
+    return np.where(known, values, np.nan if null is None else null)
+
+
+def _bits(buffer: pa.Buffer, offset: int, count: int) -> Array:
+    import numpy as np
+
+    packed = np.frombuffer(buffer, np.uint8, (offset + count + 7) // 8)
+    return np.unpackbits(packed, count=offset + count, bitorder="little")[offset:].astype(bool)
 
 
 def sums(keys: Array, values: Array) -> tuple[Array, Array]:

@@ -37,8 +37,8 @@ def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> dict[str, 
     number = exchanges["exchange"][position].as_py()
     mine = item.causes[arrays.numbers(causes, "exchange")[item.causes] == number]
     if item.cause == STALL:  # the held ACK names all three frames
-        words, names = arrays.codes(causes.take(mine), "cause")
-        held = mine[words == names.index("delayed_ack")] if "delayed_ack" in names else mine
+        words, names = arrays.codes(causes, "cause")
+        held = mine[words[mine] == names.index("delayed_ack")] if "delayed_ack" in names else mine
         mine = held if len(held) else mine
     longest = int(mine[np.argmax(arrays.numbers(causes, "duration_ms")[mine])])
     return {
@@ -73,12 +73,13 @@ def streams_hit(item: Spent, tables: Mapping[str, pa.Table]) -> int:
 
 
 def stream_of(server: Server, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """The row of `streams` on which this server's slowest exchange lies; dict."""
+    """What is known of the stream on which this server's slowest exchange lies."""
     import numpy as np
 
     stream = arrays.numbers(tables["exchanges"], "stream")[server.rows[-1]]
     at = int(np.flatnonzero(arrays.numbers(tables["streams"], "stream") == stream)[0])
-    row: dict[str, Any] = tables["streams"].slice(at, 1).to_pylist()[0]
+    known = [c for c in ("stream", "initial_rtt_ms", "server_software") if c in tables["streams"].column_names]
+    row: dict[str, Any] = tables["streams"].select(known).slice(at, 1).to_pylist()[0]
     return row
 
 

@@ -49,14 +49,14 @@ class Gain:
 
 
 def gain(item: Spent, same: list[Spent], exchanges: pa.Table) -> Gain | None:
-    """What would the median latency be without this cause? None where too few exchanges would tell.
+    """What would the median latency be without this cause? None where too few exchanges would tell, or for a program.
 
     `same`: what the same knob takes away besides.
     """
     import numpy as np
 
     server = item.server
-    if server.cut or len(server.rows) < ENOUGH:
+    if server.cut or len(server.rows) < ENOUGH or item.cause in ("server_think", "client_think"):
         return None
     latency = arrays.numbers(exchanges, "latency_ms").copy()
     for gone in (item, *same):
@@ -64,7 +64,7 @@ def gain(item: Spent, same: list[Spent], exchanges: pa.Table) -> Gain | None:
     left = np.maximum(latency[server.rows], 0.0)
     ordered = np.sort(left)
     low, p99 = arrays.percentile(ordered, 0.5), arrays.percentile(ordered, 0.99)
-    hidden = _hidden(item, exchanges)
+    hidden = _hidden(item, same, exchanges)
     high = None if hidden is None else arrays.percentile(np.sort(left + hidden), 0.5)
     loop = _Loop.of(item, exchanges)
     if loop is None or not loop.closed:
@@ -82,17 +82,20 @@ def gain(item: Spent, same: list[Spent], exchanges: pa.Table) -> Gain | None:
     return Gain(least, most, max(p99, least), "server", True, slow / now, fast / now)
 
 
-def _hidden(item: Spent, exchanges: pa.Table) -> float | None:
-    """How long the program takes between its two writes, which the wait hides: seen where nothing waited."""
+def _hidden(item: Spent, same: list[Spent], exchanges: pa.Table) -> float | None:
+    """How long the program takes between its two writes, which the wait hides: seen where nothing was held."""
     import numpy as np
 
-    spread = "response_spread_ms" if item.owner == "server" else "request_spread_ms"
-    free = np.setdiff1d(item.server.rows, item.rows)
     if item.held_by is None:
         return 0.0
+    free = np.setdiff1d(item.server.rows, item.rows)
     if len(free) < 2:
         return None
-    return float(np.median(arrays.numbers(exchanges, spread)[free]))
+    spread = "response_spread_ms" if item.owner == "server" else "request_spread_ms"
+    between = arrays.numbers(exchanges, spread).copy()
+    for waited in same:
+        between[waited.rows] -= waited.ms
+    return max(0.0, float(np.median(between[free])))
 
 
 @dataclass(frozen=True)

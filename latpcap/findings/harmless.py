@@ -20,27 +20,22 @@ LONGEST_MS = 520.0
 FEW = 3
 
 
-def rows(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
     """Held ACKs that freed no segment, by server and by the side that held them."""
     import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     events, streams = tables["events"], tables["streams"]
-    held = pc.and_(pc.greater_equal(events["ack_hold_ms"], HELD_MS), pc.less_equal(events["ack_hold_ms"], LONGEST_MS))
-    pure = pc.equal(events["len"], pa.scalar(0, pa.uint32()))
-    acks = events.select(["frame", "stream", "from_client", "ack_hold_ms", "flags"]).filter(pc.and_kleene(held, pure))
-    if not acks.num_rows:
+    hold = arrays.numbers(events, "ack_hold_ms")
+    rows = np.flatnonzero((hold >= HELD_MS) & (hold <= LONGEST_MS) & (arrays.numbers(events, "len") == 0))
+    frames = arrays.numbers(events, "frame")
+    rows = rows[~np.isin(frames[rows], arrays.numbers(events, "release_frame"))]
+    if not len(rows):
         return []
-    freed = events["release_frame"].drop_null()
-    alone = pc.invert(pc.is_in(acks["frame"], value_set=pc.unique(freed)))
-    acks = acks.filter(alone)
     number = {s: i for i, s in enumerate(streams["stream"].to_pylist())}
     names, ports = streams["server"].to_pylist(), streams["server_port"].to_pylist()
     groups: dict[tuple[str, int, str], list[tuple[float, int, int]]] = {}
-    for frame, stream, by_client, ms in zip(
-        *(acks[c].to_pylist() for c in ("frame", "stream", "from_client", "ack_hold_ms")), strict=True
-    ):
+    columns = (hold, frames, arrays.numbers(events, "stream"), arrays.numbers(events, "from_client"))
+    for ms, frame, stream, by_client in zip(*(c[rows].tolist() for c in columns), strict=True):
         at = number[stream]
         key = (names[at], ports[at], "client" if by_client else "server")
         groups.setdefault(key, []).append((ms, frame, stream))

@@ -8,16 +8,20 @@ from latpcap.findings.sockets import ENOUGH
 from latpcap.findings.spent import SIDES, Spent
 from latpcap.vocabulary import STALL
 
-NOT_SEPARATED = {
-    "cwnd": "the receiver's window, pacing or a small send buffer",
-    "bandwidth": "pacing by the sender",
-    "cork": "the program pauses for about 200 ms",
-    "fast_retransmit": "the packets were only overtaken",
-    "tlp": "the packets came, and only their ACK was late",
-    "rto": "the packets came, and only their ACK was late",
-    "reordering": "a loss repaired within a round trip",
+OTHERS = {
+    "cwnd": ("the receiver's window, pacing or a small send buffer", "not ruled out by these packets"),
+    "bandwidth": ("pacing by the sender", "not ruled out by these packets"),
+    "cork": ("the program pauses for about 200 ms", "not ruled out by these packets"),
+    "fast_retransmit": ("packets overtaken on the path", "duplicate or selective ACKs made the sender repeat them"),
+    "tlp": ("the program paused", "bytes went out a second time, which no program does"),
+    "rto": ("the program paused", "bytes went out a second time, which no program does"),
+    "syn_rto": ("a slow accept", "the SYN went out a second time, and kernels answer SYNs by themselves"),
+    "reordering": ("a loss repaired within a round trip", "the overtaken packets came by themselves"),
+    "receive_window": ("the sender's congestion window", "what waited would not have fitted the announced window"),
+    "zero_window": ("the sender's congestion window", "what waited would not have fitted the announced window"),
+    "queueing": ("the programs are slow", "the receiver's own clock says that the packets were on the path"),
 }
-"""Causes whose strongest rival a single capture hardly tells apart."""
+"""The strongest rival of each cause that needs no counts, and why it lost."""
 
 
 def rival(item: Spent, pools: dict[str, dict[str, Any]], streams: dict[str, Any]) -> tuple[str, str]:
@@ -30,10 +34,8 @@ def rival(item: Spent, pools: dict[str, dict[str, Any]], streams: dict[str, Any]
         return _against_stall(pools[item.owner], item.owner)
     if item.cause == "network":
         return "the programs are slow", _against_programs(streams)
-    if item.cause in ("receive_window", "zero_window"):
-        return "the sender's congestion window", "the segments that waited would not have fitted the announced window"
-    if item.cause in NOT_SEPARATED:
-        return NOT_SEPARATED[item.cause], "not ruled out by these packets: see the confidence"
+    if item.cause in OTHERS:
+        return OTHERS[item.cause]
     return "any other cause", "the packets that would tell are not in the capture"
 
 

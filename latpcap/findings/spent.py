@@ -21,6 +21,8 @@ SIDES = {"client": "server", "server": "client"}
 COHORTS = {"p50": (0.45, 0.55), "p90": (0.88, 0.92), "p99": (0.985, 0.995)}
 """Which exchanges stand for a percentile: those whose rank by latency lies between these shares."""
 
+AT = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
+
 
 @dataclass
 class Server:
@@ -69,14 +71,62 @@ def endpoint(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def servers(streams: pa.Table, exchanges: pa.Table) -> list[Server]:
+class Ledger:
+    """All time of one capture, by server: `servers` with the most expensive first, and `spent` of each."""
+
+    def __init__(self, streams: pa.Table, exchanges: pa.Table, causes: pa.Table):
+        import numpy as np
+
+        self._exchanges = exchanges
+        place = _server_of_exchange(streams, exchanges)
+        self.servers = _servers(place, streams, exchanges)
+        self._row = _rows_of(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
+        self._duration, self._confidence = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "confidence")
+        self._label, self._words = _labels(causes)
+        judged = np.zeros(exchanges.num_rows, bool)
+        for server in self.servers:
+            judged[server.rows] = True
+        owner = np.where(judged[self._row], place[self._row], -1) if len(self._row) else np.zeros(0, np.int64)
+        self._pieces = _split(owner)
+        self._place = place
+
+    def spent(self, server: Server) -> list[Spent]:
+        """Which causes took this server's time, the most expensive first?"""
+        import numpy as np
+
+        mine = self._pieces.get(int(self._place[server.rows[0]]), np.zeros(0, np.int64))
+        row, duration, confidence = self._row[mine], self._duration[mine], self._confidence[mine]
+        found = []
+        for code, pick in _split(self._label[mine]).items():
+            cause, owner = self._words[code]
+            rows, ms = arrays.sums(row[pick], duration[pick])
+            if ms.sum() <= 0:
+                continue
+            sure = np.unique(row[pick][confidence[pick] >= PROVEN])
+            found.append(
+                Spent(
+                    server=server,
+                    cause=cause,
+                    owner=owner,
+                    held_by=SIDES[owner] if cause == STALL else None,
+                    rows=rows,
+                    ms=ms,
+                    causes=mine[pick],
+                    confidence=_middle(confidence[pick], duration[pick]),
+                    proven=len(sure),
+                )
+            )
+        found.sort(key=lambda s: (-s.total_ms, s.cause, s.owner))
+        return found
+
+
+def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Server]:
     """Which servers answered, the one with the most time spent first? Exchanges of each, by latency.
 
     A server without any complete answer is judged by those that began.
     """
     import numpy as np
 
-    place = _server_of_exchange(streams, exchanges)
     addresses, ports = streams["server"].to_pylist(), arrays.numbers(streams, "server_port")
     clients = streams["client"].to_pylist()
     stream_row = _rows_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
@@ -84,23 +134,33 @@ def servers(streams: pa.Table, exchanges: pa.Table) -> list[Server]:
     latency = arrays.numbers(exchanges, "latency_ms")
     begun = ~complete & ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
     found = []
-    for first in np.unique(place):
-        mine = place == first
-        rows, cut = np.flatnonzero(mine & complete), False
+    for first, mine in _split(place).items():
+        rows, cut = mine[complete[mine]], False
         time = latency[rows]
         if not len(rows):
-            rows, cut = np.flatnonzero(mine & begun), True
-            parts = exchanges.take(rows).select([f"{c}_ms" for c in CAUSES]).columns if len(rows) else []
-            time = sum((c.to_numpy() for c in parts), np.zeros(len(rows)))
+            rows, cut = mine[begun[mine]], True
+            time = sum((arrays.numbers(exchanges, f"{c}_ms")[rows] for c in CAUSES), np.zeros(len(rows)))
         if not len(rows):
             continue
         order = np.lexsort((rows, time))
         rows, time = rows[order], time[order]
         names = sorted({clients[s] for s in np.unique(stream_row[rows])})
-        left = int(mine.sum()) - len(rows)
-        found.append(Server(addresses[first], int(ports[first]), rows, time, cut, left, names))
+        found.append(Server(addresses[first], int(ports[first]), rows, time, cut, len(mine) - len(rows), names))
     found.sort(key=lambda s: (-float(s.latency.sum()), s.name))
     return found
+
+
+def _split(keys: Array) -> dict[int, Array]:
+    """The positions of each key that is not negative, rising."""
+    import numpy as np
+
+    if not len(keys):
+        return {}
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    parts = np.split(order, starts[1:])
+    return {int(ordered[s]): part for s, part in zip(starts, parts, strict=True) if ordered[s] >= 0}
 
 
 def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
@@ -122,43 +182,7 @@ def _rows_of(keys: Array, wanted: Array) -> Array:
     return order[np.searchsorted(keys, wanted, sorter=order)]
 
 
-def spent(server: Server, exchanges: pa.Table, causes: pa.Table) -> list[Spent]:
-    """Which causes took this server's time, the most expensive first?"""
-    import numpy as np
-
-    numbers = arrays.numbers(exchanges, "exchange")
-    inside = np.zeros(len(numbers), bool)
-    inside[server.rows] = True
-    row = _rows_of(numbers, arrays.numbers(causes, "exchange"))
-    mine = np.flatnonzero(inside[row]) if len(row) else np.zeros(0, np.int64)
-    row = row[mine]
-    duration = arrays.numbers(causes, "duration_ms")[mine]
-    confidence = arrays.numbers(causes, "confidence")[mine]
-    label, words = _labels(causes, mine)
-    found = []
-    for code in np.unique(label):
-        pick = label == code
-        cause, owner = words[code]
-        rows, ms = arrays.sums(row[pick], duration[pick])
-        sure = np.unique(row[pick & (confidence >= PROVEN)])
-        found.append(
-            Spent(
-                server=server,
-                cause=cause,
-                owner=owner,
-                held_by=SIDES[owner] if cause == STALL else None,
-                rows=rows,
-                ms=ms,
-                causes=mine[pick],
-                confidence=_middle(confidence[pick], duration[pick]),
-                proven=len(sure),
-            )
-        )
-    found.sort(key=lambda s: (-s.total_ms, s.cause, s.owner))
-    return found
-
-
-def _labels(causes: pa.Table, mine: Array) -> tuple[Array, dict[int, tuple[str, str]]]:
+def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     """For each row of causes the finding that it belongs to, as a number, and what the numbers mean."""
     import numpy as np
 
@@ -166,7 +190,6 @@ def _labels(causes: pa.Table, mine: Array) -> tuple[Array, dict[int, tuple[str, 
     parent, parent_words = arrays.codes(causes, "parent")
     owner, owner_words = arrays.codes(causes, "owner")
     rule, _ = arrays.codes(causes, "rule")
-    cause, parent, owner, rule = cause[mine], parent[mine], owner[mine], rule[mine]
     owner_words = [*owner_words, *(w for w in SIDES if w not in owner_words)]
     nagle, held = _code(cause_words, "nagle"), _code(cause_words, "delayed_ack")
     inside = (cause == held) & (parent == _code(parent_words, "nagle"))
@@ -177,9 +200,10 @@ def _labels(causes: pa.Table, mine: Array) -> tuple[Array, dict[int, tuple[str, 
         # the finding belongs to who has to mend it: the sender, who is the other side of the held ACK
         other = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words])
         whose[inside] = other[owner[inside]]
-    label = np.where(stall, len(cause_words), cause).astype(np.int64) * len(owner_words) + whose
+    width = len(owner_words)
+    label = np.where(stall, len(cause_words), cause).astype(np.int64) * width + whose
     names = [*cause_words, STALL]
-    return label, {int(n): (names[n // len(owner_words)], owner_words[n % len(owner_words)]) for n in np.unique(label)}
+    return label, {int(n): (names[n // width], owner_words[n % width]) for n in np.unique(label)}
 
 
 def _code(words: list[str], word: str) -> int:
@@ -196,7 +220,7 @@ def _middle(values: Array, weights: Array) -> float:
 
 
 def cohort(item: Spent, name: str) -> tuple[float, float]:
-    """What did it take of the exchanges around this percentile? Mean ms, and its share of their latency."""
+    """What did it take of this percentile? Its share of the exchanges around it: in ms of the percentile, and plain."""
     import numpy as np
 
     server = item.server
@@ -204,7 +228,7 @@ def cohort(item: Spent, name: str) -> tuple[float, float]:
     count = len(server.rows)
     start = min(int(low * count), count - 1)
     around = slice(start, max(start + 1, int(high * count)))
-    which = np.isin(item.rows, server.rows[around])
-    ms, of = float(item.ms[which].sum()), float(server.latency[around].sum())
-    width = len(server.rows[around])
-    return ms / width, min(1.0, ms / of) if of > 0 else 0.0
+    taken = float(item.ms[np.isin(item.rows, server.rows[around])].sum())
+    of = float(server.latency[around].sum())
+    share = min(1.0, taken / of) if of > 0 else 0.0
+    return share * arrays.percentile(server.latency, AT[name]), share
