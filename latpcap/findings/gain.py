@@ -63,10 +63,12 @@ def gain(item: Spent, same: list[Spent], exchanges: pa.Table) -> Gain | None:
         latency[gone.rows] -= gone.ms
     left = np.maximum(latency[server.rows], 0.0)
     ordered = np.sort(left)
-    low, p99 = arrays.percentile(ordered, 0.5), arrays.percentile(ordered, 0.99)
+    middle, p99 = arrays.percentile(ordered, 0.5), arrays.percentile(ordered, 0.99)
     hidden = _hidden(item, same, exchanges)
     high = None if hidden is None else arrays.percentile(np.sort(left + hidden), 0.5)
     loop = _Loop.of(item, exchanges)
+    # what is left holds the queue of requests that one tick of the clients' timers let go together
+    low = arrays.percentile(ordered, 0.1) if loop is not None and loop.clients > 1 else middle
     if loop is None or not loop.closed:
         return Gain(low, high, p99, "path and programs", False)
     mean = float(left.mean())
@@ -78,7 +80,7 @@ def gain(item: Spent, same: list[Spent], exchanges: pa.Table) -> Gain | None:
     if slow >= alone:
         return Gain(low, high, p99, "path and programs", True, slow / now, fast / now)
     least, most = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
-    least, most = max(low, SPREAD[0] * least), max(low, SPREAD[1] * most)
+    least, most = max(low, SPREAD[0] * least), max(middle, SPREAD[1] * most)
     return Gain(least, most, max(p99, least), "server", True, slow / now, fast / now)
 
 
