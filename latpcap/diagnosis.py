@@ -94,6 +94,9 @@ def _overall(capture: Capture, scope: Tables) -> dict[str, Any]:
     data["total_ms"] = float(server.latency.sum())
     items = ledger.spent(server)
     data["causes"] = _totals(items, tables["causes"])
+    if not data["findings"]:
+        data["verdict"] = "no_time"
+        return data
     _main(data, items[0], tables)
     pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
     data["senders"] = {side: sockets.pool(pooled, side) for side in ("server", "client")}
@@ -128,7 +131,7 @@ def _totals(items: list[spent.Spent], causes: pa.Table) -> list[dict[str, Any]]:
     """Time and exchanges per cause and owner as the table of causes has them, the most time first."""
     import numpy as np
 
-    rows = np.concatenate([i.causes for i in items])
+    rows = np.concatenate([i.causes for i in items]) if items else np.zeros(0, np.int64)
     (cause, causes_of), (owner, owners) = arrays.codes(causes, "cause"), arrays.codes(causes, "owner")
     ms, exchange = arrays.numbers(causes, "duration_ms")[rows], arrays.numbers(causes, "exchange")[rows]
     sure = arrays.numbers(causes, "confidence")[rows] >= PROVEN

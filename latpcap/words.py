@@ -17,7 +17,7 @@ FAST_MS = 1.0
 def overall(d: dict[str, Any]) -> str:
     """What is the answer for a capture or a stream?"""
     first = [_first_line(d)]
-    lines = {"no_exchanges": _no_exchanges, STALL: _stall}.get(d["verdict"], _other)(d)
+    lines = {"no_exchanges": _no_exchanges, "no_time": _no_time, STALL: _stall}.get(d["verdict"], _other)(d)
     lines += [(1, f"  capture   {c['says']}") for c in d["quality"] if c["most"] < 1 or c["check"] in _SAID][:2]
     lines += [(1, f"  damaged   {sentence}") for sentence in d["damage"][:2]]
     return "\n".join(first + _kept(lines))
@@ -57,6 +57,10 @@ def _no_exchanges(d: dict[str, Any]) -> list[tuple[int, str]]:
     told = [(0, f"{_end(e)}: {e['says']}.") for e in floods] + told
     rest = [e for e in d["events"] if e["kind"] == "connection" and e not in floods]
     return told + [(2, f"  {_grade(e['confidence']).split()[0]:9} {e['says']}") for e in rest[:4]]
+
+
+def _no_time(d: dict[str, Any]) -> list[tuple[int, str]]:
+    return [(0, f"{d['server']}: its answers took no time that the capture's clock shows."), (0, _latency(d))]
 
 
 def _end(row: dict[str, Any]) -> str:

@@ -191,6 +191,16 @@ def test_a_pause_has_no_knob_to_gain_from() -> None:
     assert first["gain_p50_low_ms"] is None and first["fix"] == CAUSES["server_think"].fix
 
 
+def test_answers_without_any_time() -> None:
+    talk = Talk(server_leg=0.0, client_leg=0.0)
+    talk.open()
+    talk.client(1.0, get())
+    talk.server(1.0, b"".join(answer(5)))
+    capture = scripted(talk)
+    assert rows_of(capture) == [] and capture.why().to_dict()["verdict"] == "no_time"
+    assert "took no time" in str(capture.why())
+
+
 def test_the_filter_shows_the_frames() -> None:
     for row in rows_of(read("nginx-latency.pcap")):
         numbers = {int(n) for n in re.findall(r"\d+", row["filter"].partition("frame.number")[2])}
