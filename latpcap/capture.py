@@ -107,6 +107,10 @@ class Capture(Tables):
         """What is this? The file's name."""
         return Path(self.name).name
 
+    @property
+    def _start_ns(self) -> int:
+        return self.first_ns or 0
+
     def _issues(self, table: pa.Table) -> pa.Table:
         """The engine's issues with the file's name, and what went wrong before its bytes reached it."""
         import pyarrow as pa

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from latpcap.capture import Capture
     from latpcap.latency import Latency
     from latpcap.plot.display import Display
+    from latpcap.tables import Tables
 
 File = Annotated[str, typer.Argument(help="A pcap or pcapng file (also .gz .zst .lz4 .bz2 .xz); - reads stdin.")]
 Files = Annotated[list[str], typer.Argument(help="One capture, or several to lay over each other.")]
@@ -26,6 +27,7 @@ Percentiles = Annotated[str, typer.Option("--percentiles", help="Percentiles wit
 Picture = Annotated[Path, typer.Option("-o", "--output", help="The picture: .png, .svg or .pdf.")]
 Dpi = Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG 8 inches wide.", min=20, max=1200)]
 StreamOption = Annotated[int | None, typer.Option("--stream", help="Only this tcp.stream.", min=0)]
+Scale = Annotated[str, typer.Option("--scale", help="Of the latencies: auto, log or linear.")]
 
 plots = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Draws a picture of a capture.")
 
@@ -61,12 +63,40 @@ def register(app: typer.Typer, read: Callable[[str], Capture]) -> None:
         which: Which = "latency_ms",
         percentiles: Percentiles = "50,75,90,99",
         stream: StreamOption = None,
-        scale: Annotated[str, typer.Option("--scale", help="Of the time: auto, log or linear.")] = "auto",
+        scale: Scale = "auto",
         dpi: Dpi = 100,
     ) -> None:
         """How are the latencies distributed? Shares with percentiles, and counts; several captures overlaid."""
         first, *others = [_latency(read(file), stream, by, which, percentiles) for file in files]
         _save(lambda: first.plot(*others, scale=scale), output, dpi)
+
+    @plots.command()
+    def waterfall(
+        file: File,
+        output: Picture,
+        by: By = None,
+        sort: Annotated[
+            str, typer.Option("--sort", help="latency_ms (longest first), start, or a cause.")
+        ] = "latency_ms",
+        align: Annotated[
+            str, typer.Option("--align", help="start: all bars begin at 0; clock: at their time.")
+        ] = "start",
+        top: Annotated[int | None, typer.Option("--top", help="Only the first N exchanges.", min=1)] = None,
+        max_rows: Annotated[int, typer.Option("--max-rows", help="At most so many bars with names.", min=1)] = 60,
+        stream: StreamOption = None,
+        dpi: Dpi = 100,
+    ) -> None:
+        """Where did each exchange's time go? Bars that are cut into their causes."""
+        scope = _scope(read(file), stream)
+        _save(lambda: scope.waterfall(by=by or None, sort=sort, align=align, top=top, max_rows=max_rows), output, dpi)
+
+    @plots.command()
+    def timeline(
+        file: File, output: Picture, scale: Scale = "auto", stream: StreamOption = None, dpi: Dpi = 100
+    ) -> None:
+        """When were exchanges slow, and what happened on the wire then?"""
+        scope = _scope(read(file), stream)
+        _save(lambda: scope.timeline(scale=scale), output, dpi)
 
     app.add_typer(plots, name="plot")
 
@@ -78,11 +108,14 @@ def _latency(capture: Capture, stream: int | None, by: list[str] | None, which: 
         raise typer.BadParameter(
             f"expected numbers, as in 50,99.9, got {percentiles!r}", param_hint="--percentiles"
         ) from None
-    scope = capture if stream is None else capture.stream(stream)
     try:
-        return scope.latency(by or None, which=which, percentiles=ranks)
+        return _scope(capture, stream).latency(by or None, which=which, percentiles=ranks)
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
+
+
+def _scope(capture: Capture, stream: int | None) -> Tables:
+    return capture if stream is None else capture.stream(stream)
 
 
 def _save(draw: Callable[[], Any], output: Path, dpi: float) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from latpcap.words import printable
+from latpcap import groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 WHICH = ("latency_ms", "client_latency_ms")
 """The latency of an exchange: as the capture saw it, or as the client's own clock would say (an estimate)."""
-
-GROUPS = {
-    "server": "server",
-    "client": "client",
-    "stream": "stream",
-    "uri": "target",
-    "method": "method",
-    "status": "status",
-    "protocol": "protocol",
-    "top_cause": "top_cause",
-}
-"""What `by` may name, and the column of the tables that it is."""
 
 PERCENTILES = (50.0, 75.0, 90.0, 99.0)
 MOST_ROWS = 40
@@ -97,13 +85,10 @@ class Latency:
         percentiles: Sequence[float] = PERCENTILES,
         title: str = "",
     ) -> Latency:
-        """How do the tables of a capture become latencies? `by` is a key of `GROUPS`, several, or None for one group
-        of all. Raises ValueError for another word, another `which`, or a percentile outside 0 to 100.
+        """How do the tables of a capture become latencies? `by` is a key of `groups.GROUPS`, several, or None for one
+        group of all. Raises ValueError for another word, another `which`, or a percentile outside 0 to 100.
         """
-        names = () if by is None else (by,) if isinstance(by, str) else tuple(by)
-        for name in names:
-            if name not in GROUPS:
-                raise ValueError(f"cannot group by {name!r}; known are {', '.join(GROUPS)}")
+        names = groups.chosen(by)
         if which not in WHICH:
             raise ValueError(f"no latency {which!r}; known are {' and '.join(WHICH)}")
         for percent in percentiles:
@@ -111,20 +96,20 @@ class Latency:
                 raise ValueError(f"percentile {percent:g} is not between 0 and 100")
         return cls(_samples(exchanges, streams, names), by=names, which=which, percentiles=percentiles, title=title)
 
-    def groups(self) -> list[tuple[str, pd.DataFrame]]:
+    def rows(self) -> list[tuple[str, pd.DataFrame]]:
         """Which exchanges belong to which group? Name and rows of each, in the order of `table`."""
         if not self.by:
             return [("all", self._samples)]
         found = dict(list(self._samples.groupby(list(self.by), dropna=False, observed=True, sort=True)))
         spent = {key: float(rows[self.which].sum()) for key, rows in found.items()}
         order = sorted(found, key=lambda key: -spent[key])
-        return [(" ".join(_named(n, part) for n, part in zip(self.by, key, strict=True)), found[key]) for key in order]
+        return [(groups.named(self.by, key), found[key]) for key in order]
 
     def _table(self) -> pd.DataFrame:
         import pandas as pd
 
         rows = []
-        for _, group in self.groups():
+        for _, group in self.rows():
             row: dict[str, Any] = {name: group[name].iloc[0] for name in self.by}
             values = group[self.which].dropna().sort_values().to_numpy()
             row |= {"count": len(values), "left_out": len(group) - len(values)}
@@ -168,9 +153,9 @@ class Latency:
             raise ValueError(f"{len(labels)} labels for {len(every)} latencies")
         series, left = [], 0
         for number, one in enumerate(every):
-            groups = one.groups()
-            left += max(0, len(groups) - _OTHERS)
-            for name, rows in groups[:_OTHERS]:
+            own_groups = one.rows()
+            left += max(0, len(own_groups) - _OTHERS)
+            for name, rows in own_groups[:_OTHERS]:
                 own = labels[number] if labels is not None else one.title
                 label = own if not one.by else name if len(every) == 1 else f"{own} {name}"
                 values = rows[rows[one.which].notna()].sort_values(one.which)
@@ -207,24 +192,10 @@ class Latency:
 def _samples(exchanges: pa.Table, streams: pa.Table, by: Sequence[str]) -> pd.DataFrame:
     """The exchanges with what they are grouped by, under the names of `by`."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     names = ["start", "end", *WHICH, "response_bytes", "top_cause"]
     columns = {name: exchanges[name] for name in names}
-    for name in by:
-        column = GROUPS[name]
-        if column in exchanges.column_names:
-            columns[name] = exchanges[column]
-            continue
-        at = pc.index_in(exchanges["stream"], value_set=streams["stream"].combine_chunks())
-        values = streams[column].cast(pa.string()).combine_chunks()
-        if column == "server":
-            port = streams["server_port"].cast(pa.string()).combine_chunks()
-            host = pc.if_else(
-                pc.match_substring(values, ":"), pc.binary_join_element_wise("[", values, "]", ""), values
-            )
-            values = pc.binary_join_element_wise(host, port, ":")
-        columns[name] = values.take(at.combine_chunks())
+    columns |= {name: groups.column(exchanges, streams, name) for name in by}
     table = pa.table(columns)
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
@@ -245,18 +216,6 @@ def _summary(values: Any, percentiles: Sequence[float]) -> dict[str, float | Non
         around = 100 * float(((values >= mean - stdev) & (values <= mean + stdev)).mean())
     row = {"mean_ms": mean, "stdev_ms": stdev, "max_ms": float(values[-1]), "within_stdev_percent": around}
     return row | {name: rank(values, percent) for name, percent in zip(names, percentiles, strict=True)}
-
-
-def _word(value: Any) -> str:
-    """A group's name, safe for a terminal."""
-    if value is None or value != value:
-        return "none"
-    return printable(str(value))
-
-
-def _named(group: str, value: Any) -> str:
-    """A group's name that says what it is: a bare number does not."""
-    return f"{group} {_word(value)}" if isinstance(value, int) or value is None else _word(value)
 
 
 def _report(latency: Latency) -> str:
@@ -283,7 +242,7 @@ def _grouped(latency: Latency) -> str:
     """Groups as a table with wrk's words."""
     heads = ["Count", "Avg", "Stdev", "Max", "+/- Stdev", *(f"{p:g}%" for p in latency.percentiles), "Requests/s"]
     rows = []
-    for (name, _), row in zip(latency.groups()[:MOST_ROWS], latency.table.to_dict("records"), strict=False):
+    for (name, _), row in zip(latency.rows()[:MOST_ROWS], latency.table.to_dict("records"), strict=False):
         times = [_time(row[c]) for c in ("mean_ms", "stdev_ms", "max_ms")]
         ranks = [_time(row[f"p{p:g}_ms"]) for p in latency.percentiles]
         rate = "" if row["requests_per_s"] != row["requests_per_s"] else f"{row['requests_per_s']:,.2f}"

@@ -29,6 +29,10 @@ class Stream(Tables):
         """What is this? The file's name and the display filter of the stream."""
         return f"{self.capture.title}, tcp.stream eq {self.number}"
 
+    @property
+    def _start_ns(self) -> int:
+        return self.capture.first_ns or 0
+
     def arrow(self, name: str) -> pa.Table:
         """Which rows of this table belong to this stream? A pyarrow.Table; KeyError for a wrong name.
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.latency import Latency
+    from latpcap.plot.timeline import Timeline
+    from latpcap.plot.waterfall import Waterfall
 
 
 class Tables:
@@ -59,6 +61,54 @@ class Tables:
 
         tables = self.arrow("exchanges"), self.arrow("streams")
         return Latency.from_tables(*tables, by=by, which=which, percentiles=percentiles, title=self.title)
+
+    def waterfall(
+        self,
+        *,
+        by: str | Sequence[str] | None = None,
+        sort: str = "latency_ms",
+        align: str = "start",
+        top: int | None = None,
+        max_rows: int = 60,
+    ) -> Waterfall:
+        """Where did each exchange's time go? Horizontal bars, cut into the causes; an area is time spent.
+
+        `sort` is "latency_ms" (longest first), "start", or a cause (most of it first); `by` groups as in `latency`.
+        `align="clock"` puts each bar at its time in the capture. `top` shows so many only. Above `max_rows` exchanges
+        bars have no names, above 240 one is the mean of several, and the picture says so. ValueError for another word
+        or without exchanges.
+        """
+        from latpcap import groups
+        from latpcap.plot.waterfall import Waterfall
+
+        exchanges, streams = self.arrow("exchanges"), self.arrow("streams")
+        return Waterfall.from_tables(
+            exchanges,
+            self.arrow("causes"),
+            title=self.title,
+            groups=groups.names(exchanges, streams, by),
+            sort=sort,
+            align=align,
+            top=top,
+            max_rows=max_rows,
+            start_ns=self._start_ns,
+        )
+
+    def timeline(self, *, scale: str = "auto") -> Timeline:
+        """When were the requests slow, and what happened on the wire then? A dot per exchange over the capture's time,
+        in the colour of its top cause; below, retransmissions, windows of 0, resets and the like.
+
+        `scale` of the latency is "log", "linear" or "auto". ValueError where there is nothing to draw.
+        """
+        from latpcap.plot.timeline import Timeline
+
+        tables = self.arrow("exchanges"), self.arrow("events")
+        return Timeline.from_tables(*tables, title=self.title, start_ns=self._start_ns, scale=scale)
+
+    @property
+    def _start_ns(self) -> int:
+        """The instant of Wireshark's time 0: the capture's first frame, in ns since 1970."""
+        raise NotImplementedError
 
     def _frame(self, name: str) -> pd.DataFrame:
         cache: dict[str, pd.DataFrame] = self.__dict__.setdefault("_frames", {})

@@ -13,7 +13,8 @@ import pytest
 from test_cli import run
 
 import latpcap as lp
-from latpcap.latency import GROUPS, Latency, rank
+from latpcap.groups import GROUPS
+from latpcap.latency import Latency, rank
 from latpcap.plot.latency import LatencyPlot, Series
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"

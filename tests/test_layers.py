@@ -22,6 +22,7 @@ ORDER = [
     "slices",
     "words",
     "html",
+    "groups",
     "tables",
     "stream",
     "capture",
@@ -52,6 +53,9 @@ ORDER = [
     "plot.text",
     "plot.display",
     "plot.latency",
+    "plot.waterfall_rows",
+    "plot.waterfall",
+    "plot.timeline",
     "plot",
     "latency",
     "flows",
@@ -68,6 +72,7 @@ LATE = {
     "stream": {"capture", "diagnosis", "flows", "plot.flow"},
     "capture": {"diagnosis", "flows", "plot.flow"},
 }
+LATE["tables"] |= {"plot.timeline", "plot.waterfall"}
 """The exception: `capture.why()`, `.findings` and `stream.flow_graph()` fetch these when called, or name a type."""
 
 NEVER = {"plot": {"capture", "cli"}, "words": {"capture", "cli"}}

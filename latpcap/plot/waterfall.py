@@ -1,0 +1,187 @@
+"""Where did each exchange's time go, bar by bar?
+
+Reads the `exchanges` and `causes` tables; gives a picture of horizontal bars that are cut into their causes. Which bars
+there are is computed in waterfall_rows.py; knows nothing of captures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from latpcap.plot.display import EM, Display, Key, Panel, label, words
+from latpcap.plot.figure import font
+from latpcap.plot.text import count, percent, spent
+from latpcap.plot.waterfall_rows import ALIGNS, NAMES, Plan, plan
+from latpcap.vocabulary import CAUSES, PROVEN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+_ROW, _HEAD, _BODY = 1.25, 1.6, 40.0  # em: a bar with a name, a group's line, all bars where they have no names
+_NAME = 22  # letters of an exchange's name
+
+
+class Waterfall(Display):
+    """Where did each exchange's time go?
+
+    Each bar is an exchange, from its first request byte to its last response byte, cut into its `causes` in the order
+    in which they came; hatched pieces are probable only (confidence below 0.9). Where there are more exchanges than
+    `max_rows`, a bar is the mean of several neighbours in the order of `sort`, and the picture says of how many. The
+    area of a colour is the time of that cause: its sum is in the legend, and equals that of the tables.
+
+    Attributes: `plan`, with bars, groups and pieces; after `plot`: `ax_` and `figure_`.
+    """
+
+    def __init__(self, numbers: Plan, *, title: str = "", align: str = "start", sort: str = "latency_ms"):
+        if not numbers.bars:
+            raise ValueError("no exchange: there is nothing to draw")
+        self.plan, self.align, self.sort = numbers, align, sort
+        self.title = f"Waterfall of {title}" if title else "Waterfall"
+        order = {"latency_ms": "the longest first", "start": "in order of time", "exchange": "in order of time"}
+        what = count(numbers.shown, "exchange")
+        if numbers.each > 1:
+            what += f", each bar the mean of {numbers.each} neighbours"
+        self.subtitle = f"{what}, {order.get(sort, f'the most {sort} first')}; an area is time spent"
+        if numbers.named:
+            self.subtitle += "; bars are named tcp.stream #index"
+        if numbers.shown < numbers.total:
+            left = numbers.total - numbers.shown
+            share = percent(numbers.total_ms - numbers.shown_ms, numbers.total_ms)
+            self.note = f"{left:,} of {count(numbers.total, 'exchange')} are not shown: {share} of the time."
+
+    @classmethod
+    def from_tables(
+        cls,
+        exchanges: pa.Table,
+        causes: pa.Table,
+        *,
+        title: str = "",
+        groups: Sequence[str] | None = None,
+        sort: str = "latency_ms",
+        align: str = "start",
+        top: int | None = None,
+        max_rows: int = 60,
+        start_ns: int = 0,
+    ) -> Self:
+        """How do these tables become a waterfall? `groups` holds the name of each exchange's group; `start_ns` is the
+        instant of 0 s on the clock. Options as those of `Capture.waterfall`. Raises ValueError for an option that makes
+        no sense, or if there is no exchange.
+        """
+        if align not in ALIGNS:
+            raise ValueError(f"no alignment {align!r}; known are {' and '.join(ALIGNS)}")
+        if max_rows < 1 or (top is not None and top < 1):
+            raise ValueError("at least 1 exchange has to be shown")
+        if exchanges.num_rows == 0:
+            raise ValueError("no exchange: there is nothing to draw")
+        numbers = plan(exchanges, causes, groups, sort=sort, align=align, top=top, max_rows=max_rows, start_ns=start_ns)
+        return cls(numbers, title=title, align=align, sort=sort)
+
+    def panels(self) -> Sequence[Panel]:
+        """One panel, as high as its bars need."""
+        singly = self.plan.named
+        bars = len(self.plan.bars) * _ROW if singly else _BODY
+        return [
+            Panel("waterfall", max(4.0, bars + _HEAD * len(self.plan.groups)), left=15.5 if singly else 6.5, right=6)
+        ]
+
+    def keys(self) -> Sequence[Key]:
+        """The causes that are there, with their time."""
+        whole = self.plan.shown_ms
+        found = [
+            Key(CAUSES[name].colour, name, f"{spent(total)} ({percent(total, whole)})")
+            for name, total in self.plan.totals.items()
+        ]
+        if self.plan.unproven:
+            found.append(Key("#9A9A9A", "hatched", f"probable: confidence below {PROVEN:g}"))
+        return found
+
+    def _draw(self, axes: Mapping[str, Axes]) -> None:
+        import numpy as np
+        from matplotlib.collections import PolyCollection
+
+        ax = axes["waterfall"]
+        tops, bottoms, heads, deep = self._places(self.panels()[0].height)
+        pieces = self.plan.pieces
+        singly = self.plan.named
+        gap = (bottoms - tops) * (0.12 if singly else 0.0)
+        y0, y1 = (tops + gap)[pieces.bar], (bottoms - gap)[pieces.bar]
+        x0, x1 = np.asarray(pieces.left), np.asarray(pieces.left) + np.asarray(pieces.width)
+        for number, name in enumerate(NAMES):
+            for proven in (True, False):
+                mine = (np.asarray(pieces.cause) == number) & (np.asarray(pieces.proven) == proven)
+                if not mine.any():
+                    continue
+                corners: Any = np.stack(
+                    [np.stack([x[mine], y[mine]], axis=1) for x, y in ((x0, y0), (x1, y0), (x1, y1), (x0, y1))], axis=1
+                )
+                ax.add_collection(
+                    PolyCollection(
+                        corners,
+                        facecolor=CAUSES[name].colour,
+                        edgecolor="white" if not proven else "none",
+                        linewidth=0,
+                        hatch=None if proven else "//////",
+                        antialiased=singly,
+                        gid=f"cause-{name}",
+                    ),
+                    autolim=False,
+                )
+        last = float(x1.max()) if len(x1) else 1.0
+        first = float(x0.min()) if self.align == "clock" and len(x0) else 0.0
+        last = last if last > first else first + 1.0
+        ax.set_xlim(first, last + (last - first) * 0.005)
+        ax.set_ylim(deep, 0)
+        ax.grid(False, axis="y")
+        label(ax, x="time in the capture [s]" if self.align == "clock" else "time since the first request byte [ms]")
+        self._names(ax, tops, bottoms, x1, first)
+        for y, group in heads:
+            words(ax, first, y, f" {group}", va="center", bold=True, clip_on=False)
+
+    def _places(self, height: float) -> tuple[Any, Any, list[tuple[float, str]], float]:
+        """Where bars and the groups' lines stand, in exchanges; a line needs as much as some exchanges."""
+        import numpy as np
+
+        bars, groups = self.plan.bars, self.plan.groups
+        tops = np.array([bar.top for bar in bars], float)
+        bottoms = np.array([bar.bottom for bar in bars], float)
+        body = height - _HEAD * len(groups)
+        line = _HEAD * float(bottoms[-1]) / body
+        heads = []
+        for group in groups:
+            heads.append((float(tops[group.first]) + line / 2, group.name))
+            tops[group.first :] += line
+            bottoms[group.first :] += line
+        return tops, bottoms, heads, float(bottoms[-1])
+
+    def _names(self, ax: Axes, tops: Any, bottoms: Any, ends: Any, first: float) -> None:
+        """Each bar's exchange on its left and its latency behind its end; or how many exchanges there are."""
+        import numpy as np
+
+        if not self.plan.named:
+            if self.plan.groups:
+                ax.set_yticks([])
+            label(ax, y="exchanges")
+            return
+        label(ax, y=None)
+        middles = (tops + bottoms) / 2
+        ax.set_yticks([])
+        right = np.full(len(self.plan.bars), 0.0)
+        np.maximum.at(right, self.plan.pieces.bar, ends)
+        for bar, y, x in zip(self.plan.bars, middles, right, strict=True):
+            _beside(ax, bar.words, (x, y), 3, size=0.8)
+            _beside(ax, _short(bar.name), (first, y), -4, size=0.85)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
+
+
+def _beside(ax: Axes, text: str, place: tuple[float, float], shift: float, *, size: float) -> None:
+    """A text so many points to the right of a place of the data, or to its left."""
+    side: Any = "left" if shift > 0 else "right"
+    note = ax.annotate(text, place, (shift, 0), textcoords="offset points", ha=side, va="center")
+    note.set_fontproperties(font(EM * size))
+    note.set_parse_math(False)
+    note.set_annotation_clip(False)

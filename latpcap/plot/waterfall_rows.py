@@ -1,0 +1,250 @@
+"""Which bars does a waterfall have, and how are they cut?
+
+Reads the `exchanges` and `causes` tables; gives places in milliseconds and exchanges; draws nothing. A bar is one
+exchange, or the mean of some neighbours where there are too many for bars of their own. A bar is as high as the
+exchanges that it stands for, so that areas are milliseconds of the tables: none is lost, none is counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from latpcap.plot.text import ms, spent
+from latpcap.vocabulary import CAUSES, PROVEN
+from latpcap.words import printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+POOLED = 240  # bars without names that a picture has at most; with more exchanges they are means
+MOST_GROUPS = 12
+SORTS = ("latency_ms", "start", "exchange")
+ALIGNS = ("start", "clock")
+NAMES = tuple(CAUSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: from `top` to `bottom` in exchanges, counted from above; `name` on its left, `words` at its end."""
+
+    top: float
+    bottom: float
+    name: str = ""
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Bars that belong together, under a line of their own."""
+
+    name: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """What the bars are cut into, as columns: index of the bar, index of the cause in the vocabulary, whether it is
+    proven, and from where to where on the time axis (ms, or s on the clock).
+    """
+
+    bar: Any
+    cause: Any
+    proven: Any
+    left: Any
+    width: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A finished waterfall: bars, their groups and pieces; `each` exchanges a bar, `named` if every exchange has its
+    name; totals in ms by cause."""
+
+    bars: tuple[Bar, ...]
+    groups: tuple[Group, ...]
+    pieces: Pieces
+    each: int
+    named: bool
+    shown: int
+    total: int
+    totals: dict[str, float]
+    unproven: bool
+    shown_ms: float
+    total_ms: float
+
+
+def plan(
+    exchanges: pa.Table,
+    causes: pa.Table,
+    names: Sequence[str] | None,
+    *,
+    sort: str,
+    align: str,
+    top: int | None,
+    max_rows: int,
+    start_ns: int,
+) -> Plan:
+    """How do the tables become bars? `names` is each exchange's group, or None. Options as those of `Waterfall`."""
+    import numpy as np
+
+    n = exchanges.num_rows
+    order = _order(exchanges, sort)
+    total_ms = float(causes["duration_ms"].to_numpy().sum())
+    limit = top
+    if align == "clock":
+        limit = min(n, max_rows, top or n)
+    order = order[:limit]
+    group_of, group_names = _grouped(names, order)
+    order = order[np.argsort(group_of[order], kind="stable")]
+    named = len(order) <= max_rows
+    each = 1 if named else -(-len(order) // POOLED)
+    bar_of = np.full(n, -1)
+    bars: list[Bar] = []
+    groups: list[Group] = []
+    place = 0
+    for number, name in enumerate(group_names):
+        mine = order[group_of[order] == number]
+        first = len(bars)
+        for at in range(0, len(mine), each):
+            some = mine[at : at + each]
+            bar_of[some] = len(bars)
+            bars.append(_bar(exchanges, some, place) if named else Bar(place, place + len(some)))
+            place += len(some)
+        groups.append(Group(name, first, len(bars) - 1))
+    pieces = _pieces(exchanges, causes, bar_of, bars, each, align, start_ns)
+    of = np.asarray(pieces.cause)
+    high = np.array([bar.bottom - bar.top for bar in bars])
+    area = np.asarray(pieces.width) * high[pieces.bar] * (1000.0 if align == "clock" else 1.0)
+    totals = {name: float(area[of == i].sum()) for i, name in enumerate(NAMES) if (of == i).any()}
+    headed = tuple(
+        Group(f"{group.name}: {_count(bars, group)}, {_time(pieces, area, group)}", group.first, group.last)
+        for group in groups
+    )
+    return Plan(
+        bars=tuple(bars),
+        groups=headed if names is not None else (),
+        pieces=pieces,
+        each=each,
+        named=named,
+        shown=len(order),
+        total=n,
+        totals=totals,
+        unproven=bool((~np.asarray(pieces.proven)).any()),
+        shown_ms=float(area.sum()),
+        total_ms=total_ms,
+    )
+
+
+def _order(exchanges: pa.Table, sort: str) -> Any:
+    """The rows' numbers as they stand from above: the longest first, or by time."""
+    import numpy as np
+
+    if sort in CAUSES:
+        keys = -exchanges[f"{sort}_ms"].to_numpy()
+    elif sort == "latency_ms":
+        keys = -np.nan_to_num(exchanges["latency_ms"].to_numpy(), nan=-1.0)
+    elif sort in SORTS:
+        keys = exchanges[sort].cast("int64").to_numpy()
+    else:
+        raise ValueError(f"cannot sort by {sort!r}; known are {', '.join((*SORTS, *CAUSES))}")
+    return np.lexsort((exchanges["exchange"].to_numpy(), keys))
+
+
+def _grouped(names: Sequence[str] | None, order: Any) -> tuple[Any, list[str]]:
+    """Each exchange's group as a number; groups as they come in the order, the last ones together."""
+    import numpy as np
+
+    if names is None:
+        return np.zeros(int(order.max()) + 1 if len(order) else 0, dtype=int), [""]
+    found = list(dict.fromkeys(names[i] for i in order))
+    kept = found if len(found) <= MOST_GROUPS else found[: MOST_GROUPS - 1]
+    number = {name: i for i, name in enumerate(kept)}
+    if len(kept) < len(found):
+        kept = [*kept, f"{len(found) - len(kept)} others"]
+    return np.array([number.get(name, len(kept) - 1) for name in names]), kept
+
+
+def _bar(exchanges: pa.Table, some: Any, place: int) -> Bar:
+    row = exchanges.slice(int(some[0]), 1).select(_LABELS).to_pylist()[0]
+    target = " ".join(part for part in (row["method"], row["target"]) if part)
+    name = f"{row['stream']} #{row['index']}  {printable(target)}".rstrip()
+    words = f"{ms(row['latency_ms'])} ms" if row["latency_ms"] is not None else f"cut by {row['cut_by']}"
+    if row["status"] is not None and row["status"] >= 400:
+        words += f", status {row['status']}"
+    return Bar(place, place + 1, name, words)
+
+
+_LABELS = ["stream", "index", "method", "target", "status", "latency_ms", "cut_by"]
+
+
+def _pieces(
+    exchanges: pa.Table, causes: pa.Table, bar_of: Any, bars: Sequence[Bar], each: int, align: str, start_ns: int
+) -> Pieces:
+    import numpy as np
+
+    numbers = exchanges["exchange"].to_numpy()
+    at = np.searchsorted(numbers, causes["exchange"].to_numpy())
+    if len(numbers) and not (numbers[np.minimum(at, len(numbers) - 1)] == causes["exchange"].to_numpy()).all():
+        raise ValueError("the causes table has exchanges that the exchanges table has not")
+    bar = bar_of[at] if len(numbers) else np.empty(0, dtype=int)
+    keep = bar >= 0
+    bar, at = bar[keep], at[keep]
+    index = {name: i for i, name in enumerate(NAMES)}
+    column = causes["cause"].combine_chunks()
+    words = column.dictionary.to_pylist() if hasattr(column, "dictionary") else None
+    if words is None:
+        code = np.array([index[name] for name in column.to_pylist()], dtype=int)[keep]
+    else:
+        code = np.array([index[name] for name in words], dtype=int)[column.indices.to_numpy()][keep]
+    proven = causes["confidence"].to_numpy()[keep] >= PROVEN
+    start = _ns(causes["start"])[keep]
+    begin = _ns(exchanges["start"])[at]
+    width = causes["duration_ms"].to_numpy()[keep]
+    if align == "clock":
+        return Pieces(bar, code, proven, (start - start_ns) / 1e9, width / 1e3)
+    left = (start - begin) / 1e6
+    if each == 1:
+        return Pieces(bar, code, proven, left, width)
+    return _mean(bar, code, proven, left + width / 2, width, bars)
+
+
+def _mean(bar: Any, code: Any, proven: Any, middle: Any, width: Any, bars: Sequence[Bar]) -> Pieces:
+    """A bar for several exchanges: the mean time of each cause, in the order in which they come on average."""
+    import numpy as np
+
+    kinds = 2 * len(NAMES)
+    kind = 2 * code + proven
+    key = bar * kinds + kind
+    shape = len(bars) * kinds
+    sums = np.bincount(key, weights=width, minlength=shape)
+    middles = np.bincount(key, weights=width * middle, minlength=shape)
+    here = np.flatnonzero(sums > 0)
+    row, of = here // kinds, here % kinds
+    where = middles[here] / sums[here]
+    order = np.lexsort((where, row))
+    here, row, of = here[order], row[order], of[order]
+    high = np.array([b.bottom - b.top for b in bars])
+    wide = sums[here] / high[row]
+    ends = np.cumsum(wide)
+    base = np.zeros(len(bars))
+    firsts = np.flatnonzero(np.diff(row, prepend=-1))
+    base[row[firsts]] = ends[firsts] - wide[firsts]
+    return Pieces(row, of // 2, (of % 2).astype(bool), ends - wide - base[row], wide)
+
+
+def _ns(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64()).to_numpy()
+
+
+def _count(bars: Sequence[Bar], group: Group) -> str:
+    number = int(bars[group.last].bottom - bars[group.first].top)
+    return f"{number:,} exchange{'' if number == 1 else 's'}"
+
+
+def _time(pieces: Pieces, area: Any, group: Group) -> str:
+    mine = (pieces.bar >= group.first) & (pieces.bar <= group.last)
+    return spent(float(area[mine].sum()))
