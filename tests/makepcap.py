@@ -199,15 +199,21 @@ def pcap(tape: Iterable[Segment], *, nanos: bool = False, big: bool = False, sna
 
 
 def pcap_of(
-    packets: Iterable[tuple[int, bytes]], *, nanos: bool = False, big: bool = False, snaplen: int = 262_144
+    packets: Iterable[tuple[int, bytes]],
+    *,
+    nanos: bool = False,
+    big: bool = False,
+    snaplen: int = 262_144,
+    lengths: list[int] | None = None,
 ) -> bytes:
+    """`lengths`: what the frames had on the wire, where that is more than their bytes here."""
     order = ">" if big else "<"
     magic, unit = (0xA1B23C4D, 1) if nanos else (0xA1B2C3D4, 1000)
     out = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, 1)]
-    for time_ns, frame in packets:
-        kept = frame[:snaplen]
+    for number, (time_ns, frame) in enumerate(packets):
+        kept, whole = frame[:snaplen], len(frame) if lengths is None else lengths[number]
         seconds, rest = divmod(time_ns, 1_000_000_000)
-        out.append(struct.pack(order + "IIII", seconds, rest // unit, len(kept), len(frame)) + kept)
+        out.append(struct.pack(order + "IIII", seconds, rest // unit, len(kept), whole) + kept)
     return b"".join(out)
 
 

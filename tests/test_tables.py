@@ -1,10 +1,8 @@
-"""Do the tables say what the packets say? dpkt and, where it is installed, tshark decode the samples too."""
+"""Do the tables say what the packets say? dpkt decodes the samples too (and tshark, in test_wireshark)."""
 
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,7 +11,6 @@ from typing import Any
 import dpkt
 import pytest
 from makepcap import Segment, Talk, address, get, mss, pcap, pcapng, timestamps, wscale
-from randomtalk import crowd
 
 import latpcap as lp
 from latpcap import _core
@@ -221,66 +218,6 @@ def test_silences_of_nginx_latency() -> None:
     spread = exchanges["response_spread_ms"]
     assert (len(spread[spread.between(42.3, 43.95)]), (spread < 1).sum()) == (880, 40)
     assert spread[(spread >= 1) & (spread < 42.3)].between(30, 40).sum() == 40
-
-
-# tshark
-
-FLAGS = [f.name for f in read(CLIPS[0]).arrow("events").schema if str(f.type) == "bool" and f.name != "from_client"]
-FIELDS = {
-    "frame": "frame.number", "stream": "tcp.stream", "seq": "tcp.seq", "ack": "tcp.ack", "len": "tcp.len",
-    "window": "tcp.window_size", "acks_frame": "tcp.analysis.acks_frame", "ack_rtt": "tcp.analysis.ack_rtt",
-    "bytes_in_flight": "tcp.analysis.bytes_in_flight",
-}  # fmt: skip
-
-
-def of_tshark(path: Path) -> list[dict[str, Any]]:
-    names = [*FIELDS.values(), *(f"tcp.analysis.{f}" for f in FLAGS)]
-    command = ["tshark", "-n", "-r", str(path), "-Y", "tcp", "-T", "fields", *(x for n in names for x in ("-e", n))]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    rows = []
-    for line in done.stdout.splitlines():
-        values = dict(zip([*FIELDS, *FLAGS], line.split("\t"), strict=True))
-        row: dict[str, Any] = {f: bool(values[f]) for f in FLAGS}
-        row |= {f: int(values[f]) if values[f] else None for f in FIELDS if f != "ack_rtt"}
-        seconds, _, nanos = values["ack_rtt"].partition(".")
-        row["ack_rtt"] = int(seconds) * 10**9 + int(nanos) if nanos else None
-        rows.append(row)
-    return rows
-
-
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
-@pytest.mark.parametrize("path", [SAMPLES / "nginx-latency.pcap", *CLIPS], ids=lambda p: p.name)
-def test_facts_agree_with_tshark(path: Path) -> None:
-    assert_agrees_with_tshark(path)
-
-
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
-@pytest.mark.parametrize("seed", [1, 2])
-def test_facts_of_random_conversations_agree_with_tshark(seed: int, tmp_path: Path) -> None:
-    """Losses, repeats, closed windows, sequence numbers that wrap, ports that are used again."""
-    path = tmp_path / "crowd.pcap"
-    path.write_bytes(pcap(crowd(seed, 60, ports=45)))
-    assert_agrees_with_tshark(path)
-
-
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
-def test_facts_of_the_cases_agree_with_tshark() -> None:
-    for folder in sorted((ROOT / "tests" / "cases").iterdir()):
-        if (folder / "capture.pcap").exists():
-            assert_agrees_with_tshark(folder / "capture.pcap")
-
-
-def assert_agrees_with_tshark(path: Path) -> None:
-    got = read(path).arrow("events").select([*(f for f in FIELDS if f != "ack_rtt"), "ack_rtt_ms", *FLAGS]).to_pylist()
-    for event in got:
-        # ours are unwrapped to 64 bits, tshark's are not
-        event["seq"], event["ack"] = event["seq"] % 2**32, event["ack"] % 2**32
-        rtt = event.pop("ack_rtt_ms")
-        event["ack_rtt"] = None if rtt is None else round(rtt * 1e6)
-    wanted = of_tshark(path)
-    assert len(got) == len(wanted)
-    wrong = [(a, b) for a, b in zip(got, wanted, strict=True) if a != b]
-    assert not wrong, f"{path}: {len(wrong)} frames differ, the first: {wrong[0]}"
 
 
 def test_quoted_and_other_frames_are_counted() -> None:

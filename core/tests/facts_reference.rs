@@ -77,7 +77,14 @@ fn lt(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-fn analyse(line: &Line<'_>, frame: u64, fwd: &mut Side, rev: &mut Side, shared: &mut Shared) -> Shown {
+fn analyse(
+    line: &Line<'_>,
+    frame: u64,
+    fwd: &mut Side,
+    rev: &mut Side,
+    shared: &mut Shared,
+    reused: bool,
+) -> Shown {
     let s = &line.segment;
     let (now, window) = (line.time_ns, u32::from(s.window));
     let (syn, fin, rst, ack) = (s.has(SYN), s.has(FIN), s.has(RST), s.has(ACK));
@@ -86,6 +93,12 @@ fn analyse(line: &Line<'_>, frame: u64, fwd: &mut Side, rev: &mut Side, shared: 
     let nextseq = end.wrapping_add(u32::from(syn || fin));
     let occupies = s.len > 0 || syn || fin;
     let mut flags = 0;
+    if let [(_, right), more @ ..] = s.options.sack.blocks() {
+        let within = |(left, end): &(u32, u32)| lt(*left, *right) && !lt(*end, *right);
+        if !lt(s.ack, *right) || more.first().is_some_and(within) {
+            flags |= flag::DSACK;
+        }
+    }
 
     // base numbers
     match (syn, ack, fwd.base) {
@@ -237,8 +250,8 @@ fn analyse(line: &Line<'_>, frame: u64, fwd: &mut Side, rev: &mut Side, shared: 
     }
 
     // the options and the handshake, after the analysis
+    fwd.scale = s.options.wscale.map_or(fwd.scale, i32::from);
     if syn {
-        fwd.scale = s.options.wscale.map_or(fwd.scale, i32::from);
         if fwd.scale == -1 {
             (fwd.scale, rev.scale) = (-2, -2);
         } else if ack && rev.scale == -2 {
@@ -251,7 +264,7 @@ fn analyse(line: &Line<'_>, frame: u64, fwd: &mut Side, rev: &mut Side, shared: 
     } else if ack {
         fwd.is_first_ack = false;
         if shared.initial_rtt.is_none() {
-            shared.initial_rtt = shared.syn_time.map(|then| now - then);
+            shared.initial_rtt = shared.syn_time.map(|then| now - then).filter(|rtt| *rtt != 0);
         }
     }
     fwd.sacked = s
@@ -261,18 +274,16 @@ fn analyse(line: &Line<'_>, frame: u64, fwd: &mut Side, rev: &mut Side, shared: 
         .iter()
         .take(3)
         .fold(0u32, |n, b| n.wrapping_add(b.1.wrapping_sub(b.0)));
-    shared.completeness = Some(match shared.completeness {
-        None => u8::from(syn && !ack),
-        Some(bits) => {
-            let data = s.len > 0 && (syn || ack);
-            let bit = |on: bool, bit: u8| if on { bit } else { 0 };
-            bits | bit(syn && ack, 2)
-                | bit(ack && !syn && s.len == 0, 4)
-                | bit(data, 8)
-                | bit(fin && ack, 16)
-                | bit(rst, 32)
-        }
-    });
+    let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+    let opening = bit(syn && !ack, 1) | bit(syn && !ack && s.len > 0 && !reused, 8);
+    shared.completeness = Some(
+        shared.completeness.unwrap_or(opening)
+            | bit(syn && ack, 2)
+            | bit(ack && !syn && s.len == 0, 4)
+            | bit(ack && !syn && s.len > 0, 8)
+            | bit(fin && ack, 16)
+            | bit(rst, 32),
+    );
     Shown {
         flags,
         acks,
@@ -355,7 +366,7 @@ proptest! {
             }
             let got = wire.push(line, reused);
             let (fwd, rev) = if line.client { (&mut client, &mut server) } else { (&mut server, &mut client) };
-            let mut want = analyse(line, wire.frame, fwd, rev, &mut shared);
+            let mut want = analyse(line, wire.frame, fwd, rev, &mut shared, reused);
             want.flags |= if reused { flag::REUSED_PORTS } else { 0 };
             let got = Shown {
                 flags: got.flags,

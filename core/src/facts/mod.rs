@@ -33,8 +33,10 @@ pub mod flag {
     pub const ZERO_WINDOW_PROBE: u16 = 1 << 12;
     pub const ZERO_WINDOW_PROBE_ACK: u16 = 1 << 13;
     pub const REUSED_PORTS: u16 = 1 << 14;
+    /// The first SACK block says what came twice (RFC 2883).
+    pub const DSACK: u16 = 1 << 15;
     /// In the order of the bits; these are the column names.
-    pub const NAMES: [&str; 15] = [
+    pub const NAMES: [&str; 16] = [
         "retransmission",
         "fast_retransmission",
         "spurious_retransmission",
@@ -50,6 +52,7 @@ pub mod flag {
         "zero_window_probe",
         "zero_window_probe_ack",
         "reused_ports",
+        "dsack",
     ];
 }
 
@@ -199,24 +202,12 @@ pub fn analyse(
     } = *segment;
     let (syn, fin, has_ack) = (segment.has(SYN), segment.has(FIN), segment.has(ACK));
     let mut flags = if reused { flag::REUSED_PORTS } else { 0 };
-
-    if syn {
-        match fwd.base {
-            Some(base) if has_ack && base != seq => {
-                fwd.base = Some(seq);
-                fwd.rising &= fwd.unacked.is_empty(); // it was told by the old base
-                flags |= flag::REUSED_PORTS;
-            }
-            // a repeated SYN mends tracking that a stray RST may have broken
-            Some(_) if !has_ack => fwd.next_seq = fwd.max_seq_to_be_acked,
-            Some(_) => {}
-            None => fwd.base = Some(seq),
-        }
-    } else if fwd.base.is_none() {
-        fwd.base = Some(seq.wrapping_sub(1));
+    if repeats_sacked(segment) {
+        flags |= flag::DSACK;
     }
-    if has_ack && rev.base.is_none() {
-        rev.base = Some(ack.wrapping_sub(1));
+
+    if anchor(segment, fwd, rev) {
+        flags |= flag::REUSED_PORTS;
     }
 
     let plain = segment.flags & (SYN | FIN | RST) == 0;
@@ -270,7 +261,7 @@ pub fn analyse(
     fwd.window = u32::from(window);
     fwd.last_ack = ack;
     fwd.last_ack_time = now;
-    fwd.last_flags = flags & !flag::REUSED_PORTS;
+    fwd.last_flags = flags;
 
     let (acks, covered) = acknowledge(rev, ack, now);
     let (bytes_in_flight, push_bytes_sent) = if len > 0 {
@@ -279,7 +270,11 @@ pub fn analyse(
         (None, None)
     };
 
-    after_options(segment, now, fwd, rev, shared);
+    let scaled = match fwd.scale {
+        Scale::Shift(shift) if !syn => u32::from(window) << shift.min(14),
+        _ => u32::from(window),
+    };
+    after_options(segment, now, fwd, rev, shared, reused);
 
     let base = fwd.base.unwrap_or(0);
     let seq64 = unwrap_near(seq.wrapping_sub(base), fwd.high);
@@ -290,10 +285,6 @@ pub fn analyse(
     let ack64 = match rev.base {
         Some(base) if has_ack => unwrap_near(ack.wrapping_sub(base), rev.high),
         _ => i64::from(ack),
-    };
-    let scaled = match fwd.scale {
-        Scale::Shift(shift) if !syn => u32::from(window) << shift.min(14),
-        _ => u32::from(window),
     };
     Facts {
         seq: seq64,
@@ -308,13 +299,60 @@ pub fn analyse(
     }
 }
 
-/// What Wireshark learns from the options and the handshake after the analysis of the same segment.
-fn after_options(segment: &Segment<'_>, now: i64, fwd: &mut Flow, rev: &mut Flow, shared: &mut Shared) {
-    let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
-    if syn {
-        if let Some(shift) = segment.options.wscale {
-            fwd.scale = Scale::Shift(shift);
+/// Where relative numbers count from; true where a SYN/ACK moves its side's beginning.
+#[inline(always)]
+fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
+    let (seq, has_ack) = (segment.seq, segment.has(ACK));
+    let mut moved = false;
+    if segment.has(SYN) {
+        match fwd.base {
+            Some(base) if has_ack && base != seq => {
+                fwd.base = Some(seq);
+                fwd.rising &= fwd.unacked.is_empty(); // it was told by the old base
+                moved = true;
+            }
+            // a repeated SYN mends tracking that a stray RST may have broken
+            Some(_) if !has_ack => fwd.next_seq = fwd.max_seq_to_be_acked,
+            Some(_) => {}
+            None => fwd.base = Some(seq),
         }
+    } else if fwd.base.is_none() {
+        fwd.base = Some(seq.wrapping_sub(1));
+    }
+    if has_ack && rev.base.is_none() {
+        rev.base = Some(segment.ack.wrapping_sub(1));
+    }
+    moved
+}
+
+/// A header quoted inside an ICMP error: Wireshark learns from it what a handshake and its options say, and leaves
+/// out the analysis of the numbers.
+pub fn quoted(
+    segment: &Segment<'_>,
+    now: i64,
+    fwd: &mut Flow,
+    rev: &mut Flow,
+    shared: &mut Shared,
+    reused: bool,
+) {
+    anchor(segment, fwd, rev);
+    after_options(segment, now, fwd, rev, shared, reused);
+}
+
+/// What Wireshark learns from the options and the handshake after the analysis of the same segment.
+fn after_options(
+    segment: &Segment<'_>,
+    now: i64,
+    fwd: &mut Flow,
+    rev: &mut Flow,
+    shared: &mut Shared,
+    reused: bool,
+) {
+    let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
+    if let Some(shift) = segment.options.wscale {
+        fwd.scale = Scale::Shift(shift); // also where the option does not belong, on a segment without SYN
+    }
+    if syn {
         if fwd.scale == Scale::Unknown {
             (fwd.scale, rev.scale) = (Scale::Unused, Scale::Unused);
         } else if has_ack && rev.scale == Scale::Unused {
@@ -327,43 +365,52 @@ fn after_options(segment: &Segment<'_>, now: i64, fwd: &mut Flow, rev: &mut Flow
     } else if has_ack {
         fwd.first_ack_pending = false;
         if let (Some(syn_time), None) = (shared.newest_syn, shared.initial_rtt_ns) {
-            shared.initial_rtt_ns = Some(now.wrapping_sub(syn_time));
+            // nothing is Wireshark's "not measured yet"
+            shared.initial_rtt_ns = Some(now.wrapping_sub(syn_time)).filter(|rtt| *rtt != 0);
         }
     }
-    // Wireshark 4.0 keeps three blocks
-    fwd.sacked_bytes = segment
-        .options
-        .sack
-        .blocks()
-        .iter()
-        .take(3)
-        .fold(0u32, |sum, &(left, right)| {
-            sum.wrapping_add(right.wrapping_sub(left))
-        });
-    completeness(segment, shared);
+    fwd.sacked_bytes = match segment.options.sack.count {
+        0 => 0,
+        _ => sacked_bytes(segment),
+    };
+    completeness(segment, shared, reused);
 }
 
-/// `tcp.completeness`: SYN 1, SYN+ACK 2, ACK 4, data 8, FIN 16, RST 32. The packet that opens the
-/// stream counts only as a SYN.
-fn completeness(segment: &Segment<'_>, shared: &mut Shared) {
+/// Wireshark 4.0 counts three blocks.
+#[cold]
+fn sacked_bytes(segment: &Segment<'_>) -> u32 {
+    let blocks = segment.options.sack.blocks().iter().take(3);
+    blocks.fold(0u32, |sum, &(left, right)| {
+        sum.wrapping_add(right.wrapping_sub(left))
+    })
+}
+
+/// `tcp.options.sack.dsack` (RFC 2883 4): the first block ends below the acknowledgement, or inside the second.
+#[inline(always)]
+fn repeats_sacked(segment: &Segment<'_>) -> bool {
+    match *segment.options.sack.blocks() {
+        [] => false,
+        [(_, right), ..] if le(right, segment.ack) => true,
+        [(_, right), (second, end), ..] => lt(second, right) && le(right, end),
+        _ => false,
+    }
+}
+
+/// `tcp.completeness`: SYN 1, SYN+ACK 2, ACK 4, data 8, FIN 16, RST 32, as Wireshark's window and two-pass tshark
+/// end up with (one pass leaves out the packet that opens the stream). A SYN counts only where it opens the stream,
+/// its data only where the ports are not in use again.
+fn completeness(segment: &Segment<'_>, shared: &mut Shared, reused: bool) {
     let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
-    if !shared.started {
-        shared.started = true;
-        if syn && !has_ack {
-            shared.completeness |= 1;
-        }
-        return;
-    }
-    if syn {
-        shared.completeness |= if has_ack { 2 } else { 0 };
-        shared.completeness |= if segment.len > 0 { 8 } else { 0 };
-    } else if has_ack {
-        shared.completeness |= if segment.len > 0 { 8 } else { 4 };
-    }
-    if has_ack && segment.has(FIN) {
-        shared.completeness |= 16;
-    }
-    if segment.has(RST) {
-        shared.completeness |= 32;
+    let opens = !std::mem::replace(&mut shared.started, true);
+    let content = if segment.len > 0 { 8 } else { 4 };
+    shared.completeness |= match (syn, has_ack) {
+        (true, false) if opens => 1 | if reused { 0 } else { content & 8 },
+        (true, true) => 2,
+        (false, true) => content,
+        _ => 0,
+    };
+    if segment.flags & (FIN | RST) != 0 {
+        shared.completeness |= if has_ack && segment.has(FIN) { 16 } else { 0 };
+        shared.completeness |= if segment.has(RST) { 32 } else { 0 };
     }
 }

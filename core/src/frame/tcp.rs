@@ -101,7 +101,11 @@ fn read_options(bytes: &[u8], options: &mut Options) -> Option<()> {
             kind => kind,
         };
         let len = usize::from(cursor.u8()?).checked_sub(2)?;
-        let value = cursor.take(len)?;
+        // of blocks that the capture cut off, the first ones are there
+        let value = match kind {
+            5 => cursor.take(len.min(cursor.left()))?,
+            _ => cursor.take(len)?,
+        };
         match (kind, value) {
             (2, &[high, low]) => options.mss = Some(u16::from_be_bytes([high, low])),
             (3, &[shift]) => options.wscale = Some(shift),

@@ -225,11 +225,16 @@ impl Streams {
         }
     }
 
-    /// A header quoted inside an ICMP error takes part in the numbering only.
+    /// A header quoted inside an ICMP error has a stream, and no row of facts.
     pub fn quoted(&mut self, segment: &Segment<'_>, at: At) {
-        let (id, ..) = self.find(segment, at);
+        let (id, from_low, reused) = self.find(segment, at);
         if let Some(stream) = self.streams.get_mut(id as usize) {
             stream.last = at;
+            let [low, high] = &mut stream.flows;
+            let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
+            // Wireshark does not know how long the quoted packet's payload was
+            let segment = Segment { len: 0, ..*segment };
+            facts::quoted(&segment, at.time_ns, fwd, rev, &mut stream.shared, reused);
         }
     }
 

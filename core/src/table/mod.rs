@@ -23,7 +23,7 @@ use crate::pool::Judged;
 use crate::stream::{Event, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-pub const SCHEMA_VERSION: &str = "1";
+pub const SCHEMA_VERSION: &str = "2";
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
 const BATCH_ROWS: usize = 4096;
 
