@@ -177,7 +177,7 @@ def flow(
     capture = _read(file)
     view = capture if stream is None else capture.stream(stream)
     which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
-    chosen = _range(frames)
+    chosen = cli_plots.frames_range(frames)
     try:
         graph = view.flow_graph(exchange=which, frames=chosen, time=time, to_scale=to_scale, max_rows=max_rows)
     except ValueError as problem:
@@ -190,15 +190,6 @@ def flow(
 
 
 cli_plots.register(app, _read)
-
-
-def _range(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    first, dash, last = text.partition("-")
-    if not (dash and first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
-        raise typer.BadParameter(f"expected FIRST-LAST, as in 690-1180, got {text!r}", param_hint="--frames")
-    return int(first), int(last)
 
 
 def _arranged(table: pa.Table, name: str, sort: str | None, top: int | None) -> Any:

@@ -98,6 +98,24 @@ def register(app: typer.Typer, read: Callable[[str], Capture]) -> None:
         scope = _scope(read(file), stream)
         _save(lambda: scope.timeline(scale=scale), output, dpi)
 
+    @plots.command(name="time-sequence")
+    def time_sequence(
+        file: File,
+        output: Picture,
+        stream: Annotated[int, typer.Option("--stream", help="This tcp.stream.", min=0)],
+        sender: Annotated[str | None, typer.Option("--sender", help="client or server; else who sends more.")] = None,
+        frames: Annotated[str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST.")] = None,
+        panels: Annotated[
+            str, typer.Option("--panels", help="Some of sequence, flight, rtt, throughput, with commas between.")
+        ] = "sequence,flight,rtt,throughput",
+        mark_ms: Annotated[float, typer.Option("--mark-ms", help="Waits from so many ms on are marked.")] = 5.0,
+        dpi: Dpi = 100,
+    ) -> None:
+        """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls."""
+        scope, chosen = read(file).stream(stream), frames_range(frames)
+        options: dict[str, Any] = {"sender": sender, "frames": chosen, "mark_ms": mark_ms}
+        _save(lambda: scope.time_sequence(panels=panels.split(","), **options), output, dpi)
+
     app.add_typer(plots, name="plot")
 
 
@@ -112,6 +130,16 @@ def _latency(capture: Capture, stream: int | None, by: list[str] | None, which: 
         return _scope(capture, stream).latency(by or None, which=which, percentiles=ranks)
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
+
+
+def frames_range(text: str | None) -> tuple[int, int] | None:
+    """Which frames does --frames name? Both ends included; None for no option."""
+    if text is None:
+        return None
+    first, dash, last = text.partition("-")
+    if not (dash and first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+        raise typer.BadParameter(f"expected FIRST-LAST, as in 690-1180, got {text!r}", param_hint="--frames")
+    return int(first), int(last)
 
 
 def _scope(capture: Capture, stream: int | None) -> Tables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from latpcap.capture import Capture
     from latpcap.diagnosis import Why
     from latpcap.plot.flow import FlowGraph
+    from latpcap.plot.timeseq import TimeSequence
 
 
 class Stream(Tables):
@@ -92,6 +94,33 @@ class Stream(Tables):
 
         about = f"tcp.stream eq {self.number} of {Path(self.capture.name).name}; comments have its frame numbers"
         return write_slice(self.capture, self, path, about)
+
+    def time_sequence(
+        self,
+        *,
+        sender: str | None = None,
+        frames: tuple[int, int] | None = None,
+        panels: Sequence[str] = ("sequence", "flight", "rtt", "throughput"),
+        mark_ms: float = 5.0,
+    ) -> TimeSequence:
+        """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls.
+
+        `sender` is "client" or "server" (default: who sends more bytes), `frames` a range of frame numbers, `panels`
+        some of "sequence", "flight" (bytes in flight), "rtt" and "throughput"; waits of at least `mark_ms` are marked
+        in the colour of their cause. ValueError for another word, or where that side sends no data.
+        """
+        from latpcap.plot.timeseq import TimeSequence
+
+        return TimeSequence.from_tables(
+            self.arrow("events"),
+            self.arrow("causes"),
+            title=self.title,
+            sender=sender,
+            frames=frames,
+            panels=panels,
+            mark_ms=mark_ms,
+            start_ns=self._start_ns,
+        )
 
     def __repr__(self) -> str:
         row = self.arrow("streams").to_pylist()[0]

@@ -56,6 +56,8 @@ ORDER = [
     "plot.waterfall_rows",
     "plot.waterfall",
     "plot.timeline",
+    "plot.timeseq_data",
+    "plot.timeseq",
     "plot",
     "latency",
     "flows",
@@ -73,6 +75,7 @@ LATE = {
     "capture": {"diagnosis", "flows", "plot.flow"},
 }
 LATE["tables"] |= {"plot.timeline", "plot.waterfall"}
+LATE["stream"] |= {"plot.timeseq"}
 """The exception: `capture.why()`, `.findings` and `stream.flow_graph()` fetch these when called, or name a type."""
 
 NEVER = {"plot": {"capture", "cli"}, "words": {"capture", "cli"}}

@@ -7,6 +7,7 @@ from __future__ import annotations
 from latpcap.plot.flow import FlowGraph
 from latpcap.plot.latency import LatencyPlot
 from latpcap.plot.timeline import Timeline
+from latpcap.plot.timeseq import TimeSequence
 from latpcap.plot.waterfall import Waterfall
 
-__all__ = ["FlowGraph", "LatencyPlot", "Timeline", "Waterfall"]
+__all__ = ["FlowGraph", "LatencyPlot", "TimeSequence", "Timeline", "Waterfall"]

@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 
 EM = 9.0  # points: 12.5 pixels at 100 pixels per inch
 WIDTH = 64.0  # em: 8 inches
-_EDGE, _LINE, _SMALL, _GAP = 0.9, 1.5, 0.85, 3.6
+_EDGE, _SMALL, _GAP, _CLOSE = 0.9, 0.85, 3.6, 1.2
 GRID = "#E3E3E3"
 RASTER = 5_000  # marks from which on SVG and PDF hold an image of them (300 pixels per inch)
 
 
+_MARKERS = {"dot": "o", "cross": "x", "square": "s"}
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A colour of the legend: `shape` is "box", "line", "dash" or "dot"; `name` in bold, then `words`."""
+    """A colour of the legend: `shape` is "box", "line", "dash", "dot", "cross" or "square"; `name` is bold."""
 
     colour: str
     name: str
@@ -39,13 +42,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One set of axes: its height in em, and the room that its labels need to the left and right."""
+    """One set of axes: its height in em, and the room that its labels need to the left and right. One that `shares_x`
+    with those above stands close to them, and only the last one has numbers below.
+    """
 
     name: str
     height: float
     left: float = 6.5
     right: float = 1.5
-    shares_x: bool = True
+    shares_x: bool = False
 
 
 class Display:
@@ -126,7 +131,8 @@ class Display:
         panels = self.panels()
         top = _EDGE + len(titles) * 1.65 + len(subtitles) * 1.3 + 0.9
         foot = lines * 1.35 + len(notes) * 1.3 + _EDGE
-        height = top + sum(panel.height + _GAP for panel in panels) + foot
+        gaps = [_CLOSE if panel.shares_x else _GAP for panel in panels[1:]] + [_GAP]
+        height = top + sum(panel.height for panel in panels) + sum(gaps) + foot
         figure = paper.new_figure(WIDTH * EM / 72, height * EM / 72)
         sheet = figure.add_axes((0, 0, 1, 1), label="page")
         sheet.set_axis_off()
@@ -142,12 +148,14 @@ class Display:
             pen.text(_EDGE, y - 0.35, line, size=_SMALL, colour="#404040")
         axes: dict[str, Axes] = {}
         y = top
-        for panel in panels:
+        for number, panel in enumerate(panels):
             wide = WIDTH - panel.left - panel.right
             box = (panel.left / WIDTH, 1 - (y + panel.height) / height, wide / WIDTH, panel.height / height)
             first = next(iter(axes.values()), None) if panel.shares_x else None
             axes[panel.name] = figure.add_axes(box, sharex=first, label=panel.name)
-            y += panel.height + _GAP
+            if number + 1 < len(panels) and panels[number + 1].shares_x:
+                axes[panel.name].tick_params(labelbottom=False)
+            y += panel.height + gaps[number]
         for key, x, number in keys:
             _draw_key(pen, key, _EDGE + x, y + 1.35 * (number + 1) - 0.4)
         y += lines * 1.35
@@ -164,11 +172,11 @@ class Display:
         ax.set_title(self.title, fontproperties=paper.font(EM), loc="left", parse_math=False)
         handles: list[Any] = []
         for key in self.keys():
-            style: Any = {"line": "-", "dash": "--", "dot": "none"}.get(key.shape)
+            dot = _MARKERS.get(key.shape)
+            style: Any = "none" if dot else {"line": "-", "dash": "--"}.get(key.shape)
             if style is None:
                 handles.append(Patch(facecolor=key.colour, label=key.name))
             else:
-                dot = "o" if key.shape == "dot" else None
                 handles.append(Line2D([], [], color=key.colour, linestyle=style, marker=dot, label=key.name))
         if handles:
             legend = ax.legend(handles=handles, prop=paper.font(EM * 0.8), framealpha=0.9)
@@ -223,8 +231,8 @@ def _draw_key(pen: Pen, key: Key, x: float, y: float) -> None:
     middle = y - 0.28
     if key.shape == "box":
         pen.box(x, y - 0.62, x + 0.8, y + 0.1, key.colour)
-    elif key.shape == "dot":
-        pen.ax.plot([x + 0.4], [middle], marker="o", markersize=4.5, color=key.colour, linestyle="none")
+    elif key.shape in _MARKERS:
+        pen.ax.plot([x + 0.4], [middle], marker=_MARKERS[key.shape], markersize=4.5, color=key.colour, linestyle="none")
     else:
         pen.line((x, x + 0.95), (middle, middle), colour=key.colour, width=0.2, dashed=key.shape == "dash")
     pen.text(x + 1.3, y, key.name, size=_SMALL, bold=True)

@@ -114,7 +114,7 @@ class Timeline(Display):
 
     def panels(self) -> Sequence[Panel]:
         """The dots, and the lanes below."""
-        lanes = [Panel("events", _LANE * len(self.lanes), left=10.5, right=3)] if self.lanes else []
+        lanes = [Panel("events", _LANE * len(self.lanes), left=10.5, right=3, shares_x=True)] if self.lanes else []
         return [Panel("latency", 24.0, left=10.5, right=3), *lanes] if self.dots else lanes
 
     def keys(self) -> Sequence[Key]:

@@ -1,0 +1,242 @@
+"""How did the bytes of one direction move, and where did they stand still?
+
+Reads the `events` and `causes` of one stream; gives tcptrace's time-sequence graph with the stalls marked, and below it
+bytes in flight, round trips and throughput. Numbers are computed in timeseq_data.py; knows nothing of captures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from latpcap.plot import timeseq_data
+from latpcap.plot.display import WIDTH, Display, Key, Panel, label, words
+from latpcap.plot.flow_layout import width_of
+from latpcap.plot.text import ms, size
+from latpcap.plot.timeseq_data import Numbers, Spans
+from latpcap.vocabulary import CAUSES, PROVEN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+PANELS = ("sequence", "flight", "rtt", "throughput")
+_LEFT, _RIGHT = 8.0, 2.0
+_DATA, _REPEAT, _LATE, _SACK = "#1F1F1F", "#D0021B", "#8C6D5E", "#AA4499"
+_ACK, _WINDOW, _ZERO = "#117733", "#B8860B", "#14104A"
+_PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
+_FEW = 300  # segments that get caps at their ends
+
+
+class TimeSequence(Display):
+    """How did the bytes of one direction move, and where did they stand still?
+
+    As tcptrace draws it: a vertical mark per segment from its first to its last sequence number, a line below of what
+    the receiver has acknowledged, a line above of what its window allows; repeats, SACK blocks and duplicate ACKs in
+    colours of their own. Added: each wait of at least `mark_ms` in the colour of its cause. Panels below share the
+    time: bytes in flight, round trips (from a segment's passing the capture to its ACK's), throughput.
+
+    Attributes: `data`, the numbers; after `plot`: `ax_` (the sequence panel) and `figure_`.
+    """
+
+    def __init__(self, data: Numbers, *, title: str = "", panels: Sequence[str] = PANELS, mark_ms: float = 5.0):
+        for name in panels:
+            if name not in PANELS:
+                raise ValueError(f"no panel {name!r}; known are {', '.join(PANELS)}")
+        if not panels:
+            raise ValueError("no panel: there is nothing to draw")
+        self.data = data
+        self.names = tuple(name for name in PANELS if name in panels)
+        self.title = f"Time-sequence of {title}" if title else "Time-sequence"
+        self.mark_ms = mark_ms
+        far = {"client": "server", "server": "client"}[data.sender]
+        number = len(data.repeats)
+        repeats = f", {number:,} sent again" if number else ", none sent again"
+        self.subtitle = (
+            f"from the {data.sender} to the {far}: {size(data.payload)} in {data.total:,} new segments{repeats}"
+        )
+        notes = []
+        if data.window is None and "sequence" in self.names:
+            notes.append(f"No window line: the {far}'s SYN is not in the capture, and with it its window scale.")
+        if data.drawn < data.total:
+            notes.append(
+                f"{data.total:,} segments are {data.drawn:,} marks: neighbours in time and sequence are joined."
+            )
+        self.note = " ".join(notes)
+
+    @classmethod
+    def from_tables(
+        cls,
+        events: pa.Table,
+        causes: pa.Table | None = None,
+        *,
+        title: str = "",
+        sender: str | None = None,
+        frames: tuple[int, int] | None = None,
+        panels: Sequence[str] = PANELS,
+        mark_ms: float = 5.0,
+        start_ns: int = 0,
+    ) -> Self:
+        """How do the tables of one stream become this picture? `start_ns` is the instant of 0 s; options as those of
+        `Stream.time_sequence`. Raises ValueError for an option that makes no sense, or if there is no data to show.
+        """
+        if not mark_ms > 0:
+            raise ValueError(f"mark_ms is {mark_ms}, but must be more than 0 ms")
+        data = timeseq_data.read(events, causes, sender=sender, frames=frames, start_ns=start_ns, mark_ms=mark_ms)
+        return cls(data, title=title, panels=panels, mark_ms=mark_ms)
+
+    def panels(self) -> Sequence[Panel]:
+        """The panels that were asked for; the sequence is the highest."""
+        heights = {"sequence": 30.0, "flight": 9.0, "rtt": 9.0, "throughput": 9.0}
+        return [Panel(name, heights[name], left=_LEFT, right=_RIGHT, shares_x=True) for name in self.names]
+
+    def keys(self) -> Sequence[Key]:
+        """What there is of tcptrace's marks, and the causes of the stalls."""
+        found: list[Key] = []
+        if "sequence" in self.names:
+            found.append(Key(_DATA, "segment", "first to last byte", "line"))
+            for marks, key in (
+                (self.data.repeats, Key(_REPEAT, "retransmission", shape="line")),
+                (self.data.late, Key(_LATE, "out_of_order", shape="line")),
+                (self.data.sacks, Key(_SACK, "SACK", shape="line")),
+            ):
+                found += [key] if len(marks) else []
+            found.append(Key(_ACK, "acknowledged", shape="line"))
+            if self.data.window is not None:
+                far = self._top() < max(self.data.window.values, default=0)
+                found.append(Key(_WINDOW, "window", "partly above the picture" if far else "", "dash"))
+            found += [Key(_ACK, "duplicate_ack", shape="cross")] if len(self.data.duplicates.seconds) else []
+            if len(self.data.zero_windows.seconds):
+                found.append(Key(_ZERO, "zero_window", "announced", "square"))
+        spent: dict[str, float] = {}
+        for stall in self.data.stalls:
+            spent[stall.cause] = spent.get(stall.cause, 0.0) + stall.ms
+        for name in CAUSES:
+            if name in spent:
+                number = sum(stall.cause == name for stall in self.data.stalls)
+                counted = f"{number} of {self.mark_ms:g} ms or more: {ms(spent[name])} ms"
+                found.append(Key(CAUSES[name].colour, name, counted))
+        if not all(stall.proven for stall in self.data.stalls):
+            found.append(Key("#6E6E6E", "dashed bar", f"probable: confidence below {PROVEN:g}", "dash"))
+        return found
+
+    def _range(self) -> tuple[float, float]:
+        """The least and the greatest sequence number of the data."""
+        data = self.data
+        here = [spans for spans in (data.segments, data.repeats, data.late) if len(spans)]
+        return min(float(s.low.min()) for s in here), max(float(s.high.max()) for s in here)
+
+    def _top(self) -> float:
+        """The upper end of the sequence panel: a window far above the data would press it flat."""
+        low, high = self._range()
+        room = max(1.0, (high - low) * 0.04)
+        edge = float(max(self.data.window.values, default=0)) if self.data.window is not None else 0.0
+        return max(edge + room, high + 3 * room) if edge <= high + 1.5 * (high - low) else high + 3 * room
+
+    def _draw(self, axes: Mapping[str, Axes]) -> None:
+        first, last = self.data.span
+        room = (last - first) * 0.012 or 1e-3
+        for name, ax in axes.items():
+            ax.set_xlim(first - room, last + room)
+            {"sequence": self._sequence, "flight": self._flight, "rtt": self._rtt, "throughput": self._rate}[name](ax)
+            for stall in self.data.stalls:
+                ax.axvspan(
+                    stall.begin, stall.end, color=CAUSES[stall.cause].colour, alpha=0.13, linewidth=0, zorder=0.5
+                )
+        if "sequence" in axes:
+            self._labels(axes["sequence"])
+        label(list(axes.values())[-1], x="time in the capture [s]")
+
+    def _sequence(self, ax: Axes) -> None:
+        data = self.data
+        if data.window is not None:
+            _steps(
+                ax, data.window, _WINDOW, 1.2, "window", dashes=(0, (5, 2))
+            )  # over the ACKs: a window of 0 lies on them
+        _steps(ax, data.ack, _ACK, 1.3, "ack")
+        _marks(ax, data.sacks, _SACK, 2.2, "sack", 2)
+        _marks(ax, data.segments, _DATA, 1.3, "segments", 3)
+        _marks(ax, data.late, _LATE, 1.8, "out_of_order", 4)
+        _marks(ax, data.repeats, _REPEAT, 1.8, "retransmission", 4)
+        for line, mark, colour in ((data.duplicates, "x", _ACK), (data.zero_windows, "s", _ZERO)):
+            ax.plot(line.seconds, line.values, mark, color=colour, markersize=4, linestyle="none", zorder=5)
+        low, high = self._range()
+        ax.set_ylim(low - max(1.0, (high - low) * 0.04), self._top())
+        ax.yaxis.set_major_formatter(lambda value, _place: f"{value:,.0f}")
+        label(ax, y="relative sequence number [byte]")
+
+    def _labels(self, ax: Axes) -> None:
+        """The stalls' bars along the upper edge, and their lengths where there is room, the longest first."""
+        first, last = ax.get_xlim()
+        em = (last - first) / (WIDTH - _LEFT - _RIGHT)
+        taken: list[tuple[float, float]] = []
+        transform = ax.get_xaxis_transform()
+        for stall in sorted(self.data.stalls, key=lambda s: -s.ms):
+            colour = CAUSES[stall.cause].colour
+            ax.plot([stall.begin, stall.end], [0.992, 0.992], color=colour, linewidth=4, transform=transform,
+                    solid_capstyle="butt", linestyle="-" if stall.proven else (0, (1, 0.6)), zorder=6)  # fmt: skip
+            begin, end = max(stall.begin, first), min(stall.end, last)
+            for text in (f"{stall.cause} {ms(stall.ms)} ms", f"{ms(stall.ms)} ms"):
+                half = width_of(text, 0.8) * em / 2 + 0.3 * em
+                middle = min(max((begin + end) / 2, first + half), last - half)
+                if half <= (end - begin) / 2 + 1.5 * em and all(
+                    middle + half < a or middle - half > b for a, b in taken
+                ):
+                    words(
+                        ax,
+                        middle,
+                        0.975,
+                        text,
+                        transform=transform,
+                        ha="center",
+                        va="top",
+                        size=0.8,
+                        zorder=6,
+                        bbox=_PAPER,
+                    )
+                    taken.append((middle - half, middle + half))
+                    break
+
+    def _flight(self, ax: Axes) -> None:
+        ax.plot(self.data.flight.seconds, self.data.flight.values, ".", color=_DATA, markersize=3)
+        top = float(max(self.data.flight.values, default=1))
+        ax.set_ylim(0, top * 1.1 or 1)
+        ax.yaxis.set_major_formatter(lambda value, _place: size(value))
+        label(ax, y="in flight")
+
+    def _rtt(self, ax: Axes) -> None:
+        ax.plot(self.data.rtt.seconds, self.data.rtt.values, ".", color=_ACK, markersize=3.5)
+        top = float(max(self.data.rtt.values, default=1))
+        ax.set_ylim(0, top * 1.1 or 1)
+        label(ax, y="ACK RTT [ms]")
+
+    def _rate(self, ax: Axes) -> None:
+        edges, sent, acknowledged = self.data.bins
+        ax.stairs(sent, edges, color=_DATA, linewidth=1.2)
+        ax.stairs(acknowledged, edges, color=_ACK, linewidth=1.2, linestyle=(0, (3, 1.5)))
+        ax.set_ylim(0, float(max(*sent, *acknowledged, 0)) * 1.1 or 1)
+        label(ax, y="Mbit/s")
+
+
+def _steps(ax: Axes, line: Any, colour: str, width: float, gid: str, dashes: Any = "-") -> None:
+    over = 1.5 if dashes == "-" else 1.6
+    ax.plot(
+        line.seconds,
+        line.values,
+        drawstyle="steps-post",
+        color=colour,
+        linewidth=width,
+        linestyle=dashes,
+        zorder=over,
+        gid=gid,
+    )
+
+
+def _marks(ax: Axes, spans: Spans, colour: str, width: float, gid: str, zorder: float) -> None:
+    """Vertical lines, with caps where there are few: a segment of some bytes is flat otherwise."""
+    if not len(spans):
+        return
+    ax.vlines(spans.seconds, spans.low, spans.high, color=colour, linewidth=width, zorder=zorder, gid=gid)
+    if len(spans) <= _FEW:
+        for ends in (spans.low, spans.high):
+            ax.plot(spans.seconds, ends, "_", color=colour, markersize=4, markeredgewidth=width * 0.8, zorder=zorder)

@@ -1,0 +1,256 @@
+"""What does tcptrace's time-sequence graph show of one direction of a stream?
+
+Reads the stream's `events` and `causes`; gives columns of numbers: segments, the ACK line, the window line, repeats,
+SACK blocks, stalls, round trips, bytes in flight, rates. Draws nothing. Times are seconds in the capture, sequence
+numbers relative, as Wireshark shows them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMNS = 1_600  # of a picture: marks that are nearer than the span by this are joined
+REPEATED = ("retransmission", "fast_retransmission", "spurious_retransmission")
+_BINS = 80
+SENDERS = ("client", "server")
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A piece of an exchange's time that is long enough to be marked."""
+
+    cause: str
+    begin: float
+    end: float
+    proven: bool
+    from_frame: int
+    to_frame: int
+
+    @property
+    def ms(self) -> float:
+        """How long it is."""
+        return (self.end - self.begin) * 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that keeps its value until the next point."""
+
+    seconds: Any
+    values: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Vertical marks: each at an instant, from a sequence number to the next one."""
+
+    seconds: Any
+    low: Any
+    high: Any
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Everything that is drawn of one direction; `joined` counts the segments that were drawn together."""
+
+    sender: str
+    span: tuple[float, float]
+    segments: Spans
+    repeats: Spans
+    late: Spans
+    sacks: Spans
+    ack: Line
+    window: Line | None
+    duplicates: Line
+    zero_windows: Line
+    flight: Line
+    rtt: Line
+    bins: tuple[Any, Any, Any]
+    payload: int
+    drawn: int
+    total: int
+    stalls: tuple[Stall, ...] = field(default=())
+
+
+def read(
+    events: pa.Table,
+    causes: pa.Table | None,
+    *,
+    sender: str | None,
+    frames: tuple[int, int] | None,
+    start_ns: int,
+    mark_ms: float,
+) -> Numbers:
+    """How do the tables of one stream become a time-sequence graph? Options as those of `TimeSequence`."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if sender is not None and sender not in SENDERS:
+        raise ValueError(f"no sender {sender!r}; known are {' and '.join(SENDERS)}")
+    if events.num_rows == 0:
+        raise ValueError("no TCP segment: there is nothing to draw")
+    from_client = events["from_client"].to_numpy()
+    length = events["len"].to_numpy().astype("int64")
+    if sender is None:
+        sender = "client" if length[from_client].sum() > length[~from_client].sum() else "server"
+    flags = events["flags"].cast(pa.string())
+    syn = pc.match_substring(flags, "SYN").to_numpy()
+    mine = from_client == (sender == "client")
+    scaled = bool((syn & ~mine).any())  # without its SYN a side's window scale is not known
+    frame = events["frame"].to_numpy()
+    shown = np.ones(len(frame), bool) if frames is None else (frame >= frames[0]) & (frame <= frames[1])
+    if not (shown & mine & (length > 0)).any():
+        where = "" if frames is None else f" in frames {frames[0]} to {frames[1]}"
+        raise ValueError(f"the {sender} sends no data{where}: there is nothing to draw")
+    seconds = (_ns(events["time"]) - start_ns) / 1e9
+    seq, ack = events["seq"].to_numpy(), events["ack"].to_numpy()
+    repeated = np.zeros(len(frame), bool)
+    for name in REPEATED:
+        repeated |= events[name].to_numpy()
+    late = events["out_of_order"].to_numpy() & ~repeated
+    data, back = shown & mine & (length > 0), shown & ~mine & pc.match_substring(flags, "ACK").to_numpy()
+    span = (float(seconds[shown].min()), float(seconds[shown].max()))
+    fresh = data & ~repeated & ~late
+    joined = _joined(seconds[fresh], seq[fresh], (seq + length)[fresh], span)
+    window = None
+    if scaled and back.any():
+        edge = ack + events["window"].to_numpy().astype("int64")
+        window = _thinned(seconds[back], edge[back], span)
+    flying = data & events["bytes_in_flight"].is_valid().to_numpy()
+    timed = back & events["ack_rtt_ms"].is_valid().to_numpy()
+    duplicate = back & events["duplicate_ack"].to_numpy()
+    zero = shown & ~mine & events["zero_window"].to_numpy()
+    return Numbers(
+        sender=sender,
+        span=span,
+        segments=joined,
+        repeats=_joined(seconds[data & repeated], seq[data & repeated], (seq + length)[data & repeated], span),
+        late=_joined(seconds[data & late], seq[data & late], (seq + length)[data & late], span),
+        sacks=_sacks(events, back, seconds, span),
+        ack=_thinned(seconds[back], np.maximum.accumulate(ack[back]) if back.any() else ack[back], span),
+        window=window,
+        duplicates=_thinned(seconds[duplicate], ack[duplicate], span),
+        zero_windows=_thinned(seconds[zero], ack[zero], span),
+        flight=_thinned(seconds[flying], _filled(events["bytes_in_flight"])[flying], span),
+        rtt=_thinned(seconds[timed], events["ack_rtt_ms"].to_numpy()[timed], span),
+        bins=_rates(seconds, length, data, repeated, ack, back, span),
+        payload=int(length[data].sum()),
+        drawn=len(joined),
+        total=int(fresh.sum()),
+        stalls=() if causes is None else _stalls(causes, start_ns, span, mark_ms),
+    )
+
+
+def _ns(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64()).to_numpy()
+
+
+def _filled(column: Any) -> Any:
+    return column.fill_null(0).to_numpy().astype("int64")
+
+
+def _column(seconds: Any, span: tuple[float, float]) -> Any:
+    """The column of the picture that an instant falls in."""
+    return ((seconds - span[0]) / ((span[1] - span[0]) or 1.0) * COLUMNS).astype("int64")
+
+
+def _joined(seconds: Any, low: Any, high: Any, span: tuple[float, float]) -> Spans:
+    """Segments of the same column of the picture whose bytes touch become one mark, where there are many."""
+    import numpy as np
+
+    if len(seconds) <= 2 * COLUMNS:
+        return Spans(seconds, low, high)
+    column = _column(seconds, span)
+    order = np.lexsort((low, column))
+    column, low, high, seconds = column[order], low[order], high[order], seconds[order]
+    width = int(high.max()) + 1
+    reach = np.maximum.accumulate(high + column * width)  # never touches from one column to the next
+    apart = np.ones(len(column), bool)
+    apart[1:] = (low[1:] + column[1:] * width > reach[:-1]) | (column[1:] != column[:-1])
+    first = np.flatnonzero(apart)
+    return Spans(seconds[first], low[first], np.maximum.reduceat(high, first))
+
+
+def _thinned(seconds: Any, values: Any, span: tuple[float, float]) -> Line:
+    """Of each column of the picture the first, the last, the least and the greatest value, where there are many."""
+    import numpy as np
+
+    if len(seconds) <= 4 * COLUMNS:
+        return Line(seconds, values)
+    column = _column(seconds, span)
+    keep = np.zeros(len(column), bool)
+    edges = np.flatnonzero(np.diff(column, prepend=column[0] - 1))
+    keep[edges] = True
+    keep[np.append(edges[1:] - 1, len(column) - 1)] = True
+    for sign in (1, -1):
+        order = np.lexsort((sign * values, column))
+        keep[order[np.flatnonzero(np.diff(column[order], prepend=-1))]] = True
+    return Line(seconds[keep], values[keep])
+
+
+def _sacks(events: pa.Table, back: Any, seconds: Any, span: tuple[float, float]) -> Spans:
+    """The blocks of the receiver's SACK options, at the instant of the ACK that carried them."""
+    import numpy as np
+    import pyarrow as pa
+
+    here = back & events["sack"].is_valid().to_numpy()
+    if not here.any():
+        empty = np.empty(0, "int64")
+        return Spans(np.empty(0), empty, empty)
+    lists = events["sack"].filter(pa.array(here)).combine_chunks()
+    counts = lists.value_lengths().to_numpy()
+    blocks = lists.flatten()
+    left, right = blocks.field("left").to_numpy(), blocks.field("right").to_numpy()
+    return _joined(np.repeat(seconds[here], counts), left, right, span)
+
+
+def _rates(
+    seconds: Any, length: Any, data: Any, repeated: Any, ack: Any, back: Any, span: tuple[float, float]
+) -> tuple[Any, Any, Any]:
+    """Edges of bins in s, and in each Mbit/s of payload sent (repeats too) and acknowledged."""
+    import numpy as np
+
+    wide = span[1] - span[0]
+    step = wide / _BINS if wide else 1.0
+    unit = 10.0 ** np.floor(np.log10(step))
+    step = float(unit * next(f for f in (1, 2, 5, 10) if f * unit >= step * 0.999))
+    edges = np.arange(0, max(1, np.ceil(wide / step - 1e-9)) + 1) * step + span[0]
+    sent = np.histogram(seconds[data], edges, weights=length[data])[0]
+    acknowledged = np.zeros(len(edges) - 1)
+    if back.any():
+        reached = np.maximum.accumulate(ack[back])
+        steps = np.diff(reached, prepend=reached[0])
+        acknowledged = np.histogram(seconds[back], edges, weights=steps)[0]
+    return edges, sent * 8 / step / 1e6, acknowledged * 8 / step / 1e6
+
+
+def _stalls(causes: pa.Table, start_ns: int, span: tuple[float, float], mark_ms: float) -> tuple[Stall, ...]:
+    """The causes' rows of some length in the time shown; rows of one cause that touch are one."""
+    import pyarrow.compute as pc
+
+    from latpcap.vocabulary import PROVEN
+
+    found: list[Stall] = []
+    chosen = causes.filter(pc.greater_equal(causes["duration_ms"], mark_ms))
+    begins, ends = (_ns(chosen["start"]) - start_ns) / 1e9, (_ns(chosen["end"]) - start_ns) / 1e9
+    words = chosen.select(["cause", "confidence", "from_frame", "to_frame"]).to_pylist()
+    for row, begin, end in sorted(zip(words, begins, ends, strict=True), key=lambda r: r[1]):
+        if end <= span[0] or begin >= span[1]:
+            continue
+        sure = row["confidence"] >= PROVEN
+        last = found[-1] if found else None
+        if last and last.cause == row["cause"] and last.proven == sure and abs(last.end - begin) < 1e-9:
+            found[-1] = Stall(last.cause, last.begin, end, sure, last.from_frame, row["to_frame"])
+        else:
+            found.append(Stall(row["cause"], begin, end, sure, row["from_frame"], row["to_frame"]))
+    return tuple(found)
