@@ -1,0 +1,117 @@
+"""Do verdicts stand up to decoys, jitter and missing frames? Runs the whole grid and holds it against floors.
+
+    robustness.py [LABDIR] [-v]
+
+The simulator's stalls and decoys at seven round trips and three points of capture: quiet, with jitter, with frames
+missing from the capture. With LABDIR (labelled captures) also those, with frames taken out. Exit code 1 if a figure is
+below its floor.
+"""
+
+import argparse
+import json
+import random
+import struct
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from robustness import RTTS, decoys, judged_file, precision, recall, runs, stalls  # noqa: E402
+from simulator import Truth  # noqa: E402
+
+FLOORS = {  # precision, recall
+    "quiet": (1.0, 1.0),
+    "bursts 12 ms": (0.99, 0.99),
+    "bursts 24 ms": (0.99, 0.98),
+    "1 % missing": (0.99, 0.95),
+    "4 % missing": (0.99, 0.25),
+    "10 % missing": (0.99, 0.20),
+    "lab, 4 % missing": (0.99, 0.70),
+    "lab, 10 % missing": (0.99, 0.45),
+}
+LEFT_OUT = ("s8_c2s_only", "s8_s2c_only", "s8_midstream")
+"""One direction only, and exchanges from before the capture."""
+ARTEFACT_MS = 15.0
+"""Exchanges that a busy host made slower than anything in the packets explains are not scored."""
+
+
+def simulated(name: str, burst: float, missing: float, verbose: bool) -> Counter[str]:
+    """Stalls and decoys together: what is proven of the one must not be taken from the other."""
+    found: Counter[str] = Counter()
+    kinds = [*stalls(), *decoys()]
+    for label, counts in runs(kinds[::2] if missing else kinds, RTTS[1::2] if missing else RTTS, burst, 1, missing):
+        found += counts
+        if verbose and (counts["false"] or (counts["missed"] and not missing)):
+            print(f"   {name}: {label}: {dict(counts)}")
+    return found
+
+
+def thinned(path: Path, share: float, to: Path) -> None:
+    """A classic pcap without some of its frames; the first 20, the handshakes, stay."""
+    data, rng, at, count = path.read_bytes(), random.Random(path.parent.name), 24, 0
+    order = "<" if data[0] in (0xD4, 0x4D) else ">"
+    out = [data[:24]]
+    while at + 16 <= len(data):
+        size = 16 + struct.unpack_from(order + "I", data, at + 8)[0]
+        count += 1
+        if count <= 20 or rng.random() >= share:
+            out.append(data[at : at + size])
+        at += size
+    to.write_bytes(b"".join(out))
+
+
+def lab(folder: Path, share: float, verbose: bool) -> Counter[str]:
+    """The labelled captures with frames taken out; an exchange belongs to the last label before its first byte."""
+    found: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as scratch:
+        for labels in sorted(folder.glob("*/labels.jsonl")):
+            if labels.parent.name in LEFT_OUT:
+                continue
+            truth, unsure = {}, set()
+            for number, line in enumerate(labels.read_text().splitlines()):
+                label = json.loads(line)
+                key, began = (label["lport"], number), label["t_start"] - 1_000_000
+                truth[key] = Truth(asked_ns=began, stalled=bool(label["nagle_delack"]))
+                if abs(label.get("unexplained_ms") or 0) > ARTEFACT_MS:
+                    unsure.add(key)
+            for point in ("client.pcap", "server.pcap"):
+                if not (labels.parent / point).exists():
+                    continue
+                thin = Path(scratch) / "thin.pcap"
+                thinned(labels.parent / point, share, thin)
+                outcome = judged_file(thin, truth, unsure)
+                found += outcome
+                if verbose and outcome["false"]:
+                    print(f"   {labels.parent.name}/{point}: {dict(outcome)}")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("labdir", nargs="?", type=Path)
+    parser.add_argument("-v", "--verbose", action="store_true")
+    args = parser.parse_args()
+    found = {"quiet": simulated("quiet", 0.0, 0.0, args.verbose)}
+    for burst in (12, 24):
+        found[f"bursts {burst} ms"] = simulated(f"bursts {burst} ms", burst, 0.0, args.verbose)
+    for percent in (1, 4, 10):
+        found[f"{percent} % missing"] = simulated(f"{percent} % missing", 0.0, percent / 100, args.verbose)
+    if args.labdir:
+        for percent in (4, 10):
+            found[f"lab, {percent} % missing"] = lab(args.labdir, percent / 100, args.verbose)
+    low = 0
+    print(f"{'situation':18} {'precision':>18} {'recall':>18}   counts")
+    for name, counts in found.items():
+        floors, got = FLOORS[name], (precision(counts), recall(counts))
+        bad = any(g < f for f, g in zip(floors, got, strict=True))
+        low += bad
+        shown = " ".join(f"{g:8.4f} (>= {f:.2f})" for f, g in zip(floors, got, strict=True))
+        print(f"{name:18} {shown}   {dict(counts)}{'   <- too low' if bad else ''}")
+    return 1 if low else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
