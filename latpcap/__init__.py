@@ -10,9 +10,10 @@ frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows
 
 from importlib.metadata import version as _version
 
+from latpcap.archive.batch import batch
 from latpcap.capture import Capture, read
-from latpcap.errors import CaptureError, LatpcapError, OutputError
+from latpcap.errors import CaptureError, Interrupted, LatpcapError, OutputError
 from latpcap.stream import Stream
 
-__all__ = ["Capture", "CaptureError", "LatpcapError", "OutputError", "Stream", "read"]
+__all__ = ["Capture", "CaptureError", "Interrupted", "LatpcapError", "OutputError", "Stream", "batch", "read"]
 __version__ = _version("latpcap")

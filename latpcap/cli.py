@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from latpcap import cli_plots
+from latpcap.archive import command as archive
 from latpcap.errors import CaptureError, LatpcapError, OutputError
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ OutOption = Annotated[Path | None, typer.Option("-o", "--output", help="Write to
 def main() -> None:
     """Runs the command and turns every known error into one line and an exit code."""
     try:
-        app(standalone_mode=False)
+        if code := app(standalone_mode=False):  # of a typer that turns Ctrl-C into one
+            _stop("interrupted", code)
     except CaptureError as problem:
         _stop(str(problem), EXIT_UNREADABLE)
     except (LatpcapError, IndexError) as problem:
@@ -152,6 +154,9 @@ for _name, _question in {
     "issues": "What could not be read or trusted? One row a reason.",
 }.items():
     _table_command(_name, _question)
+
+
+app.command()(archive.batch)
 
 
 @app.command()

@@ -35,3 +35,7 @@ class CaptureError(LatpcapError):
 
 class OutputError(LatpcapError):
     """Why could this result not be written?"""
+
+
+class Interrupted(KeyboardInterrupt):
+    """How far was the work when somebody stopped it? What is done is kept. (No LatpcapError: Ctrl-C is no error.)"""

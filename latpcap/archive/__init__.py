@@ -1,0 +1,7 @@
+"""Many captures at once: found, analysed and written as a Parquet data set. `latpcap.batch` is the way in (batch.py).
+
+places ─ model ─ output         values, where bytes lie, where results go
+inputs ─ series ─ plan          which captures, which files are one, what is left to do
+rotation ─ tablefile ─ worker   one capture from bytes to Parquet
+progress ─ run ─ batch          all of them, on threads or on a cluster
+"""

@@ -1,0 +1,39 @@
+"""What is in these captures, thousands of them? The public function; all that it needs is imported when it is
+called."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from latpcap.archive.inputs import Inputs
+    from latpcap.archive.report import Batch
+
+
+def batch(
+    inputs: Inputs,
+    output: str | os.PathLike[str],
+    *,
+    jobs: int | None = None,
+    client: Any = None,
+    events: bool = True,
+    series: bool = True,
+    quiet: bool = False,
+) -> Batch:
+    """What is in these captures, thousands of them? Their tables as a Parquet data set that any tool can read.
+
+    `inputs` is a folder, file, glob, URL (`s3://bucket/prefix`) or "@manifest" (a text file with one of them a line),
+    or a list of these. `output` is a folder or a URL. `jobs` captures are analysed at a time (default: one per core);
+    with `client`, a `dask.distributed.Client`, on its cluster. `events=False` leaves the longest table out. Files
+    that look like one rotated capture are joined (`series=False`: never); a progress bar goes to standard error
+    unless `quiet`.
+
+    A run that was broken off goes on where it was: only what is missing, has changed or could not be read is analysed
+    again. A file that cannot be read is in `failed` of the answer and stops nothing. Raises OutputError where results
+    cannot be written, Interrupted (a KeyboardInterrupt) after Ctrl-C; both say what is done.
+    """
+    from latpcap.archive.run import run
+
+    place = os.fspath(output)
+    return run(inputs, place, jobs=jobs, client=client, events=events, stitch=series, quiet=quiet)

@@ -1,0 +1,140 @@
+"""Where do results go? Files that appear whole or not at all, in a local folder or an object store.
+
+A file is written to a scratch folder first. Locally that folder is inside the output and the finished file is renamed
+to its name; for an object store it is a temporary folder of this machine and the finished file is put in one piece.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from latpcap.archive import places
+from latpcap.errors import OutputError
+
+PARTIAL = "_partial"
+"""Holds what is not whole yet; readers of Parquet data sets pass over names that begin with an underscore."""
+_STALE_S = 24 * 3600
+"""A scratch folder of another machine is swept when nobody has touched it for so long."""
+
+
+class Output:
+    """Where do results go? All methods raise OutputError, with the place and the reason."""
+
+    def __init__(self, place: str):
+        self.place = place if places.is_url(place) else os.path.abspath(place)
+        self.local = not places.is_url(self.place)
+
+    @contextmanager
+    def _errors(self, doing: str, relative: str = "") -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            where = places.bare(places.join(self.place, relative) if relative else self.place)
+            raise OutputError(f"{where}: {doing} ({places.words(problem)})") from None
+
+    def prepare(self) -> None:
+        """Can anything be written here? Makes the folder, tries, and sweeps what dead runs left behind."""
+        with self._errors("cannot be written"):
+            if self.local:
+                os.makedirs(os.path.join(self.place, PARTIAL), exist_ok=True)
+        probe = f"{PARTIAL}/probe-{uuid.uuid4().hex}"
+        self.write(probe, b"latpcap")
+        self.remove(probe)
+        if self.local:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        folder = Path(self.place, PARTIAL)
+        for found in folder.iterdir():
+            host, _, rest = found.name.partition("+")
+            owner = rest.partition("+")[0]
+            if host == socket.gethostname() and owner.isdecimal():
+                dead = int(owner) != os.getpid() and not Path("/proc", owner).exists()
+            else:
+                dead = time.time() - found.stat().st_mtime > _STALE_S
+            if dead:
+                shutil.rmtree(found, ignore_errors=True) if found.is_dir() else found.unlink(missing_ok=True)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for files that are not whole yet; gone afterwards, whatever happens."""
+        name = f"{socket.gethostname()}+{os.getpid()}+{uuid.uuid4().hex[:12]}"
+        with self._errors("cannot be written"):
+            parent = Path(self.place, PARTIAL) if self.local else Path(tempfile.gettempdir())
+            folder = parent / name
+            folder.mkdir(parents=self.local)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def put(self, file: Path, relative: str) -> None:
+        """Gives a finished file of a scratch folder its place; one that is there already is replaced."""
+        with self._errors("cannot be written", relative):
+            if self.local:
+                target = os.path.join(self.place, relative)
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                with open(file, "rb") as written:
+                    os.fsync(written.fileno())
+                os.replace(file, target)
+                return
+            filesystem, path = places.resolve(places.join(self.place, relative))
+            with open(file, "rb") as source, filesystem.open_output_stream(path) as sink:
+                shutil.copyfileobj(source, sink, 8 << 20)
+
+    def write(self, relative: str, data: bytes) -> None:
+        """Writes a small file, whole or not at all."""
+        with self.scratch() as folder:
+            file = folder / "data"
+            with self._errors("cannot be written", relative):
+                file.write_bytes(data)
+            self.put(file, relative)
+
+    def read(self, relative: str) -> bytes:
+        """The bytes of a small file."""
+        with (
+            self._errors("cannot be read", relative),
+            places.open_bytes(places.join(self.place, relative)) as file,
+        ):
+            return bytes(file.read())
+
+    def remove(self, relative: str) -> None:
+        """Takes a file away; one that is not there is no error. A partition that is empty then goes as well."""
+        with self._errors("cannot be removed", relative):
+            if not self.local:
+                filesystem, path = places.resolve(places.join(self.place, relative))
+                with suppress(FileNotFoundError):
+                    filesystem.delete_file(path)
+                return
+            target = Path(self.place, relative)
+            target.unlink(missing_ok=True)
+            if "=" not in target.parent.name:
+                return
+            try:
+                target.parent.rmdir()
+            except OSError as problem:
+                if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                    raise
+
+    def files(self, folder: str) -> list[str]:
+        """Which files lie below this folder, as names from the output on? Sorted; empty where it is not there."""
+        with self._errors("cannot be listed", folder):
+            if not self.local:
+                root = places.bare(self.place).rstrip("/") + "/"
+                found = places.listing(places.join(self.place, folder))
+                return [places.bare(e.place).removeprefix(root) for e in found]
+            top = os.path.join(self.place, folder)
+            return sorted(
+                os.path.relpath(os.path.join(where, name), self.place)
+                for where, _, names in os.walk(top)
+                for name in names
+            )

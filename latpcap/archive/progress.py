@@ -1,0 +1,105 @@
+"""How far is it? A bar where somebody watches (tqdm: terminal or notebook), else a plain line now and then, else
+nothing.
+
+Counts files, packets, bytes and failures; is told by several workers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any
+
+LINE_EVERY_S = 15.0
+_BAR_EVERY_S = 0.25
+
+
+class Progress:
+    """How far is it? Also a worker's Watch: workers tell it what they read, and ask it whether to go on."""
+
+    def __init__(self, tasks: int, size: int, *, quiet: bool = False, line_every_s: float = LINE_EVERY_S):
+        self.stopped = False
+        self.packets = 0
+        self._tasks, self._size = tasks, size
+        self._finished = self._failures = self._bytes = 0
+        self._lock = threading.Lock()
+        self._began = self._last = time.monotonic()
+        self._every = line_every_s
+        self._quiet = quiet or not tasks
+        self._bar: Any = None
+        if not self._quiet and (sys.stderr.isatty() or _in_notebook()):
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(total=size, unit="B", unit_scale=True, desc=f"0/{tasks} files", smoothing=0.1)
+            self._every = _BAR_EVERY_S
+
+    def read(self, file_bytes: int) -> None:
+        """So many bytes more of a capture file were read."""
+        with self._lock:
+            self._bytes += file_bytes
+            self._show()
+
+    def seen(self, packets: int) -> None:
+        """So many packets more were analysed."""
+        with self._lock:
+            self.packets += packets
+
+    def finished(self, failures: int, *, unseen_bytes: int = 0, packets: int = 0) -> None:
+        """A task is done, with so many failures. `unseen_bytes` were read by a worker that cannot tell as it goes."""
+        with self._lock:
+            self._finished += 1
+            self._failures += failures
+            self._bytes += unseen_bytes
+            self.packets += packets
+            self._show()
+
+    def stop(self) -> None:
+        """Ask the workers to end."""
+        self.stopped = True
+
+    def _show(self) -> None:
+        now = time.monotonic()
+        if self._quiet or now - self._last < self._every:
+            return
+        self._last = now
+        if self._bar is None:
+            print(f"latpcap: {self}", file=sys.stderr, flush=True)  # noqa: T201
+        else:
+            self._bar.set_description_str(f"{self._finished:,}/{self._tasks:,} captures", refresh=False)
+            self._bar.set_postfix_str(self._rates(now), refresh=False)
+            self._bar.update(min(self._bytes, self._size) - self._bar.n)
+
+    def _rates(self, now: float) -> str:
+        seconds = max(now - self._began, 1e-3)
+        text = f"{self.packets / seconds:,.0f} packets/s"
+        return f"{text}, {self._failures:,} failed" if self._failures else text
+
+    def __str__(self) -> str:
+        now = time.monotonic()
+        seconds = max(now - self._began, 1e-3)
+        rate = self._bytes / seconds
+        left = f", {_clock((self._size - self._bytes) / rate)} left" if 0 < self._bytes < self._size else ""
+        return (
+            f"{self._finished:,}/{self._tasks:,} captures, {self._bytes / 1e6:,.0f} of {self._size / 1e6:,.0f} MB, "
+            f"{rate / 1e6:,.0f} MB/s, {self._rates(now)}{left}"
+        )
+
+    def close(self) -> None:
+        """The end: what the bar shows last is what was done."""
+        if self._bar is not None:
+            with self._lock:
+                self._last = 0.0
+                self._show()
+            self._bar.close()
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    return shell is not None and "IPKernelApp" in getattr(shell.get_ipython(), "config", {})

@@ -1,0 +1,89 @@
+"""What came of a batch? The counts, what failed and what was done before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from latpcap.tables import card, count
+
+if TYPE_CHECKING:
+    from latpcap.archive.inputs import Found
+    from latpcap.archive.model import Failure, Outcome
+    from latpcap.archive.plan import Plan
+
+
+class Batch:
+    """What came of a batch? Made by `latpcap.batch`; prints as a few lines.
+
+    `output` is where the results lie. `failed` lists what is not in them, each with `file`, `reason` and `offset`;
+    `damaged` the captures of which only a part could be read; `changed` the files that changed meanwhile; `skipped`
+    what was done before.
+    """
+
+    def __init__(self, output: str, plan: Plan, found: Found):
+        self.output = output
+        self.skipped = plan.skipped
+        self.failed: list[Failure] = list(found.failures)
+        self.changed: list[str] = []
+        self.finished = 0
+        self._passed_over = found.passed_over
+        self._captures: list[dict[str, Any]] = []
+        for outcome in plan.done:
+            self._take(outcome)
+
+    def add(self, outcome: Outcome) -> None:
+        """One task more is done."""
+        self.finished += 1
+        self._take(outcome)
+
+    def _take(self, outcome: Outcome) -> None:
+        self._captures += outcome.captures
+        self.failed += outcome.failures
+        self.failed.sort(key=lambda f: f.file)
+        self.changed += outcome.changed
+
+    @property
+    def damaged(self) -> list[str]:
+        """Which captures are there only in part? The first file of each; `issues` of the results says where and why."""
+        return sorted(c["files"][0] for c in self._captures if c["damaged"])
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """How much was it? Counts over all captures of these inputs, whether analysed now or before."""
+        told = {name: sum(c[name] for c in self._captures) for name in ("bytes", "frames", "streams", "exchanges")}
+        return {
+            "captures": len(self._captures),
+            "files": sum(len(c["files"]) for c in self._captures),
+            **told,
+            "damaged": len(self.damaged),
+            "changed": len(self.changed),
+            "failed": len(self.failed),
+            "skipped": len(self.skipped),
+            "passed_over": self._passed_over,
+        }
+
+    def __str__(self) -> str:
+        told = self.summary
+        files = f" of {count(told['files'], 'file')}" if told["files"] != told["captures"] else ""
+        lines = [
+            f"{self.output}: {count(told['captures'], 'capture')}{files}, {count(told['frames'], 'frame')}, "
+            f"{count(told['streams'], 'TCP stream')}, {count(told['exchanges'], 'exchange')}"
+        ]
+        if self.skipped:
+            lines.append(f"  done before: {count(len(self.skipped), 'file')}")
+        if self._passed_over:
+            lines.append(f"  passed over: {count(self._passed_over, 'file')} whose names are no capture's")
+        lines += [
+            f"  damaged: {name}; its rows up to the damage are kept, issues says where" for name in self.damaged[:10]
+        ]
+        lines += [f"  changed while it was read: {name}; run again" for name in self.changed[:10]]
+        lines += [f"  failed: {failure}" for failure in self.failed[:20]]
+        if len(self.failed) > 20:
+            lines.append(f"  failed: {len(self.failed) - 20:,} more")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        first, _, rest = str(self).partition("\n")
+        return card(first, rest)
