@@ -25,6 +25,15 @@ from latpcap.archive.model import Options, Part, Task, identity
 from latpcap.archive.tablefile import ROW_GROUP
 
 START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
+SLOW = """
+import time
+from latpcap.archive import worker
+quick = worker.analyse
+worker.analyse = lambda *of: (time.sleep(0.15), quick(*of))[1]
+from latpcap.cli import main
+main()
+"""
+"""The same with a pause before each capture: time to break it off before it is done."""
 
 
 @pytest.fixture
@@ -203,7 +212,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(after: int, tmp_path: Path) -> 
     source.mkdir()
     for number in range(12):
         shutil.copy(archives.SAMPLES / "nginx-good.pcap", source / f"{number}.pcap")
-    run = [*START, "batch", str(source), "-o", str(results), "--jobs", "2", "--quiet"]
+    run = [sys.executable, "-c", SLOW, "batch", str(source), "-o", str(results), "--jobs", "2", "--quiet"]
     killed = subprocess.Popen(run)
     deadline = time.monotonic() + 60
     while len(list(results.glob("_tasks/*.json"))) < after and time.monotonic() < deadline:
@@ -226,8 +235,8 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     source = tmp_path / "archive"
     source.mkdir()
     for number in range(60):
-        shutil.copy(archives.SAMPLES / "nginx-good.pcap", source / f"{number}.pcap")
-    run = [*START, "batch", str(source), "-o", str(tmp_path / "results"), "--quiet"]
+        shutil.copy(SMALL, source / f"{number}.pcap")
+    run = [sys.executable, "-c", SLOW, "batch", str(source), "-o", str(tmp_path / "results"), "--quiet"]
     child = subprocess.Popen(run, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("results/_tasks/*.json")) and time.monotonic() < deadline:
@@ -238,6 +247,25 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     assert said.startswith("latpcap: interrupted; ") and said.endswith("run the same again to go on\n"), said
     assert said.count("\n") == 1
     assert not list((tmp_path / "results" / "_partial").iterdir())
+
+
+def test_a_capture_is_broken_off_at_its_next_block(tmp_path: Path) -> None:
+    class Impatient:
+        stopped = False
+        blocks = 0
+
+        def read(self, file_bytes: int) -> None:
+            self.blocks += 1
+            self.stopped = self.blocks >= 3
+
+        def seen(self, packets: int) -> None:
+            pass
+
+    path, watch = archives.SAMPLES / "nginx-good.pcap", Impatient()
+    task = Task("t", (Part(str(path), path.stat().st_size, 0),))
+    with pytest.raises(worker.Stopped):
+        worker.analyse(task, Options(str(tmp_path)), watch)
+    assert watch.blocks == 3 and tree(tmp_path) == {}
 
 
 # trouble with the output and with the input
