@@ -26,7 +26,8 @@ from latpcap.archive.tablefile import ROW_GROUP
 
 START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
 SLOW = """
-import time
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 from latpcap.archive import worker
 quick = worker.analyse
 worker.analyse = lambda *of: (time.sleep(0.15), quick(*of))[1]
