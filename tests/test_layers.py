@@ -49,7 +49,9 @@ ORDER = [
     "plot.flow_scale",
     "plot.flow_layout",
     "plot.flow_draw",
+    "plot.flow_ink",
     "plot.flow",
+    "plot.flow_pair",
     "plot.text",
     "plot.display",
     "plot.latency",
@@ -89,6 +91,7 @@ LATE = {
     "tables": {"findings", "latency"},
     "stream": {"capture", "diagnosis", "flows", "plot.flow"},
     "capture": {"diagnosis", "flows", "plot.flow"},
+    "plot.flow": {"plot.flow_pair"},
 }
 LATE["tables"] |= {"plot.timeline", "plot.waterfall"}
 LATE["stream"] |= {"plot.timeseq"}

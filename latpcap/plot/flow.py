@@ -16,6 +16,7 @@ from latpcap.plot import flow_book, flow_draw, flow_layout, flow_text
 from latpcap.plot.flow_book import FlowBook
 from latpcap.plot.flow_brackets import FlowBracket
 from latpcap.plot.flow_clock import Clock
+from latpcap.plot.flow_ink import Ink, root
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.plot.flow_waits import FlowMark
 
@@ -24,14 +25,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from latpcap.plot.flow_pair import FlowPair
+
 SUFFIXES = (*paper.SUFFIXES, ".txt")
 """What a flow graph can be saved as."""
 
 MOST_PAGES = 100
 """So many pages are drawn at most; the last one says what is missing."""
 
-_SCALE_NS = 1e6  # gaps of at least 1 ms decide on the scale, if there are any
-_POINTS = 9.0  # size of the letters on our own figure: 12.5 pixels at 100 pixels per inch
+SCALE_NS = 1e6  # gaps of at least 1 ms decide on the scale, if there are any
 
 
 class FlowGraph:
@@ -168,29 +170,26 @@ class FlowGraph:
         Only draws. On given axes everything is scaled to fit into them. Returns the graph itself, with `ax_`
         and `figure_`.
         """
-        scale_ns = _SCALE_NS if self.to_scale else None
-        page = flow_layout.arrange(self.title, self.nodes, self.rows, self.marks, self.brackets, scale_ns=scale_ns)
-        foot = flow_draw.footer(self.note, self.status, self.rows, self.marks, page.width)
-        height = page.height + flow_draw.footer_height(foot)
+        page = flow_layout.arrange(
+            self.title, self.nodes, self.rows, self.marks, self.brackets, scale_ns=SCALE_NS if self.to_scale else None
+        )
+        foot = flow_draw.footer(self.note, self.status, self.rows, self.marks, page.width, page.em_per_ns)
         with paper.house_style():
-            if ax is None:
-                scale = _POINTS
-                figure = paper.new_figure(page.width * scale / 72, height * scale / 72)
-                ax = figure.add_axes((0, 0, 1, 1))
-            else:
-                figure = _root(ax)
-                box = ax.get_position()
-                inches = figure.get_size_inches()
-                scale = min(box.width * inches[0] * 72 / page.width, box.height * inches[1] * 72 / height)
-            ax.set_axis_off()
-            ax.set_aspect("equal", adjustable="box", anchor="N")
-            ax.set_xlim(0, page.width)
-            ax.set_ylim(height, 0)
-            pen = flow_draw.Pen(ax, scale)
+            pen = Ink.on(ax, page.width, page.height + flow_draw.footer_height(foot))
             flow_draw.draw_body(pen, page, self.rows)
-            flow_draw.draw_footer(pen, page.height, foot)
-        self.ax_, self.figure_ = ax, figure
+            flow_draw.draw_footer(pen, page.height, foot, page.width, page.em_per_ns)
+            pen.dry()
+        self.ax_, self.figure_ = pen.ax, root(pen.ax)
         return self
+
+    def beside(self, other: FlowGraph, *, names: tuple[str, str] = ("", "")) -> FlowPair:
+        """How do these two differ: two streams, or before and after? Both side by side, on one time scale.
+
+        Each counts its time from its first row. `names` stand above the two, before their titles.
+        """
+        from latpcap.plot.flow_pair import FlowPair
+
+        return FlowPair(self, other, names=names)
 
     def save(self, path: str | Path, *, dpi: float = 100, pages: bool | None = None) -> Self:
         """How do I put it into a ticket? Writes PNG, SVG, PDF or text, by the path's suffix; the same input gives
@@ -264,13 +263,6 @@ class FlowGraph:
 
     def __repr__(self) -> str:
         return f"FlowGraph({self.title!r}: {self.status})"
-
-
-def _root(ax: Axes) -> Figure:
-    figure = ax.get_figure(root=True)
-    if figure is None:
-        raise ValueError("the axes given belong to no figure")
-    return figure
 
 
 def _chosen(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa.Table, int]:

@@ -18,6 +18,7 @@ from latpcap.plot.flow_layout import (
     LINE,
     MARGIN,
     PORT,
+    ROW,
     SMALL,
     UNDER,
     Brace,
@@ -30,7 +31,7 @@ from latpcap.plot.flow_layout import (
     wrap,
 )
 from latpcap.plot.flow_rows import FlowRow
-from latpcap.plot.flow_scale import Break
+from latpcap.plot.flow_scale import Break, nice
 from latpcap.plot.flow_waits import FlowMark
 from latpcap.vocabulary import CAUSES
 
@@ -50,6 +51,7 @@ PASTELS = (
     "#F4F7DC",
     "#EFEFEF",
 )
+BAR, BAR_ROOM = 2.6, 7.0  # em: the most height of the scale's bar, and the room for it and its words
 NO_CAUSE = "no row in the causes table explains this gap"
 
 
@@ -303,9 +305,18 @@ class FootLine:
         return (1.4 if self.colour else 0.0) + name + width_of(self.words, self.size)
 
 
-def footer(note: str, status: str, rows: Sequence[FlowRow], marks: Sequence[FlowMark], width: float) -> list[FootLine]:
+def footer(
+    note: str,
+    status: str,
+    rows: Sequence[FlowRow],
+    marks: Sequence[FlowMark],
+    width: float,
+    em_per_ns: float | None = None,
+) -> list[FootLine]:
     """What stands under the graph: what is not shown, what is shown, and what the colours mean."""
-    room = width - 2 * MARGIN
+    room = width - 2 * MARGIN - (BAR_ROOM if em_per_ns else 0)
+    if em_per_ns:
+        status += f"; to scale, but no row is lower than {ROW / em_per_ns / 1e6:.2g} ms"
     lines = [FootLine(words=line, tint=RED, size=0.95) for line in wrap(note, room, 0.95)] if note else []
     lines += [FootLine(words=line, tint=GREY) for line in wrap(status, room, SMALL)]
     pastels = stream_colours(rows)
@@ -337,11 +348,20 @@ def _stream_lines(pastels: dict[int, str], room: float) -> list[FootLine]:
 
 def footer_height(lines: Sequence[FootLine]) -> float:
     """How high is the footer, in em?"""
-    return 0.5 + sum(line.size * 1.55 for line in lines if line.x == 0) + MARGIN
+    return 0.5 + max(BAR, sum(line.size * 1.55 for line in lines if line.x == 0)) + MARGIN
 
 
-def draw_footer(pen: Pen, top: float, lines: Sequence[FootLine]) -> None:
-    """Draws the lines under the graph."""
+def draw_footer(
+    pen: Pen, top: float, lines: Sequence[FootLine], width: float = 0.0, em_per_ns: float | None = None
+) -> None:
+    """Draws the lines under the graph, and the bar of the scale at their right."""
+    if em_per_ns:
+        ms = nice(BAR / em_per_ns / 1e6)
+        x, begin, end = width - MARGIN - 0.3, top + 0.7, top + 0.7 + ms * 1e6 * em_per_ns
+        pen.line((x, x), (begin, end), width=0.14, gid="scale")
+        for y in (begin, end):
+            pen.line((x - 0.3, x + 0.3), (y, y), width=0.14)
+        pen.text(x - 0.7, (begin + end) / 2 + 0.3, f"{ms:g} ms", size=SMALL, ha="right")
     y = top + 0.5
     for line in lines:
         y += line.size * 1.55 if line.x == 0 else 0

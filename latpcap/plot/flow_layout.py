@@ -191,6 +191,14 @@ def columns(
     return page
 
 
+def lower(page: Layout, by: float) -> None:
+    """Moves the heads down by so many em, so that another graph's heads are as high."""
+    page.nodes = [(x, y + by, line) for x, y, line in page.nodes]
+    page.lifeline_tops = [top + by for top in page.lifeline_tops]
+    page.head_y += by
+    page.body = (page.body[0] + by, page.body[1])
+
+
 def steps(page: Layout, rows: Sequence[FlowRow]) -> list[flow_scale.Step]:
     """How much room does each row need, with the waits and the brackets' words above it?"""
     above = [ROW] * len(rows)
@@ -314,12 +322,8 @@ def _heads(page: Layout, title: str, nodes: Sequence[str]) -> None:
         x = page.x[number]
         lo = max(MARGIN, x - (x - page.x[number - 2]) / 2 + 0.5 if number >= 2 else MARGIN)
         hi = x + (page.x[number + 2] - x) / 2 - 0.5 if number + 2 < len(nodes) else page.width - MARGIN
-        centred = 2 * min(x - lo, hi - x)
-        lines = (
-            [node]
-            if width_of(node) <= max(centred, 0.8 * (hi - lo) if len(nodes) == 1 else 0)
-            else _halve(node, centred)
-        )
+        # off its lifeline rather than in two lines; the lifeline still begins under it
+        lines = [node] if width_of(node) <= hi - lo else _halve(node, hi - lo)
         half = max(width_of(line) for line in lines) / 2
         placed[number % 2].append((max(lo + half, min(x, hi - half)), lines))
     y = top

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-ORDINARY, LONGEST = 8.0, 24.0  # em: the height of the typical wait; a gap that would be higher is broken
+ORDINARY, LONGEST = 10.0, 24.0  # em: the height of a long, but not unusual gap; one that would be higher is broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class Break:
 
 
 def scale_of(sides: Sequence[Sequence[int]], mark_ns: float) -> float:
-    """How many em is a ns? The median of the gaps of at least `mark_ns` gets `ORDINARY` em; without such a gap the
-    longest one does. `sides` hold instants in order; 0.0 if all are the same.
+    """How many em is a ns? Of the gaps of at least `mark_ns`, three quarters are not higher than `ORDINARY` em; without
+    such a gap the longest one gets as much. `sides` hold instants in order; 0.0 if all are the same.
     """
     gaps = [after - before for times in sides for before, after in pairwise(times)]
     waits = sorted(gap for gap in gaps if gap >= mark_ns)
-    typical = waits[(len(waits) - 1) // 2] if waits else max(gaps, default=0)
+    typical = waits[-(-3 * len(waits) // 4) - 1] if waits else max(gaps, default=0)
     return ORDINARY / typical if typical > 0 else 0.0
 
 

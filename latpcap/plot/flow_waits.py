@@ -14,6 +14,9 @@ from typing import Any
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.vocabulary import CAUSES, PROVEN
 
+FREEING = ("nagle", "delayed_ack", "cwnd", "receive_window", "zero_window")
+"""The causes whose end lets a segment go that was ready; after others the next segment is only the next."""
+
 HELD, FREED = "held ACK", "freed"
 """The tags of the packet that ended a wait for an acknowledgement, and of the segment that it let go."""
 
@@ -115,7 +118,7 @@ def mark(
             if wait.cause is None:
                 continue
             ended = [(lower, wait.cause, HELD if wait.cause == "delayed_ack" else "")]
-            freed = _freed(events, of_stream, lower, wait, pieces[stream])
+            freed = _freed(events, of_stream, lower, wait, pieces[stream]) if wait.cause in FREEING else []
             for number, name, tag in ended + [(number, wait.parent or wait.cause, FREED) for number in freed]:
                 if wait.ms > longest.get(number, 0):
                     longest[number] = wait.ms
