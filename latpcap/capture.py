@@ -187,6 +187,7 @@ class Capture(Tables):
     def flow_graph(
         self,
         *,
+        flows: str = "tcp",
         exchange: int | str | None = None,
         frames: tuple[int, int] | None = None,
         time: str = "relative",
@@ -195,11 +196,14 @@ class Capture(Tables):
     ) -> FlowGraph:
         """Who sent what to whom, and where did the time go? The flow graph of all TCP streams, or of one exchange.
 
-        As `Stream.flow_graph`; `exchange` is "worst", "typical", "first" or a number of the table `exchanges`.
+        As `Stream.flow_graph`; `exchange` is "worst", "typical", "first" or a number of the table `exchanges`. `flows`
+        is "tcp", "icmp" (and ICMPv6) or "all" (every frame; both read the file again, CaptureError where it cannot be).
         """
         from latpcap.flows import graph
 
-        return graph(self, exchange=exchange, frames=frames, time=time, to_scale=to_scale, max_rows=max_rows)
+        return graph(
+            self, flows=flows, exchange=exchange, frames=frames, time=time, to_scale=to_scale, max_rows=max_rows
+        )
 
     @property
     def seconds(self) -> float:

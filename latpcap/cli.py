@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latpcap import cli_plots
+from latpcap import cli_flow, cli_plots
 from latpcap.archive import command as archive
-from latpcap.errors import CaptureError, LatpcapError, OutputError
+from latpcap.errors import CaptureError, LatpcapError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -157,43 +157,7 @@ for _name, _question in {
 
 
 app.command()(archive.batch)
-
-
-@app.command()
-def flow(
-    file: File,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The picture: .png, .svg, .pdf; or .txt as tshark.")],
-    stream: StreamOption = None,
-    exchange: Annotated[
-        str | None,
-        typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
-    ] = None,
-    frames: Annotated[
-        str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST (frame.number).")
-    ] = None,
-    time: Annotated[str, typer.Option("--time", help="relative, delta, delta_displayed, date or epoch.")] = "relative",
-    to_scale: Annotated[bool, typer.Option("--to-scale", help="Long gaps get room as long as they took.")] = False,
-    max_rows: Annotated[int, typer.Option("--max-rows", help="At most so many packets on a page.", min=1)] = 60,
-    pages: Annotated[
-        bool, typer.Option("--pages", help="All pages: .png and .svg as numbered files (.pdf has them anyway).")
-    ] = False,
-) -> None:
-    """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
-    capture = _read(file)
-    view = capture if stream is None else capture.stream(stream)
-    which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
-    chosen = cli_plots.frames_range(frames)
-    try:
-        graph = view.flow_graph(exchange=which, frames=chosen, time=time, to_scale=to_scale, max_rows=max_rows)
-    except ValueError as problem:
-        raise typer.BadParameter(str(problem)) from None
-    try:
-        graph.save(output, pages=pages or None)
-    except (OSError, ValueError) as problem:
-        reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output.name}: ")
-        raise OutputError(f"{output}: {reason}") from None
-
-
+cli_flow.register(app, _read)
 cli_plots.register(app, _read)
 
 

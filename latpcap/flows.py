@@ -20,17 +20,21 @@ PICKS = ("worst", "typical", "first")
 """What `exchange=` picks by itself: the longest one, the one at the median (nearest rank), the earliest; of those that
 are complete."""
 
+FLOWS = ("tcp", "icmp", "all")
+"""Wireshark's flow types: TCP segments; ICMP and ICMPv6; every frame."""
+
 
 def graph(
     view: Capture | Stream,
     *,
+    flows: str = "tcp",
     exchange: int | str | None = None,
     frames: tuple[int, int] | None = None,
     time: str = "relative",
     to_scale: bool = False,
     max_rows: int = 60,
 ) -> FlowGraph:
-    """Who sent what to whom, and where did the time go? The graph of a view's TCP packets.
+    """Who sent what to whom, and where did the time go? The graph of a view's packets; `flows` is one of `FLOWS`.
 
     `exchange` is one of `PICKS` or a number: of the table `exchanges` for a capture, counted from 0 on it for a stream.
     Its packets are shown, and the ACK after them. ValueError for options that make no sense, IndexError where there is
@@ -38,10 +42,16 @@ def graph(
     """
     from latpcap.plot.flow import FlowGraph
 
+    if flows not in FLOWS:
+        raise ValueError(f"flows={flows!r} is not one of {', '.join(FLOWS)}")
     capture: Capture = getattr(view, "capture", None) or view  # type: ignore[assignment]
     number: int | None = getattr(view, "number", None)
     events, causes, exchanges = (view.arrow(name) for name in ("events", "causes", "exchanges"))
     words = [view.title]
+    if flows != "tcp":
+        if number is not None or exchange is not None:
+            raise ValueError(f"flows={flows!r} is for a capture, not for a stream or an exchange")
+        return _other(capture, flows, frames, time, to_scale=to_scale, max_rows=max_rows)
     if exchange is not None:
         if frames is not None:
             raise ValueError("an exchange has its own frames: give exchange or frames, not both")
@@ -114,3 +124,69 @@ def _before(capture: Capture, events: pa.Table, frames: tuple[int, int] | None) 
     """For each frame of the events the instant of the frame before it, TCP or not: from the file, once."""
     wanted = [frame - 1 for frame in events["frame"].to_pylist() if not frames or frames[0] <= frame <= frames[1]]
     yield from ((record.frame + 1, record.time_ns) for record in capture.records(wanted))
+
+
+def _other(
+    capture: Capture, flows: str, frames: tuple[int, int] | None, time: str, *, to_scale: bool, max_rows: int
+) -> FlowGraph:
+    """The frames that are not TCP, and with `flows="all"` those that are, in the order of the file."""
+    from latpcap import frame_words
+    from latpcap.plot.flow import FlowGraph
+    from latpcap.plot.flow_clock import Clock
+
+    low, high = frames or (1, capture.frames)
+    segments = capture.arrow("events")
+    known = set(segments["frame"].to_pylist())
+    wanted = [number for number in range(max(1, low), min(high, capture.frames) + 1) if number not in known]
+    packets = list(frame_words.packets(capture.records(wanted), only_icmp=flows == "icmp")) if wanted else []
+    told = [_as_tshark(packet) for packet in packets if packet["info"] and packet["protocol"] == "ICMP"]
+    if flows == "all":
+        packets += _segments(capture, low, high)
+        packets.sort(key=lambda packet: packet["frame"])
+    if not packets:
+        what = "ICMP packet" if flows == "icmp" else "frame"
+        raise ValueError(f"there is no {what} in {capture.title}: there is nothing to draw")
+    before = {}
+    if time == "delta":
+        before = {r.frame + 1: r.time_ns for r in capture.records([packet["frame"] - 1 for packet in packets])}
+    return FlowGraph.from_packets(
+        packets,
+        capture.arrow("causes") if flows == "all" else None,
+        capture.arrow("exchanges") if flows == "all" else None,
+        told=told if flows == "icmp" else None,
+        title=f"{capture.title}, {'ICMP flows' if flows == 'icmp' else 'all flows'}",
+        clock=Clock(capture.zero_ns or 0, capture.digits, time, before),
+        max_rows=max_rows,
+        to_scale=to_scale,
+    )
+
+
+def _as_tshark(packet: dict[str, Any]) -> dict[str, Any]:
+    """An echo packet as tshark writes it in a flow graph's text."""
+    comment = f"{packet['protocol']}: {packet['info']}"
+    return packet | {"label": packet["info"], "comment": comment, "dport": packet["code"]}
+
+
+def _segments(capture: Capture, low: int, high: int) -> list[dict[str, Any]]:
+    """The TCP segments as packets with labels: where an HTTP message begins, its first line takes the flags' place."""
+    import pyarrow.compute as pc
+
+    from latpcap.plot.flow_book import packets_of
+    from latpcap.plot.flow_rows import comment, label
+
+    events = capture.arrow("events")
+    inside = pc.and_(pc.greater_equal(events["frame"], low), pc.less_equal(events["frame"], high))
+    columns = ["method", "target", "status", "request_first_frame", "response_first_frame"]
+    begins: dict[int, str] = {}
+    for row in capture.arrow("exchanges").select(columns).to_pylist():
+        if row["method"]:
+            begins[row["request_first_frame"]] = f"{row['method']} {(row['target'] or '')[:40]}"
+        if row["status"] and row["response_first_frame"]:
+            begins[row["response_first_frame"]] = str(row["status"])
+    packets = packets_of(events.filter(inside))
+    for packet in packets:
+        first = begins.get(packet["frame"])
+        words = "".join(letter if letter.isprintable() else "?" for letter in first) if first else packet["flags"]
+        remark = comment(packet["flags"], packet["seq"], packet["ack"])
+        packet |= {"label": label(words, packet["len"]), "comment": f"HTTP: {remark}" if first else remark}
+    return packets

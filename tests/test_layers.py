@@ -62,6 +62,7 @@ ORDER = [
     "plot.timeseq",
     "plot",
     "latency",
+    "frame_words",
     "flows",
     "export",
     "archive",
@@ -82,6 +83,7 @@ ORDER = [
     "archive.command",
     "",  # the public names, latpcap/__init__.py
     "cli_plots",
+    "cli_flow",
     "cli",
 ]
 """A module imports those above it in this list, and none below."""

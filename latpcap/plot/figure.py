@@ -70,9 +70,9 @@ def suffix_of(path: str | Path, known: Sequence[str] = SUFFIXES) -> str:
     return suffix
 
 
-def render(figure: Figure, suffix: str, dpi: float) -> bytes:
+def render(figure: Figure, suffix: str, dpi: float, *, few_colours: bool = False) -> bytes:
     """The figure's bytes as `suffix` (one of `SUFFIXES`), at `dpi` pixels per inch (PNG); the same bytes for
-    the same figure.
+    the same figure. `few_colours`: a PNG has a palette of 256, which makes drawings of text a quarter as large.
 
     Raises ValueError if a PNG would be larger than matplotlib can draw.
     """
@@ -84,7 +84,23 @@ def render(figure: Figure, suffix: str, dpi: float) -> bytes:
         )
     out = io.BytesIO()
     with house_style():
+        if few_colours and suffix == ".png":
+            return _with_palette(figure, dpi)
         figure.savefig(out, format=suffix[1:], dpi=dpi, metadata=_METADATA[suffix], facecolor="white")
+    return out.getvalue()
+
+
+def _with_palette(figure: Figure, dpi: float) -> bytes:
+    from PIL import Image
+
+    out = io.BytesIO()
+    figure.savefig(out, format="rgba", dpi=dpi, facecolor="white")
+    width = int(figure.get_size_inches()[0] * dpi)
+    pixels = out.getvalue()
+    picture = Image.frombuffer("RGBA", (width, len(pixels) // (4 * width)), pixels, "raw", "RGBA", 0, 1).convert("RGB")
+    few = picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    out = io.BytesIO()
+    few.save(out, "PNG", dpi=(dpi, dpi))
     return out.getvalue()
 
 

@@ -123,16 +123,36 @@ class FlowGraph:
 
     @classmethod
     def from_packets(
-        cls, packets: Sequence[Record], *, title: str, clock: Clock, max_rows: int = 60, to_scale: bool = False
+        cls,
+        packets: Sequence[Record],
+        causes: pa.Table | None = None,
+        exchanges: pa.Table | None = None,
+        *,
+        told: Sequence[Record] | None = None,
+        title: str,
+        clock: Clock,
+        max_rows: int = 60,
+        mark_ms: float = 5.0,
+        to_scale: bool = False,
     ) -> Self:
-        """How do packets that are not TCP become a picture?
+        """How do packets that are not all TCP become a picture?
 
-        Each has `frame`, `time` (ns), `stream` (0 where there is none), `src`, `dst`, `sport`, `dport`, `label`,
-        `comment`, `from_client` and `release_frame` (None). Gaps are shown, but have no causes.
+        Each has `frame`, `time` (ns), `stream` (negative where it is not TCP), `src`, `dst`, `sport`, `dport`, `label`,
+        `comment`, `from_client` and `release_frame`; the two last may be None. `told` are those that the text is
+        written of (default: all). Waits and brackets are those of the streams. ValueError without packets.
         """
         if not packets:
             raise ValueError("no packet: there is nothing to draw")
-        book = FlowBook(packets, clock=clock, total=len(packets), max_rows=max_rows)
+        book = FlowBook(
+            packets,
+            causes,
+            exchanges,
+            told=told,
+            clock=clock,
+            total=len(packets),
+            max_rows=max_rows,
+            mark_ms=mark_ms,
+        )
         return cls._of_page(book, 0, title, to_scale)
 
     @classmethod
@@ -145,8 +165,8 @@ class FlowGraph:
             brackets=page.brackets,
             title=title,
             note=_note(book, number),
-            status=f"{len(page.nodes)} node(s), {len(page.rows)} of {book.total} item(s); "
-            f"waits of at least {book.mark_ms:g} ms are marked",
+            status=f"{len(page.nodes)} node(s), {len(page.rows)} of {book.total} item(s)"
+            + (f"; waits of at least {book.mark_ms:g} ms are marked" if any(r.stream >= 0 for r in page.rows) else ""),
             to_scale=to_scale,
             book=book,
         )
@@ -217,7 +237,7 @@ class FlowGraph:
             self.paths_ = []
             for number, page in enumerate(self._all_pages(), 1):
                 self.paths_.append(path.with_name(f"{path.stem}-{number:0{width}}{path.suffix}"))
-                self.paths_[-1].write_bytes(paper.render(page.plot().figure_, suffix, dpi))
+                self.paths_[-1].write_bytes(paper.render(page.plot().figure_, suffix, dpi, few_colours=True))
         return self
 
     def text(self) -> str:
@@ -240,8 +260,9 @@ class FlowGraph:
         count = min(self.pages, MOST_PAGES)
         for number in range(1, count + 1):
             page = self.page(number)
-            if number < count or count == self.pages:
-                page.note = ""
+            page.note = ""
+            if number == count < self.pages and self._book is not None:
+                page.note = _note(self._book, number - 1, earlier=True)
             page.status = f"page {number} of {self.pages}; {page.status}"
             yield page
 
@@ -256,7 +277,7 @@ class FlowGraph:
             status=self.status,
             to_scale=self.to_scale,
         ).plot()
-        return paper.render(fresh.figure_, suffix, dpi)
+        return paper.render(fresh.figure_, suffix, dpi, few_colours=True)
 
     def _repr_png_(self) -> bytes:
         return self._render(".png", 100)
@@ -296,14 +317,17 @@ def _has_nanoseconds(table: pa.Table) -> bool:
     return not pc.all(pc.equal(instants, whole)).as_py()
 
 
-def _note(book: FlowBook, number: int) -> str:
-    """The sentence on rows that are not shown, or nothing. The next ones begin with the last one shown: a wait may
-    follow it.
+def _note(book: FlowBook, number: int, *, earlier: bool = False) -> str:
+    """The sentence on rows that are not shown, or nothing; `earlier`: those of earlier pages are. The next ones begin
+    with the last one shown: a wait may follow it.
     """
     if book.pages == 1:
         return ""
     first, last = book.first_and_last(number)
-    missing = len(book) - (last - first + 1)
+    missing = len(book) - (last + 1 if earlier else last - first + 1)
+    if earlier:
+        low, high = book.frames(number + 1)[0], book.frames(book.pages - 1)[1]
+        return f"{missing} of {len(book)} rows are on no page: see the next ones with frames=({low}, {high})."
     ways = f"all with max_rows={len(book)} or pages=True"
     if number + 1 < book.pages:
         low, high = book.frames(number + 1)

@@ -66,7 +66,8 @@ class FlowBook:
     """The packets of a flow graph, `max_rows` to a page.
 
     A page begins with the last packet of the one before: a wait may follow it. `packets` is a table of events, or a
-    sequence of packets that have a `label` and a `comment`; `total` is the number of packets that it was chosen from.
+    sequence of packets that have a `label` and a `comment`; `total` is the number of packets that it was chosen from;
+    `told` are the packets that the text is written of (default: all).
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class FlowBook:
         causes: pa.Table | None = None,
         exchanges: pa.Table | None = None,
         *,
+        told: Sequence[Record] | None = None,
         clock: Clock,
         total: int,
         max_rows: int = 60,
@@ -85,6 +87,7 @@ class FlowBook:
         if not mark_ms > 0:
             raise ValueError(f"mark_ms is {mark_ms}, but must be more than 0 ms")
         self._packets = packets
+        self._told = told
         self._causes = causes
         self._exchanges = exchanges
         self.clock = clock
@@ -143,7 +146,7 @@ class FlowBook:
         for packet in self._all():
             addresses.setdefault(packet["src"])
             addresses.setdefault(packet["dst"])
-            streams.add(packet["stream"])
+            streams.add(_conversation(packet))
         return flow_text.lines(self._text_rows(), list(addresses), several=len(streams) > 1)
 
     def _text_rows(self) -> Iterator[flow_text.TextRow]:
@@ -153,13 +156,26 @@ class FlowBook:
             before = packet["time"]
 
     def _all(self) -> Iterator[Record]:
+        if self._told is not None:
+            yield from self._told
+            return
         for begin in range(0, len(self), _SLICE):
             yield from self._records(begin, _SLICE)
 
     def _records(self, begin: int, count: int) -> Sequence[Record]:
         if isinstance(self._packets, Sequence):
             return self._packets[begin : begin + count]
-        return records(self._packets.slice(begin, count), _EVENTS, _OPTIONAL)
+        return packets_of(self._packets.slice(begin, count))
+
+
+def packets_of(events: pa.Table) -> list[dict[str, Any]]:
+    """Rows of the events table as packets."""
+    return records(events, _EVENTS, _OPTIONAL)
+
+
+def _conversation(packet: Record) -> int:
+    """tshark tells streams apart in TCP flows only."""
+    return 0 if "label" in packet else packet["stream"]
 
 
 def _text_row(packet: Record, time: str) -> flow_text.TextRow:
@@ -171,7 +187,7 @@ def _text_row(packet: Record, time: str) -> flow_text.TextRow:
         label = flow_rows.label(packet["flags"], packet["len"])
         comment = flow_rows.comment(packet["flags"], seq, ack)
     return flow_text.TextRow(
-        conversation=packet["stream"],
+        conversation=_conversation(packet),
         time=time,
         source=packet["src"],
         target=packet["dst"],

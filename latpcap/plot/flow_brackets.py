@@ -62,5 +62,5 @@ def text_of(exchange: Record) -> str:
     words = [exchange["method"], target, str(exchange["status"] or "")]
     what = " ".join(word for word in words if word)
     latency = exchange["latency_ms"]
-    took = f"{latency:.1f} ms" if latency is not None else f"not complete ({exchange['cut_by'] or 'cut'})"
+    took = f"{latency:,.1f} ms" if latency is not None else f"not complete ({exchange['cut_by'] or 'cut'})"
     return f"exchange {exchange['exchange']}: " + ", ".join(word for word in (what, took) if word)

@@ -38,7 +38,7 @@ from latpcap.vocabulary import CAUSES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-GREY, BLACK, RED = "#6E6E6E", "#000000", "#B00020"
+GREY, BLACK, RED, WHITE = "#6E6E6E", "#000000", "#B00020", "#FFFFFF"
 PASTELS = (
     "#EAF1FB",
     "#FDF3DF",
@@ -194,7 +194,7 @@ def draw_body(pen: Pen, page: Layout, rows: Sequence[FlowRow]) -> None:
     for slot in page.slots:
         _draw_slot(pen, page, slot, pastels[rows[slot.mark.lower].stream], rows)
     for brace in page.braces:
-        _draw_brace(pen, brace, page.time_x, pastels[brace.bracket.stream])
+        _draw_brace(pen, brace, page, pastels[brace.bracket.stream])
     for gap in page.breaks:
         _draw_break(pen, page, gap)
 
@@ -258,15 +258,20 @@ def _draw_slot(pen: Pen, page: Layout, slot: Slot, background: str, rows: Sequen
         pen.text(page.comment_x, slot.y + 0.36, frames_text(wait, rows), size=SMALL, colour=GREY)
 
 
-def _draw_brace(pen: Pen, brace: Brace, text_x: float, background: str) -> None:
-    """A bracket with its words above its first row; an end that is on another page has no hook."""
+def _draw_brace(pen: Pen, brace: Brace, page: Layout, background: str) -> None:
+    """A bracket with its words above its first row; an end that is on another page has no hook. The words hide a
+    lifeline under them, but not a band: it would seem to end there.
+    """
     bracket = brace.bracket
     pen.line((brace.x, brace.x), (brace.top, brace.bottom), colour=GREY, width=0.12, gid=f"exchange-{bracket.upper}")
     for y, hook in ((brace.top, not bracket.begun), (brace.bottom, not bracket.continued)):
         if hook:
-            pen.line((brace.x, brace.x + 0.45), (y, y), colour=GREY, width=0.12)
+            pen.line((brace.x - 0.06, brace.x + 0.4), (y, y), colour=GREY, width=0.12)
     words = f"{bracket.text} (continued)" if bracket.begun else bracket.text
-    pen.text(text_x, brace.text_y, words, size=SMALL, colour=GREY, behind=background)
+    bands = (band for slot in page.slots for band in slot.bands)
+    crossed = any(band.top < brace.text_y < band.bottom + 1 for band in bands)
+    tint, behind = (BLACK, None) if crossed else (GREY, background)
+    pen.text(page.time_x, brace.text_y, words, size=SMALL, colour=tint, behind=behind)
 
 
 def _draw_break(pen: Pen, page: Layout, gap: Break) -> None:
@@ -275,14 +280,15 @@ def _draw_break(pen: Pen, page: Layout, gap: Break) -> None:
     for x in page.x:
         for shift in (-0.25, 0.25):
             ends = (y + shift + 0.3, y + shift - 0.3)
-            pen.line((x - 0.7, x + 0.7), ends, colour="#FFFFFF", width=0.3, zorder=6)
+            pen.line((x - 0.7, x + 0.7), ends, colour=WHITE, width=0.3, zorder=6)
             pen.line((x - 0.7, x + 0.7), ends, colour=BLACK, width=0.1, zorder=7, gid="break")
     pen.text(page.time_x, y + 0.3, f"{gap.ns / 1e6:,.1f} ms, cut", size=SMALL, colour=GREY)
 
 
 def stream_colours(rows: Sequence[FlowRow]) -> dict[int, str]:
     """Each stream's background, the same on every page."""
-    return {stream: PASTELS[stream % len(PASTELS)] for stream in dict.fromkeys(row.stream for row in rows)}
+    streams = dict.fromkeys(row.stream for row in rows)
+    return {stream: PASTELS[stream % len(PASTELS)] if stream >= 0 else WHITE for stream in streams}
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +345,7 @@ def _stream_lines(pastels: dict[int, str], room: float) -> list[FootLine]:
     lines: list[FootLine] = []
     x = 0.0
     for stream, colour in pastels.items():
-        entry = FootLine(words=f"tcp.stream {stream}", colour=colour)
+        entry = FootLine(words=f"tcp.stream {stream}" if stream >= 0 else "not TCP", colour=colour)
         x = x if x + entry.width <= room else 0.0
         lines.append(replace(entry, x=x))
         x += entry.width + 1.5

@@ -23,7 +23,7 @@ MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45
 UNDER = 0.47  # from an arrow to the end of its row
 SMALL, PORT = 0.8, 0.8  # sizes of letters
 BAND, LANE, LANES, INSET = 0.55, 0.8, 4, 0.95  # a band's width, a lane's, the most lanes, from lifeline to text
-BRACE = 0.7  # a bracket's lane
+BRACE = 0.75  # a bracket's lane
 
 
 @lru_cache(maxsize=4096)
@@ -219,7 +219,7 @@ def put(page: Layout, places: Sequence[float], breaks: Sequence[flow_scale.Break
         below = sum(1 for later in page.braces[number:] if later.bracket.upper == brace.bracket.upper)
         brace.text_y = page.row_y[brace.bracket.upper] + UNDER - ROW - LINE * (below - 1) - 0.35
         brace.top = top if brace.bracket.begun else brace.text_y + 0.25
-        brace.bottom = page.row_y[brace.bracket.lower] + (UNDER if brace.bracket.continued else 0.1)
+        brace.bottom = page.row_y[brace.bracket.lower] + (UNDER if brace.bracket.continued else UNDER - 0.06)
     waiting = list(page.slots)
     while waiting:
         lower = waiting[0].mark.lower

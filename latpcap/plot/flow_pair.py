@@ -92,7 +92,8 @@ class FlowPair:
         return self
 
     def _render(self, suffix: str, dpi: float) -> bytes:
-        return paper.render(FlowPair(self.left, self.right, names=self.names).plot().figure_, suffix, dpi)
+        fresh = FlowPair(self.left, self.right, names=self.names).plot()
+        return paper.render(fresh.figure_, suffix, dpi, few_colours=True)
 
     def _repr_png_(self) -> bytes:
         return self._render(".png", 100)

@@ -30,7 +30,7 @@ class TextRow:
 
 
 def as_text(rows: Sequence[TextRow]) -> str:
-    """Which text does tshark write for these packets? Ends with a line feed."""
+    """Which text does tshark write for these packets? Ends with a line feed; empty without packets."""
     nodes = dict.fromkeys(address for row in rows for address in (row.source, row.target))
     several = any(row.conversation != rows[0].conversation for row in rows)
     return "".join(f"{line}\n" for line in lines(rows, list(nodes), several=several))
@@ -42,6 +42,8 @@ def lines(rows: Iterable[TextRow], addresses: Sequence[str], *, several: bool) -
     `addresses` in the order in which they appear, a packet's source before its target; `several`: there is more than
     one conversation.
     """
+    if not addresses:
+        return
     nodes = {address: number for number, address in enumerate(addresses)}
     columns = min(len(nodes), MOST_NODES)
     yield from _titles(addresses[:columns], several)

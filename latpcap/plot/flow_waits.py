@@ -46,7 +46,7 @@ class FlowMark:
     @property
     def text(self) -> str:
         """What is written beside the wait, e.g. `43.0 ms delayed_ack (client)`."""
-        length = f"{self.ms:.1f} ms" if self.of_ms is None else f"{self.ms:.1f} of {self.of_ms:.1f} ms"
+        length = f"{self.ms:,.1f} ms" if self.of_ms is None else f"{self.ms:,.1f} of {self.of_ms:,.1f} ms"
         if self.cause is None:
             return length
         owner = f" ({self.owner})" if self.owner and self.owner != self.cause else ""
@@ -92,13 +92,14 @@ def mark(
     stream_of = {event["frame"]: event["stream"] for event in events}
     numbers: dict[int, list[int]] = {}
     for number, event in enumerate(events):
-        numbers.setdefault(event["stream"], []).append(number)
+        if event["stream"] >= 0:  # a pause between two pings is nobody's wait
+            numbers.setdefault(event["stream"], []).append(number)
     pieces: dict[int, list[_Piece]] = {stream: [] for stream in numbers}
     for cause in causes:
         stream = stream_of.get(cause["to_frame"], stream_of.get(cause["from_frame"]))
         if stream is None and len(numbers) == 1:
             stream = next(iter(numbers))
-        if stream is not None and cause["end"] > cause["start"]:
+        if stream in pieces and cause["end"] > cause["start"]:
             pieces[stream].append(_piece(cause))
 
     coloured = list(rows)
