@@ -1,13 +1,16 @@
 """The Rust engine: capture bytes in, Arrow tables out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
-__all__ = ["CAUSES", "SCHEMA_VERSION", "TABLES", "Analysis", "Records", "Table"]
+__all__ = ["CAUSES", "SCHEMA_VERSION", "TABLES", "Analysis", "Records", "Table", "first_ns"]
 
 TABLES: Final[list[str]]
 CAUSES: Final[list[str]]
 SCHEMA_VERSION: Final[str]
+
+def first_ns(head: bytes) -> int | None:
+    """When was the first packet of the file that begins with these bytes, in ns since 1970? None: they do not say."""
 
 @final
 class Table:
@@ -18,14 +21,15 @@ class Table:
 @final
 class Analysis:
     """What is in this capture? Push its bytes in blocks of any size, finish, then take the tables."""
-    def __new__(cls) -> Analysis: ...
-    def push(self, block: bytes) -> None:
-        """Reads the next bytes of the capture file; never raises for what they hold."""
-    def next_file(self) -> None:
-        """The next bytes begin another file of the same capture: a rotated one.
+    def __new__(cls, links: Callable[[str, int, bytes], bytes | str | None] | None = None) -> Analysis:
+        """`links` reads the layers that the core leaves to others, as `latpcap.links.read` does."""
+    def next_file(self, name: str = "") -> None:
+        """What is pushed from now on belongs to this file; the one before, if there was one, has ended.
 
-        Frames and streams are counted on; `offset` of an issue counts the bytes of all files pushed so far.
+        Frames are counted on and streams go on, as if the files were one; `offset` of an issue counts in its file.
         """
+    def push(self, block: bytes) -> None:
+        """Reads the next bytes of the capture file; never raises for what they hold, only what `links` raised."""
     def finish(self) -> None:
         """Settles what is still open; the file has ended."""
     def take(self, name: str) -> Table:
@@ -47,14 +51,19 @@ class Analysis:
     @property
     def last_ns(self) -> int | None: ...
     @property
-    def refused(self) -> tuple[int, str] | None:
-        """Offset and reason of what kept the file from being read at all."""
+    def halted(self) -> bool:
+        """Is the rest of this file of no use? Refused, or damaged so that no further record can be found."""
+    @property
+    def refused(self) -> tuple[str, int, str] | None:
+        """File, offset and reason of what kept the first file from being read, where no file could be read."""
 
 @final
 class Records:
     """Which bytes do these frames hold? Push the same capture again; chosen records come out, none is kept."""
     def __new__(cls, frames: Sequence[int] | None = None) -> Records:
         """`frames` are the chosen frame numbers in any order; None chooses all."""
+    def next_file(self) -> None:
+        """What is pushed from now on is another file; frames are counted on."""
     def push(self, block: bytes) -> list[tuple[int, int, int | None, int, bytes, int]]:
         """Reads the next bytes of the capture file and gives the chosen records that end in them, in file order.
 

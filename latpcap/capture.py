@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from latpcap import _core, sources
+from latpcap import _core, links, sources
 from latpcap.errors import CaptureError
 from latpcap.stream import Stream
 from latpcap.tables import Tables, card, count
@@ -29,35 +29,54 @@ TABLES = tuple(_core.TABLES)
 def read(source: sources.Source) -> Capture:
     """What is in this capture, and why was each request slow?
 
-    `source` is a path, "-" for standard input, bytes, or a binary file object; pcap or pcapng, plain or
-    compressed with gzip, zstd, lz4, bz2 or xz. The whole capture is analysed; its tables are held in memory.
+    `source` is a path, a glob ("ring_*.pcap"), a URL (s3://, gs://, file:// ... by pyarrow, others by fsspec), "-" for
+    standard input, bytes, or a binary file object; pcap or pcapng, plain or compressed with gzip, zstd, lz4, bz2 or xz.
+    A list of these, or a glob, is one capture cut into files: they are read in the order of their first packets, frames
+    are counted on and streams go on from one to the next. The whole capture is analysed; its tables are held in memory.
 
     Raises CaptureError when nothing can be read: no such file, no capture, a header that is cut. A capture
-    that is damaged further on gives its rows up to the damage; `Capture.issues` says where and why.
+    that is damaged further on gives its rows up to the damage, and so does each file of several; `Capture.issues` says
+    which file, where and why.
     """
-    origin = sources.Origin(source)
-    name = origin.name
-    analysis = _core.Analysis()
-    broken: CaptureError | None = None
-    try:
-        for block in sources.blocks(source):
-            analysis.push(block)
-    except CaptureError as problem:
-        if analysis.frames == 0:
-            raise
-        broken = problem
+    origins = sources.origins(source)
+    analysis = _core.Analysis(links.read)
+    broken: list[CaptureError] = []
+    lost = 0
+    for origin in origins:
+        before, opened = analysis.frames, False
+        try:
+            for block in origin.first_blocks():
+                if not opened:
+                    analysis.next_file(origin.name)
+                    opened = True
+                analysis.push(block)
+                if analysis.halted:
+                    break
+            if not opened:
+                analysis.next_file(origin.name)
+        except CaptureError as problem:
+            broken.append(problem)
+            lost += analysis.frames == before
     analysis.finish()
-    if analysis.refused is not None:
-        offset, reason = analysis.refused
-        raise CaptureError(name, reason, offset=offset, layer="file")
-    return Capture(name, analysis, broken, origin=origin)
+    if broken and lost == len(origins):
+        raise broken[0]
+    if analysis.refused is not None and not analysis.frames:
+        file, offset, reason = analysis.refused
+        raise CaptureError(file, reason, offset=offset, layer="file")
+    return Capture(_name([origin.name for origin in origins]), analysis, broken, origins=origins)
+
+
+def _name(files: list[str]) -> str:
+    """What several files are called together: "ring_1.pcap and 9 more"."""
+    return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
 
 
 class Capture(Tables):
     """What does this capture tell?
 
-    Made by `latpcap.read`. `name` is the file's name as given, `frames` counts every record of the file, `format` is
-    "pcap", "pcap (ns)", "pcap (modified)" or "pcapng", `digits` are the decimals of a second that its clock tells;
+    Made by `latpcap.read`. `name` is the file's name as given, `files` the names of all files in the order in which
+    they were read, `frames` counts every record, `format` is "pcap", "pcap (ns)", "pcap (modified)" or "pcapng" (of
+    several files the last one's), `digits` are the decimals of a second that its clock tells;
     `first_ns` and `last_ns` bound it in ns since 1970, `zero_ns` is frame 1, from which Wireshark counts (None for a
     capture without packets).
     """
@@ -66,12 +85,13 @@ class Capture(Tables):
         self,
         name: str,
         analysis: _core.Analysis,
-        broken: CaptureError | None = None,
+        broken: Sequence[CaptureError] = (),
         *,
-        origin: sources.Origin | None = None,
+        origins: Sequence[sources.Origin] = (),
     ):
         self.name = name
-        self._origin = origin
+        self.files = [origin.name for origin in origins]
+        self._origins = origins
         self.frames = analysis.frames
         self.format = analysis.format
         self.digits = analysis.digits
@@ -112,18 +132,17 @@ class Capture(Tables):
         return self.first_ns or 0
 
     def _issues(self, table: pa.Table) -> pa.Table:
-        """The engine's issues with the file's name, and what went wrong before its bytes reached it."""
+        """The engine's issues, and what went wrong before a file's bytes reached it."""
         import pyarrow as pa
 
-        if self._broken is not None:
-            row = {"kind": "damaged", "offset": self._broken.offset, "layer": self._broken.layer}
-            row |= {"reason": self._broken.reason, "count": 1}
-            plain = pa.schema([pa.field("kind", pa.string()), *list(table.schema)[1:]])
-            plain = pa.schema([f.with_type(pa.string()) if f.name == "layer" else f for f in plain])
-            table = pa.concat_tables([table.cast(plain), pa.Table.from_pylist([row], schema=plain)])
-        # an empty column of strings is as good as another, and pa.array imports pandas
-        names = pa.array([self.name] * table.num_rows, pa.string()) if table.num_rows else table["reason"]
-        return table.add_column(0, "file", names)
+        if not self._broken:
+            return table
+        plain = pa.schema([f.with_type(pa.string()) if f.name in ("kind", "layer") else f for f in table.schema])
+        rows = [
+            {"file": p.file, "kind": "damaged", "offset": p.offset, "layer": p.layer, "reason": p.reason, "count": 1}
+            for p in self._broken
+        ]
+        return pa.concat_tables([table.cast(plain), pa.Table.from_pylist(rows, schema=plain)])
 
     def stream(self, number: int) -> Stream:
         """What happened on this stream? `number` is Wireshark's tcp.stream; IndexError where there is none."""
@@ -139,9 +158,9 @@ class Capture(Tables):
         """
         from latpcap.packets import records
 
-        if self._origin is None:
+        if not self._origins:
             raise CaptureError(self.name, "its bytes are not known any more")
-        found = records(self._origin, frames, broken=self._broken is not None)
+        found = records(self._origins, frames, broken=bool(self._broken))
         return islice(found, self.frames)  # the file may have grown
 
     def record(self, frame: int) -> Record:
@@ -215,7 +234,7 @@ class Capture(Tables):
     @property
     def damage(self) -> list[str]:
         """What cost rows? One sentence for each place where the capture is damaged; empty where it is whole."""
-        if not len(self._raw["issues"]) and self._broken is None:
+        if not len(self._raw["issues"]) and not self._broken:
             return []
         rows = self.arrow("issues").to_pylist()
         return [_sentence(r) for r in rows if r["kind"] == "damaged"]

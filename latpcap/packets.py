@@ -6,7 +6,7 @@ is wound back. `slices.py` writes what comes out to files, `follow.py` puts payl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from latpcap import _core
@@ -35,22 +35,26 @@ class Record(NamedTuple):
     original_len: int
 
 
-def records(origin: Origin, frames: Iterable[int] | None = None, *, broken: bool = False) -> Iterator[Record]:
+def records(
+    origins: Sequence[Origin], frames: Iterable[int] | None = None, *, broken: bool = False
+) -> Iterator[Record]:
     """Which bytes do these frames hold? Reads the capture again, block by block; None stands for every frame.
 
     In file order, each frame once. Frames that the capture does not have are left out. CaptureError where the source is
     gone, was changed, or cannot be read twice. `broken`: the first reading ended early as well, which is no news.
     """
     reader = _core.Records(None if frames is None else list(frames))
-    try:
-        for block in origin.blocks():
-            for fields in reader.push(block):
-                yield Record(*fields)
-            if reader.done:
-                return
-    except CaptureError:
-        if not broken:
-            raise
+    for origin in origins:
+        reader.next_file()
+        try:
+            for block in origin.blocks():
+                for fields in reader.push(block):
+                    yield Record(*fields)
+                if reader.done:
+                    return
+        except CaptureError:
+            if not broken:
+                raise
 
 
 def packet(record: Record, name: str) -> Any:

@@ -1,42 +1,39 @@
 """Where do a capture's bytes come from?
 
-Takes a path, a file object, bytes or "-" (standard input), plain or compressed with gzip, zstd, lz4, bz2 or
-xz (told by content, not by name); gives a name and blocks of bytes; knows nothing of what is in them.
+Takes a path, a glob, a URL, a file object, bytes, "-" (standard input), or a list of these; gives names and blocks of
+bytes, unpacked; knows nothing of what is in them but the time of the first packet, which orders rotated files.
 """
 
 from __future__ import annotations
 
-import bz2
 import contextlib
+import glob
 import io
-import lzma
 import os
 import stat
 import sys
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, cast
 
+from latpcap import _core
 from latpcap.errors import CaptureError
+from latpcap.unpack import unpacked
 
-Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
-"""What `latpcap.read` takes."""
+One = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
+"""One file: a path or URL, "-", bytes, a binary file object."""
+
+Source = One | Iterable[One]
+"""What `latpcap.read` takes: one file, a glob, or several of them that are one capture."""
 
 _HELD = (bytes, bytearray, memoryview)
 BLOCK_BYTES = 1 << 17
-_BITE_BYTES = 1 << 14
-_LONGEST_MAGIC = 6
-_MAGIC = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"\x04\x22\x4d\x18": "lz4",
-    b"BZh": "bz2",
-    b"\xfd7zXZ\x00": "xz",
-}
+_PEEK_BYTES = 1 << 22
 
 
-def name_of(source: Source) -> str:
+def name_of(source: One) -> str:
     """What is this capture called in messages and tables?"""
     if isinstance(source, _HELD):
         return "<bytes>"
@@ -47,22 +44,49 @@ def name_of(source: Source) -> str:
 
 
 class Origin:
-    """Can this capture's bytes be read a second time?
+    """Can this file's bytes be read a second time?
 
     Made before the first reading, while it can still be seen where that begins.
     """
 
-    def __init__(self, source: Source):
+    def __init__(self, source: One):
         self.source = source
         self.name = name_of(source)
         self._start: int | None = None
         self._file: os.stat_result | None = None
-        if isinstance(source, (str, os.PathLike)) and self.name != "<stdin>":
+        self._peeked: Iterator[bytes] | None = None
+        if _is_path(source):
             with contextlib.suppress(OSError, ValueError):
-                self._file = os.stat(source)
+                self._file = os.stat(cast(str, source))
         elif not isinstance(source, _HELD):
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 self._start = cast(BinaryIO, source).tell()
+
+    def first_blocks(self) -> Iterator[bytes]:
+        """Which bytes does the file hold? The first reading; CaptureError as `blocks` of this module."""
+        found, self._peeked = self._peeked or blocks(self.source), None
+        return found
+
+    def first_ns(self) -> int | None:
+        """When was the first packet, in ns since 1970? None where the file's first bytes do not tell.
+
+        What is wrong with them is said when the file is read.
+        """
+        found = blocks(self.source)
+        again = _is_path(self.source) or isinstance(self.source, _HELD)
+        head: list[bytes] = []
+        first, problem = None, None
+        try:
+            while first is None and sum(map(len, head)) < _PEEK_BYTES and (block := next(found, b"")):
+                head.append(block)
+                first = _core.first_ns(b"".join(head))
+        except CaptureError as one:
+            problem = one
+        if again:
+            cast(Any, found).close()
+        else:
+            self._peeked = chain(head, _raising(problem), found)
+        return first
 
     def blocks(self) -> Iterator[bytes]:
         """Which bytes does the capture hold? The same as the first time.
@@ -72,14 +96,17 @@ class Origin:
         source = self.source
         if isinstance(source, (str, os.PathLike)):
             before = self._file
-            if before is None or not stat.S_ISREG(before.st_mode):
+            if before is None and _is_url(source):
+                pass
+            elif before is None or not stat.S_ISREG(before.st_mode):
                 raise CaptureError(
                     self.name, "can be read only once, and the packets' bytes are wanted: save it to a file"
                 )
-            with contextlib.suppress(OSError):  # what cannot be opened is said below
-                now = os.stat(source)
-                if (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino) or now.st_size < before.st_size:
-                    raise CaptureError(self.name, "was replaced since it was read")
+            else:
+                with contextlib.suppress(OSError):  # what cannot be opened is said below
+                    now = os.stat(source)
+                    if (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino) or now.st_size < before.st_size:
+                        raise CaptureError(self.name, "was replaced since it was read")
         elif not isinstance(source, _HELD):
             try:
                 if self._start is None:
@@ -93,38 +120,89 @@ class Origin:
         yield from blocks(source)
 
 
-def blocks(source: Source) -> Iterator[bytes]:
-    """Which bytes does this capture hold, block by block?
+def origins(source: Source) -> list[Origin]:
+    """Which files does this source name? Those of a list, a glob or a URL with `*` in order of their first packets.
 
-    Compressed content is given decompressed. Raises CaptureError where the source cannot be opened or read, or
-    where the compressed data is damaged: what was unpacked up to the damage has been given by then.
+    A path that exists is that file, whatever its name. CaptureError where a glob finds nothing.
+    """
+    if _is_one(source):
+        found = _expanded(cast(One, source))
+    else:
+        found = list(chain.from_iterable(_expanded(one) for one in cast("Iterable[One]", source)))
+        if not found:
+            raise CaptureError("<list>", "is empty, expected at least one capture file")
+    ours = [Origin(one) for one in found]
+    return _in_time_order(ours) if len(ours) > 1 else ours
+
+
+def blocks(source: One) -> Iterator[bytes]:
+    """Which bytes does this file hold, block by block?
+
+    Compressed content is given unpacked. Raises CaptureError where the source cannot be opened or read, or where the
+    compressed data is damaged: what was unpacked up to the damage has been given by then.
     """
     name = name_of(source)
     file, ours = _open(source, name)
     try:
-        head = _read(file, name, BLOCK_BYTES)
-        while len(head) < _LONGEST_MAGIC and (more := _read(file, name, BLOCK_BYTES)):
-            head += more  # a pipe may give a byte at a time
-        kind = next((k for magic, k in _MAGIC.items() if head.startswith(magic)), None)
-        raw = _raw(head, file, name)
-        if kind is None:
-            yield from raw
-        elif kind in _STANDARD:
-            yield from _unpacked(raw, kind, name)
-        else:
-            yield from _unpacked_by_arrow(raw, kind, name)
+        yield from unpacked(_raw(file, name), name)
     finally:
         if ours:
             file.close()
 
 
-def _raw(head: bytes, file: BinaryIO, name: str) -> Iterator[bytes]:
-    while head:
-        yield head
-        head = _read(file, name, BLOCK_BYTES)
+def _is_one(source: Source) -> bool:
+    return isinstance(source, (str, os.PathLike, *_HELD)) or hasattr(source, "read") or not isinstance(source, Iterable)
 
 
-def _open(source: Source, name: str) -> tuple[BinaryIO, bool]:
+def _expanded(source: One) -> list[One]:
+    """A glob's files by name; anything else is itself."""
+    if not isinstance(source, (str, os.PathLike)):
+        return [source]
+    path = os.fspath(source)
+    if not any(mark in path for mark in "*?["):
+        return [source]
+    if "://" in path:
+        found = _listed(path)
+    else:
+        found = (
+            [path] if os.path.lexists(path) else sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+        )
+    if not found:
+        raise CaptureError(path, "no file matches")
+    return cast("list[One]", found)
+
+
+def _in_time_order(ours: list[Origin]) -> list[Origin]:
+    """By the time of each file's first packet; a file that does not tell stays behind the one before it."""
+    placed: list[tuple[int, Origin]] = []
+    last = -(1 << 63)
+    for origin in ours:
+        first = origin.first_ns()
+        last = last if first is None else first
+        placed.append((last, origin))
+    return [origin for _, origin in sorted(placed, key=lambda one: one[0])]
+
+
+def _raising(problem: CaptureError | None) -> Iterator[bytes]:
+    if problem is not None:
+        raise problem
+    yield from ()
+
+
+def _is_path(source: Source) -> bool:
+    return isinstance(source, (str, os.PathLike)) and os.fspath(source) != "-"
+
+
+def _is_url(source: str | os.PathLike[str]) -> bool:
+    return "://" in os.fspath(source) and not os.path.lexists(source)
+
+
+def _raw(file: BinaryIO, name: str) -> Iterator[bytes]:
+    while block := _read(file, name, BLOCK_BYTES):
+        yield block
+
+
+def _open(source: One, name: str) -> tuple[BinaryIO, bool]:
     if isinstance(source, _HELD):
         return io.BytesIO(bytes(source)), True
     if not isinstance(source, (str, os.PathLike)):
@@ -133,6 +211,8 @@ def _open(source: Source, name: str) -> tuple[BinaryIO, bool]:
         return source, False
     if name == "<stdin>":
         return sys.stdin.buffer, False
+    if _is_url(source):
+        return _open_url(name), True
     path = Path(source)
     try:
         if path.is_dir():
@@ -159,77 +239,59 @@ def _words(problem: Exception) -> str:
     return text[:1].lower() + text[1:]
 
 
-class _Unpacker(Protocol):
-    """What zlib, bz2 and lzma have in common."""
-
-    eof: bool
-    unused_data: bytes
-
-    def decompress(self, data: bytes, /) -> bytes: ...
-
-
-def _gzip() -> _Unpacker:
-    return cast(_Unpacker, zlib.decompressobj(16 + zlib.MAX_WBITS))
-
-
-_STANDARD: dict[str, Callable[[], _Unpacker]] = {
-    "gzip": _gzip,
-    "bz2": lambda: cast(_Unpacker, bz2.BZ2Decompressor()),
-    "xz": lambda: cast(_Unpacker, lzma.LZMADecompressor()),
-}
-
-
-def _unpacked(raw: Iterator[bytes], kind: str, name: str) -> Iterator[bytes]:
-    """Several members in a row are one stream. Small bites bound what a bomb can unfold to at once."""
-    given = 0
-    unpacker = _STANDARD[kind]()
-    try:
-        for block in raw:
-            for bite in (block[at : at + _BITE_BYTES] for at in range(0, len(block), _BITE_BYTES)):
-                while bite:
-                    if unpacker.eof:
-                        unpacker = _STANDARD[kind]()
-                    out = unpacker.decompress(bite)
-                    given += len(out)
-                    if out:
-                        yield out
-                    bite = unpacker.unused_data if unpacker.eof else b""
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as problem:
-        raise CaptureError(name, f"{kind} data is damaged ({_words(problem)})", offset=given, layer=kind) from None
-    if not unpacker.eof:
-        raise CaptureError(name, f"{kind} data ends before its end mark", offset=given, layer=kind)
-
-
-def _unpacked_by_arrow(raw: Iterator[bytes], kind: str, name: str) -> Iterator[bytes]:
+def _open_url(url: str) -> BinaryIO:
+    """pyarrow's file systems (s3, gs, abfs, hdfs, file) first, then fsspec's, where it is installed."""
     import pyarrow as pa
+    from pyarrow import fs
 
-    given = 0
     try:
-        stream = pa.CompressedInputStream(pa.PythonFile(_Joined(raw), mode="r"), kind)
-        # a read that fails gives nothing of what it had: short reads lose little
-        while block := stream.read(_BITE_BYTES):
-            given += len(block)
-            yield bytes(block)
-    except OSError as problem:
-        raise CaptureError(name, f"{kind} data is damaged ({_words(problem)})", offset=given, layer=kind) from None
+        try:
+            system, path = fs.FileSystem.from_uri(url)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+            return _open_by_fsspec(url, problem)
+        return cast(BinaryIO, system.open_input_stream(path, compression=None))
+    except FileNotFoundError:
+        raise CaptureError(url, "no such file") from None
+    except (OSError, ValueError) as problem:
+        raise CaptureError(url, f"cannot be opened ({_words(problem)})") from None
 
 
-class _Joined(io.RawIOBase):
-    """Blocks as a file object."""
+def _open_by_fsspec(url: str, problem: Exception) -> BinaryIO:
+    try:
+        fsspec: Any = import_module("fsspec")
+    except ImportError:
+        raise CaptureError(url, f"cannot be opened ({_words(problem)}; fsspec is not installed)") from None
+    try:
+        return cast(BinaryIO, fsspec.open(url, "rb").open())
+    except FileNotFoundError:
+        raise
+    except Exception as other:  # whatever a file system of fsspec's raises
+        raise CaptureError(url, f"cannot be opened ({_words(other)})") from None
 
-    def __init__(self, raw: Iterator[bytes]):
-        self._raw = raw
-        self._rest = b""
 
-    def readable(self) -> bool:
-        return True
+def _listed(url: str) -> list[str]:
+    """The files that a URL with `*` names, by name."""
+    from fnmatch import fnmatchcase
 
-    def read(self, size: int = -1) -> bytes:
-        while size < 0 or not self._rest:
-            block = next(self._raw, b"")
-            if not block:
-                break
-            self._rest += block
-        size = len(self._rest) if size < 0 else size
-        part, self._rest = self._rest[:size], self._rest[size:]
-        return part
+    import pyarrow as pa
+    from pyarrow import fs
+
+    scheme, _, path = url.partition("://")
+    path, mark, options = path.partition("?") if "?" in path and "=" in path.rpartition("?")[2] else (path, "", "")
+    folder = path[: min(path.index(c) for c in "*?[" if c in path)].rpartition("/")[0]
+    try:
+        system, base = fs.FileSystem.from_uri(f"{scheme}://{folder}{mark}{options}")
+        found = system.get_file_info(fs.FileSelector(base, recursive=True, allow_not_found=True))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as problem:
+        raise CaptureError(url, f"cannot be listed ({_words(problem)})") from None
+    pattern = base + path[len(folder) :]
+    depth = pattern.count("/")
+    names = sorted(
+        info.path
+        for info in found
+        if info.type == fs.FileType.File
+        and fnmatchcase(info.path, pattern)
+        and ("**" in pattern or info.path.count("/") == depth)
+    )
+    prefix = path[: len(folder)].removesuffix(base)
+    return [f"{scheme}://{prefix}{name}{mark}{options}" for name in names]

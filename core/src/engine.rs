@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use crate::capture::{Reader, Record, Sink};
 use crate::cause::{self, Legs};
-use crate::frame::{self, Packet};
+use crate::frame::{self, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Counted, Issue, Kind};
 use crate::messages::At;
 use crate::pool::Judged;
+use crate::segment::Segment;
 use crate::stream::Streams;
 use crate::table::Tables;
 
@@ -17,6 +18,9 @@ use crate::table::Tables;
 const MAX_PENDING: usize = 8192;
 /// Different reasons that are counted apart; later ones share a row.
 const MAX_REASONS: usize = 4096;
+
+/// What is counted together: the file, what is wrong, and a number that splits it.
+type Reason = (u32, Kind, &'static str, &'static str, u32);
 
 #[derive(Default)]
 pub struct Engine {
@@ -30,7 +34,14 @@ pub struct Engine {
 pub struct Analysis {
     streams: Streams,
     pub tables: Tables,
-    issues: BTreeMap<(Kind, &'static str, &'static str), Counted>,
+    issues: BTreeMap<Reason, Counted>,
+    /// Their names, in the order in which they were pushed.
+    files: Vec<String>,
+    fragments: Fragments,
+    /// The captured length of the last frame whose sound IP header claims more.
+    cut_at: usize,
+    /// Reads the layers that the core leaves to others.
+    pub links: Option<Box<dyn frame::Reader>>,
     at: At,
     clock_back: bool,
     /// Of frame 1, from which Wireshark counts; a later frame may be earlier.
@@ -61,47 +72,29 @@ impl Sink for Analysis {
             time_ns: self.last_time.unwrap_or(at.time_ns),
         };
         match &frame::decode(record.link, record.data, record.original_len) {
-            Packet::Tcp(segment) => {
-                self.tcp_segments += 1;
-                let tables = &mut self.tables;
-                self.streams
-                    .segment(segment, at, record.original_len, &mut |event| tables.event(event));
-                if !self.streams.ledger.issues.is_empty() {
-                    self.take_issues(record.offset);
-                }
-                if self.streams.ledger.settled.len() >= MAX_PENDING {
-                    self.settle(false);
-                }
-            }
-            Packet::Icmp(icmp) => {
-                if let Some(segment) = &icmp.quoted {
-                    self.streams.quoted(segment, at);
-                }
-            }
+            Packet::Tcp(segment) => self.tcp(segment, at, &record),
             Packet::Other => {}
-            Packet::Fragment => {
-                let note = Issue::new(Kind::Skipped, "ip", "fragment, not put together");
-                self.issue(note.at(record.offset).in_frame(record.frame));
-            }
-            Packet::Unread(u) => {
-                let mut note = Issue::new(u.kind, u.layer, u.reason)
-                    .at(record.offset)
-                    .in_frame(record.frame);
-                if u.needed != 0 {
-                    note = note.lengths(u.needed, u.had);
-                }
-                if u.detail != 0 {
-                    note = note.detail(u.detail.to_string());
-                }
-                self.issue(note);
-            }
+            packet => self.rare(packet, at, &record),
         }
     }
 
     fn issue(&mut self, issue: Issue) {
-        let mut key = (issue.kind, issue.layer, issue.reason);
+        let file = self.file();
+        self.issue_in(issue.in_file(file));
+    }
+}
+
+impl Analysis {
+    /// The number of the file that is being read.
+    fn file(&self) -> u32 {
+        self.files.len().saturating_sub(1) as u32
+    }
+
+    /// Counts an issue that knows its file.
+    fn issue_in(&mut self, issue: Issue) {
+        let mut key = (issue.file, issue.kind, issue.layer, issue.reason, issue.group);
         if !self.issues.contains_key(&key) && self.issues.len() >= MAX_REASONS {
-            key = (issue.kind, "capture", "further reasons");
+            key = (0, issue.kind, "capture", "further reasons", 0);
         }
         let frame = issue.frame;
         let counted = self.issues.entry(key).or_insert(Counted {
@@ -112,9 +105,101 @@ impl Sink for Analysis {
         counted.count += 1;
         counted.last_frame = frame.or(counted.last_frame);
     }
-}
 
-impl Analysis {
+    fn tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
+        self.tcp_segments += 1;
+        let tables = &mut self.tables;
+        self.streams
+            .segment(segment, at, record.original_len, &mut |event| tables.event(event));
+        if !self.streams.ledger.issues.is_empty() {
+            self.take_issues(record.offset);
+        }
+        if self.streams.ledger.settled.len() >= MAX_PENDING {
+            self.settle(false);
+        }
+    }
+
+    /// Everything but a plain segment. What is unwrapped here may be wrapped again: `frame` bounds how often.
+    #[cold]
+    fn rare(&mut self, packet: &Packet<'_>, at: At, record: &Record<'_>) {
+        match packet {
+            Packet::Tcp(segment) => self.tcp(segment, at, record),
+            Packet::Beyond(segment, claim) => {
+                // Whoever cuts frames and does not say so cuts them all at the same length.
+                let size = record.data.len();
+                let claim = claim.filter(|_| std::mem::replace(&mut self.cut_at, size) == size);
+                let reason = match claim {
+                    Some(_) => "frames are cut and do not say so: the total length counts",
+                    None => "total length is beyond the frame, which counts instead",
+                };
+                let note = Issue::new(Kind::Distrusted, "ipv4", reason);
+                self.issue(note.at(record.offset).in_frame(record.frame));
+                let len = claim.unwrap_or(segment.len);
+                self.tcp(&Segment { len, ..*segment }, at, record);
+            }
+            Packet::Icmp(icmp) => {
+                if let Some(segment) = &icmp.quoted {
+                    self.streams.quoted(segment, at);
+                }
+            }
+            Packet::Other => {}
+            Packet::Fragment(fragment) => {
+                let place = Place {
+                    time_ns: at.time_ns,
+                    file: self.file(),
+                    frame: record.frame,
+                    offset: record.offset,
+                };
+                let whole = self.fragments.add(fragment, place);
+                self.fragment_issues();
+                if let Some(datagram) = whole {
+                    self.rare(&datagram.decode(), at, record);
+                }
+            }
+            Packet::Foreign(foreign) => {
+                let unwrapped = self.links.as_mut().map_or(Unwrapped::Unknown, |links| {
+                    links.ip_packet(foreign.layer, foreign.number, foreign.data)
+                });
+                match unwrapped {
+                    Unwrapped::Packet(inner) => self.rare(&foreign.decode(&inner), at, record),
+                    Unwrapped::Empty => {}
+                    other => self.unread(&foreign.unread(&other), record),
+                }
+            }
+            Packet::Malformed(segment, why) => {
+                self.unread(why, record);
+                self.tcp_segments += 1;
+                let tables = &mut self.tables;
+                self.streams
+                    .malformed(segment, at, &mut |event| tables.event(event));
+            }
+            Packet::Headless(segment, why) => {
+                self.unread(why, record);
+                self.streams.headless(segment, at);
+            }
+            Packet::Unread(unread) => self.unread(unread, record),
+        }
+    }
+
+    fn unread(&mut self, unread: &Unread, record: &Record<'_>) {
+        let mut note = Issue::new(unread.kind, unread.layer, unread.reason)
+            .at(record.offset)
+            .in_frame(record.frame);
+        if unread.needed != 0 {
+            note = note.lengths(unread.needed, unread.had);
+        }
+        if unread.detail != 0 {
+            note = note.grouped(unread.detail);
+        }
+        self.issue(note);
+    }
+
+    fn fragment_issues(&mut self) {
+        for issue in std::mem::take(&mut self.fragments.issues) {
+            self.issue_in(issue);
+        }
+    }
+
     /// What the streams had to say about the packet at `offset`.
     fn take_issues(&mut self, offset: u64) {
         for issue in std::mem::take(&mut self.streams.ledger.issues) {
@@ -140,10 +225,13 @@ impl Analysis {
     }
 
     fn finish(&mut self) {
+        self.fragments.finish();
+        self.fragment_issues();
         self.streams.finish(self.at);
         let judged = self.settle(true);
         self.take_issues(0);
-        self.tables.finish(&self.streams, &judged, self.issues.values());
+        self.tables
+            .finish(&self.streams, &judged, &self.files, self.issues.values());
     }
 }
 
@@ -152,17 +240,26 @@ impl Engine {
         Engine::default()
     }
 
-    /// The next bytes of the capture file.
-    pub fn push(&mut self, block: &[u8]) {
-        if !self.finished {
-            self.reader.push(block, &mut self.analysis);
+    /// What is pushed from now on belongs to this file; the one before, if there was one, has ended. Its frames
+    /// are counted on and its streams go on, as if the files were one. Issues count offsets in each file.
+    pub fn next_file(&mut self, name: &str) {
+        if self.finished {
+            return;
         }
+        if !self.analysis.files.is_empty() {
+            self.reader.finish(&mut self.analysis);
+            self.reader.next_file();
+        }
+        self.analysis.files.push(name.to_string());
     }
 
-    /// The next bytes begin another file of the same capture.
-    pub fn next_file(&mut self) {
+    /// The next bytes of the capture file.
+    pub fn push(&mut self, block: &[u8]) {
+        if self.analysis.files.is_empty() {
+            self.next_file("");
+        }
         if !self.finished {
-            self.reader.next_file(&mut self.analysis);
+            self.reader.push(block, &mut self.analysis);
         }
     }
 
@@ -194,15 +291,18 @@ impl Engine {
         self.analysis.streams.len()
     }
 
-    /// The issue that kept the file from being read at all.
-    pub fn refused(&self) -> Option<&Issue> {
-        if self.frames() > 0 {
-            return None; // a later file of the same capture
-        }
-        self.analysis
-            .issues
-            .values()
-            .map(|c| &c.issue)
-            .find(|i| i.kind == Kind::Refused)
+    /// Is the rest of this file of no use?
+    pub fn halted(&self) -> bool {
+        self.reader.halted()
+    }
+
+    /// The first file's name and what kept it from being read, if no file could be read at all.
+    pub fn refused(&self) -> Option<(&str, &Issue)> {
+        let mut refused = (self.analysis.issues.values())
+            .map(|counted| &counted.issue)
+            .filter(|issue| issue.kind == Kind::Refused);
+        let (first, files) = (refused.next()?, &self.analysis.files);
+        let name = files.get(first.file as usize).map_or("", String::as_str);
+        (refused.count() + 1 >= files.len().max(1)).then_some((name, first))
     }
 }

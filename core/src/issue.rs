@@ -35,6 +35,8 @@ pub struct Issue {
     pub kind: Kind,
     /// Byte offset in the (decompressed) capture file.
     pub offset: Option<u64>,
+    /// Which of several files it is in, from 0.
+    pub file: u32,
     /// Wireshark's frame.number.
     pub frame: Option<u64>,
     /// The layer that could not go on: "pcap", "pcapng", "ethernet", "ipv4", "tcp", "http", ...
@@ -45,6 +47,8 @@ pub struct Issue {
     pub had: Option<u64>,
     /// A detail that differs from frame to frame and must not split the count (a field's value, say).
     pub detail: Option<String>,
+    /// A number that does split the count (a link type, say), 0 where there is none.
+    pub group: u32,
 }
 
 impl Issue {
@@ -52,17 +56,24 @@ impl Issue {
         Issue {
             kind,
             offset: None,
+            file: 0,
             frame: None,
             layer,
             reason,
             needed: None,
             had: None,
             detail: None,
+            group: 0,
         }
     }
 
     pub fn at(mut self, offset: u64) -> Self {
         self.offset = Some(offset);
+        self
+    }
+
+    pub fn in_file(mut self, file: u32) -> Self {
+        self.file = file;
         self
     }
 
@@ -79,6 +90,12 @@ impl Issue {
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
+    }
+
+    /// Counted apart by this number, which the sentence names.
+    pub fn grouped(mut self, number: u32) -> Self {
+        self.group = number;
+        self.detail(number.to_string())
     }
 
     /// The reason as a person reads it: "record header is cut: needed 16 bytes, had 7".

@@ -1,17 +1,18 @@
 //! The seam: bytes and names in, Arrow streams out. The only file that names pyo3.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule};
+use pyo3::types::{PyBytes, PyCapsule, PyString};
 
-use crate::capture::NO_LINK;
+use crate::capture::{self, NO_LINK};
 use crate::cause::Cause;
 use crate::engine::Engine;
+use crate::frame::{self, Unwrapped};
 use crate::records;
 use crate::table;
 
@@ -49,31 +50,86 @@ impl Table {
 #[pyclass(module = "latpcap._core")]
 struct Analysis {
     engine: Engine,
+    failed: Failure,
+}
+
+/// What a reader of rare layers raised while the engine had the word.
+type Failure = Arc<Mutex<Option<PyErr>>>;
+
+/// A Python function that reads rare layers.
+struct Links {
+    read: Py<PyAny>,
+    failed: Failure,
+}
+
+impl frame::Reader for Links {
+    fn ip_packet(&mut self, layer: &'static str, number: u32, data: &[u8]) -> Unwrapped {
+        let called = Python::attach(|py| -> PyResult<Unwrapped> {
+            let found = self.read.call1(py, (layer, number, PyBytes::new(py, data)))?;
+            let found = found.bind(py);
+            Ok(match found.cast::<PyString>() {
+                Ok(word) => match word.to_str()? {
+                    "encrypted" => Unwrapped::Encrypted,
+                    _ => Unwrapped::Cut,
+                },
+                Err(_) => match found.extract::<Option<Vec<u8>>>()? {
+                    Some(packet) if packet.is_empty() => Unwrapped::Empty,
+                    Some(packet) => Unwrapped::Packet(packet),
+                    None => Unwrapped::Unknown,
+                },
+            })
+        });
+        match called {
+            Ok(unwrapped) => unwrapped,
+            Err(problem) => {
+                if let Ok(mut failed) = self.failed.lock() {
+                    failed.get_or_insert(problem);
+                }
+                Unwrapped::Unknown
+            }
+        }
+    }
+}
+
+impl Analysis {
+    fn raise(&self) -> PyResult<()> {
+        let failed = self.failed.lock().ok().and_then(|mut failed| failed.take());
+        failed.map_or(Ok(()), Err)
+    }
 }
 
 #[pymethods]
 impl Analysis {
     #[new]
-    fn new() -> Self {
-        Analysis {
-            engine: Engine::new(),
-        }
+    #[pyo3(signature = (links=None))]
+    fn new(links: Option<Py<PyAny>>) -> Self {
+        let mut engine = Engine::new();
+        let failed = Arc::default();
+        engine.analysis().links = links.map(|read| {
+            let failed = Arc::clone(&failed);
+            Box::new(Links { read, failed }) as Box<dyn frame::Reader>
+        });
+        Analysis { engine, failed }
     }
 
-    fn push(&mut self, py: Python<'_>, block: &Bound<'_, PyBytes>) {
+    #[pyo3(signature = (name=""))]
+    fn next_file(&mut self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let engine = &mut self.engine;
+        py.detach(|| engine.next_file(name));
+        self.raise()
+    }
+
+    fn push(&mut self, py: Python<'_>, block: &Bound<'_, PyBytes>) -> PyResult<()> {
         let bytes = block.as_bytes();
         let engine = &mut self.engine;
         py.detach(|| engine.push(bytes));
+        self.raise()
     }
 
-    fn next_file(&mut self, py: Python<'_>) {
-        let engine = &mut self.engine;
-        py.detach(|| engine.next_file());
-    }
-
-    fn finish(&mut self, py: Python<'_>) {
+    fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         let engine = &mut self.engine;
         py.detach(|| engine.finish());
+        self.raise()
     }
 
     fn take(&mut self, name: &str) -> PyResult<Table> {
@@ -118,12 +174,17 @@ impl Analysis {
         self.engine.analysis().last_time
     }
 
-    /// Offset and sentence of what kept the file from being read at all.
     #[getter]
-    fn refused(&self) -> Option<(u64, String)> {
+    fn halted(&self) -> bool {
+        self.engine.halted()
+    }
+
+    /// Of the first file, where none could be read.
+    #[getter]
+    fn refused(&self) -> Option<(String, u64, String)> {
         self.engine
             .refused()
-            .map(|issue| (issue.offset.unwrap_or(0), issue.sentence()))
+            .map(|(file, issue)| (file.to_string(), issue.offset.unwrap_or(0), issue.sentence()))
     }
 }
 
@@ -144,6 +205,10 @@ impl Records {
         Records {
             records: records::Records::new(frames),
         }
+    }
+
+    fn next_file(&mut self) {
+        self.records.next_file();
     }
 
     fn push<'py>(&mut self, py: Python<'py>, block: &Bound<'py, PyBytes>) -> Vec<RecordFields<'py>> {
@@ -167,11 +232,19 @@ impl Records {
     }
 }
 
+/// When was the first packet of the file that begins with these bytes? None where they do not say.
+#[pyfunction]
+fn first_ns(py: Python<'_>, head: &Bound<'_, PyBytes>) -> Option<i64> {
+    let bytes = head.as_bytes();
+    py.detach(|| capture::first_time(bytes))
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Analysis>()?;
     m.add_class::<Records>()?;
     m.add_class::<Table>()?;
+    m.add_function(wrap_pyfunction!(first_ns, m)?)?;
     m.add("TABLES", table::NAMES.to_vec())?;
     m.add("CAUSES", Cause::ALL.map(|(_, name)| name).to_vec())?;
     m.add("SCHEMA_VERSION", table::SCHEMA_VERSION)?;

@@ -52,6 +52,11 @@ impl Records {
         }
     }
 
+    /// What is pushed from now on is another file; frames are counted on.
+    pub fn next_file(&mut self) {
+        self.reader.next_file();
+    }
+
     /// The next bytes of the file.
     pub fn push(&mut self, block: &[u8], give: &mut impl FnMut(Record<'_>)) {
         if !self.done() {

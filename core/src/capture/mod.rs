@@ -69,14 +69,26 @@ enum Format {
     Halted,
 }
 
+/// The time of the first record that lies whole in the first bytes of a file.
+pub fn first_time(head: &[u8]) -> Option<i64> {
+    struct First(Option<i64>);
+    impl Sink for First {
+        fn record(&mut self, record: Record<'_>) {
+            self.0.get_or_insert(record.time_ns);
+        }
+        fn issue(&mut self, _: Issue) {}
+    }
+    let mut first = First(None);
+    Reader::new().push(head, &mut first);
+    first.0
+}
+
 /// Reads a capture from blocks of bytes: one file, or files that follow each other.
 pub struct Reader {
     format: Format,
     name: &'static str,
     digits: u8,
     place: Place,
-    /// Bytes so far, of all files: where the next file begins.
-    pushed: u64,
     carry: Vec<u8>,
     need: usize,
     pass: u64,
@@ -96,7 +108,6 @@ impl Reader {
             name: "",
             digits: 6,
             place,
-            pushed: 0,
             carry: Vec::new(),
             need: 0,
             pass: 0,
@@ -122,9 +133,13 @@ impl Reader {
         }
     }
 
+    /// Is the rest of the file of no use?
+    pub fn halted(&self) -> bool {
+        matches!(self.format, Format::Halted)
+    }
+
     pub fn push(&mut self, block: &[u8], sink: &mut impl Sink) {
         let mut rest = block;
-        self.pushed = self.pushed.saturating_add(block.len() as u64);
         loop {
             if self.pass > 0 {
                 let (passed, after) = cursor::split(rest, usize::try_from(self.pass).unwrap_or(usize::MAX));
@@ -158,7 +173,7 @@ impl Reader {
     /// Says what is missing at the end of the last file. Call it once, after the last block.
     pub fn finish(&mut self, sink: &mut impl Sink) {
         let cut = match &self.format {
-            Format::Unknown => Some(refuse::short(&self.carry).at(self.place.offset)),
+            Format::Unknown => Some(refuse::short(&self.carry)),
             Format::Pcap(pcap) => pcap.cut(&self.carry, &self.place),
             Format::Pcapng(pcapng) => pcapng.cut(&self.carry, &self.place),
             Format::Halted => None,
@@ -167,12 +182,17 @@ impl Reader {
         self.halt();
     }
 
-    /// The next bytes begin another file of the same capture. Frames are counted on, and offsets as if the
-    /// files were one; what this file's end cuts is said as at the end of all.
-    pub fn next_file(&mut self, sink: &mut impl Sink) {
-        self.finish(sink);
-        self.format = Format::Unknown;
-        self.place.offset = self.pushed;
+    /// What is pushed from now on is another file; frames are counted on.
+    pub fn next_file(&mut self) {
+        *self = Reader {
+            name: self.name,
+            digits: self.digits(),
+            place: Place {
+                offset: 0,
+                frames: self.place.frames,
+            },
+            ..Reader::new()
+        };
     }
 
     fn halt(&mut self) {
@@ -240,7 +260,7 @@ impl Reader {
                     Ask::Again
                 }
                 Err(issue) => {
-                    sink.issue(issue.at(self.place.offset));
+                    sink.issue(*issue);
                     Ask::Halt
                 }
             };
@@ -248,7 +268,7 @@ impl Reader {
         if bytes.len() < refuse::LOOK {
             return Ask::Need(refuse::LOOK);
         }
-        sink.issue(refuse::unknown(bytes).at(self.place.offset));
+        sink.issue(refuse::unknown(bytes));
         Ask::Halt
     }
 }

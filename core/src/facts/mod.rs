@@ -183,6 +183,26 @@ pub fn reuses_ports(segment: &Segment<'_>, fwd: &Flow) -> bool {
     segment.has(SYN) && !segment.has(ACK) && fwd.base.is_some_and(|base| base != segment.seq)
 }
 
+/// A segment that is not analysed: its own numbers, relative where the stream's first are known.
+pub fn unanalysed(segment: &Segment<'_>, fwd: &Flow, rev: &Flow) -> Facts {
+    let relative = |number: u32, flow: &Flow| match flow.base {
+        Some(base) => unwrap_near(number.wrapping_sub(base), flow.high),
+        None => i64::from(number),
+    };
+    let seq = relative(segment.seq, fwd);
+    Facts {
+        seq,
+        ack: if segment.has(ACK) {
+            relative(segment.ack, rev)
+        } else {
+            0
+        },
+        next_seq: seq,
+        window: u32::from(segment.window),
+        ..Facts::default()
+    }
+}
+
 /// The facts of one segment; `reused` says that it opened a stream on a 4-tuple that was in use.
 pub fn analyse(
     segment: &Segment<'_>,

@@ -31,10 +31,12 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Carrier, v6: bool) -> Packet<'
     let quote = View {
         held: view.skip(8).held,
         wire: LONGEST_QUOTED,
+        quoted: true,
+        depth: view.depth,
     };
-    let quoted = match error && !carrier.quoted {
-        true if v6 => ip::v6(quote, true),
-        true => ip::any(quote, true),
+    let quoted = match error && !view.quoted {
+        true if v6 => ip::v6(quote),
+        true => ip::any(quote),
         false => Packet::Other,
     };
     Packet::Icmp(Icmp {

@@ -1,10 +1,10 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) with extension headers. Reads addresses and lengths, hands the payload
-//! to TCP or ICMP; fragments are named, not put together.
+//! to TCP, ICMP or a tunnel; a fragment is handed out for `fragment.rs`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::tcp::Ends;
-use super::{Packet, View, distrusted, icmp, skipped, tcp};
+use super::{Fragment, Packet, View, distrusted, fragment, icmp, skipped, tcp, tunnel};
 use crate::cursor::{self, Cursor, Header};
 
 const HOP_BY_HOP: u8 = 0;
@@ -19,58 +19,82 @@ const DESTINATION: u8 = 60;
 const SHIM6: u8 = 140;
 
 /// What the layers above need of an IP header.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Carrier {
     pub ends: Ends,
     pub ttl: u8,
-    /// Inside an ICMP error: quotes in quotes are not followed.
-    pub quoted: bool,
 }
 
 /// IPv4, or IPv6 where the version field says so: Wireshark takes ethertype 0x0800 and raw IP like this.
 #[inline(always)]
-pub(super) fn any(view: View<'_>, quoted: bool) -> Packet<'_> {
+pub(super) fn any(view: View<'_>) -> Packet<'_> {
     match Header::<20>::of(view.held) {
-        Some(head) if head.u8::<0>() == 0x45 => v4::<20>(head, view, 20, quoted),
-        Some(head) => unusual(head, view, quoted),
+        Some(head) if head.u8::<0>() == 0x45 => v4::<20>(head, view, 20),
+        Some(head) => unusual(head, view),
         None => view.cut("ip", 20),
     }
 }
 
 /// Anything but an IPv4 header without options.
 #[inline(never)]
-fn unusual<'a>(head: Header<'a, 20>, view: View<'a>, quoted: bool) -> Packet<'a> {
+fn unusual<'a>(head: Header<'a, 20>, view: View<'a>) -> Packet<'a> {
     let first = head.u8::<0>();
     match (first >> 4, u32::from(first & 0xf) * 4) {
-        (4, size @ 20..) => v4::<0>(head, view, size, quoted),
+        (4, size @ 20..) => v4::<0>(head, view, size),
         (4, size) => distrusted("ipv4", "header length is below its least", 20, size.into()),
-        (6, _) => v6(view, quoted),
+        (6, _) => v6(view),
         _ => distrusted("ip", "version is neither four nor six", 0, 0),
     }
 }
 
 /// `SIZE` is the header's length where the compiler may know it, else 0.
 #[inline(always)]
-fn v4<'a, const SIZE: u32>(head: Header<'a, 20>, view: View<'a>, size: u32, quoted: bool) -> Packet<'a> {
+fn v4<'a, const SIZE: u32>(head: Header<'a, 20>, view: View<'a>, size: u32) -> Packet<'a> {
     let size = if SIZE == 0 { size } else { SIZE };
     // A sender that offloads segmentation leaves the total length 0: the frame's length counts. A total
-    // length beyond the frame is cut to the frame, as Wireshark does, unless the header's checksum stands for
-    // it: then whoever wrote the capture cut the frame and did not say so.
+    // length beyond the frame is cut to the frame, as Wireshark does.
     let total = u32::from(head.be16::<2>());
     let packet = match total {
-        0 if quoted => return distrusted("ipv4", "total length of a quoted packet is zero", 0, 0),
+        0 if view.quoted => return distrusted("ipv4", "total length of a quoted packet is zero", 0, 0),
         0 => view,
-        _ if total > view.wire && checksum_holds(cursor::upto(view.held, size as usize)) => {
-            view.believe(total)
-        }
+        _ if total > view.wire => return beyond(head, view, size),
         _ => view.limit(total),
     };
+    inside::<SIZE>(head, packet, size)
+}
+
+/// The rest of the frame is all there is of a packet that claims more.
+#[cold]
+#[inline(never)]
+fn beyond<'a>(head: Header<'a, 20>, view: View<'a>, size: u32) -> Packet<'a> {
+    match inside::<0>(head, view, size) {
+        Packet::Tcp(segment) if !view.quoted => {
+            let more = u32::from(head.be16::<2>()).saturating_sub(view.wire);
+            let claim = segment.len.saturating_add(more);
+            // Inside a tunnel it is an outer length that says where the packet ends, not the frame.
+            let sound = view.depth == 0 && checksum_holds(cursor::upto(view.held, size as usize));
+            Packet::Beyond(segment, sound.then_some(claim))
+        }
+        packet => packet,
+    }
+}
+
+/// RFC 791: the ones' complement sum over a sound header, its checksum included, is all ones.
+fn checksum_holds(header: &[u8]) -> bool {
+    let words = header
+        .chunks_exact(2)
+        .map(|w| w.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)));
+    let sum: u32 = words.sum();
+    (sum & 0xffff) + (sum >> 16) == 0xffff
+}
+
+/// What an IPv4 packet of known length carries.
+#[inline(always)]
+fn inside<'a, const SIZE: u32>(head: Header<'a, 20>, packet: View<'a>, size: u32) -> Packet<'a> {
+    let size = if SIZE == 0 { size } else { SIZE };
     if packet.wire < size {
         let reason = "total length is below the header length";
         return distrusted("ipv4", reason, size.into(), packet.wire.into());
-    }
-    if head.be16::<6>() & 0x3fff != 0 {
-        return Packet::Fragment;
     }
     let mut dst = head.bytes::<16, 4>();
     if size > 20 {
@@ -85,32 +109,43 @@ fn v4<'a, const SIZE: u32>(head: Header<'a, 20>, view: View<'a>, size: u32, quot
         ip_id: Some(head.be16::<4>()),
     };
     let payload = packet.skip(size as usize);
-    match head.u8::<9>() {
+    let protocol = head.u8::<9>();
+    if head.be16::<6>() & 0x3fff != 0 {
+        let carrier = Carrier {
+            ends,
+            ttl: head.u8::<8>(),
+        };
+        return fragment_v4(head, payload, carrier);
+    }
+    match protocol {
         TCP => tcp::decode(payload, ends),
-        protocol => upper(
+        _ => upper(
             protocol,
             payload,
             Carrier {
                 ends,
                 ttl: head.u8::<8>(),
-                quoted,
             },
         ),
     }
 }
 
-/// RFC 791: the ones' complement sum over a sound header, its checksum included, is all ones.
 #[cold]
-fn checksum_holds(header: &[u8]) -> bool {
-    let words = header
-        .chunks_exact(2)
-        .map(|w| w.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)));
-    let sum: u32 = words.sum();
-    (sum & 0xffff) + (sum >> 16) == 0xffff
+#[inline(never)]
+fn fragment_v4<'a>(head: Header<'a, 20>, payload: View<'a>, carrier: Carrier) -> Packet<'a> {
+    let word = head.be16::<6>();
+    let key = fragment::Key {
+        src: carrier.ends.src,
+        dst: carrier.ends.dst,
+        id: head.be16::<4>().into(),
+        protocol: head.u8::<9>(),
+    };
+    let start = u32::from(word & 0x1fff) * 8;
+    Fragment::of(key, start, word & 0x2000 != 0, head.u8::<9>(), payload, carrier)
 }
 
 #[inline(never)]
-pub(super) fn v6(view: View<'_>, quoted: bool) -> Packet<'_> {
+pub(super) fn v6(view: View<'_>) -> Packet<'_> {
     let Some(head) = Header::<40>::of(view.held) else {
         return view.cut("ipv6", 40);
     };
@@ -121,7 +156,7 @@ pub(super) fn v6(view: View<'_>, quoted: bool) -> Packet<'_> {
     // leaves it so); the jumbo option, if there is one, says more below.
     let payload = view.skip(40);
     let payload = match u32::from(head.be16::<4>()) {
-        0 if quoted => return distrusted("ipv6", "payload length of a quoted packet is zero", 0, 0),
+        0 if view.quoted => return distrusted("ipv6", "payload length of a quoted packet is zero", 0, 0),
         0 => payload,
         length => payload.limit(length),
     };
@@ -132,7 +167,6 @@ pub(super) fn v6(view: View<'_>, quoted: bool) -> Packet<'_> {
             ip_id: None,
         },
         ttl: head.u8::<7>(),
-        quoted,
     };
     match head.u8::<6>() {
         TCP => tcp::decode(payload, carrier.ends),
@@ -147,7 +181,7 @@ pub(super) fn v6(view: View<'_>, quoted: bool) -> Packet<'_> {
 
 /// Any protocol number but plain TCP's: extension headers up to TCP or ICMP.
 #[inline(never)]
-fn upper(protocol: u8, view: View<'_>, carrier: Carrier) -> Packet<'_> {
+pub(super) fn upper(protocol: u8, view: View<'_>, carrier: Carrier) -> Packet<'_> {
     let (mut next, mut view, mut carrier) = (protocol, view, carrier);
     // Each turn takes eight bytes or more.
     loop {
@@ -155,23 +189,22 @@ fn upper(protocol: u8, view: View<'_>, carrier: Carrier) -> Packet<'_> {
             TCP => return tcp::decode(view, carrier.ends),
             ICMP if carrier.ends.src.is_ipv4() => return icmp::decode(view, carrier, false),
             ICMPV6 if carrier.ends.src.is_ipv6() => return icmp::decode(view, carrier, true),
-            // IP in IP, 6in4, GRE, EtherIP, MPLS in IP.
-            4 | 41 | 47 | 97 | 137 => return skipped("ip", "tunnel is not entered", next.into()),
-            UDP => return udp(view),
+            UDP => return tunnel::udp(view),
             HOP_BY_HOP => "ipv6 hop-by-hop options",
             ROUTING => "ipv6 routing header",
             FRAGMENT => "ipv6 fragment header",
             AUTHENTICATION => "authentication header",
             DESTINATION => "ipv6 destination options",
             SHIM6 => "shim6",
-            _ => return Packet::Other,
+            50 => return skipped("esp", "payload is encrypted", 50),
+            _ => return tunnel::over_ip(next, view),
         };
         let Some(head) = Header::<8>::of(view.held) else {
             return view.cut(layer, 8);
         };
         let units = usize::from(head.u8::<1>());
         let size = match next {
-            FRAGMENT if head.be16::<2>() & 0xfff9 != 0 => return Packet::Fragment,
+            FRAGMENT if head.be16::<2>() & 0xfff9 != 0 => return fragment_v6(head, view.skip(8), carrier),
             FRAGMENT => 8,
             AUTHENTICATION => (units + 2) * 4,
             _ => (units + 1) * 8,
@@ -187,12 +220,18 @@ fn upper(protocol: u8, view: View<'_>, carrier: Carrier) -> Packet<'_> {
     }
 }
 
-/// UDP is nothing to read here, but a tunnel in it may hide TCP: GTP-U, VXLAN, VXLAN-GPE, GENEVE.
-fn udp(view: View<'_>) -> Packet<'_> {
-    match cursor::be16_at(view.held, 2) {
-        Some(port @ (2152 | 4789 | 4790 | 6081)) => skipped("udp", "tunnel is not entered", port.into()),
-        _ => Packet::Other,
-    }
+#[cold]
+#[inline(never)]
+fn fragment_v6<'a>(head: Header<'a, 8>, payload: View<'a>, carrier: Carrier) -> Packet<'a> {
+    let word = head.be16::<2>();
+    let key = fragment::Key {
+        src: carrier.ends.src,
+        dst: carrier.ends.dst,
+        id: head.be32::<4>(),
+        protocol: FRAGMENT,
+    };
+    let start = u32::from(word & 0xfff8);
+    Fragment::of(key, start, word & 1 != 0, head.u8::<0>(), payload, carrier)
 }
 
 /// Where a source route (RFC 791 3.1, options 131 and 137) that is not at its end leads: the address that

@@ -1,21 +1,23 @@
-//! Link layers: Ethernet with VLAN tags and LLC/SNAP, Linux cooked (v1 and v2), raw IP, BSD loopback. Reads
-//! up to the network layer and hands on; another link type or a tunnel is `Skipped` with its number.
+//! Link layers: Ethernet, Linux cooked (v1 and v2), raw IP, BSD loopback, PPP and Cisco HDLC. Reads up to the
+//! network layer and hands on; every other link type is `Foreign`.
 
+use super::ethertype::{IPV4, LARGEST_LENGTH, chdlc, ethernet, ethertype, llc, ppp, pppoe};
 use super::{Packet, View, ip, skipped};
 use crate::capture::NO_LINK;
 use crate::cursor::Header;
 
 const NULL: u32 = 0;
 const ETHERNET: u32 = 1;
+const PPP: u32 = 9;
+const PPP_HDLC: u32 = 50;
+const PPP_ETHER: u32 = 51;
+const C_HDLC: u32 = 104;
 const LOOP: u32 = 108;
+const ENC: u32 = 109;
 const SLL: u32 = 113;
+const PPP_PPPD: u32 = 166;
+const PPP_WITH_DIR: u32 = 204;
 const SLL2: u32 = 276;
-
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
-
-/// The largest value of the type field that is a length (IEEE 802.3, 3.2.6).
-const LARGEST_LENGTH: u16 = 1500;
 
 #[inline(always)]
 pub(super) fn decode(link: u32, view: View<'_>) -> Packet<'_> {
@@ -23,9 +25,8 @@ pub(super) fn decode(link: u32, view: View<'_>) -> Packet<'_> {
         return others(link, view);
     }
     match Header::<14>::of(view.held) {
-        Some(head) if head.be16::<12>() == IPV4 => ip::any(view.skip(14), false),
-        Some(head) => ethertype(head.be16::<12>(), view.skip(14)),
-        None => view.cut("ethernet", 14),
+        Some(head) if head.be16::<12>() == IPV4 => ip::any(view.skip(14)),
+        _ => ethernet(view),
     }
 }
 
@@ -43,51 +44,28 @@ fn others(link: u32, view: View<'_>) -> Packet<'_> {
             None => view.cut("sll2", 20),
         },
         // RAW, and its values on OpenBSD and elsewhere, which files carry too.
-        101 | 12 | 14 | 228 => ip::any(view, false),
-        229 => ip::v6(view, false),
+        101 | 12 | 14 | 228 => ip::any(view),
+        229 => ip::v6(view),
+        PPP | PPP_HDLC => ppp_or_hdlc(view),
+        // A direction stands before the frame, or in place of the address.
+        PPP_WITH_DIR => ppp(view.skip(1)),
+        PPP_PPPD => match *view.held {
+            [0 | 1, 3, ..] => ppp(view.skip(2)),
+            _ => ppp(view),
+        },
+        PPP_ETHER => pppoe(view),
+        C_HDLC => chdlc(view),
+        ENC => encapsulated(view),
         NO_LINK => Packet::Other,
-        _ => skipped("link", "link type is not read", link),
+        _ => view.foreign("link", link),
     }
 }
 
-/// What an ethertype, or a length in its place, says of the bytes after it.
-#[inline(never)]
-fn ethertype(kind: u16, view: View<'_>) -> Packet<'_> {
-    let (mut kind, mut view) = (kind, view);
-    loop {
-        match kind {
-            IPV4 => return ip::any(view, false),
-            IPV6 => return ip::v6(view, false),
-            // 802.1Q, 802.1ad and the older QinQ tag, in any order and number.
-            0x8100 | 0x88a8 | 0x9100 => match Header::<4>::of(view.held) {
-                Some(head) => (kind, view) = (head.be16::<2>(), view.skip(4)),
-                None => return view.cut("vlan", 4),
-            },
-            // Cisco metadata (security group tag): version, length, option, tag, then an ethertype.
-            0x8909 => match Header::<8>::of(view.held) {
-                Some(head) => (kind, view) = (head.be16::<6>(), view.skip(8)),
-                None => return view.cut("cisco metadata", 8),
-            },
-            0..=LARGEST_LENGTH => return llc(view),
-            0x8847 | 0x8848 => return skipped("mpls", "label stack is not entered", kind.into()),
-            0x8864 => return skipped("pppoe", "session is not entered", kind.into()),
-            // Frames in frames: MACsec, transparent bridging, PBB, NSH, TRILL, FabricPath, VN-Tag, PPP.
-            0x88e5 | 0x6558 | 0x88e7 | 0x894f | 0x22f3 | 0x8903 | 0x8926 | 0x880b => {
-                return skipped("ethernet", "ethertype is not entered", kind.into());
-            }
-            _ => return Packet::Other,
-        }
-    }
-}
-
-/// IEEE 802.2 with IP directly (SAP 6), or in SNAP with an ethertype (RFC 1042; 0x0000f8 is Cisco's).
-fn llc(view: View<'_>) -> Packet<'_> {
-    match *view.held {
-        [6, 6, 3, ..] => ip::any(view.skip(3), false),
-        [0xaa, 0xaa, 3, 0, 0, 0 | 0xf8, high, low, ..] if high >= 6 => {
-            ethertype(u16::from_be_bytes([high, low]), view.skip(8))
-        }
-        _ => Packet::Other,
+/// PPP in HDLC-like framing; a first byte of 0x0f or 0x8f is Cisco's (RFC 1547 4.3.1).
+fn ppp_or_hdlc(view: View<'_>) -> Packet<'_> {
+    match view.held {
+        [0x0f | 0x8f, ..] => chdlc(view),
+        _ => ppp(view),
     }
 }
 
@@ -95,7 +73,10 @@ fn llc(view: View<'_>) -> Packet<'_> {
 fn cooked(hardware: u16, protocol: u16, view: View<'_>) -> Packet<'_> {
     match (hardware, protocol) {
         (824, _) => Packet::Other, // netlink
-        (803, _) => skipped("sll", "802.11 is not read", 803),
+        (801, _) => view.foreign("link", 105),
+        (802, _) => view.foreign("link", 119),
+        (803, _) => view.foreign("link", 127),
+        (778, 0x0800 | 0x86dd) => ip::any(view), // GRE
         (_, 4) => llc(view),
         (_, 0..=LARGEST_LENGTH) => Packet::Other,
         _ => ethertype(protocol, view),
@@ -116,9 +97,18 @@ fn loopback<const BIG: bool>(view: View<'_>) -> Packet<'_> {
     };
     let rest = view.skip(4);
     match family {
-        2 => ip::any(rest, false),
-        10 | 24 | 28 | 30 => ip::v6(rest, false),
+        2 => ip::any(rest),
+        10 | 24 | 28 | 30 => ip::v6(rest),
         0x0600..=0xffff => ethertype(family as u16, rest),
         _ => Packet::Other,
+    }
+}
+
+/// OpenBSD's IPsec interface: address family, security parameter index and flags in the host's byte order.
+fn encapsulated(view: View<'_>) -> Packet<'_> {
+    match Header::<12>::of(view.held) {
+        Some(head) if head.u32::<false, 8>() & 0x0c00_000c == 0 => ip::any(view.skip(12)),
+        Some(_) => skipped("enc", "payload is encrypted", 0),
+        None => view.cut("enc", 12),
     }
 }

@@ -1,21 +1,31 @@
-//! One captured frame: link layer, IP and TCP or ICMP read in one call, `decode`. Reads the bytes of one
-//! record, gives one `Packet`; knows nothing of files, other frames or streams. Checksums are not verified
-//! (an offloading sender's are wrong before the wire), tunnels are not entered.
+//! One captured frame: link layer, tunnels, IP and TCP or ICMP read in one call, `decode`. Reads the bytes of
+//! one record, gives one `Packet`; knows nothing of files or streams. Checksums are not verified (an
+//! offloading sender's are wrong before the wire).
 //!
-//! `link.rs` strips the link layer, `ip.rs` IPv4 and IPv6, `tcp.rs` and `icmp.rs` read what they carry.
+//! `link.rs` strips the link layer, `ethertype.rs` tags, labels and PPP, `ip.rs` IPv4 and IPv6, `tunnel.rs`
+//! enters what IP and UDP carry; `tcp.rs` and `icmp.rs` read the innermost packet. `fragment.rs` alone has a
+//! memory: it puts IP fragments together.
 
+mod ethertype;
+mod fragment;
 mod icmp;
 mod ip;
 mod link;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod tunnel;
 
 use std::net::IpAddr;
 
 use crate::cursor;
 use crate::issue::Kind;
 use crate::segment::Segment;
+
+pub use fragment::{Datagram, Fragment, Fragments, Place};
+
+/// Tunnels in tunnels are entered so deep. Each level takes stack, and no network needs more than a few.
+const DEEPEST: u8 = 16;
 
 /// What a frame is to latpcap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +34,76 @@ pub enum Packet<'a> {
     Icmp(Icmp<'a>),
     /// Understood, and neither TCP nor ICMP: ARP, UDP, ...
     Other,
-    /// An IP fragment, first or later, that says nothing alone.
-    Fragment,
+    /// A segment whose IP header claims more bytes than its frame had: its length is the frame's, as in
+    /// Wireshark. With what it would be by that header, where the header's checksum stands for it
+    /// and the frame alone can have cut it.
+    Beyond(Segment<'a>, Option<u32>),
+    /// A segment whose header is beyond its packet: Wireshark shows it, but analyses nothing.
+    Malformed(Segment<'a>, Unread),
+    /// A segment that denies to have a header: Wireshark gives it a stream, and reads no further.
+    Headless(Segment<'a>, Unread),
+    /// An IP fragment: it says nothing until `Fragments` has the others.
+    Fragment(Fragment<'a>),
+    /// A layer that the core does not read, but a `Reader` may.
+    Foreign(Foreign<'a>),
     Unread(Unread),
+}
+
+/// The bytes of a layer that is left to a reader outside the core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foreign<'a> {
+    /// "link", "ethertype" or "ip": what kind of number `number` is.
+    pub layer: &'static str,
+    pub number: u32,
+    pub data: &'a [u8],
+    /// How many bytes it had on the wire.
+    pub wire: u32,
+    depth: u8,
+}
+
+/// What a reader outside the core makes of a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unwrapped {
+    /// The IP packet inside.
+    Packet(Vec<u8>),
+    /// Understood, and there is no IP packet.
+    Empty,
+    /// Not understood.
+    Unknown,
+    /// Understood, but closed to us.
+    Encrypted,
+    /// Its headers are not all there, or cannot be true.
+    Cut,
+}
+
+/// Reads rare layers: a frame in, an IP packet out.
+pub trait Reader: Send + Sync {
+    fn ip_packet(&mut self, layer: &'static str, number: u32, data: &[u8]) -> Unwrapped;
+}
+
+impl Foreign<'_> {
+    /// Reads the IP packet that a `Reader` found.
+    pub fn decode<'a>(&self, packet: &'a [u8]) -> Packet<'a> {
+        let header = self.data.len().saturating_sub(packet.len()) as u32;
+        let wire = self.wire.saturating_sub(header).max(packet.len() as u32);
+        let view = View {
+            depth: self.depth,
+            ..View::new(packet, wire)
+        };
+        view.enter(ip::any)
+    }
+
+    /// What to say where no packet came out of it.
+    pub fn unread(&self, unwrapped: &Unwrapped) -> Unread {
+        let reason = match (unwrapped, self.layer) {
+            (Unwrapped::Encrypted, _) => "payload is encrypted",
+            (Unwrapped::Cut, _) => "frame is cut or damaged",
+            (_, "link") => "link type is not read",
+            (_, "ethertype") => "ethertype is not read",
+            _ => "tunnel is not entered",
+        };
+        Unread::skipped(self.layer, reason, self.number)
+    }
 }
 
 /// Why a frame that may hold TCP was not read.
@@ -41,6 +118,30 @@ pub struct Unread {
     pub had: u64,
     /// The field's value that was not understood (link type, ethertype, IP protocol), else 0.
     pub detail: u32,
+}
+
+impl Unread {
+    fn distrusted(layer: &'static str, reason: &'static str, needed: u64, had: u64) -> Self {
+        Unread {
+            kind: Kind::Distrusted,
+            layer,
+            reason,
+            needed,
+            had,
+            detail: 0,
+        }
+    }
+
+    fn skipped(layer: &'static str, reason: &'static str, detail: u32) -> Self {
+        Unread {
+            kind: Kind::Skipped,
+            layer,
+            reason,
+            needed: 0,
+            had: 0,
+            detail,
+        }
+    }
 }
 
 /// An ICMP or ICMPv6 message.
@@ -65,7 +166,7 @@ pub struct Icmp<'a> {
 pub fn decode<'a>(link: u32, data: &'a [u8], original_len: u32) -> Packet<'a> {
     // A frame that claims to have been shorter than what was captured of it: believe the bytes.
     let wire = original_len.max(u32::try_from(data.len()).unwrap_or(u32::MAX));
-    link::decode(link, View { held: data, wire })
+    link::decode(link, View::new(data, wire))
 }
 
 /// The bytes of one layer and what it carries: those captured, and how many there were on the wire.
@@ -73,15 +174,30 @@ pub fn decode<'a>(link: u32, data: &'a [u8], original_len: u32) -> Packet<'a> {
 struct View<'a> {
     held: &'a [u8],
     wire: u32,
+    /// How many tunnels were entered.
+    depth: u8,
+    /// Inside an ICMP error: quotes in quotes are not followed.
+    quoted: bool,
 }
 
 impl<'a> View<'a> {
+    #[inline(always)]
+    fn new(held: &'a [u8], wire: u32) -> Self {
+        View {
+            held,
+            wire,
+            depth: 0,
+            quoted: false,
+        }
+    }
+
     #[inline(always)]
     fn skip(self, len: usize) -> Self {
         let wire = self.wire.saturating_sub(u32::try_from(len).unwrap_or(u32::MAX));
         View {
             held: cursor::from(self.held, len),
             wire,
+            ..self
         }
     }
 
@@ -90,15 +206,27 @@ impl<'a> View<'a> {
         View {
             held: cursor::upto(self.held, len as usize),
             wire: self.wire.min(len),
+            ..self
         }
     }
 
-    /// The layer's own word for its length, also where it goes beyond the frame.
-    fn believe(self, len: u32) -> Self {
-        View {
-            held: cursor::upto(self.held, len as usize),
-            wire: len,
+    /// A layer that may hold itself again: everything that calls back up the list of layers comes through here.
+    fn enter(mut self, read: impl FnOnce(View<'a>) -> Packet<'a>) -> Packet<'a> {
+        self.depth = self.depth.saturating_add(1);
+        if self.depth > DEEPEST {
+            return distrusted("ip", "tunnels are nested too deep", 0, 0);
         }
+        read(self)
+    }
+
+    fn foreign(self, layer: &'static str, number: u32) -> Packet<'a> {
+        Packet::Foreign(Foreign {
+            layer,
+            number,
+            data: self.held,
+            wire: self.wire,
+            depth: self.depth,
+        })
     }
 
     /// A header of `needed` bytes is not there.
@@ -132,24 +260,10 @@ fn cut<'a>(layer: &'static str, needed: u32, had: usize, wire: u32) -> Packet<'a
 
 #[cold]
 fn distrusted<'a>(layer: &'static str, reason: &'static str, needed: u64, had: u64) -> Packet<'a> {
-    Packet::Unread(Unread {
-        kind: Kind::Distrusted,
-        layer,
-        reason,
-        needed,
-        had,
-        detail: 0,
-    })
+    Packet::Unread(Unread::distrusted(layer, reason, needed, had))
 }
 
 #[cold]
 fn skipped<'a>(layer: &'static str, reason: &'static str, detail: u32) -> Packet<'a> {
-    Packet::Unread(Unread {
-        kind: Kind::Skipped,
-        layer,
-        reason,
-        needed: 0,
-        had: 0,
-        detail,
-    })
+    Packet::Unread(Unread::skipped(layer, reason, detail))
 }

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use super::{Packet, View, distrusted};
+use super::{Packet, Unread, View};
 use crate::cursor::{self, Cursor, Header};
 use crate::segment::{Options, Sack, Segment};
 
@@ -12,7 +12,7 @@ use crate::segment::{Options, Sack, Segment};
 const USED: u32 = 16;
 
 /// What a segment takes from its IP header.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ends {
     pub src: IpAddr,
     pub dst: IpAddr,
@@ -26,15 +26,13 @@ pub(super) fn decode<'a>(view: View<'a>, at: Ends) -> Packet<'a> {
     };
     let size = u32::from(head.u8::<12>() >> 4) * 4;
     if size < 20 {
-        return distrusted("tcp", "data offset is below its least", 20, size.into());
+        let why = Unread::distrusted("tcp", "data offset is below its least", 20, size.into());
+        return malformed(head, at, why, Packet::Headless);
     }
     let Some(len) = view.wire.checked_sub(size) else {
-        return distrusted(
-            "tcp",
-            "data offset is beyond the packet",
-            size.into(),
-            view.wire.into(),
-        );
+        let reason = "data offset is beyond the packet";
+        let why = Unread::distrusted("tcp", reason, size.into(), view.wire.into());
+        return malformed(head, at, why, Packet::Malformed);
     };
     // Nearly every segment of a Linux connection: two NOPs and the time stamps.
     if size == 32
@@ -53,6 +51,20 @@ pub(super) fn decode<'a>(view: View<'a>, at: Ends) -> Packet<'a> {
         let _ = read_options(bytes, &mut segment.options);
     }
     packet
+}
+
+#[cold]
+#[inline(never)]
+fn malformed<'a>(
+    head: Header<'_, { USED as usize }>,
+    at: Ends,
+    why: Unread,
+    kind: fn(Segment<'a>, Unread) -> Packet<'a>,
+) -> Packet<'a> {
+    match segment(head, at, 0, &[], None) {
+        Packet::Tcp(segment) => kind(segment, why),
+        other => other,
+    }
 }
 
 /// Inlined at each call, so that the segment is written where it is to be instead of being copied there.

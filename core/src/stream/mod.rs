@@ -238,6 +238,40 @@ impl Streams {
         }
     }
 
+    /// A header that cannot be read on takes part in the numbering only.
+    #[cold]
+    pub fn headless(&mut self, segment: &Segment<'_>, at: At) {
+        let (id, ..) = self.find(segment, at);
+        if let Some(stream) = self.streams.get_mut(id as usize) {
+            stream.last = at;
+        }
+    }
+
+    /// A segment whose header cannot be true: its row, without any fact and without a trace in the stream.
+    #[cold]
+    pub fn malformed(&mut self, segment: &Segment<'_>, at: At, give: &mut impl FnMut(&Event<'_>)) {
+        let (id, from_low, _) = self.find(segment, at);
+        let Some(stream) = self.streams.get_mut(id as usize) else {
+            return;
+        };
+        let time_delta = at.time_ns - stream.last.time_ns;
+        stream.last = at;
+        let [low, high] = &stream.flows;
+        let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
+        let facts = facts::unanalysed(segment, fwd, rev);
+        give(&Event {
+            at,
+            stream: id,
+            from_client: from_low == stream.client_is_low,
+            segment,
+            facts: &facts,
+            sack: None,
+            time_delta,
+            hold: None,
+            release: Release::default(),
+        });
+    }
+
     /// One segment: gives its row of facts.
     pub fn segment(
         &mut self,

@@ -9,9 +9,14 @@ use arrow_schema::ArrowError;
 use super::{column, fixed_words, nullable, option, plain};
 use crate::issue::Counted;
 
-pub fn batch(rows: &[&Counted]) -> Result<RecordBatch, ArrowError> {
+pub fn batch(files: &[String], rows: &[&Counted]) -> Result<RecordBatch, ArrowError> {
     type Row<'a> = &'a Counted;
+    let file = |row: &Row<'_>| files.get(row.issue.file as usize).map_or("", String::as_str);
     super::batch(vec![
+        nullable(
+            "file",
+            Arc::new(StringArray::from_iter_values(rows.iter().map(file))),
+        ),
         column("kind", fixed_words(rows, |r| Some(r.issue.kind.word()))),
         nullable("offset", option::<UInt64Type, Row<'_>>(rows, |r| r.issue.offset)),
         nullable("frame", option::<UInt64Type, Row<'_>>(rows, |r| r.issue.frame)),

@@ -139,6 +139,7 @@ impl Tables {
         &mut self,
         streams: &Streams,
         judged: &[Judged],
+        files: &[String],
         issues: impl Iterator<Item = &'a Counted>,
     ) {
         self.flush_events();
@@ -146,7 +147,7 @@ impl Tables {
         self.flush_causes();
         self.keep("streams", streams::batch(streams));
         self.keep("evidence", evidence::batch(streams, judged));
-        self.keep("issues", issues::batch(&issues.collect::<Vec<_>>()));
+        self.keep("issues", issues::batch(files, &issues.collect::<Vec<_>>()));
     }
 
     /// The batches of one table that are ready, with its schema; they are given once.
@@ -201,7 +202,7 @@ fn empty(name: &str) -> Option<RecordBatch> {
         "exchanges" => exchanges::Exchanges::default().batch(),
         "causes" => causes::Causes::default().batch(),
         "evidence" => evidence::batch(&Streams::default(), &[]),
-        "issues" => issues::batch(&[]),
+        "issues" => issues::batch(&[], &[]),
         _ => return None,
     }
     .ok()

@@ -37,7 +37,7 @@ impl Tables {
         let mut engine = Engine::new();
         for (number, blocks) in files.into_iter().enumerate() {
             if number > 0 {
-                engine.next_file();
+                engine.next_file("");
             }
             blocks.into_iter().for_each(|block| engine.push(block));
         }

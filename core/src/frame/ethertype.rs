@@ -1,0 +1,212 @@
+//! What an ethertype says of the bytes after it: tags, labels and frames in frames, LLC, PPP. Reads from one
+//! layer to the next and ends at IP; knows nothing of link types.
+
+use super::{Packet, View, ip, skipped};
+use crate::cursor::{self, Header};
+
+pub(super) const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const ETHERNET: u16 = 0x6558;
+
+/// The largest value of the type field that is a length (IEEE 802.3, 3.2.6).
+pub(super) const LARGEST_LENGTH: u16 = 1500;
+
+#[inline(never)]
+pub(super) fn ethernet(view: View<'_>) -> Packet<'_> {
+    match Header::<14>::of(view.held) {
+        Some(head) => ethertype(head.be16::<12>(), view.skip(14)),
+        None => view.cut("ethernet", 14),
+    }
+}
+
+/// What an ethertype, or a length in its place, says of the bytes after it.
+#[inline(never)]
+pub(super) fn ethertype(kind: u16, view: View<'_>) -> Packet<'_> {
+    let (mut kind, mut view) = (kind, view);
+    loop {
+        let (layer, at, size) = match kind {
+            IPV4 => return ip::any(view),
+            IPV6 => return ip::v6(view),
+            0..=LARGEST_LENGTH => return llc(view),
+            // 802.1Q, 802.1ad and the older QinQ tag, in any order and number.
+            0x8100 | 0x88a8 | 0x9100 | 0x9200 => ("vlan", 2, 4),
+            // Cisco metadata (security group tag): version, length, option, tag, then an ethertype.
+            0x8909 => ("cisco metadata", 6, 8),
+            // VN-Tag; HSR's and 802.1CB's sequence numbers.
+            0x8926 => ("vntag", 4, 6),
+            0x892f => ("hsr", 4, 6),
+            0xf1c1 => ("802.1cb", 4, 6),
+            0x88e5 => match macsec(view.held) {
+                Some(size) => ("macsec", size - 2, size),
+                None => return skipped("macsec", "payload is encrypted", kind.into()),
+            },
+            0x8847 | 0x8848 => return view.enter(mpls),
+            0x8864 => return view.enter(pppoe),
+            0x880b => return view.enter(ppp),
+            // Frames in frames: bridging as it is, PBB's service tag.
+            ETHERNET => return view.enter(ethernet),
+            0x8903 => return fabric_path(view),
+            0x88e7 => return view.skip(4).enter(ethernet),
+            0x22f3 => return trill(view),
+            0x894f => return nsh(view),
+            _ if kind < 0x0600 || is_other(kind) => return Packet::Other,
+            _ => return view.foreign("ethertype", kind.into()),
+        };
+        let Some(next) = cursor::be16_at(view.held, at) else {
+            return view.cut(layer, size as u32);
+        };
+        (kind, view) = (next, view.skip(size));
+    }
+}
+
+/// Known to carry no IP: ARP, spanning tree and other neighbours' talk, storage, industry, time, IS-IS, wake-up.
+fn is_other(kind: u16) -> bool {
+    matches!(
+        kind,
+        0x0806 | 0x8035 | 0x0842 | 0x22f0 | 0x22ea | 0x6000..=0x6007 | 0x809b | 0x80f3 | 0x8137 | 0x8808 | 0x8809
+            | 0x8819 | 0x8863 | 0x886d | 0x8870 | 0x887b | 0x888e | 0x8892 | 0x889a | 0x88a2 | 0x88a4 | 0x88ab
+            | 0x88b5..=0x88bb | 0x88c7 | 0x88ca | 0x88cc | 0x88cd | 0x88dc | 0x88e1 | 0x88e3 | 0x88f5..=0x88f8
+            | 0x88fb | 0x8902 | 0x8906 | 0x890d | 0x8914 | 0x8915 | 0x891d | 0x8940 | 0x8980 | 0x9000 | 0x9998
+            | 0xfefe | 0x0600 | 0x0bad | 0x2000..=0x2004 | 0x8181 | 0x8203 | 0x86df | 0x8912 | 0x893a | 0xe6fb
+    )
+}
+
+/// IEEE 802.2 with IP directly (SAP 6), or in SNAP with an ethertype (RFC 1042; 0x0000f8 is Cisco's).
+pub(super) fn llc(view: View<'_>) -> Packet<'_> {
+    match *view.held {
+        [6, 6, 3, ..] => ip::any(view.skip(3)),
+        [0xaa, 0xaa, 3, 0, 0, 0 | 0xf8, high, low, ..] if high >= 6 => {
+            let kind = u16::from_be_bytes([high, low]);
+            view.skip(8).enter(|view| ethertype(kind, view))
+        }
+        _ => Packet::Other,
+    }
+}
+
+/// The length of a MACsec tag with the ethertype behind it, where the payload is in the clear (IEEE 802.1AE 9.3).
+fn macsec(tag: &[u8]) -> Option<usize> {
+    let control = cursor::u8_at(tag, 0).unwrap_or(0);
+    let identifier = if control & 0x20 != 0 { 8 } else { 0 };
+    (control & 0x0c == 0).then_some(6 + identifier + 2)
+}
+
+/// A label stack (RFC 3032). What lies under it is told by its first bits; a pseudowire's control word
+/// (RFC 4385) is told from an Ethernet address by the ethertype that either would leave.
+pub(super) fn mpls(view: View<'_>) -> Packet<'_> {
+    let mut view = view;
+    loop {
+        let Some(label) = cursor::be32_at(view.held, 0) else {
+            return view.cut("mpls", 4);
+        };
+        view = view.skip(4);
+        if label & 0x100 != 0 {
+            break;
+        }
+    }
+    match view.held.first().map(|byte| byte >> 4) {
+        Some(4) => ip::any(view),
+        Some(6) => ip::v6(view),
+        Some(1) => Packet::Other, // an associated channel: OAM
+        Some(first) => {
+            let kinds = [(16, 4), (12, 0)].map(|(at, skip)| (cursor::be16_at(view.held, at), skip));
+            let frame = kinds
+                .iter()
+                .find(|(kind, _)| kind.is_some_and(is_network))
+                .or_else(|| {
+                    kinds
+                        .iter()
+                        .find(|(kind, _)| kind.is_some_and(|kind| kind <= LARGEST_LENGTH))
+                });
+            match frame {
+                Some((_, 4)) if first != 0 => Packet::Other,
+                Some((_, skip)) => ethernet(view.skip(*skip)),
+                None => Packet::Other,
+            }
+        }
+        None => view.cut("mpls", 4),
+    }
+}
+
+fn is_network(kind: u16) -> bool {
+    matches!(kind, IPV4 | IPV6 | 0x0806 | 0x8100 | 0x88a8 | 0x8847 | 0x8864)
+}
+
+/// A PPPoE session (RFC 2516): six bytes, then PPP.
+pub(super) fn pppoe(view: View<'_>) -> Packet<'_> {
+    match Header::<6>::of(view.held) {
+        Some(head) if head.be16::<0>() == 0x1100 => ppp(view.skip(6).limit(head.be16::<4>().into())),
+        Some(_) => Packet::Other,
+        None => view.cut("pppoe", 6),
+    }
+}
+
+/// PPP (RFC 1661): address and control may stand before the protocol, the protocol's first byte may be left out.
+pub(super) fn ppp(view: View<'_>) -> Packet<'_> {
+    let view = match *view.held {
+        [0xff, 3, ..] => view.skip(2),
+        _ => view,
+    };
+    let (protocol, view) = match *view.held {
+        [low, ..] if low & 1 != 0 => (u16::from(low), view.skip(1)),
+        [high, low, ..] => (u16::from_be_bytes([high, low]), view.skip(2)),
+        _ => return view.cut("ppp", 2),
+    };
+    match protocol {
+        0x21 => ip::any(view),
+        0x57 => ip::v6(view),
+        0x0281 | 0x0283 => view.enter(mpls),
+        0x2d | 0x2f => skipped("ppp", "header compression is not undone", protocol.into()),
+        0x3d => skipped("ppp", "multilink fragments are not put together", protocol.into()),
+        0x53 | 0x55 | 0xfb | 0xfd => skipped("ppp", "payload is compressed or encrypted", protocol.into()),
+        _ => Packet::Other,
+    }
+}
+
+/// Cisco HDLC: address, control, ethertype.
+pub(super) fn chdlc(view: View<'_>) -> Packet<'_> {
+    match Header::<4>::of(view.held) {
+        Some(head) => ethertype(head.be16::<2>(), view.skip(4)),
+        None => view.cut("chdlc", 4),
+    }
+}
+
+/// TRILL (RFC 6325 3): six bytes and options, then an Ethernet frame.
+fn trill(view: View<'_>) -> Packet<'_> {
+    match Header::<6>::of(view.held) {
+        Some(head) => {
+            let options = usize::from(head.be16::<0>() >> 6 & 0x1f) * 4;
+            view.skip(6 + options).enter(ethernet)
+        }
+        None => view.cut("trill", 6),
+    }
+}
+
+/// FabricPath: a tag, then an Ethernet frame. Wireshark takes the last four bytes for the checksum of the
+/// outer frame, whether or not it was captured; so do we, that what follows can be looked up there.
+fn fabric_path(view: View<'_>) -> Packet<'_> {
+    let inner = view.skip(2);
+    inner.limit(inner.wire.saturating_sub(4)).enter(ethernet)
+}
+
+/// Network service header (RFC 8300 2.2): its length in words, then what its protocol says.
+pub(super) fn nsh(view: View<'_>) -> Packet<'_> {
+    match Header::<8>::of(view.held) {
+        Some(head) => {
+            let inner = view.skip(usize::from(head.be16::<0>() & 0x3f) * 4);
+            inner.enter(|inner| generic(head.u8::<3>(), inner))
+        }
+        None => view.cut("nsh", 8),
+    }
+}
+
+/// The next protocol of NSH and VXLAN-GPE.
+pub(super) fn generic(protocol: u8, view: View<'_>) -> Packet<'_> {
+    match protocol {
+        1 => ip::any(view),
+        2 => ip::v6(view),
+        3 => ethernet(view),
+        4 => view.enter(nsh),
+        5 => mpls(view),
+        _ => Packet::Other,
+    }
+}

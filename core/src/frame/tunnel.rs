@@ -1,0 +1,267 @@
+//! Tunnels over IP and UDP: which packet lies inside. A UDP tunnel is known by its port and by a header that
+//! says what it must; any other datagram is no business of ours.
+
+use super::ethertype::{ethernet, ethertype, generic, mpls, ppp};
+use super::ip;
+use super::{Packet, View, skipped};
+use crate::cursor::{self, Header};
+
+/// An IP protocol that is neither TCP, UDP nor ICMP.
+#[inline(never)]
+pub(super) fn over_ip(protocol: u8, view: View<'_>) -> Packet<'_> {
+    match protocol {
+        4 | 94 => view.enter(ip::any),
+        41 => view.enter(ip::v6),
+        47 => view.enter(gre),
+        97 => view.skip(2).enter(ethernet),
+        137 => view.enter(mpls),
+        108 => view.foreign("ip", protocol.into()),
+        // Mobile IP's minimal encapsulation, L2TPv3.
+        55 | 115 => skipped("ip", "tunnel is not entered", protocol.into()),
+        _ => Packet::Other,
+    }
+}
+
+/// GRE (RFC 2784, 2890), with routing (RFC 1701) and as PPTP has it (RFC 2637).
+fn gre(view: View<'_>) -> Packet<'_> {
+    let Some(head) = Header::<4>::of(view.held) else {
+        return view.cut("gre", 4);
+    };
+    let (flags, protocol) = (head.be16::<0>(), head.be16::<2>());
+    let (routed, keyed, numbered) = (flags & 0x4000 != 0, flags & 0x2000 != 0, flags & 0x1000 != 0);
+    let words = [flags & 0xc000 != 0, keyed, numbered, flags & 0x0087 == 0x0081];
+    let size = 4 + 4 * words.iter().filter(|there| **there).count();
+    let mut inner = view.skip(size);
+    if flags & 7 == 1 {
+        // PPTP: the upper half of the key is the payload's length.
+        return match cursor::be16_at(view.held, 4) {
+            Some(length @ 1..) => ppp(inner.limit(length.into())),
+            _ => Packet::Other, // an acknowledgement alone
+        };
+    }
+    let mut more = routed;
+    while more {
+        let Some(entry) = Header::<4>::of(inner.held) else {
+            return inner.cut("gre", 4);
+        };
+        inner = inner.skip(4 + usize::from(entry.u8::<3>()));
+        more = entry.be32::<0>() != 0;
+    }
+    match protocol {
+        0 => Packet::Other, // a keep-alive
+        // ERSPAN (draft-foschiano-erspan): type I has no sequence number and no header.
+        0x88be if !numbered => ethernet(inner),
+        0x88be => ethernet(inner.skip(8)),
+        0x22eb => erspan(inner),
+        // WCCP: version 2 puts four bytes of redirection before the packet.
+        0x883e => match inner.held.first() {
+            Some(first) if first >> 4 == 4 => ip::any(inner),
+            _ => ip::any(inner.skip(4)),
+        },
+        0x0600.. => ethertype(protocol, inner),
+        _ => Packet::Other,
+    }
+}
+
+/// ERSPAN type III: twelve bytes, eight more where the last bit says so, then a frame or a packet.
+fn erspan(view: View<'_>) -> Packet<'_> {
+    let Some(head) = Header::<12>::of(view.held) else {
+        return view.cut("erspan", 12);
+    };
+    let more = if head.u8::<11>() & 1 != 0 { 8 } else { 0 };
+    let inner = view.skip(12 + more);
+    match head.u8::<10>() >> 2 & 0x1f {
+        2 => ip::any(inner),
+        _ => ethernet(inner),
+    }
+}
+
+/// UDP says nothing here, but a tunnel in it may hold TCP.
+#[inline(never)]
+pub(super) fn udp(view: View<'_>) -> Packet<'_> {
+    let Some(head) = Header::<8>::of(view.held) else {
+        return Packet::Other;
+    };
+    // The length is 0 in a jumbogram, and where a sender leaves segmentation to its network card.
+    let inner = match u32::from(head.be16::<4>()) {
+        length @ 8.. => view.limit(length).skip(8),
+        _ => view.skip(8),
+    };
+    let (low, high) = (head.be16::<0>(), head.be16::<2>());
+    let read = reader(low.min(high)).or_else(|| reader(low.max(high)));
+    match read {
+        Some(read) => inner.enter(read),
+        None => Packet::Other,
+    }
+}
+
+type Read = for<'a> fn(View<'a>) -> Packet<'a>;
+
+/// Which tunnel has this port?
+fn reader(port: u16) -> Option<Read> {
+    Some(match port {
+        1701 => l2tp,
+        2152 => gtp,
+        3386 => gtp_prime,
+        3544 => teredo,
+        4341 => lisp,
+        4754 => gre,
+        4789 | 8472 => vxlan,
+        4790 => vxlan_gpe,
+        5072 => ayiya,
+        6081 => geneve,
+        6343 => sflow,
+        6635 => mpls,
+        37008 => tzsp,
+        _ => return None,
+    })
+}
+
+/// sFlow: headers of packets that were picked elsewhere, now and then. As streams they would mislead.
+fn sflow(_: View<'_>) -> Packet<'_> {
+    skipped("sflow", "sampled headers are not read as traffic", 0)
+}
+
+/// IP by the version that it begins with, or nothing.
+fn by_version(view: View<'_>) -> Packet<'_> {
+    match view.held.first().map(|byte| byte >> 4) {
+        Some(4) => ip::any(view),
+        Some(6) => ip::v6(view),
+        _ => Packet::Other,
+    }
+}
+
+/// VXLAN (RFC 7348 5): the flag that its identifier is there, then an Ethernet frame.
+fn vxlan(view: View<'_>) -> Packet<'_> {
+    match view.held {
+        [flags, ..] if flags & 0x08 != 0 && view.held.len() >= 22 => ethernet(view.skip(8)),
+        _ => Packet::Other,
+    }
+}
+
+/// VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe 3.1): the same with a next protocol, where a flag says that it is there.
+fn vxlan_gpe(view: View<'_>) -> Packet<'_> {
+    match *view.held {
+        [flags, _, _, protocol, ..] if flags & 0x0c == 0x0c => generic(protocol, view.skip(8)),
+        _ => vxlan(view),
+    }
+}
+
+/// GENEVE (RFC 8926 3.4): options by their length in words, then what its protocol type says.
+fn geneve(view: View<'_>) -> Packet<'_> {
+    match Header::<8>::of(view.held) {
+        Some(head) if head.u8::<0>() >> 6 == 0 => {
+            let inner = view.skip(8 + usize::from(head.u8::<0>() & 0x3f) * 4);
+            match head.be16::<2>() {
+                kind @ 0x0600.. => ethertype(kind, inner),
+                _ => Packet::Other,
+            }
+        }
+        _ => Packet::Other,
+    }
+}
+
+/// GTP-U (3GPP TS 29.281 5.1): a G-PDU, its optional fields and extension headers, then IP.
+fn gtp(view: View<'_>) -> Packet<'_> {
+    let Some(head) = Header::<8>::of(view.held) else {
+        return Packet::Other;
+    };
+    let flags = head.u8::<0>();
+    match (flags >> 4, head.u8::<1>()) {
+        (3, 255) => {}
+        (1, 255) => return by_version(view.skip(20)), // version 0 (3GPP TS 09.60)
+        _ => return Packet::Other,
+    }
+    let mut inner = view.skip(8);
+    if flags & 7 != 0 {
+        let mut next = cursor::u8_at(inner.held, 3).unwrap_or(0);
+        inner = inner.skip(4);
+        while flags & 4 != 0 && next != 0 {
+            // A length of 0 words cannot be.
+            let size = usize::from(cursor::u8_at(inner.held, 0).unwrap_or(0)) * 4;
+            let Some(following) = size.checked_sub(1).and_then(|at| cursor::u8_at(inner.held, at)) else {
+                return Packet::Other;
+            };
+            (next, inner) = (following, inner.skip(size));
+        }
+    }
+    by_version(inner)
+}
+
+/// GTP version 0, on its own port.
+fn gtp_prime(view: View<'_>) -> Packet<'_> {
+    match *view.held {
+        [flags, 255, ..] if flags >> 4 == 1 => by_version(view.skip(20)),
+        _ => Packet::Other,
+    }
+}
+
+/// Teredo (RFC 4380 5.1.1): authentication and origin may stand before the IPv6 packet.
+fn teredo(view: View<'_>) -> Packet<'_> {
+    let mut view = view;
+    if let [0, 1, id, auth, ..] = *view.held {
+        view = view.skip(13 + usize::from(id) + usize::from(auth));
+    }
+    if let [0, 0, ..] = *view.held {
+        view = view.skip(8);
+    }
+    match view.held {
+        [first, ..] if first >> 4 == 6 => ip::v6(view),
+        _ => Packet::Other,
+    }
+}
+
+/// L2TP version 2 (RFC 2661 3.1): a data message carries PPP.
+fn l2tp(view: View<'_>) -> Packet<'_> {
+    let flags = match cursor::be16_at(view.held, 0) {
+        Some(flags) if flags & 0x800f == 2 => flags,
+        _ => return Packet::Other,
+    };
+    let length = if flags & 0x4000 != 0 { 2 } else { 0 };
+    let numbers = if flags & 0x0800 != 0 { 4 } else { 0 };
+    let mut size = 6 + length + numbers;
+    if flags & 0x0200 != 0 {
+        size += 2 + usize::from(cursor::be16_at(view.held, size).unwrap_or(0));
+    }
+    ppp(view.skip(size))
+}
+
+/// LISP (RFC 9300 5.3): eight bytes, then IP.
+fn lisp(view: View<'_>) -> Packet<'_> {
+    by_version(view.skip(8))
+}
+
+/// AYIYA (draft-massar-v6ops-ayiya): lengths of identity and signature in its first bytes.
+fn ayiya(view: View<'_>) -> Packet<'_> {
+    match *view.held {
+        [identity, signature, _, 4 | 41, ..] => {
+            let identity = 1usize.checked_shl(u32::from(identity >> 4)).unwrap_or(0);
+            by_version(view.skip(8 + identity + usize::from(signature >> 4) * 4))
+        }
+        _ => Packet::Other,
+    }
+}
+
+/// TZSP: tagged fields, then a frame of the kind that its header names.
+fn tzsp(view: View<'_>) -> Packet<'_> {
+    let encapsulated = match *view.held {
+        [1, 0 | 1, high, low, ..] => u16::from_be_bytes([high, low]),
+        _ => return Packet::Other,
+    };
+    let mut view = view.skip(4);
+    loop {
+        view = match *view.held {
+            [1, ..] => break,
+            [0, ..] => view.skip(1),
+            [_, length, ..] => view.skip(2 + usize::from(length)),
+            _ => return Packet::Other,
+        };
+    }
+    let inner = view.skip(1);
+    match encapsulated {
+        1 => ethernet(inner),
+        18 => inner.foreign("link", 105),
+        119 => inner.foreign("link", 119),
+        _ => Packet::Other,
+    }
+}

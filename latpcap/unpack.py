@@ -1,0 +1,174 @@
+"""Is this capture compressed, and what is in it?
+
+Blocks of bytes in, blocks of bytes out: gzip, bz2, xz (standard library), zstd and lz4 (pyarrow), told by their first
+bytes; anything else passes as it is. Knows nothing of files or captures.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Protocol, cast
+
+from latpcap.errors import CaptureError
+
+_BITE_BYTES = 1 << 14
+_PART_BYTES = 1 << 17
+_LONGEST_MAGIC = 6
+_MOST_MEMORY_BYTES = 1 << 28
+_ALWAYS_UNPACKED_BYTES = 1 << 30
+_MOST_RATIO = 1000
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+}
+
+
+def unpacked(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """Which bytes are in these blocks, unpacked if they are compressed?
+
+    CaptureError where the compressed data is damaged, ends early, or is a decompression bomb (it unpacks to more than
+    1 GiB and more than 1,000 times its size); what was unpacked up to there has been given by then.
+    """
+    head = next(raw, b"")
+    while 0 < len(head) < _LONGEST_MAGIC and (more := next(raw, b"")):
+        head += more  # a pipe may give a byte at a time
+    kind = next((k for magic, k in _MAGIC.items() if head.startswith(magic)), None)
+    raw = chain([head] if head else [], raw)
+    if kind is None:
+        yield from raw
+        return
+    counted = _Counted(raw)
+    parts = _by_library(counted, kind) if kind in _STANDARD else _by_arrow(counted, kind)
+    given = 0
+    try:
+        for part in parts:
+            given += len(part)
+            yield part
+            if given > _ALWAYS_UNPACKED_BYTES and given > _MOST_RATIO * counted.bytes:
+                reason = f"{kind} data unpacks to more than {_MOST_RATIO:,} times its size (a decompression bomb?)"
+                raise CaptureError(name, reason, offset=given, layer=kind)
+    except EOFError:
+        raise CaptureError(name, f"{kind} data ends before its end mark", offset=given, layer=kind) from None
+    except (OSError, zlib.error, lzma.LZMAError) as problem:
+        reason = f"{kind} data is damaged ({_words(problem)})"
+        raise CaptureError(name, reason, offset=given, layer=kind) from None
+
+
+class _Counted:
+    """Blocks, and how many bytes of them were taken."""
+
+    def __init__(self, raw: Iterator[bytes]):
+        self._raw = raw
+        self.bytes = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        block = next(self._raw)
+        self.bytes += len(block)
+        return block
+
+
+class _Unpacker(Protocol):
+    """What bz2 and lzma have in common; zlib is made to look like them."""
+
+    eof: bool
+    unused_data: bytes
+    needs_input: bool
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+class _Gzip:
+    """zlib's decompressor with the manners of bz2's."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zlib.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._zlib.unconsumed_tail
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        return self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
+
+
+_STANDARD: dict[str, Callable[[], _Unpacker]] = {
+    "gzip": lambda: cast(_Unpacker, _Gzip()),
+    "bz2": lambda: cast(_Unpacker, bz2.BZ2Decompressor()),
+    "xz": lambda: cast(_Unpacker, lzma.LZMADecompressor(memlimit=_MOST_MEMORY_BYTES)),
+}
+
+
+def _by_library(raw: Iterator[bytes], kind: str) -> Iterator[bytes]:
+    """Several members in a row are one stream; zeros that pad it out are passed over, as gzip and xz do."""
+    unpacker, begun = _STANDARD[kind](), True
+    for block in raw:
+        for bite in (block[at : at + _BITE_BYTES] for at in range(0, len(block), _BITE_BYTES)):
+            while bite:
+                if not begun:
+                    bite = bite.lstrip(b"\0")
+                    if not bite:
+                        break
+                    unpacker, begun = _STANDARD[kind](), True
+                out = unpacker.decompress(bite, _PART_BYTES)
+                yield from [out] if out else []
+                while not unpacker.eof and not unpacker.needs_input:
+                    out = unpacker.decompress(b"", _PART_BYTES)
+                    yield from [out] if out else []
+                begun = not unpacker.eof
+                bite = unpacker.unused_data if unpacker.eof else b""
+    if begun:
+        raise EOFError
+
+
+def _by_arrow(raw: Iterator[bytes], kind: str) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    stream = pa.CompressedInputStream(pa.PythonFile(_Joined(raw), mode="r"), kind)
+    # a read that fails gives nothing of what it had: short reads lose little
+    while block := stream.read(_BITE_BYTES):
+        yield bytes(block)
+
+
+class _Joined(io.RawIOBase):
+    """Blocks as a file object."""
+
+    def __init__(self, raw: Iterator[bytes]):
+        self._raw = raw
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        while size < 0 or not self._rest:
+            block = next(self._raw, b"")
+            if not block:
+                break
+            self._rest += block
+        size = len(self._rest) if size < 0 else size
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return part
+
+
+def _words(problem: Exception) -> str:
+    text = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+    return text[:1].lower() + text[1:]
