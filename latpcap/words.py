@@ -10,7 +10,7 @@ from typing import Any
 from latpcap.vocabulary import CAUSES, PROVEN, STALL, SUSPECTED
 
 MOST_LINES = 15
-FAST_MS = 1.0
+FAST_MS = 2.0
 """A server whose 99th percentile is below this is not slow."""
 
 
@@ -55,7 +55,7 @@ def _no_exchanges(d: dict[str, Any]) -> list[tuple[int, str]]:
     told = [(0, f"No complete request and answer{scope}, so nothing was slow or fast: {'; '.join(parts)}.")]
     floods = [e for e in d["events"] if e["cause"] == "syn_flood"]
     told = [(0, f"{_end(e)}: {e['says']}.") for e in floods] + told
-    rest = [e for e in d["events"] if e["kind"] == "connection" and e not in floods]
+    rest = [e for e in d["events"] if e["kind"] in ("connection", "one_way") and e not in floods]
     return told + [(2, f"  {_grade(e['confidence']).split()[0]:9} {e['says']}") for e in rest[:4]]
 
 
@@ -72,8 +72,9 @@ def _latency(d: dict[str, Any]) -> str:
     kind = "exchange" if d["cut"] else "complete exchange"
     parts = [f"p50 {_ms(d['p50_ms'])}, p99 {_ms(d['p99_ms'])} ms of {_count(d['complete'], kind)}"]
     if d["cut"]:
-        parts.append("the capture ends before their answers do")
-    elif d["incomplete"]:
+        some = "" if d["cut"] == d["complete"] else f"{d['cut']:,} of them "
+        parts.append(f"{some}not answered to the end: what was seen of them")
+    if d["incomplete"]:
         parts.append(f"{d['incomplete']:,} incomplete")
     if d["servers"] > 1:
         parts.append(f"{d['servers'] - 1:,} further server{'s' if d['servers'] > 2 else ''} took less time")
@@ -131,7 +132,8 @@ def _timer(found: dict[str, Any]) -> str:
     if found["timer_ms"] is None:
         return f"; they end on a {found['tick_ms']:.4g} ms tick: a kernel timer" if found["tick_ms"] else ""
     tick = f" on a {found['tick_ms']:.4g} ms tick" if found["tick_ms"] else ""
-    return f"; a {found['timer_ms']:.0f} ms timer{tick} ({found['os_hint'].partition(' (')[0]})"
+    whose = f" ({found['os_hint'].partition(' (')[0]})" if found["os_hint"] else ""
+    return f"; a {found['timer_ms']:.0f} ms timer{tick}{whose}"
 
 
 def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
@@ -146,7 +148,7 @@ def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
         lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_ms(t['ms'])} ms of {name}"))
     lines += _slowest(d)
     lines.append((1, _not(d, skip=tuple(row["cause"] for row in d["findings"][:3]))))
-    if d["fix"]:
+    if d["fix"] and not _asked_late(d):
         lines.append((0, f"  fix       {d['fix']}"))
     lines += _gain(d)
     rival = f"; rival: {found['rival']}: {found['rival_lost']}" if found["rival"] else ""
@@ -158,6 +160,10 @@ def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
 def _headline(d: dict[str, Any]) -> str:
     """The answer in one sentence, no stronger than its confidence."""
     name, found = d["verdict"], d["findings"][0]
+    if _asked_late(d):
+        return (
+            f"{d['server']}: {next(e['says'] for e in d['events'] if e['kind'] == 'idle' and _end(e) == d['server'])}."
+        )
     if found["grade"] == "unknown":
         return f"{d['server']}: this capture cannot say where most of the time went: {CAUSES[name].meaning}."
     if name == "network":
@@ -169,6 +175,12 @@ def _headline(d: dict[str, Any]) -> str:
     if d["p99_ms"] < FAST_MS:
         return f"{d['server']} answers fast; {most} to {name}: {CAUSES[name].meaning}."
     return f"{d['server']}: {most} to {name}: {CAUSES[name].meaning}."
+
+
+def _asked_late(d: dict[str, Any]) -> bool:
+    """Did the client let the server wait for its first requests longer than it waited for all answers?"""
+    idle = [e["total_ms"] for e in d["events"] if e["kind"] == "idle" and _end(e) == d["server"]]
+    return bool(idle) and idle[0] > d["total_ms"]
 
 
 def _slowest(d: dict[str, Any]) -> list[tuple[int, str]]:
@@ -208,7 +220,7 @@ def _times(row: dict[str, Any]) -> str:
 def _next(d: dict[str, Any]) -> list[tuple[int, str]]:
     """The findings behind the first, in a line."""
     rows = [r for r in d["findings"][1:4] if r["share"] >= 0.05]
-    parts = [f"{r['cause']} of the {r['owner']} ({_percent(r['share'])} of all time)" for r in rows]
+    parts = [f"{r['cause']} ({r['owner']}, {_percent(r['share'])} of all time)" for r in rows]
     return [(1, f"  next      {', '.join(parts)}")] if parts else []
 
 
@@ -233,8 +245,12 @@ def _also(d: dict[str, Any]) -> list[tuple[int, str]]:
         number = sum(e["streams"] for e in d["events"] if e["cause"] == cause)
         if number:
             parts.append(f"{_count(number, 'connection')} {words}")
-    floods = [(0, f"  flood     {_end(e)}: {e['says']}") for e in d["events"] if e["cause"] == "syn_flood"]
-    return floods + ([(1, "  also      " + "; ".join(parts))] if parts else [])
+    idle = [e for e in d["events"] if e["kind"] == "idle" and e["max_ms"] > d["p50_ms"] and _end(e) == d["server"]]
+    before = [(0, f"  before    {e['says']} (tcp.stream eq {e['worst_stream']})") for e in idle[:1]]
+    before = [] if _asked_late(d) else before
+    floods = [(1, f"  suspected {_end(e)}: {e['says']}") for e in d["events"] if e["kind"] == "one_way"][:1]
+    floods += [(0, f"  flood     {_end(e)}: {e['says']}") for e in d["events"] if e["cause"] == "syn_flood"]
+    return floods + before + ([(1, "  also      " + "; ".join(parts))] if parts else [])
 
 
 def _not(d: dict[str, Any], skip: tuple[str, ...]) -> str:

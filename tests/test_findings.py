@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 import situations
 from makepcap import Ends, Talk, answer, get, pcap
+from simulator import Path as Way
+from simulator import Script, record
 
 import latpcap as lp
 from latpcap import findings, quality
@@ -142,6 +144,47 @@ def test_one_direction_is_never_a_verdict(from_client: bool) -> None:
     checks = quality.judge(findings.Lazy(capture.arrow))
     assert checks[0].check == "one_direction" and quality.ceiling(checks) <= 0.5
     assert not any(r["grade"] in ("proven", "probable") for r in rows_of(capture) if r["kind"] == "latency")
+    why = str(capture.why())
+    assert "only one direction was captured" in why and "proven" not in why
+
+
+@pytest.mark.parametrize("from_client", [True, False])
+def test_one_direction_lets_a_stall_be_suspected(from_client: bool) -> None:
+    """Half of the packets of a stall: the server's show its pauses, the client's its late ACKs."""
+    both = Script(((0.0, get()),), tuple((0.0, part) for part in answer(400)))
+    tape = [s for s in record(both, path=Way(1.0, 0.01)).tape if s.from_client == from_client]
+    capture = lp.read(pcap(tape))
+    rows = [r for r in rows_of(capture) if r["kind"] == "one_way"]
+    assert [(r["cause"], r["owner"], r["grade"]) for r in rows] == [(STALL, "server", "suspected")]
+    assert 40 <= rows[0]["median_ms"] <= 50 and rows[0]["confidence"] <= 0.5
+    assert "suspected" in str(capture.why())
+
+
+def test_a_client_that_asks_late_is_told() -> None:
+    talk = Talk()
+    talk.open()
+    talk.client(1500.0, get())
+    talk.server(1500.2, b"".join(answer(5)))
+    row = next(r for r in rows_of(scripted(talk)) if r["kind"] == "idle")
+    assert (row["owner"], row["cause"], row["streams"]) == ("client", "client_think", 1)
+    assert row["total_ms"] == pytest.approx(1499, abs=1)
+    assert "1,499 ms after the handshake" in str(scripted(talk).why())
+
+
+def test_an_exchange_that_never_ends_is_judged_by_what_was_seen() -> None:
+    """One quick answer, then an upload that stalls on a closed window until the capture ends."""
+    talk = Talk(client_window=64_240)
+    talk.open()
+    talk.client(5.0, get())
+    talk.server(5.5, b"".join(answer(5)))
+    talk.client(20.0, get("/upload", "POST", "Content-Length: 30000") + b"x" * 1200)
+    for i in range(40):
+        talk.server(21.0 + 100 * i, flags="A", window=0)
+        talk.server(60.0 + 100 * i, flags="A", window=1460)
+        talk.client(61.0 + 100 * i, b"x" * 1460, window=64_240)
+    first = rows_of(scripted(talk))[0]
+    assert first["cause"] in ("zero_window", "receive_window") and first["owner"] == "server"
+    assert first["grade"] != "proven" and first["of_exchanges"] == 2
 
 
 def test_stored_tables_give_the_same_findings(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ ORDER = [
     "findings.fixes",
     "findings.gain",
     "findings.harmless",
+    "findings.idle",
+    "findings.one_way",
     "findings.rivals",
     "findings",
     "diagnosis",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from latpcap import quality
-from latpcap.findings import arrays, connections, evidence, fixes, gain, harmless, rivals, sockets, spent
+from latpcap.findings import arrays, connections, evidence, fixes, gain, harmless, idle, one_way, rivals, sockets, spent
 from latpcap.findings.schema import BRIEF, COLUMNS, LISTS, schema
 from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 
@@ -72,7 +72,9 @@ def rows(
     events = connections.of(tables["streams"])
     floods = [e for e in events if e.cause == "syn_flood"]
     found = [_of_event(e) for e in floods] + found + [_of_event(e) for e in events if e not in floods]
+    found += [_blank() | row for row in idle.before_asking(tables)]
     if "events" in tables:
+        found += [_blank() | row for row in one_way.suspects(tables)]
         found += [_blank() | row for row in harmless.held_for_nobody(tables)]
     for number, row in enumerate(found):
         row["finding"] = number
@@ -108,7 +110,7 @@ def _of_server(
         row |= _how_sure(item, pools, stream, checks)
         row |= evidence.of(item, tables)
         row |= _sockets(item, items, mine, pools, tables)
-        row |= _mend(item, items, tables, stream)
+        row |= _mend(item, items, tables, stream, row["typical_ms"])
         found.append(row)
     return found
 
@@ -182,9 +184,10 @@ def _sockets(
 
 
 def _mend(
-    item: spent.Spent, items: list[spent.Spent], tables: Mapping[str, pa.Table], stream: dict[str, Any]
-) -> dict[str, Any]:
-    mend = fixes.fix(item.cause, item.owner, stream.get("server_software"))
+    item: spent.Spent, items: list[spent.Spent], tables: Mapping[str, pa.Table], stream: dict[str, Any],
+    typical_ms: float,
+) -> dict[str, Any]:  # fmt: skip
+    mend = fixes.fix(item.cause, item.owner, typical_ms, stream.get("protocol"), stream.get("server_software"))
     row: dict[str, Any] = {"fix": mend.knob, "fix_side": mend.side, "fix_cost": mend.cost}
     same = [i for i in items if i is not item and item.cause == STALL and (i.cause, i.owner) == ("nagle", item.owner)]
     won = gain.gain(item, same, tables["exchanges"]) if mend.knob else None

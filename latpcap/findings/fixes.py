@@ -38,22 +38,28 @@ class Fix:
     cost: str | None
 
 
-def fix(cause: str, owner: str, software: str | None) -> Fix:
+LONG_MS = 2000.0
+"""A server that is silent for so long may have had nothing to say."""
+
+
+def fix(cause: str, owner: str, typical_ms: float, protocol: str | None, software: str | None) -> Fix:
     """What mends it? `owner` is the side whose setting it is; `software` is the server's own name, where it says it."""
     if cause in (STALL, "nagle"):
-        words = _words(software) if owner == "server" else ""
+        words = _words(protocol, software) if owner == "server" else ""
         knob = f"TCP_NODELAY on the {owner}{words}, or both parts in one write (writev)"
     else:
         known = CAUSES.get(cause)
         if known is None or known.fix is None:
             return Fix(None, None, None)
         knob = known.fix
+        if cause == "server_think" and typical_ms > LONG_MS:
+            knob += " (Or was this a long poll, which is meant to wait?)"
     return Fix(knob, owner if owner in ("client", "server") else None, COSTS.get(cause))
 
 
-def _words(software: str | None) -> str:
+def _words(protocol: str | None, software: str | None) -> str:
     if software is None:
-        return " (for nginx: tcp_nodelay on;)"
+        return " (for nginx: tcp_nodelay on;)" if protocol == "http" else ""
     name = software.lower()
     said = next((words for start, words in NODELAY.items() if name.startswith(start)), None)
     return f": {said}" if said else ""

@@ -12,7 +12,10 @@ LISTS = ("worst_frames", "typical_frames", "limited_by")
 
 COLUMNS: dict[str, tuple[str, str]] = {
     "finding": ("uint32", "its number, from 0, the most important first"),
-    "kind": ("string", "latency (took time of exchanges), connection (happened to connections), harmless"),
+    "kind": (
+        "string",
+        "latency (took time of exchanges), connection (happened to connections), idle (nobody waited), harmless",
+    ),
     "server": ("string", "the server's address"),
     "server_port": ("uint16", "the server's port"),
     "cause": ("string", "a word of the causes table, or nagle + delayed_ack, or what happened to connections"),
@@ -47,7 +50,10 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "worst_stream": ("uint32", ""),
     "worst_ms": ("double", ""),
     "worst_frames": ("frames", "up to three frames that show it"),
-    "typical_exchange": ("uint64", "the exchange in the middle of those hit"),
+    "typical_exchange": (
+        "uint64",
+        "the exchange in the middle of its time: half of it lies in exchanges no longer than this",
+    ),
     "typical_stream": ("uint32", ""),
     "typical_ms": ("double", ""),
     "typical_frames": ("frames", ""),
@@ -55,7 +61,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "sender": ("string", "whose bytes waited: the options below are this side's, the ACKs its peer's"),
     "nodelay": ("string", "the sender's TCP_NODELAY: on, off or unknown"),
     "nodelay_seen_on": ("uint64", "small segments sent over unacknowledged small ones"),
-    "nodelay_seen_off": ("uint64", "small segments that left with the ACK that they waited for"),
+    "nodelay_seen_off": ("uint64", "small segments that left with the ACK that they had waited for"),
     "nodelay_opportunities": ("uint64", "moments in which on and off would have differed"),
     "delayed_ack": ("string", "does the peer delay its ACKs: on, off (TCP_QUICKACK) or unknown"),
     "delayed_ack_seen_on": ("uint64", "ACKs held"),

@@ -19,7 +19,7 @@ TIMERS = {
 }
 """Delayed-ACK timers in ms and who is known to use them (facts: Linux TCP_DELACK_MIN, FreeBSD r360010, cc938206)."""
 EARLY_MS = 1.5  # a hold seems this much shorter where a leg was measured too long
-LATE = 1.5  # a loaded host's timer ends this much later than it should, or two ticks
+CLEAR_MS = 4.5  # without a tick, holds further from the timer than this say nothing of whose it is
 LUCK = 1e-3  # holds that end on a tick by chance this rarely are a timer's
 FEW = 3
 ENOUGH = 5
@@ -68,7 +68,7 @@ def pool(evidence: list[dict[str, Any]], sender: str) -> dict[str, Any]:
 def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
     """Is TCP_NODELAY set on this sender's sockets?"""
     mine = [r for r in rows if r["sender"] == sender]
-    off = sum(r["tight"] for r in mine if r["verdict"] in ("nagle", "open"))
+    off = sum(r["held"] if r["verdict"] == "nagle" else r["tight"] for r in mine if r["verdict"] in ("nagle", "open"))
     on = sum(r["refuted"] for r in mine)
     chances = sum(r["opportunities"] for r in mine)
     verdicts = {r["verdict"] for r in mine}
@@ -114,7 +114,8 @@ def timer(merged: dict[str, Any]) -> Timer:
     slack = max(2 * (tick or 0.0), 10.0)
     fits = [t for t in TIMERS if shortest >= t - EARLY_MS and median <= t + slack]
     value = float(max(fits)) if fits else None
-    return Timer(shortest, median, longest, value, tick, luck, _os(value, tick))
+    near = value is not None and median <= value + (2 * tick if tick else CLEAR_MS)
+    return Timer(shortest, median, longest, value, tick, luck, _os(value, tick) if near else None)
 
 
 def _os(value: float | None, tick: float | None) -> str | None:

@@ -21,6 +21,13 @@ SIDES = {"client": "server", "server": "client"}
 COHORTS = {"p50": (0.45, 0.55), "p90": (0.88, 0.92), "p99": (0.985, 0.995)}
 """Which exchanges stand for a percentile: those whose rank by latency lies between these shares."""
 
+TCP_WAITS = (
+    "nagle", "delayed_ack", "cork", "cwnd", "receive_window", "zero_window", "fast_retransmit", "tlp", "rto", "syn_rto",
+    "reordering",
+)  # fmt: skip
+"""Causes in which TCP, and no program, kept an exchange waiting."""
+STUCK_MS = 1000.0
+"""An exchange that never ended and waited for TCP this long is worth a judgement."""
 AT = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
 
 
@@ -33,9 +40,10 @@ class Server:
     rows: Array
     """Positions in the table of exchanges, by latency."""
     latency: Array
-    cut: bool
-    """No answer was complete: the latencies are what was seen of those that began."""
+    cut: int
+    """So many of them are not complete: their latencies are what was seen of them."""
     incomplete: int
+    """Further ones that are not complete and not judged."""
     clients: list[str]
 
     @property
@@ -123,7 +131,8 @@ class Ledger:
 def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Server]:
     """Which servers answered, the one with the most time spent first? Exchanges of each, by latency.
 
-    A server without any complete answer is judged by those that began.
+    A server without any complete answer is judged by those that began; exchanges that never ended are judged too
+    where TCP kept them waiting longer than all that did end.
     """
     import numpy as np
 
@@ -131,21 +140,26 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Serve
     clients = streams["client"].to_pylist()
     stream_row = _rows_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     complete = arrays.numbers(exchanges, "complete").astype(bool)
-    latency = arrays.numbers(exchanges, "latency_ms")
-    begun = ~complete & ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
+    begun = ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
+    times = {c: arrays.numbers(exchanges, f"{c}_ms") for c in CAUSES}
+    seen = sum(times.values(), np.zeros(exchanges.num_rows))
+    stuck = sum((times[c] for c in TCP_WAITS), np.zeros(exchanges.num_rows))
+    time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), seen)
     found = []
     for first, mine in _split(place).items():
-        rows, cut = mine[complete[mine]], False
-        time = latency[rows]
-        if not len(rows):
-            rows, cut = mine[begun[mine]], True
-            time = sum((arrays.numbers(exchanges, f"{c}_ms")[rows] for c in CAUSES), np.zeros(len(rows)))
+        done, left = mine[complete[mine]], mine[~complete[mine]]
+        waiting = left[stuck[left] > STUCK_MS]
+        if not len(done):
+            waiting = np.union1d(waiting, left[begun[left]])
+        elif stuck[waiting].sum() <= time[done].sum():
+            waiting = waiting[:0]
+        rows = np.concatenate([done, waiting])
         if not len(rows):
             continue
-        order = np.lexsort((rows, time))
-        rows, time = rows[order], time[order]
+        rows = rows[np.lexsort((rows, time[rows]))]
         names = sorted({clients[s] for s in np.unique(stream_row[rows])})
-        found.append(Server(addresses[first], int(ports[first]), rows, time, cut, len(mine) - len(rows), names))
+        missing = len(mine) - len(rows)
+        found.append(Server(addresses[first], int(ports[first]), rows, time[rows], len(waiting), missing, names))
     found.sort(key=lambda s: (-float(s.latency.sum()), s.name))
     return found
 
