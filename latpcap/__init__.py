@@ -6,14 +6,26 @@
 
 `Capture` holds the tables (`events`, `streams`, `exchanges`, `causes`, `evidence`, `issues`) as pandas data
 frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows for `tcp.stream eq n`.
+`batch` works through thousands of captures, `open_results` asks what they say together, `compare` what changed.
 """
 
 from importlib.metadata import version as _version
 
-from latpcap.archive.batch import batch
+from latpcap.archive.public import batch, compare, open_results
 from latpcap.capture import Capture, read
 from latpcap.errors import CaptureError, Interrupted, LatpcapError, OutputError
 from latpcap.stream import Stream
 
-__all__ = ["Capture", "CaptureError", "Interrupted", "LatpcapError", "OutputError", "Stream", "batch", "read"]
+__all__ = [
+    "Capture",
+    "CaptureError",
+    "Interrupted",
+    "LatpcapError",
+    "OutputError",
+    "Stream",
+    "batch",
+    "compare",
+    "open_results",
+    "read",
+]
 __version__ = _version("latpcap")

@@ -107,7 +107,10 @@ def why(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
 ) -> None:
-    """Why were the requests slow, who waited for whom, and which frames show it?"""
+    """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
+    if stored := archive.why(file, whole=stream is None and exchange is None):
+        typer.echo(json.dumps(stored.to_dict(), indent=2) if as_json else str(stored))
+        return
     capture = _read(file)
     if stream is not None and exchange is not None:
         answer = capture.stream(stream).why(exchange=exchange)
@@ -157,6 +160,7 @@ for _name, _question in {
 
 
 app.command()(archive.batch)
+app.command()(archive.compare)
 cli_flow.register(app, _read)
 cli_plots.register(app, _read)
 

@@ -7,7 +7,7 @@ of the text are in words.py; what is not a finding (percentiles, counts, the fra
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +100,7 @@ def _overall(capture: Capture, scope: Tables) -> dict[str, Any]:
     _main(data, items[0], tables)
     pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
     data["senders"] = {side: sockets.pool(pooled, side) for side in ("server", "client")}
-    _frames(data, capture)
+    stall_frames(data, capture.arrow)
     return data
 
 
@@ -197,14 +197,14 @@ def _spared(item: spent.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, int
     return int(np.isin(ended, numbers).sum()), len(spared)
 
 
-def _frames(data: dict[str, Any], capture: Capture) -> None:
+def stall_frames(data: dict[str, Any], arrow: Callable[[str], pa.Table]) -> None:
     """Of a stall: what its three frames carry, and the times between them."""
     frames = data["typical"]["frames"]
     if data["verdict"] != STALL or len(frames) != 3:
         return
     import numpy as np
 
-    events = capture.arrow("events")
+    events = arrow("events")
     rows = np.flatnonzero(np.isin(arrays.numbers(events, "frame"), frames))
     times, lengths, from_client = (arrays.numbers(events, c)[rows].tolist() for c in ("time", "len", "from_client"))
     if len(times) == 3:

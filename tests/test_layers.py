@@ -81,9 +81,14 @@ ORDER = [
     "archive.tablefile",
     "archive.worker",
     "archive.progress",
+    "archive.stored",
+    "archive.scope",
+    "archive.joined",
     "archive.report",
     "archive.run",
-    "archive.batch",
+    "results",
+    "comparison",
+    "archive.public",
     "archive.command",
     "",  # the public names, latpcap/__init__.py
     "cli_plots",
@@ -93,6 +98,8 @@ ORDER = [
 """A module imports those above it in this list, and none below."""
 
 LATE = {
+    "archive.report": {"results", "archive.public"},
+    "comparison": {"archive.public"},
     "slices": {"capture", "tables"},
     "tables": {"findings", "latency"},
     "stream": {"capture", "diagnosis", "flows", "plot.flow"},

@@ -1,4 +1,4 @@
-"""Many captures at once: found, analysed and written as a Parquet data set. `latpcap.batch` is the way in (batch.py).
+"""Many captures at once: found, analysed and written as a Parquet data set. The way in is public.py.
 
 places ─ model ─ output         values, where bytes lie, where results go
 inputs ─ series ─ plan          which captures, which files are one, what is left to do

@@ -1,14 +1,19 @@
-"""`latpcap batch`: the options of `latpcap.batch` as words of the command line."""
+"""`latpcap batch`, `latpcap compare` and `latpcap why RESULTS`: the same words as in Python."""
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from latpcap.errors import Interrupted, OutputError
 
+if TYPE_CHECKING:
+    from latpcap.diagnosis import Why
+
+EXIT_FAILED = 1
 EXIT_UNREADABLE = 3
 EXIT_INTERRUPTED = 130
 
@@ -27,7 +32,7 @@ def batch(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no summary, only what failed.")] = False,
 ) -> None:
     """Analyse many captures into a Parquet data set. Run again, it goes on where it was."""
-    from latpcap.archive.batch import batch as work
+    from latpcap.archive.public import batch as work
 
     client = None if scheduler is None else _client(scheduler)
     try:
@@ -54,3 +59,39 @@ def _client(address: str) -> object:
         return client
     except (OSError, ValueError) as problem:
         raise OutputError(f"{address}: no Dask scheduler answers ({problem})") from None
+
+
+def why(place: str, *, whole: bool) -> Why | None:
+    """The answer of stored results; None where `place` is none. `whole`: nothing smaller was asked for."""
+    from latpcap.archive.public import open_results
+    from latpcap.results import is_results
+
+    if not is_results(place):
+        return None
+    if not whole:
+        raise typer.BadParameter("streams and exchanges are numbered within a capture; give its file instead")
+    return open_results(place).why()
+
+
+def compare(
+    before: Annotated[str, typer.Argument(help="A capture, or the results of a batch.")],
+    after: Annotated[str, typer.Argument(help="The same, later or elsewhere.")],
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option("--fail-on", help="Exit 1 if so: p99_ms>20 (afterwards), p99_ms>+5 or >+10% (rise beyond noise)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
+) -> None:
+    """Did it get better, which cause moved, by how much, and is that more than noise?"""
+    from latpcap.archive.public import compare as work
+
+    found = work(before, after)
+    try:
+        failing = [sentence for rule in fail_on or () if (sentence := found.failing(rule))]
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="--fail-on") from None
+    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
+    for sentence in failing:
+        typer.echo(f"latpcap: {sentence}", err=True)
+    if failing:
+        sys.exit(EXIT_FAILED)

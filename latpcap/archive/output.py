@@ -88,7 +88,7 @@ class Output:
                 os.replace(file, target)
                 return
             filesystem, path = places.resolve(places.join(self.place, relative))
-            with open(file, "rb") as source, filesystem.open_output_stream(path) as sink:
+            with open(file, "rb") as source, filesystem.open_output_stream(path, compression=None) as sink:
                 shutil.copyfileobj(source, sink, 8 << 20)
 
     def write(self, relative: str, data: bytes) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from latpcap.archive.inputs import Found
     from latpcap.archive.model import Failure, Outcome
     from latpcap.archive.plan import Plan
+    from latpcap.results import Results
 
 
 class Batch:
@@ -61,6 +62,12 @@ class Batch:
             "skipped": len(self.skipped),
             "passed_over": self._passed_over,
         }
+
+    def results(self) -> Results:
+        """What do they tell? The same as `latpcap.open_results` with this output."""
+        from latpcap.archive.public import open_results
+
+        return open_results(self.output)
 
     def __str__(self) -> str:
         told = self.summary

@@ -1,14 +1,18 @@
-"""What is in these captures, thousands of them? The public function; all that it needs is imported when it is
-called."""
+"""The public functions about many captures; all that they need is imported when they are called."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from latpcap.archive.inputs import Inputs
     from latpcap.archive.report import Batch
+    from latpcap.capture import Capture
+    from latpcap.comparison import Comparison
+    from latpcap.results import Results
+
+    Side: TypeAlias = str | os.PathLike[str] | Capture | Results
 
 
 def batch(
@@ -37,3 +41,26 @@ def batch(
 
     place = os.fspath(output)
     return run(inputs, place, jobs=jobs, client=client, events=events, stitch=series, quiet=quiet)
+
+
+def open_results(place: str | os.PathLike[str]) -> Results:
+    """What is in these results? Opens what `batch` wrote to a folder or URL; reads only which captures there are.
+
+    Raises CaptureError where there are none.
+    """
+    from latpcap.archive.stored import Stored
+    from latpcap.results import Results
+
+    return Results(Stored(os.fspath(place)))
+
+
+def compare(before: Side, after: Side) -> Comparison:
+    """Did it get better, which cause moved, by how much, and is that more than noise?
+
+    Each side is a capture, a path of one, results of a batch (or a slice of them), or their folder or URL. Only
+    complete exchanges are compared; the rule for noise stands at the head of `latpcap.comparison`. Raises CaptureError
+    where a side cannot be read, ComparisonError (a LatpcapError) where one has no complete exchange.
+    """
+    from latpcap.comparison import Comparison, sample_of
+
+    return Comparison(sample_of(before), sample_of(after))

@@ -1,0 +1,207 @@
+"""Do stored results answer as the captures did, and can other tools read them?"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.dataset as ds
+import pytest
+from archives import CLIPS, SAMPLES, SMALL, TABLES, captures, later, same
+
+import latpcap as lp
+from latpcap.archive.model import identity
+from latpcap.results import Results
+
+START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
+LATENCY = SAMPLES / "nginx-latency.pcap"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    place = tmp_path_factory.mktemp("results")
+    lp.batch(SAMPLES, place, quiet=True)
+    return lp.open_results(place)
+
+
+def test_results_print_what_they_are(results: Results) -> None:
+    assert repr(results) == f"{results.title}, 9,769 frames, 114 TCP streams, 2,078 exchanges"
+    assert results.title.endswith(": 8 captures")
+    assert repr(results.exchanges).startswith("exchanges of ") and "2,078 rows" in repr(results.exchanges)
+    assert "<pre" in results._repr_html_() and results.failed == []
+
+
+def test_tables_are_lazy_and_filtered(results: Results) -> None:
+    slow = results.exchanges.to_pandas([("latency_ms", ">", 43.9)], ["capture", "stream", "latency_ms"])
+    assert list(slow) == ["capture", "stream", "latency_ms"] and slow.latency_ms.min() > 43.9
+    whole = lp.read(LATENCY).exchanges
+    mine = slow[slow.capture == identity(str(LATENCY))]
+    assert sorted(mine.latency_ms) == sorted(whole.latency_ms[whole.latency_ms > 43.9])
+    expression = (ds.field("method") == "GET") & (ds.field("status") == 200)
+    assert results.exchanges.count(expression) == len(results.exchanges.to_pandas(expression))
+    assert isinstance(results.dataset("events"), ds.Dataset)
+    with pytest.raises(KeyError, match="no table 'packets'"):
+        results.dataset("packets")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_slice_of_one_file_is_its_capture(results: Results, table: str) -> None:
+    mine = getattr(results.slice(file="nginx-latency.pcap"), table).to_arrow()
+    assert same(mine, lp.read(LATENCY).arrow(table))
+
+
+def test_the_answer_of_one_file_is_its_captures(results: Results) -> None:
+    """The same numbers and words; the frames with the file's name."""
+    one, capture = results.slice(file="*/nginx-lat*"), lp.read(LATENCY)
+    assert str(one.why()).replace("nginx-latency.pcap, tcp.stream", "tcp.stream") == str(capture.why())
+    mine, whole = one.findings.drop(columns=["worst_file", "typical_file"]), capture.findings
+    whole = whole[whole.kind != "harmless"]
+    pd.testing.assert_frame_equal(mine, whole.reset_index(drop=True))
+    assert one.latency("server").table.equals(capture.latency("server").table)
+    told = one.why().to_dict()
+    assert told["captures"] == 1 and told["typical"]["file"] == str(LATENCY)
+    json.dumps(told)
+
+
+def test_streams_of_two_files_stay_apart(tmp_path: Path) -> None:
+    """Both files have a tcp.stream 0 between the same ends: an exchange belongs to one of them."""
+    data = SMALL.read_bytes()
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.pcap").write_bytes(data)
+    (tmp_path / "in" / "b.pcap").write_bytes(later(data, 100_000))
+    lp.batch(tmp_path / "in", tmp_path / "out", quiet=True)
+    both, one = lp.open_results(tmp_path / "out"), lp.read(SMALL)
+    together, alone = both.findings.iloc[0], one.findings.iloc[0]
+    assert together.exchanges == 2 * alone.exchanges and together.streams == 2 * alone.streams
+    assert together.share == pytest.approx(alone.share) and together.cause == alone.cause
+    place = both.captures.to_pandas().set_index("capture").files
+    streams = both.streams.to_pandas([("exchanges", ">", 0)])
+    for case in ("worst", "typical"):
+        assert [together[f"{case}_file"]] in place.map(list).to_list()
+        assert together[f"{case}_stream"] in set(streams.stream)
+    assert f"tcp.stream eq {together.typical_stream}" in together["filter"]
+    text = str(both.why())
+    assert (
+        text.startswith("out (2 captures): ") and "a.pcap, tcp.stream eq " in text
+    ) or "b.pcap, tcp.stream eq " in text
+    with pytest.raises(ValueError, match="slice of one file"):
+        both.latency(by="stream")
+    assert both.slice(file="a.pcap").latency(by="stream").table.equals(one.latency(by="stream").table)
+
+
+def test_slices_by_time_and_server(results: Results) -> None:
+    whole = lp.read(LATENCY).exchanges
+    middle = whole.start.sort_values().iloc[len(whole) // 2]
+    one = results.slice(file="nginx-latency.pcap")
+    early, late = one.slice(time=(None, middle)), one.slice(time=(middle, None))
+    assert len(early.exchanges) == (whole.start < middle).sum() and len(late.exchanges) == (whole.start >= middle).sum()
+    assert len(early.causes) + len(late.causes) == len(one.causes)
+    assert early.why().to_dict()["exchanges"] == len(early.exchanges)
+    assert len(one.slice(time=("2001-01-01", "2001-01-02")).captures) == 0
+    server = results.slice(server="192.168.0.30:8080")
+    assert len(server.exchanges) == len(whole) and len(server.events) == 4966
+    assert len(server.causes) == len(lp.read(LATENCY).causes)
+    assert set(server.streams.to_pandas().server_port) == {8080}
+    assert len(results.slice(server="192.168.0.30").streams) == 114
+    assert len(results.slice(server="10.9.9.9").exchanges) == 0
+    assert (
+        "no exchange" in str(results.slice(server="10.9.9.9").why()).lower() or results.slice(server="10.9.9.9").why()
+    )
+    for wrong in ("nginx", "10.0.0.1:http", "10.0.0.1:99999"):
+        with pytest.raises(ValueError, match="expected a server"):
+            results.slice(server=wrong)
+    with pytest.raises(ValueError, match="expected an instant"):
+        results.slice(time=("noon", None))
+
+
+def test_the_answer_needs_no_events(tmp_path: Path) -> None:
+    lp.batch(LATENCY, tmp_path, events=False, quiet=True)
+    found = lp.open_results(tmp_path)
+    told, whole = found.why().to_dict(), lp.read(LATENCY).why().to_dict()
+    assert len(found.events) == 0
+    for name in ("verdict", "p50_ms", "p99_ms", "hit", "fix", "share", "causes"):
+        assert told[name] == whole[name], name
+
+
+def test_a_capture_that_is_not_whole_is_not_seen(tmp_path: Path) -> None:
+    lp.batch([SMALL, CLIPS / "quickack.pcap"], tmp_path, quiet=True)
+    row = tmp_path / "captures" / f"capture={identity(str(SMALL))}"
+    shutil.rmtree(row)
+    found = lp.open_results(tmp_path)
+    assert len(found.captures) == 1
+    assert len(found.exchanges) == len(lp.read(CLIPS / "quickack.pcap").exchanges)
+
+
+def test_what_failed_is_said(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "empty.pcap").touch()
+    shutil.copy(SMALL, tmp_path / "in")
+    lp.batch(tmp_path / "in", tmp_path / "out", quiet=True)
+    found = lp.open_results(tmp_path / "out")
+    assert [Path(f.file).name for f in found.failed] == ["empty.pcap"]
+    assert repr(found).endswith("; 1 file failed") and "failed" in str(found.why()).splitlines()[-1]
+
+
+@pytest.mark.parametrize("place", ["nowhere", "empty"])
+def test_what_is_no_result_is_said(place: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(lp.CaptureError, match=f"{place}: holds no results of latpcap batch"):
+        lp.open_results(tmp_path / place)
+
+
+# without latpcap
+
+
+def test_pandas_reads_them(results: Results) -> None:
+    frame = pd.read_parquet(f"{results.place}/exchanges", filters=[("latency_ms", ">", 40)])
+    assert len(frame) == results.exchanges.count([("latency_ms", ">", 40)])
+    assert str(frame.start.dtype) == "datetime64[ns, UTC]"
+
+
+def test_duckdb_reads_them(results: Results) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    found = duckdb.sql(
+        f"select capture, count(*), max(latency_ms), sum(nagle_ms + delayed_ack_ms) "
+        f"from read_parquet('{results.place}/exchanges/**/*.parquet', hive_partitioning=true) group by 1"
+    ).fetchall()
+    expected = results.exchanges.to_pandas().assign(stall=lambda f: f.nagle_ms + f.delayed_ack_ms).groupby("capture")
+    for capture, rows, longest, stall in found:
+        mine = expected.get_group(capture)
+        assert rows == len(mine) and stall == pytest.approx(mine.stall.sum())
+        assert (longest is None and mine.latency_ms.isna().all()) or longest == mine.latency_ms.max()
+    assert len(found) == len(expected)
+    joined = duckdb.sql(
+        f"select count(*) from read_parquet('{results.place}/events/**/*.parquet', hive_partitioning=true) e "
+        f"join read_parquet('{results.place}/streams/**/*.parquet', hive_partitioning=true) s using (capture, stream) "
+        "where s.server_port = 8080 and e.flags like '%PSH%' and e.src = s.server"
+    ).fetchall()[0]
+    events = lp.read(LATENCY).events
+    assert joined[0] == (events["flags"].astype(str).str.contains("PSH") & ~events.from_client).sum()
+
+
+def test_polars_reads_them(results: Results) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.scan_parquet(f"{results.place}/exchanges/**/*.parquet", hive_partitioning=True)
+    assert frame.select(polars.len()).collect().item() == len(results.exchanges)
+
+
+# the command
+
+
+def test_why_of_results(results: Results) -> None:
+    words = [*START, "why", results.place]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout == f"{results.why()}\n"
+    told = subprocess.run([*words, "--json"], capture_output=True, text=True, check=False, timeout=60)
+    assert json.loads(told.stdout)["verdict"] == "nagle + delayed_ack"
+    wrong = subprocess.run([*words, "--stream", "0"], capture_output=True, text=True, check=False, timeout=60)
+    assert wrong.returncode == 2 and wrong.stderr.count("\n") == 1
+
+
+def test_captures_tell_their_files(results: Results) -> None:
+    rows = captures(Path(results.place))
+    assert sorted(rows) == sorted(p.name for p in SAMPLES.rglob("*.pcap"))
