@@ -53,9 +53,10 @@ class Why:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        import html
+        from latpcap import html
 
-        return '<pre style="background:#fff;color:#222">' + html.escape(str(self)) + "</pre>"
+        title, _, rest = str(self).partition("\n")
+        return html.card(title, html.text(rest))
 
 
 def _head(capture: Capture) -> dict[str, Any]:

@@ -20,9 +20,11 @@ MOST_LETTERS = 80
 
 _INK = "background:#fff;color:#222;"
 _CARD = f"{_INK}border:1px solid #c8c8c8;border-radius:4px;padding:8px 12px;max-width:76em;overflow-x:auto"
-_PRE = f"{_INK}margin:6px 0 0;white-space:pre-wrap;font-size:12px;line-height:1.35"
-_CELL = "padding:1px 8px;white-space:nowrap;color:#222;background:#fff;border:none;"
+_MONO = "font-family:'DejaVu Sans Mono',Menlo,Consolas,monospace;"
+_PRE = f"{_INK}{_MONO}margin:6px 0 0;padding:0;white-space:pre-wrap;font-size:12px;line-height:1.35"
+_CELL = "padding:1px 8px;white-space:nowrap;border:0;"
 _HEAD = f"{_CELL}border-bottom:1px solid #888;font-weight:bold;"
+_ROW = f'<tr style="{_INK}">'  # notebooks colour every second row, and the row below the mouse, by their theme
 
 # Sorts the table it stands in, by the column that was clicked: numbers from the cells' data-v, else their words.
 # Nothing of a capture is in it. A second click turns the order.
@@ -63,14 +65,14 @@ def table(frame: pd.DataFrame, *, rows: int = MOST_ROWS, sortable: bool = False)
         for name, side in zip(shown.columns, sides, strict=True)
     )
     body = "".join(
-        "<tr>" + "".join(_cell(v, side) for v, side in zip(values, sides, strict=True)) + "</tr>"
+        _ROW + "".join(_cell(v, side) for v, side in zip(values, sides, strict=True)) + "</tr>"
         for values in shown.itertuples(index=False, name=None)
     )
     click = f' onclick="{escape(_SORT)}"' if sortable else ""
     left = len(frame) - len(shown)
     foot = f'<div style="{_INK}font-size:11px">… {left:,} more rows</div>' if left else ""
     style = f"{_INK}border-collapse:collapse;font-size:12px;margin-top:6px"
-    return f'<table style="{style}"><thead{click}><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{foot}'
+    return f'<table style="{style}"><thead{click}>{_ROW}{heads}</tr></thead><tbody>{body}</tbody></table>{foot}'
 
 
 def _is_number(column: pd.Series[Any]) -> bool:

@@ -186,7 +186,8 @@ class Latency:
     def _repr_html_(self) -> str:
         from latpcap import html
 
-        return html.card(self.title or "latency", html.table(self.table, sortable=True))
+        body = html.table(self.table, sortable=True) if self.by else html.text(str(self).partition("\n")[2])
+        return html.card(str(self).partition("\n")[0], body)
 
 
 def _samples(exchanges: pa.Table, streams: pa.Table, by: Sequence[str]) -> pd.DataFrame:

@@ -129,4 +129,4 @@ class Stream(Tables):
         return f"tcp.stream {self.number}: {ends}, {count(packets, 'segment')}, {count(row['exchanges'], 'exchange')}"
 
     def _repr_html_(self) -> str:
-        return card(repr(self), str(self.why()))
+        return card(repr(self), str(self.why()), self._folded())

@@ -6,9 +6,10 @@ of captures; pandas and pyarrow are imported when a table is first asked for.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+from latpcap import html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
     from latpcap.latency import Latency
     from latpcap.plot.timeline import Timeline
     from latpcap.plot.waterfall import Waterfall
+
+
+_FOLDED = {
+    "findings": ["server", "server_port", "cause", "owner", "grade", "exchanges", "total_ms", "of_p50_ms", "of_p99_ms"],
+    "exchanges": ["exchange", "stream", "index", "method", "target", "status", "latency_ms", "top_cause"],
+    "streams": ["stream", "client", "client_port", "server", "server_port", "protocol", "exchanges", "initial_rtt_ms"],
+    "issues": ["kind", "frame", "layer", "reason", "count"],
+}
 
 
 class Tables:
@@ -105,6 +114,22 @@ class Tables:
         tables = self.arrow("exchanges"), self.arrow("events")
         return Timeline.from_tables(*tables, title=self.title, start_ns=self._start_ns, scale=scale)
 
+    def _folded(self) -> dict[str, pa.Table]:
+        """What stands behind the answer, for a notebook's card: a few columns of a few rows."""
+        import pyarrow.compute as pc
+
+        found = {}
+        for name, columns in _FOLDED.items():
+            table = self.arrow(name)
+            if not table.num_rows or (name == "streams" and table.num_rows == 1):
+                continue
+            words = f"{table.num_rows:,} {name if table.num_rows > 1 else name[:-1]}"
+            if name == "exchanges":
+                first = pc.select_k_unstable(table, 10, [("latency_ms", "descending")])
+                table, words = table.take(first), f"{words}, the longest"
+            found[words] = table.select(columns)
+        return found
+
     @property
     def _start_ns(self) -> int:
         """The instant of Wireshark's time 0: the capture's first frame, in ns since 1970."""
@@ -165,13 +190,12 @@ class Tables:
         return self._frame("issues")
 
 
-def card(title: str, text: str) -> str:
-    """A small HTML card; whatever came from the capture is escaped."""
-    return (
-        '<div style="border:1px solid #c8c8c8;border-radius:4px;padding:8px 12px;background:#fff;color:#222;'
-        'max-width:72em"><b>' + html.escape(title) + '</b><pre style="margin:6px 0 0;background:#fff;'
-        'color:#222;white-space:pre-wrap">' + html.escape(text) + "</pre></div>"
-    )
+def card(title: str, text: str, tables: dict[str, pa.Table] | None = None) -> str:
+    """A small HTML card: a title, an answer, and tables that are folded away; what came from the capture is escaped."""
+    folded = []
+    for name, table in (tables or {}).items():
+        folded.append(html.more(name, html.table(to_pandas(table), rows=10, sortable=True)))
+    return html.card(title, html.text(text), *folded)
 
 
 def count(number: int, word: str) -> str:
