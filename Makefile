@@ -1,6 +1,5 @@
 # One word per job; `make` alone lists them. The commands of test and lint are those of .ci/run.
 
-NOTEBOOKS = $(wildcard notebooks/*.ipynb)
 CASES ?= 20000
 
 .PHONY: help build test lint bench fuzz samples notebooks
@@ -30,4 +29,4 @@ samples: ## records sample_pcaps/ again (root; two network namespaces, nginx, wr
 	python3 sample_pcaps/situations.py
 
 notebooks: ## runs the notebooks from top to bottom
-	$(if $(NOTEBOOKS),python -m pytest --nbmake $(NOTEBOOKS),@echo "no notebooks yet")
+	python -m pytest tests/test_notebooks.py

@@ -21,7 +21,7 @@ MOST_LETTERS = 80
 _INK = "background:#fff;color:#222;"
 _CARD = f"{_INK}border:1px solid #c8c8c8;border-radius:4px;padding:8px 12px;max-width:76em;overflow-x:auto"
 _MONO = "font-family:'DejaVu Sans Mono',Menlo,Consolas,monospace;"
-_PRE = f"{_INK}{_MONO}margin:6px 0 0;padding:0;white-space:pre-wrap;font-size:12px;line-height:1.35"
+_PRE = f"{_INK}{_MONO}margin:6px 0 0;padding:0;white-space:pre-wrap;word-break:normal;font-size:12px;line-height:1.35"
 _CELL = "padding:1px 8px;white-space:nowrap;border:0;"
 _HEAD = f"{_CELL}border-bottom:1px solid #888;font-weight:bold;"
 _ROW = f'<tr style="{_INK}">'  # notebooks colour every second row, and the row below the mouse, by their theme
