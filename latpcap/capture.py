@@ -247,7 +247,7 @@ class Capture(Tables):
         )
 
     def _repr_html_(self) -> str:
-        return card(repr(self), str(self.why()), self._folded())
+        return card(repr(self), str(self.why()).partition("\n")[2], self._folded())
 
 
 def _sentence(issue: dict[str, Any]) -> str:

@@ -56,7 +56,7 @@ def more(summary: str, *bodies: str) -> str:
 def table(frame: pd.DataFrame, *, rows: int = MOST_ROWS, sortable: bool = False) -> str:
     """A data frame's first rows; a line says how many there are more. With `sortable` a click on a head sorts."""
     shown = frame.head(rows)
-    hint = ' title="click to sort" ' if sortable else " "
+    hint = ' title="sort these rows" ' if sortable else " "
     pointer = "cursor:pointer;" if sortable else ""
     numeric = [_is_number(shown[name]) for name in shown.columns]
     sides = ["right" if number else "left" for number in numeric]
@@ -88,7 +88,7 @@ def _cell(value: Any, side: str) -> str:
     if isinstance(value, bool):
         return f"<td {style}>{'yes' if value else 'no'}</td>"
     if side == "right":
-        shown = f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
+        shown = f"{value:,.3f}" if isinstance(value, float) else str(value)  # ports and frames are no quantities
         return f'<td data-v="{float(value)!r}" {style}>{shown}</td>'
     return f"<td {style}>{escape(_safe(str(value)))}</td>"
 

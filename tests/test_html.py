@@ -111,5 +111,5 @@ def test_a_table_says_what_it_leaves_out_and_keeps_null_empty() -> None:
 def test_a_click_sorts_by_number_or_word() -> None:
     """The handler is one expression over its own table; the browser's part is tested by looking."""
     page = checked(html.table(pd.DataFrame({"a": [1]}), sortable=True))
-    assert page.attributes["onclick"] == [html._SORT] and page.attributes["title"] == ["click to sort"]
+    assert page.attributes["onclick"] == [html._SORT] and page.attributes["title"] == ["sort these rows"]
     assert "onclick" not in checked(html.table(pd.DataFrame({"a": [1]}))).attributes
