@@ -13,12 +13,13 @@ from importlib.metadata import version as _version
 
 from latpcap.archive.public import batch, compare, open_results
 from latpcap.capture import Capture, read
-from latpcap.errors import CaptureError, Interrupted, LatpcapError, OutputError
+from latpcap.errors import CaptureError, FilterError, Interrupted, LatpcapError, OutputError
 from latpcap.stream import Stream
 
 __all__ = [
     "Capture",
     "CaptureError",
+    "FilterError",
     "Interrupted",
     "LatpcapError",
     "OutputError",

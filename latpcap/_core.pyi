@@ -28,6 +28,14 @@ class Analysis:
 
         Frames are counted on and streams go on, as if the files were one; `offset` of an issue counts in its file.
         """
+    def follow(self, stream: int) -> None:
+        """Keeps the payload of this tcp.stream for `followed`; call it before the first block."""
+    def followed(self) -> list[tuple[int, bool, int, int, int, int, bytes]]:
+        """Gives the followed stream's segments since the last call; after each block, or they add up.
+
+        Each is frame number, sent by the sender of the stream's first segment, relative seq and ack, flag bits, length
+        by the IP header, captured payload.
+        """
     def push(self, block: bytes) -> None:
         """Reads the next bytes of the capture file; never raises for what they hold, only what `links` raised."""
     def finish(self) -> None:

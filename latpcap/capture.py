@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -78,8 +79,10 @@ class Capture(Tables):
     they were read, `frames` counts every record, `format` is "pcap", "pcap (ns)", "pcap (modified)" or "pcapng" (of
     several files the last one's), `digits` are the decimals of a second that its clock tells;
     `first_ns` and `last_ns` bound it in ns since 1970, `zero_ns` is frame 1, from which Wireshark counts (None for a
-    capture without packets).
+    capture without packets). `display_filter` is what it was limited to, or None.
     """
+
+    _raw: dict[str, _core.Table | pa.Table]
 
     def __init__(
         self,
@@ -101,6 +104,8 @@ class Capture(Tables):
         self._raw = {table: analysis.take(table) for table in TABLES}
         self._broken = broken
         self._arrow: dict[str, pa.Table] = {}
+        self.display_filter: str | None = None
+        self._whole: Capture | None = None
 
     def arrow(self, name: str) -> pa.Table:
         """Which rows does this table hold? A pyarrow.Table, without a copy; KeyError for a wrong name."""
@@ -124,8 +129,9 @@ class Capture(Tables):
 
     @property
     def title(self) -> str:
-        """What is this? The file's name."""
-        return Path(self.name).name
+        """What is this? The file's name, and the display filter in brackets."""
+        name = Path(self.name).name
+        return name if self.display_filter is None else f"{name} [{self.display_filter}]"
 
     @property
     def _start_ns(self) -> int:
@@ -146,10 +152,15 @@ class Capture(Tables):
 
     def stream(self, number: int) -> Stream:
         """What happened on this stream? `number` is Wireshark's tcp.stream; IndexError where there is none."""
-        if not 0 <= number < len(self._raw["streams"]):
-            have = len(self._raw["streams"])
-            raise IndexError(f"no stream {number}: {Path(self.name).name} has {have:,} TCP streams")
+        have = len(self._raw["streams"])
+        if not (0 <= number < have if self._whole is None else number in self.arrow("streams")["stream"].to_pylist()):
+            raise IndexError(f"no stream {number}: {self.title} has {count(have, 'TCP stream')}")
         return Stream(self, number)
+
+    @property
+    def unfiltered(self) -> Capture:
+        """Of which capture is this a part? The capture that `filter` was called on first; itself if none was."""
+        return self if self._whole is None else self._whole
 
     def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
         """Which bytes do these frames hold? Reads the capture again; all frames without `frames`, TCP or not.
@@ -162,6 +173,14 @@ class Capture(Tables):
             raise CaptureError(self.name, "its bytes are not known any more")
         found = records(self._origins, frames, broken=bool(self._broken))
         return islice(found, self.frames)  # the file may have grown
+
+    def segments(self, stream: int) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
+        """What did this stream's segments carry, in file order? Analyses the capture again; for `Stream.follow`."""
+        from latpcap.packets import segments
+
+        if not self._origins:
+            raise CaptureError(self.name, "its bytes are not known any more")
+        return segments(self._origins, stream, broken=bool(self._broken))
 
     def record(self, frame: int) -> Record:
         """Which bytes does this frame hold? `frame` is Wireshark's frame.number; IndexError where there is none."""
@@ -187,7 +206,27 @@ class Capture(Tables):
         """
         from latpcap.slices import write_slice
 
-        return write_slice(self, None, path, f"copy of {Path(self.name).name} by latpcap")
+        about = f"{'copy' if self._whole is None else 'part'} of {self.title}; comments have its frame numbers"
+        return write_slice(self, None if self._whole is None else self, path, about)
+
+    def filter(self, expression: str) -> Capture:
+        """What is left behind this Wireshark display filter? A Capture with only the segments that pass, and theirs.
+
+        `events`: the segments that pass; `streams`: those that have one, each row as it was; `exchanges` and `causes`:
+        those that such a segment is a part of, whole. Frame, stream and exchange numbers stay. FilterError shows the
+        place of a mistake. The fields are in docs/filters.md; a frame that is not TCP never passes.
+        """
+        from latpcap.filters.limit import tables
+
+        limited = copy.copy(self)
+        for cache in ("_frames", "_found"):
+            limited.__dict__.pop(cache, None)
+        left = {name: self.arrow(name) for name in TABLES} | tables(self, expression)
+        limited._arrow, limited._raw = left, dict(left)
+        limited._whole = self.unfiltered
+        before = self.display_filter
+        limited.display_filter = expression if before is None else f"({before}) and ({expression})"
+        return limited
 
     def why(self, *, stream: int | None = None, exchange: int | None = None) -> Why:
         """Why were the requests slow, who waited for whom, and which frames show it?
@@ -241,8 +280,9 @@ class Capture(Tables):
 
     def __repr__(self) -> str:
         streams, exchanges = len(self._raw["streams"]), len(self._raw["exchanges"])
+        part = "" if self._whole is None else f"{len(self._raw['events']):,} of "
         return (
-            f"{Path(self.name).name}: {count(self.frames, 'frame')}, {count(streams, 'TCP stream')}, "
+            f"{self.title}: {part}{count(self.frames, 'frame')}, {count(streams, 'TCP stream')}, "
             f"{count(exchanges, 'exchange')}, {self.seconds:.2f} s"
         )
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latpcap import cli_flow, cli_plots
+from latpcap import cli_flow, cli_packets, cli_plots
 from latpcap.archive import command as archive
+from latpcap.cli_options import File, FilterOption, StreamOption
 from latpcap.errors import CaptureError, LatpcapError
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ app = typer.Typer(
     help="Tells from a packet capture why each request was slow, who waited for whom, and which frames show it.",
 )
 
-File = Annotated[str, typer.Argument(help="A pcap or pcapng file (also .gz .zst .lz4 .bz2 .xz); - reads stdin.")]
-StreamOption = Annotated[int | None, typer.Option("--stream", help="Only this tcp.stream.", min=0)]
 SortOption = Annotated[str | None, typer.Option("--sort", help="Sort by this column, largest first.")]
 TopOption = Annotated[int | None, typer.Option("--top", help="Only the first N rows.", min=0)]
 OutOption = Annotated[Path | None, typer.Option("-o", "--output", help="Write to a file: .parquet, .csv or .json.")]
@@ -71,13 +70,19 @@ def _stop(sentence: str, code: int) -> None:
     sys.exit(code)
 
 
-def _read(file: str) -> Capture:
+def _read(file: str, display_filter: str | None = None, *, again: bool = False) -> Capture:
+    """Opens a capture and warns of damage; `again`: its bytes are wanted twice, so that standard input is kept."""
     from latpcap.capture import read
 
-    capture = read(file)
+    if display_filter is not None:
+        from latpcap.filters.grammar import parse
+
+        parse(display_filter)  # a slip of the pen is said before a long file is read
+    again = again or display_filter is not None
+    capture = read(sys.stdin.buffer.read() if file == "-" and again else file)
     for sentence in capture.damage:
         typer.echo(f"latpcap: warning: {sentence}; rows up to there are given", err=True)
-    return capture
+    return capture if display_filter is None else capture.filter(display_filter)
 
 
 def _version(asked: bool) -> None:
@@ -105,13 +110,14 @@ def why(
         int | None,
         typer.Option("--exchange", help="Only this exchange; with --stream: its number there.", min=0),
     ] = None,
+    display_filter: FilterOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
 ) -> None:
     """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
-    if stored := archive.why(file, whole=stream is None and exchange is None):
+    if stored := archive.why(file, whole=stream is None and exchange is None and display_filter is None):
         typer.echo(json.dumps(stored.to_dict(), indent=2) if as_json else str(stored))
         return
-    capture = _read(file)
+    capture = _read(file, display_filter)
     if stream is not None and exchange is not None:
         answer = capture.stream(stream).why(exchange=exchange)
     else:
@@ -123,13 +129,14 @@ def _table_command(name: str, question: str) -> None:
     def command(
         file: File,
         stream: StreamOption = None,
+        display_filter: FilterOption = None,
         sort: SortOption = None,
         top: TopOption = None,
         output: OutOption = None,
     ) -> None:
         from latpcap import export
 
-        capture = _read(file)
+        capture = _read(file, display_filter)
         table = (capture if stream is None else capture.stream(stream)).arrow(name)
         table = _arranged(table, name, sort, top)
         if output is not None:
@@ -162,6 +169,7 @@ for _name, _question in {
 app.command()(archive.batch)
 app.command()(archive.compare)
 cli_flow.register(app, _read)
+cli_packets.register(app, _read)
 cli_plots.register(app, _read)
 
 

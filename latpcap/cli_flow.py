@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latpcap.cli_options import File, FilterOption, StreamOption
 from latpcap.cli_plots import frames_range
 from latpcap.errors import OutputError
 
@@ -16,21 +17,16 @@ if TYPE_CHECKING:
     from latpcap.plot.flow import FlowGraph
 
 
-File = Annotated[str, typer.Argument(help="A pcap or pcapng file (also .gz .zst .lz4 .bz2 .xz); - reads stdin.")]
-
-
-def register(app: typer.Typer, read: Callable[[str], Capture]) -> None:
+def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
     """Adds the command to the program; `read` opens a capture and warns of damage."""
 
     @app.command()
     def flow(
-        file: Annotated[
-            str, typer.Argument(help="A pcap or pcapng file (also .gz .zst .lz4 .bz2 .xz); - reads stdin.")
-        ],
+        file: File,
         output: Annotated[
             Path, typer.Option("-o", "--output", help="The picture: .png, .svg, .pdf; .txt as tshark writes it.")
         ],
-        stream: Annotated[int | None, typer.Option("--stream", help="Only this tcp.stream.", min=0)] = None,
+        stream: StreamOption = None,
         exchange: Annotated[
             str | None,
             typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
@@ -54,6 +50,7 @@ def register(app: typer.Typer, read: Callable[[str], Capture]) -> None:
             int | None, typer.Option("--beside-stream", help="A stream to the right, of --beside or of FILE.", min=0)
         ] = None,
         dpi: Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG.", min=20, max=1200)] = 100,
+        display_filter: FilterOption = None,
     ) -> None:
         """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
         which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
@@ -70,13 +67,13 @@ def register(app: typer.Typer, read: Callable[[str], Capture]) -> None:
             except ValueError as problem:
                 raise typer.BadParameter(str(problem)) from None
 
-        capture = read(file)
+        capture = read(file, display_filter)
         left = graph(capture, stream)
         try:
             if beside is None and beside_stream is None:
                 left.save(output, dpi=dpi, pages=pages or None)
             else:
-                other = capture if beside is None else read(beside)
+                other = capture if beside is None else read(beside, display_filter)
                 left.beside(graph(other, beside_stream)).save(output, dpi=dpi)
         except (OSError, ValueError) as problem:
             reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output.name}: ")

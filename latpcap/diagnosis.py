@@ -62,6 +62,7 @@ class Why:
 def _head(capture: Capture) -> dict[str, Any]:
     return {
         "file": Path(capture.name).name,
+        "filter": capture.display_filter,
         "frames": capture.frames,
         "streams": capture.arrow("streams").num_rows,
         "exchanges": capture.arrow("exchanges").num_rows,
@@ -101,7 +102,7 @@ def _overall(capture: Capture, scope: Tables) -> dict[str, Any]:
     _main(data, items[0], tables)
     pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
     data["senders"] = {side: sockets.pool(pooled, side) for side in ("server", "client")}
-    stall_frames(data, capture.arrow)
+    stall_frames(data, capture.unfiltered.arrow)
     return data
 
 

@@ -4,6 +4,7 @@ Reads nothing. `LatpcapError` is the root; a caller who catches it catches all o
 
     LatpcapError
         CaptureError    a capture could not be read at all
+        FilterError     a display filter makes no sense
         OutputError     a result could not be written
 
 A capture that is damaged part-way raises nothing: its rows up to the damage are given, and the damage is
@@ -11,6 +12,8 @@ a row of `Capture.issues`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class LatpcapError(Exception):
@@ -31,6 +34,25 @@ class CaptureError(LatpcapError):
         self.layer = layer
         where = file if offset is None else f"{file}: byte {offset:,}"
         super().__init__(f"{where}: {reason}")
+
+
+class FilterError(LatpcapError):
+    """Where is the mistake in this display filter?
+
+    `expression` is the filter, `offset` the character at fault (from 0; its length where the end came too early),
+    `length` how many characters, `reason` a lower-case phrase, `near` names that may have been meant.
+    """
+
+    def __init__(self, expression: str, offset: int, reason: str, *, length: int = 1, near: Sequence[str] = ()):
+        self.expression = expression
+        self.offset = offset
+        self.length = length
+        self.reason = reason
+        self.near = list(near)
+        hint = f"; near: {', '.join(near)}" if near else ""
+        shown = "".join(letter if letter.isprintable() else " " for letter in expression)
+        mark = " " * offset + "^" + "~" * (length - 1)
+        super().__init__(f"filter: {reason}{hint}\n    {shown}\n    {mark}")
 
 
 class OutputError(LatpcapError):

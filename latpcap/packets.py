@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from latpcap import _core
+from latpcap import _core, links
 from latpcap.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -52,6 +52,30 @@ def records(
                     yield Record(*fields)
                 if reader.done:
                     return
+        except CaptureError:
+            if not broken:
+                raise
+
+
+def segments(
+    origins: Sequence[Origin], stream: int, *, broken: bool = False
+) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
+    """What did this stream's segments carry? Analyses the capture again, up to its end.
+
+    Fields as `_core.Analysis.followed` has them. The analysis and not `records`: it knows streams, tunnels, fragments.
+    """
+    analysis = _core.Analysis(links.read)
+    analysis.follow(stream)
+    for origin in origins:
+        analysis.next_file(origin.name)
+        try:
+            for block in origin.blocks():
+                analysis.push(block)
+                yield from analysis.followed()
+                for table in _core.TABLES:  # they are here already
+                    analysis.take(table)
+                if analysis.halted:
+                    break
         except CaptureError:
             if not broken:
                 raise

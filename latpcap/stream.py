@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from latpcap.tables import Tables, card, count
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
     from latpcap.capture import Capture
     from latpcap.diagnosis import Why
+    from latpcap.follow import Follow
     from latpcap.plot.flow import FlowGraph
     from latpcap.plot.timeseq import TimeSequence
 
@@ -88,11 +88,22 @@ class Stream(Tables):
 
         return graph(self, exchange=exchange, frames=frames, time=time, to_scale=to_scale, max_rows=max_rows)
 
+    def follow(self) -> Follow:
+        """What did the two ends say, and which frame brought which bytes? Wireshark's "Follow TCP Stream".
+
+        `.text()`, `.hex()` and `.raw()` are what tshark prints, with `frames=True` the frames beside it; `.chunks` are
+        the pieces, `.payload(0)` one end's bytes. Of the whole stream, whatever filter its capture has. Reads the
+        capture again: CaptureError where that cannot be done.
+        """
+        from latpcap.follow import follow
+
+        return follow(self.capture, self.number)
+
     def to_pcap(self, path: str | os.PathLike[str]) -> int:
         """How does this stream reach a colleague? Writes its segments as `Capture.to_pcap` does; gives how many."""
         from latpcap.slices import write_slice
 
-        about = f"tcp.stream eq {self.number} of {Path(self.capture.name).name}; comments have its frame numbers"
+        about = f"{self.title}; comments have its frame numbers"
         return write_slice(self.capture, self, path, about)
 
     def time_sequence(

@@ -37,7 +37,8 @@ def _kept(lines: list[tuple[int, str]]) -> list[str]:
 def _first_line(d: dict[str, Any]) -> str:
     streams, exchanges = _count(d["streams"], "TCP stream"), _count(d["exchanges"], "exchange")
     where = {("at_client",): ", captured at the client", ("at_server",): ", captured at the server"}
-    line = f"{d['file']}: {_count(d['frames'], 'frame')}, {streams}, {exchanges} in {d['seconds']:.2f} s"
+    name = d["file"] if d.get("filter") is None else f"{d['file']} [{printable(d['filter'])}]"
+    line = f"{name}: {_count(d['frames'], 'frame')}, {streams}, {exchanges} in {d['seconds']:.2f} s"
     return line + where.get(tuple(d["positions"]), "")
 
 

@@ -300,3 +300,39 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(30) == 0
+
+
+# filters and slices
+
+
+def test_a_filter_limits_the_answer_the_tables_and_the_slice(tmp_path: Path) -> None:
+    expression = "tcp.stream == 1 and tcp.time_delta > 0.03"
+    part = lp.read(STALL).filter(expression)
+    assert answered("why", STALL, "-Y", expression) == f"{part.why()}\n"
+    answered("exchanges", STALL, "--filter", expression, "-o", tmp_path / "x.csv")
+    assert pa_csv.read_csv(tmp_path / "x.csv")["exchange"].to_pylist() == part.exchanges["exchange"].tolist()
+    assert answered("slice", STALL, "-Y", expression, "-o", tmp_path / "part.pcap") == ""
+    assert len(lp.read(tmp_path / "part.pcap").events) == len(part.events) > 0
+    answered("slice", STALL, "--stream", 1, "-o", tmp_path / "one.pcapng")
+    assert len(lp.read(tmp_path / "one.pcapng").events) == len(lp.read(STALL).stream(1).events)
+    assert "is the capture itself" in complains(USAGE, "slice", STALL, "-o", STALL)
+
+
+def test_a_mistake_in_a_filter_is_shown_under_its_character() -> None:
+    code, out, err = run("why", STALL, "-Y", "tcp.prot == 80")
+    lines = err.splitlines()
+    assert (code, out, len(lines)) == (USAGE, "", 3)
+    assert lines[0].startswith("latpcap: filter: 'tcp.prot' is no field that latpcap filters by; near: tcp.port")
+    assert lines[1:] == ["    tcp.prot == 80", "    ^~~~~~~~"]
+    assert run("why", "no such file", "-Y", "tcp and")[0] == USAGE  # said before the file is read
+
+
+def test_follow_prints_what_python_gives() -> None:
+    said = lp.read(STALL).stream(1).follow()
+    assert answered("follow", STALL, "--stream", 1) == said.text()
+    assert answered("follow", STALL, "--stream", 1, "--frames") == str(said)
+    assert answered("follow", STALL, "--stream", 1, "--as", "hex") == said.hex()
+    code, out, err = program("follow", "-", "--stream", 1, "--as", "raw", stdin=STALL.read_bytes())
+    assert (code, out, err) == (0, said.raw(), "")
+    assert "expected text, hex, raw, got 'yaml'" in complains(USAGE, "follow", STALL, "--stream", 1, "--as", "yaml")
+    assert "no stream 99" in complains(USAGE, "follow", STALL, "--stream", 99)

@@ -12,6 +12,7 @@ use crate::pool::Judged;
 use crate::segment::Segment;
 use crate::stream::Streams;
 use crate::table::Tables;
+use crate::watch::Watch;
 
 /// Finished exchanges wait for the evidence of the others; beyond this many they are judged with what
 /// is known by then.
@@ -34,6 +35,8 @@ pub struct Engine {
 pub struct Analysis {
     streams: Streams,
     pub tables: Tables,
+    /// The stream whose payload is wanted, in a second reading.
+    pub watch: Option<Watch>,
     issues: BTreeMap<Reason, Counted>,
     /// Their names, in the order in which they were pushed.
     files: Vec<String>,
@@ -108,9 +111,14 @@ impl Analysis {
 
     fn tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
         self.tcp_segments += 1;
-        let tables = &mut self.tables;
+        let (tables, watch) = (&mut self.tables, &mut self.watch);
         self.streams
-            .segment(segment, at, record.original_len, &mut |event| tables.event(event));
+            .segment(segment, at, record.original_len, &mut |event| {
+                tables.event(event);
+                if let Some(watch) = watch {
+                    watch.event(event);
+                }
+            });
         if !self.streams.ledger.issues.is_empty() {
             self.take_issues(record.offset);
         }

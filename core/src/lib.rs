@@ -2,7 +2,7 @@
 //!
 //! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
 //! `issue`, `seq`, `segment`, `cursor` -> `capture`, `frame` -> `records` -> `messages`, `assemble` -> `facts` ->
-//! `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `table` -> `engine` -> `python`.
+//! `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `watch` -> `table` -> `engine` -> `python`.
 
 #![forbid(unsafe_code)]
 
@@ -26,3 +26,4 @@ pub mod seq;
 pub mod stream;
 pub mod table;
 pub mod wait;
+pub mod watch;

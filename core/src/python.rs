@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::frame::{self, Unwrapped};
 use crate::records;
 use crate::table;
+use crate::watch::Watch;
 
 /// Batches of one table as an Arrow C stream, which pyarrow, pandas and others read without a copy.
 #[pyclass(frozen, module = "latpcap._core")]
@@ -126,6 +127,19 @@ impl Analysis {
         self.raise()
     }
 
+    fn follow(&mut self, stream: u32) {
+        self.engine.analysis().watch = Some(Watch::new(stream));
+    }
+
+    fn followed<'py>(&mut self, py: Python<'py>) -> Vec<SeenFields<'py>> {
+        let seen = self.engine.analysis().watch.as_mut().map(Watch::take);
+        let fields = seen.into_iter().flatten().map(|s| {
+            let payload = PyBytes::new(py, &s.payload);
+            (s.frame, s.from_first, s.seq, s.ack, s.flags, s.len, payload)
+        });
+        fields.collect()
+    }
+
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         let engine = &mut self.engine;
         py.detach(|| engine.finish());
@@ -188,6 +202,8 @@ impl Analysis {
     }
 }
 
+/// frame, from the first sender, seq, ack, flags, length, captured payload
+type SeenFields<'py> = (u64, bool, i64, i64, u16, u32, Bound<'py, PyBytes>);
 /// frame, time in ns, link type (none: no packet), interface, captured bytes, original length
 type RecordFields<'py> = (u64, i64, Option<u32>, u32, Bound<'py, PyBytes>, u32);
 

@@ -1,0 +1,158 @@
+"""Do latpcap's display filters choose the packets that tshark's choose? `check_filters.py DIR` compares all captures.
+
+Each expression's frames in each capture: tshark (one run a capture, by a Lua tap for each expression) against
+`Capture.filter`. Frames that are not segments of `events` (TCP inside ICMP errors, say) are left out on both sides.
+Prints what differs, and fails if more differs than `ALLOWED` knows of.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import latpcap as lp
+
+EXPRESSIONS = [
+    "tcp.stream in {0, 2..4} and tcp.len > 0",
+    "tcp.port == 80 or tcp.port in {443, 8000..8100}",
+    "tcp.port != 80",
+    "tcp.dstport !== 80 and !(tcp.srcport == 80)",
+    "tcp.flags.syn == 1 && tcp.flags.ack == 0",
+    "tcp.flags & 0x05",
+    "tcp.flags == 0x018",
+    "tcp.flags.reset == True or tcp.flags.fin == 1",
+    "ip.addr == 10.0.0.0/8 or ip.src == 192.168.0.0/16",
+    "ip.src != 10.0.0.0/8 and not ip.dst in {192.168.0.0..192.168.255.255, 127.0.0.1}",
+    "ipv6.addr == fe80::/10 or ipv6.src == 2000::/3",
+    "ip and tcp.window_size < 1000",
+    "tcp.seq > 1000 and tcp.ack <= 0x1000",
+    "tcp.nxtseq in {1..500}",
+    "tcp.options.mss_val < 1460 or tcp.options.wscale.shift ge 7",
+    "tcp.options.timestamp.tsecr == 0 and tcp.options.timestamp.tsval > 1",
+    "tcp.options.sack or tcp.options.sack.count == 2",
+    "tcp.options.sack_le > 1000 and tcp.options.sack_re < 100000",
+    "tcp.time_delta > 0.04 and tcp.time_delta < 0.2",
+    "tcp.time_relative in {0.5..2.0}",
+    "frame.number in {1..20, 50..60} and tcp",
+    "frame.len > 500 && frame.cap_len <= 1514",
+    "frame.time_relative > 1.5 && frame.time_delta < 0.001",
+    'frame.time < "2012-01-01 00:00:00" or frame.time_epoch > 1500000000.25',
+    "tcp.analysis.flags and not tcp.analysis.retransmission",
+    "tcp.analysis.retransmission || tcp.analysis.out_of_order || tcp.analysis.lost_segment",
+    "tcp.analysis.duplicate_ack or tcp.analysis.window_update or tcp.analysis.zero_window",
+    "tcp.analysis.ack_rtt > 0.04 or tcp.analysis.acks_frame == 1",
+    "tcp.analysis.bytes_in_flight > 3000 or tcp.analysis.push_bytes_sent == 100",
+    'http.request.method == "GET" and http.request.uri matches r"\\.(png|gif|js|html?)$"',
+    'http.request.method in {"POST", "HEAD", "PUT"} or http.request.uri contains "/"',
+    "http.response.code >= 300 and http.response.code != 404",
+    "http.response and http.time > 0.04",
+]
+
+ALL = len(EXPRESSIONS)
+"""The tap of all frames, behind the expressions."""
+
+TUNNEL = "packets inside a tunnel or behind MPLS, which latpcap and tshark number differently"
+FACTS = "a fact of `events` that differs, see the Wireshark scorer"
+RESERVED = "reserved bits, which tcp.flags of latpcap has not got"
+LOST = "tshark gives an answer up behind lost or reordered segments, or takes it later; latpcap does not"
+CUT = "the snap length or a hole cuts the message: tshark takes the first head for the whole, or gives up"
+PIPELINED = "tshark pairs pipelined answers otherwise, or shows another protocol's time"
+CLOCK = "time stamps beyond a second's fraction or 64 bits, where tshark's arithmetic wraps"
+
+KNOWN: dict[str, dict[str, str]] = {
+    "PcapPlusPlus--ExamplesTest-pcap_examples-http-packets2.pcap.snap96.pcap": {"http": CUT},
+    "PcapPlusPlus--Packet++Test-PacketExamples-Ftp.pcap": {"tcp.stream": FACTS},
+    "PcapPlusPlus--example.pcap": {"http": LOST},
+    "PcapPlusPlus--pcapng-example.pcapng": {"time": CLOCK, "ack_rtt": CLOCK},
+    "arkime--mpls-basic.pcap": {"tcp": TUNNEL},
+    "arkime--socks5-http-302-frag.pcap": {"tcp.analysis": "IP fragments"},
+    "nDPI--fuzz-2006-06-26-2594.pcap": {"tcp.flags": RESERVED},
+    "nDPI--ipp.pcap": {"http.time": PIPELINED},
+    "nDPI--reasm_crash_anon.pcapng": {"tcp.flags": RESERVED, "tcp.nxtseq": FACTS},
+    "scapy--http_chunk.pcap.gz": {"http": CUT},
+    "suricata-verify--firewall-ruletype-firewall-88-default-accept-tx-pipeline-input.pcap": {"http.time": PIPELINED},
+    "suricata-verify--http-protocol-nodup-input.pcap": {"http.time": PIPELINED},
+    "suricata-verify--tcp-empty-sack-tcp-opt.pcap": {"sack": "a SACK option without a block", "ack_rtt": FACTS},
+    "suricata-verify--tcp-urgp-01-oob-tcp-urgent1.pcap": {"http": "urgent bytes inside the request"},
+    "tcpdump--beep-oobr.pcap": {"bytes_in_flight": FACTS},
+    "tcpflow--bug8.pcap": {"time": CLOCK},
+    "zeek--communityid-tcp.pcap": {"http": CUT},
+    "zeek--dce-rpc-mapi.pcap": {"http": LOST},
+    "zeek--http-206_example_b.pcap": {"http": LOST},
+    "zeek--http-get-to-ssh-server.pcap": {"http": "latpcap reads an HTTP request to an SSH server, tshark does not"},
+    "zeek--http-zero-length-bodies-with-drops.pcap": {"http": CUT},
+    "zeek--mixed-vlan-mpls.pcap": {"tcp": TUNNEL, "http": TUNNEL},
+    "zeek--modbus-fuzz-72.pcap": {"tcp": FACTS},
+    "zeek--tunnels-tunnel-direct-bypass.pcap": {"tcp.analysis": TUNNEL},
+}
+"""By capture: part of the expression, and why the two choose differently."""
+
+TAP = """
+local expressions = {{{expressions}}}
+for i, expression in ipairs(expressions) do
+  local tap, frames = Listener.new("frame", expression), {{}}
+  function tap.packet(packet) frames[#frames + 1] = packet.number end
+  function tap.draw() print("filter\\t" .. i .. "\\t" .. table.concat(frames, " ")) end
+end
+"""
+
+
+def of_tshark(path: Path, script: Path) -> dict[int, set[int]]:
+    """The frames of each expression; an expression without frames may be missing."""
+    words = ["tshark", "-n", "-q", "-r", str(path), "-X", f"lua_script:{script}"]
+    said = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=120).stdout
+    rows = [line.split("\t") for line in said.splitlines() if line.startswith("filter\t")]
+    return {int(number) - 1: {int(frame) for frame in frames.split()} for _, number, frames in rows}
+
+
+def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int]]]:
+    """Expression, frames that only latpcap chose, frames that only tshark chose."""
+    try:
+        cap = lp.read(path)
+    except lp.CaptureError:
+        return []
+    known = set(cap.arrow("events")["frame"].to_pylist())
+    if not known:
+        return []
+    theirs = of_tshark(path, script)
+    if not theirs.pop(ALL, None):
+        return []  # a container that tshark does not open
+    out = []
+    for number, expression in enumerate(EXPRESSIONS):
+        ours = set(cap.filter(expression).arrow("events")["frame"].to_pylist())
+        wanted = theirs.get(number, set()) & known
+        if ours != wanted:
+            out.append((expression, sorted(ours - wanted), sorted(wanted - ours)))
+    return out
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    paths = sorted(p for sub in ("tcp", "link", "icmp", "broken") for p in (folder / sub).glob("*") if p.is_file())
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(2) as pool:
+        script = Path(scratch) / "filters.lua"
+        taps = ", ".join(f"[==[{expression}]==]" for expression in [*EXPRESSIONS, "frame"])
+        script.write_text(TAP.format(expressions=taps))
+        found = dict(zip(paths, pool.map(lambda path: differences(path, script), paths), strict=True))
+    unexplained = 0
+    for path, rows in found.items():
+        for expression, ours, theirs in rows:
+            known = KNOWN.get(path.name.removeprefix("derived--"), {})
+            reason = next((why for part, why in known.items() if part in expression), None)
+            unexplained += reason is None
+            where = f"{path.parent.name}/{path.name}: {expression}"
+            print(f"{where}: only latpcap {ours[:8]}, only tshark {theirs[:8]} ({reason or 'UNEXPLAINED'})")
+    pairs = len(paths) * len(EXPRESSIONS)
+    differing = sum(map(len, found.values()))
+    print(
+        f"{len(EXPRESSIONS)} filters, {len(paths)} captures: {pairs - differing:,} of {pairs:,} pairs agree,", end=" "
+    )
+    print(f"{unexplained} of the others unexplained")
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

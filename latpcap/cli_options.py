@@ -1,0 +1,13 @@
+"""The options that several commands of `latpcap` have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+File = Annotated[str, typer.Argument(help="A pcap or pcapng file (also .gz .zst .lz4 .bz2 .xz); - reads stdin.")]
+StreamOption = Annotated[int | None, typer.Option("--stream", help="Only this tcp.stream.", min=0)]
+FilterOption = Annotated[
+    str | None, typer.Option("-Y", "--filter", help="Only what this Wireshark display filter leaves (docs/filters.md).")
+]

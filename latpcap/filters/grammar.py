@@ -1,0 +1,246 @@
+"""What does this display filter say? Text in, a tree of tests out; pyparsing knows the grammar.
+
+Wireshark 4.0's language as far as docs/filters.md lists it. Knows no field and no table: whether a name is a field and
+a word fits it is for `values.py` and `evaluate.py` to say. Every node remembers where it stands in the text.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pyparsing as pp
+
+from latpcap.errors import FilterError
+
+
+@dataclass(frozen=True)
+class Field:
+    """A name on the left of a test, or alone; `mask` is the number behind `&`."""
+
+    name: str
+    at: int
+    mask: Word | None = None
+    every: bool | None = None  # `all` and `any` before it
+
+
+@dataclass(frozen=True)
+class Word:
+    """A number, address or time as it is written, or the name of another field."""
+
+    text: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string in quotes, its escapes resolved."""
+
+    text: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Range:
+    """Two words with `..` between them."""
+
+    low: Word | Text
+    high: Word | Text
+    at: int
+
+
+@dataclass(frozen=True)
+class Exists:
+    """A field alone: has the packet it?"""
+
+    field: Field
+
+
+@dataclass(frozen=True)
+class Test:
+    """A field against one value."""
+
+    field: Field
+    operator: str
+    value: Word | Text
+    at: int
+
+
+@dataclass(frozen=True)
+class Among:
+    """A field against a set; `without` for `not in`."""
+
+    field: Field
+    items: tuple[Word | Text | Range, ...]
+    without: bool
+
+
+@dataclass(frozen=True)
+class Not:
+    """The packets that the inner tree leaves out."""
+
+    inner: Any
+
+
+@dataclass(frozen=True)
+class Joined:
+    """`and` or `or` over two trees or more."""
+
+    word: str
+    parts: tuple[Any, ...]
+
+
+OPERATORS = {
+    "===": "all_eq",
+    "!==": "any_ne",
+    "==": "any_eq",
+    "!=": "all_ne",
+    "~=": "any_ne",
+    "<=": "le",
+    ">=": "ge",
+    "<": "lt",
+    ">": "gt",
+    "~": "matches",
+}
+WORDS = {
+    "all_eq": "all_eq",
+    "any_ne": "any_ne",
+    "any_eq": "any_eq",
+    "all_ne": "all_ne",
+    "eq": "any_eq",
+    "ne": "all_ne",
+    "le": "le",
+    "ge": "ge",
+    "lt": "lt",
+    "gt": "gt",
+    "contains": "contains",
+    "matches": "matches",
+}
+RESERVED = {*WORDS, "and", "or", "not", "in", "all", "any"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
+_ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
+
+
+def parse(expression: str) -> Any:
+    """What does this filter say? The root of its tree; FilterError names the place of a mistake."""
+    try:
+        return _grammar().parse_string(expression, parse_all=True)[0]
+    except pp.ParseBaseException as problem:
+        raise _mistake(expression, problem.loc, problem.msg) from None
+    except RecursionError:
+        raise FilterError(expression, 0, "is nested too deeply") from None
+
+
+def _mistake(expression: str, at: int, expected: str) -> FilterError:
+    """Says what stands there instead of what was expected, with the habit that it may come from."""
+    rest = expression[at:].lstrip()
+    at = len(expression) - len(rest)
+    if not expected.startswith("Expected "):
+        return FilterError(expression, at, expected)
+    expected = expected[:1].lower() + expected[1:]
+    expected = expected.replace("expected end of text", "expected 'and', 'or' or the end")
+    if not rest:
+        return FilterError(expression, len(expression), f"the filter ends here, {expected}")
+    found = re.match(r"[\w.:-]+|[^\w\s]+|.", rest, re.DOTALL)
+    word = found.group() if found else rest
+    hint = ""
+    if word.lower() in RESERVED and word.lower() != word:
+        hint = f"; it is written {word.lower()!r}"
+    elif word == "=":
+        hint = "; equality is written '=='"
+    elif "'}'" in expected or "','" in expected:
+        hint = "; the values of a set have commas between them"
+    elif word in ("^^", "xor"):
+        hint = "; there is no exclusive or"
+    return FilterError(expression, at, f"{word!r} was not expected here, {expected}{hint}", length=len(word))
+
+
+def _unescaped(text: str, start: int, body: str) -> str:
+    """A string's own characters; an escape that Wireshark refuses is refused."""
+
+    def one(match: re.Match[str]) -> str:
+        code = match.group(1)
+        if code[0] == "x" and len(code) > 1:
+            return chr(int(code[1:], 16))
+        if code[0] in "01234567":
+            return chr(int(code, 8) & 0xFF)
+        if code in _ESCAPES:
+            return _ESCAPES[code]
+        reason = f"'\\{code}' is no escape; write '\\\\{code}', or a raw string: r\"...\""
+        raise pp.ParseFatalException(text, start + 1 + match.start(), reason)
+
+    return _ESCAPE.sub(one, body)
+
+
+@functools.cache
+def _grammar() -> pp.ParserElement:
+    plain = r"(?:(?!\.\.)[\w./:-])"
+    name = pp.Regex(r"[A-Za-z_](?:(?!\.\.)[\w.-])*").set_name("a field").set_parse_action(_name)
+    word = pp.Regex(rf"-?[\w:]{plain}*").set_name("a value")
+    word.set_parse_action(lambda s, at, found: Word(found[0], at))
+    quoted = pp.Regex(r'"((?:[^"\\]|\\.)*)"', re.DOTALL).set_name("a string")
+    quoted.set_parse_action(lambda s, at, found: Text(_unescaped(s, at, found[0][1:-1]), at))
+    raw = pp.Regex(r'[rR]"((?:[^"\\]|\\.)*)"', re.DOTALL).set_name("a string")
+    raw.set_parse_action(lambda s, at, found: Text(found[0][2:-1], at))
+    character = pp.Regex(r"'(?:[^'\\]|\\(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.))'").set_name("a character")
+    character.set_parse_action(lambda s, at, found: Word(str(ord(_unescaped(s, at, found[0][1:-1]))), at))
+    value = (raw | quoted | character | word).set_name("a value")
+
+    def keyword(text: str) -> pp.ParserElement:
+        return pp.Regex(rf"{text}(?![\w.])")
+
+    item = (value + pp.Optional(pp.Suppress("..") - value)).set_parse_action(_item)
+    items = (
+        pp.Suppress(pp.Literal("{").set_name("'{'"))
+        - pp.DelimitedList(item)
+        - pp.Suppress(pp.Literal("}").set_name("',' or '}'"))
+    )
+    signs = "|".join(re.escape(sign) for sign in OPERATORS)
+    sign = pp.Regex(rf"(?:{signs})(?!=)").set_parse_action(lambda found: OPERATORS[found[0]])
+    verb = pp.Regex(rf"(?:{'|'.join(WORDS)})(?![\w.])").set_parse_action(lambda found: WORDS[found[0]])
+    among = (pp.Optional(keyword("not")) + keyword("in")).set_parse_action(
+        lambda found: "not in" if len(found) > 1 else "in"
+    )
+    mask = pp.Suppress(pp.Regex(r"&(?!&)")) - word
+    quantifier = pp.Regex(r"(?:all|any)(?=\s+[A-Za-z_])(?!\s+(?:and|or|in)\b)")
+    operand = (pp.Optional(quantifier) + name + pp.Optional(mask)).set_parse_action(_operand)
+    test = operand + pp.Optional(among - pp.Group(items) | (verb | sign) - value)
+    test.set_parse_action(_test)
+
+    either = pp.Forward().set_name("a test")
+    inner = pp.Forward()
+    bracket = pp.Suppress("(") - either - pp.Suppress(pp.Literal(")").set_name("')'"))
+    negation = (pp.Suppress(keyword("not") | pp.Regex(r"!(?!=)")) - inner).set_parse_action(lambda found: Not(found[0]))
+    inner <<= (negation | bracket | test).set_name("a field, 'not' or '('")
+    both = inner + pp.ZeroOrMore(pp.Suppress(keyword("and") | "&&") - inner)
+    both.set_parse_action(lambda found: Joined("and", tuple(found)) if len(found) > 1 else found[0])
+    either <<= both + pp.ZeroOrMore(pp.Suppress(keyword("or") | "||") - both)  # type: ignore[operator]
+    either.set_parse_action(lambda found: Joined("or", tuple(found)) if len(found) > 1 else found[0])
+    return pp.And([either]).parse_with_tabs()
+
+
+def _name(text: str, at: int, found: Any) -> Word:
+    if found[0] in RESERVED:
+        raise pp.ParseException(text, at, "Expected a field")
+    return Word(found[0], at)
+
+
+def _item(text: str, at: int, found: Any) -> Any:
+    return Range(found[0], found[1], at) if len(found) > 1 else found[0]
+
+
+def _operand(text: str, at: int, found: Any) -> Field:
+    parts = list(found)
+    every = {"all": True, "any": False}[parts.pop(0)] if isinstance(parts[0], str) else None
+    return Field(parts[0].text, parts[0].at, parts[1] if len(parts) > 1 else None, every)
+
+
+def _test(text: str, at: int, found: Any) -> Exists | Test | Among:
+    if len(found) == 1:
+        return Exists(found[0])
+    field, operator, value = found
+    if operator in ("in", "not in"):
+        return Among(field, tuple(value), operator == "not in")
+    return Test(field, operator, value, at)

@@ -1,0 +1,314 @@
+"""Does a display filter choose what Wireshark's would, and is a mistake shown where it is?"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from makepcap import EPOCH_NS, Ends, Talk, answer, get, pcap
+from randomtalk import crowd
+
+import latpcap as lp
+from latpcap.filters.fields import FIELDS
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = ROOT / "sample_pcaps"
+STALLS = SAMPLES / "nginx-latency.pcap"
+
+COUNTS = {
+    "tcp.port != 8080": 0,
+    "tcp.port !== 8080": 4966,
+    "tcp.port ~= 8080": 4966,
+    "tcp.port === 8080": 0,
+    "all tcp.port == 8080": 0,
+    "any tcp.port != 8080": 4966,
+    "tcp.port not in {8080}": 0,
+    "tcp.dstport not in {8080}": 2002,
+    "tcp.stream in {24, 25} and tcp.len > 0": 144,
+    "tcp.stream in {1..3}": 372,
+    "tcp.len in {1 .. 5,612}": 960,
+    "tcp.len==612&&tcp.stream==24": 24,
+    "tcp.stream==24&&!(tcp.len==0)": 72,
+    "tcp.len > 0 and not tcp.len > 5 or frame.number == 1": 1,
+    "tcp.stream == 1 or tcp.stream == 2 and tcp.len == 612": 148,
+    "!(tcp.len == 0) and tcp.len eq 0x264": 960,
+    "tcp.flags & 0x02": 82,
+    "tcp.flags & 0x12 == 0x12": 41,
+    "tcp.flags.syn == True": 82,
+    "tcp.flags.syn": 4966,
+    "ip.addr == 192.168.0.0/16 and ip.src in {192.168.0.1..192.168.0.40}": 4966,
+    "ip.src > 192.168.0.1 and not ip.src != 192.168.0.30": 2002,
+    "ipv6 or ipv6.addr == ::1/128": 0,
+    "tcp.time_delta > 0.04": 880,
+    "tcp.time_delta in {0.04..0.05}": 880,
+    "tcp.time_relative == 0": 41,
+    'frame.time >= "2026-11-21 06:07:32Z"': 2720,
+    'frame.time >= "Nov 21, 2026 06:07:32 UTC"': 2720,
+    'frame.time > "2026-11-21T06:07:32+00:00"': 2720,
+    "frame.time_epoch > 1795241251.6": 4520,
+    "frame.time_relative > 0.5": 2320,
+    "frame.time_delta > 0.04": 22,
+    "frame.len > 300 && frame.cap_len > 300": 1920,
+    "tcp.analysis.flags": 0,
+    "!tcp.analysis.flags": 4966,
+    "tcp.analysis.ack_rtt > 0.04": 880,
+    "tcp.analysis.acks_frame == 414": 1,
+    "tcp.options.mss_val==1460": 82,
+    "tcp.options.timestamp.tsval > 0": 4926,
+    "http.request.method == GET": 960,
+    'http.request.method matches "^g" and http.request.uri contains "/"': 960,
+    'http.request.method in {"POST", "HEAD"}': 0,
+    "http.response.code == 200 and http.time > 0.04": 880,
+    "http.request_in == 241": 1,
+    "http": 1920,
+    "not tcp": 0,
+    "tcp.srcport == tcp.dstport": 0,
+    "ip.src != ip.dst": 4966,
+}
+"""Segments of nginx-latency.pcap; tshark 4.0.17 counts the same."""
+
+
+@pytest.fixture(scope="module")
+def stalls() -> lp.Capture:
+    return lp.read(STALLS)
+
+
+def frames(cap: lp.Capture, expression: str) -> list[int]:
+    return cap.filter(expression).arrow("events")["frame"].to_pylist()
+
+
+@pytest.mark.parametrize("expression", COUNTS)
+def test_segments_that_pass(stalls: lp.Capture, expression: str) -> None:
+    assert len(frames(stalls, expression)) == COUNTS[expression]
+
+
+VARIED = [
+    *(e for e in COUNTS if "frame.time " not in e),
+    "tcp.seq > 3000 and tcp.ack <= 0x100",
+    "tcp.nxtseq in {1..200}",
+    "tcp.window_size < 1000",
+    "tcp.options.sack or tcp.options.sack.count == 1",
+    "tcp.options.sack_le > 1 and tcp.options.sack_re < 4000",
+    "tcp.options.wscale.shift == 7 or tcp.options.mss",
+    *(f"tcp.analysis.{mark}" for mark in (
+        "retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order", "lost_segment",
+        "ack_lost_segment", "duplicate_ack", "keep_alive", "keep_alive_ack", "window_update", "zero_window",
+        "reused_ports")),
+    "tcp.analysis.bytes_in_flight > 3000 or tcp.analysis.push_bytes_sent == 900",
+    "tcp.flags.reset == 1 || tcp.flags.fin == 1",
+    "tcp.stream == tcp.len",
+    "tcp.srcport < tcp.dstport",
+    "tcp.srcport != tcp.dstport",
+]  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@pytest.mark.parametrize("name", ["random", "probes.pcap", "clips/split-nagle.pcap"])
+def test_tshark_chooses_the_same(tmp_path: Path, name: str) -> None:
+    """One run for all expressions, by a Lua tap each; HTTP only where nothing is lost, as tshark then loses answers."""
+    path = SAMPLES / name
+    if name == "random":
+        path = tmp_path / "random.pcap"
+        path.write_bytes(pcap(crowd(3, 40, ports=30)))
+    script = tmp_path / "taps.lua"
+    expressions = [e for e in VARIED if name != "random" or "http" not in e]
+    lines = [f"[==[{e}]==]" for e in expressions]
+    script.write_text(
+        "for i, expression in ipairs({" + ", ".join(lines) + "}) do\n"
+        '  local tap, frames = Listener.new("frame", expression), {}\n'
+        "  function tap.packet(packet) frames[#frames + 1] = packet.number end\n"
+        '  function tap.draw() print("filter " .. i .. " " .. table.concat(frames, " ")) end\nend\n'
+    )
+    words = ["tshark", "-n", "-q", "-r", str(path), "-X", f"lua_script:{script}"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120).stdout
+    if "filter " not in said:
+        pytest.skip("this tshark runs no Lua")
+    theirs = {int(row[1]): [int(n) for n in row[2:]] for row in map(str.split, said.splitlines()) if row[0] == "filter"}
+    cap = lp.read(path)
+    known = set(cap.arrow("events")["frame"].to_pylist())
+    for number, expression in enumerate(expressions, 1):
+        assert frames(cap, expression) == [f for f in theirs.get(number, []) if f in known], expression
+
+
+# what is left
+
+
+def test_a_filtered_capture_keeps_numbers_and_whole_exchanges(stalls: lp.Capture) -> None:
+    part = stalls.filter("http.response.code == 200 and http.time < 0.001 and tcp.stream in {24, 25, 99}")
+    assert repr(part).startswith("nginx-latency.pcap [http.response.code == 200 and http.time < 0.001 and")
+    assert repr(part).endswith("2 of 4,966 frames, 2 TCP streams, 2 exchanges, 1.00 s")
+    assert part.streams["stream"].tolist() == [24, 25]
+    whole = stalls.exchanges[stalls.exchanges["stream"].isin([24, 25]) & (stalls.exchanges["index"] == 0)]
+    assert part.exchanges["exchange"].tolist() == whole["exchange"].tolist()
+    assert part.exchanges["latency_ms"].tolist() == whole["latency_ms"].tolist()
+    assert set(part.causes["exchange"]) == set(whole["exchange"])
+    assert part.evidence.equals(stalls.evidence)
+    assert part.stream(24).events["frame"].tolist() == part.events["frame"].tolist()[:1]
+    with pytest.raises(IndexError, match=r"no stream 26: nginx-latency.pcap \[.*\] has 2 TCP streams"):
+        part.stream(26)
+    assert part.packet(1).data.data.sport == stalls.packet(1).data.data.sport
+    assert stalls.display_filter is None and len(stalls.events) == 4966
+
+
+def test_filters_add_up_and_views_work_on_what_is_left(stalls: lp.Capture, tmp_path: Path) -> None:
+    part = stalls.filter("tcp.stream == 24").filter("tcp.len > 0")
+    both = stalls.filter("tcp.stream == 24 and tcp.len > 0")
+    assert part.events.equals(both.events) and part.exchanges.equals(both.exchanges)
+    assert part.display_filter == "(tcp.stream == 24) and (tcp.len > 0)"
+    assert (
+        part.filter("http.time > 0.04").events["frame"].tolist()
+        == both.filter("http.time > 0.04").events["frame"].tolist()
+    )
+    text = str(part.why())
+    assert text.startswith("nginx-latency.pcap [(tcp.stream == 24) and (tcp.len > 0)]: 4,966 frames, 1 TCP stream, ")
+    assert "see       frames" in text  # evidence is looked up in the whole capture
+    assert part.to_pcap(tmp_path / "part.pcapng") == 72
+    again = lp.read(tmp_path / "part.pcapng").events
+    assert (again["len"] > 0).all() and len(again) == 72
+    assert part.stream(24).flow_graph() is not None
+
+
+def test_nothing_left_is_an_answer(stalls: lp.Capture) -> None:
+    none = stalls.filter("tcp.len == 1")
+    assert [len(none.arrow(t)) for t in ("events", "streams", "exchanges", "causes")] == [0, 0, 0, 0]
+    assert "0 of 4,966 frames" in repr(none)
+    assert str(none.why())
+    assert lp.read(pcap([])).filter("http.time > 1 and frame.len > 1 and tcp.options.sack_le > 1").events.empty
+
+
+def test_a_pipelined_neighbour_is_not_taken_along() -> None:
+    talk = Talk()
+    talk.open()
+    talk.client(10, get("/a"))
+    talk.client(11, get("/b"))
+    talk.server(20, b"".join(answer(10)))
+    talk.server(40, b"".join(answer(20, "404 Not Found")))
+    cap = lp.read(pcap(talk.tape))
+    assert cap.exchanges["target"].tolist() == ["/a", "/b"]
+    assert cap.filter("http.response.code == 200").exchanges["target"].tolist() == ["/a"]
+    assert cap.filter("http.response.code == 404").exchanges["target"].tolist() == ["/b"]
+    assert cap.filter('http.request.uri == "/b"').exchanges["target"].tolist() == ["/b"]
+    assert cap.filter("http.request").exchanges["target"].tolist() == ["/a", "/b"]
+
+
+def test_a_repeated_request_is_shown_where_it_was_complete_first() -> None:
+    talk = Talk()
+    talk.open()
+    first = talk.client(10, get("/again"))
+    talk.client(300, get("/again"), seq=1)
+    talk.server(310, b"".join(answer(5)))
+    cap = lp.read(pcap(talk.tape))
+    assert frames(cap, "http.request") == [first]
+    assert frames(cap, f"http.request_in == {first}") == [6]
+
+
+def test_a_frame_that_completes_several_messages_has_all_their_values() -> None:
+    talk = Talk()
+    talk.open()
+    asked = talk.client(10, get("/a") + get("/b"))
+    done = talk.server(20, b"".join(answer(10)) + b"".join(answer(20, "404 Not Found")))
+    cap = lp.read(pcap(talk.tape))
+    assert frames(cap, 'http.request.uri == "/b"') == frames(cap, 'http.request.uri == "/a"') == [asked]
+    assert frames(cap, "http.response.code == 404") == frames(cap, "http.response.code == 200") == [done]
+    assert frames(cap, "http.response.code != 404") == []
+    assert frames(cap, "any http.response.code != 404") == [done]
+    assert frames(cap, "all http.response.code in {200, 404}") == [done]
+
+
+def test_ipv6_and_numbers_modulo_two_to_the_32() -> None:
+    talk = Talk(ends=Ends(("2001:db8::1", 40_000), ("2001:db8:1::2", 80)), isn=(2**32 - 5, 5000))
+    talk.open()
+    talk.client(10, get())
+    early = talk.client(12, b"x", seq=-3)
+    cap = lp.read(pcap(talk.tape))
+    assert len(frames(cap, "ipv6.addr == 2001:db8::/32")) == 5
+    assert len(frames(cap, "ipv6.src == 2001:db8::1")) == 4
+    assert frames(cap, "ipv6.addr == 2001:DB8:0:0::3 or ip.addr == 10.0.0.0/8") == []
+    assert frames(cap, "tcp.seq > 4000000000") == [early]
+
+
+def test_times_are_local_where_no_zone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "EST5")
+    time.tzset()
+    try:
+        talk = Talk()
+        talk.open()
+        cap = lp.read(pcap(talk.tape))
+        assert EPOCH_NS == 1_700_000_000_000_000_000
+        assert frames(cap, 'frame.time == "2023-11-14 17:13:20"') == [1]
+        assert frames(cap, 'frame.time == "2023-11-14T22:13:20Z"') == [1]
+        assert frames(cap, 'frame.time == "Nov 14, 2023 23:13:20.000010+0100"') == [2]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+# mistakes
+
+MISTAKES = {
+    "tcp.prot == 80": (0, 8, "'tcp.prot' is no field that latpcap filters by", ["tcp.port"]),
+    'http.request.url contains "x"': (0, 16, "is no field", ["http.request.uri"]),
+    "TCP": (0, 3, "is no field", ["tcp"]),
+    "tcp.len >": (9, 1, "the filter ends here, expected a value", []),
+    "": (0, 1, "the filter ends here, expected a field", []),
+    "(tcp.len > 1": (12, 1, "the filter ends here, expected ')'", []),
+    "tcp.len == 5 tcp.len": (13, 7, "'tcp.len' was not expected here, expected 'and', 'or' or the end", []),
+    "tcp.len gt 5 AND tcp.len lt 10": (13, 3, "it is written 'and'", []),
+    "tcp.len = 5": (8, 1, "equality is written '=='", []),
+    "tcp.stream in {24 25}": (18, 2, "the values of a set have commas between them", []),
+    "tcp.len in {}": (12, 1, "'}' was not expected here, expected a value", []),
+    "tcp.len in {1..}": (15, 1, "expected a value", []),
+    "tcp and\t\t)": (9, 1, "')' was not expected here, expected a field, 'not' or '('", []),
+    "tcp.port contains 80": (0, 8, "tcp.port is no text, and 'contains' is for text", []),
+    'tcp.len > "5"': (10, 3, "write it without quotes", []),
+    "tcp.len == 2.0": (11, 3, "'2.0' is no number", []),
+    "tcp.len > -1": (10, 2, "tcp.len has no negative values", []),
+    "tcp.port == 70000": (12, 5, "70000 is too big for tcp.port, whose greatest value is 65535", []),
+    "tcp.flags.syn == maybe": (17, 5, "is a boolean", []),
+    "tcp.analysis.retransmission == 1": (0, 27, "has no value: write it alone", []),
+    "ip.addr == 192.168.0.30:8080": (11, 17, "is no IPv4 address", []),
+    "ip.addr == ::1": (11, 3, "ipv6.addr has those", []),
+    "ip.src > 10.0.0.0/8": (9, 10, "a prefix has no order", []),
+    "tcp.time_delta > 40ms": (17, 4, "tcp.time_delta is a time in seconds, as in 0.04", []),
+    "frame.time > yesterday": (13, 9, "frame.time takes a date and time", []),
+    'http.request.uri matches "("': (25, 3, "is no regular expression", []),
+    r'http.request.uri matches "\."': (26, 1, "is no escape", []),
+    "http.request.method == tcp.len": (23, 7, "are not of one kind", []),
+    "http.request.method == tcp.foo": (23, 7, "a string stands in quotes", []),
+    "ip.src & 1": (0, 6, "'&' is for numbers", []),
+}
+
+
+@pytest.mark.parametrize("expression", MISTAKES)
+def test_a_mistake_is_shown_at_its_place(stalls: lp.Capture, expression: str) -> None:
+    offset, length, reason, near = MISTAKES[expression]
+    with pytest.raises(lp.FilterError) as caught:
+        stalls.filter(expression)
+    problem = caught.value
+    assert (problem.offset, problem.length, problem.expression) == (offset, length, expression)
+    assert reason in problem.reason
+    assert set(near) <= set(problem.near)
+    first, shown, mark = str(problem).split("\n")
+    assert first.startswith("filter: ") and shown == "    " + expression.replace("\t", " ")
+    assert mark == "    " + " " * offset + "^" + "~" * (length - 1)
+
+
+@pytest.mark.parametrize(
+    "expression", ["(" * 20_000, "!" * 20_000 + "tcp", "tcp and " * 3000 + "tcp", "\0\x1b[2J", "\U0001f600"]
+)
+def test_odd_filters_end_in_an_answer_or_a_filter_error(stalls: lp.Capture, expression: str) -> None:
+    try:
+        assert len(stalls.filter(expression).events) == 4966
+    except lp.FilterError as problem:
+        assert "\x1b" not in str(problem)
+
+
+def test_the_page_lists_every_field() -> None:
+    page = (ROOT / "docs" / "filters.md").read_text(encoding="utf-8")
+    listed = re.findall(r"`([a-z_0-9.]+)`", page.partition("## The fields")[2].partition("## Where it differs")[0])
+    assert sorted(set(listed)) == sorted(FIELDS)
