@@ -21,6 +21,8 @@ SIDES = {"client": "server", "server": "client"}
 COHORTS = {"p50": (0.45, 0.55), "p90": (0.88, 0.92), "p99": (0.985, 0.995)}
 """Which exchanges stand for a percentile: those whose rank by latency lies between these shares."""
 
+SETUP = "tcp"
+"""The protocol of rows that are a connection's set-up and no request."""
 TCP_WAITS = (
     "nagle", "delayed_ack", "cork", "cwnd", "receive_window", "zero_window", "fast_retransmit", "tlp", "rto", "syn_rto",
     "reordering",
@@ -144,9 +146,12 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Serve
     times = {c: arrays.numbers(exchanges, f"{c}_ms") for c in CAUSES}
     seen = sum(times.values(), np.zeros(exchanges.num_rows))
     stuck = sum((times[c] for c in TCP_WAITS), np.zeros(exchanges.num_rows))
+    protocol, protocols = arrays.codes(exchanges, "protocol")
+    asked = protocol != (protocols.index(SETUP) if SETUP in protocols else -2)
     time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), seen)
     found = []
-    for first, mine in _split(place).items():
+    for first, whole in _split(place).items():
+        mine = whole[asked[whole]]
         done, left = mine[complete[mine]], mine[~complete[mine]]
         waiting = left[stuck[left] > STUCK_MS]
         if not len(done):
