@@ -1,8 +1,8 @@
 """How long do requests take, by whatever they are grouped?
 
 Reads the `exchanges` and `streams` tables; gives `Latency`: counts, mean, deviation and percentiles as a data frame, as
-text in the shape of wrk's report, and as a picture. Percentiles and deviations follow wrk's rules; its correction of
-the samples ("coordinated omission") is not made here: these are the exchanges that are in the capture.
+text in the shape of wrk's report, and as a picture. Mean and deviations follow wrk's rules, percentiles are nearest
+ranks; wrk's correction of the samples ("coordinated omission") is not made: these are the exchanges of the capture.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from latpcap import groups
+from latpcap.percentiles import rank
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,14 +28,6 @@ MOST_ROWS = 40
 _OTHERS = 8  # groups that a picture overlays
 
 
-def rank(ordered: Sequence[float], percent: float) -> float:
-    """Which value is this percentile? As wrk counts (`stats_percentile`): the one of rank round(p/100 * n + 0.5), half
-    rounded up; no value is made up between two. `ordered` rises and is not empty.
-    """
-    place = int(len(ordered) * percent / 100)
-    return float(ordered[min(place, len(ordered) - 1)])
-
-
 class Latency:
     """How long did the requests take?
 
@@ -49,7 +42,7 @@ class Latency:
     | `left_out` | | exchanges that have none: not complete in the capture, or not known at the client |
     | `mean_ms`, `stdev_ms`, `max_ms` | ms | deviation of the sample (n - 1): null for one exchange |
     | `within_stdev_percent` | % | exchanges within one deviation of the mean |
-    | `p50_ms`, ... | ms | by wrk's rule: always a value that occurs |
+    | `p50_ms`, ... | ms | nearest rank: always a value that occurs |
     | `requests_per_s` | 1/s | `count` by `seconds`; null where `seconds` is 0 |
     | `transfer_bytes_per_s` | bytes/s | bytes of these answers by `seconds` |
 

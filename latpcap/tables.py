@@ -59,7 +59,7 @@ class Tables:
         which: str = "latency_ms",
         percentiles: Sequence[float] = (50.0, 75.0, 90.0, 99.0),
     ) -> Latency:
-        """How long did the requests take? Count, mean, deviation, maximum and percentiles, as wrk reports them.
+        """How long did the requests take? Count, mean, deviation, maximum and percentiles, as wrk has them.
 
         `by` groups: "server", "client", "stream", "uri", "method", "status", "protocol", "top_cause", or a list of
         them. `which` is "latency_ms" (first request byte to last response byte, at the capture) or

@@ -31,6 +31,7 @@ ORDER = [
     "filters",
     "words",
     "html",
+    "percentiles",
     "groups",
     "tables",
     "stream",

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from latpcap.percentiles import rank
 from latpcap.plot.display import Display, Key, Panel, label, words
 from latpcap.vocabulary import CAUSES, SERIES
 
@@ -90,12 +91,8 @@ class LatencyPlot(Display):
     def _line(self, one: Series) -> str:
         from latpcap.plot.text import count, ms
 
-        ranks = ", ".join(f"p{p:g} {ms(self._rank(one, p))}" for p in self.percentiles)
+        ranks = ", ".join(f"p{p:g} {ms(rank(one.values, p))}" for p in self.percentiles)
         return f"{count(len(one.values), 'exchange')}: {ranks}, max {ms(float(one.values[-1]))} ms"
-
-    @staticmethod
-    def _rank(one: Series, percent: float) -> float:
-        return float(one.values[min(int(len(one.values) * percent / 100), len(one.values) - 1)])
 
     def panels(self) -> Sequence[Panel]:
         """The ECDF above the histogram, or the one that was asked for."""
@@ -141,7 +138,7 @@ class LatencyPlot(Display):
             x = np.concatenate([[self.edges[0]], values[at], [self.edges[-1]]])
             y = np.concatenate([[0], (at + 1) / n, [1]]) * 100
             ax.plot(x, y, drawstyle="steps-post", color=colour, linewidth=1.6, linestyle=_dash(number))
-            marks = [float(self._shown([self._rank(one, p)])[0]) for p in self.percentiles]
+            marks = [float(self._shown([rank(one.values, p)])[0]) for p in self.percentiles]
             ax.plot(marks, self.percentiles, "o", color=colour, markersize=4.5, markeredgecolor="white")
             if len(self.series) == 1:
                 self._marks(ax, one, marks)
@@ -161,7 +158,7 @@ class LatencyPlot(Display):
             across = _across(place, low, high, self.log)
             side = "right" if across > 0.5 else "left"
             shift = (-7, 0) if side == "right" else (7, 0)
-            text = f"p{percent:g} {ms(self._rank(one, percent))} ms"
+            text = f"p{percent:g} {ms(rank(one.values, percent))} ms"
             note = ax.annotate(text, (place, percent), shift, textcoords="offset points", ha=side, va="center")
             _letters(note)
 

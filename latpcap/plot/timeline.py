@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from latpcap.percentiles import rank
 from latpcap.plot.display import EM, RASTER, Display, Key, Panel, label
 from latpcap.plot.text import count, ms
 from latpcap.vocabulary import CAUSES
@@ -73,7 +74,7 @@ class Timeline(Display):
         every = np.concatenate([np.asarray(t, float) for t in times])
         self._span = (float(every.min()), float(every.max()))
         if self.total:
-            p50, p99 = (float(values[min(int(len(values) * p / 100), len(values) - 1)]) for p in (50, 99))
+            p50, p99 = rank(values, 50), rank(values, 99)
             self.subtitle = f"{count(self.total, 'exchange')}: p50 {ms(p50)}, p99 {ms(p99)}, max {ms(values[-1])} ms"
         else:
             self.subtitle = "no exchange with a latency"
