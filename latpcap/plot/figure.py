@@ -70,9 +70,10 @@ def suffix_of(path: str | Path, known: Sequence[str] = SUFFIXES) -> str:
     return suffix
 
 
-def render(figure: Figure, suffix: str, dpi: float, *, few_colours: bool = False) -> bytes:
+def render(figure: Figure, suffix: str, dpi: float, *, colours: Sequence[str] = ()) -> bytes:
     """The figure's bytes as `suffix` (one of `SUFFIXES`), at `dpi` pixels per inch (PNG); the same bytes for
-    the same figure. `few_colours`: a PNG has a palette of 256, which makes drawings of text a quarter as large.
+    the same figure. With `colours` ("#rrggbb") a PNG has a palette of 256, in which these stay as they are: drawings of
+    text become a quarter as large.
 
     Raises ValueError if a PNG would be larger than matplotlib can draw.
     """
@@ -84,14 +85,14 @@ def render(figure: Figure, suffix: str, dpi: float, *, few_colours: bool = False
         )
     out = io.BytesIO()
     with house_style():
-        if few_colours and suffix == ".png":
-            return _with_palette(figure, dpi)
+        if colours and suffix == ".png":
+            return _with_palette(figure, dpi, colours)
         figure.savefig(out, format=suffix[1:], dpi=dpi, metadata=_METADATA[suffix], facecolor="white")
     return out.getvalue()
 
 
-def _with_palette(figure: Figure, dpi: float) -> bytes:
-    from PIL import Image
+def _with_palette(figure: Figure, dpi: float, colours: Sequence[str]) -> bytes:
+    from PIL import Image, ImageColor
 
     out = io.BytesIO()
     figure.savefig(out, format="rgba", dpi=dpi, facecolor="white")
@@ -99,6 +100,16 @@ def _with_palette(figure: Figure, dpi: float) -> bytes:
     pixels = out.getvalue()
     picture = Image.frombuffer("RGBA", (width, len(pixels) // (4 * width)), pixels, "raw", "RGBA", 0, 1).convert("RGB")
     few = picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    palette = few.getpalette() or []
+    for colour in colours:  # the quantizer's colours are averages of what is near
+        exact = ImageColor.getrgb(colour)[:3]
+        off, place = min(
+            (max(abs(a - b) for a, b in zip(exact, palette[at : at + 3], strict=True)), at)
+            for at in range(0, len(palette), 3)
+        )
+        if off <= 4:
+            palette[place : place + 3] = exact
+    few.putpalette(palette)
     out = io.BytesIO()
     few.save(out, "PNG", dpi=(dpi, dpi))
     return out.getvalue()

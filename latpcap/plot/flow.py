@@ -237,7 +237,7 @@ class FlowGraph:
             self.paths_ = []
             for number, page in enumerate(self._all_pages(), 1):
                 self.paths_.append(path.with_name(f"{path.stem}-{number:0{width}}{path.suffix}"))
-                self.paths_[-1].write_bytes(paper.render(page.plot().figure_, suffix, dpi, few_colours=True))
+                self.paths_[-1].write_bytes(paper.render(page.plot().figure_, suffix, dpi, colours=flow_draw.COLOURS))
         return self
 
     def text(self) -> str:
@@ -277,7 +277,7 @@ class FlowGraph:
             status=self.status,
             to_scale=self.to_scale,
         ).plot()
-        return paper.render(fresh.figure_, suffix, dpi, few_colours=True)
+        return paper.render(fresh.figure_, suffix, dpi, colours=flow_draw.COLOURS)
 
     def _repr_png_(self) -> bytes:
         return self._render(".png", 100)

@@ -51,6 +51,8 @@ PASTELS = (
     "#F4F7DC",
     "#EFEFEF",
 )
+COLOURS = (WHITE, BLACK, GREY, RED, *PASTELS, *(cause.colour for cause in CAUSES.values()))
+"""All colours there are."""
 BAR, BAR_ROOM = 2.6, 7.0  # em: the most height of the scale's bar, and the room for it and its words
 NO_CAUSE = "no row in the causes table explains this gap"
 

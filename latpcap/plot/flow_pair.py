@@ -93,7 +93,7 @@ class FlowPair:
 
     def _render(self, suffix: str, dpi: float) -> bytes:
         fresh = FlowPair(self.left, self.right, names=self.names).plot()
-        return paper.render(fresh.figure_, suffix, dpi, few_colours=True)
+        return paper.render(fresh.figure_, suffix, dpi, colours=flow_draw.COLOURS)
 
     def _repr_png_(self) -> bytes:
         return self._render(".png", 100)

@@ -118,7 +118,8 @@ def mark(
             found.append(replace(wait, upper=upper, lower=lower))
             if wait.cause is None:
                 continue
-            ended = [(lower, wait.cause, HELD if wait.cause == "delayed_ack" else "")]
+            waited = FREED if wait.cause in FREEING and events[lower].get("len") else ""
+            ended = [(lower, wait.cause, HELD if wait.cause == "delayed_ack" else waited)]
             freed = _freed(events, of_stream, lower, wait, pieces[stream]) if wait.cause in FREEING else []
             for number, name, tag in ended + [(number, wait.parent or wait.cause, FREED) for number in freed]:
                 if wait.ms > longest.get(number, 0):
@@ -150,8 +151,9 @@ def _freed(
     """The rows of the segments that the end of a wait let go: by the event's own word, else by the parent's
     piece that follows.
     """
-    frame, instant = events[lower]["frame"], events[lower]["time"]
+    frame, instant, side = (events[lower][name] for name in ("frame", "time", "from_client"))
     freed = [i for i in of_stream if i > lower and events[i]["release_frame"] == frame]
+    freed = [i for i in freed if side is None or events[i]["from_client"] != side]
     if not freed and wait.parent:
         follow = {p.to_frame for p in pieces if p.cause == wait.parent and p.start == instant}
         freed = [i for i in of_stream if i > lower and events[i]["frame"] in follow]
