@@ -2,7 +2,8 @@
 
     benchmarks/flow_graph.py [CAPTURE] [--rows 1000] [--repeats 3]
 
-The fastest of the repeats; reading the capture and importing matplotlib are not counted (one small graph is drawn first).
+The fastest of the repeats; reading the capture and importing matplotlib are not counted: one small graph is drawn
+before.
 """
 
 from __future__ import annotations
