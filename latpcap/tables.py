@@ -145,13 +145,29 @@ class Tables:
     def events(self) -> pd.DataFrame:
         """What did each TCP segment say and do? One row a segment, in frame order, with Wireshark's facts.
 
-        Relative numbers `seq` and `ack`, durations in ms; null where Wireshark shows nothing.
+        Who and when: `frame, time, stream, from_client, src, sport, dst, dport, time_delta_ms`. The header: `seq, ack`
+        (relative, unwrapped to 64 bits), `len, flags, window` (scaled), `mss, wscale, tsval, tsecr, sack`.
+        Wireshark 4.0's analysis: `acks_frame, ack_rtt_ms, bytes_in_flight, push_bytes_sent` and the flags of
+        tcp.analysis (`retransmission` to `reused_ports`), `dsack`. latpcap's own: `ack_hold_ms` (how long the receiver
+        sat on the ACK), `released_by, release_frame, waited_ms` (why this data left now). Null where Wireshark shows
+        nothing, or nothing is known. docs/events-and-streams.md has each column.
         """
         return self._frame("events")
 
     @property
     def streams(self) -> pd.DataFrame:
-        """Which TCP connections are there? One row a stream, numbered as Wireshark's tcp.stream."""
+        """Which TCP connections are there, and how did each go? One row a stream, numbered as Wireshark's tcp.stream.
+
+        The ends: `client, client_port, server, server_port`, and `roles_by`, why that end is the client (`syn` and
+        `syn_ack` are certain, `content` nearly, `port` and `first_packet` a guess). When: `start, end, first_frame,
+        last_frame`. Handshake: `completeness` (Wireshark's code), `initial_rtt_ms`. Path: `client_rtt_ms` and
+        `server_rtt_ms` (the best from the capture to that end and back), `position`; `…_rtt_samples, …_rtt_mean_ms,
+        …_rtt_stdev_ms, …_rtt_max_ms` leave out ACKs as late as a delayed-ACK timer makes them (counted in
+        `…_held_acks`), unless two full segments or the handshake obliged the receiver. By side: packets, bytes,
+        retransmissions, out-of-order, SACKs and DSACKs, the SYN's options, `…_window_min`. The end: `closed_by` (who
+        first), `closed_how` (`fin, half, rst, fin_rst`; null where the capture ended before). Null is unknown;
+        docs/events-and-streams.md has each column.
+        """
         return self._frame("streams")
 
     @property
@@ -204,14 +220,14 @@ def count(number: int, word: str) -> str:
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """A plain DataFrame; integers and lists with nulls stay Arrow-backed, so that null is not a float."""
+    """A plain DataFrame; integers, booleans and lists with nulls stay Arrow-backed, so that null is not a float."""
     import pandas as pd
     import pyarrow as pa
 
     columns: dict[str, Any] = {}
     for field in table.schema:
         column = table[field.name]
-        lossy = field.nullable and pa.types.is_integer(field.type)
+        lossy = field.nullable and (pa.types.is_integer(field.type) or pa.types.is_boolean(field.type))
         if lossy or pa.types.is_list(field.type):
             columns[field.name] = pd.Series(column, dtype=pd.ArrowDtype(field.type))
         elif pa.types.is_dictionary(field.type):

@@ -341,8 +341,10 @@ HOSTS = [
 
 
 def quoted(r: random.Random, frame: bytes) -> bytes:
-    """An ICMP error about a segment: its headers, with all of the options or without."""
-    inner = frame[14 : 14 + r.choice([40, 48, 60, 80, 128])]
+    """An ICMP error about a segment: its headers, and some of its payload. (tshark gives up where options are cut.)"""
+    at = 14 + (20 if frame[12:14] == b"\x08\0" else 40)
+    header = frame[at + 12] >> 2 & 60
+    inner = frame[14 : at + header + r.choice([0, 2, 40])]
     if frame[12:14] == b"\x08\0":
         error = struct.pack("!BBHI", 3, 1, 0, 0) + inner
         return (

@@ -213,7 +213,7 @@ def test_data_frames_keep_types_and_nulls() -> None:
                 if pa.types.is_timestamp(field.type):
                     assert str(dtype) == "datetime64[ns, UTC]", (name, field.name, dtype)
                 if pa.types.is_boolean(field.type):
-                    assert str(dtype) == "bool"
+                    assert str(dtype) == ("bool[pyarrow]" if field.nullable else "bool")
     events = read("nginx-latency.pcap").events
     data = events[events["len"] > 0]
     assert data["mss"].isna().all() and not (data["mss"] == 0).any()

@@ -12,6 +12,8 @@ use ahash::AHashMap;
 const KEPT: usize = 64;
 /// A sample that is this much above the minimum says something about a host, not about the path's jitter.
 const HOST_NS: i64 = 15_000_000;
+/// No delayed-ACK timer is shorter: Linux holds an ACK for 40 ms (TCP_DELACK_MIN) less a tick, others longer.
+const TIMER_NS: i64 = 35_000_000;
 /// Jitter above this is no basis for a verdict.
 const MAX_JITTER_NS: i64 = 10_000_000;
 
@@ -58,6 +60,82 @@ impl Leg {
     }
 }
 
+/// Round trips of one leg without those that a receiver's timer may have spoiled.
+///
+/// A receiver may wait before it acknowledges, unless two full segments are there or it is the handshake (RFC 9293
+/// 3.8.6.3). So a sample from an ACK that had no licence to wait counts however long it took; any other counts if it
+/// lies within what no timer can reach, 35 ms above the best round trip of the stream so far. ACKs with data or FIN
+/// are no samples at all: those wait for a program.
+#[derive(Debug, Clone, Default)]
+pub struct RoundTrips {
+    /// Of ACKs that had to come at once.
+    prompt: Spread,
+    /// Of ACKs that could have waited, and did not.
+    free: Spread,
+    /// Samples left out: as late as a timer makes them.
+    pub held: u64,
+    best: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Spread {
+    count: u64,
+    sum: f64,
+    squares: f64,
+    max: i64,
+}
+
+impl Spread {
+    #[inline]
+    fn add(&mut self, ns: i64) {
+        let ms = ns as f64 / 1e6;
+        self.count += 1;
+        self.sum += ms;
+        self.squares += ms * ms;
+        self.max = self.max.max(ns);
+    }
+}
+
+impl RoundTrips {
+    #[inline]
+    pub fn add(&mut self, ns: i64, prompt: bool) {
+        let best = self.best.unwrap_or(ns);
+        if ns < best - TIMER_NS {
+            // the path is so much shorter that all of those were held
+            self.held += std::mem::take(&mut self.free).count;
+        }
+        self.best = Some(best.min(ns));
+        if prompt {
+            self.prompt.add(ns);
+        } else if ns < best + TIMER_NS {
+            self.free.add(ns);
+        } else {
+            self.held += 1;
+        }
+    }
+
+    pub fn samples(&self) -> u64 {
+        self.prompt.count + self.free.count
+    }
+
+    pub fn mean_ms(&self) -> Option<f64> {
+        let n = self.samples();
+        (n > 0).then(|| (self.prompt.sum + self.free.sum) / n as f64)
+    }
+
+    /// Of the sample (n - 1).
+    pub fn stdev_ms(&self) -> Option<f64> {
+        let n = self.samples();
+        let mean = self.mean_ms().filter(|_| n > 1)?;
+        let above = self.prompt.squares + self.free.squares - n as f64 * mean * mean;
+        Some((above.max(0.0) / (n - 1) as f64).sqrt())
+    }
+
+    pub fn max(&self) -> Option<i64> {
+        (self.samples() > 0).then(|| self.prompt.max.max(self.free.max))
+    }
+}
+
 /// Both legs between one client address and one server address.
 #[derive(Debug, Clone, Default)]
 pub struct Pair {
@@ -94,5 +172,37 @@ impl Pairs {
 
     pub fn min(&self, id: u32, side: usize) -> Option<i64> {
         self.get(id).and_then(|p| p.legs.get(side)).and_then(Leg::min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn held_acks_do_not_spoil_the_round_trips() {
+        let mut trips = RoundTrips::default();
+        trips.add(MS, true);
+        for ns in [2 * MS, 43 * MS, 3 * MS, 41 * MS] {
+            trips.add(ns, false);
+        }
+        assert_eq!((trips.samples(), trips.held, trips.max()), (3, 2, Some(3 * MS)));
+        assert_eq!((trips.mean_ms(), trips.stdev_ms()), (Some(2.0), Some(1.0)));
+        trips.add(90 * MS, true); // two full segments: a queue, not a hold
+        assert_eq!((trips.samples(), trips.max()), (4, Some(90 * MS)));
+    }
+
+    #[test]
+    fn what_came_before_a_much_better_sample_was_held() {
+        let mut trips = RoundTrips::default();
+        trips.add(44 * MS, false);
+        trips.add(42 * MS, false);
+        assert_eq!((trips.samples(), trips.held), (2, 0));
+        trips.add(MS, false);
+        assert_eq!((trips.samples(), trips.held, trips.mean_ms()), (1, 2, Some(1.0)));
+        assert_eq!((trips.max(), trips.stdev_ms()), (Some(MS), None));
+        assert_eq!(RoundTrips::default().mean_ms(), None);
     }
 }

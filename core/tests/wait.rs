@@ -57,6 +57,7 @@ impl Play {
         let (una, mut covered) = (self.una, None);
         for (_, sent) in self.sent.iter().filter(|s| s.0 >= una && s.0 < ack) {
             let c = covered.get_or_insert(Covered {
+                bytes: (ack - una) as u32,
                 first_frame: sent.frame,
                 first_time: sent.time_ns,
                 last_frame: sent.frame,

@@ -34,6 +34,7 @@ pub(super) fn acknowledge(rev: &mut Flow, ack: u32, now: i64) -> (Option<(u64, i
             break;
         }
         let c = covered.get_or_insert(Covered {
+            bytes: ack.wrapping_sub(front.seq),
             first_frame: front.frame,
             first_time: front.time,
             last_frame: front.frame,
@@ -77,6 +78,7 @@ fn acknowledge_any(rev: &mut Flow, ack: u32, now: i64) -> (Option<(u64, i64)>, O
     }
     rev.unacked.retain(|u| lt(ack, u.next));
     let covered = first.zip(last).map(|(first, last)| Covered {
+        bytes: ack.wrapping_sub(first.seq),
         first_frame: first.frame,
         first_time: first.time,
         last_frame: last.frame,

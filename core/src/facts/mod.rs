@@ -5,6 +5,7 @@
 //! Step numbers in the comments are the order of the tests, from one segment's first to its last.
 
 mod flight;
+mod handshake;
 mod rules;
 
 use std::collections::VecDeque;
@@ -14,7 +15,8 @@ use crate::segment::{ACK, FIN, RST, SYN, Segment};
 use crate::seq::{le, lt, unwrap_near};
 
 use flight::{acknowledge, in_flight, push_unacked};
-use rules::{repeat_flags, sequence_flags};
+use handshake::{after_options, anchor, restart};
+use rules::{repeat_flags, repeats_sacked, sequence_flags};
 
 /// Wireshark's flags of one segment, as bits of a row.
 pub mod flag {
@@ -158,6 +160,7 @@ pub struct Shared {
 /// The unacknowledged bytes that an ACK newly covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Covered {
+    pub bytes: u32,
     pub first_frame: u64,
     pub first_time: i64,
     pub last_frame: u64,
@@ -319,32 +322,6 @@ pub fn analyse(
     }
 }
 
-/// Where relative numbers count from; true where a SYN/ACK moves its side's beginning.
-#[inline(always)]
-fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
-    let (seq, has_ack) = (segment.seq, segment.has(ACK));
-    let mut moved = false;
-    if segment.has(SYN) {
-        match fwd.base {
-            Some(base) if has_ack && base != seq => {
-                fwd.base = Some(seq);
-                fwd.rising &= fwd.unacked.is_empty(); // it was told by the old base
-                moved = true;
-            }
-            // a repeated SYN mends tracking that a stray RST may have broken
-            Some(_) if !has_ack => fwd.next_seq = fwd.max_seq_to_be_acked,
-            Some(_) => {}
-            None => fwd.base = Some(seq),
-        }
-    } else if fwd.base.is_none() {
-        fwd.base = Some(seq.wrapping_sub(1));
-    }
-    if has_ack && rev.base.is_none() {
-        rev.base = Some(segment.ack.wrapping_sub(1));
-    }
-    moved
-}
-
 /// A header quoted inside an ICMP error: Wireshark learns from it what a handshake and its options say, and leaves
 /// out the analysis of the numbers.
 pub fn quoted(
@@ -355,82 +332,8 @@ pub fn quoted(
     shared: &mut Shared,
     reused: bool,
 ) {
-    anchor(segment, fwd, rev);
+    if segment.has(SYN) {
+        restart(segment, fwd);
+    }
     after_options(segment, now, fwd, rev, shared, reused);
-}
-
-/// What Wireshark learns from the options and the handshake after the analysis of the same segment.
-fn after_options(
-    segment: &Segment<'_>,
-    now: i64,
-    fwd: &mut Flow,
-    rev: &mut Flow,
-    shared: &mut Shared,
-    reused: bool,
-) {
-    let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
-    if let Some(shift) = segment.options.wscale {
-        fwd.scale = Scale::Shift(shift); // also where the option does not belong, on a segment without SYN
-    }
-    if syn {
-        if fwd.scale == Scale::Unknown {
-            (fwd.scale, rev.scale) = (Scale::Unused, Scale::Unused);
-        } else if has_ack && rev.scale == Scale::Unused {
-            fwd.scale = Scale::Unused;
-        }
-        fwd.first_ack_pending = true;
-        if !has_ack {
-            shared.newest_syn = Some(now);
-        }
-    } else if has_ack {
-        fwd.first_ack_pending = false;
-        if let (Some(syn_time), None) = (shared.newest_syn, shared.initial_rtt_ns) {
-            // nothing is Wireshark's "not measured yet"
-            shared.initial_rtt_ns = Some(now.wrapping_sub(syn_time)).filter(|rtt| *rtt != 0);
-        }
-    }
-    fwd.sacked_bytes = match segment.options.sack.count {
-        0 => 0,
-        _ => sacked_bytes(segment),
-    };
-    completeness(segment, shared, reused);
-}
-
-/// Wireshark 4.0 counts three blocks.
-#[cold]
-fn sacked_bytes(segment: &Segment<'_>) -> u32 {
-    let blocks = segment.options.sack.blocks().iter().take(3);
-    blocks.fold(0u32, |sum, &(left, right)| {
-        sum.wrapping_add(right.wrapping_sub(left))
-    })
-}
-
-/// `tcp.options.sack.dsack` (RFC 2883 4): the first block ends below the acknowledgement, or inside the second.
-#[inline(always)]
-fn repeats_sacked(segment: &Segment<'_>) -> bool {
-    match *segment.options.sack.blocks() {
-        [] => false,
-        [(_, right), ..] if le(right, segment.ack) => true,
-        [(_, right), (second, end), ..] => lt(second, right) && le(right, end),
-        _ => false,
-    }
-}
-
-/// `tcp.completeness`: SYN 1, SYN+ACK 2, ACK 4, data 8, FIN 16, RST 32, as Wireshark's window and two-pass tshark
-/// end up with (one pass leaves out the packet that opens the stream). A SYN counts only where it opens the stream,
-/// its data only where the ports are not in use again.
-fn completeness(segment: &Segment<'_>, shared: &mut Shared, reused: bool) {
-    let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
-    let opens = !std::mem::replace(&mut shared.started, true);
-    let content = if segment.len > 0 { 8 } else { 4 };
-    shared.completeness |= match (syn, has_ack) {
-        (true, false) if opens => 1 | if reused { 0 } else { content & 8 },
-        (true, true) => 2,
-        (false, true) => content,
-        _ => 0,
-    };
-    if segment.flags & (FIN | RST) != 0 {
-        shared.completeness |= if has_ack && segment.has(FIN) { 16 } else { 0 };
-        shared.completeness |= if segment.has(RST) { 32 } else { 0 };
-    }
 }

@@ -93,3 +93,14 @@ pub(super) fn repeat_flags(
     }
     flag::RETRANSMISSION
 }
+
+/// `tcp.options.sack.dsack` (RFC 2883 4): the first block ends below the acknowledgement, or inside the second.
+#[inline(always)]
+pub(super) fn repeats_sacked(segment: &Segment<'_>) -> bool {
+    match *segment.options.sack.blocks() {
+        [] => false,
+        [(_, right), ..] if le(right, segment.ack) => true,
+        [(_, right), (second, end), ..] => lt(second, right) && le(right, end),
+        _ => false,
+    }
+}

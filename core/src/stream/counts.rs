@@ -2,7 +2,7 @@
 
 use super::Stream;
 use crate::facts::{Facts, flag};
-use crate::leg::Pairs;
+use crate::leg::{Pairs, RoundTrips};
 use crate::messages::{At, Side};
 use crate::segment::{ACK, FIN, RST, SYN, Segment};
 
@@ -16,11 +16,17 @@ pub struct Counts {
     pub out_of_order: u64,
     pub mss: Option<u16>,
     pub scale: Option<u8>,
-    pub sack: bool,
+    /// SACK permitted, as the SYN says.
+    pub sack: Option<bool>,
+    /// Segments with SACK blocks, and those of them that report bytes that came twice.
+    pub sacks: u64,
+    pub dsacks: u64,
     pub window_min: Option<u32>,
     /// Best round trip from the capture to this side and back.
     pub leg: Option<i64>,
+    pub trips: RoundTrips,
     pub(super) syn: bool,
+    pub(super) fin: bool,
     /// Acknowledgements up to here measure a repeat, not the path (Karn).
     pub(super) poisoned: i64,
 }
@@ -44,25 +50,28 @@ pub(super) fn count(stream: &mut Stream, segment: &Segment<'_>, frame_bytes: u32
         counts.syn = true;
         counts.mss = segment.options.mss.or(counts.mss);
         counts.scale = segment.options.wscale;
-        counts.sack = segment.options.sack_permitted;
-    } else {
+        counts.sack = Some(segment.options.sack_permitted);
+    } else if !segment.has(RST) {
         counts.window_min = Some(counts.window_min.map_or(facts.window, |w| w.min(facts.window)));
     }
+    if segment.options.sack.count > 0 {
+        counts.sacks += 1;
+        counts.dsacks += u64::from(facts.flags & flag::DSACK != 0);
+    }
     stream.timestamps |= segment.options.timestamps.is_some();
-    if segment.has(RST) {
-        stream.closed_by.get_or_insert(if side == Side::Client {
-            "client_rst"
-        } else {
-            "server_rst"
-        });
-    } else if segment.has(FIN) {
-        stream.closed_by.get_or_insert(if side == Side::Client {
-            "client_fin"
-        } else {
-            "server_fin"
+    if segment.flags & (FIN | RST) != 0 {
+        counts.fin |= segment.has(FIN);
+        stream.closed_by.get_or_insert(match (segment.has(RST), side) {
+            (true, Side::Client) => "client_rst",
+            (true, Side::Server) => "server_rst",
+            (false, Side::Client) => "client_fin",
+            (false, Side::Server) => "server_fin",
         });
     }
 }
+
+/// An ACK of this many full segments may not wait (RFC 9293 3.8.6.3).
+const ACK_AT_ONCE: u32 = 2;
 
 /// Takes a leg sample from an ACK, and says how long the ACK was held beyond the best round trip so far.
 pub(super) fn sample_leg(
@@ -74,6 +83,7 @@ pub(super) fn sample_leg(
     at: At,
 ) -> Option<i64> {
     let covered = facts.covered.filter(|_| segment.has(ACK))?;
+    let mss = stream.mss();
     let [client, server] = &mut stream.counts;
     let (own, peer) = if side == Side::Client {
         (client, server)
@@ -90,6 +100,11 @@ pub(super) fn sample_leg(
     own.leg = Some(own.leg.map_or(sample, |leg| leg.min(sample)));
     if let Some(tracker) = &stream.tracker {
         pairs.add(tracker.pair(), side.index(), sample);
+    }
+    if segment.has(SYN) || (segment.len == 0 && segment.flags & (FIN | RST) == 0) {
+        let handshake = facts.ack == 1 && peer.syn;
+        own.trips
+            .add(sample, handshake || covered.bytes >= ACK_AT_ONCE * mss);
     }
     if segment.has(SYN) {
         return None;

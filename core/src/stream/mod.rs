@@ -2,6 +2,7 @@
 //! `streams`. Segments in, event rows out; data goes on to the stream's `Tracker`.
 
 mod counts;
+mod roles;
 mod tuple;
 
 use std::net::IpAddr;
@@ -11,14 +12,15 @@ use ahash::AHashMap;
 use crate::exchange::{Ledger, Seen, Tracker};
 use crate::facts::{self, Facts, Flow, Scale, Shared};
 use crate::leg::Pairs;
-use crate::messages::{self, At, Close, Side};
+use crate::messages::{At, Close, Side};
 use crate::pool::Key;
-use crate::segment::{ACK, SYN, Segment};
+use crate::segment::{SYN, Segment};
 use crate::seq::unwrap_near;
 use crate::wait::Release;
 
 pub use counts::Counts;
 use counts::{count, sample_leg};
+use roles::roles;
 use tuple::FourTuple;
 
 /// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
@@ -34,6 +36,8 @@ pub struct Event<'a> {
     pub at: At,
     pub stream: u32,
     pub from_client: bool,
+    /// From the smaller endpoint; unlike the roles this never changes.
+    pub from_low: bool,
     pub segment: &'a Segment<'a>,
     pub facts: &'a Facts,
     /// SACK blocks, relative and unwrapped.
@@ -78,6 +82,28 @@ impl Stream {
         self.shared.initial_rtt_ns
     }
 
+    /// How the stream ended, as far as the capture goes.
+    pub fn closed_how(&self) -> Option<&'static str> {
+        let [client, server] = &self.counts;
+        let fins = u8::from(client.fin) + u8::from(server.fin);
+        match (fins, self.completeness() & 32 != 0) {
+            (0, false) => None,
+            (0, true) => Some("rst"),
+            (_, true) => Some("fin_rst"),
+            (1, false) => Some("half"),
+            (_, false) => Some("fin"),
+        }
+    }
+
+    /// The smallest window that a side offered; without its scale only nothing is known to be nothing.
+    pub fn window_min(&self, side: Side) -> Option<u32> {
+        let low = (side == Side::Client) == self.client_is_low;
+        let [of_low, of_high] = &self.flows;
+        let flow = if low { of_low } else { of_high };
+        let seen = self.side(side).window_min;
+        seen.filter(|window| *window == 0 || flow.scale != Scale::Unknown)
+    }
+
     pub fn side(&self, side: Side) -> &Counts {
         let [client, server] = &self.counts;
         if side == Side::Client { client } else { server }
@@ -109,20 +135,6 @@ impl Stream {
         }
     }
 
-    /// Where only ports told the roles, the first bytes of data may tell better.
-    fn roles_by_content(&mut self, segment: &Segment<'_>, from_low: bool) {
-        if matches!(self.roles_by, "port" | "first_packet")
-            && let Some(speaker) = messages::speaker(segment.payload)
-        {
-            self.roles_by = "content";
-            let client_is_low = (speaker == Side::Client) == from_low;
-            if client_is_low != self.client_is_low {
-                self.client_is_low = client_is_low;
-                self.counts.reverse();
-            }
-        }
-    }
-
     /// The current MSS of both senders: the smaller option less what the timestamps take.
     fn mss(&self) -> u32 {
         let [a, b] = &self.counts;
@@ -133,25 +145,6 @@ impl Stream {
         };
         mss.saturating_sub(if self.timestamps { TIMESTAMP_BYTES } else { 0 })
             .max(1)
-    }
-}
-
-/// Who is the client, from a stream's first packet: handshake, then content, then ports.
-fn roles(segment: &Segment<'_>) -> (bool, &'static str) {
-    if segment.has(SYN) {
-        return if segment.has(ACK) {
-            (false, "syn_ack")
-        } else {
-            (true, "syn")
-        };
-    }
-    if let Some(speaker) = messages::speaker(segment.payload) {
-        return (speaker == Side::Client, "content");
-    }
-    match segment.sport.cmp(&segment.dport) {
-        std::cmp::Ordering::Greater => (true, "port"),
-        std::cmp::Ordering::Less => (false, "port"),
-        std::cmp::Ordering::Equal => (true, "first_packet"),
     }
 }
 
@@ -263,6 +256,7 @@ impl Streams {
             at,
             stream: id,
             from_client: from_low == stream.client_is_low,
+            from_low,
             segment,
             facts: &facts,
             sack: None,
@@ -284,8 +278,8 @@ impl Streams {
         let Some(stream) = self.streams.get_mut(id as usize) else {
             return;
         };
-        if stream.tracker.is_none() && segment.len > 0 {
-            stream.roles_by_content(segment, from_low);
+        if stream.tracker.is_none() && (segment.len > 0 || segment.has(SYN)) {
+            stream.better_roles(segment, from_low);
         }
         let side = if from_low == stream.client_is_low {
             Side::Client
@@ -336,6 +330,7 @@ impl Streams {
             at,
             stream: id,
             from_client: side == Side::Client,
+            from_low,
             segment,
             facts: &facts,
             sack: sack.as_deref(),

@@ -212,7 +212,7 @@ fn one_mark(marks: &[u16], any: u16, mask: u16) -> ArrayRef {
 struct Addresses {
     known: AHashMap<IpAddr, i32>,
     words: Vec<String>,
-    /// By stream: the batch that the keys belong to, the client's and the server's key.
+    /// By stream: the batch that the keys belong to, the smaller and the larger endpoint's key (roles may change).
     streams: Vec<(u32, i32, i32)>,
     batch: u32,
 }
@@ -225,19 +225,15 @@ impl Addresses {
         if self.streams.len() <= index {
             self.streams.resize(index + 1, (u32::MAX, 0, 0));
         }
-        if let Some(&(batch, client, server)) = self.streams.get(index)
+        if let Some(&(batch, low, high)) = self.streams.get(index)
             && batch == self.batch
         {
-            return if e.from_client {
-                (client, server)
-            } else {
-                (server, client)
-            };
+            return if e.from_low { (low, high) } else { (high, low) };
         }
         let (src, dst) = (self.key(e.segment.src), self.key(e.segment.dst));
-        let (client, server) = if e.from_client { (src, dst) } else { (dst, src) };
+        let (low, high) = if e.from_low { (src, dst) } else { (dst, src) };
         if let Some(slot) = self.streams.get_mut(index) {
-            *slot = (self.batch, client, server);
+            *slot = (self.batch, low, high);
         }
         (src, dst)
     }

@@ -1,22 +1,23 @@
 //! `streams`: one row per TCP stream, in Wireshark's numbering.
 
-use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{RecordBatch, StringArray};
+use arrow_array::types::{Float64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{BooleanArray, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 use std::sync::Arc;
 
-use super::{booleans, column, duration_options, fixed_words, instants, nullable, option, plain};
+use super::{Column, booleans, column, duration_options, fixed_words, instants, nullable, option, plain};
 use crate::messages::Side;
-use crate::stream::{Stream, Streams};
+use crate::stream::{Counts, Stream, Streams};
 
 /// Nearer than this to an endpoint's answer, and four times nearer than to the other's: the capture is there.
 const AT_ENDPOINT_NS: i64 = 1_000_000;
 /// Both endpoints answer within this: they share a machine or a wire, and the packets cannot say more.
 const SAME_PLACE_NS: i64 = 50_000;
 
+type Row<'a> = (u32, &'a Stream);
+
 pub fn batch(streams: &Streams) -> Result<RecordBatch, ArrowError> {
-    let rows: Vec<(u32, &Stream)> = streams.iter().enumerate().map(|(id, s)| (id as u32, s)).collect();
-    type Row<'a> = (u32, &'a Stream);
+    let rows: Vec<Row<'_>> = streams.iter().enumerate().map(|(id, s)| (id as u32, s)).collect();
     let text =
         |of: fn(&Stream) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(|r| of(r.1))));
     let mut columns = vec![
@@ -59,42 +60,7 @@ pub fn batch(streams: &Streams) -> Result<RecordBatch, ArrowError> {
         nullable("position", fixed_words(&rows, |r| position(r.1))),
     ];
     for (side, name) in [(Side::Client, "client"), (Side::Server, "server")] {
-        let counts = move |r: &Row<'_>| r.1.side(side).clone();
-        columns.extend([
-            column(
-                format!("{name}_packets"),
-                plain::<UInt64Type, Row<'_>>(&rows, |r| counts(r).packets),
-            ),
-            column(
-                format!("{name}_bytes"),
-                plain::<UInt64Type, Row<'_>>(&rows, |r| counts(r).bytes),
-            ),
-            column(
-                format!("{name}_payload_bytes"),
-                plain::<UInt64Type, Row<'_>>(&rows, |r| counts(r).payload),
-            ),
-            column(
-                format!("{name}_retransmissions"),
-                plain::<UInt64Type, Row<'_>>(&rows, |r| counts(r).retransmissions),
-            ),
-            column(
-                format!("{name}_out_of_order"),
-                plain::<UInt64Type, Row<'_>>(&rows, |r| counts(r).out_of_order),
-            ),
-            nullable(
-                format!("{name}_mss"),
-                option::<UInt16Type, Row<'_>>(&rows, |r| counts(r).mss),
-            ),
-            nullable(
-                format!("{name}_wscale"),
-                option::<UInt8Type, Row<'_>>(&rows, |r| counts(r).scale),
-            ),
-            column(format!("{name}_sack"), booleans(&rows, |r| counts(r).sack)),
-            nullable(
-                format!("{name}_window_min"),
-                option::<UInt32Type, Row<'_>>(&rows, |r| counts(r).window_min),
-            ),
-        ]);
+        columns.extend(of_side(&rows, side, name));
     }
     columns.extend([
         column("timestamps", booleans(&rows, |r| r.1.timestamps)),
@@ -103,8 +69,51 @@ pub fn batch(streams: &Streams) -> Result<RecordBatch, ArrowError> {
             plain::<UInt32Type, Row<'_>>(&rows, |r| r.1.tracker.as_ref().map_or(0, |t| t.exchanges)),
         ),
         nullable("closed_by", fixed_words(&rows, |r| r.1.closed_by)),
+        nullable("closed_how", fixed_words(&rows, |r| r.1.closed_how())),
     ]);
     super::batch(columns)
+}
+
+/// What one side sent, and how long the path to it and back takes.
+fn of_side(rows: &[Row<'_>], side: Side, name: &str) -> Vec<Column> {
+    let count = |what: &str, of: fn(&Counts) -> u64| {
+        let values = plain::<UInt64Type, Row<'_>>(rows, |r| of(r.1.side(side)));
+        column(format!("{name}_{what}"), values)
+    };
+    let ms = |what: &str, of: fn(&Counts) -> Option<f64>| {
+        let values = option::<Float64Type, Row<'_>>(rows, |r| of(r.1.side(side)));
+        nullable(format!("{name}_{what}"), values)
+    };
+    vec![
+        count("packets", |c| c.packets),
+        count("bytes", |c| c.bytes),
+        count("payload_bytes", |c| c.payload),
+        count("retransmissions", |c| c.retransmissions),
+        count("out_of_order", |c| c.out_of_order),
+        count("sacks", |c| c.sacks),
+        count("dsacks", |c| c.dsacks),
+        nullable(
+            format!("{name}_mss"),
+            option::<UInt16Type, Row<'_>>(rows, |r| r.1.side(side).mss),
+        ),
+        nullable(
+            format!("{name}_wscale"),
+            option::<UInt8Type, Row<'_>>(rows, |r| r.1.side(side).scale),
+        ),
+        nullable(
+            format!("{name}_sack"),
+            Arc::new(rows.iter().map(|r| r.1.side(side).sack).collect::<BooleanArray>()),
+        ),
+        nullable(
+            format!("{name}_window_min"),
+            option::<UInt32Type, Row<'_>>(rows, |r| r.1.window_min(side)),
+        ),
+        count("rtt_samples", |c| c.trips.samples()),
+        ms("rtt_mean_ms", |c| c.trips.mean_ms()),
+        ms("rtt_stdev_ms", |c| c.trips.stdev_ms()),
+        ms("rtt_max_ms", |c| c.trips.max().map(super::ms)),
+        count("held_acks", |c| c.trips.held),
+    ]
 }
 
 fn protocol(stream: &Stream) -> Option<&'static str> {

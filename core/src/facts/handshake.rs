@@ -1,0 +1,98 @@
+//! What a handshake and its options tell a stream: where its numbers begin, window scales, the initial round trip,
+//! which blocks the peer holds, how complete the stream is.
+
+use super::{Flow, Scale, Shared};
+use crate::segment::{ACK, FIN, RST, SYN, Segment};
+
+/// Where relative numbers count from; true where a SYN/ACK moves its side's beginning.
+#[inline(always)]
+pub(super) fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
+    let moved = segment.has(SYN) && restart(segment, fwd);
+    if fwd.base.is_none() {
+        fwd.base = Some(segment.seq.wrapping_sub(u32::from(!segment.has(SYN))));
+    }
+    if segment.has(ACK) && rev.base.is_none() {
+        rev.base = Some(segment.ack.wrapping_sub(1));
+    }
+    moved
+}
+
+/// A SYN of a side that has begun already; true where it begins anew.
+pub(super) fn restart(segment: &Segment<'_>, fwd: &mut Flow) -> bool {
+    let Some(base) = fwd.base else { return false };
+    if !segment.has(ACK) {
+        // a repeated SYN mends tracking that a stray RST may have broken
+        fwd.next_seq = fwd.max_seq_to_be_acked;
+        return false;
+    }
+    if base != segment.seq {
+        fwd.base = Some(segment.seq);
+        fwd.rising &= fwd.unacked.is_empty(); // it was told by the old base
+    }
+    base != segment.seq
+}
+
+/// What Wireshark learns from the options and the handshake after the analysis of the same segment.
+pub(super) fn after_options(
+    segment: &Segment<'_>,
+    now: i64,
+    fwd: &mut Flow,
+    rev: &mut Flow,
+    shared: &mut Shared,
+    reused: bool,
+) {
+    let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
+    if let Some(shift) = segment.options.wscale {
+        fwd.scale = Scale::Shift(shift); // also where the option does not belong, on a segment without SYN
+    }
+    if syn {
+        if fwd.scale == Scale::Unknown {
+            (fwd.scale, rev.scale) = (Scale::Unused, Scale::Unused);
+        } else if has_ack && rev.scale == Scale::Unused {
+            fwd.scale = Scale::Unused;
+        }
+        fwd.first_ack_pending = true;
+        if !has_ack {
+            shared.newest_syn = Some(now);
+        }
+    } else if has_ack {
+        fwd.first_ack_pending = false;
+        if let (Some(syn_time), None) = (shared.newest_syn, shared.initial_rtt_ns) {
+            // nothing is Wireshark's "not measured yet"
+            shared.initial_rtt_ns = Some(now.wrapping_sub(syn_time)).filter(|rtt| *rtt != 0);
+        }
+    }
+    fwd.sacked_bytes = match segment.options.sack.count {
+        0 => 0,
+        _ => sacked_bytes(segment),
+    };
+    completeness(segment, shared, reused);
+}
+
+/// Wireshark 4.0 counts three blocks.
+#[cold]
+fn sacked_bytes(segment: &Segment<'_>) -> u32 {
+    let blocks = segment.options.sack.blocks().iter().take(3);
+    blocks.fold(0u32, |sum, &(left, right)| {
+        sum.wrapping_add(right.wrapping_sub(left))
+    })
+}
+
+/// `tcp.completeness`: SYN 1, SYN+ACK 2, ACK 4, data 8, FIN 16, RST 32, as Wireshark's window and two-pass tshark
+/// end up with (one pass leaves out the packet that opens the stream). A SYN counts only where it opens the stream,
+/// its data only where the ports are not in use again.
+fn completeness(segment: &Segment<'_>, shared: &mut Shared, reused: bool) {
+    let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
+    let opens = !std::mem::replace(&mut shared.started, true);
+    let content = if segment.len > 0 { 8 } else { 4 };
+    shared.completeness |= match (syn, has_ack) {
+        (true, false) if opens => 1 | if reused { 0 } else { content & 8 },
+        (true, true) => 2,
+        (false, true) => content,
+        _ => 0,
+    };
+    if segment.flags & (FIN | RST) != 0 {
+        shared.completeness |= if has_ack && segment.has(FIN) { 16 } else { 0 };
+        shared.completeness |= if segment.has(RST) { 32 } else { 0 };
+    }
+}
