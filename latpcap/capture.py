@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import _core, links, sources
 from latpcap.errors import CaptureError
 from latpcap.stream import Stream
-from latpcap.tables import Tables, card, count
+from latpcap.tables import Tables, card, count, requests
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -279,7 +279,7 @@ class Capture(Tables):
         return [_sentence(r) for r in rows if r["kind"] == "damaged"]
 
     def __repr__(self) -> str:
-        streams, exchanges = len(self._raw["streams"]), len(self._raw["exchanges"])
+        streams, exchanges = len(self._raw["streams"]), requests(self.arrow("exchanges")).num_rows
         part = "" if self._whole is None else f"{len(self._raw['events']):,} of "
         return (
             f"{self.title}: {part}{count(self.frames, 'frame')}, {count(streams, 'TCP stream')}, "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import findings, quality
 from latpcap.findings import arrays, sockets, spent
+from latpcap.tables import requests
 from latpcap.vocabulary import PROVEN, STALL
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _head(capture: Capture) -> dict[str, Any]:
         "filter": capture.display_filter,
         "frames": capture.frames,
         "streams": capture.arrow("streams").num_rows,
-        "exchanges": capture.arrow("exchanges").num_rows,
+        "exchanges": requests(capture.arrow("exchanges")).num_rows,
         "seconds": capture.seconds,
         "damage": capture.damage,
     }

@@ -68,7 +68,7 @@ class Tables:
         """
         from latpcap.latency import Latency
 
-        tables = self.arrow("exchanges"), self.arrow("streams")
+        tables = requests(self.arrow("exchanges")), self.arrow("streams")
         return Latency.from_tables(*tables, by=by, which=which, percentiles=percentiles, title=self.title)
 
     def waterfall(
@@ -90,10 +90,10 @@ class Tables:
         from latpcap import groups
         from latpcap.plot.waterfall import Waterfall
 
-        exchanges, streams = self.arrow("exchanges"), self.arrow("streams")
+        exchanges, streams = requests(self.arrow("exchanges")), self.arrow("streams")
         return Waterfall.from_tables(
             exchanges,
-            self.arrow("causes"),
+            of_requests(self.arrow("causes"), exchanges),
             title=self.title,
             groups=groups.names(exchanges, streams, by),
             sort=sort,
@@ -111,7 +111,7 @@ class Tables:
         """
         from latpcap.plot.timeline import Timeline
 
-        tables = self.arrow("exchanges"), self.arrow("events")
+        tables = requests(self.arrow("exchanges")), self.arrow("events")
         return Timeline.from_tables(*tables, title=self.title, start_ns=self._start_ns, scale=scale)
 
     def _folded(self) -> dict[str, pa.Table]:
@@ -174,7 +174,9 @@ class Tables:
     def exchanges(self) -> pd.DataFrame:
         """How long did each request take? One row a request and its answer, with its time in ms by cause.
 
-        `latency_ms` is null where the answer is not complete; `cut_by` says why then.
+        `latency_ms` is null where the answer is not complete; `cut_by` says why then. Behind the requests stand
+        the connection set-ups that mattered (`protocol` "tcp", `method` "connect", never `complete`): from the first
+        SYN to the client's first byte, where a SYN was repeated, no request followed, or a tenth of the time went.
         """
         return self._frame("exchanges")
 
@@ -217,6 +219,25 @@ def card(title: str, text: str, tables: dict[str, pa.Table] | None = None) -> st
 def count(number: int, word: str) -> str:
     """How many are there, in words? "1 frame", "4,966 frames"."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+SETUP = "tcp"
+"""The `protocol` of a row of `exchanges` that is a connection's set-up and not a request."""
+
+
+def requests(exchanges: pa.Table) -> pa.Table:
+    """Which of these exchanges are requests? The table without the rows that are connection set-ups."""
+    import pyarrow.compute as pc
+
+    # a pattern, because a pyarrow scalar brings pandas along
+    return exchanges.filter(pc.invert(pc.match_like(exchanges["protocol"].cast("string"), SETUP)))
+
+
+def of_requests(causes: pa.Table, exchanges: pa.Table) -> pa.Table:
+    """Which of these causes belong to these exchanges? The table without the rows of others."""
+    import pyarrow.compute as pc
+
+    return causes.filter(pc.is_in(causes["exchange"], value_set=exchanges["exchange"].combine_chunks()))
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:

@@ -181,8 +181,8 @@ def test_what_is_not_there_is_named() -> None:
             capture.stream(number)
         with pytest.raises(IndexError, match="no stream"):
             capture.why(stream=number)
-    for number in (960, -1, 10**12):
-        with pytest.raises(IndexError, match=rf"no exchange {number}: nginx-latency.pcap has 960 exchanges"):
+    for number in (961, -1, 10**12):
+        with pytest.raises(IndexError, match=rf"no exchange {number}: nginx-latency.pcap has 961 exchanges"):
             capture.why(exchange=number)
     with pytest.raises(IndexError, match=r"no exchange 24: tcp.stream 24 has 24 exchanges, counted from 0"):
         capture.stream(24).why(exchange=24)
@@ -218,4 +218,5 @@ def test_data_frames_keep_types_and_nulls() -> None:
     data = events[events["len"] > 0]
     assert data["mss"].isna().all() and not (data["mss"] == 0).any()
     good = read("nginx-good.pcap").exchanges
+    good = good[good["protocol"] != "tcp"]
     assert good.loc[~good["complete"], "latency_ms"].isna().all() and good["status"].isna().sum() == 19

@@ -10,6 +10,7 @@ import make_cases
 import pytest
 
 import latpcap as lp
+from latpcap.tables import requests
 
 FOLDERS = sorted(p for p in make_cases.CASES.iterdir() if (p / "capture.pcap").exists())
 SCRIPTS = {script.__name__: script for script in make_cases.SCRIPTS}
@@ -35,7 +36,7 @@ def merged(rows: list[dict[str, Any]]) -> list[list[Any]]:
 
 
 def found(capture: lp.Capture) -> list[dict[str, Any]]:
-    exchanges = capture.arrow("exchanges").to_pylist()
+    exchanges = requests(capture.arrow("exchanges")).to_pylist()
     causes = capture.arrow("causes").to_pylist()
     for e in exchanges:
         e["causes"] = merged([c for c in causes if c["exchange"] == e["exchange"]])

@@ -77,7 +77,7 @@ def test_times_to_the_nanosecond_lengths_and_comments(tmp_path: Path) -> None:
     assert [bytes(data) for _, data in packets] == [s.frame() for s in talk.tape]
     again = lp.read(tmp_path / "s.pcapng")
     assert [r.time_ns for r in again.records()] == [s.time_ns for s in talk.tape]
-    assert comments(tmp_path / "s.pcapng") == [f"frame {n}" for n in range(1, 5)]
+    assert [c.partition(":")[0] for c in comments(tmp_path / "s.pcapng")] == [f"frame {n}" for n in range(1, 5)]
     cap.stream(0).to_pcap(tmp_path / "s.pcap")
     assert lp.read(tmp_path / "s.pcap").format == "pcap (ns)"
     assert [r.time_ns for r in lp.read(tmp_path / "s.pcap").records()] == [s.time_ns for s in talk.tape]

@@ -1,6 +1,8 @@
 //! The partition of an exchange's time into named causes. Steps, legs and pooled evidence in, rows that
 //! follow each other without gap or overlap out: each row's end is the next one's start, to the nanosecond.
 
+use ahash::AHashSet;
+
 use crate::exchange::Piece;
 use crate::messages::{At, Side};
 use crate::pool::{Judged, Ruling};
@@ -111,6 +113,16 @@ impl Legs {
     }
 }
 
+/// What the whole capture says, for the judging of one exchange.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    pub legs: &'a Legs,
+    /// By the numbers of the pools.
+    pub pools: &'a [Judged],
+    /// Frames of repeats that were not needed.
+    pub needless: &'a AHashSet<u64>,
+}
+
 /// Release by an ACK is seen within this of the leg, unless the path wavers more.
 const PROMPT_NS: i64 = 2_000_000;
 
@@ -180,13 +192,30 @@ fn think(side: Side) -> Cause {
 }
 
 /// All pieces of one exchange, judged, in order; added to `rows`.
-pub fn partition(pieces: &[Piece], legs: &Legs, pools: &[Judged], rows: &mut Vec<Row>) {
-    for piece in pieces {
-        judge(piece, legs, pools, rows);
+pub fn partition(pieces: &[Piece], known: &Known<'_>, rows: &mut Vec<Row>) {
+    let mut pieces = pieces.iter().peekable();
+    while let Some(piece) = pieces.next() {
+        if piece.sender == Side::Client
+            && matches!(piece.step.wait, Wait::Repair { .. })
+            && known.needless.contains(&piece.step.to.frame)
+            && let Some(answer) = pieces.next_if(|next| next.sender == Side::Server)
+        {
+            // the request had come the first time: what it waited for is the answer
+            let whole = Piece {
+                start: piece.start,
+                from_frame: piece.from_frame,
+                asked: piece.start,
+                ..answer.clone()
+            };
+            judge(&whole, known, rows);
+            continue;
+        }
+        judge(piece, known, rows);
     }
 }
 
-fn judge(piece: &Piece, legs: &Legs, pools: &[Judged], rows: &mut Vec<Row>) {
+fn judge(piece: &Piece, known: &Known<'_>, rows: &mut Vec<Row>) {
+    let (legs, pools) = (known.legs, known.pools);
     let (from, to) = (piece.step.from, piece.step.to);
     let side = piece.sender;
     let mut cutter = Cutter {
@@ -231,20 +260,40 @@ fn judge(piece: &Piece, legs: &Legs, pools: &[Judged], rows: &mut Vec<Row>) {
             let evidence = [from.frame, opened.frame, to.frame];
             cutter.cut(end, row(cause, Owner::of(side.other()), "window", 0.95, evidence));
         }
-        Wait::Repair { how, first } => {
+        Wait::Repair { how, .. } if known.needless.contains(&to.frame) => {
+            let (cause, rule) = match how {
+                Repair::Fast | Repair::Reordered => (Cause::Reordering, "overtaken"),
+                // what looked lost was late, or its ACK was lost or late
+                _ => (Cause::Queueing, "not_lost"),
+            };
+            cutter.cut(end, row(cause, Owner::Network, rule, 0.9, ends));
+        }
+        Wait::Repair { how, first, filled } => {
             let (cause, rule, confidence) = match (how, first) {
                 (Repair::Fast, _) => (Cause::FastRetransmit, "sack_or_duplicate_acks", 0.9),
                 (Repair::TailProbe, Some(_)) => (Cause::Tlp, "tail_probe", 0.9),
                 (Repair::Timeout, Some(_)) => (Cause::Rto, "timeout", 0.9),
+                // bytes that were missing came, long after they were missed
+                (Repair::TailProbe, None) if filled.is_some() => (Cause::Tlp, "hole_filled", 0.8),
+                (Repair::Timeout, None) if filled.is_some() => (Cause::Rto, "hole_filled", 0.8),
                 // only the gap in the sender's IP identifications tells
                 (Repair::TailProbe, None) => (Cause::Tlp, "ip_id_gap", 0.7),
                 (Repair::Timeout, None) => (Cause::Rto, "ip_id_gap", 0.7),
                 (Repair::Reordered, _) => (Cause::Reordering, "overtaken", 0.8),
+                (Repair::Syn, _) => (Cause::SynRto, "handshake_repeated", 0.95),
             };
             let evidence = [first.map_or(from.frame, |f| f.frame), to.frame, 0];
             cutter.cut(end, row(cause, Owner::Network, rule, confidence, evidence));
         }
         Wait::Cork => cutter.cut(end, row(Cause::Cork, Owner::of(side), "cork_timer", 0.7, ends)),
+        Wait::Handshake => {
+            // kernels answer at once: what is above the best is the path's, or a host without time for its packets
+            match legs.min.get(side.index()).copied().flatten() {
+                Some(_) => leg(&mut cutter, piece.start, side, legs),
+                None => cutter.cut(end, row(Cause::Network, Owner::Network, "leg", 0.7, ends)),
+            }
+            cutter.cut(end, row(Cause::Queueing, Owner::Network, "handshake", 0.6, ends));
+        }
         Wait::Hole => cutter.cut(
             end,
             row(Cause::CaptureGap, Owner::Capture, "frames_missing", 0.9, ends),

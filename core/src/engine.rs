@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::capture::{Reader, Record, Sink};
-use crate::cause::{self, Legs};
+use crate::cause::{self, Known, Legs};
 use crate::frame::{self, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Counted, Issue, Kind};
 use crate::messages::At;
@@ -225,11 +225,31 @@ impl Analysis {
             let min = [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side));
             let legs = Legs { min };
             rows.clear();
-            cause::partition(&exchange.pieces, &legs, &judged, &mut rows);
+            let known = Known {
+                legs: &legs,
+                pools: &judged,
+                needless: &self.streams.ledger.needless,
+            };
+            cause::partition(&exchange.pieces, &known, &mut rows);
             self.tables.settled(&exchange, &rows, &legs);
             self.streams.ledger.spare.push(exchange);
         }
         judged
+    }
+
+    /// How long each connection took to set up; its path is best known at the end.
+    fn setups(&mut self, judged: &[Judged]) {
+        let mut rows = Vec::new();
+        for (exchange, legs) in self.streams.setups() {
+            rows.clear();
+            let known = Known {
+                legs: &legs,
+                pools: judged,
+                needless: &self.streams.ledger.needless,
+            };
+            cause::partition(&exchange.pieces, &known, &mut rows);
+            self.tables.settled(&exchange, &rows, &legs);
+        }
     }
 
     fn finish(&mut self) {
@@ -237,6 +257,7 @@ impl Analysis {
         self.fragment_issues();
         self.streams.finish(self.at);
         let judged = self.settle(true);
+        self.setups(&judged);
         self.take_issues(0);
         self.tables
             .finish(&self.streams, &judged, &self.files, self.issues.values());

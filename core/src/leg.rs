@@ -160,6 +160,11 @@ impl Pairs {
         id
     }
 
+    /// The number of a pair that is known.
+    pub fn find(&self, client: IpAddr, server: IpAddr) -> Option<u32> {
+        self.index.get(&(client, server)).copied()
+    }
+
     pub fn get(&self, id: u32) -> Option<&Pair> {
         self.pairs.get(id as usize)
     }

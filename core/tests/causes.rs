@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Lcg, MS};
-use latpcap_core::cause::{self, Cause, Legs, Owner, Row};
+use latpcap_core::cause::{self, Cause, Known, Legs, Owner, Row};
 use latpcap_core::exchange::Piece;
 use latpcap_core::messages::{At, Side};
 use latpcap_core::pool::{Judged, Verdict};
@@ -61,8 +61,11 @@ fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Ro
             sender: Side::Server,
             step,
         }],
-        legs,
-        judged,
+        &Known {
+            legs,
+            pools: judged,
+            needless: &Default::default(),
+        },
         &mut rows,
     );
     rows
@@ -125,7 +128,11 @@ fn every_wait_fills_its_time_exactly() {
             })),
             Wait::Clocked { ack: a, acked: b },
             Wait::Window { opened: a },
-            Wait::Repair { how, first: None },
+            Wait::Repair {
+                how,
+                first: None,
+                filled: None,
+            },
             Wait::Hole,
         ];
         let (from, to) = (first.min(second), first.max(second));

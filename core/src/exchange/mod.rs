@@ -1,22 +1,27 @@
 //! Pairs messages into exchanges and keeps, per stream, the steps of both directions until the exchanges
 //! that need them are settled. Segments in, exchanges with their time cut into steps out.
 
+pub mod setup;
 mod steps;
 mod tracker;
 
 use std::borrow::Cow;
+
+use ahash::AHashSet;
 
 use crate::facts::Facts;
 use crate::issue::{Issue, Kind};
 use crate::messages::{At, Side};
 use crate::pool::Pools;
 use crate::segment::Segment;
-use crate::wait::Step;
+use crate::wait::{Data, Step};
 
 pub use tracker::Tracker;
 
 /// Repeats of one message that are remembered; the newest replace the oldest.
 const MAX_COPIES: usize = 8;
+/// Needless repeats that are remembered until their exchanges are judged.
+const MAX_NEEDLESS: usize = 1 << 16;
 
 /// A step, cut to the exchange that it belongs to.
 #[derive(Debug, Clone)]
@@ -48,15 +53,22 @@ pub struct Message {
 #[derive(Debug, Clone, Copy)]
 struct Repeat {
     at: At,
+    start: i64,
+    end: i64,
     tsval: Option<u32>,
 }
 
 impl Message {
-    fn repeated(&mut self, at: At, tsval: Option<u32>) {
+    fn repeated(&mut self, at: At, data: &Data) {
         if self.copies.len() >= MAX_COPIES {
             self.copies.remove(0);
         }
-        self.copies.push(Repeat { at, tsval });
+        self.copies.push(Repeat {
+            at,
+            start: data.start,
+            end: data.end,
+            tsval: data.tsval,
+        });
     }
 
     /// The newest repeat, where it came after what counts as the message's end so far.
@@ -80,6 +92,8 @@ pub struct Exchange {
     pub status: Option<u16>,
     pub request: Message,
     pub response: Option<Message>,
+    /// Both sides spoke in turn before it was over.
+    pub dialogue: bool,
     pub complete: bool,
     pub cut_by: Option<&'static str>,
     pub pair: u32,
@@ -118,6 +132,8 @@ pub struct Ledger {
     pub settled: Vec<Box<Exchange>>,
     /// Settled exchanges, to be used again: a capture has many, and each holds buffers.
     pub spare: Vec<Box<Exchange>>,
+    /// Frames of repeats whose first copy arrived as well: the receiver's DSACK says so.
+    pub needless: AHashSet<u64>,
     /// What could not be read or trusted on the way; taken away after each packet.
     pub issues: Vec<Issue>,
 }
@@ -136,10 +152,42 @@ pub struct Seen<'a, 'b> {
     pub first_copy: Option<At>,
     /// Best round trips so far to the client and to the server, by `Side`.
     pub legs: [Option<i64>; 2],
-    pub sacked: Option<i64>,
+    /// SACK blocks, relative and unwrapped.
+    pub sack: Option<&'a [(i64, i64)]>,
+}
+
+impl Seen<'_, '_> {
+    /// The block that reports bytes which came twice (RFC 2883): the first one, where it lies below the
+    /// acknowledgement or inside the second one.
+    fn came_twice(&self) -> Option<(i64, i64)> {
+        let (first, rest) = self.sack?.split_first()?;
+        let inside = rest
+            .first()
+            .is_some_and(|second| first.0 >= second.0 && first.1 <= second.1);
+        (first.1 <= self.facts.ack || inside).then_some(*first)
+    }
+
+    /// The highest byte that arrived beyond a hole.
+    fn sacked(&self) -> Option<i64> {
+        let ends = self.sack?.iter().map(|block| block.1);
+        ends.max().filter(|end| *end > self.facts.ack)
+    }
 }
 
 impl Ledger {
+    /// A repeat was not needed. Beyond `MAX_NEEDLESS` of them the rest keep the names of repairs.
+    fn not_needed(&mut self, repeat: At) {
+        if self.needless.len() < MAX_NEEDLESS {
+            self.needless.insert(repeat.frame);
+        } else {
+            self.distrust(
+                "tcp",
+                "too many needless repeats; further ones are called repairs",
+                repeat,
+            );
+        }
+    }
+
     fn distrust(&mut self, layer: &'static str, reason: &'static str, at: At) {
         self.issues
             .push(Issue::new(Kind::Distrusted, layer, reason).in_frame(at.frame));

@@ -43,6 +43,43 @@ pub(super) fn slice(steps: &VecDeque<Step>, sender: Side, start: At, end: At, pi
     }
 }
 
+/// The steps of both sides, each from where the one before ended, whoever's that was.
+pub(super) fn take_turns(steps: [&VecDeque<Step>; 2], start: At, end: At, pieces: &mut Vec<Piece>) {
+    let [client, server] = steps.map(|steps| {
+        let first = steps.partition_point(|s| s.to.time_ns <= start.time_ns);
+        steps.range(first..).peekable()
+    });
+    let (mut client, mut server, mut at) = (client, server, start);
+    while at.time_ns < end.time_ns {
+        let (sender, step) = match (client.peek(), server.peek()) {
+            (Some(c), Some(s)) if s.to.time_ns < c.to.time_ns => (Side::Server, server.next()),
+            (None, Some(_)) => (Side::Server, server.next()),
+            _ => (Side::Client, client.next()),
+        };
+        let Some(step) = step else { break };
+        let until = if step.to.time_ns <= end.time_ns {
+            step.to
+        } else {
+            end
+        };
+        if until.time_ns > at.time_ns {
+            pieces.push(Piece {
+                start: at.time_ns,
+                end: until.time_ns,
+                from_frame: at.frame,
+                to_frame: until.frame,
+                asked: at.time_ns,
+                sender,
+                step: step.clone(),
+            });
+            at = until;
+        }
+    }
+    if at.time_ns < end.time_ns {
+        pieces.push(unseen(at, end, Side::Server));
+    }
+}
+
 fn unseen(from: At, to: At, sender: Side) -> Piece {
     Piece {
         start: from.time_ns,

@@ -5,7 +5,7 @@ mod pairing;
 
 use std::collections::VecDeque;
 
-use super::steps::{merge_pairs, slice};
+use super::steps::{merge_pairs, slice, take_turns};
 use super::{Exchange, Ledger, Repeat, Seen};
 use crate::assemble::{Assembler, Room};
 use crate::facts::flag;
@@ -28,12 +28,20 @@ struct Arrival {
     at: At,
     tsecr: Option<u32>,
     leg: Option<i64>,
+    /// Bytes that it reports as having come twice.
+    twice: Option<(i64, i64)>,
 }
 
 impl Arrival {
     /// It answers something that was sent before `copy`: it echoes an older timestamp (RFC 7323 4.3: TSecr
     /// names what advanced the window), or came too soon after the copy.
     fn answers_earlier(&self, copy: &Repeat) -> bool {
+        if self
+            .twice
+            .is_some_and(|(start, end)| copy.start < end && copy.end > start)
+        {
+            return true; // the first copy had come before
+        }
         if let (Some(echo), Some(tsval)) = (self.tsecr, copy.tsval)
             && echo != tsval
         {
@@ -60,7 +68,11 @@ pub struct Tracker {
     settling: VecDeque<Box<Exchange>>,
     interim: bool,
     unsolicited: bool,
+    /// The packet that showed that the bytes of the present one had been sent before.
+    shown: Option<At>,
     pub exchanges: u32,
+    /// The time that all exchanges took together.
+    pub busy: i64,
     closed: [bool; 2],
     clock: i64,
     /// The packet that is being read.
@@ -90,7 +102,9 @@ impl Tracker {
             settling: VecDeque::new(),
             interim: false,
             unsolicited: false,
+            shown: None,
             exchanges: 0,
+            busy: 0,
             closed: [false; 2],
             clock: i64::MIN,
             frame: 0,
@@ -116,12 +130,21 @@ impl Tracker {
         let side = seen.side;
         let segment = seen.segment;
         for sender in &mut self.senders {
-            if let Some(sure) = sender.settled_refutation(at.time_ns) {
-                ledger.pools.refute(sure.pool);
-            }
+            sender.settle_refutation(at.time_ns);
         }
         let id_jump = pick(&mut self.senders, side).id_seen(segment.ip_id);
-        pick(&mut self.senders, side.other()).answer(&Answer {
+        let [client_pool, server_pool] = self.pools;
+        let peer = pick(&mut self.senders, side.other());
+        let sure = peer.sure_refutations(id_jump > 1);
+        if sure > 0 {
+            let pool = if side == Side::Server {
+                client_pool
+            } else {
+                server_pool
+            };
+            ledger.pools.refute(pool, sure);
+        }
+        peer.answer(&Answer {
             at,
             ack: seen.facts.ack,
             window: i64::from(seen.facts.window),
@@ -129,14 +152,22 @@ impl Tracker {
             len: segment.len,
             fin: segment.has(FIN),
             duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
-            sacked: seen.sacked,
+            sacked: seen.sacked(),
             tsval: segment.options.timestamps.map(|t| t.0),
             covered: seen.facts.covered,
         });
+        if let Some(twice) = seen.came_twice()
+            && let Some(repeat) = pick(&mut self.senders, side.other()).came_twice(twice)
+        {
+            ledger.not_needed(repeat);
+        }
         self.acknowledged(side, seen, at, ledger);
 
         let mut release = Release::default();
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
+        if segment.len == 0 && !segment.has(SYN) && !segment.has(RST) {
+            pick(&mut self.senders, side).passed(seen.facts.seq, at, segment.ip_id);
+        }
         if segment.len > 0 && !keep_alive {
             release = self.data(seen, at, id_jump, ledger);
         }
@@ -224,6 +255,7 @@ impl Tracker {
                 server_pool
             },
         };
+        self.shown = None;
         let release = match pick(&mut self.senders, side).data(&data, id_jump, seen.first_copy) {
             Outcome::Needless => Release::default(),
             Outcome::Forward(step) => {
@@ -231,7 +263,13 @@ impl Tracker {
                 if let Wait::Small(candidate) = &step.wait {
                     ledger.pools.add(candidate);
                 }
-                let repaired = matches!(step.wait, Wait::Repair { .. });
+                let repaired = match step.wait {
+                    Wait::Repair { filled, .. } => {
+                        self.shown = filled;
+                        true
+                    }
+                    _ => false,
+                };
                 let release = step.release(leg_ns);
                 self.keep(side, step, ledger);
                 if repaired {
@@ -291,6 +329,7 @@ impl Tracker {
                         at,
                         tsecr,
                         leg: client_leg,
+                        twice: seen.came_twice(),
                     }),
                     ledger,
                 );
@@ -323,7 +362,7 @@ impl Tracker {
                     .filter_map(|e| e.response.as_mut())
                     .find(|r| !r.complete || data.start < r.end_offset);
                 if let Some(response) = hit {
-                    response.repeated(at, data.tsval);
+                    response.repeated(at, data);
                 }
             }
             Side::Client => {
@@ -331,7 +370,7 @@ impl Tracker {
                     e.response.is_none() && (!e.request.complete || data.start < e.request.end_offset)
                 });
                 if let Some(e) = hit {
-                    e.request.repeated(at, data.tsval);
+                    e.request.repeated(at, data);
                     if e.request.complete {
                         e.request.last = at;
                     }
@@ -342,15 +381,22 @@ impl Tracker {
 
     /// The exchange leaves with its own part of the steps.
     fn finish(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
-        exchange.protocol = self.messages.protocol();
+        if exchange.protocol.is_empty() {
+            exchange.protocol = self.messages.protocol();
+        }
         let start = exchange.request.first;
         let end = later(exchange.end(), start);
         // up to here the client's own segments made the time pass, from here on the server's
         let asked = later(exchange.request.last, start);
         let border = if asked.time_ns < end.time_ns { asked } else { end };
         let [client, server] = &self.steps;
-        slice(client, Side::Client, start, border, &mut exchange.pieces);
-        slice(server, Side::Server, border, end, &mut exchange.pieces);
+        if exchange.dialogue {
+            take_turns([client, server], start, end, &mut exchange.pieces);
+        } else {
+            slice(client, Side::Client, start, border, &mut exchange.pieces);
+            slice(server, Side::Server, border, end, &mut exchange.pieces);
+        }
+        self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);
         ledger.settled.push(exchange);
         if self.open.is_empty() && self.settling.is_empty() {
             self.steps.iter_mut().for_each(VecDeque::clear);

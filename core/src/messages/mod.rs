@@ -22,6 +22,7 @@ mod http1;
 mod pen;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod turns;
 
 use std::borrow::Cow;
@@ -96,6 +97,9 @@ pub enum Note {
         method: Cow<'static, str>,
         target: String,
     },
+    /// The client's newest message begins a dialogue (a handshake): the answer ends when it is over, and
+    /// either side may have said the last word (`End` is of the server's message all the same).
+    Dialogue,
     /// The status line of the server's newest message; `interim` for 1xx, which does not answer the request
     /// (but 101 does: it is the last word of HTTP on its connection, and `Lost` follows its `End`).
     Response { status: u16, interim: bool },
@@ -134,11 +138,18 @@ struct Protocol {
     reader: fn() -> Box<dyn Reader>,
 }
 
-const PROTOCOLS: [Protocol; 1] = [Protocol {
-    sniff: http1::sniff,
-    opens: http1::opens,
-    reader: || Box::<http1::Http1>::default(),
-}];
+const PROTOCOLS: [Protocol; 2] = [
+    Protocol {
+        sniff: http1::sniff,
+        opens: http1::opens,
+        reader: || Box::<http1::Http1>::default(),
+    },
+    Protocol {
+        sniff: tls::sniff,
+        opens: tls::opens,
+        reader: || Box::<tls::Tls>::default(),
+    },
+];
 
 /// Bytes of one side that may be held while no protocol is sure.
 const MAX_UNDECIDED: usize = 32;
@@ -193,7 +204,7 @@ impl Messages {
         Messages::default()
     }
 
-    /// "" while undecided, "http" once HTTP has been recognised (also for what follows an upgrade), else "turns".
+    /// "" while undecided, the protocol that was recognised last (also for what follows an upgrade), else "turns".
     pub fn protocol(&self) -> &'static str {
         match (self.stage, &self.reader) {
             (Stage::Undecided, _) => "",
@@ -274,7 +285,11 @@ impl Messages {
             && let Some(protocol) = PROTOCOLS.iter().find(|protocol| (protocol.opens)(side, first))
         {
             pen.end_other();
-            self.reader.get_or_insert_with(protocol.reader).resume(side);
+            let reader = (protocol.reader)();
+            match &mut self.reader {
+                Some(known) if known.name() == reader.name() => known.resume(side),
+                other => *other = Some(reader),
+            }
             self.stage = Stage::Following;
         }
         let rest = match (&mut self.reader, self.stage) {

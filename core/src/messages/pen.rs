@@ -39,6 +39,10 @@ impl<'a> Pen<'a> {
         }
     }
 
+    pub(super) fn at(&self) -> At {
+        self.at
+    }
+
     pub(super) fn side(&self) -> Side {
         self.side
     }
@@ -58,10 +62,14 @@ impl<'a> Pen<'a> {
 
     /// So many bytes belong to this side's message, which begins with them if none is open.
     pub(super) fn count(&mut self, bytes: u64) {
+        self.count_of(self.side, self.at, bytes);
+    }
+
+    /// The same for either side, and for an earlier packet.
+    pub(super) fn count_of(&mut self, side: Side, at: At, bytes: u64) {
         if bytes == 0 {
             return;
         }
-        let (side, at) = (self.side, self.at);
         let message = self.message(side);
         if message.open {
             message.bytes = message.bytes.saturating_add(bytes);
@@ -85,6 +93,13 @@ impl<'a> Pen<'a> {
         self.name(Side::Server, Note::Response { status, interim });
     }
 
+    /// The open request is the first word of a dialogue: both sides say more before its answer ends.
+    pub(super) fn dialogue(&mut self) {
+        if self.is_open() {
+            self.notes.push(Note::Dialogue);
+        }
+    }
+
     /// This side's message ended with the last byte that was counted.
     pub(super) fn end(&mut self) {
         self.end_of(self.side);
@@ -97,8 +112,13 @@ impl<'a> Pen<'a> {
 
     /// This side's message ends with this packet, which brought no byte of it (a FIN).
     pub(super) fn end_here(&mut self) {
-        self.message(self.side).last = self.at;
-        self.end_of(self.side);
+        self.end_here_of(self.side);
+    }
+
+    /// A side's message ends with this packet, whoever sent it.
+    pub(super) fn end_here_of(&mut self, side: Side) {
+        self.message(side).last = self.at;
+        self.end_of(side);
     }
 
     /// This side's message, if one is open, stops before its end.
@@ -136,7 +156,8 @@ impl<'a> Pen<'a> {
         }
     }
 
-    fn end_of(&mut self, side: Side) {
+    /// A side's message ended with its last byte.
+    pub(super) fn end_of(&mut self, side: Side) {
         let message = self.message(side);
         if std::mem::take(&mut message.open) {
             let note = Note::End {

@@ -3,6 +3,7 @@
 
 mod cases;
 mod random;
+mod tls;
 
 use super::Side::{Client as C, Server as S};
 use super::*;
@@ -14,6 +15,7 @@ fn short(notes: &[Note]) -> String {
         Note::Begin { side: s, .. } => format!("{}(", side(s)),
         Note::Request { method, target } => format!("{method}.{target}"),
         Note::Response { status, interim } => format!("{status}{}", if *interim { "i" } else { "" }),
+        Note::Dialogue => "dialogue".into(),
         Note::End { side: s, bytes, .. } => format!("{}){bytes}", side(s)),
         Note::Cut {
             side: s, bytes, by, ..

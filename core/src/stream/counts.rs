@@ -27,12 +27,20 @@ pub struct Counts {
     pub trips: RoundTrips,
     pub(super) syn: bool,
     pub(super) fin: bool,
-    /// Acknowledgements up to here measure a repeat, not the path (Karn).
-    pub(super) poisoned: i64,
+    /// The newest repeat or late segment: an ACK of it, or of what was sent before it, does not measure the
+    /// path (Karn).
+    pub(super) poisoned: u64,
 }
 
 /// Counters of `streams`.
-pub(super) fn count(stream: &mut Stream, segment: &Segment<'_>, frame_bytes: u32, side: Side, facts: &Facts) {
+pub(super) fn count(
+    stream: &mut Stream,
+    segment: &Segment<'_>,
+    frame: u64,
+    frame_bytes: u32,
+    side: Side,
+    facts: &Facts,
+) {
     let [client, server] = &mut stream.counts;
     let counts = if side == Side::Client { client } else { server };
     counts.packets += 1;
@@ -40,11 +48,11 @@ pub(super) fn count(stream: &mut Stream, segment: &Segment<'_>, frame_bytes: u32
     counts.payload += u64::from(segment.len);
     if facts.flags & flag::RETRANSMISSION != 0 {
         counts.retransmissions += 1;
-        counts.poisoned = counts.poisoned.max(facts.next_seq);
+        counts.poisoned = frame;
     }
     if facts.flags & flag::OUT_OF_ORDER != 0 {
         counts.out_of_order += 1;
-        counts.poisoned = counts.poisoned.max(facts.next_seq);
+        counts.poisoned = frame;
     }
     if segment.has(SYN) {
         counts.syn = true;
@@ -90,7 +98,7 @@ pub(super) fn sample_leg(
     } else {
         (server, client)
     };
-    if facts.ack <= peer.poisoned {
+    if covered.first_frame <= peer.poisoned {
         return None;
     }
     let sample = at.time_ns - covered.last_time;

@@ -9,7 +9,9 @@ use std::net::IpAddr;
 
 use ahash::AHashMap;
 
-use crate::exchange::{Ledger, Seen, Tracker};
+use crate::cause::Legs;
+use crate::exchange::setup::Setup;
+use crate::exchange::{Exchange, Ledger, Seen, Tracker};
 use crate::facts::{self, Facts, Flow, Scale, Shared};
 use crate::leg::Pairs;
 use crate::messages::{At, Close, Side};
@@ -62,6 +64,7 @@ pub struct Stream {
     pub timestamps: bool,
     pub closed_by: Option<&'static str>,
     pub reused: bool,
+    setup: Setup,
     pub tracker: Option<Box<Tracker>>,
 }
 
@@ -131,6 +134,7 @@ impl Stream {
             timestamps: false,
             closed_by: None,
             reused,
+            setup: Setup::default(),
             tracker: None,
         }
     }
@@ -300,18 +304,16 @@ impl Streams {
             reused,
         );
         let sack = relative_sack(segment, rev);
-        let sacked = sack
-            .iter()
-            .flat_map(|blocks| blocks.iter())
-            .map(|block| block.1)
-            .max();
         let time_delta = at.time_ns - stream.last.time_ns;
         stream.last = At {
             frame: at.frame,
             time_ns: at.time_ns,
         };
-        count(stream, segment, frame_bytes, side, &facts);
+        count(stream, segment, at.frame, frame_bytes, side, &facts);
         let hold = sample_leg(stream, &mut self.pairs, segment, side, &facts, at);
+        if stream.setup.pending() {
+            stream.setup.segment(segment, side, at);
+        }
 
         let release = track(
             stream,
@@ -324,7 +326,7 @@ impl Streams {
             at,
             scale_known,
             first_copy,
-            sacked,
+            sack.as_deref(),
         );
         give(&Event {
             at,
@@ -347,6 +349,27 @@ impl Streams {
         }
     }
 
+    /// The set-ups that are worth a row (`Setup::matters`), numbered after the requests, with the best legs
+    /// there are.
+    pub fn setups(&self) -> impl Iterator<Item = (Exchange, Legs)> {
+        let mut next = self.ledger.next_id;
+        self.streams.iter().enumerate().filter_map(move |(id, stream)| {
+            let tracker = stream.tracker.as_ref();
+            let index = tracker.map_or(0, |t| t.exchanges);
+            if !stream.setup.matters(tracker.map_or(0, |t| t.busy)) {
+                return None;
+            }
+            let exchange = stream.setup.exchange(next, id as u32, index)?;
+            next += 1;
+            let pair = self.pairs.find(stream.client().0, stream.server().0);
+            let min = [Side::Client, Side::Server].map(|side| {
+                let pooled = pair.and_then(|pair| self.pairs.min(pair, side.index()));
+                pooled.or(stream.side(side).leg)
+            });
+            Some((exchange, Legs { min }))
+        })
+    }
+
     /// The capture ended.
     pub fn finish(&mut self, at: At) {
         for id in 0..self.streams.len() as u32 {
@@ -367,7 +390,7 @@ fn track(
     at: At,
     scale_known: bool,
     first_copy: Option<At>,
-    sacked: Option<i64>,
+    sack: Option<&[(i64, i64)]>,
 ) -> Release {
     if stream.tracker.is_none() {
         if segment.len == 0 {
@@ -397,7 +420,7 @@ fn track(
         scale_known,
         first_copy,
         legs: [client.leg, server.leg],
-        sacked,
+        sack,
     };
     stream
         .tracker

@@ -21,6 +21,8 @@ pub enum Repair {
     TailProbe,
     Timeout,
     Reordered,
+    /// SYN or SYN/ACK sent again.
+    Syn,
 }
 
 /// A small segment that left after an ACK covered the previous small one: Nagle, or a look-alike.
@@ -73,10 +75,15 @@ pub enum Wait {
     },
     Repair {
         how: Repair,
+        /// The first copy.
         first: Option<At>,
+        /// What showed the hole that these bytes fill.
+        filled: Option<At>,
     },
     /// Small, nothing in flight, no trigger, the kernel's probe timer's length.
     Cork,
+    /// A kernel's answer to a SYN or SYN/ACK: no program is asked.
+    Handshake,
     /// The capture lacks frames here.
     Hole,
 }
@@ -163,7 +170,7 @@ impl Step {
                 waited: None,
             },
             Wait::App => Release::new(Released::App, None, waited),
-            Wait::Hole => Release::default(),
+            Wait::Hole | Wait::Handshake => Release::default(),
             Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
             Wait::Spaced => Release::new(Released::Pacing, None, waited),
             Wait::Small(c) if c.arrived == Some(false) => Release::new(Released::App, None, waited),
@@ -173,12 +180,12 @@ impl Step {
                 Release::new(Released::WindowOpen, Some(opened.frame), waited)
             }
             Wait::Cork => Release::new(Released::Cork, None, waited),
-            Wait::Repair { how, first } => {
+            Wait::Repair { how, first, .. } => {
                 let word = match how {
                     Repair::Fast => Released::FastRetransmit,
                     Repair::TailProbe => Released::Tlp,
                     Repair::Timeout => Released::Rto,
-                    Repair::Reordered => return Release::default(),
+                    Repair::Reordered | Repair::Syn => return Release::default(),
                 };
                 Release::new(word, first.map(|f| f.frame), waited)
             }

@@ -1,8 +1,13 @@
 //! One sender's side of a stream: what it has sent, what its peer has answered, and from both the reason why
 //! the next segment left when it did.
 
+mod repair;
+
+use std::collections::VecDeque;
+
 use super::{Answer, Candidate, Data, Outcome, Refutation, Repair, Step, Wait};
 use crate::messages::At;
+use repair::{Hole, Resent};
 
 /// Segments that follow each other this closely were never held by anybody.
 const BURST_NS: i64 = 200_000;
@@ -15,6 +20,8 @@ const MISSED_ACK_TICKS: u32 = 20;
 const RTO_NS: i64 = 190_000_000;
 /// A tail loss probe waits at most 2 RTT + TCP_RTO_MIN (tcp_schedule_loss_probe), and fires a few ticks late.
 const PROBE_NS: i64 = 215_000_000;
+/// What a program may take before the segment that the probe repeats.
+const LATE_NS: i64 = 40_000_000;
 /// Linux' cork timer: the probe timer at its lowest, up to three ticks late (tcp_check_probe_timer).
 const CORK_NS: std::ops::RangeInclusive<i64> = 200_000_000..=213_000_000;
 /// So many even gaps in a row are a pace.
@@ -43,14 +50,6 @@ struct Small {
     tainted: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Hole {
-    start: i64,
-    end: i64,
-    seen: At,
-    next_id: Option<u16>,
-}
-
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
     start: Option<i64>,
@@ -69,6 +68,8 @@ pub struct Sender {
     una: i64,
     small: Option<Small>,
     refuting: Option<Refutation>,
+    /// Refutations that stand unless the peer's next packet shows that an ACK of it is not in the capture.
+    awaiting: u64,
     edge: Option<i64>,
     edge_moved: Option<(At, i64)>,
     zero_seen: Option<At>,
@@ -84,6 +85,7 @@ pub struct Sender {
     hole_passed: bool,
     recent: [Sent; RECENT],
     sent: usize,
+    resent: VecDeque<Resent>,
     last_id: Option<u16>,
     counting: u8,
 }
@@ -171,19 +173,26 @@ impl Sender {
         self.answered = Some(at);
     }
 
-    /// A refutation that has become sure because its sender sent nothing right behind it.
-    pub fn settled_refutation(&mut self, now_ns: i64) -> Option<Refutation> {
-        let refuting = self.refuting?;
-        if now_ns - refuting.freed.time_ns > QUEUE_NS {
+    /// Time goes on: what left small over small is a refutation if its sender sent nothing right behind it.
+    pub fn settle_refutation(&mut self, now_ns: i64) {
+        if let Some(refuting) = self.refuting
+            && now_ns - refuting.freed.time_ns > QUEUE_NS
+        {
             self.refuting = None;
-            return Some(refuting);
+            self.awaiting += 1;
         }
-        None
     }
 
-    /// The end of the stream makes a pending refutation sure.
-    pub fn last_refutation(&mut self) -> Option<Refutation> {
-        self.refuting.take()
+    /// The peer spoke: how many refutations are sure now. None are where the capture lacks (`missed`) what the peer
+    /// said before: that may have been the ACK.
+    pub fn sure_refutations(&mut self, missed: bool) -> u64 {
+        let waited = std::mem::take(&mut self.awaiting);
+        if missed { 0 } else { waited }
+    }
+
+    /// The end of the stream makes all pending refutations sure.
+    pub fn last_refutations(&mut self) -> u64 {
+        std::mem::take(&mut self.awaiting) + u64::from(self.refuting.take().is_some())
     }
 
     /// A segment with payload of this sender.
@@ -202,6 +211,7 @@ impl Sender {
                 end: d.start,
                 seen: d.at,
                 next_id: d.ip_id,
+                tail: false,
             });
         }
         let wait = self.classify(d, from, hole, id_jump);
@@ -228,9 +238,13 @@ impl Sender {
         if id_jump > 1 && since >= RTO_NS && !hole {
             // frames of this sender never reached the capture, and this one came a timer later
             self.taint();
-            let probe = id_jump == 2 && since < 2 * d.rtt_ns + PROBE_NS + 40_000_000;
+            let probe = id_jump == 2 && since < 2 * d.rtt_ns + PROBE_NS + LATE_NS;
             let how = if probe { Repair::TailProbe } else { Repair::Timeout };
-            return Wait::Repair { how, first: None };
+            return Wait::Repair {
+                how,
+                first: None,
+                filled: None,
+            };
         }
         if let Some((opened, before)) = self.edge_moved
             && opened.frame > from.frame
@@ -343,69 +357,6 @@ impl Sender {
         if let Some(small) = &mut self.small {
             small.tainted = true;
         }
-    }
-
-    /// Bytes that were sent before, or that fill a hole.
-    fn repeat(&mut self, d: &Data, next: i64, first_copy: Option<At>) -> Outcome {
-        let from = self.last.unwrap_or(d.at);
-        if let Some(i) = self.holes.iter().position(|h| d.start < h.end && d.end > h.start) {
-            let hole = self.holes.swap_remove(i);
-            for (start, end) in [(hole.start, d.start), (d.end, hole.end)] {
-                if start < end {
-                    self.holes.push(Hole { start, end, ..hole });
-                }
-            }
-            let how = filled_how(d, &hole);
-            return self.repaired(d, from, how, None);
-        }
-        // a network's duplicate has the original's IP identification, a sender's repeat a new one
-        let id = d.ip_id.unwrap_or(0);
-        let copied = id != 0
-            && self
-                .recent
-                .iter()
-                .any(|s| s.start == Some(d.start) && s.ip_id == id && s.tsval == d.tsval);
-        if copied || (d.end <= self.una && d.end <= next) {
-            return Outcome::Needless;
-        }
-        let gap = d.at.time_ns - from.time_ns;
-        let how = if self.sacked > d.start || self.duplicates >= 3 {
-            Repair::Fast
-        } else if self.repeats == 0 && d.end >= next && gap < 2 * d.rtt_ns + PROBE_NS {
-            Repair::TailProbe
-        } else {
-            Repair::Timeout
-        };
-        self.repeats += 1;
-        self.repaired(d, from, how, first_copy)
-    }
-
-    fn repaired(&mut self, d: &Data, from: At, how: Repair, first: Option<At>) -> Outcome {
-        self.taint();
-        self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
-        self.last = Some(d.at);
-        self.remember(d);
-        Outcome::Forward(Step {
-            from,
-            to: d.at,
-            wait: Wait::Repair { how, first },
-        })
-    }
-}
-
-/// A hole that closes was either overtaken by later segments or lost and sent again.
-fn filled_how(d: &Data, hole: &Hole) -> Repair {
-    let age = d.at.time_ns - hole.seen.time_ns;
-    // the sender counts its packets: an older number than the one that showed the hole was sent before it
-    let older = match (d.ip_id, hole.next_id) {
-        (Some(a), Some(b)) if a != 0 || b != 0 => Some((a.wrapping_sub(b) as i16) < 0),
-        _ => None,
-    };
-    match older {
-        Some(true) => Repair::Reordered,
-        None if age < (d.rtt_ns * 3 / 4).max(3_000_000) => Repair::Reordered,
-        _ if age >= RTO_NS => Repair::Timeout,
-        _ => Repair::Fast,
     }
 }
 

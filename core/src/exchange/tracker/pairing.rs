@@ -51,6 +51,11 @@ impl Tracker {
                     (e.method, e.target) = (Some(method), Some(target));
                 }
             }
+            Note::Dialogue => {
+                if let Some(e) = self.open.back_mut() {
+                    e.dialogue = true;
+                }
+            }
             Note::Response { status, interim } => {
                 self.interim = interim;
                 if let (Some(e), false, false) = (self.open.front_mut(), interim, self.unsolicited) {
@@ -85,7 +90,8 @@ impl Tracker {
         }
         let mut exchange = ledger.spare.pop().unwrap_or_default();
         exchange.reset(ledger.next_id, self.stream, self.exchanges, self.pair);
-        exchange.request.first = at;
+        // a request that was lost on its way was sent no later than the packet that showed its absence
+        exchange.request.first = self.shown.filter(|shown| shown.frame < at.frame).unwrap_or(at);
         exchange.request.last = at;
         exchange.cut_by = unseen.then_some("gap");
         self.open.push_back(exchange);
@@ -135,6 +141,7 @@ impl Tracker {
                     e.cut_by.or(cut.map(cut_word))
                 };
                 e.complete = e.cut_by.is_none();
+                e.protocol = self.messages.protocol();
                 self.settling.push_back(e);
             }
         }
@@ -157,10 +164,8 @@ impl Tracker {
             while !self.settling.is_empty() {
                 self.settle_first(None, ledger);
             }
-            for sender in &mut self.senders {
-                if let Some(sure) = sender.last_refutation() {
-                    ledger.pools.refute(sure.pool);
-                }
+            for (sender, pool) in self.senders.iter_mut().zip(self.pools) {
+                ledger.pools.refute(pool, sender.last_refutations());
             }
         }
     }

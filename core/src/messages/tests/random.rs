@@ -61,6 +61,7 @@ fn check(notes: &[Note]) -> [u64; 2] {
             }
             Note::Request { .. } => assert!(open[0] && !std::mem::replace(&mut named[0], true), "{notes:?}"),
             Note::Response { .. } => assert!(open[1] && !std::mem::replace(&mut named[1], true), "{notes:?}"),
+            Note::Dialogue => assert!(open[0], "{notes:?}"),
             Note::Lost { .. } => {}
         }
     }

@@ -1,0 +1,156 @@
+//! A connection's set-up as an exchange of its own: SYN, SYN/ACK, the ACK, and the wait for the client's first
+//! byte. The handshake lasts as long seen from either end, so it is the one wait for the path that a capture at
+//! the server shows as well.
+
+use super::{Exchange, Message, Piece};
+use crate::messages::{At, Side};
+use crate::segment::{ACK, FIN, RST, SYN, Segment};
+use crate::wait::{Repair, Step, Wait};
+
+/// What the set-up's row calls itself, in `protocol` and `method`.
+pub const PROTOCOL: &str = "tcp";
+const METHOD: &str = "connect";
+/// One part in so many of a connection's time is worth a row.
+const SHARE: i64 = 10;
+
+/// One stream's handshake so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Setup {
+    asked: Option<At>,
+    /// The newest SYN before the first answer.
+    asked_again: At,
+    answered: Option<At>,
+    /// The newest repeat of SYN or SYN/ACK after the first answer, or that answer.
+    answered_again: At,
+    /// The ACK that made the connection, or the RST that did not.
+    ended: Option<At>,
+    /// The client's first byte after that.
+    used: Option<At>,
+    refused: bool,
+    over: bool,
+}
+
+impl Setup {
+    /// Whether further segments may belong to it; false from the first packet on where that is no SYN.
+    pub fn pending(&self) -> bool {
+        !self.over
+    }
+
+    /// A segment of the stream, from its first one on.
+    pub fn segment(&mut self, segment: &Segment<'_>, side: Side, at: At) {
+        let (syn, ack) = (segment.has(SYN), segment.has(ACK));
+        let Some(asked) = self.asked else {
+            self.over = !syn || ack || side == Side::Server;
+            if !self.over {
+                (self.asked, self.asked_again) = (Some(at), at);
+            }
+            return;
+        };
+        let last = [asked, self.asked_again, self.answered_again];
+        let at = At {
+            time_ns: last.iter().map(|l| l.time_ns).fold(at.time_ns, i64::max),
+            ..at
+        };
+        if let Some(ended) = self.ended {
+            if side == Side::Client && segment.len > 0 {
+                self.used = Some(At {
+                    time_ns: at.time_ns.max(ended.time_ns),
+                    ..at
+                });
+            }
+            self.over = segment.len > 0 || segment.has(RST) || segment.has(FIN);
+        } else if segment.has(RST) {
+            // refused by the server, or given up by the client
+            if side == Side::Server && self.answered.is_none() {
+                (self.answered, self.answered_again) = (Some(at), at);
+            }
+            (self.ended, self.refused, self.over) = (Some(at), true, true);
+        } else if syn {
+            match (self.answered, side) {
+                (None, Side::Client) => self.asked_again = at,
+                (None, Side::Server) => (self.answered, self.answered_again) = (Some(at), at),
+                (Some(_), _) => self.answered_again = at,
+            }
+        } else if self.answered.is_none() {
+            (self.asked, self.over) = (None, true); // the capture lacks the answer
+        } else if side == Side::Client {
+            self.ended = Some(at);
+            if segment.len > 0 {
+                (self.used, self.over) = (Some(at), true);
+            }
+        }
+    }
+
+    /// Whether the set-up has a row of its own: where it took time, and a packet of it was sent again, or no
+    /// request followed, or it took a tenth or more of what set-up and requests (`busy`) took together.
+    pub fn matters(&self, busy: i64) -> bool {
+        let Some(asked) = self.asked else { return false };
+        let answered = self.answered.unwrap_or(self.asked_again);
+        let repeated = self.asked_again.frame != asked.frame
+            || self
+                .answered
+                .is_some_and(|first| first.frame != self.answered_again.frame);
+        let last = self.used.or(self.ended).unwrap_or(answered);
+        let took = last.time_ns - asked.time_ns;
+        took > 0 && (repeated || took.saturating_mul(SHARE - 1) >= busy)
+    }
+
+    /// The row that it makes, with its time in pieces; none where no SYN was captured, or no answer to it
+    /// though there was one. `id` and `index` follow those of all requests.
+    pub fn exchange(&self, id: u64, stream: u32, index: u32) -> Option<Exchange> {
+        let asked = self.asked?;
+        let mut pieces = Vec::new();
+        let mut piece = |from: At, to: At, sender: Side, wait: Wait| {
+            if to.time_ns > from.time_ns {
+                pieces.push(Piece {
+                    start: from.time_ns,
+                    end: to.time_ns,
+                    from_frame: from.frame,
+                    to_frame: to.frame,
+                    asked: from.time_ns,
+                    sender,
+                    step: Step { from, to, wait },
+                });
+            }
+        };
+        let repeated = |first: At| Wait::Repair {
+            how: Repair::Syn,
+            first: Some(first),
+            filled: None,
+        };
+        piece(asked, self.asked_again, Side::Client, repeated(asked));
+        if let Some(answered) = self.answered {
+            piece(self.asked_again, answered, Side::Server, Wait::Handshake);
+            piece(answered, self.answered_again, Side::Server, repeated(answered));
+        }
+        if let Some(ended) = self.ended {
+            piece(self.answered_again, ended, Side::Client, Wait::Handshake);
+            if let Some(used) = self.used {
+                piece(ended, used, Side::Client, Wait::App);
+            }
+        }
+        let message = |first: At, last: At| Message {
+            first,
+            last,
+            complete: true,
+            ..Message::default()
+        };
+        let last = self.used.or(self.ended).unwrap_or(self.answered_again);
+        Some(Exchange {
+            id,
+            stream,
+            index,
+            protocol: PROTOCOL,
+            method: Some(METHOD.into()),
+            request: message(asked, self.asked_again),
+            response: self.answered.map(|first| message(first, last)),
+            cut_by: match (self.refused, self.ended) {
+                (true, _) => Some("rst"),
+                (false, None) => Some("capture_end"),
+                (false, Some(_)) => None,
+            },
+            pieces,
+            ..Exchange::default()
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! TLS by its records: what is a message and what is not, however the bytes are cut.
+
+use super::*;
+
+/// A record of `len` bytes that says nothing.
+fn record(kind: u8, len: usize) -> Vec<u8> {
+    let mut bytes = vec![kind, 3, 3, (len >> 8) as u8, len as u8];
+    bytes.resize(5 + len, 0xAA);
+    bytes
+}
+
+/// A hello that asks for `host`.
+fn client_hello(host: &str) -> Vec<u8> {
+    let vector = |width: usize, body: &[u8]| {
+        let len = (body.len() as u32).to_be_bytes();
+        [&len[4 - width..], body].concat()
+    };
+    let name = vector(2, &[&[0], vector(2, host.as_bytes()).as_slice()].concat());
+    let extensions = [vec![0, 10, 0, 2, 0, 23], vec![0, 0], vector(2, &name)].concat();
+    let body = [
+        vec![3, 3],
+        vec![7; 32],
+        vector(1, &[1; 32]),
+        vector(2, &[0x13, 1]),
+        vector(1, &[0]),
+        vector(2, &extensions),
+    ]
+    .concat();
+    let message = [vec![1], vector(3, &body)].concat();
+    [vec![22, 3, 1], vector(2, &message)].concat()
+}
+
+fn server_hello() -> Vec<u8> {
+    let mut bytes = record(22, 90);
+    bytes[5] = 2;
+    bytes
+}
+
+fn both_ways(script: &[(Side, Vec<u8>)], close: Option<Close>) -> (String, &'static str) {
+    let run = |chunk: usize| {
+        let (mut messages, mut notes, mut at) = (Messages::new(), Vec::new(), At::default());
+        for (side, bytes) in script {
+            for piece in bytes.chunks(chunk) {
+                at.frame += 1;
+                messages.feed(*side, at, Piece::Bytes(piece), &mut notes);
+            }
+        }
+        for side in [C, S] {
+            close
+                .iter()
+                .for_each(|how| messages.close(side, at, *how, &mut notes));
+        }
+        (short(&notes), messages.protocol())
+    };
+    let whole = run(usize::MAX);
+    for chunk in [1, 2, 3, 7, 100] {
+        assert_eq!(run(chunk), whole, "{chunk} bytes at once");
+    }
+    whole
+}
+
+/// TLS 1.3: hello, answer, the client's Finished; two tickets; a request and its answer; close-notify.
+#[test]
+fn one_three_with_tickets_and_an_alert() {
+    let hello = client_hello("www.example.org");
+    let sent = hello.len();
+    let (notes, protocol) = both_ways(
+        &[
+            (C, hello),
+            (S, [server_hello(), record(20, 1), record(23, 1200)].concat()),
+            (C, [record(20, 1), record(23, 53)].concat()),
+            (C, record(23, 100)),
+            (S, [record(23, 234), record(23, 234)].concat()),
+            (S, record(23, 400)),
+            (C, record(23, 60)),
+            (S, [record(23, 500), record(23, 700)].concat()),
+            (C, record(23, 19)),
+        ],
+        Some(Close::Fin),
+    );
+    let answer = 95 + 6 + 1205;
+    let want = format!(
+        "C( handshake.www.example.org dialogue C){sent} S( S){answer} C( C)105 S( S)405 C( C)65 S( S)1210"
+    );
+    assert_eq!((notes.as_str(), protocol), (want.as_str(), "tls"));
+}
+
+/// Without tickets the first record is the answer, and it begins with its own packet.
+#[test]
+fn a_single_record_is_no_ticket() {
+    let hello = client_hello("h");
+    let (mut messages, mut notes) = (Messages::new(), Vec::new());
+    let script = [
+        (C, hello),
+        (S, [server_hello(), record(23, 800)].concat()),
+        (C, record(23, 53)),
+        (C, record(23, 90)),
+        (S, record(23, 300)),
+        (C, record(23, 91)),
+    ];
+    for (frame, (side, bytes)) in (1..).zip(&script) {
+        let at = At {
+            frame,
+            time_ns: frame as i64,
+        };
+        messages.feed(*side, at, Piece::Bytes(bytes), &mut notes);
+    }
+    let begins: Vec<(Side, u64)> = notes
+        .iter()
+        .filter_map(|n| match n {
+            Note::Begin { side, at } => Some((*side, at.frame)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(begins, [(C, 1), (S, 2), (C, 4), (S, 5), (C, 6)]);
+    let established = notes.iter().find_map(|n| match n {
+        Note::End { side: S, at, .. } => Some(at.frame),
+        _ => None,
+    });
+    assert_eq!(established, Some(3), "the client's Finished ends the handshake");
+}
+
+/// TLS 1.2: the server's Finished ends it; a session ticket on the way belongs to it, an alert to nobody.
+#[test]
+fn one_two_ends_with_the_servers_finished() {
+    let hello = client_hello("a.b");
+    let sent = hello.len();
+    let (notes, protocol) = both_ways(
+        &[
+            (C, hello),
+            (S, [server_hello(), record(22, 2000)].concat()),
+            (C, [record(22, 70), record(20, 1), record(22, 40)].concat()),
+            (S, [record(22, 180), record(20, 1), record(22, 40)].concat()),
+            (C, record(23, 120)),
+            (S, record(23, 600)),
+            (S, record(21, 26)),
+        ],
+        Some(Close::Fin),
+    );
+    let answer = 95 + 2005 + 185 + 6 + 45;
+    let want = format!("C( handshake.a.b dialogue C){sent} S( S){answer} C( C)125 S( S)605");
+    assert_eq!((notes.as_str(), protocol), (want.as_str(), "tls"));
+}
+
+#[test]
+fn joined_in_the_middle_records_are_turns() {
+    let script = [(C, record(23, 120)), (S, record(23, 600)), (C, record(23, 121))];
+    let (notes, protocol) = both_ways(&script, Some(Close::CaptureEnd));
+    assert_eq!(
+        (notes.as_str(), protocol),
+        ("C( C)125 S( S)605 C( C!CaptureEnd126", "tls")
+    );
+}
+
+#[test]
+fn a_hole_inside_a_record_is_counted_and_one_beyond_it_is_not_followed() {
+    let mut messages = Messages::new();
+    let mut notes = Vec::new();
+    let at = At::default();
+    messages.feed(C, at, Piece::Bytes(&record(23, 100)[..50]), &mut notes);
+    messages.feed(C, at, Piece::Missing(55), &mut notes);
+    messages.feed(S, at, Piece::Bytes(&record(23, 10)), &mut notes);
+    messages.feed(S, at, Piece::Missing(1), &mut notes);
+    messages.close(S, at, Close::Fin, &mut notes);
+    assert_eq!(
+        short(&notes),
+        "C( C)105 S( S?a_record's_beginning_is_not_in_the_capture S)16"
+    );
+}
+
+#[test]
+fn what_is_no_record_is_no_tls() {
+    for first in [
+        vec![22, 3, 1, 0, 4, 9],
+        vec![23, 2, 3, 0, 9],
+        vec![23, 3, 3, 0xFF, 0xFF],
+        vec![21, 3, 3, 0, 2],
+    ] {
+        let (_, protocol) = both_ways(&[(C, first)], Some(Close::Fin));
+        assert_eq!(protocol, "turns");
+    }
+}

@@ -1,0 +1,313 @@
+//! TLS without keys (RFC 8446, RFC 5246): records tell the handshake from what programs say, and both from tickets
+//! and alerts. The handshake is a message pair of its own, from the ClientHello to the last Finished; behind it
+//! the records of application data are read as turns. Cannot see what a record holds once it is encrypted.
+
+mod hello;
+
+use super::pen::Pen;
+use super::{At, Close, Guess, Piece, Read, Reader, Side};
+
+const HEADER: usize = 5;
+const CHANGE_CIPHER_SPEC: u8 = 20;
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
+const APPLICATION_DATA: u8 = 23;
+const HEARTBEAT: u8 = 24;
+const CLIENT_HELLO: u8 = 1;
+const SERVER_HELLO: u8 = 2;
+/// RFC 5246 6.2.3; RFC 8446 5.2 allows less.
+const LONGEST: u32 = (1 << 14) + 2048;
+/// An alert of TLS 1.3: two bytes, the inner type, the tag (RFC 8446 5.2, 6).
+const SHORTEST_TOLD: u32 = 2 + 1 + 16;
+/// So much of a ClientHello is kept to read the server's name.
+const MAX_HELLO: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct Tls {
+    client: Half,
+    server: Half,
+    stage: Stage,
+    /// TLS 1.3: handshake messages behind the ServerHello look like application data.
+    modern: bool,
+    /// The server's first record behind the handshake: a ticket, if another of its length follows.
+    held: Option<Held>,
+    tickets_over: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Joined in the middle, or nothing read yet.
+    #[default]
+    Unknown,
+    Handshake,
+    Data,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    at: At,
+    len: u32,
+}
+
+/// One side.
+#[derive(Debug, Default)]
+struct Half {
+    header: [u8; HEADER],
+    have: usize,
+    /// Bytes of the record that are still to come.
+    left: u32,
+    kind: u8,
+    len: u32,
+    belongs: Belongs,
+    hello: Vec<u8>,
+    /// It has changed to its keys, and has sent its Finished under them (up to TLS 1.2).
+    changed: bool,
+    finished: bool,
+}
+
+/// Where a record's bytes are counted.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Belongs {
+    #[default]
+    Nowhere,
+    Message,
+    Held,
+}
+
+/// Whether a stream that begins like this is TLS: a record's header, and a hello where it is a handshake's.
+pub(super) fn sniff(side: Side, first: &[u8]) -> Guess {
+    match first {
+        [] => Guess::More,
+        [kind, rest @ ..] if *kind == HANDSHAKE || *kind == APPLICATION_DATA => match rest {
+            [] | [3] | [3, 0..=4] | [3, 0..=4, _] => Guess::More,
+            [3, 0..=4, high, low, body @ ..] => {
+                let len = u32::from(*high) << 8 | u32::from(*low);
+                match (*kind, body.first()) {
+                    _ if len == 0 || len > LONGEST => Guess::No,
+                    (APPLICATION_DATA, _) => Guess::Yes,
+                    (_, None) => Guess::More,
+                    (_, Some(kind)) if *kind == hello_of(side) => Guess::Yes,
+                    _ => Guess::No,
+                }
+            }
+            _ => Guess::No,
+        },
+        _ => Guess::No,
+    }
+}
+
+/// Whether a turn begins with this side's hello.
+pub(super) fn opens(side: Side, first: &[u8]) -> bool {
+    first.first() == Some(&HANDSHAKE) && sniff(side, first) == Guess::Yes
+}
+
+fn hello_of(side: Side) -> u8 {
+    match side {
+        Side::Client => CLIENT_HELLO,
+        Side::Server => SERVER_HELLO,
+    }
+}
+
+impl Reader for Tls {
+    fn name(&self) -> &'static str {
+        "tls"
+    }
+
+    fn feed<'a>(&mut self, pen: &mut Pen<'_>, piece: Piece<'a>) -> Read<'a> {
+        match piece {
+            Piece::Bytes(bytes) => self.bytes(pen, bytes),
+            Piece::Missing(missing) => self.missing(pen, missing),
+        }
+    }
+
+    fn close(&mut self, pen: &mut Pen<'_>, how: Close) {
+        self.give_held(pen);
+        match (self.stage, how) {
+            (Stage::Data | Stage::Unknown, Close::Fin) => pen.end(),
+            _ => pen.cut(how),
+        }
+    }
+
+    fn resume(&mut self, _side: Side) {
+        *self = Tls::default();
+    }
+}
+
+impl Tls {
+    fn bytes<'a>(&mut self, pen: &mut Pen<'_>, mut bytes: &'a [u8]) -> Read<'a> {
+        while let Some(&next) = bytes.first() {
+            let half = self.half(pen.side());
+            if half.left > 0 {
+                let here = bytes.len().min(half.left as usize);
+                let (body, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
+                half.keep_hello(body);
+                bytes = rest;
+                self.count(pen, here as u32);
+                continue;
+            }
+            if let Some(slot) = half.header.get_mut(half.have) {
+                *slot = next;
+            }
+            half.have += 1;
+            if half.have < HEADER {
+                bytes = bytes.get(1..).unwrap_or_default();
+                continue;
+            }
+            let [kind, major, _, high, low] = half.header;
+            let len = u32::from(high) << 8 | u32::from(low);
+            if !(CHANGE_CIPHER_SPEC..=HEARTBEAT).contains(&kind) || major != 3 || len > LONGEST {
+                pen.lost("not a TLS record");
+                return Read::Lost(Piece::Bytes(bytes));
+            }
+            bytes = bytes.get(1..).unwrap_or_default();
+            (half.have, half.kind, half.len, half.left) = (0, kind, len, len);
+            self.begin_record(pen);
+            if len == 0 {
+                self.end_record(pen);
+            }
+        }
+        Read::All
+    }
+
+    /// A hole is passed over inside a record; anywhere else the next record's beginning is unknown.
+    fn missing<'a>(&mut self, pen: &mut Pen<'_>, missing: u64) -> Read<'a> {
+        let left = self.half(pen.side()).left;
+        if missing > u64::from(left) || left == 0 {
+            self.give_held(pen);
+            pen.lost("a record's beginning is not in the capture");
+            return Read::Lost(Piece::Missing(missing));
+        }
+        self.count(pen, missing as u32);
+        Read::All
+    }
+
+    /// A record's header is read: where do its bytes belong?
+    fn begin_record(&mut self, pen: &mut Pen<'_>) {
+        let side = pen.side();
+        let half = self.half(side);
+        let (kind, len) = (half.kind, half.len);
+        if self.stage == Stage::Unknown {
+            self.stage = if kind == HANDSHAKE {
+                Stage::Handshake
+            } else {
+                Stage::Data
+            };
+        }
+        let belongs = match self.stage {
+            Stage::Handshake => match side {
+                // the client's second flight belongs to the pair that its hello began
+                Side::Client if kind == HANDSHAKE && !self.server_spoke(pen) => Belongs::Message,
+                Side::Client => Belongs::Nowhere,
+                Side::Server => Belongs::Message,
+            },
+            _ if kind != APPLICATION_DATA || self.modern && len <= SHORTEST_TOLD => Belongs::Nowhere,
+            _ => self.data_record(pen, len),
+        };
+        let half = self.half(side);
+        half.belongs = belongs;
+        match belongs {
+            Belongs::Message => pen.count(HEADER as u64),
+            Belongs::Held | Belongs::Nowhere => {}
+        }
+    }
+
+    fn server_spoke(&self, pen: &mut Pen<'_>) -> bool {
+        pen.other_is_open()
+    }
+
+    /// Application data behind the handshake: a message's, or maybe a ticket's.
+    fn data_record(&mut self, pen: &mut Pen<'_>, len: u32) -> Belongs {
+        if pen.side() == Side::Server && self.modern && !self.tickets_over {
+            match self.held.take() {
+                None => {
+                    self.held = Some(Held { at: pen.at(), len });
+                    return Belongs::Held;
+                }
+                Some(first) if first.len == len => {
+                    self.tickets_over = true; // two of one length before anything else
+                    return Belongs::Nowhere;
+                }
+                Some(first) => self.held = Some(first),
+            }
+        }
+        self.give_held(pen);
+        pen.end_other();
+        Belongs::Message
+    }
+
+    /// The record that was held for a ticket was the beginning of a message.
+    fn give_held(&mut self, pen: &mut Pen<'_>) {
+        if let Some(held) = self.held.take() {
+            self.tickets_over = true;
+            pen.end_of(Side::Client);
+            pen.count_of(Side::Server, held.at, u64::from(held.len) + HEADER as u64);
+        }
+    }
+
+    /// So many bytes of the record's body.
+    fn count(&mut self, pen: &mut Pen<'_>, here: u32) {
+        let half = self.half(pen.side());
+        half.left -= here.min(half.left);
+        let done = half.left == 0;
+        if half.belongs == Belongs::Message {
+            pen.count(u64::from(here));
+        }
+        if half.belongs == Belongs::Held
+            && let Some(held) = &mut self.held
+        {
+            held.at = pen.at();
+        }
+        if done {
+            self.end_record(pen);
+        }
+    }
+
+    fn end_record(&mut self, pen: &mut Pen<'_>) {
+        if self.stage != Stage::Handshake {
+            return;
+        }
+        let (side, modern) = (pen.side(), self.modern);
+        let half = self.half(side);
+        match half.kind {
+            CHANGE_CIPHER_SPEC => half.changed = true,
+            HANDSHAKE if half.changed => half.finished = true,
+            HANDSHAKE if side == Side::Client && half.belongs == Belongs::Message => {
+                let hello = std::mem::take(&mut half.hello);
+                pen.request("handshake".into(), hello::server_name(&hello).unwrap_or_default());
+                pen.dialogue();
+                pen.end();
+            }
+            APPLICATION_DATA if side == Side::Server && !half.finished => self.modern = true,
+            // the client's Finished, in TLS 1.3
+            APPLICATION_DATA if side == Side::Client && modern => return self.established(pen),
+            // a fatal one: nothing was set up
+            ALERT if side == Side::Server => pen.end(),
+            _ => {}
+        }
+        if self.client.finished && self.server.finished {
+            self.established(pen);
+        }
+    }
+
+    /// The handshake ends with the packet that the pen stands for.
+    fn established(&mut self, pen: &mut Pen<'_>) {
+        self.stage = Stage::Data;
+        pen.end_here_of(Side::Server);
+    }
+
+    fn half(&mut self, side: Side) -> &mut Half {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+}
+
+impl Half {
+    fn keep_hello(&mut self, body: &[u8]) {
+        if self.kind == HANDSHAKE && self.belongs == Belongs::Message && !self.changed {
+            let room = MAX_HELLO.saturating_sub(self.hello.len());
+            self.hello.extend_from_slice(body.get(..room).unwrap_or(body));
+        }
+    }
+}

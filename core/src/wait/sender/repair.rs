@@ -1,0 +1,148 @@
+//! What was sent more than once, or later than what follows it: which bytes are missing, how they came again,
+//! and whether that was needed.
+
+use super::{LATE_NS, MAX_HOLES, PROBE_NS, RTO_NS, Sender};
+use crate::messages::At;
+use crate::wait::{Data, Outcome, Repair, Step, Wait};
+
+/// Repeats that a DSACK may still name.
+const RESENT: usize = 16;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hole {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) seen: At,
+    pub(super) next_id: Option<u16>,
+    /// Shown by a packet without data: nothing of this sender came behind it, so no SACK called for a repeat.
+    pub(super) tail: bool,
+}
+
+/// A repeat: which bytes, and when.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Resent {
+    start: i64,
+    end: i64,
+    at: At,
+}
+
+impl Sender {
+    /// The peer got these bytes twice: the newest repeat of them, if there was one.
+    pub fn came_twice(&mut self, (start, end): (i64, i64)) -> Option<At> {
+        let mut newest = self.resent.iter().rev();
+        newest.find(|r| r.start < end && r.end > start).map(|r| r.at)
+    }
+
+    /// A packet of this sender without data whose number lies beyond all that was seen: the bytes below it were
+    /// sent, and lost before the capture or by it (by it where the peer has acknowledged them).
+    pub fn passed(&mut self, seq: i64, at: At, ip_id: Option<u16>) {
+        if let Some(next) = self.next
+            && seq > next
+            && seq > self.una
+            && self.holes.len() < MAX_HOLES
+        {
+            self.holes.push(Hole {
+                start: next,
+                end: seq,
+                seen: at,
+                next_id: ip_id,
+                tail: true,
+            });
+            self.next = Some(seq);
+        }
+    }
+
+    /// Bytes that were sent before, or that fill a hole.
+    pub(super) fn repeat(&mut self, d: &Data, next: i64, first_copy: Option<At>) -> Outcome {
+        let from = self.last.unwrap_or(d.at);
+        if let Some(i) = self.holes.iter().position(|h| d.start < h.end && d.end > h.start) {
+            let hole = self.holes.swap_remove(i);
+            for (start, end) in [(hole.start, d.start), (d.end, hole.end)] {
+                if start < end {
+                    self.holes.push(Hole { start, end, ..hole });
+                }
+            }
+            let how = match filled_how(d, &hole) {
+                Repair::Fast if hole.tail => self.tail_how(d),
+                how => how,
+            };
+            return self.repaired(d, from, how, None, Some(hole.seen));
+        }
+        // a network's duplicate has the original's IP identification, a sender's repeat a new one
+        let id = d.ip_id.unwrap_or(0);
+        let copied = id != 0
+            && self
+                .recent
+                .iter()
+                .any(|s| s.start == Some(d.start) && s.ip_id == id && s.tsval == d.tsval);
+        if copied || (d.end <= self.una && d.end <= next) {
+            return Outcome::Needless;
+        }
+        let gap = d.at.time_ns - from.time_ns;
+        let how = if self.sacked > d.start || self.duplicates >= 3 {
+            Repair::Fast
+        } else if self.repeats == 0 && d.end >= next && gap < 2 * d.rtt_ns + PROBE_NS {
+            Repair::TailProbe
+        } else {
+            Repair::Timeout
+        };
+        self.repeats += 1;
+        if self.resent.len() >= RESENT {
+            self.resent.pop_front();
+        }
+        self.resent.push_back(Resent {
+            start: d.start,
+            end: d.end,
+            at: d.at,
+        });
+        self.repaired(d, from, how, first_copy, None)
+    }
+
+    /// How a lost tail was sent again, by the time since the peer was last heard.
+    fn tail_how(&self, d: &Data) -> Repair {
+        let since = self
+            .peer_data
+            .or(self.last)
+            .map_or(0, |at| d.at.time_ns - at.time_ns);
+        if since < 2 * d.rtt_ns + PROBE_NS + LATE_NS {
+            Repair::TailProbe
+        } else {
+            Repair::Timeout
+        }
+    }
+
+    fn repaired(
+        &mut self,
+        d: &Data,
+        from: At,
+        how: Repair,
+        first: Option<At>,
+        filled: Option<At>,
+    ) -> Outcome {
+        self.taint();
+        self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
+        self.last = Some(d.at);
+        self.remember(d);
+        Outcome::Forward(Step {
+            from,
+            to: d.at,
+            wait: Wait::Repair { how, first, filled },
+        })
+    }
+}
+
+/// A hole that closes was either overtaken by later segments or lost and sent again.
+fn filled_how(d: &Data, hole: &Hole) -> Repair {
+    let age = d.at.time_ns - hole.seen.time_ns;
+    // the sender counts its packets: an older number than the one that showed the hole was sent before it
+    let older = match (d.ip_id, hole.next_id) {
+        (Some(a), Some(b)) if a != 0 || b != 0 => Some((a.wrapping_sub(b) as i16) < 0),
+        _ => None,
+    };
+    match older {
+        Some(true) => Repair::Reordered,
+        None if age < (d.rtt_ns * 3 / 4).max(3_000_000) => Repair::Reordered,
+        _ if age >= RTO_NS => Repair::Timeout,
+        _ => Repair::Fast,
+    }
+}
