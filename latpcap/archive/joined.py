@@ -31,6 +31,7 @@ class Joined(Tables):
     """The tables of several captures as if they were one. `events` is empty: it is never loaded as a whole."""
 
     damage: list[str]
+    display_filter = None
 
     def __init__(self, stored: Stored, rows: list[dict[str, Any]], scope: Scope, dataset: Callable[[str], ds.Dataset]):
         self._stored, self._rows, self._scope, self._dataset = stored, rows, scope, dataset
@@ -38,6 +39,11 @@ class Joined(Tables):
         self.name = f"{stored.name} ({len(rows):,} captures{scope})" if len(rows) != 1 else rows[0]["files"][0]
         self.frames = sum(row["frames"] for row in rows)
         self.damage = [f"{row['files'][0]}: only a part of it could be read" for row in rows if row["damaged"]]
+
+    @property
+    def unfiltered(self) -> Joined:
+        """The whole of it; there is no display filter here."""
+        return self
 
     @property
     def title(self) -> str:

@@ -58,12 +58,11 @@ def captures_schema() -> pa.Schema:
 
 
 def issues_schema(engine: pa.Schema) -> pa.Schema:
-    """The engine's issues with the file's name before them; words as plain text, as other layers have words of their
-    own."""
+    """The engine's issues; words as plain text, as other layers have words of their own."""
     import pyarrow as pa
 
     fields = [f.with_type(pa.string()) if pa.types.is_dictionary(f.type) else f for f in engine]
-    return pa.schema([pa.field("file", pa.string(), False), *fields], metadata=engine.metadata)
+    return pa.schema(fields, metadata=engine.metadata)
 
 
 def told(capture: str, row: dict[str, Any]) -> dict[str, Any]:

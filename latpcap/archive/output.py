@@ -83,8 +83,6 @@ class Output:
             if self.local:
                 target = os.path.join(self.place, relative)
                 os.makedirs(os.path.dirname(target), exist_ok=True)
-                with open(file, "rb") as written:
-                    os.fsync(written.fileno())
                 os.replace(file, target)
                 return
             filesystem, path = places.resolve(places.join(self.place, relative))

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from latpcap import _core, sources
+from latpcap import _core, links, sources
 from latpcap.archive import places
 from latpcap.archive.model import Failure, Part
 from latpcap.archive.series import number_of
@@ -43,7 +43,7 @@ class Head:
 
 def peek(part: Part) -> Head | Failure:
     """How does this file begin? A Failure where that cannot be told."""
-    analysis = _core.Analysis()
+    analysis = _core.Analysis(links.read)
     begin = b""
     try:
         with places.open_bytes(part.place) as file:
@@ -61,7 +61,7 @@ def peek(part: Part) -> Head | Failure:
     if first is None:
         analysis.finish()
         if analysis.refused is not None:
-            offset, reason = analysis.refused
+            _, offset, reason = analysis.refused
             return Failure(part.name, reason, offset, lasting=True)
     return Head(part, _shared(begin), first)
 

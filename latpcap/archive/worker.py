@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from bisect import bisect_right
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
-from latpcap import _core, sources
+from latpcap import _core, links, sources
 from latpcap.archive import layout, places, rotation
 from latpcap.archive.model import Failure, Options, Outcome, Part, Task, identity, printable
 from latpcap.archive.output import Output
@@ -117,13 +116,12 @@ class _Capture:
     def __init__(self, heads: list[rotation.Head], task: Task, options: Options, output: Output, watch: Watch):
         self._heads, self._task, self._options, self._output, self._watch = heads, task, options, output, watch
         self._id = identity(heads[0].part.name)
-        self._engine = _core.Analysis()
+        self._engine = _core.Analysis(links.read)
         self._names = [n for n in _core.TABLES if options.events or n != "events"]
         self._files: dict[str, TableFile] = {}
         self._parts: list[Part] = []
         self._sizes: list[int] = []
         self._hashes: list[str] = []
-        self._begins: list[int] = []
         self._pushed = self._handed_on = self._told = 0
         self._rows: list[dict[str, Any]] = []
         """Issues that the engine cannot know of."""
@@ -148,11 +146,9 @@ class _Capture:
     def _read(self, outcome: Outcome) -> tuple[int, Failure | None]:
         longest = 0
         for number, head in enumerate(self._heads):
-            if number:
-                last = self._engine.last_ns
-                if not rotation.follows(last, longest, head, self._task.rotation):
-                    return number, None
-                self._engine.next_file()
+            last = self._engine.last_ns
+            if number and not rotation.follows(last, longest, head, self._task.rotation):
+                return number, None
             failure = self._file(head.part, outcome)
             if failure is not None and number == 0:
                 return 1, failure
@@ -170,6 +166,7 @@ class _Capture:
             file = places.open_bytes(part.place)
         except OSError as problem:
             return Failure(printable(part.name), rotation.unopened(problem))
+        self._engine.next_file(printable(part.name))
         with file:
             metered = _Metered(file, part.name, self._watch)
             try:
@@ -183,8 +180,8 @@ class _Capture:
                     return Failure(
                         printable(part.name), problem.reason, problem.offset, lasting=problem.layer != "file"
                     )
-                offset = self._pushed if problem.offset is None else begin + problem.offset
-                self._issue("damaged", offset, problem.layer, problem.reason)
+                offset = self._pushed - begin if problem.offset is None else problem.offset
+                self._issue(part, "damaged", offset, problem.layer, problem.reason)
                 if problem.layer == "file":  # not its content: the next run tries again
                     outcome.changed.append(printable(part.name))
             try:
@@ -192,13 +189,12 @@ class _Capture:
             except OSError:
                 digest = ""  # that it could not be read to its end has been said
         self._parts.append(part)
-        self._begins.append(begin)
         self._sizes.append(metered.size)
         self._hashes.append(digest)
-        self._compare(part, metered.size, begin, outcome)
+        self._compare(part, metered.size, outcome)
         return None
 
-    def _compare(self, part: Part, size: int, begin: int, outcome: Outcome) -> None:
+    def _compare(self, part: Part, size: int, outcome: Outcome) -> None:
         """Is the file still what it was when the work was planned?"""
         try:
             now = places.look(part.place)
@@ -209,12 +205,13 @@ class _Capture:
         what = f"changed while it was read: {part.size:,} bytes were expected, {size:,} read"
         if now.kind != "file":
             what = f"vanished while it was read: {size:,} of {part.size:,} bytes were there"
-        self._issue("distrusted", begin, "file", what)
+        self._issue(part, "distrusted", 0, "file", what)
         if printable(part.name) not in outcome.changed:
             outcome.changed.append(printable(part.name))
 
-    def _issue(self, kind: str, offset: int, layer: str, reason: str) -> None:
-        self._rows.append({"kind": kind, "offset": offset, "layer": layer, "reason": reason, "count": 1})
+    def _issue(self, part: Part, kind: str, offset: int, layer: str, reason: str) -> None:
+        told = {"file": printable(part.name), "kind": kind, "offset": offset, "layer": layer}
+        self._rows.append({**told, "reason": reason, "count": 1})
 
     def _hand_on(self) -> None:
         """Takes the finished rows out of the engine; they are written while it goes on."""
@@ -243,7 +240,7 @@ class _Capture:
         self._engine.finish()
         first = self._heads[0].part
         if self._engine.refused is not None:
-            offset, reason = self._engine.refused
+            _, offset, reason = self._engine.refused
             return Failure(printable(first.name), reason, offset, lasting=first.name not in outcome.changed)
         self._hand_on()
         while self._waiting:
@@ -271,18 +268,10 @@ class _Capture:
         return None
 
     def _issues(self, table: pa.Table) -> pa.Table:
-        """The engine's issues with each one's file and its place there, and what the engine cannot know."""
+        """The engine's issues, and what the engine cannot know."""
         import pyarrow as pa
 
-        schema = layout.issues_schema(table.schema)
-        rows = [*table.to_pylist(), *self._rows]
-        for row in rows:
-            number = 0
-            if row.get("offset") is not None:
-                number = max(0, bisect_right(self._begins, row["offset"]) - 1)
-                row["offset"] -= self._begins[number]
-            row["file"] = printable(self._parts[number].name)
-        return pa.Table.from_pylist(rows, schema=schema)
+        return pa.Table.from_pylist([*table.to_pylist(), *self._rows], schema=layout.issues_schema(table.schema))
 
     def _row(self, issues: pa.Table) -> dict[str, Any]:
         """This capture's row of `captures`."""
