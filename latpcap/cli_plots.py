@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from latpcap.cli_options import File, FilterOption, StreamOption
 from latpcap.errors import OutputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from latpcap.plot.display import Display
     from latpcap.tables import Tables
 
-File = Annotated[str, typer.Argument(help="A pcap or pcapng file (also .gz .zst .lz4 .bz2 .xz); - reads stdin.")]
 Files = Annotated[list[str], typer.Argument(help="One capture, or several to lay over each other.")]
 By = Annotated[
     list[str] | None,
@@ -26,13 +26,12 @@ Which = Annotated[str, typer.Option("--which", help="latency_ms (at the capture)
 Percentiles = Annotated[str, typer.Option("--percentiles", help="Percentiles with commas between.")]
 Picture = Annotated[Path, typer.Option("-o", "--output", help="The picture: .png, .svg or .pdf.")]
 Dpi = Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG 8 inches wide.", min=20, max=1200)]
-StreamOption = Annotated[int | None, typer.Option("--stream", help="Only this tcp.stream.", min=0)]
 Scale = Annotated[str, typer.Option("--scale", help="Of the latencies: auto, log or linear.")]
 
 plots = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Draws a picture of a capture.")
 
 
-def register(app: typer.Typer, read: Callable[[str], Capture]) -> None:
+def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
     """Adds the commands to the program; `read` opens a capture and warns of damage."""
 
     @app.command()
@@ -42,10 +41,11 @@ def register(app: typer.Typer, read: Callable[[str], Capture]) -> None:
         which: Which = "latency_ms",
         percentiles: Percentiles = "50,75,90,99",
         stream: StreamOption = None,
+        display_filter: FilterOption = None,
         output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .parquet, .csv or .json.")] = None,
     ) -> None:
         """How long did the requests take? Count, mean, deviation and percentiles, as wrk reports them."""
-        answer = _latency(read(file), stream, by, which, percentiles)
+        answer = _latency(read(file, display_filter), stream, by, which, percentiles)
         if output is None:
             typer.echo(str(answer))
             return
@@ -63,11 +63,12 @@ def register(app: typer.Typer, read: Callable[[str], Capture]) -> None:
         which: Which = "latency_ms",
         percentiles: Percentiles = "50,75,90,99",
         stream: StreamOption = None,
+        display_filter: FilterOption = None,
         scale: Scale = "auto",
         dpi: Dpi = 100,
     ) -> None:
         """How are the latencies distributed? Shares with percentiles, and counts; several captures overlaid."""
-        first, *others = [_latency(read(file), stream, by, which, percentiles) for file in files]
+        first, *others = [_latency(read(file, display_filter), stream, by, which, percentiles) for file in files]
         _save(lambda: first.plot(*others, scale=scale), output, dpi)
 
     @plots.command()
@@ -84,18 +85,24 @@ def register(app: typer.Typer, read: Callable[[str], Capture]) -> None:
         top: Annotated[int | None, typer.Option("--top", help="Only the first N exchanges.", min=1)] = None,
         max_rows: Annotated[int, typer.Option("--max-rows", help="At most so many bars with names.", min=1)] = 60,
         stream: StreamOption = None,
+        display_filter: FilterOption = None,
         dpi: Dpi = 100,
     ) -> None:
         """Where did each exchange's time go? Bars that are cut into their causes."""
-        scope = _scope(read(file), stream)
+        scope = _scope(read(file, display_filter), stream)
         _save(lambda: scope.waterfall(by=by or None, sort=sort, align=align, top=top, max_rows=max_rows), output, dpi)
 
     @plots.command()
     def timeline(
-        file: File, output: Picture, scale: Scale = "auto", stream: StreamOption = None, dpi: Dpi = 100
+        file: File,
+        output: Picture,
+        scale: Scale = "auto",
+        stream: StreamOption = None,
+        display_filter: FilterOption = None,
+        dpi: Dpi = 100,
     ) -> None:
         """When were exchanges slow, and what happened on the wire then?"""
-        scope = _scope(read(file), stream)
+        scope = _scope(read(file, display_filter), stream)
         _save(lambda: scope.timeline(scale=scale), output, dpi)
 
     @plots.command(name="time-sequence")
@@ -108,11 +115,12 @@ def register(app: typer.Typer, read: Callable[[str], Capture]) -> None:
         panels: Annotated[
             str, typer.Option("--panels", help="Some of sequence, flight, rtt, throughput, with commas between.")
         ] = "sequence,flight,rtt,throughput",
+        display_filter: FilterOption = None,
         mark_ms: Annotated[float, typer.Option("--mark-ms", help="Waits from so many ms on are marked.")] = 5.0,
         dpi: Dpi = 100,
     ) -> None:
         """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls."""
-        scope, chosen = read(file).stream(stream), frames_range(frames)
+        scope, chosen = read(file, display_filter).stream(stream), frames_range(frames)
         options: dict[str, Any] = {"sender": sender, "frames": chosen, "mark_ms": mark_ms}
         _save(lambda: scope.time_sequence(panels=panels.split(","), **options), output, dpi)
 
