@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from latpcap.capture import Capture
     from latpcap.latency import Latency
     from latpcap.plot.display import Display
-    from latpcap.tables import Tables
 
 Files = Annotated[list[str], typer.Argument(help="One capture, or several to lay over each other.")]
 By = Annotated[
@@ -45,7 +44,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .parquet, .csv or .json.")] = None,
     ) -> None:
         """How long did the requests take? Count, mean, deviation and percentiles, as wrk reports them."""
-        answer = _latency(read(file, display_filter), stream, by, which, percentiles)
+        answer = _latency(_scope(read, file, stream, display_filter, stored=True), by, which, percentiles)
         if output is None:
             typer.echo(str(answer))
             return
@@ -68,7 +67,9 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         dpi: Dpi = 100,
     ) -> None:
         """How are the latencies distributed? Shares with percentiles, and counts; several captures overlaid."""
-        first, *others = [_latency(read(file, display_filter), stream, by, which, percentiles) for file in files]
+        first, *others = [
+            _latency(_scope(read, file, stream, display_filter, stored=True), by, which, percentiles) for file in files
+        ]
         _save(lambda: first.plot(*others, scale=scale), output, dpi)
 
     @plots.command()
@@ -89,7 +90,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         dpi: Dpi = 100,
     ) -> None:
         """Where did each exchange's time go? Bars that are cut into their causes."""
-        scope = _scope(read(file, display_filter), stream)
+        scope = _scope(read, file, stream, display_filter, stored=True)
         _save(lambda: scope.waterfall(by=by or None, sort=sort, align=align, top=top, max_rows=max_rows), output, dpi)
 
     @plots.command()
@@ -102,7 +103,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         dpi: Dpi = 100,
     ) -> None:
         """When were exchanges slow, and what happened on the wire then?"""
-        scope = _scope(read(file, display_filter), stream)
+        scope = _scope(read, file, stream, display_filter)
         _save(lambda: scope.timeline(scale=scale), output, dpi)
 
     @plots.command(name="time-sequence")
@@ -127,7 +128,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
     app.add_typer(plots, name="plot")
 
 
-def _latency(capture: Capture, stream: int | None, by: list[str] | None, which: str, percentiles: str) -> Latency:
+def _latency(scope: Any, by: list[str] | None, which: str, percentiles: str) -> Latency:
     try:
         ranks = [float(word) for word in percentiles.split(",")]
     except ValueError:
@@ -135,9 +136,10 @@ def _latency(capture: Capture, stream: int | None, by: list[str] | None, which: 
             f"expected numbers, as in 50,99.9, got {percentiles!r}", param_hint="--percentiles"
         ) from None
     try:
-        return _scope(capture, stream).latency(by or None, which=which, percentiles=ranks)
+        answer: Latency = scope.latency(by or None, which=which, percentiles=ranks)
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
+    return answer
 
 
 def frames_range(text: str | None) -> tuple[int, int] | None:
@@ -150,7 +152,19 @@ def frames_range(text: str | None) -> tuple[int, int] | None:
     return int(first), int(last)
 
 
-def _scope(capture: Capture, stream: int | None) -> Tables:
+def _scope(
+    read: Callable[..., Capture], file: str, stream: int | None, display_filter: str | None, *, stored: bool = False
+) -> Any:
+    """A capture, a part of one, or, where they will do, the results of a batch."""
+    from latpcap.results import is_results
+
+    if stored and is_results(file):
+        from latpcap.archive.public import open_results
+
+        if stream is not None or display_filter is not None:
+            raise typer.BadParameter("streams and filters are of one capture; give its file instead of the results")
+        return open_results(file)
+    capture = read(file, display_filter)
     return capture if stream is None else capture.stream(stream)
 
 

@@ -224,6 +224,8 @@ def test_command(tmp_path: Path) -> None:
     assert (code, err) == (0, "") and "192.168.0.30:8080" in out and "99.9%" in out
     assert run("latency", bad, "--by", "client", "-o", tmp_path / "l.csv")[0] == 0
     assert (tmp_path / "l.csv").read_text().splitlines()[1].startswith('"192.168.0.2",960,0,41.5')
+    code, out, err = run("latency", bad, "-Y", "tcp.stream == 24")
+    assert (code, err) == (0, "") and out.startswith("nginx-latency.pcap [tcp.stream == 24]: latency of 24 of 24")
     assert run("plot", "latency", good, bad, "-o", tmp_path / "l.png") == (0, "", "")
     assert (tmp_path / "l.png").read_bytes().startswith(b"\x89PNG")
 

@@ -40,7 +40,8 @@ class LatencyPlot(Display):
     """Which share of the exchanges took at most so long, and where do many take the same time?
 
     Made by `Latency.plot`. `series` are overlaid; the curve's dots are the percentiles. The counts of a single series
-    are cut by its exchanges' top causes. Attributes as given; `edges` and `counts` (per series) of the histogram.
+    are cut by its exchanges' top causes; those of several are shares of each. Attributes as given; `edges` and
+    `counts` (per series) of the histogram.
     """
 
     def __init__(
@@ -165,8 +166,10 @@ class LatencyPlot(Display):
     def _histogram(self, ax: Axes) -> None:
         import numpy as np
 
-        if len(self.series) > 1:
-            for number, counts in enumerate(self.counts):
+        shown = self.counts
+        if len(self.series) > 1:  # captures of different lengths: each bar is a share of its own series
+            shown = [100 * counts / counts.sum() for counts in self.counts]
+            for number, counts in enumerate(shown):
                 colour = _colour(number)
                 ax.stairs(counts, self.edges, color=colour, linewidth=1.3, linestyle=_dash(number))
                 ax.stairs(counts, self.edges, fill=True, color=colour, alpha=0.15)
@@ -183,9 +186,8 @@ class LatencyPlot(Display):
                 below = below + counts
             if not one.causes:
                 ax.stairs(self.counts[0], self.edges, fill=True, color=_colour(0))
-        most = max(int(counts.max()) for counts in self.counts)
-        ax.set_ylim(0, most * 1.18)
-        label(ax, y="exchanges")
+        ax.set_ylim(0, max(float(counts.max()) for counts in shown) * 1.18)
+        label(ax, y="exchanges" if shown is self.counts else "exchanges [% of each]")
         if len(self.series) == 1:
             self._peak(ax)
 
