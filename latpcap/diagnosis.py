@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from latpcap import findings, quality
-from latpcap.findings import arrays, sockets, spent
+from latpcap import arrays, findings, quality
+from latpcap.findings import sockets, spent
 from latpcap.tables import requests
 from latpcap.vocabulary import PROVEN, STALL
 

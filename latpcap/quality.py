@@ -10,12 +10,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from latpcap import arrays
+from latpcap.vocabulary import SUSPECTED
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SYN_SEEN = 1 | 2  # bits of Wireshark's completeness: SYN, SYN-ACK
 MOSTLY = 0.5
 SOME_GAPS = 0.1
+SOME_DOUBLES = 0.05
+DOUBLE_NS = 20_000_000
+"""No timer repeats a segment this soon, and a repeat has a new time stamp."""
 CLOCK_BACK = 0.001  # of the frames
 
 
@@ -29,6 +35,11 @@ class Check:
     most: float
     says: str
 
+    @property
+    def forbids(self) -> bool:
+        """Does it leave no verdict at all?"""
+        return self.most <= SUSPECTED
+
     def to_dict(self) -> dict[str, Any]:
         """The check as plain values (for JSON)."""
         return asdict(self)
@@ -37,10 +48,12 @@ class Check:
 def judge(tables: Mapping[str, pa.Table]) -> list[Check]:
     """What limits the answers from this capture? The worst first; empty where nothing does.
 
-    `tables` holds "streams", "exchanges" and "issues" of one capture or one stream.
+    `tables` holds "streams", "exchanges" and "issues" of one capture or one stream; with "events" it is also
+    seen whether packets were captured twice.
     """
     found = [
         *_directions(tables["streams"]),
+        *_doubles(tables),
         *_gaps(tables["exchanges"]),
         *_clock(tables["issues"], tables["streams"]),
         *_starts(tables["streams"]),
@@ -69,7 +82,34 @@ def _directions(streams: pa.Table) -> list[Check]:
     packets = streams["client_packets"].to_pylist(), streams["server_packets"].to_pylist()
     has = sum(1 for c, s in zip(*packets, strict=True) if c and s)
     says = f"only one direction was captured of {alone:,} of {of:,} streams: there nothing is more than suspected"
-    return [Check("one_direction", alone, of, 0.5 if alone > has else 1.0, says)]
+    return [Check("one_direction", alone, of, SUSPECTED if alone > has else 1.0, says)]
+
+
+def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
+    """Data segments that were captured twice: at two interfaces, or by a mirror port that sends both ways."""
+    import numpy as np
+
+    streams = tables["streams"]
+    sides = ("client", "server")
+    again = sum(sum(streams[f"{side}_retransmissions"].to_pylist()) for side in sides)
+    if "events" not in tables or again < SOME_DOUBLES * sum(sum(streams[f"{s}_packets"].to_pylist()) for s in sides):
+        return []
+    events = tables["events"]
+    rows = np.flatnonzero(arrays.numbers(events, "len") > 0)
+    columns = ("stream", "from_client", "seq", "ack", "len", "tsval", "time")
+    time, *same = (np.nan_to_num(arrays.numbers(events, c)[rows].astype(float), nan=-1.0) for c in columns[::-1])
+    time = arrays.numbers(events, "time")[rows]
+    order = np.lexsort((time, *same))
+    alike = np.all([c[order][1:] == c[order][:-1] for c in same], axis=0)
+    count = int((alike & (np.diff(time[order]) < DOUBLE_NS)).sum())
+    of = len(rows) - count
+    if count < SOME_DOUBLES * of:
+        return []
+    seen = f"{count:,} of {of:,} data segments are in the capture twice"
+    if count <= MOSTLY * of:
+        return [Check("doubles", count, of, 1.0, f"{seen}: doubled on the path, or by a mirror port")]
+    says = f"{seen}, seen at two points at once: capture at one, or take the doubles out first (editcap -d)"
+    return [Check("doubles", count, of, SUSPECTED, says)]
 
 
 def _gaps(exchanges: pa.Table) -> list[Check]:

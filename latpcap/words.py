@@ -18,12 +18,13 @@ def overall(d: dict[str, Any]) -> str:
     """What is the answer for a capture or a stream?"""
     first = [_first_line(d)]
     lines = {"no_exchanges": _no_exchanges, "no_time": _no_time, STALL: _stall}.get(d["verdict"], _other)(d)
-    lines += [(1, f"  capture   {c['says']}") for c in d["quality"] if c["most"] < 1 or c["check"] in _SAID][:2]
+    said = [c["says"] for c in d["quality"] if c["most"] < 1 or c["check"] in _SAID]
+    lines += [(1, f"  capture   {says}") for says in said[:2] if says not in lines[0][1]]
     lines += [(1, f"  damaged   {sentence}") for sentence in d["damage"][:2]]
     return "\n".join(first + _kept(lines))
 
 
-_SAID = ("one_direction", "capture_gap")
+_SAID = ("one_direction", "capture_gap", "doubles")
 """Limits of the capture that are said even where they change no confidence."""
 
 
@@ -149,11 +150,12 @@ def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
         lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_ms(t['ms'])} ms of {name}"))
     lines += _slowest(d)
     lines.append((1, _not(d, skip=tuple(row["cause"] for row in d["findings"][:3]))))
-    if d["fix"] and not _asked_late(d):
+    if d["fix"] and found["grade"] != "unknown" and not _asked_late(d):
         lines.append((0, f"  fix       {d['fix']}"))
     lines += _gain(d)
     rival = f"; rival: {found['rival']}: {found['rival_lost']}" if found["rival"] else ""
-    lines.append((0, f"  sure?     {_grade(d['confidence'])}{rival}"))
+    sure = "no" if found["grade"] == "unknown" else _grade(d["confidence"])
+    lines.append((0, f"  sure?     {sure}{rival}"))
     lines.append((2, _unknown(d, None)))
     return lines + _also(d)
 
@@ -166,7 +168,9 @@ def _headline(d: dict[str, Any]) -> str:
             f"{d['server']}: {next(e['says'] for e in d['events'] if e['kind'] == 'idle' and _end(e) == d['server'])}."
         )
     if found["grade"] == "unknown":
-        return f"{d['server']}: this capture cannot say where most of the time went: {CAUSES[name].meaning}."
+        forbids = [c["says"] for c in d["quality"] if c["check"] in found["limited_by"] and c["most"] <= SUSPECTED]
+        why = forbids[0] if forbids else CAUSES[name].meaning
+        return f"{d['server']}: this capture cannot say where the time went: {why}."
     if name == "network":
         return f"{d['server']}: most time is the path's round trip; no program and no setting holds its answers up."
     if d["share"]["p50"]["share"] < 0.1 and d["hit"] < 0.2 * d["complete"]:

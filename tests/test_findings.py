@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,20 @@ def test_one_direction_is_never_a_verdict(from_client: bool) -> None:
     assert not any(r["grade"] in ("proven", "probable") for r in rows_of(capture) if r["kind"] == "latency")
     why = str(capture.why())
     assert "only one direction was captured" in why and "proven" not in why
+
+
+def test_a_capture_at_two_points_at_once_carries_no_verdict() -> None:
+    """Every packet twice, 1.5 ms apart: round trips look like nothing, and every segment like a repeat."""
+    both = Script(((0.0, get()),), tuple((0.0, part) for part in answer(400)))
+    tape = record(both, path=Way(1.0, 0.01)).tape
+    twice = sorted([*tape, *(replace(s, time_ns=s.time_ns + 1_500_000) for s in tape)], key=lambda s: s.time_ns)
+    capture = lp.read(pcap(twice))
+    checks = quality.judge(findings.Lazy(capture.arrow))
+    assert (checks[0].check, checks[0].count) == ("doubles", sum(1 for s in tape if s.payload))
+    rows = [r for r in rows_of(capture) if r["kind"] == "latency"]
+    assert all(r["grade"] == "unknown" for r in rows if r["cause"] != STALL)
+    assert "captured" in str(capture.why()) or "twice" in str(capture.why())
+    assert "doubles" not in {c.check for c in quality.judge(findings.Lazy(lp.read(pcap(tape)).arrow))}
 
 
 @pytest.mark.parametrize("from_client", [True, False])

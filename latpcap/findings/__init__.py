@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from latpcap import quality
-from latpcap.findings import arrays, connections, evidence, fixes, gain, harmless, idle, one_way, rivals, sockets, spent
+from latpcap import arrays, quality
+from latpcap.findings import connections, evidence, fixes, gain, harmless, idle, one_way, rivals, sockets, spent
 from latpcap.findings.schema import BRIEF, COLUMNS, LISTS, schema
 from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 
@@ -138,13 +138,16 @@ def _what(
 def _how_sure(
     item: spent.Spent, pools: dict[str, dict[str, Any]], stream: dict[str, Any], checks: list[quality.Check]
 ) -> dict[str, Any]:
-    limits = [c for c in checks if c.most < item.confidence]
+    # a stall whose evidence holds together in a doubled capture is one; everything else rests on doubtful legs there
+    held = item.cause == STALL and pools[item.owner]["verdict"] == "nagle"
+    limits = [c for c in checks if c.most < item.confidence and not (held and c.check == "doubles")]
     sure = min([item.confidence, *(c.most for c in limits)])
     if item.server.cut:
         sure = min(sure, 0.7)
     name, lost = rivals.rival(item, pools, stream)
+    word = "unknown" if any(c.forbids for c in limits) else grade(item.cause, sure)
     return {
-        "confidence": sure, "grade": grade(item.cause, sure), "proven": item.proven if sure >= PROVEN else 0,
+        "confidence": sure, "grade": word, "proven": item.proven if sure >= PROVEN else 0,
         "limited_by": [c.check for c in limits], "rival": name, "rival_lost": lost,
     }  # fmt: skip
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latpcap.findings import arrays
+from latpcap import arrays
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.findings.arrays import Array
+    from latpcap.arrays import Array
     from latpcap.findings.spent import Spent
 
 ENOUGH = 8

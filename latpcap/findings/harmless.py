@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from latpcap.findings import arrays
+from latpcap import arrays
 from latpcap.findings.spent import SIDES, endpoint
 
 if TYPE_CHECKING:

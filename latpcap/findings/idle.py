@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from latpcap.findings import arrays
+from latpcap import arrays
 
 if TYPE_CHECKING:
     import pyarrow as pa

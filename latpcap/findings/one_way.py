@@ -11,15 +11,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from latpcap import quality
-from latpcap.findings import arrays
+from latpcap import arrays, quality
 from latpcap.findings.spent import SIDES
 from latpcap.vocabulary import STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.findings.arrays import Array
+    from latpcap.arrays import Array
 
 HELD_MS = (35.0, 90.0)
 """A held ACK, its way and the path's: where the path is not known."""

@@ -61,6 +61,8 @@ def _against_stall(pool: dict[str, Any], owner: str) -> tuple[str, str]:
         return name, f"the gaps do not follow the ACKs that they end near (slope {pool['slope'] or 0:.2f})"
     if pool["verdict"] == "nagle":
         return name, "it is there too, as a finding of its own; this time is outside of it"
+    if pool["held"]:
+        return name, f"not ruled out: {pool['held']:,} of its gaps ended with a held ACK"
     return name, "no small segment waited behind an unacknowledged one here"
 
 

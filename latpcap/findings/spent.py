@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latpcap.findings import arrays
+from latpcap import arrays
 from latpcap.vocabulary import CAUSES, PROVEN, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.findings.arrays import Array
+    from latpcap.arrays import Array
 
 SIDES = {"client": "server", "server": "client"}
 COHORTS = {"p50": (0.45, 0.55), "p90": (0.88, 0.92), "p99": (0.985, 0.995)}
