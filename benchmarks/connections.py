@@ -1,0 +1,92 @@
+"""Makes a capture of very many connections, as load tests without keep-alive and SYN floods leave them behind.
+
+    connections.py short OUT.pcap CONNECTIONS     one request each, 12 packets, 96 bytes of each packet kept
+    connections.py flood OUT.pcap CONNECTIONS     one SYN each, every one from another address, never answered
+
+Short connections come from 14,116 ports of one client, so that ports are used again; six are open at any time.
+Checksums are 0: the core and its peers do not ask for them.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SNAP_BYTES = 96
+PORTS = 14_116
+OPEN = 6
+SERVER = bytes([192, 168, 0, 30])
+CLIENT = bytes([192, 168, 0, 2])
+REQUEST = b"GET / HTTP/1.1\r\nHost: 192.168.0.30\r\nConnection: close\r\n\r\n"
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 612\r\nConnection: close\r\n\r\n"
+SYN, FIN, PSH, ACK = 2, 1, 8, 16
+ETHERNET = bytes.fromhex("020000000001020000000002") + b"\x08\x00"
+FILE_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, SNAP_BYTES, 1)
+START_US = 1_700_000_000_000_000
+
+Packet = tuple[int, bytes]
+"""Original length and kept bytes."""
+
+
+def packet(src: bytes, dst: bytes, ports: tuple[int, int], seq: int, ack: int, flags: int, payload: bytes) -> Packet:
+    """One TCP packet in Ethernet and IPv4, with the timestamps option."""
+    tcp = struct.pack(">HHIIBBHHH", *ports, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, 0x80, flags, 502, 0, 0)
+    tcp += b"\x01\x01\x08\x0a" + bytes(8) + payload
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0x4000, 64, 6, 0) + src + dst
+    frame = ETHERNET + ip + tcp
+    return len(frame), frame[:SNAP_BYTES]
+
+
+def connection(number: int) -> list[Packet]:
+    """Handshake, one request, its answer in two packets, and the close: 12 packets."""
+    port = 32_768 + number % PORTS
+    a, b = number * 2_654_435_761 + 1, number * 40_503 + 7
+    body = bytes(612)
+    up = lambda *rest: packet(CLIENT, SERVER, (port, 80), *rest)  # noqa: E731
+    down = lambda *rest: packet(SERVER, CLIENT, (80, port), *rest)  # noqa: E731
+    asked, answered = a + len(REQUEST), b + len(ANSWER) + len(body)
+    return [
+        up(a - 1, 0, SYN, b""),
+        down(b - 1, a, SYN | ACK, b""),
+        up(a, b, ACK, b""),
+        up(a, b, PSH | ACK, REQUEST),
+        down(b, asked, ACK, b""),
+        down(b, asked, PSH | ACK, ANSWER),
+        up(asked, b + len(ANSWER), ACK, b""),
+        down(b + len(ANSWER), asked, PSH | ACK, body),
+        up(asked, answered, ACK, b""),
+        down(answered, asked, FIN | ACK, b""),
+        up(asked, answered + 1, FIN | ACK, b""),
+        down(answered + 1, asked + 1, ACK, b""),
+    ]
+
+
+def short(connections: int) -> Iterator[Packet]:
+    """`OPEN` connections take turns, packet by packet."""
+    for first in range(0, connections, OPEN):
+        together = [connection(number) for number in range(first, min(first + OPEN, connections))]
+        for turn in zip(*together, strict=True):
+            yield from turn
+
+
+def flood(connections: int) -> Iterator[Packet]:
+    """SYNs from addresses that do not come twice."""
+    for number in range(connections):
+        source = struct.pack(">I", 0x0B00_0000 + number * 7_919 % 0xD000_0000)
+        yield packet(source, SERVER, (1024 + number % 60_000, 80), number * 2_654_435_761, 0, SYN, b"")
+
+
+def write(out: Path, packets: Iterator[Packet]) -> None:
+    """Ten microseconds from packet to packet."""
+    with open(out, "wb", buffering=1 << 20) as file:
+        file.write(FILE_HEADER)
+        for number, (original, kept) in enumerate(packets):
+            seconds, us = divmod(START_US + number * 10, 1_000_000)
+            file.write(struct.pack("<IIII", seconds, us, len(kept), original) + kept)
+
+
+if __name__ == "__main__":
+    kinds = {"short": short, "flood": flood}
+    write(Path(sys.argv[2]), kinds[sys.argv[1]](int(sys.argv[3])))

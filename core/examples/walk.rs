@@ -1,0 +1,49 @@
+//! What does it cost to walk a capture's records and remember where each begins? Prints how many there are.
+//! `benchmarks/run` holds this against `capinfos -c`, which does no more.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use latpcap_core::capture::{Reader, Record, Sink};
+use latpcap_core::issue::Issue;
+
+/// As in latpcap/sources.py.
+const BLOCK_BYTES: usize = 1 << 17;
+
+/// Offset and time of each record, and what was not understood.
+#[derive(Default)]
+struct Index {
+    records: Vec<(u64, i64)>,
+    issues: Vec<Issue>,
+}
+
+impl Sink for Index {
+    fn record(&mut self, record: Record<'_>) {
+        self.records.push((record.offset, record.time_ns));
+    }
+
+    fn issue(&mut self, issue: Issue) {
+        self.issues.push(issue);
+    }
+}
+
+fn main() -> io::Result<()> {
+    let usage = || io::Error::new(io::ErrorKind::InvalidInput, "usage: walk CAPTURE");
+    let mut file = File::open(std::env::args_os().nth(1).ok_or_else(usage)?)?;
+    let (mut reader, mut index) = (Reader::new(), Index::default());
+    let mut block = vec![0; BLOCK_BYTES];
+    loop {
+        let len = file.read(&mut block)?;
+        if len == 0 {
+            break;
+        }
+        reader.push(block.get(..len).unwrap_or_default(), &mut index);
+    }
+    reader.finish(&mut index);
+    writeln!(
+        io::stdout(),
+        "frames {} issues {}",
+        index.records.len(),
+        index.issues.len()
+    )
+}
