@@ -56,6 +56,7 @@ ALL = len(EXPRESSIONS)
 
 TUNNEL = "packets inside a tunnel or behind MPLS, which latpcap and tshark number differently"
 FACTS = "a fact of `events` that differs, see the Wireshark scorer"
+OUTER = "tshark has the addresses of a tunnel's outer headers, too; latpcap those of the packet that carries TCP"
 RESERVED = "reserved bits, which tcp.flags of latpcap has not got"
 LOST = "tshark gives an answer up behind lost or reordered segments, or takes it later; latpcap does not"
 CUT = "the snap length or a hole cuts the message: tshark takes the first head for the whole, or gives up"
@@ -64,29 +65,43 @@ CLOCK = "time stamps beyond a second's fraction or 64 bits, where tshark's arith
 
 KNOWN: dict[str, dict[str, str]] = {
     "PcapPlusPlus--ExamplesTest-pcap_examples-http-packets2.pcap.snap96.pcap": {"http": CUT},
-    "PcapPlusPlus--Packet++Test-PacketExamples-Ftp.pcap": {"tcp.stream": FACTS},
+    "PcapPlusPlus--Packet++Test-PacketExamples-Ftp.pcap": {"tcp.stream": FACTS, "ip.": OUTER},
     "PcapPlusPlus--example.pcap": {"http": LOST},
     "PcapPlusPlus--pcapng-example.pcapng": {"time": CLOCK, "ack_rtt": CLOCK},
     "arkime--mpls-basic.pcap": {"tcp": TUNNEL},
     "arkime--socks5-http-302-frag.pcap": {"tcp.analysis": "IP fragments"},
+    "libpcap--filter-AH-IPcomp-IPv6.pcap": {"ipv6": OUTER},
+    "nDPI--4in6tunnel.pcap": {"ipv6": OUTER},
+    "nDPI--6in4tunnel.pcap": {"ip": OUTER},
+    "nDPI--false_positives.pcapng": {"ip.": OUTER},
     "nDPI--fuzz-2006-06-26-2594.pcap": {"tcp.flags": RESERVED},
     "nDPI--ipp.pcap": {"http.time": PIPELINED},
     "nDPI--reasm_crash_anon.pcapng": {"tcp.flags": RESERVED, "tcp.nxtseq": FACTS},
+    "nDPI--rtmp.pcap": {"ip.": OUTER},
+    "nDPI--vxlan.pcap": {"ip.": OUTER},
     "scapy--http_chunk.pcap.gz": {"http": CUT},
+    "suricata-verify--bug-4571-06-ipv4_over_ipv6.pcap": {"ipv6": OUTER},
     "suricata-verify--firewall-ruletype-firewall-88-default-accept-tx-pipeline-input.pcap": {"http.time": PIPELINED},
     "suricata-verify--http-protocol-nodup-input.pcap": {"http.time": PIPELINED},
     "suricata-verify--tcp-empty-sack-tcp-opt.pcap": {"sack": "a SACK option without a block", "ack_rtt": FACTS},
     "suricata-verify--tcp-urgp-01-oob-tcp-urgent1.pcap": {"http": "urgent bytes inside the request"},
     "tcpdump--beep-oobr.pcap": {"bytes_in_flight": FACTS},
     "tcpflow--bug8.pcap": {"time": CLOCK},
+    "zeek--cisco-fabric-path.pcap": {
+        "tcp.nxtseq": "frames that end within the TCP header, where tshark gives no next number"
+    },
     "zeek--communityid-tcp.pcap": {"http": CUT},
     "zeek--dce-rpc-mapi.pcap": {"http": LOST},
+    "zeek--erspan.pcap": {"http.time": PIPELINED},
     "zeek--http-206_example_b.pcap": {"http": LOST},
     "zeek--http-get-to-ssh-server.pcap": {"http": "latpcap reads an HTTP request to an SSH server, tshark does not"},
     "zeek--http-zero-length-bodies-with-drops.pcap": {"http": CUT},
     "zeek--mixed-vlan-mpls.pcap": {"tcp": TUNNEL, "http": TUNNEL},
     "zeek--modbus-fuzz-72.pcap": {"tcp": FACTS},
+    "zeek--tunnels-4in6.pcap": {"ipv6": OUTER},
+    "zeek--tunnels-gtp-gtp1_gn_normal_incl_fragmentation.pcap": {"http.time": PIPELINED},
     "zeek--tunnels-tunnel-direct-bypass.pcap": {"tcp.analysis": TUNNEL},
+    "zeek--tunnels-vxlan-encapsulated-http.pcap": {"ip.": OUTER},
 }
 """By capture: part of the expression, and why the two choose differently."""
 
