@@ -78,6 +78,8 @@ class Records:
         Each is frame number, time in ns since 1970, LINKTYPE_ number (None: a frame that is no packet), interface,
         captured bytes, original length.
         """
+    def heads(self, block: bytes) -> bytes:
+        """As `push`, without the bytes: three little-endian int64 each, time in ns, original and captured length."""
     @property
     def done(self) -> bool:
         """Has every chosen frame been given?"""

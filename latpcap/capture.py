@@ -174,6 +174,14 @@ class Capture(Tables):
         found = records(self._origins, frames, broken=bool(self._broken))
         return islice(found, self.frames)  # the file may have grown
 
+    def heads(self) -> Iterator[bytes]:
+        """When was each frame captured, and how long is it? Reads the capture again; see `packets.heads`."""
+        from latpcap.packets import heads
+
+        if not self._origins:
+            raise CaptureError(self.name, "its bytes are not known any more")
+        return heads(self._origins, broken=bool(self._broken))
+
     def segments(self, stream: int) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
         """What did this stream's segments carry, in file order? Analyses the capture again; for `Stream.follow`."""
         from latpcap.packets import segments

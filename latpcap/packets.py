@@ -6,14 +6,16 @@ is wound back. `slices.py` writes what comes out to files, `follow.py` puts payl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from latpcap import _core, links
 from latpcap.errors import CaptureError
 
 if TYPE_CHECKING:
     from latpcap.sources import Origin
+
+T = TypeVar("T")
 
 RAW_LINKS = {12, 14, 101, 228, 229}
 """Link types whose frames begin with an IP header (LINKTYPE_RAW, its BSD numbers, IPV4, IPV6)."""
@@ -44,12 +46,26 @@ def records(
     gone, was changed, or cannot be read twice. `broken`: the first reading ended early as well, which is no news.
     """
     reader = _core.Records(None if frames is None else list(frames))
+    for found in _through(reader, reader.push, origins, broken):
+        for fields in found:
+            yield Record(*fields)
+
+
+def heads(origins: Sequence[Origin], *, broken: bool = False) -> Iterator[bytes]:
+    """When was each frame captured, and how long is it? Every frame's time, original and captured length.
+
+    Three little-endian int64 a frame; raises as `records` does.
+    """
+    reader = _core.Records()
+    return _through(reader, reader.heads, origins, broken)
+
+
+def _through(reader: _core.Records, read: Callable[[bytes], T], origins: Sequence[Origin], broken: bool) -> Iterator[T]:
     for origin in origins:
         reader.next_file()
         try:
             for block in origin.blocks():
-                for fields in reader.push(block):
-                    yield Record(*fields)
+                yield read(block)
                 if reader.done:
                     return
         except CaptureError:

@@ -237,6 +237,16 @@ impl Records {
         out
     }
 
+    fn heads<'py>(&mut self, py: Python<'py>, block: &Bound<'py, PyBytes>) -> Bound<'py, PyBytes> {
+        let mut out = Vec::new();
+        self.records.push(block.as_bytes(), &mut |r| {
+            for number in [r.time_ns, r.original_len.into(), r.data.len() as i64] {
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+        });
+        PyBytes::new(py, &out)
+    }
+
     #[getter]
     fn done(&self) -> bool {
         self.records.done()

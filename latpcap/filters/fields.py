@@ -90,7 +90,7 @@ class Source:
 
     @cached_property
     def frames(self) -> dict[str, pa.Array]:
-        """Length, time and interface of every frame, by a second reading; aligned with the events."""
+        """Length and time of every frame, by a second reading; aligned with the events."""
         return of_frames(self.capture, self.events["frame"])
 
     def column(self, name: str) -> pa.ChunkedArray:
@@ -128,22 +128,15 @@ def _bits(label: str) -> int:
 
 
 def of_frames(capture: Capture, frames: pa.ChunkedArray) -> dict[str, pa.Array]:
-    """Original and captured length, interface, and times since the first and the previous frame, for these frames."""
+    """Original and captured length, and times since the first and the previous frame, for these frames."""
+    import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    columns: dict[str, Any] = {name: [] for name in ("time_ns", "len", "cap_len", "interface")}
-    for record in capture.records():
-        columns["time_ns"].append(record.time_ns)
-        columns["len"].append(record.original_len)
-        columns["cap_len"].append(len(record.data))
-        columns["interface"].append(record.interface)
-    table = {name: pa.array(values, pa.int64()) for name, values in columns.items()}
-    times = table["time_ns"]
-    table["time_relative"] = pc.subtract(times, times[0]) if len(times) else times
-    table["time_delta"] = pc.pairwise_diff(times).fill_null(0)
-    rows = pc.subtract(frames.cast("int64"), 1)
-    return {name: pc.take(values, rows) for name, values in table.items()}
+    table = np.frombuffer(b"".join(capture.heads()), "<i8").reshape(-1, 3)
+    times, rows = table[:, 0], frames.to_numpy().astype(np.int64) - 1
+    since = {"time_relative": times - times[:1], "time_delta": np.diff(times, prepend=times[:1])}
+    columns = {**since, "len": table[:, 1], "cap_len": table[:, 2]}
+    return {name: pa.array(column[rows]) for name, column in columns.items()}
 
 
 def _one(name: str) -> Callable[[Source], list[Column | Keyed]]:
