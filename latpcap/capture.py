@@ -76,8 +76,8 @@ class Capture(Tables):
     """What does this capture tell?
 
     Made by `latpcap.read`. `name` is the file's name as given, `files` the names of all files in the order in which
-    they were read, `frames` counts every record, `format` is "pcap", "pcap (ns)", "pcap (modified)" or "pcapng" (of
-    several files the last one's), `digits` are the decimals of a second that its clock tells;
+    they were read, `frames` counts every record, `format` is "pcap", "pcap (ns)", "pcap (modified)", "pcapng" or
+    "snoop" (of several files the last one's), `digits` are the decimals of a second that its clock tells;
     `first_ns` and `last_ns` bound it in ns since 1970, `zero_ns` is frame 1, from which Wireshark counts (None for a
     capture without packets). `display_filter` is what it was limited to, or None.
     """

@@ -1,5 +1,5 @@
-//! Capture files: pcap and pcapng, pushed block by block, give records. Reads container bytes only; knows
-//! nothing of what a frame holds. `pcap.rs` and `pcapng.rs` know the formats, `interface.rs` pcapng's
+//! Capture files: pcap, pcapng and snoop, pushed block by block, give records. Reads container bytes only; knows
+//! nothing of what a frame holds. `pcap.rs`, `pcapng.rs` and `snoop.rs` know the formats, `interface.rs` pcapng's
 //! clocks, `refuse.rs` what is neither.
 //!
 //! The answer is the same however the bytes are cut into blocks: a record that lies whole in a block is
@@ -10,6 +10,7 @@ mod interface;
 mod pcap;
 mod pcapng;
 mod refuse;
+mod snoop;
 #[cfg(test)]
 mod tests;
 
@@ -66,6 +67,7 @@ enum Format {
     Unknown,
     Pcap(pcap::Pcap),
     Pcapng(pcapng::Pcapng),
+    Snoop(snoop::Snoop),
     Halted,
 }
 
@@ -119,7 +121,7 @@ impl Reader {
         self.place.frames
     }
 
-    /// "pcap", "pcap (ns)", "pcap (modified)", "pcapng", or "" while (or where) it is not known.
+    /// "pcap", "pcap (ns)", "pcap (modified)", "pcapng", "snoop", or "" while (or where) it is not known.
     pub fn format(&self) -> &'static str {
         self.name
     }
@@ -176,6 +178,7 @@ impl Reader {
             Format::Unknown => Some(refuse::short(&self.carry)),
             Format::Pcap(pcap) => pcap.cut(&self.carry, &self.place),
             Format::Pcapng(pcapng) => pcapng.cut(&self.carry, &self.place),
+            Format::Snoop(snoop) => snoop.cut(&self.carry, &self.place),
             Format::Halted => None,
         };
         cut.into_iter().for_each(|issue| sink.issue(issue));
@@ -211,6 +214,7 @@ impl Reader {
                 Format::Unknown => self.open(left, sink),
                 Format::Pcap(pcap) => pcap.walk(left, &mut self.place, sink),
                 Format::Pcapng(pcapng) => pcapng.walk(left, &mut self.place, sink),
+                Format::Snoop(snoop) => snoop.walk(left, &mut self.place, sink),
                 Format::Halted => Ask::Halt,
             };
             let used = usize::try_from(self.place.offset.saturating_sub(begin)).unwrap_or(usize::MAX);
@@ -267,6 +271,20 @@ impl Reader {
         }
         if bytes.len() < refuse::LOOK {
             return Ask::Need(refuse::LOOK);
+        }
+        if bytes.starts_with(snoop::MAGIC) {
+            return match snoop::Snoop::open(bytes) {
+                Ok(format) => {
+                    self.name = "snoop";
+                    self.format = Format::Snoop(format);
+                    self.place.offset = self.place.offset.saturating_add(snoop::FILE_HEADER as u64);
+                    Ask::Again
+                }
+                Err(issue) => {
+                    sink.issue(*issue);
+                    Ask::Halt
+                }
+            };
         }
         sink.issue(refuse::unknown(bytes));
         Ask::Halt

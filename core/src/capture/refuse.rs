@@ -17,7 +17,6 @@ const KNOWN: &[(&[u8], &str)] = &[
     (b"BZh", "it looks like bzip2"),
     (b"\xfd7zXZ\0", "it looks like xz"),
     (b"PK\x03\x04", "it looks like zip"),
-    (b"snoop\0\0\0", "it looks like a snoop capture"),
     (b"GMBU", "it looks like a Network Monitor 2 capture"),
     (b"RTSS", "it looks like a Network Monitor 1 capture"),
     (b"TRSNIFF data", "it looks like a Sniffer capture"),

@@ -1,5 +1,7 @@
 //! Every case whole, byte by byte and cut at every length; any cut into blocks; any bytes at all.
 
+mod solaris;
+
 use proptest::prelude::*;
 
 use super::{NO_LINK, Reader, Record, Sink, pcap, pcapng};
@@ -171,6 +173,7 @@ fn cases() -> Vec<Vec<u8>> {
                 pcapng_file(order),
             ]
         })
+        .chain([solaris::file()])
         .collect()
 }
 

@@ -1,0 +1,75 @@
+"""Is every capture of the public set read to its end, or refused in one line? Compares with what tshark counted.
+
+    check_public.py SETDIR
+
+Frames are those of the oracle, each TCP segment of the oracle has a row (but for the ones named here), and rewrapped
+copies (`derived--*`) give the tables of their originals. Exit code 1 and a line for each that does not.
+"""
+
+import csv
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+import latpcap as lp
+
+GUESSED = "tcp/suricata-verify--bug-6875-01-fuzz.pcap"
+"""tshark takes its damaged second record for that of another libpcap variant, and so the first one for no TCP."""
+SAMPLED = ("tcp/PcapPlusPlus--ExamplesTest-pcap_examples-tcp-reassembly.pcap", 66)
+"""TCP headers in an sFlow sample: no traffic that was seen there."""
+HEADLESS = ("broken/nDPI--reasm_crash_anon.pcapng", 95)
+"""A TCP header whose length is 0: tshark gives it a stream and nothing else."""
+TABLES = ("events", "streams", "exchanges", "causes", "evidence")
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    counted = {r["file"]: r["frames"] for r in pq.read_table(folder / "oracle" / "captures.parquet").to_pylist()}
+    segments: defaultdict[str, set[int]] = defaultdict(set)
+    for row in pq.read_table(folder / "oracle" / "tcp.parquet", columns=["file", "frame", "in_icmp"]).to_pylist():
+        if not row["in_icmp"]:
+            segments[row["file"].partition("/")[2]].add(row["frame"])
+    wrong: list[str] = []
+    refused = 0
+    captures: dict[str, lp.Capture] = {}
+    with open(folder / "manifest.csv", newline="") as f:
+        names = [row["file"] for row in csv.DictReader(f)]
+    for name in names:
+        short = name.partition("/")[2]
+        try:
+            cap = captures[short] = lp.read(folder / short)
+        except lp.CaptureError as problem:
+            refused += 1
+            if "\n" in str(problem) or problem.offset is None:
+                wrong.append(f"{short}: refused without a place: {problem}")
+            continue
+        if counted[name] not in (0, cap.frames) and short != GUESSED:
+            wrong.append(f"{short}: {cap.frames} frames, tshark counts {counted[name]}")
+        missing = segments[short] - set(cap.arrow("events")["frame"].to_pylist())
+        missing -= {frame for file, frame in (SAMPLED, HEADLESS) if file == short}
+        if missing:
+            wrong.append(f"{short}: {len(missing)} TCP segments missing, first frame {min(missing)}")
+    wrapped = 0
+    for short, cap in captures.items():
+        inner = Path(short).name.removeprefix("derived--")
+        original = [o for o in captures if inner.startswith(Path(o).name) and "derived--" not in o]
+        if inner == Path(short).name or not original:
+            continue
+        wrapped += 1
+        whole = captures[max(original, key=len)]
+        shorter = any(mark in inner for mark in (".cut.", ".trunc.", ".snap96."))
+        for table in TABLES[:1] if shorter else TABLES:
+            one, other = cap.arrow(table), whole.arrow(table)
+            first = other.slice(0, one.num_rows)
+            # of a shorter one the dictionary of words may be shorter, too
+            if not (one.to_pylist() == first.to_pylist() if shorter else one.equals(other)):
+                wrong.append(f"{short}: {table} are not those of {whole.name}")
+    print(f"{len(names)} captures, {refused} refused, {wrapped} rewrapped copies")
+    print("\n".join(wrong) if wrong else "each as it should be")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""Makes the fuzzers' seeds: the first packets of the samples and of the test cases, as files and as frames.
+
+Writes core/fuzz/corpus/{container,frame,analysis}/seed-*; what is there already stays.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PACKETS = 24
+
+
+def _captures() -> Iterator[Path]:
+    for folder in ("sample_pcaps", "tests/cases"):
+        yield from sorted((ROOT / folder).rglob("*.pcap*"))
+
+
+def _cut(data: bytes) -> tuple[int, bytes, list[bytes]]:
+    """Link type, the capture up to its first packets, those packets; for classic little-endian pcap."""
+    if data[:4] not in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1"):
+        return 1, data[:8192], []
+    at, frames = 24, []
+    while len(frames) < PACKETS and at + 16 <= len(data):
+        size = struct.unpack_from("<I", data, at + 8)[0]
+        frames.append(data[at + 16 : at + 16 + size])
+        at += 16 + size
+    return struct.unpack_from("<I", data, 20)[0] & 0xFFFF, data[:at], frames
+
+
+def _main() -> None:
+    for target in ("container", "frame", "analysis"):
+        (HERE / "corpus" / target).mkdir(parents=True, exist_ok=True)
+    for number, path in enumerate(_captures()):
+        link, head, frames = _cut(path.read_bytes())
+        for target in ("container", "analysis"):
+            (HERE / "corpus" / target / f"seed-{number}").write_bytes(b"\x40" + head)
+        for at, frame in enumerate(frames):
+            seed = struct.pack(">HB", link, 255) + frame
+            (HERE / "corpus" / "frame" / f"seed-{number}-{at}").write_bytes(seed)
+    for at, (link, frame) in enumerate(_tunnels()):
+        (HERE / "corpus" / "frame" / f"tunnel-{at}").write_bytes(struct.pack(">HB", link, 255) + frame)
+
+
+def _tunnels() -> Iterator[tuple[int, bytes]]:
+    """One frame for each way in, so that the fuzzer need not guess ports and numbers."""
+    tcp = bytes.fromhex("01bb9c40000000050000000650180102000000006162630d")
+    four = b"\x45\0" + struct.pack(">H", 20 + len(tcp)) + b"\x12\x34\0\0\x40\x06\0\0\x0a\0\0\1\x0a\0\0\2" + tcp
+    six = b"\x60\0\0\0" + struct.pack(">H", len(tcp)) + b"\x06\x40" + bytes(32) + tcp
+    ether = bytes(12) + b"\x08\0" + four
+    for kind in (0x8847, 0x8864, 0x8100, 0x8909, 0x8926, 0x892F, 0xF1C1, 0x88E5, 0x880B, 0x6558, 0x8903, 0x88E7):
+        for inner in (four, six, ether):
+            yield 1, bytes(12) + struct.pack(">H", kind) + bytes(4) + inner
+    for protocol in (4, 41, 47, 97, 108, 137, 44, 0, 43, 51, 60, 1, 58):
+        for inner in (four, six, ether):
+            body = bytes(8) + inner
+            yield (
+                228,
+                b"\x45\0"
+                + struct.pack(">H", 20 + len(body))
+                + b"\0\1\x20\0\x40"
+                + bytes([protocol])
+                + bytes(10)
+                + body,
+            )
+            yield 229, b"\x60\0\0\0" + struct.pack(">H", len(body)) + bytes([protocol, 64]) + bytes(32) + body
+    for port in (1701, 2152, 3386, 3544, 4341, 4754, 4789, 4790, 5072, 6081, 6343, 6635, 37008):
+        for first in (0, 1, 8, 0x30, 0x34, 0x40, 0x45, 0x60):
+            body = struct.pack(">HHHH", port, port, 16 + len(four), 0) + bytes([first]) + b"\xff" + bytes(6) + four
+            yield 228, b"\x45\0" + struct.pack(">H", 20 + len(body)) + bytes(5) + b"\x11" + bytes(10) + body
+    for link in (0, 9, 50, 51, 104, 108, 109, 113, 166, 204, 276, 105, 127):
+        yield link, bytes(16) + four
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,120 @@
+"""Does every sample, cut and corrupted at random, give its rows up to the damage or one line that says why not?"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import struct
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from makepcap import pcap_of
+from test_links import TAPE, WRAPPINGS
+
+import latpcap as lp
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
+PATHS = [path for path in sorted(SAMPLES.rglob("*.pcap*")) if path.stat().st_size < 1 << 20]
+PACKERS = {
+    "plain": bytes,
+    "gzip": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": lambda data: pa.compress(data, codec="zstd", asbytes=True),
+    "lz4": lambda data: pa.compress(data, codec="lz4", asbytes=True),
+}
+few = settings(deadline=None, max_examples=20, derandomize=True, database=None)
+more = settings(few, max_examples=120)
+EDIT = st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255))
+EDITS = st.lists(EDIT, min_size=1, max_size=8)
+
+
+@cache
+def sample(path: Path) -> bytes:
+    """The first 64 KiB of a sample: a cut is damage enough."""
+    with open(path, "rb") as f:
+        return f.read(1 << 16)
+
+
+def corrupted(data: bytes, edits: list[tuple[float, int]], *, sparing: int = 0) -> bytes:
+    out = bytearray(data)
+    for share, value in edits:
+        at = sparing + int(share * (len(out) - sparing))
+        out[at] = value
+    return bytes(out)
+
+
+def sound(data: Any) -> lp.Capture | None:
+    """What must hold of whatever can be read; None where one line said why nothing can."""
+    try:
+        cap = lp.read(data)
+    except lp.CaptureError as refused:
+        assert refused.reason and "\n" not in str(refused)
+        return None
+    events, streams = cap.arrow("events"), cap.arrow("streams").to_pylist()
+    assert events.num_rows <= cap.frames
+    assert events.num_rows >= sum(s["client_packets"] + s["server_packets"] for s in streams)
+    frames = events["frame"].to_pylist()
+    assert frames == sorted(frames) and (not frames or 1 <= frames[0] <= frames[-1] <= cap.frames)
+    spent: dict[int, int] = {}
+    for row in cap.arrow("causes").select(["exchange", "start", "end"]).cast(NUMBERS).to_pylist():
+        spent[row["exchange"]] = spent.get(row["exchange"], 0) + row["end"] - row["start"]
+    for row in cap.arrow("exchanges").select(["exchange", "start", "end"]).cast(NUMBERS).to_pylist():
+        if row["exchange"] in spent:
+            assert spent[row["exchange"]] == row["end"] - row["start"]
+    for row in cap.arrow("issues").to_pylist():
+        assert row["reason"] and row["count"] >= 1 and (row["frame"] or 1) <= cap.frames + 1
+    assert "\x00" not in str(cap.why()) and cap.damage is not None
+    return cap
+
+
+NUMBERS = pa.schema([("exchange", pa.uint32()), ("start", pa.int64()), ("end", pa.int64())])
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@few
+@given(share=st.floats(0, 1))
+def test_cut(path: Path, share: float) -> None:
+    data = sample(path)
+    part = data[: int(share * len(data))]
+    cap, whole = sound(part), sound(data)
+    assert (cap is None) == (len(part) < 24)
+    assert whole is not None
+    if cap is not None:
+        assert cap.frames <= whole.frames
+        assert cap.arrow("events")["seq"].to_pylist() == whole.arrow("events")["seq"].to_pylist()[: len(cap.events)]
+
+
+@more
+@given(st.sampled_from(PATHS), EDITS, st.integers(0, 40))
+def test_corrupted(path: Path, edits: list[tuple[float, int]], sparing: int) -> None:
+    sound(corrupted(sample(path), edits, sparing=sparing))
+
+
+@more
+@given(st.sampled_from(sorted(WRAPPINGS)), EDITS, st.integers(0, 400))
+def test_corrupted_under_rare_link_types(name: str, edits: list[tuple[float, int]], snaplen: int) -> None:
+    link, wrap = WRAPPINGS[name]
+    frames = ((s.time_ns, wrap(s.frame()[14:])) for s in TAPE)
+    data = pcap_of(frames, snaplen=snaplen or 65_535)
+    sound(corrupted(data[:20] + struct.pack("<I", link) + data[24:], edits, sparing=24))
+
+
+@few
+@given(st.sampled_from(sorted(PACKERS)), st.sampled_from(PATHS[:4]), EDITS, st.floats(0, 1))
+def test_corrupted_and_cut_while_packed(kind: str, path: Path, edits: list[tuple[float, int]], share: float) -> None:
+    packed = PACKERS[kind](sample(path))
+    sound(corrupted(packed, edits))
+    sound(packed[: int(share * len(packed))])
+
+
+@few
+@given(st.lists(st.tuples(st.sampled_from(PATHS[:6]), EDITS), min_size=2, max_size=4))
+def test_corrupted_members(members: list[tuple[Path, list[tuple[float, int]]]]) -> None:
+    sound([corrupted(sample(path), edits) for path, edits in members])
