@@ -253,22 +253,32 @@ class Capture(Tables):
     def flow_graph(
         self,
         *,
+        filter: str | None = None,
         flows: str = "tcp",
         exchange: int | str | None = None,
         frames: tuple[int, int] | None = None,
         time: str = "relative",
         to_scale: bool = False,
-        max_rows: int = 60,
+        max_rows: int | None = None,
+        mark_ms: float = 5.0,
     ) -> FlowGraph:
         """Who sent what to whom, and where did the time go? The flow graph of all TCP streams, or of one exchange.
 
-        As `Stream.flow_graph`; `exchange` is "worst", "typical", "first" or a number of the table `exchanges`. `flows`
-        is "tcp", "icmp" (and ICMPv6) or "all" (every frame; both read the file again, CaptureError where it cannot be).
+        As `Stream.flow_graph`; `exchange` is "worst", "typical", "first" or a number of the table `exchanges`. `filter`
+        is a display filter (FilterError). `flows` is "tcp", "icmp" (and ICMPv6) or "all" (every frame); the last two
+        read the file again (CaptureError where it cannot be) and take no filter.
         """
         from latpcap.flows import graph
 
         return graph(
-            self, flows=flows, exchange=exchange, frames=frames, time=time, to_scale=to_scale, max_rows=max_rows
+            self if filter is None else self.filter(filter),
+            flows=flows,
+            exchange=exchange,
+            frames=frames,
+            time=time,
+            to_scale=to_scale,
+            max_rows=max_rows,
+            mark_ms=mark_ms,
         )
 
     @property

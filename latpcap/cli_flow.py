@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -39,7 +39,10 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             str, typer.Option("--time", help="relative, delta, delta_displayed, date or epoch.")
         ] = "relative",
         to_scale: Annotated[bool, typer.Option("--to-scale", help="Long gaps get room as long as they took.")] = False,
-        max_rows: Annotated[int, typer.Option("--max-rows", help="At most so many packets on a page.", min=1)] = 60,
+        max_rows: Annotated[
+            int | None, typer.Option("--max-rows", help="At most so many packets on a page (60; 36 of a PDF).", min=1)
+        ] = None,
+        mark_ms: Annotated[float, typer.Option("--mark-ms", help="Mark waits of at least so many ms.")] = 5.0,
         pages: Annotated[
             bool, typer.Option("--pages", help="All pages: .png and .svg as numbered files (.pdf has them anyway).")
         ] = False,
@@ -57,13 +60,14 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         chosen = frames_range(frames)
 
         def graph(capture: Capture, number: int | None) -> FlowGraph:
-            options = {"exchange": which, "frames": chosen, "time": time, "to_scale": to_scale, "max_rows": max_rows}
+            options: dict[str, Any] = {"exchange": which, "frames": chosen, "time": time, "to_scale": to_scale}
+            options |= {"max_rows": max_rows, "mark_ms": mark_ms}
             try:
                 if number is not None:
                     if flows != "tcp":
                         raise ValueError(f"--flows {flows} is for a capture, not for a stream")
-                    return capture.stream(number).flow_graph(**options)  # type: ignore[arg-type]
-                return capture.flow_graph(flows=flows, **options)  # type: ignore[arg-type]
+                    return capture.stream(number).flow_graph(**options)
+                return capture.flow_graph(flows=flows, **options)
             except ValueError as problem:
                 raise typer.BadParameter(str(problem)) from None
 

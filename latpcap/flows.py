@@ -32,7 +32,8 @@ def graph(
     frames: tuple[int, int] | None = None,
     time: str = "relative",
     to_scale: bool = False,
-    max_rows: int = 60,
+    max_rows: int | None = None,
+    mark_ms: float = 5.0,
 ) -> FlowGraph:
     """Who sent what to whom, and where did the time go? The graph of a view's packets; `flows` is one of `FLOWS`.
 
@@ -51,7 +52,9 @@ def graph(
     if flows != "tcp":
         if number is not None or exchange is not None:
             raise ValueError(f"flows={flows!r} is for a capture, not for a stream or an exchange")
-        return _other(capture, flows, frames, time, to_scale=to_scale, max_rows=max_rows)
+        if capture.display_filter is not None:
+            raise ValueError(f"flows={flows!r} takes no display filter: filters let TCP segments pass only")
+        return _other(capture, flows, frames, time, to_scale=to_scale, max_rows=max_rows, mark_ms=mark_ms)
     if exchange is not None:
         if frames is not None:
             raise ValueError("an exchange has its own frames: give exchange or frames, not both")
@@ -70,6 +73,7 @@ def graph(
         title=", ".join(words),
         frames=frames,
         max_rows=max_rows,
+        mark_ms=mark_ms,
         start_ns=capture.zero_ns,
         digits=capture.digits,
         time=time,
@@ -127,7 +131,14 @@ def _before(capture: Capture, events: pa.Table, frames: tuple[int, int] | None) 
 
 
 def _other(
-    capture: Capture, flows: str, frames: tuple[int, int] | None, time: str, *, to_scale: bool, max_rows: int
+    capture: Capture,
+    flows: str,
+    frames: tuple[int, int] | None,
+    time: str,
+    *,
+    to_scale: bool,
+    max_rows: int | None,
+    mark_ms: float,
 ) -> FlowGraph:
     """The frames that are not TCP, and with `flows="all"` those that are, in the order of the file."""
     from latpcap import frame_words
@@ -157,6 +168,7 @@ def _other(
         title=f"{capture.title}, {'ICMP flows' if flows == 'icmp' else 'all flows'}",
         clock=Clock(capture.zero_ns or 0, capture.digits, time, before),
         max_rows=max_rows,
+        mark_ms=mark_ms,
         to_scale=to_scale,
     )
 
@@ -176,17 +188,23 @@ def _segments(capture: Capture, low: int, high: int) -> list[dict[str, Any]]:
 
     events = capture.arrow("events")
     inside = pc.and_(pc.greater_equal(events["frame"], low), pc.less_equal(events["frame"], high))
-    columns = ["method", "target", "status", "request_first_frame", "response_first_frame"]
-    begins: dict[int, str] = {}
+    columns = ["protocol", "method", "target", "status", "request_first_frame", "response_first_frame"]
+    begins: dict[int, tuple[str, str]] = {}
     for row in capture.arrow("exchanges").select(columns).to_pylist():
+        if row["protocol"] == "tcp":  # a connection's set-up: its packets speak for themselves
+            continue
         if row["method"]:
-            begins[row["request_first_frame"]] = f"{row['method']} {(row['target'] or '')[:40]}"
+            words = f"{row['method']} {(row['target'] or '')[:40]}".strip()
+            begins[row["request_first_frame"]] = row["protocol"].upper(), words
         if row["status"] and row["response_first_frame"]:
-            begins[row["response_first_frame"]] = str(row["status"])
+            begins[row["response_first_frame"]] = row["protocol"].upper(), str(row["status"])
     packets = packets_of(events.filter(inside))
     for packet in packets:
-        first = begins.get(packet["frame"])
-        words = "".join(letter if letter.isprintable() else "?" for letter in first) if first else packet["flags"]
         remark = comment(packet["flags"], packet["seq"], packet["ack"])
-        packet |= {"label": label(words, packet["len"]), "comment": f"HTTP: {remark}" if first else remark}
+        words = packet["flags"]
+        if packet["frame"] in begins:
+            protocol, raw = begins[packet["frame"]]
+            words = "".join(letter if letter.isprintable() else "?" for letter in raw)
+            remark = f"{protocol}: {remark}"
+        packet |= {"label": label(words, packet["len"]), "comment": remark}
     return packets

@@ -73,20 +73,24 @@ class Stream(Tables):
         frames: tuple[int, int] | None = None,
         time: str = "relative",
         to_scale: bool = False,
-        max_rows: int = 60,
+        max_rows: int | None = None,
+        mark_ms: float = 5.0,
     ) -> FlowGraph:
         """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes.
 
         `exchange` shows one exchange: "worst", "typical", "first" or its number on this stream (`index`). `frames`
         limits the graph to a range of frame numbers (both included). `time` is "relative" (seconds since the capture's
         first frame), "delta" (since the frame before), "delta_displayed" (since the row before), "date" or "epoch".
-        `to_scale` gives long gaps room as long as they took; `max_rows` packets are on a page, and what is left out is
-        said in the picture. Draws itself in a notebook; `.save("flow.png")` writes PNG, SVG, PDF, or tshark's text
-        (.txt). ValueError for options that make no sense, IndexError where there is no such exchange.
+        `to_scale` gives long gaps room as long as they took; waits of at least `mark_ms` are marked; `max_rows` packets
+        are on a page (60; 36 of a PDF), and what is left out is said in the picture. Draws itself in a notebook;
+        `.save("flow.png")` writes PNG, SVG, PDF, or tshark's text (.txt). ValueError for options that make no sense,
+        IndexError where there is no such exchange.
         """
         from latpcap.flows import graph
 
-        return graph(self, exchange=exchange, frames=frames, time=time, to_scale=to_scale, max_rows=max_rows)
+        return graph(
+            self, exchange=exchange, frames=frames, time=time, to_scale=to_scale, max_rows=max_rows, mark_ms=mark_ms
+        )
 
     def follow(self) -> Follow:
         """What did the two ends say, and which frame brought which bytes? Wireshark's "Follow TCP Stream".

@@ -179,6 +179,15 @@ def test_streams_of_the_sample_give_tsharks_text() -> None:
 
 
 @needs_tshark
+def test_what_a_display_filter_leaves_gives_tsharks_text() -> None:
+    path = SAMPLES / "nginx-latency.pcap"
+    expression = "tcp.stream in {3, 24} && tcp.len > 0"
+    graph = lp.read(path).flow_graph(filter=expression)
+    assert graph.title == f"nginx-latency.pcap [{expression}]"
+    assert graph.text() == tshark(path, f",{expression}")
+
+
+@needs_tshark
 @pytest.mark.parametrize("name", ["flags", "titles"])
 def test_the_stored_texts_are_tsharks(tmp_path: Path, name: str) -> None:
     path = tmp_path / "made.pcap"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SUFFIXES = (*paper.SUFFIXES, ".txt")
 """What a flow graph can be saved as."""
 
-MOST_PAGES = 100
+MOST_PAGES = 200
 """So many pages are drawn at most; the last one says what is missing."""
 
 SCALE_NS = 1e6  # gaps of at least 1 ms decide on the scale, if there are any
@@ -90,7 +90,7 @@ class FlowGraph:
         *,
         title: str,
         frames: tuple[int, int] | None = None,
-        max_rows: int = 60,
+        max_rows: int | None = None,
         mark_ms: float = 5.0,
         start_ns: int | None = None,
         digits: int | None = None,
@@ -106,11 +106,11 @@ class FlowGraph:
         capture's first frame; default: the first of `events`), with `digits` decimals (default: 6, or 9 if an instant
         is not whole microseconds); `before` maps frames to the instant of the frame before them, for "delta". Waits
         of at least `mark_ms` milliseconds are marked. `frames=(a, b)` shows frames a to b only. At most `max_rows`
-        packets are on a page; if there are more, the picture says how many are missing and how to see them. With
-        `to_scale` the space between rows grows with the time between them. A null payload length shows no `Len`, a
-        null `seq` or `ack` no number, a null `confidence` no "probable"; `from_client` and `release_frame` may be
-        missing altogether. Raises ValueError if there is no packet to show, or if an option or a cause's name makes no
-        sense; KeyError for a missing column.
+        packets are on a page (default: 60, in a PDF of several pages 36); if there are more, the picture says how many
+        are missing and how to see them. With `to_scale` the space between rows grows with the time between them. A
+        null payload length shows no `Len`, a null `seq` or `ack` no number, a null `confidence` no "probable";
+        `from_client` and `release_frame` may be missing altogether. Raises ValueError if there is no packet to show, or
+        if an option or a cause's name makes no sense; KeyError for a missing column.
         """
         table, first_ns = _chosen(events, frames)
         if digits is None:
@@ -131,7 +131,7 @@ class FlowGraph:
         told: Sequence[Record] | None = None,
         title: str,
         clock: Clock,
-        max_rows: int = 60,
+        max_rows: int | None = None,
         mark_ms: float = 5.0,
         to_scale: bool = False,
     ) -> Self:
@@ -231,7 +231,7 @@ class FlowGraph:
         elif self.pages == 1 or not (suffix == ".pdf" if pages is None else pages):
             path.write_bytes(self._render(suffix, dpi))
         elif suffix == ".pdf":
-            path.write_bytes(paper.render_pages((page.plot().figure_ for page in self._all_pages()), dpi))
+            path.write_bytes(paper.render_pages((page.plot().figure_ for page in self._for_print()._all_pages()), dpi))
         else:
             width = len(str(min(self.pages, MOST_PAGES)))
             self.paths_ = []
@@ -254,6 +254,9 @@ class FlowGraph:
             for r in self.rows
         ]
         return iter(flow_text.as_text(rows).splitlines())
+
+    def _for_print(self) -> FlowGraph:
+        return self if self._book is None else self._of_page(self._book.printed, 0, self.title, self.to_scale)
 
     def _all_pages(self) -> Iterator[Self]:
         """Every page with its number for a note; the last one that is drawn says what is missing."""

@@ -7,6 +7,7 @@ page at a time, and the text of all of them. So a capture of a million packets c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,9 @@ _CAUSES = ("start", "end", "cause", "parent", "owner", "from_frame", "to_frame",
 _EXCHANGES = (
     "exchange",
     "stream",
+    "protocol",
+    "start",
+    "end",
     "method",
     "target",
     "status",
@@ -48,6 +52,7 @@ _EXCHANGES = (
     "latency_ms",
     "cut_by",
 )
+SCREEN_ROWS, PRINT_ROWS = 60, 36  # of a page: as long as one scrolls gladly; of a sheet of paper
 _SLICE = 65_536  # packets that are plain values at once while text is written
 
 
@@ -67,7 +72,7 @@ class FlowBook:
 
     A page begins with the last packet of the one before: a wait may follow it. `packets` is a table of events, or a
     sequence of packets that have a `label` and a `comment`; `total` is the number of packets that it was chosen from;
-    `told` are the packets that the text is written of (default: all).
+    `told` are the packets that the text is written of (default: all). Without `max_rows` a page has `SCREEN_ROWS`.
     """
 
     def __init__(
@@ -79,10 +84,10 @@ class FlowBook:
         told: Sequence[Record] | None = None,
         clock: Clock,
         total: int,
-        max_rows: int = 60,
+        max_rows: int | None = None,
         mark_ms: float = 5.0,
     ) -> None:
-        if max_rows < 1:
+        if max_rows is not None and max_rows < 1:
             raise ValueError(f"max_rows is {max_rows}, but at least 1 packet has to be shown")
         if not mark_ms > 0:
             raise ValueError(f"mark_ms is {mark_ms}, but must be more than 0 ms")
@@ -92,8 +97,17 @@ class FlowBook:
         self._exchanges = exchanges
         self.clock = clock
         self.total = total
-        self.max_rows = max_rows
+        self.max_rows = SCREEN_ROWS if max_rows is None else max_rows
+        self._printed = self if max_rows is not None else None
         self.mark_ms = mark_ms
+
+    @property
+    def printed(self) -> FlowBook:
+        """The same book with pages for paper, unless their length was asked for."""
+        if self._printed is None:
+            self._printed = copy(self)
+            self._printed.max_rows = PRINT_ROWS
+        return self._printed
 
     def __len__(self) -> int:
         return len(self._packets)

@@ -34,11 +34,14 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
     of_stream: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
         of_stream.setdefault(row.stream, []).append(number)
+    begins = {exchange["request_first_frame"] for exchange in exchanges if not _is_setup(exchange)}
     found = []
     for exchange in exchanges:
         first = exchange["request_first_frame"]
         last = exchange["response_last_frame"] or exchange["request_last_frame"]
         inside = [n for n in of_stream.get(exchange["stream"], ()) if first <= rows[n].frame <= last]
+        if _is_setup(exchange):  # it ends with the client's first byte, which belongs to the request
+            inside = [n for n in inside if rows[n].frame not in begins]
         if inside:
             found.append(
                 FlowBracket(
@@ -47,7 +50,7 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
                     stream=exchange["stream"],
                     text=text_of(exchange),
                     begun=rows[inside[0]].frame != first,
-                    continued=rows[inside[-1]].frame != last,
+                    continued=rows[inside[-1]].frame != last and inside[-1] == of_stream[exchange["stream"]][-1],
                 )
             )
     return tuple(sorted(found, key=lambda one: (one.upper, one.lower)))
@@ -55,6 +58,10 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
 
 def text_of(exchange: Record) -> str:
     """How is an exchange named in a picture, e.g. `exchange 879: GET / 200, 43.9 ms`?"""
+    if _is_setup(exchange):
+        return (
+            f"exchange {exchange['exchange']}: connection set-up, {(exchange['end'] - exchange['start']) / 1e6:,.1f} ms"
+        )
     raw = exchange["target"] or ""
     target = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in raw)
     if len(target) > _LONGEST_TARGET:
@@ -64,3 +71,7 @@ def text_of(exchange: Record) -> str:
     latency = exchange["latency_ms"]
     took = f"{latency:,.1f} ms" if latency is not None else f"not complete ({exchange['cut_by'] or 'cut'})"
     return f"exchange {exchange['exchange']}: " + ", ".join(word for word in (what, took) if word)
+
+
+def _is_setup(exchange: Record) -> bool:
+    return exchange["protocol"] == "tcp"
