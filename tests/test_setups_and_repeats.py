@@ -169,3 +169,13 @@ def test_a_request_lost_before_the_capture_counts_from_when_its_absence_showed()
     e = [e for e in table(talk) if e["protocol"] == "http"][1]
     assert e["request_first_frame"] == shown
     assert e["causes"][0] == ("rto", "hole_filled", 600.0)
+
+
+def test_more_holes_than_can_be_remembered_are_an_issue() -> None:
+    talk = Talk(server_leg=0.05, client_leg=20.0)
+    talk.open()
+    talk.client(30, get())
+    for i in range(80):
+        talk.server(31 + i, b"x" * 100, seq=1 + 200 * i)
+    issues = lp.read(pcap(talk.tape)).arrow("issues").to_pylist()
+    assert [i["count"] for i in issues if "too many holes" in i["reason"]] == [79 - 64]

@@ -162,13 +162,14 @@ impl Pools {
         }
     }
 
-    pub fn add(&mut self, c: &Candidate) {
+    /// Remembers a candidate; false where it can only be counted, because there are too many of them or of pools.
+    pub fn add(&mut self, c: &Candidate) -> bool {
         let Some(pool) = self.pools.get_mut(c.pool as usize) else {
-            return;
+            return false;
         };
         if pool.samples.len() >= KEPT || self.kept >= KEPT_IN_ALL {
             pool.more += 1;
-            return;
+            return false;
         }
         self.kept += 1;
         pool.samples.push(Sample {
@@ -179,6 +180,7 @@ impl Pools {
             arrived: c.arrived,
             timer: c.ack_pure && !c.ack_fin,
         });
+        true
     }
 
     /// All pools judged with the legs known by now, in the order of their numbers. Before the `last` time a

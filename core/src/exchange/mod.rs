@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use ahash::AHashSet;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, flag};
 use crate::issue::{Issue, Kind};
 use crate::messages::{At, Side};
 use crate::pool::Pools;
@@ -157,14 +157,10 @@ pub struct Seen<'a, 'b> {
 }
 
 impl Seen<'_, '_> {
-    /// The block that reports bytes which came twice (RFC 2883): the first one, where it lies below the
-    /// acknowledgement or inside the second one.
+    /// The block that reports bytes which came twice (RFC 2883).
     fn came_twice(&self) -> Option<(i64, i64)> {
-        let (first, rest) = self.sack?.split_first()?;
-        let inside = rest
-            .first()
-            .is_some_and(|second| first.0 >= second.0 && first.1 <= second.1);
-        (first.1 <= self.facts.ack || inside).then_some(*first)
+        let first = self.sack?.first()?;
+        (self.facts.flags & flag::DSACK != 0).then_some(*first)
     }
 
     /// The highest byte that arrived beyond a hole.

@@ -4,7 +4,7 @@
 
 use super::{Exchange, Message, Piece};
 use crate::messages::{At, Side};
-use crate::segment::{ACK, FIN, RST, SYN, Segment};
+use crate::segment::{FIN, RST, SYN, Segment};
 use crate::wait::{Repair, Step, Wait};
 
 /// What the set-up's row calls itself, in `protocol` and `method`.
@@ -31,21 +31,24 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Whether further segments may belong to it; false from the first packet on where that is no SYN.
+    /// Begins with the client's first SYN.
+    pub fn new(syn: At) -> Self {
+        Setup {
+            asked: Some(syn),
+            asked_again: syn,
+            ..Setup::default()
+        }
+    }
+
+    /// Whether further segments may belong to it.
     pub fn pending(&self) -> bool {
         !self.over
     }
 
-    /// A segment of the stream, from its first one on.
+    /// A segment of the stream, from its second one on.
     pub fn segment(&mut self, segment: &Segment<'_>, side: Side, at: At) {
-        let (syn, ack) = (segment.has(SYN), segment.has(ACK));
-        let Some(asked) = self.asked else {
-            self.over = !syn || ack || side == Side::Server;
-            if !self.over {
-                (self.asked, self.asked_again) = (Some(at), at);
-            }
-            return;
-        };
+        let syn = segment.has(SYN);
+        let Some(asked) = self.asked else { return };
         let last = [asked, self.asked_again, self.answered_again];
         let at = At {
             time_ns: last.iter().map(|l| l.time_ns).fold(at.time_ns, i64::max),

@@ -256,12 +256,25 @@ impl Tracker {
             },
         };
         self.shown = None;
+        if pick(&mut self.senders, side).too_many_holes(start) {
+            ledger.distrust(
+                "tcp",
+                "too many holes at once; what fills the rest is taken for repeats",
+                at,
+            );
+        }
         let release = match pick(&mut self.senders, side).data(&data, id_jump, seen.first_copy) {
             Outcome::Needless => Release::default(),
             Outcome::Forward(step) => {
                 pick(&mut self.senders, side.other()).peer_spoke(at);
-                if let Wait::Small(candidate) = &step.wait {
-                    ledger.pools.add(candidate);
+                if let Wait::Small(candidate) = &step.wait
+                    && !ledger.pools.add(candidate)
+                {
+                    ledger.distrust(
+                        "tcp",
+                        "too much evidence on delayed ACKs; the rest is only counted",
+                        at,
+                    );
                 }
                 let repaired = match step.wait {
                     Wait::Repair { filled, .. } => {

@@ -3,15 +3,15 @@
 
 mod counts;
 mod roles;
+mod setups;
 mod tuple;
 
 use std::net::IpAddr;
 
 use ahash::AHashMap;
 
-use crate::cause::Legs;
 use crate::exchange::setup::Setup;
-use crate::exchange::{Exchange, Ledger, Seen, Tracker};
+use crate::exchange::{Ledger, Seen, Tracker};
 use crate::facts::{self, Facts, Flow, Scale, Shared};
 use crate::leg::Pairs;
 use crate::messages::{At, Close, Side};
@@ -64,7 +64,8 @@ pub struct Stream {
     pub timestamps: bool,
     pub closed_by: Option<&'static str>,
     pub reused: bool,
-    setup: Setup,
+    /// From the second packet on, where the first was a SYN.
+    setup: Option<Box<Setup>>,
     pub tracker: Option<Box<Tracker>>,
 }
 
@@ -134,7 +135,7 @@ impl Stream {
             timestamps: false,
             closed_by: None,
             reused,
-            setup: Setup::default(),
+            setup: None,
             tracker: None,
         }
     }
@@ -311,9 +312,7 @@ impl Streams {
         };
         count(stream, segment, at.frame, frame_bytes, side, &facts);
         let hold = sample_leg(stream, &mut self.pairs, segment, side, &facts, at);
-        if stream.setup.pending() {
-            stream.setup.segment(segment, side, at);
-        }
+        stream.note_setup(segment, side, at);
 
         let release = track(
             stream,
@@ -347,27 +346,6 @@ impl Streams {
         if let Some(tracker) = self.streams.get_mut(id as usize).and_then(|s| s.tracker.as_mut()) {
             tracker.end(at, Close::CaptureEnd, &mut self.ledger);
         }
-    }
-
-    /// The set-ups that are worth a row (`Setup::matters`), numbered after the requests, with the best legs
-    /// there are.
-    pub fn setups(&self) -> impl Iterator<Item = (Exchange, Legs)> {
-        let mut next = self.ledger.next_id;
-        self.streams.iter().enumerate().filter_map(move |(id, stream)| {
-            let tracker = stream.tracker.as_ref();
-            let index = tracker.map_or(0, |t| t.exchanges);
-            if !stream.setup.matters(tracker.map_or(0, |t| t.busy)) {
-                return None;
-            }
-            let exchange = stream.setup.exchange(next, id as u32, index)?;
-            next += 1;
-            let pair = self.pairs.find(stream.client().0, stream.server().0);
-            let min = [Side::Client, Side::Server].map(|side| {
-                let pooled = pair.and_then(|pair| self.pairs.min(pair, side.index()));
-                pooled.or(stream.side(side).leg)
-            });
-            Some((exchange, Legs { min }))
-        })
     }
 
     /// The capture ended.

@@ -52,6 +52,11 @@ impl Sender {
         }
     }
 
+    /// A segment that begins here makes a hole that cannot be remembered.
+    pub fn too_many_holes(&self, start: i64) -> bool {
+        self.holes.len() >= MAX_HOLES && self.next.is_some_and(|next| start > next)
+    }
+
     /// Bytes that were sent before, or that fill a hole.
     pub(super) fn repeat(&mut self, d: &Data, next: i64, first_copy: Option<At>) -> Outcome {
         let from = self.last.unwrap_or(d.at);
