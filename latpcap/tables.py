@@ -120,7 +120,7 @@ class Tables:
 
         found = {}
         for name, columns in _FOLDED.items():
-            table = self.arrow(name)
+            table = requests(self.arrow(name)) if name == "exchanges" else self.arrow(name)
             if not table.num_rows or (name == "streams" and table.num_rows == 1):
                 continue
             words = f"{table.num_rows:,} {name if table.num_rows > 1 else name[:-1]}"
