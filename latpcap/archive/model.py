@@ -82,7 +82,7 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """What came of a task? `captures` are the rows of the table of that name, without their lists of hashes."""
+    """What came of a task? `captures` are its captures with their counts, and the sizes of their files."""
 
     task: str
     captures: list[dict[str, Any]] = field(default_factory=list)

@@ -123,16 +123,21 @@ class Output:
                 if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
                     raise
 
-    def files(self, folder: str) -> list[str]:
-        """Which files lie below this folder, as names from the output on? Sorted; empty where it is not there."""
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        """Which whole files lie below this folder? Names from the output on, in order, with their sizes in bytes."""
         with self._errors("cannot be listed", folder):
             if not self.local:
                 root = places.bare(self.place).rstrip("/") + "/"
-                found = places.listing(places.join(self.place, folder))
-                return [places.bare(e.place).removeprefix(root) for e in found]
-            top = os.path.join(self.place, folder)
-            return sorted(
-                os.path.relpath(os.path.join(where, name), self.place)
-                for where, _, names in os.walk(top)
-                for name in names
-            )
+                found = places.listing(places.join(self.place, folder) if folder else self.place)
+                named = {places.bare(e.place).removeprefix(root): e.size for e in found}
+            else:
+                named = {}
+                for where, below, names in os.walk(os.path.join(self.place, folder)):
+                    below[:] = [name for name in below if name != PARTIAL]
+                    paths = [os.path.join(where, name) for name in names]
+                    named |= {os.path.relpath(path, self.place): os.stat(path).st_size for path in paths}
+        return dict(sorted(named.items()))
+
+    def files(self, folder: str) -> list[str]:
+        """Which files lie below this folder? Their names, as in `sizes`."""
+        return list(self.sizes(folder))

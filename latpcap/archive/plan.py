@@ -1,7 +1,8 @@
 """What is left to do? Holds what was found against what an earlier run says it has done.
 
 A task is done when its marker names the same input (files, sizes, times of change), the same options and the same
-version of latpcap, when all its captures are there, and when whatever failed failed by the file's own content.
+version of latpcap, when all its files are there with their sizes, and when whatever failed failed by the file's own
+content.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Plan:
 
 def make(tasks: Iterable[Task], options: Options, output: Output) -> Plan:
     """What is left to do? Reads the markers in the output."""
-    markers = {m.outcome.task: m for m in _markers(output)}
-    present = {name.split("/")[1].partition("=")[2] for name in output.files("captures")}
+    present = output.sizes()
+    markers = {m.outcome.task: m for m in _markers(output, [n for n in present if n.startswith(f"{layout.TASKS}/")])}
     plan, named = Plan(), set()
     for task in tasks:
         marker = markers.pop(task.name, None)
@@ -53,7 +54,7 @@ def make(tasks: Iterable[Task], options: Options, output: Output) -> Plan:
     return plan
 
 
-def _markers(output: Output) -> list[Marker]:
+def _markers(output: Output, names: list[str]) -> list[Marker]:
     def one(name: str) -> Marker | None:
         try:
             return Marker.of(output.read(name))
@@ -61,12 +62,16 @@ def _markers(output: Output) -> list[Marker]:
             return None  # not ours, or of another time: the task is done again
 
     with ThreadPoolExecutor(_READERS) as pool:
-        return [m for m in pool.map(one, output.files(layout.TASKS)) if m is not None]
+        return [m for m in pool.map(one, names) if m is not None]
 
 
-def _holds(marker: Marker, fingerprint: str, present: set[str]) -> bool:
+def _holds(marker: Marker, fingerprint: str, present: dict[str, int]) -> bool:
     told = marker.outcome
-    whole = all(capture["capture"] in present for capture in told.captures)
+    whole = all(
+        present.get(layout.file_of(table, capture["capture"])) == size
+        for capture in told.captures
+        for table, size in capture["stored"].items()
+    )
     return marker.fingerprint == fingerprint and whole and not told.changed and all(f.lasting for f in told.failures)
 
 

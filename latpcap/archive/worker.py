@@ -262,9 +262,11 @@ class _Capture:
         for relative in layout.of_capture(self._id):
             if relative.startswith("captures/") or (not self._options.events and relative.startswith("events/")):
                 self._output.remove(relative)
-        for name, file in [*self._files.items(), ("captures", captures)]:
+        files = {**self._files, "captures": captures}
+        stored = {name: file.path.stat().st_size for name, file in files.items()}
+        for name, file in files.items():
             self._output.put(file.path, layout.file_of(name, self._id))
-        outcome.captures.append(layout.told(self._id, row))
+        outcome.captures.append({**layout.told(self._id, row), "stored": stored})
         return None
 
     def _issues(self, table: pa.Table) -> pa.Table:
