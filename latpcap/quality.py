@@ -103,7 +103,7 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
     alike = np.all([c[order][1:] == c[order][:-1] for c in same], axis=0)
     count = int((alike & (np.diff(time[order]) < DOUBLE_NS)).sum())
     of = len(rows) - count
-    if count < SOME_DOUBLES * of:
+    if not count or count < SOME_DOUBLES * of:
         return []
     seen = f"{count:,} of {of:,} data segments are in the capture twice"
     if count <= MOSTLY * of:

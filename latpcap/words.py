@@ -57,7 +57,7 @@ def _no_exchanges(d: dict[str, Any]) -> list[tuple[int, str]]:
     told = [(0, f"No complete request and answer{scope}, so nothing was slow or fast: {'; '.join(parts)}.")]
     floods = [e for e in d["events"] if e["cause"] == "syn_flood"]
     told = [(0, f"{_end(e)}: {e['says']}.") for e in floods] + told
-    rest = [e for e in d["events"] if e["kind"] in ("connection", "one_way") and e not in floods]
+    rest = [e for e in d["events"] if e["kind"] in ("connection", "one_way", "setup") and e not in floods]
     return told + [(2, f"  {_grade(e['confidence']).split()[0]:9} {e['says']}") for e in rest[:4]]
 
 
@@ -150,8 +150,9 @@ def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
         lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_ms(t['ms'])} ms of {name}"))
     lines += _slowest(d)
     lines.append((1, _not(d, skip=tuple(row["cause"] for row in d["findings"][:3]))))
-    if d["fix"] and found["grade"] != "unknown" and not _asked_late(d):
-        lines.append((0, f"  fix       {d['fix']}"))
+    fix = _setup(d)["fix"] if _asked_late(d) else d["fix"]
+    if fix and found["grade"] != "unknown":
+        lines.append((0, f"  fix       {fix}"))
     lines += _gain(d)
     rival = f"; rival: {found['rival']}: {found['rival_lost']}" if found["rival"] else ""
     sure = "no" if found["grade"] == "unknown" else _grade(d["confidence"])
@@ -164,9 +165,7 @@ def _headline(d: dict[str, Any]) -> str:
     """The answer in one sentence, no stronger than its confidence."""
     name, found = d["verdict"], d["findings"][0]
     if _asked_late(d):
-        return (
-            f"{d['server']}: {next(e['says'] for e in d['events'] if e['kind'] == 'idle' and _end(e) == d['server'])}."
-        )
+        return f"{d['server']}: {_setup(d)['says']}."
     if found["grade"] == "unknown":
         forbids = [c["says"] for c in d["quality"] if c["check"] in found["limited_by"] and c["most"] <= SUSPECTED]
         why = forbids[0] if forbids else CAUSES[name].meaning
@@ -182,10 +181,15 @@ def _headline(d: dict[str, Any]) -> str:
     return f"{d['server']}: {most} to {name}: {CAUSES[name].meaning}."
 
 
+def _setup(d: dict[str, Any]) -> dict[str, Any]:
+    """What took the most time before the first requests of this server; empty where nothing did."""
+    rows = [e for e in d["events"] if e["kind"] == "setup" and _end(e) == d["server"]]
+    return max(rows, key=lambda e: e["total_ms"], default={})
+
+
 def _asked_late(d: dict[str, Any]) -> bool:
-    """Did the client let the server wait for its first requests longer than it waited for all answers?"""
-    idle = [e["total_ms"] for e in d["events"] if e["kind"] == "idle" and _end(e) == d["server"]]
-    return bool(idle) and idle[0] > d["total_ms"]
+    """Did more time pass before the first requests than all answers took?"""
+    return bool(_setup(d).get("total_ms", 0.0) > d["total_ms"])
 
 
 def _slowest(d: dict[str, Any]) -> list[tuple[int, str]]:
@@ -250,7 +254,7 @@ def _also(d: dict[str, Any]) -> list[tuple[int, str]]:
         number = sum(e["streams"] for e in d["events"] if e["cause"] == cause)
         if number:
             parts.append(f"{_count(number, 'connection')} {words}")
-    idle = [e for e in d["events"] if e["kind"] == "idle" and e["max_ms"] > d["p50_ms"] and _end(e) == d["server"]]
+    idle = [e for e in d["events"] if e["kind"] == "setup" and e["max_ms"] > d["p50_ms"] and _end(e) == d["server"]]
     before = [(0, f"  before    {e['says']} (tcp.stream eq {e['worst_stream']})") for e in idle[:1]]
     before = [] if _asked_late(d) else before
     floods = [(1, f"  suspected {_end(e)}: {e['says']}") for e in d["events"] if e["kind"] == "one_way"][:1]

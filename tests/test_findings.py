@@ -180,10 +180,25 @@ def test_a_client_that_asks_late_is_told() -> None:
     talk.open()
     talk.client(1500.0, get())
     talk.server(1500.2, b"".join(answer(5)))
-    row = next(r for r in rows_of(scripted(talk)) if r["kind"] == "idle")
+    row = next(r for r in rows_of(scripted(talk)) if r["kind"] == "setup")
     assert (row["owner"], row["cause"], row["streams"]) == ("client", "client_think", 1)
     assert row["total_ms"] == pytest.approx(1499, abs=1)
     assert "1,499 ms after the handshake" in str(scripted(talk).why())
+
+
+def test_a_lost_syn_is_not_the_clients_fault() -> None:
+    """The SYN goes out again after a second; who looks at the capture sees a client that asks late."""
+    talk = Talk()
+    talk.client(0.0, flags="S", options=[(2, b"\x05\xb4")])
+    talk.client(1004.0, flags="S", options=[(2, b"\x05\xb4")], seq=0)
+    talk.server(1004.1, flags="SA", options=[(2, b"\x05\xb4")])
+    talk.client(1005.1)
+    talk.client(1006.0, get())
+    talk.server(1006.2, b"".join(answer(5)))
+    capture = scripted(talk)
+    row = next(r for r in rows_of(capture) if r["kind"] == "setup")
+    assert (row["cause"], row["owner"]) == ("syn_rto", "network") and row["total_ms"] == pytest.approx(1004, abs=2)
+    assert "client asked" not in str(capture.why()) and "a SYN or SYN-ACK was dropped" in str(capture.why())
 
 
 def test_an_exchange_that_never_ends_is_judged_by_what_was_seen() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, quality
-from latpcap.findings import connections, evidence, fixes, gain, harmless, idle, one_way, rivals, sockets, spent
+from latpcap.findings import connections, evidence, fixes, gain, harmless, one_way, rivals, setups, sockets, spent
 from latpcap.findings.schema import BRIEF, COLUMNS, LISTS, schema
 from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 
@@ -72,7 +72,7 @@ def rows(
     events = connections.of(tables["streams"])
     floods = [e for e in events if e.cause == "syn_flood"]
     found = [_of_event(e) for e in floods] + found + [_of_event(e) for e in events if e not in floods]
-    found += [_blank() | row for row in idle.before_asking(tables)]
+    found += [_blank() | row for row in setups.before_asking(tables)]
     if "events" in tables:
         found += [_blank() | row for row in one_way.suspects(tables)]
         found += [_blank() | row for row in harmless.held_for_nobody(tables)]

@@ -76,7 +76,7 @@ def _server(server: str, port: int, rows: list[dict[str, Any]]) -> list[Event]:
     else:
         silent = [r for r in half_open if not r["server_packets"]]
         open_ = [r for r in half_open if r["server_packets"]]
-        says = "SYNs of {n} were never answered: nobody listens there, or something on the path drops them"
+        says = "SYNs of {n} were never answered: a firewall drops them, or the host is not there"
         found += _event("unanswered", server, port, "server", silent, rows, says, 0.8)
         says = "{n} got a SYN-ACK and never completed the handshake: probes, or the SYN-ACK did not arrive"
         found += _event("half_open", server, port, "client", open_, rows, says, 0.6)

@@ -1,0 +1,71 @@
+"""Was it slow before the first request? Set-ups of connections in; lost SYNs and clients that asked late out.
+
+The time before a request belongs to no request: nobody waited for an answer. But who opens a connection waits for it,
+and whoever looks at a capture sees the pause: it has an owner too, and it is not the server's program.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from latpcap import arrays
+from latpcap.findings.spent import SETUP
+from latpcap.vocabulary import CAUSES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LEAST_MS = 200.0
+"""Shorter pauses before the first request are a program's start."""
+ASKS_FIRST = ("http", "tls")
+"""In these the client speaks first; elsewhere it may have waited for the server's greeting."""
+SAYS = {
+    "syn_rto": "{n} took {span} longer to be set up: a SYN or SYN-ACK was dropped, and only its timer repeated it",
+    "client_think": "the client asked {span} after the handshake on {n}: its program took that time, not the server",
+}
+
+
+def before_asking(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+    """Set-ups that waited for a repeated SYN, and those whose client asked late; by server, the longest first."""
+    import numpy as np
+
+    streams, exchanges = tables["streams"], tables["exchanges"]
+    protocol, names = arrays.codes(exchanges, "protocol")
+    rows = np.flatnonzero(protocol == names.index(SETUP)) if SETUP in names else np.zeros(0, np.int64)
+    if not len(rows):
+        return []
+    columns = ("stream", "server", "server_port", "client", "protocol", "server_packets")
+    by_stream = {s[0]: s[1:] for s in zip(*(streams[c].to_pylist() for c in columns), strict=True)}
+    groups: dict[tuple[str, str, int], list[tuple[float, int, int, int, str]]] = defaultdict(list)
+    number, stream = arrays.numbers(exchanges, "exchange"), arrays.numbers(exchanges, "stream")
+    frame = arrays.numbers(exchanges, "request_first_frame")
+    for cause in SAYS:
+        ms = arrays.numbers(exchanges, f"{cause}_ms")
+        for row in rows[ms[rows] >= LEAST_MS].tolist():
+            server, port, client, spoken, answers = by_stream[int(stream[row])]
+            if not answers or (cause == "client_think" and spoken not in ASKS_FIRST):
+                continue
+            found = (float(ms[row]), int(stream[row]), int(number[row]), int(frame[row]), client)
+            groups[cause, server, port].append(found)
+    order = sorted(groups.items(), key=lambda g: (g[0][0] != "syn_rto", -max(g[1])[0]))
+    return [_row(*key, seen) for key, seen in order]
+
+
+def _row(cause: str, server: str, port: int, seen: list[tuple[float, int, int, int, str]]) -> dict[str, Any]:
+    seen.sort()
+    times = [s[0] for s in seen]
+    worst, typical = seen[-1], seen[len(seen) // 2]
+    span = f"{times[-1]:,.0f} ms" if len(seen) == 1 else f"{times[0]:,.0f}-{times[-1]:,.0f} ms"
+    count = "1 connection" if len(seen) == 1 else f"{len(seen):,} connections"
+    return {
+        "kind": "setup", "server": server, "server_port": port, "cause": cause, "owner": CAUSES[cause].owner,
+        "clients": len({s[4] for s in seen}), "client": worst[4], "streams": len(seen), "exchanges": 0,
+        "total_ms": sum(times), "median_ms": typical[0], "max_ms": worst[0], "grade": "proven", "confidence": 0.9,
+        "worst_exchange": worst[2], "worst_stream": worst[1], "worst_ms": worst[0], "worst_frames": [worst[3]],
+        "typical_exchange": typical[2], "typical_stream": typical[1], "typical_ms": typical[0],
+        "typical_frames": [typical[3]], "fix": CAUSES[cause].fix,
+        "filter": f"tcp.stream eq {typical[1]} and frame.number in {{{typical[3]}}}",
+        "says": SAYS[cause].format(n=count, span=span),
+    }  # fmt: skip
