@@ -1,0 +1,40 @@
+"""Do the facts of recorded captures equal tshark's, segment by segment?
+
+lab_facts.py FOLDER [--all]
+
+Every tenth capture below FOLDER and ten others, picked anew in every run; `--all` takes each. The comparison is that
+of tests/test_wireshark.py. Exit code 1 where anything differs; without tshark 4.0 nothing is compared.
+"""
+
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from tsharkfacts import differences
+
+
+def main() -> int:
+    command = shutil.which("tshark")
+    said = subprocess.run([command, "--version"], capture_output=True, text=True).stdout if command else ""
+    if " 4.0." not in said.partition("\n")[0]:
+        print("tshark 4.0 is not installed: nothing compared")
+        return 0
+    found = sorted(Path(sys.argv[1]).rglob("*.pcap*"))
+    rest = [path for number, path in enumerate(found) if number % 10]
+    picked = found if "--all" in sys.argv[2:] else [*found[::10], *random.sample(rest, min(10, len(rest)))]
+    wrong = 0
+    for path in picked:
+        lines = differences(path)
+        wrong += bool(lines)
+        for line in lines[:3]:
+            print(f"{path.parent.name}/{path.name}: {line}")
+    print(f"{len(picked)} captures of {len(found)}, {wrong} with differences")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
