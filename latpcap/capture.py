@@ -211,6 +211,7 @@ class Capture(Tables):
 
         Original times, lengths and link types; in .pcapng each packet's comment has its frame number and the wait that
         it shows. OutputError where the file cannot be written or cannot hold them, CaptureError as for `records`.
+        Of a segment in IP fragments a part has only the frame that completes it; the whole capture has them all.
         """
         from latpcap.slices import write_slice
 

@@ -48,16 +48,17 @@ def write_slice(capture: Capture, scope: Tables | None, path: str | os.PathLike[
     kind = next((suffix for suffix in SUFFIXES if kind.endswith(suffix)), kind)
     if kind not in SUFFIXES:
         raise OutputError(f"{target}: unknown suffix {kind!r}; known are {', '.join(SUFFIXES)}, and .gz behind them")
-    if _same_file(target, capture.name):
+    if any(_same_file(target, name) for name in capture.files):
         raise OutputError(f"{target}: is the capture itself")
     frames = None if scope is None else scope.arrow("events")["frame"].to_pylist()
     found: Iterator[Record] = (record for record in capture.records(frames) if record.link is not None)
     head = list(islice(found, 1))
     found = chain(head, found)
     if kind == ".pcap":
-        nanos = capture.format not in ("pcap", "pcap (modified)")
-        if scope is not None:
-            nanos = nanos and _nanos(scope.arrow("events"))
+        if scope is None:  # of several files only the last one's format is known
+            nanos = len(capture.files) > 1 or capture.format not in ("pcap", "pcap (modified)")
+        else:
+            nanos = _nanos(scope.arrow("events"))
         link = next((record.link for record in head), 1)
         return _written(target, lambda file: _pcap(file, nanos, link), found)
     notes = _notes((capture if scope is None else scope).arrow("causes"))

@@ -112,6 +112,22 @@ def test_comments_say_what_the_packet_shows(tmp_path: Path) -> None:
     assert found[479] == "frame 479: evidence of 42.567 ms delayed_ack inside nagle before frame 480"
 
 
+def test_a_slice_of_rotated_files_keeps_every_digit_and_no_file_is_overwritten(tmp_path: Path) -> None:
+    talk = Talk()
+    talk.open(0.000_123)
+    talk.client(10, get())
+    (tmp_path / "1.pcap").write_bytes(pcap(talk.tape[:2], nanos=True))
+    (tmp_path / "2.pcap").write_bytes(pcap(talk.tape[2:]))
+    cap = lp.read([tmp_path / "1.pcap", tmp_path / "2.pcap"])
+    times = [r.time_ns for r in cap.records()]
+    assert times[0] == talk.tape[0].time_ns and len(times) == 4
+    for name, part in (("all.pcap", cap), ("one.pcap", cap.stream(0)), ("one.pcapng", cap.stream(0))):
+        assert part.to_pcap(tmp_path / name) == 4
+        assert [r.time_ns for r in lp.read(tmp_path / name).records()] == times
+    with pytest.raises(lp.OutputError, match="is the capture itself"):
+        cap.to_pcap(tmp_path / "2.pcap")
+
+
 def test_what_a_file_cannot_hold_is_said(tmp_path: Path) -> None:
     cap = lp.read(STALLS)
     path = tmp_path / "a.pcap"
