@@ -74,4 +74,4 @@ def text_of(exchange: Record) -> str:
 
 
 def _is_setup(exchange: Record) -> bool:
-    return exchange["protocol"] == "tcp"
+    return bool(exchange["protocol"] == "tcp")
