@@ -39,9 +39,14 @@ main()
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that everybody may enter, as the tests' own is the user's alone."""
+    """A folder that everybody may enter, as the tests' own is the user's alone.
+
+    What is imported late is imported now: nobody else may be able to read it.
+    """
     folder = Path(tempfile.mkdtemp(prefix="latpcap-"))
     folder.chmod(0o777)
+    lp.batch(SMALL, folder / "warm", jobs=2, quiet=True)
+    shutil.rmtree(folder / "warm")
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
