@@ -84,12 +84,23 @@ impl Sender {
             return Outcome::Needless;
         }
         let gap = d.at.time_ns - from.time_ns;
-        let how = if self.sacked > d.start || self.duplicates >= 3 {
-            Repair::Fast
-        } else if self.repeats == 0 && d.end >= next && gap < 2 * d.rtt_ns + PROBE_NS {
-            Repair::TailProbe
+        // a timer runs out long after the last ACK of anything: what leaves sooner was called for by that ACK
+        let called = self.sacked > d.start || self.duplicates >= 3;
+        let heard = if called {
+            self.answered
         } else {
+            self.advanced.map(|(ack, _)| ack)
+        };
+        let since = heard.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.leg_ns);
+        let silent = since >= RTO_NS;
+        let how = if called && !silent {
+            Repair::Fast
+        } else if !called && self.repeats == 0 && d.end >= next && gap < 2 * d.rtt_ns + PROBE_NS {
+            Repair::TailProbe
+        } else if silent {
             Repair::Timeout
+        } else {
+            Repair::Fast
         };
         self.repeats += 1;
         if self.resent.len() >= RESENT {
