@@ -31,7 +31,7 @@ class Progress:
         if not self._quiet and (sys.stderr.isatty() or _in_notebook()):
             from tqdm.auto import tqdm
 
-            self._bar = tqdm(total=size, unit="B", unit_scale=True, desc=f"0/{tasks} files", smoothing=0.1)
+            self._bar = tqdm(total=size, unit="B", unit_scale=True, desc=f"0/{tasks:,} captures", smoothing=0.1)
             self._every = _BAR_EVERY_S
 
     def read(self, file_bytes: int) -> None:
