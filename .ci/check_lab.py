@@ -112,7 +112,7 @@ def matched(folder, point):
         wanted.sort(key=lambda one: one["t_start"])
         if len(have) == len(wanted):
             for k, (label, row) in enumerate(zip(wanted, have, strict=True)):
-                if abs(label.get("unexplained_ms") or 0) <= 15:
+                if label["link_actions"] or abs(label.get("unexplained_ms") or 0) <= 15:
                     yield label, row, have[k - 1] if k else None, streams[row["stream"]]
 
 
