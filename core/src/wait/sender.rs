@@ -297,7 +297,8 @@ impl Sender {
     }
 
     fn is_even(&self, gap: i64) -> bool {
-        (gap - self.last_gap).abs() * 4 <= gap && self.last_full
+        let uneven = gap.saturating_sub(self.last_gap).saturating_abs();
+        uneven.saturating_mul(4) <= gap && self.last_full
     }
 
     fn refute(&mut self, p: &Small, d: &Data) {
