@@ -20,6 +20,8 @@ from latpcap.archive.progress import Progress
 from latpcap.archive.report import Batch
 from latpcap.errors import Interrupted, OutputError
 
+_VERSION = version("latpcap")
+
 _LOOK_EVERY_S = 0.2
 _RETRIES = 2
 
@@ -30,7 +32,7 @@ def run(
     """Works through an archive; the public face is `latpcap.batch`."""
     place = Output(output)
     place.prepare()
-    options = Options(place.place, events, version("latpcap"), _core.SCHEMA_VERSION)
+    options = Options(place.place, events, _VERSION, _core.SCHEMA_VERSION)
     found = finding.find(inputs, leave_out=places.bare(place.place))
     planned = plan.make(series.tasks(found.parts.values(), stitch=stitch), options, place)
     plan.clear(planned, place)
