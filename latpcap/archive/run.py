@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -56,6 +57,11 @@ def run(
         progress.stop()
         progress.close()
     return batch
+
+
+@cache
+def _version() -> str:
+    return version("latpcap")
 
 
 def _local(tasks: list[Task], options: Options, progress: Progress, jobs: int | None) -> Iterator[Outcome]:
