@@ -115,6 +115,11 @@ impl Tracker {
         self.pair
     }
 
+    /// Both sides have ended, and no exchange waits for anything.
+    pub fn is_done(&self) -> bool {
+        self.closed == [true; 2] && self.open.is_empty() && self.settling.is_empty()
+    }
+
     pub fn protocol(&self) -> &'static str {
         self.messages.protocol()
     }

@@ -106,8 +106,8 @@ pub(super) fn sample_leg(
         return None;
     }
     own.leg = Some(own.leg.map_or(sample, |leg| leg.min(sample)));
-    if let Some(tracker) = &stream.tracker {
-        pairs.add(tracker.pair(), side.index(), sample);
+    if let Some(pair) = stream.tracking.pair() {
+        pairs.add(pair, side.index(), sample);
     }
     if segment.has(SYN) || (segment.len == 0 && segment.flags & (FIN | RST) == 0) {
         let handshake = facts.ack == 1 && peer.syn;

@@ -4,18 +4,18 @@
 mod counts;
 mod roles;
 mod setups;
+mod tracking;
 mod tuple;
 
 use std::net::IpAddr;
 
 use ahash::AHashMap;
 
+use crate::exchange::Ledger;
 use crate::exchange::setup::Setup;
-use crate::exchange::{Ledger, Seen, Tracker};
 use crate::facts::{self, Facts, Flow, Scale, Shared};
 use crate::leg::Pairs;
-use crate::messages::{At, Close, Side};
-use crate::pool::Key;
+use crate::messages::{At, Side};
 use crate::segment::{SYN, Segment};
 use crate::seq::unwrap_near;
 use crate::wait::Release;
@@ -23,6 +23,8 @@ use crate::wait::Release;
 pub use counts::Counts;
 use counts::{count, sample_leg};
 use roles::roles;
+pub use tracking::Tracking;
+use tracking::track;
 use tuple::FourTuple;
 
 /// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
@@ -66,7 +68,7 @@ pub struct Stream {
     pub reused: bool,
     /// From the second packet on, where the first was a SYN.
     setup: Option<Box<Setup>>,
-    pub tracker: Option<Box<Tracker>>,
+    pub tracking: Tracking,
 }
 
 impl Stream {
@@ -136,7 +138,7 @@ impl Stream {
             closed_by: None,
             reused,
             setup: None,
-            tracker: None,
+            tracking: Tracking::default(),
         }
     }
 
@@ -283,7 +285,7 @@ impl Streams {
         let Some(stream) = self.streams.get_mut(id as usize) else {
             return;
         };
-        if stream.tracker.is_none() && (segment.len > 0 || segment.has(SYN)) {
+        if stream.tracking.is_before() && (segment.len > 0 || segment.has(SYN)) {
             stream.better_roles(segment, from_low);
         }
         let side = if from_low == stream.client_is_low {
@@ -343,8 +345,8 @@ impl Streams {
 
     /// Nothing more will come on this stream.
     fn end(&mut self, id: u32, at: At) {
-        if let Some(tracker) = self.streams.get_mut(id as usize).and_then(|s| s.tracker.as_mut()) {
-            tracker.end(at, Close::CaptureEnd, &mut self.ledger);
+        if let Some(stream) = self.streams.get_mut(id as usize) {
+            stream.tracking.end(at, &mut self.ledger);
         }
     }
 
@@ -354,56 +356,6 @@ impl Streams {
             self.end(id, at);
         }
     }
-}
-
-#[allow(clippy::too_many_arguments)]
-fn track(
-    stream: &mut Stream,
-    id: u32,
-    pairs: &mut Pairs,
-    ledger: &mut Ledger,
-    segment: &Segment<'_>,
-    facts: &Facts,
-    side: Side,
-    at: At,
-    scale_known: bool,
-    first_copy: Option<At>,
-    sack: Option<&[(i64, i64)]>,
-) -> Release {
-    if stream.tracker.is_none() {
-        if segment.len == 0 {
-            return Release::default();
-        }
-        let (client, server) = (stream.client(), stream.server());
-        let pair = pairs.id(client.0, server.0);
-        for (side, counts) in stream.counts.iter().enumerate() {
-            if let Some(leg) = counts.leg {
-                pairs.add(pair, side, leg);
-            }
-        }
-        let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));
-        stream.tracker = Some(Box::new(Tracker::new(id, pair, pools)));
-    }
-    let mss = stream.mss();
-    let [client, server] = &stream.counts;
-    let rtt_ns = client.leg.unwrap_or(0) + server.leg.unwrap_or(0);
-    let seen = Seen {
-        segment,
-        facts,
-        side,
-        at,
-        mss,
-        rtt_ns,
-        syn_seen: stream.side(side).syn,
-        scale_known,
-        first_copy,
-        legs: [client.leg, server.leg],
-        sack,
-    };
-    stream
-        .tracker
-        .as_mut()
-        .map_or(Release::default(), |t| t.segment(&seen, ledger))
 }
 
 /// SACK blocks relative to the acknowledged direction, unwrapped; none without the option.
@@ -420,14 +372,4 @@ fn relative_sack(segment: &Segment<'_>, rev: &Flow) -> Option<Box<[(i64, i64)]>>
             .map(|(left, right)| (relative(*left), relative(*right)))
             .collect(),
     )
-}
-
-/// Where the evidence about the two senders of a stream is pooled, by `Side`.
-fn pool_keys(client: Endpoint, server: Endpoint) -> [Key; 2] {
-    [Side::Client, Side::Server].map(|sender| Key {
-        server: server.0,
-        server_port: server.1,
-        client: client.0,
-        sender,
-    })
 }

@@ -32,13 +32,12 @@ impl Streams {
     pub fn setups(&self) -> impl Iterator<Item = (Exchange, Legs)> {
         let mut next = self.ledger.next_id;
         self.streams.iter().enumerate().filter_map(move |(id, stream)| {
-            let tracker = stream.tracker.as_ref();
-            let index = tracker.map_or(0, |t| t.exchanges);
+            let told = stream.tracking.told();
             let setup = stream.setup.as_ref()?;
-            if !setup.matters(tracker.map_or(0, |t| t.busy)) {
+            if !setup.matters(told.busy) {
                 return None;
             }
-            let exchange = setup.exchange(next, id as u32, index)?;
+            let exchange = setup.exchange(next, id as u32, told.exchanges)?;
             next += 1;
             let pair = self.pairs.find(stream.client().0, stream.server().0);
             let min = [Side::Client, Side::Server].map(|side| {

@@ -66,7 +66,7 @@ pub fn batch(streams: &Streams) -> Result<RecordBatch, ArrowError> {
         column("timestamps", booleans(&rows, |r| r.1.timestamps)),
         column(
             "exchanges",
-            plain::<UInt32Type, Row<'_>>(&rows, |r| r.1.tracker.as_ref().map_or(0, |t| t.exchanges)),
+            plain::<UInt32Type, Row<'_>>(&rows, |r| r.1.tracking.told().exchanges),
         ),
         nullable("closed_by", fixed_words(&rows, |r| r.1.closed_by)),
         nullable("closed_how", fixed_words(&rows, |r| r.1.closed_how())),
@@ -117,11 +117,7 @@ fn of_side(rows: &[Row<'_>], side: Side, name: &str) -> Vec<Column> {
 }
 
 fn protocol(stream: &Stream) -> Option<&'static str> {
-    stream
-        .tracker
-        .as_ref()
-        .map(|t| t.protocol())
-        .filter(|p| !p.is_empty())
+    Some(stream.tracking.told().protocol).filter(|p| !p.is_empty())
 }
 
 /// Where the capture was taken, as far as the two legs tell.

@@ -1,0 +1,133 @@
+//! The way of a stream's data: whether it has any, who follows it, and what is left to say when both sides have
+//! ended. A stream that is over keeps no more than its row needs.
+
+use super::{Endpoint, Stream};
+use crate::exchange::{Ledger, Seen, Tracker};
+use crate::facts::Facts;
+use crate::leg::Pairs;
+use crate::messages::{At, Close, Side};
+use crate::pool::Key;
+use crate::segment::Segment;
+use crate::wait::Release;
+
+/// How far a stream's data has come.
+#[derive(Default)]
+pub enum Tracking {
+    /// No byte of data yet.
+    #[default]
+    Before,
+    Live(Box<Tracker>),
+    /// Both sides sent a FIN and everything was answered: what comes now are repeats.
+    Over(Box<Told>),
+}
+
+/// What the data of a stream told about it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Told {
+    pub protocol: &'static str,
+    pub exchanges: u32,
+    /// The time that all exchanges took together.
+    pub busy: i64,
+    /// Of addresses, in `Pairs`; 0 where `Before`.
+    pair: u32,
+}
+
+impl Tracking {
+    pub(super) fn is_before(&self) -> bool {
+        matches!(self, Tracking::Before)
+    }
+
+    /// The number of the two addresses in `Pairs`.
+    pub(super) fn pair(&self) -> Option<u32> {
+        match self {
+            Tracking::Before => None,
+            Tracking::Live(tracker) => Some(tracker.pair()),
+            Tracking::Over(told) => Some(told.pair),
+        }
+    }
+
+    pub fn told(&self) -> Told {
+        match self {
+            Tracking::Before => Told::default(),
+            Tracking::Live(tracker) => Told {
+                protocol: tracker.protocol(),
+                exchanges: tracker.exchanges,
+                busy: tracker.busy,
+                pair: tracker.pair(),
+            },
+            Tracking::Over(told) => **told,
+        }
+    }
+
+    /// Nothing more will come.
+    pub(super) fn end(&mut self, at: At, ledger: &mut Ledger) {
+        if let Tracking::Live(tracker) = self {
+            tracker.end(at, Close::CaptureEnd, ledger);
+            *self = Tracking::Over(Box::new(self.told()));
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+pub(super) fn track(
+    stream: &mut Stream,
+    id: u32,
+    pairs: &mut Pairs,
+    ledger: &mut Ledger,
+    segment: &Segment<'_>,
+    facts: &Facts,
+    side: Side,
+    at: At,
+    scale_known: bool,
+    first_copy: Option<At>,
+    sack: Option<&[(i64, i64)]>,
+) -> Release {
+    if stream.tracking.is_before() {
+        if segment.len == 0 {
+            return Release::default();
+        }
+        let (client, server) = (stream.client(), stream.server());
+        let pair = pairs.id(client.0, server.0);
+        for (side, counts) in stream.counts.iter().enumerate() {
+            if let Some(leg) = counts.leg {
+                pairs.add(pair, side, leg);
+            }
+        }
+        let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));
+        stream.tracking = Tracking::Live(Box::new(Tracker::new(id, pair, pools)));
+    }
+    let mss = stream.mss();
+    let [client, server] = &stream.counts;
+    let rtt_ns = client.leg.unwrap_or(0) + server.leg.unwrap_or(0);
+    let seen = Seen {
+        segment,
+        facts,
+        side,
+        at,
+        mss,
+        rtt_ns,
+        syn_seen: stream.side(side).syn,
+        scale_known,
+        first_copy,
+        legs: [client.leg, server.leg],
+        sack,
+    };
+    let Tracking::Live(tracker) = &mut stream.tracking else {
+        return Release::default();
+    };
+    let release = tracker.segment(&seen, ledger);
+    if stream.counts.iter().all(|c| c.fin) && tracker.is_done() {
+        stream.tracking.end(at, ledger);
+    }
+    release
+}
+
+/// Where the evidence about the two senders of a stream is pooled, by `Side`.
+fn pool_keys(client: Endpoint, server: Endpoint) -> [Key; 2] {
+    [Side::Client, Side::Server].map(|sender| Key {
+        server: server.0,
+        server_port: server.1,
+        client: client.0,
+        sender,
+    })
+}
