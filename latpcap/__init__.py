@@ -4,7 +4,7 @@
     cap = lp.read("nginx-latency.pcap")
     cap.why()
 
-`Capture` holds the tables (`events`, `streams`, `exchanges`, `causes`, `evidence`, `issues`) as pandas data
+`Capture` holds the tables (`events`, `streams`, `exchanges`, `causes`, `evidence`, `probes`, `issues`) as pandas data
 frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows for `tcp.stream eq n`.
 `batch` works through thousands of captures, `open_results` asks what they say together, `compare` what changed.
 """

@@ -97,8 +97,8 @@ def _expression(given: Filter) -> Any:
 class Results:
     """What do the captures of an archive say together?
 
-    `events`, `streams`, `exchanges`, `causes`, `evidence`, `issues` and `captures` are `ResultTable`s; `slice` limits
-    all of them and the answers. `why`, `findings` and `latency` never read `events`.
+    `events`, `streams`, `exchanges`, `causes`, `evidence`, `probes`, `issues` and `captures` are `ResultTable`s;
+    `slice` limits all of them and the answers. `why`, `findings` and `latency` never read `events`.
     """
 
     events: ResultTable
@@ -106,6 +106,7 @@ class Results:
     exchanges: ResultTable
     causes: ResultTable
     evidence: ResultTable
+    probes: ResultTable
     issues: ResultTable
     captures: ResultTable
 

@@ -38,7 +38,8 @@ class Stream(Tables):
     def arrow(self, name: str) -> pa.Table:
         """Which rows of this table belong to this stream? A pyarrow.Table; KeyError for a wrong name.
 
-        `evidence` and `issues` are about endpoints and files: they are the whole capture's.
+        `evidence` and `issues` are about endpoints and files: they are the whole capture's. `probes` are this
+        stream's SYNs, if it never carried data.
         """
         if name == "findings":
             return self._findings()

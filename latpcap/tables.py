@@ -34,8 +34,8 @@ class Tables:
     def arrow(self, name: str) -> pa.Table:
         """Which rows does this table hold? A pyarrow.Table, without a copy.
 
-        `name` is one of "events", "streams", "exchanges", "causes", "evidence", "issues" and "findings";
-        KeyError otherwise.
+        `name` is one of "events", "streams", "exchanges", "causes", "evidence", "probes", "issues" and
+        "findings"; KeyError otherwise.
         """
         raise NotImplementedError
 
@@ -201,6 +201,20 @@ class Tables:
         The columns and their meanings: `latpcap.findings.COLUMNS`.
         """
         return self._frame("findings")
+
+    @property
+    def probes(self) -> pd.DataFrame:
+        """Did the other end answer, and how fast? One row a ping, and a SYN of a connection that never carried data:
+        of hping3, a port scan, a TCP traceroute, or a connect that was refused.
+
+        `probe` counts from 0 in the order sent; `kind` is "icmp_echo" or "tcp_syn". What was sent: `src, dst`, of a SYN
+        `stream, sport, dport`, of a ping `id, seq, ttl` (null for the other kind), `sent_frame, sent`, and `repeats`,
+        how often it was sent again. The first answer to it: `answer` ("echo_reply", "syn_ack", "rst", and ICMP's
+        "time_exceeded" and "unreachable"), `answer_from` (a router's address in a traceroute), `answer_frame, answered`
+        and `rtt_ms` since the first copy; all null where none came before the capture's end. UDP is not among them.
+        docs/events-and-streams.md has each column. RFC 792, RFC 4443, RFC 9293 3.10.7.3.
+        """
+        return self._frame("probes")
 
     @property
     def issues(self) -> pd.DataFrame:

@@ -19,7 +19,7 @@ import pytest
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 CLIPS = SAMPLES / "clips"
 SMALL = CLIPS / "split-nagle.pcap"
-TABLES = ("events", "streams", "exchanges", "causes", "evidence", "issues")
+TABLES = ("events", "streams", "exchanges", "causes", "evidence", "probes", "issues")
 FILE_HEADER, RECORD_HEADER = 24, 16
 NOBODY = 65534
 
@@ -95,7 +95,7 @@ def plain(table: pa.Table) -> pa.Table:
         table = table.sort_by([("exchange", "ascending"), ("start", "ascending")])
     elif "exchange" in table.column_names:
         table = table.sort_by("exchange")
-    elif "kind" in table.column_names:
+    elif "reason" in table.column_names:
         table = table.sort_by([("kind", "ascending"), ("reason", "ascending")])
     return table.replace_schema_metadata(None).combine_chunks()
 

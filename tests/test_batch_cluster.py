@@ -139,7 +139,7 @@ def test_s3_to_s3(bucket: str, tmp_path: Path) -> None:
         k: v for k, v in here.summary.items() if k != "passed_over"
     }
     stored, local = lp.open_results(bucket.format("out")), lp.open_results(tmp_path / "here")
-    for table in ("events", "streams", "exchanges", "causes", "evidence"):
+    for table in ("events", "streams", "exchanges", "causes", "evidence", "probes"):
         for name in ("split-nagle.pcap", "dump.pcap0"):
             mine = getattr(stored.slice(file=name), table).to_arrow()
             assert same(mine, getattr(local.slice(file=name), table).to_arrow()), (table, name)

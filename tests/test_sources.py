@@ -18,7 +18,7 @@ from makepcap import EPOCH_NS, Talk, answer, get, pcap, pcapng
 import latpcap as lp
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample_pcaps" / "nginx-latency.pcap"
-ALIKE = ("events", "streams", "exchanges", "causes", "evidence")
+ALIKE = ("events", "streams", "exchanges", "causes", "evidence", "probes")
 
 
 def cut(data: bytes, pieces: int) -> list[bytes]:

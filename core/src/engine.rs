@@ -9,6 +9,7 @@ use crate::frame::{self, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Counted, Issue, Kind};
 use crate::messages::At;
 use crate::pool::Judged;
+use crate::probe::{self, Probes};
 use crate::segment::Segment;
 use crate::stream::Streams;
 use crate::table::Tables;
@@ -37,6 +38,7 @@ pub struct Analysis {
     pub tables: Tables,
     /// The stream whose payload is wanted, in a second reading.
     pub watch: Option<Watch>,
+    probes: Probes,
     issues: BTreeMap<Reason, Counted>,
     /// Their names, in the order in which they were pushed.
     files: Vec<String>,
@@ -119,6 +121,11 @@ impl Analysis {
                     watch.event(event);
                 }
             });
+        if probe::concerns(segment)
+            && let Some(stream) = self.streams.number(segment)
+        {
+            self.probes.segment(segment, stream, at);
+        }
         if !self.streams.ledger.issues.is_empty() {
             self.take_issues(record.offset);
         }
@@ -148,6 +155,14 @@ impl Analysis {
             Packet::Icmp(icmp) => {
                 if let Some(segment) = &icmp.quoted {
                     self.streams.quoted(segment, at);
+                }
+                let stream = icmp
+                    .quoted
+                    .or(icmp.brief)
+                    .as_ref()
+                    .and_then(|s| self.streams.number(s));
+                if let Some(note) = self.probes.icmp(icmp, stream, at) {
+                    self.issue(note.at(record.offset).in_frame(record.frame));
                 }
             }
             Packet::Other => {}
@@ -259,8 +274,10 @@ impl Analysis {
         let judged = self.settle(true);
         self.setups(&judged);
         self.take_issues(0);
+        let probed = self.probes.rows(|stream| self.streams.carried(stream));
+        let issues = self.issues.values();
         self.tables
-            .finish(&self.streams, &judged, &self.files, self.issues.values());
+            .finish(&self.streams, &judged, &probed, &self.files, issues);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
 //! `issue`, `seq`, `segment`, `cursor` -> `capture`, `frame` -> `records` -> `messages`, `assemble` -> `facts` ->
-//! `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `watch` -> `table` -> `engine` -> `python`.
+//! `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `watch` -> `probe` -> `table` -> `engine` -> `python`.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ pub mod issue;
 pub mod leg;
 pub mod messages;
 pub mod pool;
+pub mod probe;
 #[cfg(feature = "python")]
 mod python;
 pub mod records;

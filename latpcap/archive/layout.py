@@ -1,7 +1,7 @@
 """How do results lie there? Names of folders and files, and the schemas that are not the engine's.
 
 events/capture=ID/part-0.parquet        one folder a table and capture (Hive partitions); so for streams, exchanges,
-                                        causes, evidence and issues
+                                        causes, evidence, probes and issues
 captures/capture=ID/part-0.parquet      one row: files, sizes, sha256, frames, first and last instant; written last
 _tasks/TASK.json                        says that a task is done, with which input, and what failed
 """

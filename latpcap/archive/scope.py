@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from latpcap.archive.stored import Stored
 
-_BEGIN = {"events": "time", "streams": "start", "exchanges": "start", "causes": "start"}
+_BEGIN = {"events": "time", "streams": "start", "exchanges": "start", "causes": "start", "probes": "sent"}
 """The column that says when a row was."""
 
 

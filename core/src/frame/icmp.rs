@@ -1,7 +1,7 @@
-//! ICMP (RFC 792) and ICMPv6 (RFC 4443): echo numbers, and the TCP header that an error quotes.
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443): echo numbers, and the TCP header or echo request that an error quotes.
 
 use super::ip::{self, Carrier};
-use super::{Icmp, Packet, View};
+use super::{Echo, Icmp, Packet, View};
 use crate::cursor::Header;
 
 /// No quoted packet is longer: what the error does not quote is known from the quoted IP header alone.
@@ -48,6 +48,19 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Carrier, v6: bool) -> Packet<'
         id,
         seq,
         ttl: carrier.ttl,
+        echo: match &quoted {
+            Packet::Icmp(icmp) if icmp.kind == if icmp.v6 { 128 } else { 8 } => Some(Echo {
+                src: icmp.src,
+                dst: icmp.dst,
+                id: icmp.id,
+                seq: icmp.seq,
+            }),
+            _ => None,
+        },
+        brief: match quoted {
+            Packet::Headless(segment, _) => Some(segment),
+            _ => None,
+        },
         quoted: match quoted {
             Packet::Tcp(segment) => Some(segment),
             _ => None,

@@ -159,6 +159,30 @@ pub struct Icmp<'a> {
     /// The TCP header that an error quotes, where it is there up to the window field. `len` is the length
     /// of the packet that was quoted, `payload` what the error quotes of it.
     pub quoted: Option<Segment<'a>>,
+    /// The same where less of it is quoted (RFC 792: 8 bytes): ports and number, the rest is 0.
+    pub brief: Option<Segment<'a>>,
+    /// The echo request that an error quotes.
+    pub echo: Option<Echo>,
+}
+
+/// What tells an echo request from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Echo {
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    pub id: u16,
+    pub seq: u16,
+}
+
+impl Echo {
+    /// The request that this one answers.
+    pub fn back(self) -> Echo {
+        Echo {
+            src: self.dst,
+            dst: self.src,
+            ..self
+        }
+    }
 }
 
 /// Reads one frame of the link type (a LINKTYPE_ number) that was `original_len` bytes long on the wire.

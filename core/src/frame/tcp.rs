@@ -22,7 +22,7 @@ pub(super) struct Ends {
 #[inline(always)]
 pub(super) fn decode<'a>(view: View<'a>, at: Ends) -> Packet<'a> {
     let Some(head) = Header::<{ USED as usize }>::of(view.held) else {
-        return view.cut("tcp", USED);
+        return short(view, at);
     };
     let size = u32::from(head.u8::<12>() >> 4) * 4;
     if size < 20 {
@@ -51,6 +51,26 @@ pub(super) fn decode<'a>(view: View<'a>, at: Ends) -> Packet<'a> {
         let _ = read_options(bytes, &mut segment.options);
     }
     packet
+}
+
+/// Of a quote that is cut, ports and sequence number are enough to tell whose it is.
+#[cold]
+#[inline(never)]
+fn short<'a>(view: View<'a>, at: Ends) -> Packet<'a> {
+    let cut = view.cut("tcp", USED);
+    match cut {
+        Packet::Unread(why) if view.quoted && view.held.len() >= 8 => {
+            let mut head = [0; USED as usize];
+            for (to, from) in head.iter_mut().zip(view.held.iter().take(8)) {
+                *to = *from;
+            }
+            match Header::<{ USED as usize }>::of(&head) {
+                Some(head) => malformed(head, at, why, Packet::Headless),
+                None => cut,
+            }
+        }
+        _ => cut,
+    }
 }
 
 #[cold]

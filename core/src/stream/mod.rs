@@ -182,6 +182,17 @@ impl Streams {
         self.streams.get(id as usize)
     }
 
+    /// The number of the stream that has the segment's ends now.
+    pub fn number(&self, segment: &Segment<'_>) -> Option<u32> {
+        self.index.get(&FourTuple::of(segment).0).copied()
+    }
+
+    /// Has this stream carried data?
+    pub fn carried(&self, id: u32) -> bool {
+        self.get(id)
+            .is_some_and(|stream| stream.counts.iter().any(|side| side.payload > 0))
+    }
+
     /// The segment's stream, opened where it is new: its number, whether the segment comes from its smaller
     /// endpoint, and whether it reuses the ports of an older stream.
     fn find(&mut self, segment: &Segment<'_>, at: At) -> (u32, bool, bool) {

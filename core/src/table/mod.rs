@@ -7,6 +7,7 @@ mod events;
 mod evidence;
 mod exchanges;
 mod issues;
+mod probes;
 mod streams;
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,14 +21,23 @@ use crate::cause::{Legs, Row};
 use crate::exchange::Exchange;
 use crate::issue::Counted;
 use crate::pool::Judged;
+use crate::probe::Probe;
 use crate::stream::{Event, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-pub const SCHEMA_VERSION: &str = "2";
+pub const SCHEMA_VERSION: &str = "3";
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
 const BATCH_ROWS: usize = 4096;
 
-pub const NAMES: [&str; 6] = ["events", "streams", "exchanges", "causes", "evidence", "issues"];
+pub const NAMES: [&str; 7] = [
+    "events",
+    "streams",
+    "exchanges",
+    "causes",
+    "evidence",
+    "probes",
+    "issues",
+];
 
 /// A column: name, whether it may be null, values.
 struct Column {
@@ -139,6 +149,7 @@ impl Tables {
         &mut self,
         streams: &Streams,
         judged: &[Judged],
+        probed: &[&Probe],
         files: &[String],
         issues: impl Iterator<Item = &'a Counted>,
     ) {
@@ -147,6 +158,9 @@ impl Tables {
         self.flush_causes();
         self.keep("streams", streams::batch(streams));
         self.keep("evidence", evidence::batch(streams, judged));
+        for (index, rows) in probed.chunks(BATCH_ROWS).enumerate() {
+            self.keep("probes", probes::batch((index * BATCH_ROWS) as u64, rows));
+        }
         self.keep("issues", issues::batch(files, &issues.collect::<Vec<_>>()));
     }
 
@@ -202,6 +216,7 @@ fn empty(name: &str) -> Option<RecordBatch> {
         "exchanges" => exchanges::Exchanges::default().batch(),
         "causes" => causes::Causes::default().batch(),
         "evidence" => evidence::batch(&Streams::default(), &[]),
+        "probes" => probes::batch(0, &[]),
         "issues" => issues::batch(&[], &[]),
         _ => return None,
     }
