@@ -54,7 +54,12 @@ impl Cause {
     ];
 
     pub fn name(self) -> &'static str {
-        Cause::ALL.get(self as usize).map_or("unknown", |(_, name)| name)
+        Cause::word(self as usize)
+    }
+
+    /// The name of the cause at this place of the list.
+    pub fn word(place: usize) -> &'static str {
+        Cause::ALL.get(place).map_or("unknown", |(_, name)| name)
     }
 }
 
@@ -67,13 +72,12 @@ pub enum Owner {
 }
 
 impl Owner {
-    pub fn name(self) -> &'static str {
-        match self {
-            Owner::Client => "client",
-            Owner::Server => "server",
-            Owner::Network => "network",
-            Owner::Capture => "capture",
-        }
+    /// In the order of the enum.
+    pub const ALL: [&str; 4] = ["client", "server", "network", "capture"];
+
+    /// The name of the owner at this place of the list.
+    pub fn word(place: usize) -> &'static str {
+        Owner::ALL.get(place).copied().unwrap_or("capture")
     }
 
     fn of(side: Side) -> Owner {

@@ -5,13 +5,12 @@ pub mod setup;
 mod steps;
 mod tracker;
 
-use std::borrow::Cow;
-
 use ahash::AHashSet;
+use smol_str::SmolStr;
 
 use crate::facts::{Facts, flag};
 use crate::issue::{Issue, Kind};
-use crate::messages::{At, Side};
+use crate::messages::{At, Notes, Side};
 use crate::pool::Pools;
 use crate::segment::Segment;
 use crate::wait::{Data, Step};
@@ -87,8 +86,8 @@ pub struct Exchange {
     pub stream: u32,
     pub index: u32,
     pub protocol: &'static str,
-    pub method: Option<Cow<'static, str>>,
-    pub target: Option<String>,
+    pub method: Option<SmolStr>,
+    pub target: Option<SmolStr>,
     pub status: Option<u16>,
     pub request: Message,
     pub response: Option<Message>,
@@ -134,6 +133,8 @@ pub struct Ledger {
     pub spare: Vec<Box<Exchange>>,
     /// Frames of repeats whose first copy arrived as well: the receiver's DSACK says so.
     pub needless: AHashSet<u64>,
+    /// What the messages of the present packet say; empty between packets.
+    notes: Notes,
     /// What could not be read or trusted on the way; taken away after each packet.
     pub issues: Vec<Issue>,
 }

@@ -9,7 +9,7 @@ use super::steps::{merge_pairs, slice, take_turns};
 use super::{Exchange, Ledger, Repeat, Seen};
 use crate::assemble::{Assembler, Room};
 use crate::facts::flag;
-use crate::messages::{At, Close, Messages, Note, Piece as Stretch, Side};
+use crate::messages::{At, Close, Messages, Piece as Stretch, Side};
 use crate::segment::{ACK, FIN, RST, SYN};
 use crate::wait::{Answer, Data, Outcome, Release, Sender, Step, Wait};
 
@@ -62,7 +62,6 @@ pub struct Tracker {
     assemblers: [Assembler; 2],
     steps: [VecDeque<Step>; 2],
     messages: Messages,
-    notes: Vec<Note>,
     // boxed: an exchange changes hands several times
     open: VecDeque<Box<Exchange>>,
     settling: VecDeque<Box<Exchange>>,
@@ -97,7 +96,6 @@ impl Tracker {
             assemblers: [Assembler::new(), Assembler::new()],
             steps: Default::default(),
             messages: Messages::new(),
-            notes: Vec::new(),
             open: VecDeque::new(),
             settling: VecDeque::new(),
             interim: false,
@@ -209,7 +207,7 @@ impl Tracker {
         work: impl FnOnce(&mut Assembler, &mut dyn FnMut(Stretch<'_>)),
         ledger: &mut Ledger,
     ) {
-        let (messages, notes) = (&mut self.messages, &mut self.notes);
+        let (messages, notes) = (&mut self.messages, &mut ledger.notes);
         let assembler = pick(&mut self.assemblers, side);
         let mut next = assembler.next().unwrap_or(holes);
         work(assembler, &mut |piece| {

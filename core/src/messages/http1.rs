@@ -5,6 +5,7 @@
 //! copied, until its blank line comes. Bodies are counted, not looked at, unless they are chunked.
 //! A hole counts as bytes where the length is known; anywhere else the reader is lost and says so.
 
+mod again;
 mod chunked;
 mod head;
 mod known;
@@ -13,6 +14,7 @@ use std::collections::VecDeque;
 
 use super::pen::Pen;
 use super::{Close, Piece, Read, Reader, Side};
+pub(super) use again::Again;
 use chunked::{Chunked, Step};
 use head::{Asked, Body, Head, Start};
 use known::{VERSION, may_start};
@@ -197,7 +199,8 @@ impl Http1 {
             if bytes.is_empty() {
                 return Ok(bytes);
             }
-            if let Some(head) = head::parse(side, bytes).filter(|head| head.len <= MAX_HEAD) {
+            let head = pen.again().or_read(side, bytes, head::parse);
+            if let Some(head) = head.filter(|head| head.len <= MAX_HEAD) {
                 pen.count(head.len as u64);
                 let rest = split(bytes, head.len).1;
                 return self.body(pen, head, rest);

@@ -25,8 +25,9 @@ mod tests;
 mod tls;
 mod turns;
 
-use std::borrow::Cow;
 use std::fmt::Debug;
+
+use smol_str::SmolStr;
 
 use pen::{Open, Pen};
 
@@ -93,10 +94,7 @@ pub enum Note {
     /// The first byte of a message of this side.
     Begin { side: Side, at: At },
     /// The request line of the client's newest message.
-    Request {
-        method: Cow<'static, str>,
-        target: String,
-    },
+    Request { method: SmolStr, target: SmolStr },
     /// The client's newest message begins a dialogue (a handshake): the answer ends when it is over, and
     /// either side may have said the last word (`End` is of the server's message all the same).
     Dialogue,
@@ -118,6 +116,13 @@ pub enum Note {
         at: At,
         reason: &'static str,
     },
+}
+
+/// What was said and not yet read, and what readers of all streams remember together.
+#[derive(Debug, Default)]
+pub struct Notes {
+    pub list: Vec<Note>,
+    again: http1::Again,
 }
 
 /// What a protocol's first bytes say.
@@ -214,7 +219,7 @@ impl Messages {
     }
 
     /// The next piece of `side`, which the packet `at` made readable.
-    pub fn feed(&mut self, side: Side, at: At, piece: Piece<'_>, notes: &mut Vec<Note>) {
+    pub fn feed(&mut self, side: Side, at: At, piece: Piece<'_>, notes: &mut Notes) {
         if piece.is_empty() {
             return;
         }
@@ -230,7 +235,7 @@ impl Messages {
     }
 
     /// `side` says no more. A RST or the capture's end closes both sides: call it for each.
-    pub fn close(&mut self, side: Side, at: At, how: Close, notes: &mut Vec<Note>) {
+    pub fn close(&mut self, side: Side, at: At, how: Close, notes: &mut Notes) {
         if self.stage == Stage::Undecided && !self.undecided.is_empty() {
             self.begin(Stage::Turns, notes);
         }
@@ -270,14 +275,14 @@ impl Messages {
     }
 
     /// The stream is known: reads what was held until now.
-    fn begin(&mut self, stage: Stage, notes: &mut Vec<Note>) {
+    fn begin(&mut self, stage: Stage, notes: &mut Notes) {
         self.stage = stage;
         for (side, at, bytes) in std::mem::take(&mut self.undecided) {
             self.read(side, at, Piece::Bytes(&bytes), notes);
         }
     }
 
-    fn read(&mut self, side: Side, at: At, piece: Piece<'_>, notes: &mut Vec<Note>) {
+    fn read(&mut self, side: Side, at: At, piece: Piece<'_>, notes: &mut Notes) {
         let mut pen = Pen::new(&mut self.open, notes, side, at);
         if self.stage == Stage::Turns
             && let Piece::Bytes(first) = piece

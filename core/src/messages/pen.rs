@@ -1,8 +1,9 @@
 //! Writes the notes. Readers only count bytes and name what they saw; that every `Begin` has exactly one
 //! `End` or `Cut` before the next is settled here, once for all protocols. Knows no protocol.
 
-use super::{At, Close, Note, Side};
-use std::borrow::Cow;
+use super::http1::Again;
+use super::{At, Close, Note, Notes, Side};
+use smol_str::SmolStr;
 
 /// The messages that are open now.
 #[derive(Debug, Default)]
@@ -24,13 +25,13 @@ struct Message {
 /// Writes for one side, on behalf of one packet.
 pub(super) struct Pen<'a> {
     open: &'a mut Open,
-    notes: &'a mut Vec<Note>,
+    notes: &'a mut Notes,
     side: Side,
     at: At,
 }
 
 impl<'a> Pen<'a> {
-    pub(super) fn new(open: &'a mut Open, notes: &'a mut Vec<Note>, side: Side, at: At) -> Self {
+    pub(super) fn new(open: &'a mut Open, notes: &'a mut Notes, side: Side, at: At) -> Self {
         Pen {
             open,
             notes,
@@ -54,6 +55,11 @@ impl<'a> Pen<'a> {
 
     pub(super) fn other_is_open(&mut self) -> bool {
         self.message(self.side.other()).open
+    }
+
+    /// Heads read before, on any stream.
+    pub(super) fn again(&mut self) -> &mut Again {
+        &mut self.notes.again
     }
 
     pub(super) fn recognised(&self) -> bool {
@@ -81,11 +87,11 @@ impl<'a> Pen<'a> {
                 bytes,
                 last: at,
             };
-            self.notes.push(Note::Begin { side, at });
+            self.notes.list.push(Note::Begin { side, at });
         }
     }
 
-    pub(super) fn request(&mut self, method: Cow<'static, str>, target: String) {
+    pub(super) fn request(&mut self, method: SmolStr, target: SmolStr) {
         self.name(Side::Client, Note::Request { method, target });
     }
 
@@ -96,7 +102,7 @@ impl<'a> Pen<'a> {
     /// The open request is the first word of a dialogue: both sides say more before its answer ends.
     pub(super) fn dialogue(&mut self) {
         if self.is_open() {
-            self.notes.push(Note::Dialogue);
+            self.notes.list.push(Note::Dialogue);
         }
     }
 
@@ -132,12 +138,12 @@ impl<'a> Pen<'a> {
                 bytes: message.bytes,
                 by,
             };
-            self.notes.push(note);
+            self.notes.list.push(note);
         }
     }
 
     pub(super) fn lost(&mut self, reason: &'static str) {
-        self.notes.push(Note::Lost {
+        self.notes.list.push(Note::Lost {
             side: self.side,
             at: self.at,
             reason,
@@ -151,7 +157,7 @@ impl<'a> Pen<'a> {
         }
         let message = self.message(side);
         if message.open && !std::mem::replace(&mut message.named, true) {
-            self.notes.push(note);
+            self.notes.list.push(note);
             self.open.recognised = true;
         }
     }
@@ -165,7 +171,7 @@ impl<'a> Pen<'a> {
                 at: message.last,
                 bytes: message.bytes,
             };
-            self.notes.push(note);
+            self.notes.list.push(note);
         }
     }
 

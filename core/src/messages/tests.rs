@@ -27,7 +27,7 @@ fn short(notes: &[Note]) -> String {
 
 /// Feeds pieces, one packet each, and closes both sides.
 fn read<'a>(pieces: impl IntoIterator<Item = (Side, Piece<'a>)>, close: Option<Close>) -> Vec<Note> {
-    let (mut messages, mut notes, mut at) = (Messages::new(), Vec::new(), At::default());
+    let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
     for (side, piece) in pieces {
         at.frame += 1;
         messages.feed(side, at, piece, &mut notes);
@@ -38,7 +38,7 @@ fn read<'a>(pieces: impl IntoIterator<Item = (Side, Piece<'a>)>, close: Option<C
             .iter()
             .for_each(|how| messages.close(side, at, *how, &mut notes));
     }
-    notes
+    notes.list
 }
 
 const fn bytes(side: Side, text: &str) -> (Side, Piece<'_>) {

@@ -273,7 +273,10 @@ impl Tls {
             HANDSHAKE if half.changed => half.finished = true,
             HANDSHAKE if side == Side::Client && half.belongs == Belongs::Message => {
                 let hello = std::mem::take(&mut half.hello);
-                pen.request("handshake".into(), hello::server_name(&hello).unwrap_or_default());
+                pen.request(
+                    "handshake".into(),
+                    hello::server_name(&hello).unwrap_or_default().into(),
+                );
                 pen.dialogue();
                 pen.end();
             }

@@ -7,18 +7,23 @@ use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, UInt64Array};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{ArrowError, DataType, Field};
 
-use super::columns::{Fixed, Full, instants, renewed};
+use super::columns::{BLOCK_ROWS, Fixed, Full, Listed, instants, renewed};
 use super::{column, ms, nullable};
-use crate::cause::{Cause, Row};
+use crate::cause::{Cause, Owner, Row};
 
+const CAUSES: usize = Cause::ALL.len();
+const OWNERS: usize = Owner::ALL.len();
+
+/// Rows wait in a small block; a full one goes to the columns one by one, as in `events`.
 #[derive(Default)]
 pub struct Causes {
+    block: Vec<(u64, Row)>,
     exchange: Full<UInt64Type>,
     start: Full<TimestampNanosecondType>,
     end: Full<TimestampNanosecondType>,
-    cause: Fixed,
-    parent: Fixed,
-    owner: Fixed,
+    cause: Listed<CAUSES>,
+    parent: Listed<CAUSES>,
+    owner: Listed<OWNERS>,
     duration: Full<Float64Type>,
     from_frame: Full<UInt64Type>,
     to_frame: Full<UInt64Type>,
@@ -29,30 +34,48 @@ pub struct Causes {
 }
 
 impl Causes {
+    /// Rows that are in the columns or wait for them.
     pub fn len(&self) -> usize {
-        self.evidence_counts.len()
+        self.evidence_counts.len() + self.block.len()
     }
 
     pub fn push(&mut self, exchange: u64, row: &Row) {
-        self.exchange.push(exchange);
-        self.start.push(row.start);
-        self.end.push(row.end);
-        self.cause.push(Some(row.cause.name()));
-        self.parent.push(row.parent.map(Cause::name));
-        self.owner.push(Some(row.owner.name()));
-        self.duration.push(ms(row.end - row.start));
-        self.from_frame.push(row.from_frame);
-        self.to_frame.push(row.to_frame);
-        let before = self.evidence.len();
-        self.evidence
-            .extend(row.evidence.iter().filter(|frame| **frame != 0));
-        self.evidence_counts.push(self.evidence.len() - before);
-        self.rule.push(Some(row.rule));
-        self.confidence.push(row.confidence);
+        self.block.push((exchange, *row));
+        if self.block.len() >= BLOCK_ROWS {
+            self.columns();
+        }
+    }
+
+    fn columns(&mut self) {
+        let block = std::mem::take(&mut self.block);
+        let rows = block.as_slice();
+        self.exchange.extend(rows, |(exchange, _)| *exchange);
+        self.start.extend(rows, |(_, r)| r.start);
+        self.end.extend(rows, |(_, r)| r.end);
+        self.cause
+            .extend(rows, |(_, r)| Some(r.cause as usize), Cause::word);
+        self.parent
+            .extend(rows, |(_, r)| r.parent.map(|p| p as usize), Cause::word);
+        self.owner
+            .extend(rows, |(_, r)| Some(r.owner as usize), Owner::word);
+        self.duration.extend(rows, |(_, r)| ms(r.end - r.start));
+        self.from_frame.extend(rows, |(_, r)| r.from_frame);
+        self.to_frame.extend(rows, |(_, r)| r.to_frame);
+        for (_, row) in rows {
+            let before = self.evidence.len();
+            self.evidence
+                .extend(row.evidence.iter().filter(|frame| **frame != 0));
+            self.evidence_counts.push(self.evidence.len() - before);
+        }
+        self.rule.extend(rows, |(_, r)| Some(r.rule));
+        self.confidence.extend(rows, |(_, r)| r.confidence);
+        self.block = block;
+        self.block.clear();
     }
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
+        self.columns();
         super::batch(vec![
             self.exchange.column("exchange"),
             instants(&mut self.start, "start"),

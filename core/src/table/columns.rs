@@ -20,11 +20,6 @@ impl<T: ArrowPrimitiveType> Default for Full<T> {
 }
 
 impl<T: ArrowPrimitiveType> Full<T> {
-    #[inline(always)]
-    pub fn push(&mut self, value: T::Native) {
-        self.0.push(value);
-    }
-
     /// One value a row: room is made once.
     #[inline]
     pub fn extend<R>(&mut self, rows: &[R], of: impl Fn(&R) -> T::Native) {
@@ -113,7 +108,7 @@ impl<T: ArrowPrimitiveType> Sparse<T> {
 
     /// One value a row, for blocks of `BLOCK_ROWS`; only the last one may be shorter.
     #[inline]
-    pub fn extend<R>(&mut self, rows: &[R], of: impl Fn(&R) -> Option<T::Native>) {
+    pub fn extend<R>(&mut self, rows: &[R], mut of: impl FnMut(&R) -> Option<T::Native>) {
         let mut valid = 0;
         self.values.extend(rows.iter().enumerate().map(|(index, row)| {
             let value = of(row);
@@ -192,21 +187,74 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    #[inline(always)]
     pub fn push(&mut self, word: Option<&'static str>) {
-        let key = word.map(|word| {
-            let same = |w: &&str| std::ptr::eq(w.as_ptr(), word.as_ptr()) && w.len() == word.len();
-            self.words.iter().position(same).unwrap_or_else(|| {
-                self.words.push(word);
-                self.words.len() - 1
-            }) as i32
-        });
+        let key = word.map(|word| key_of(&mut self.words, word));
         self.keys.push(key);
+    }
+
+    /// One word a row, for blocks of `BLOCK_ROWS`; only the last one may be shorter.
+    #[inline]
+    pub fn extend<R>(&mut self, rows: &[R], of: impl Fn(&R) -> Option<&'static str>) {
+        let words = &mut self.words;
+        self.keys
+            .extend(rows, |row| of(row).map(|word| key_of(words, word)));
     }
 
     pub fn take(&mut self) -> ArrayRef {
         let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
         dictionary(self.keys.take(), words)
+    }
+}
+
+#[inline(always)]
+fn key_of(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
+    let same = |w: &&str| std::ptr::eq(w.as_ptr(), word.as_ptr()) && w.len() == word.len();
+    words.iter().position(same).unwrap_or_else(|| {
+        words.push(word);
+        words.len() - 1
+    }) as i32
+}
+
+/// Words of a list by their place in it; only those that occur become words of the batch.
+pub struct Listed<const N: usize> {
+    keys: Sparse<Int32Type>,
+    known: [Option<i32>; N],
+    words: Vec<&'static str>,
+}
+
+impl<const N: usize> Default for Listed<N> {
+    fn default() -> Self {
+        Listed {
+            keys: Sparse::default(),
+            known: [None; N],
+            words: Vec::new(),
+        }
+    }
+}
+
+impl<const N: usize> Listed<N> {
+    /// One place a row, for blocks of `BLOCK_ROWS`; only the last one may be shorter.
+    #[inline]
+    pub fn extend<R>(
+        &mut self,
+        rows: &[R],
+        of: impl Fn(&R) -> Option<usize>,
+        word: impl Fn(usize) -> &'static str,
+    ) {
+        let (known, words) = (&mut self.known, &mut self.words);
+        self.keys.extend(rows, |row| {
+            let place = of(row)?;
+            let key = known.get_mut(place)?;
+            Some(*key.get_or_insert_with(|| {
+                words.push(word(place));
+                words.len() as i32 - 1
+            }))
+        });
+    }
+
+    pub fn take(&mut self) -> ArrayRef {
+        let mut whole = std::mem::take(self);
+        dictionary(whole.keys.take(), Arc::new(StringArray::from(whole.words)))
     }
 }
 
@@ -230,20 +278,29 @@ pub struct Heard {
     keys: Sparse<Int32Type>,
     known: AHashMap<String, i32>,
     words: Vec<String>,
+    /// Of the newest word, which most often comes again.
+    last: usize,
 }
 
 impl Heard {
     pub fn push(&mut self, word: Option<&str>) {
-        let key = word.map(|word| match self.known.get(word) {
-            Some(key) => *key,
-            None => {
-                let key = self.words.len() as i32;
-                self.words.push(word.to_string());
-                self.known.insert(word.to_string(), key);
-                key
-            }
-        });
+        let key = word.map(|word| self.key(word));
         self.keys.push(key);
+    }
+
+    fn key(&mut self, word: &str) -> i32 {
+        if self.words.get(self.last).is_none_or(|last| last != word) {
+            self.last = match self.known.get(word) {
+                Some(key) => *key as usize,
+                None => {
+                    let key = self.words.len();
+                    self.words.push(word.to_string());
+                    self.known.insert(word.to_string(), key as i32);
+                    key
+                }
+            };
+        }
+        self.last as i32
     }
 
     pub fn take(&mut self) -> ArrayRef {

@@ -6,15 +6,58 @@ use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt16Type, UInt3
 use arrow_array::{BooleanArray, Float64Array, RecordBatch};
 use arrow_schema::ArrowError;
 
-use super::columns::{Fixed, Full, Heard, Sparse, Texts, instants, renewed, some_instants};
+use super::columns::{BLOCK_ROWS, Bits, Fixed, Full, Heard, Listed, Sparse, Texts, instants, some_instants};
 use super::{Column, column, ms, nullable};
 use crate::cause::{Cause, Legs, Row};
 use crate::exchange::{Exchange, Message};
+use crate::messages::At;
 
 const CAUSES: usize = Cause::ALL.len();
+/// One bit each tells which of them a row has.
+const _: () = assert!(CAUSES <= u32::BITS as usize);
+
+/// One row as it came, before it becomes columns.
+#[derive(Clone, Copy)]
+struct Line {
+    id: u64,
+    stream: u32,
+    index: u32,
+    protocol: &'static str,
+    status: Option<u16>,
+    start: i64,
+    end: i64,
+    request: Ends,
+    response: Option<Ends>,
+    latency: Option<i64>,
+    client_latency: Option<i64>,
+    split: Option<(i64, i64, i64)>,
+    complete: bool,
+    cut_by: Option<&'static str>,
+    top_cause: Option<usize>,
+}
+
+/// A message's first and last packet, and its bytes.
+#[derive(Clone, Copy)]
+struct Ends {
+    first: At,
+    last: At,
+    bytes: u64,
+}
+
+impl Ends {
+    fn of(m: &Message) -> Self {
+        Ends {
+            first: m.first,
+            last: m.last,
+            bytes: m.bytes,
+        }
+    }
+}
 
 #[derive(Default)]
 pub struct Exchanges {
+    block: Vec<Line>,
+    rows: usize,
     exchange: Full<UInt64Type>,
     stream: Full<UInt32Type>,
     index: Full<UInt32Type>,
@@ -38,71 +81,107 @@ pub struct Exchanges {
     request_spread: Sparse<Float64Type>,
     service: Sparse<Float64Type>,
     response_spread: Sparse<Float64Type>,
-    complete: Vec<bool>,
+    complete: Bits,
     cut_by: Fixed,
     /// Row, cause, nanoseconds: most exchanges have few causes.
     spent: Vec<(usize, usize, i64)>,
-    top_cause: Fixed,
+    /// By cause, of the row that is being summed; 0 between rows.
+    sums: [i64; CAUSES],
+    top_cause: Listed<CAUSES>,
 }
 
 impl Exchanges {
     pub fn len(&self) -> usize {
-        self.complete.len()
+        self.rows
     }
 
     pub fn push(&mut self, e: &Exchange, causes: &[Row], legs: &Legs) {
         let (start, end) = (e.start(), e.end().time_ns.max(e.start()));
-        let answer = e.response.as_ref();
-        let whole = answer.filter(|_| e.complete);
-        self.exchange.push(e.id);
-        self.stream.push(e.stream);
-        self.index.push(e.index);
-        self.protocol.push(Some(e.protocol));
+        let whole = e.response.as_ref().filter(|_| e.complete);
         self.method.push(e.method.as_deref());
         self.target.push(e.target.as_deref());
-        self.status.push(e.status);
-        self.start.push(start);
-        self.end.push(end);
-        self.request_first_frame.push(e.request.first.frame);
-        self.request_last_frame.push(e.request.last.frame);
-        self.request_end.push(e.request.last.time_ns);
-        self.response_first_frame.push(answer.map(|m| m.first.frame));
-        self.response_last_frame.push(answer.map(|m| m.last.frame));
-        self.response_start.push(answer.map(|m| m.first.time_ns));
-        self.request_bytes.push(e.request.bytes);
-        self.response_bytes.push(answer.map(|m| m.bytes));
-        self.latency.push(whole.map(|_| ms(end - start)));
-        self.client_latency
-            .push(whole.and_then(|_| client_latency(end - start, legs)).map(ms));
-        self.ttfb.push(answer.map(|m| ms(m.first.time_ns - start)));
-        let split = whole.map(|m| split(start, end, &e.request, m));
-        self.request_spread.push(split.map(|s| ms(s.0)));
-        self.service.push(split.map(|s| ms(s.1)));
-        self.response_spread.push(split.map(|s| ms(s.2)));
-        self.complete.push(e.complete);
-        self.cut_by.push(e.cut_by);
-        self.causes(causes);
+        let top_cause = self.causes(causes);
+        self.block.push(Line {
+            id: e.id,
+            stream: e.stream,
+            index: e.index,
+            protocol: e.protocol,
+            status: e.status,
+            start,
+            end,
+            request: Ends::of(&e.request),
+            response: e.response.as_ref().map(Ends::of),
+            latency: whole.map(|_| end - start),
+            client_latency: whole.and_then(|_| client_latency(end - start, legs)),
+            split: whole.map(|m| split(start, end, &e.request, m)),
+            complete: e.complete,
+            cut_by: e.cut_by,
+            top_cause,
+        });
+        self.rows += 1;
+        if self.block.len() >= BLOCK_ROWS {
+            self.columns();
+        }
     }
 
     /// The time by cause, and the cause that took the most (the first of equals in the table's order).
-    fn causes(&mut self, causes: &[Row]) {
-        let mut spent = [0i64; CAUSES];
+    fn causes(&mut self, causes: &[Row]) -> Option<usize> {
+        let mut touched = 0u32;
         for row in causes {
-            if let Some(sum) = spent.get_mut(row.cause as usize) {
+            if let Some(sum) = self.sums.get_mut(row.cause as usize) {
                 *sum += row.end - row.start;
+                touched |= 1 << row.cause as usize;
             }
         }
-        let row = self.complete.len() - 1;
         let mut top = (0, None);
-        for (at, (time, (_, name))) in spent.iter().zip(&Cause::ALL).enumerate() {
-            if *time > 0 {
-                self.spent.push((row, at, *time));
+        while touched != 0 {
+            let at = touched.trailing_zeros() as usize;
+            touched &= touched - 1;
+            let time = self.sums.get_mut(at).map_or(0, std::mem::take);
+            if time > 0 {
+                self.spent.push((self.rows, at, time));
             }
-            if *time > top.0 {
-                top = (*time, Some(*name));
+            if time > top.0 {
+                top = (time, Some(at));
             }
         }
-        self.top_cause.push(top.1);
+        top.1
+    }
+
+    /// The block's rows go to the columns: each in one tight loop, and the next block begins empty.
+    fn columns(&mut self) {
+        let block = std::mem::take(&mut self.block);
+        let rows = block.as_slice();
+        self.exchange.extend(rows, |r| r.id);
+        self.stream.extend(rows, |r| r.stream);
+        self.index.extend(rows, |r| r.index);
+        self.protocol.extend(rows, |r| Some(r.protocol));
+        self.status.extend(rows, |r| r.status);
+        self.start.extend(rows, |r| r.start);
+        self.end.extend(rows, |r| r.end);
+        self.request_first_frame.extend(rows, |r| r.request.first.frame);
+        self.request_last_frame.extend(rows, |r| r.request.last.frame);
+        self.request_end.extend(rows, |r| r.request.last.time_ns);
+        self.response_first_frame
+            .extend(rows, |r| r.response.map(|m| m.first.frame));
+        self.response_last_frame
+            .extend(rows, |r| r.response.map(|m| m.last.frame));
+        self.response_start
+            .extend(rows, |r| r.response.map(|m| m.first.time_ns));
+        self.request_bytes.extend(rows, |r| r.request.bytes);
+        self.response_bytes.extend(rows, |r| r.response.map(|m| m.bytes));
+        self.latency.extend(rows, |r| r.latency.map(ms));
+        self.client_latency.extend(rows, |r| r.client_latency.map(ms));
+        self.ttfb
+            .extend(rows, |r| r.response.map(|m| ms(m.first.time_ns - r.start)));
+        self.request_spread.extend(rows, |r| r.split.map(|s| ms(s.0)));
+        self.service.extend(rows, |r| r.split.map(|s| ms(s.1)));
+        self.response_spread.extend(rows, |r| r.split.map(|s| ms(s.2)));
+        self.complete.extend(rows, |r| r.complete);
+        self.cut_by.extend(rows, |r| r.cut_by);
+        self.top_cause.extend(rows, |r| r.top_cause, Cause::word);
+        self.block = block;
+        self.block.clear();
     }
 
     /// One column of milliseconds per cause.
@@ -119,7 +198,8 @@ impl Exchanges {
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
-        let rows = self.len();
+        self.columns();
+        let rows = std::mem::take(&mut self.rows);
         let spent: Vec<Column> = self.spent(rows).collect();
         let mut columns = vec![
             self.exchange.column("exchange"),
@@ -147,7 +227,7 @@ impl Exchanges {
             self.response_spread.column("response_spread_ms"),
             column(
                 "complete",
-                Arc::new(BooleanArray::from(renewed(&mut self.complete))),
+                Arc::new(BooleanArray::new(self.complete.take(), None)),
             ),
             nullable("cut_by", self.cut_by.take()),
         ];

@@ -9,14 +9,14 @@ const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a co
 
 impl Tracker {
     pub(super) fn read_notes(&mut self, ledger: &mut Ledger) {
-        if self.notes.is_empty() {
+        if ledger.notes.list.is_empty() {
             return;
         }
-        let mut notes = std::mem::take(&mut self.notes);
+        let mut notes = std::mem::take(&mut ledger.notes.list);
         for note in notes.drain(..) {
             self.note(note, ledger);
         }
-        self.notes = notes;
+        ledger.notes.list = notes;
     }
 
     fn note(&mut self, note: Note, ledger: &mut Ledger) {
@@ -152,7 +152,7 @@ impl Tracker {
         if std::mem::replace(pick(&mut self.closed, side), true) && how == Close::Fin {
             return;
         }
-        self.messages.close(side, at, how, &mut self.notes);
+        self.messages.close(side, at, how, &mut ledger.notes);
         self.read_notes(ledger);
         if side == Side::Server {
             while let Some(mut e) = self.open.pop_front() {

@@ -3,10 +3,10 @@
 
 mod quick;
 
-use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig, Request, Response, Status};
+use smol_str::{SmolStr, format_smolstr};
 
 use super::known::VERSION;
 use crate::messages::Side;
@@ -25,15 +25,10 @@ pub(super) enum Asked {
     Other,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Start {
-    Request {
-        method: Cow<'static, str>,
-        target: String,
-    },
-    Response {
-        status: u16,
-    },
+    Request { method: SmolStr, target: SmolStr },
+    Response { status: u16 },
 }
 
 /// Where the body ends, by the head.
@@ -46,7 +41,7 @@ pub(super) enum Body {
 }
 
 /// A whole head.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
     /// Its bytes, blank line included.
     pub(super) len: usize,
@@ -92,7 +87,7 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
                 Status::Complete(len) => Head {
                     len,
                     start: Start::Request {
-                        method: named(request.method.unwrap_or_default()),
+                        method: SmolStr::new(request.method.unwrap_or_default()),
                         target: shortened(request.path.unwrap_or_default().as_bytes()),
                     },
                     framing: framing(request.headers),
@@ -208,7 +203,7 @@ pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
                 .ok()
                 .filter(|method| is_method(method.as_bytes()))?;
             Some(Start::Request {
-                method: named(method),
+                method: SmolStr::new(method),
                 target,
             })
         }
@@ -227,17 +222,6 @@ pub(super) fn status(line: &[u8], whole: bool) -> Option<u16> {
 }
 
 /// A token (RFC 9110 5.6.2) of a method's length; methods in use have letters, digits and '-'.
-/// The common methods cost no allocation.
-fn named(method: &str) -> Cow<'static, str> {
-    match method {
-        "GET" => Cow::Borrowed("GET"),
-        "POST" => Cow::Borrowed("POST"),
-        "PUT" => Cow::Borrowed("PUT"),
-        "HEAD" => Cow::Borrowed("HEAD"),
-        other => Cow::Owned(other.to_string()),
-    }
-}
-
 pub(super) fn is_method(bytes: &[u8]) -> bool {
     let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     !bytes.is_empty() && bytes.iter().all(token)
@@ -259,12 +243,12 @@ fn decimal(digits: &[u8]) -> Option<u64> {
         })
 }
 
-fn shortened(target: &[u8]) -> String {
+fn shortened(target: &[u8]) -> SmolStr {
     lossy(target, false)
 }
 
 /// At most `MAX_TARGET` bytes, cut between characters; an ellipsis stands for what is not there.
-fn lossy(target: &[u8], mut cut: bool) -> String {
+fn lossy(target: &[u8], mut cut: bool) -> SmolStr {
     let mut kept = target;
     if let Some(first) = target.get(..MAX_TARGET)
         && target.len() > MAX_TARGET
@@ -274,9 +258,10 @@ fn lossy(target: &[u8], mut cut: bool) -> String {
         kept = first.get(..MAX_TARGET - back).unwrap_or(first);
         cut = true;
     }
-    let mut text = String::from_utf8_lossy(kept).into_owned();
+    let text = String::from_utf8_lossy(kept);
     if cut {
-        text.push('…');
+        format_smolstr!("{text}…")
+    } else {
+        SmolStr::new(text)
     }
-    text
 }

@@ -38,7 +38,7 @@ fn server_hello() -> Vec<u8> {
 
 fn both_ways(script: &[(Side, Vec<u8>)], close: Option<Close>) -> (String, &'static str) {
     let run = |chunk: usize| {
-        let (mut messages, mut notes, mut at) = (Messages::new(), Vec::new(), At::default());
+        let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
         for (side, bytes) in script {
             for piece in bytes.chunks(chunk) {
                 at.frame += 1;
@@ -50,7 +50,7 @@ fn both_ways(script: &[(Side, Vec<u8>)], close: Option<Close>) -> (String, &'sta
                 .iter()
                 .for_each(|how| messages.close(side, at, *how, &mut notes));
         }
-        (short(&notes), messages.protocol())
+        (short(&notes.list), messages.protocol())
     };
     let whole = run(usize::MAX);
     for chunk in [1, 2, 3, 7, 100] {
@@ -89,7 +89,7 @@ fn one_three_with_tickets_and_an_alert() {
 #[test]
 fn a_single_record_is_no_ticket() {
     let hello = client_hello("h");
-    let (mut messages, mut notes) = (Messages::new(), Vec::new());
+    let (mut messages, mut notes) = (Messages::new(), Notes::default());
     let script = [
         (C, hello),
         (S, [server_hello(), record(23, 800)].concat()),
@@ -106,6 +106,7 @@ fn a_single_record_is_no_ticket() {
         messages.feed(*side, at, Piece::Bytes(bytes), &mut notes);
     }
     let begins: Vec<(Side, u64)> = notes
+        .list
         .iter()
         .filter_map(|n| match n {
             Note::Begin { side, at } => Some((*side, at.frame)),
@@ -113,7 +114,7 @@ fn a_single_record_is_no_ticket() {
         })
         .collect();
     assert_eq!(begins, [(C, 1), (S, 2), (C, 4), (S, 5), (C, 6)]);
-    let established = notes.iter().find_map(|n| match n {
+    let established = notes.list.iter().find_map(|n| match n {
         Note::End { side: S, at, .. } => Some(at.frame),
         _ => None,
     });
@@ -155,7 +156,7 @@ fn joined_in_the_middle_records_are_turns() {
 #[test]
 fn a_hole_inside_a_record_is_counted_and_one_beyond_it_is_not_followed() {
     let mut messages = Messages::new();
-    let mut notes = Vec::new();
+    let mut notes = Notes::default();
     let at = At::default();
     messages.feed(C, at, Piece::Bytes(&record(23, 100)[..50]), &mut notes);
     messages.feed(C, at, Piece::Missing(55), &mut notes);
@@ -163,7 +164,7 @@ fn a_hole_inside_a_record_is_counted_and_one_beyond_it_is_not_followed() {
     messages.feed(S, at, Piece::Missing(1), &mut notes);
     messages.close(S, at, Close::Fin, &mut notes);
     assert_eq!(
-        short(&notes),
+        short(&notes.list),
         "C( C)105 S( S?a_record's_beginning_is_not_in_the_capture S)16"
     );
 }

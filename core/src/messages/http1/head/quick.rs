@@ -2,8 +2,9 @@
 //! give, or nothing: whatever is unusual is left to it, so that leniency has one place.
 
 use memchr::{memchr, memchr3};
+use smol_str::SmolStr;
 
-use super::{Framing, Head, MAX_HEADERS, Start, named, shortened};
+use super::{Framing, Head, MAX_HEADERS, Start, shortened};
 use crate::messages::Side;
 
 const LENGTH: &[u8] = b"content-length";
@@ -86,7 +87,7 @@ fn request(line: &[u8]) -> Option<Start> {
         return None;
     }
     Some(Start::Request {
-        method: named(std::str::from_utf8(method).ok()?),
+        method: SmolStr::new(std::str::from_utf8(method).ok()?),
         target: shortened(target),
     })
 }
