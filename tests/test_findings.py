@@ -163,6 +163,16 @@ def test_a_capture_at_two_points_at_once_carries_no_verdict() -> None:
     assert "doubles" not in {c.check for c in quality.judge(findings.Lazy(lp.read(pcap(tape)).arrow))}
 
 
+@pytest.mark.parametrize(("back_ns", "grade"), [(900_000, "proven"), (1_500_000, "probable")])
+def test_swapped_frames_do_not_weaken_a_verdict(back_ns: int, grade: str) -> None:
+    """A frame that stands a little too early was handed over by another processor; a clock that is set steps back."""
+    tape = situations.stall(12)[0].tape
+    late = replace(tape[20], time_ns=tape[19].time_ns - back_ns)
+    capture = lp.read(pcap([*tape[:20], late, *tape[21:]]))
+    row = next(r for r in rows_of(capture) if r["cause"] == STALL)
+    assert (row["grade"], "clock" in row["limited_by"]) == (grade, grade != "proven")
+
+
 @pytest.mark.parametrize("from_client", [True, False])
 def test_one_direction_lets_a_stall_be_suspected(from_client: bool) -> None:
     """Half of the packets of a stall: the server's show its pauses, the client's its late ACKs."""

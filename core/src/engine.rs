@@ -21,6 +21,9 @@ const MAX_PENDING: usize = 8192;
 /// Different reasons that are counted apart; later ones share a row.
 const MAX_REASONS: usize = 4096;
 
+/// Two processors that hand over their frames may swap them by so much; a clock that is set goes back further.
+const SWAPPED_NS: i64 = 1_000_000;
+
 /// What is counted together: the file, what is wrong, and a number that splits it.
 type Reason = (u32, Kind, &'static str, &'static str, u32);
 
@@ -48,7 +51,8 @@ pub struct Analysis {
     /// Reads the layers that the core leaves to others.
     pub links: Option<Box<dyn frame::Reader>>,
     at: At,
-    clock_back: bool,
+    /// The time stamp of the record before.
+    before: Option<i64>,
     /// Of frame 1, from which Wireshark counts; a later frame may be earlier.
     pub zero_time: Option<i64>,
     pub first_time: Option<i64>,
@@ -64,10 +68,9 @@ impl Sink for Analysis {
             time_ns: record.time_ns,
         };
         self.bytes += u64::from(record.original_len);
-        if self.last_time.is_some_and(|last| last > record.time_ns) && !self.clock_back {
-            self.clock_back = true;
-            let note = Issue::new(Kind::Distrusted, "capture", "time stamps go back");
-            self.issue(note.at(record.offset).in_frame(record.frame));
+        let before = self.before.replace(record.time_ns).unwrap_or(record.time_ns);
+        if before > record.time_ns {
+            self.back_by(before.saturating_sub(record.time_ns), &record);
         }
         self.zero_time.get_or_insert(record.time_ns);
         self.first_time = Some(self.first_time.map_or(record.time_ns, |t| t.min(record.time_ns)));
@@ -109,6 +112,18 @@ impl Analysis {
         });
         counted.count += 1;
         counted.last_frame = frame.or(counted.last_frame);
+    }
+
+    /// A frame that is older than the one before it.
+    #[cold]
+    fn back_by(&mut self, ns: i64, record: &Record<'_>) {
+        let reason = if ns < SWAPPED_NS {
+            "frames stand in another order than their time stamps, by less than 1 ms"
+        } else {
+            "time stamps go back"
+        };
+        let note = Issue::new(Kind::Distrusted, "capture", reason);
+        self.issue(note.at(record.offset).in_frame(record.frame));
     }
 
     fn tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {

@@ -206,6 +206,26 @@ fn a_clock_that_goes_back_makes_no_interval_negative() {
     }
 }
 
+/// Two processors that hand over their frames swap some; that is no clock that was set.
+#[test]
+fn a_swap_of_two_frames_is_told_from_a_clock_that_was_set() {
+    for (back_us, reason) in [
+        (
+            999,
+            "frames stand in another order than their time stamps, by less than 1 ms",
+        ),
+        (1000, "time stamps go back"),
+    ] {
+        let mut capture = Capture::new(ETHERNET);
+        for us in [5000, 5000 - back_us, 6000] {
+            capture.tcp(us * 1000, true, 40_000, (ACK, 1, 1), b"");
+        }
+        let tables = Tables::of(&capture.bytes);
+        assert_eq!(tables.issues(), [("distrusted".to_string(), reason.to_string())]);
+        assert_eq!(tables.ids("issues", "count"), [1]);
+    }
+}
+
 /// Stream numbers of header-only segments, and whether the ports are said to be reused.
 fn numbers(segments: &[(bool, u16, u32, u32)]) -> Vec<(u32, bool)> {
     let mut capture = Capture::new(ETHERNET);
