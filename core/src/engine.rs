@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::capture::{Reader, Record, Sink};
 use crate::cause::{self, Known, Legs};
+use crate::exchange::Exchange;
 use crate::frame::{self, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Counted, Issue, Kind};
 use crate::messages::At;
@@ -18,6 +19,9 @@ use crate::watch::Watch;
 /// Finished exchanges wait for the evidence of the others; beyond this many they are judged with what
 /// is known by then.
 const MAX_PENDING: usize = 8192;
+/// The same for those that wait for the path's best times only, which a few exchanges tell: so many fit the
+/// processor's cache.
+const MAX_PLAIN: usize = 512;
 /// Different reasons that are counted apart; later ones share a row.
 const MAX_REASONS: usize = 4096;
 
@@ -144,6 +148,9 @@ impl Analysis {
         if !self.streams.ledger.issues.is_empty() {
             self.take_issues(record.offset);
         }
+        if self.streams.ledger.plain.len() >= MAX_PLAIN {
+            self.settle_plain();
+        }
         if self.streams.ledger.settled.len() >= MAX_PENDING {
             self.settle(false);
         }
@@ -248,8 +255,25 @@ impl Analysis {
     /// Judges what is pending with the evidence there is.
     fn settle(&mut self, last: bool) -> Vec<Judged> {
         let mut pending = std::mem::take(&mut self.streams.ledger.settled);
-        pending.sort_unstable_by_key(|e| e.id);
+        pending.append(&mut self.streams.ledger.plain);
         let judged = self.streams.ledger.pools.judge(&self.streams.pairs, last);
+        self.judged(pending, &judged);
+        judged
+    }
+
+    /// The exchanges that wait for nothing but legs, where those have been measured often enough.
+    fn settle_plain(&mut self) {
+        let pairs = &self.streams.pairs;
+        let plain = std::mem::take(&mut self.streams.ledger.plain);
+        let (firm, open): (Vec<_>, Vec<_>) = plain.into_iter().partition(|e| pairs.is_firm(e.pair));
+        self.streams.ledger.settled.extend(open);
+        self.judged(firm, &[]);
+    }
+
+    /// Gives the rows of exchanges, in their order.
+    #[allow(clippy::vec_box)] // they change hands several times
+    fn judged(&mut self, mut pending: Vec<Box<Exchange>>, judged: &[Judged]) {
+        pending.sort_by_cached_key(|e| e.id);
         let mut rows = Vec::new();
         for exchange in pending {
             let min = [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side));
@@ -257,14 +281,13 @@ impl Analysis {
             rows.clear();
             let known = Known {
                 legs: &legs,
-                pools: &judged,
+                pools: judged,
                 needless: &self.streams.ledger.needless,
             };
             cause::partition(&exchange.pieces, &known, &mut rows);
             self.tables.settled(&exchange, &rows, &legs);
             self.streams.ledger.spare.push(exchange);
         }
-        judged
     }
 
     /// How long each connection took to set up; its path is best known at the end.

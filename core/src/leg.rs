@@ -42,6 +42,11 @@ impl Leg {
         self.min
     }
 
+    /// Measured so often that one more sample will hardly be the best.
+    fn is_firm(&self) -> bool {
+        self.count >= KEPT as u64
+    }
+
     /// Third quartile of the samples above their minimum: how much the path itself wavers.
     pub fn jitter(&self) -> i64 {
         let Some(min) = self.min else { return 0 };
@@ -173,6 +178,11 @@ impl Pairs {
         if let Some(leg) = self.pairs.get_mut(id as usize).and_then(|p| p.legs.get_mut(side)) {
             leg.add(sample);
         }
+    }
+
+    /// Whether both legs are known as well as they will be.
+    pub fn is_firm(&self, id: u32) -> bool {
+        self.get(id).is_some_and(|p| p.legs.iter().all(Leg::is_firm))
     }
 
     pub fn min(&self, id: u32, side: usize) -> Option<i64> {

@@ -13,7 +13,7 @@ use crate::issue::{Issue, Kind};
 use crate::messages::{At, Notes, Side};
 use crate::pool::Pools;
 use crate::segment::Segment;
-use crate::wait::{Data, Step};
+use crate::wait::{Data, Step, Wait};
 
 pub use tracker::Tracker;
 
@@ -118,6 +118,12 @@ impl Exchange {
         self.request.first.time_ns
     }
 
+    /// Whether no other exchange can have a say in what its time went to: nothing of Nagle's and nothing repeated.
+    fn is_plain(&self) -> bool {
+        let depends = |piece: &Piece| matches!(piece.step.wait, Wait::Small(_) | Wait::Repair { .. });
+        !self.pieces.iter().any(depends)
+    }
+
     pub fn end(&self) -> At {
         self.response.as_ref().map_or(self.request.last, |r| r.last)
     }
@@ -128,7 +134,10 @@ impl Exchange {
 pub struct Ledger {
     pub next_id: u64,
     pub pools: Pools,
+    /// Finished, and judged by evidence that other exchanges may still bring.
     pub settled: Vec<Box<Exchange>>,
+    /// Finished, and judged by the path's legs alone.
+    pub plain: Vec<Box<Exchange>>,
     /// Settled exchanges, to be used again: a capture has many, and each holds buffers.
     pub spare: Vec<Box<Exchange>>,
     /// Frames of repeats whose first copy arrived as well: the receiver's DSACK says so.

@@ -413,7 +413,11 @@ impl Tracker {
             slice(server, Side::Server, border, end, &mut exchange.pieces);
         }
         self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);
-        ledger.settled.push(exchange);
+        if exchange.is_plain() {
+            ledger.plain.push(exchange);
+        } else {
+            ledger.settled.push(exchange);
+        }
         if self.open.is_empty() && self.settling.is_empty() {
             self.steps.iter_mut().for_each(VecDeque::clear);
             return;
