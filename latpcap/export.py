@@ -50,7 +50,8 @@ def as_text(table: pa.Table) -> str:
     frame = to_pandas(table[:TERMINAL_ROWS] if cut else table)
     if frame.empty:
         return "no rows"
-    for name in ("method", "target"):  # words of the capture's own, which must not write on the terminal themselves
+    # words of the capture's own, which must not write on the terminal themselves
+    for name in ("method", "target", "server_software"):
         if name in frame:
             frame[name] = frame[name].astype(object).map(printable, na_action="ignore")
     with pd.option_context("display.max_colwidth", 60):

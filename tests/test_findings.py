@@ -66,6 +66,26 @@ def test_findings_agree_with_the_tables(path: Path) -> None:
         assert 0.9 < sum(shares) <= 1 + 1e-9  # the rest lies below LEAST_SHARE
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (b"Werkzeug/3.0", " (Werkzeug: disable_nagle_algorithm = True in the request handler's class)"),
+        (b"Apache/2.4.6", " (Apache httpd sets it by itself: is a proxy in front?)"),
+        (b"Kestrel     ", " (Kestrel sets it unless its options have NoDelay = false: is a proxy in front?)"),
+        (b"pekko-http/1", " (Pekko HTTP: pekko.http.server.socket-options.tcp-no-delay = on)"),
+        (b"unknown\x1b[0m ", ""),
+        (b"            ", ""),
+    ],
+    ids=lambda value: value.decode("ascii", "replace").strip() if isinstance(value, bytes) else "",
+)
+def test_the_fix_is_said_in_the_servers_words(name: bytes, words: str) -> None:
+    """The sample with another name in its Server header: its knob where it is known, general words where it is not."""
+    capture = lp.read((SAMPLES / "nginx-latency.pcap").read_bytes().replace(b"nginx/1.22.1", name))
+    named = {s for s in capture.arrow("streams")["server_software"].to_pylist() if s}
+    assert named == ({name.decode().strip()} if name.strip() else set())
+    assert rows_of(capture)[0]["fix"] == f"TCP_NODELAY on the server{words}, or both parts in one write (writev)"
+
+
 def test_the_stall_of_the_sample() -> None:
     first = rows_of(read("nginx-latency.pcap"))[0]
     assert (first["cause"], first["owner"], first["held_by"], first["grade"]) == (STALL, "server", "client", "proven")
@@ -74,7 +94,7 @@ def test_the_stall_of_the_sample() -> None:
     assert (first["delayed_ack"], first["cork"]) == ("on", "off")
     assert (first["timer_ms"], first["tick_ms"]) == (40.0, 4.0) and first["tick_p"] < 1e-6
     assert "CONFIG_HZ=250" in first["os_hint"] and "slope" in first["rival_lost"]
-    assert first["fix_side"] == "server" and "TCP_NODELAY" in first["fix"]
+    assert first["fix_side"] == "server" and "TCP_NODELAY on the server (nginx: tcp_nodelay on;)" in first["fix"]
     assert first["of_p50_share"] > 0.95 and first["gain_p50_low_ms"] < 1
     small, ack, freed = (
         e for e in read("nginx-latency.pcap").arrow("events").to_pylist() if e["frame"] in first["typical_frames"]

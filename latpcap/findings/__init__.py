@@ -190,7 +190,8 @@ def _mend(
     item: spent.Spent, items: list[spent.Spent], tables: Mapping[str, pa.Table], stream: dict[str, Any],
     typical_ms: float,
 ) -> dict[str, Any]:  # fmt: skip
-    mend = fixes.fix(item.cause, item.owner, typical_ms, stream.get("protocol"), stream.get("server_software"))
+    software = evidence.software_of(item.server, tables) if item.cause in fixes.IN_ITS_WORDS else None
+    mend = fixes.fix(item.cause, item.owner, typical_ms, software)
     row: dict[str, Any] = {"fix": mend.knob, "fix_side": mend.side, "fix_cost": mend.cost}
     same = [i for i in items if i is not item and item.cause == STALL and (i.cause, i.owner) == ("nagle", item.owner)]
     won = gain.gain(item, same, tables["exchanges"]) if mend.knob else None

@@ -83,11 +83,21 @@ def stream_of(server: Server, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
 
     stream = arrays.numbers(tables["exchanges"], "stream")[server.rows[-1]]
     at = int(np.flatnonzero(arrays.numbers(tables["streams"], "stream") == stream)[0])
-    known = [
-        c for c in ("stream", "initial_rtt_ms", "protocol", "server_software") if c in tables["streams"].column_names
-    ]
-    row: dict[str, Any] = tables["streams"].select(known).slice(at, 1).to_pylist()[0]
+    row: dict[str, Any] = tables["streams"].select(["stream", "initial_rtt_ms", "protocol"]).slice(at, 1).to_pylist()[0]
     return row
+
+
+def software_of(server: Server, tables: Mapping[str, pa.Table]) -> str | None:
+    """What this server calls itself, on most of its streams that say it; None where none does."""
+    import numpy as np
+
+    streams = tables["streams"]
+    if "server_software" not in streams.column_names:  # stored by an older version
+        return None
+    (address, addresses), (name, names) = arrays.codes(streams, "server"), arrays.codes(streams, "server_software")
+    mine = (address == addresses.index(server.address)) & (arrays.numbers(streams, "server_port") == server.port)
+    counts = np.bincount(name[mine & (name >= 0)], minlength=1)
+    return names[int(np.argmax(counts))] if counts.any() else None
 
 
 def prompt_acks(items: list[Spent], sender: str, tables: Mapping[str, pa.Table]) -> int:

@@ -6,17 +6,40 @@ from dataclasses import dataclass
 
 from latpcap.vocabulary import CAUSES, STALL
 
-NODELAY = {
-    "nginx": "tcp_nodelay on; (nginx)",
-    "openresty": "tcp_nodelay on; (OpenResty)",
-    "tengine": "tcp_nodelay on; (Tengine)",
-    "apache-coyote": 'tcpNoDelay="true" on the Connector (Tomcat)',
-    "basehttp": "disable_nagle_algorithm = True in the request handler class (Python http.server)",
-    "simplehttp": "disable_nagle_algorithm = True in the request handler class (Python http.server)",
-    "werkzeug": "disable_nagle_algorithm = True in the request handler class (Werkzeug)",
-    "wsgiserver": "disable_nagle_algorithm = True in the request handler class (wsgiref)",
+_PYTHON = "disable_nagle_algorithm = True in the request handler's class"
+
+KNOBS: dict[str, tuple[str, str]] = {
+    "nginx": ("nginx", "tcp_nodelay on;"),
+    "openresty": ("OpenResty", "tcp_nodelay on;"),
+    "tengine": ("Tengine", "tcp_nodelay on;"),
+    "basehttp": ("Python's http.server", _PYTHON),
+    "simplehttp": ("Python's http.server", _PYTHON),
+    "wsgiserver": ("Python's wsgiref", _PYTHON),
+    "werkzeug": ("Werkzeug", _PYTHON),
+    "akka-http": ("Akka HTTP", "akka.http.server.socket-options.tcp-no-delay = on"),
+    "pekko-http": ("Pekko HTTP", "pekko.http.server.socket-options.tcp-no-delay = on"),
 }
-"""TCP_NODELAY in the words of servers that name themselves, by the beginning of that name in lower case."""
+"""Servers that leave Nagle's algorithm to their configuration, by the beginning of their name in lower case: what to
+call them, and the setting that sets TCP_NODELAY."""
+
+SETS_IT: dict[str, tuple[str, str | None]] = {
+    "apache-coyote": ("Tomcat", 'its Connector has tcpNoDelay="false"'),
+    "apache": ("Apache httpd", None),
+    "jetty": ("Jetty", "its ServerConnector has acceptedTcpNoDelay = false"),
+    "kestrel": ("Kestrel", "its options have NoDelay = false"),
+    "gunicorn": ("gunicorn", None),
+    "uvicorn": ("uvicorn", None),
+    "hypercorn": ("Hypercorn", None),
+    "lighttpd": ("lighttpd", None),
+    "caddy": ("Caddy", None),
+}
+"""Servers that set TCP_NODELAY on every connection by themselves, and what takes it away, where something does.
+(Apache httpd: core_pre_connection. gunicorn: on the listening socket. uvicorn, Hypercorn: asyncio. Caddy: Go's net
+package. Tomcat, Jetty, Kestrel: the default of that setting.) Where such a server's answers wait for Nagle all the
+same, somebody else sends them, or it was taken away."""
+
+IN_ITS_WORDS = (STALL, "nagle")
+"""The causes whose fix is said in the words of the server's software."""
 
 COSTS = {
     STALL: "more small packets where the program writes in small parts",
@@ -42,10 +65,10 @@ LONG_MS = 2000.0
 """A server that is silent for so long may have had nothing to say."""
 
 
-def fix(cause: str, owner: str, typical_ms: float, protocol: str | None, software: str | None) -> Fix:
+def fix(cause: str, owner: str, typical_ms: float, software: str | None) -> Fix:
     """What mends it? `owner` is the side whose setting it is; `software` is the server's own name, where it says it."""
-    if cause in (STALL, "nagle"):
-        words = _words(protocol, software) if owner == "server" else ""
+    if cause in IN_ITS_WORDS:
+        words = _words(software) if owner == "server" and software else ""
         knob = f"TCP_NODELAY on the {owner}{words}, or both parts in one write (writev)"
     else:
         known = CAUSES.get(cause)
@@ -57,9 +80,14 @@ def fix(cause: str, owner: str, typical_ms: float, protocol: str | None, softwar
     return Fix(knob, owner if owner in ("client", "server") else None, COSTS.get(cause))
 
 
-def _words(protocol: str | None, software: str | None) -> str:
-    if software is None:
-        return " (for nginx: tcp_nodelay on;)" if protocol == "http" else ""
+def _words(software: str) -> str:
+    """The knob in the words of this server; nothing where its name is not known here."""
     name = software.lower()
-    said = next((words for start, words in NODELAY.items() if name.startswith(start)), None)
-    return f": {said}" if said else ""
+    for start, (called, setting) in KNOBS.items():
+        if name.startswith(start):
+            return f" ({called}: {setting})"
+    for start, (called, without) in SETS_IT.items():
+        if name.startswith(start):
+            undone = f" unless {without}" if without else " by itself"
+            return f" ({called} sets it{undone}: is a proxy in front?)"
+    return ""

@@ -1,6 +1,7 @@
 //! Pairs messages into exchanges and keeps, per stream, the steps of both directions until the exchanges
 //! that need them are settled. Segments in, exchanges with their time cut into steps out.
 
+mod names;
 pub mod setup;
 mod steps;
 mod tracker;
@@ -15,6 +16,7 @@ use crate::pool::Pools;
 use crate::segment::Segment;
 use crate::wait::{Data, Step, Wait};
 
+pub use names::{Name, Names};
 pub use tracker::Tracker;
 
 /// Repeats of one message that are remembered; the newest replace the oldest.
@@ -134,6 +136,7 @@ impl Exchange {
 pub struct Ledger {
     pub next_id: u64,
     pub pools: Pools,
+    pub names: Names,
     /// Finished, and judged by evidence that other exchanges may still bring.
     pub settled: Vec<Box<Exchange>>,
     /// Finished, and judged by the path's legs alone.
@@ -192,6 +195,15 @@ impl Ledger {
                 repeat,
             );
         }
+    }
+
+    /// What a server calls itself, kept once.
+    pub fn name(&mut self, name: &str, at: At) -> Option<Name> {
+        let known = self.names.keep(name);
+        if known.is_none() {
+            self.distrust("http", "too many names of servers; further ones are left out", at);
+        }
+        known
     }
 
     fn distrust(&mut self, layer: &'static str, reason: &'static str, at: At) {

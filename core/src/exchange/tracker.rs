@@ -122,6 +122,11 @@ impl Tracker {
         self.messages.protocol()
     }
 
+    /// What the server calls itself.
+    pub fn software(&self) -> Option<&str> {
+        self.messages.software()
+    }
+
     /// One segment of the stream; gives why it left when it carries data that brought the stream forward.
     pub fn segment(&mut self, seen: &Seen<'_, '_>, ledger: &mut Ledger) -> Release {
         // a clock that goes back must not make an interval negative

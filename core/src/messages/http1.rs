@@ -12,6 +12,7 @@ mod known;
 
 use std::collections::VecDeque;
 
+use super::banner;
 use super::pen::Pen;
 use super::{Close, Piece, Read, Reader, Side};
 pub(super) use again::Again;
@@ -24,6 +25,8 @@ pub(super) use known::{opens, sniff};
 const MAX_HEAD: usize = 64 << 10;
 /// Requests that may await their response; beyond it (one direction captured, mostly) the oldest is forgotten.
 const MAX_PENDING: usize = 4096;
+/// Heads that are searched for the server's name: whoever names itself does so at once.
+const MAX_SEARCHED: u8 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Http1 {
@@ -31,6 +34,8 @@ pub(super) struct Http1 {
     server: Half,
     /// The requests whose response has not begun, oldest first.
     pending: VecDeque<Asked>,
+    /// Response heads that were searched for the server's name; `MAX_SEARCHED` once it is known.
+    searched: u8,
 }
 
 /// One side.
@@ -202,7 +207,10 @@ impl Http1 {
             let head = pen.again().or_read(side, bytes, head::parse);
             if let Some(head) = head.filter(|head| head.len <= MAX_HEAD) {
                 pen.count(head.len as u64);
-                let rest = split(bytes, head.len).1;
+                let (mine, rest) = split(bytes, head.len);
+                if side == Side::Server && self.searched < MAX_SEARCHED {
+                    self.name_of_server(pen, mine);
+                }
                 return self.body(pen, head, rest);
             }
         }
@@ -220,6 +228,9 @@ impl Http1 {
             let whole = std::mem::take(&mut half.head);
             half.line = false;
             if let Some(head) = head::parse(side, &whole) {
+                if side == Side::Server && self.searched < MAX_SEARCHED {
+                    self.name_of_server(pen, &whole);
+                }
                 return self.body(pen, head, rest);
             }
             self.half(side).head = whole;
@@ -290,6 +301,16 @@ impl Http1 {
             }
         };
         Ok(rest)
+    }
+
+    /// Looks in a head of the server for what it calls itself.
+    #[cold]
+    fn name_of_server(&mut self, pen: &mut Pen<'_>, head: &[u8]) {
+        self.searched += 1;
+        if let Some(name) = banner::of_head(head) {
+            self.searched = MAX_SEARCHED;
+            pen.software(name);
+        }
     }
 
     /// Names the message of a head that is not whole, if its start line says enough.

@@ -18,6 +18,7 @@
 //! `Response`. Reading goes on as turns until a turn begins with a start line that a protocol knows;
 //! the next `Request` or `Response` says so.
 
+mod banner;
 mod http1;
 mod pen;
 #[cfg(test)]
@@ -194,6 +195,8 @@ pub struct Messages {
     /// The protocol that was recognised; kept while lost, for what it remembers of unanswered requests.
     reader: Option<Box<dyn Reader>>,
     undecided: Vec<(Side, At, Box<[u8]>)>,
+    /// The server has spoken in turns: what follows is no greeting.
+    greeted: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -216,6 +219,11 @@ impl Messages {
             (_, Some(reader)) => reader.name(),
             (_, None) => turns::Turns.name(),
         }
+    }
+
+    /// What the server calls itself, as it said first.
+    pub fn software(&self) -> Option<&str> {
+        self.open.software.as_deref()
     }
 
     /// The next piece of `side`, which the packet `at` made readable.
@@ -282,7 +290,19 @@ impl Messages {
         }
     }
 
+    /// The server's first words, which may say what it is.
+    #[cold]
+    fn greeting(&mut self, piece: Piece<'_>) {
+        self.greeted = true;
+        if let (Piece::Bytes(first), None) = (piece, &self.reader) {
+            self.open.software = banner::of_greeting(first);
+        }
+    }
+
     fn read(&mut self, side: Side, at: At, piece: Piece<'_>, notes: &mut Notes) {
+        if self.stage == Stage::Turns && side == Side::Server && !self.greeted {
+            self.greeting(piece);
+        }
         let mut pen = Pen::new(&mut self.open, notes, side, at);
         if self.stage == Stage::Turns
             && let Piece::Bytes(first) = piece

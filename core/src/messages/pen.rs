@@ -12,6 +12,8 @@ pub(super) struct Open {
     server: Message,
     /// A start line has been read at some time.
     recognised: bool,
+    /// What the server calls itself.
+    pub(super) software: Option<Box<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -140,6 +142,11 @@ impl<'a> Pen<'a> {
             };
             self.notes.list.push(note);
         }
+    }
+
+    /// What the server calls itself; the first name stays.
+    pub(super) fn software(&mut self, name: Box<str>) {
+        self.open.software.get_or_insert(name);
     }
 
     pub(super) fn lost(&mut self, reason: &'static str) {

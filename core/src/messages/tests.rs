@@ -192,6 +192,61 @@ fn http_is_followed_again_from_a_turn_that_begins_with_a_start_line() {
 }
 
 #[test]
+fn the_server_says_what_it_is() {
+    let name = |script: &[(Side, &str)]| {
+        let (mut messages, mut notes) = (Messages::new(), Notes::default());
+        for (side, text) in script {
+            messages.feed(*side, At::default(), Piece::Bytes(text.as_bytes()), &mut notes);
+        }
+        messages.software().map(String::from)
+    };
+    let none = "HTTP/1.1 204 No\r\n\r\n";
+    let nginx = "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nContent-Length: 0\r\n\r\n";
+    let other = "HTTP/1.1 204 No\r\nServer: other\r\n\r\n";
+    let get = "GET /a HTTP/1.1\r\nServer: mine\r\n\r\n";
+    for (script, expected) in [
+        (
+            &[(C, get), (S, none), (S, nginx), (S, other)][..],
+            Some("nginx/1.22.1"),
+        ),
+        (
+            &[
+                (C, get),
+                (S, "HTTP/1.1 204 No\r\nSer"),
+                (S, "ver: two parts\r\n\r\n"),
+            ],
+            Some("two parts"),
+        ),
+        (
+            &[(C, get), (S, none), (S, none), (S, none), (S, none), (S, nginx)],
+            None,
+        ),
+        (
+            &[(C, "SSH-2.0-PuTTY\r\n"), (S, "SSH-2.0-OpenSSH_9.2\r\n")],
+            Some("OpenSSH_9.2"),
+        ),
+        (
+            &[
+                (S, "220 mx ESMTP Postfix\r\n"),
+                (C, "EHLO me\r\n"),
+                (S, "220 no SMTP greeting\r\n"),
+            ],
+            Some("mx ESMTP Postfix"),
+        ),
+        (
+            &[
+                (S, "hello\r\n"),
+                (C, "EHLO me\r\n"),
+                (S, "220 no SMTP greeting\r\n"),
+            ],
+            None,
+        ),
+    ] {
+        assert_eq!(name(script).as_deref(), expected, "{script:?}");
+    }
+}
+
+#[test]
 fn heads_and_targets_are_capped() {
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "é".repeat(3000));
     let notes = read([bytes(C, &long)], FIN);

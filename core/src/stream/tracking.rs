@@ -2,7 +2,7 @@
 //! ended. A stream that is over keeps no more than its row needs.
 
 use super::{Endpoint, Stream};
-use crate::exchange::{Ledger, Seen, Tracker};
+use crate::exchange::{Ledger, Name, Seen, Tracker};
 use crate::facts::Facts;
 use crate::leg::Pairs;
 use crate::messages::{At, Close, Side};
@@ -26,6 +26,8 @@ pub enum Tracking {
 pub struct Told {
     pub protocol: &'static str,
     pub exchanges: u32,
+    /// What the server calls itself; known when the stream is over.
+    pub software: Option<Name>,
     /// The time that all exchanges took together.
     pub busy: i64,
     /// Of addresses, in `Pairs`; 0 where `Before`.
@@ -52,6 +54,7 @@ impl Tracking {
             Tracking::Live(tracker) => Told {
                 protocol: tracker.protocol(),
                 exchanges: tracker.exchanges,
+                software: None,
                 busy: tracker.busy,
                 pair: tracker.pair(),
             },
@@ -63,7 +66,11 @@ impl Tracking {
     pub(super) fn end(&mut self, at: At, ledger: &mut Ledger) {
         if let Tracking::Live(tracker) = self {
             tracker.end(at, Close::CaptureEnd, ledger);
-            *self = Tracking::Over(Box::new(self.told()));
+            let software = tracker.software().and_then(|name| ledger.name(name, at));
+            *self = Tracking::Over(Box::new(Told {
+                software,
+                ..self.told()
+            }));
         }
     }
 }

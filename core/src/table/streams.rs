@@ -34,6 +34,7 @@ pub fn batch(streams: &Streams) -> Result<RecordBatch, ArrowError> {
         ),
         column("roles_by", fixed_words(&rows, |r| Some(r.1.roles_by))),
         nullable("protocol", fixed_words(&rows, |r| protocol(r.1))),
+        nullable("server_software", Arc::new(software(streams, &rows))),
         column("start", instants(&rows, |r| r.1.first.time_ns)),
         column("end", instants(&rows, |r| r.1.last.time_ns)),
         column(
@@ -118,6 +119,13 @@ fn of_side(rows: &[Row<'_>], side: Side, name: &str) -> Vec<Column> {
 
 fn protocol(stream: &Stream) -> Option<&'static str> {
     Some(stream.tracking.told().protocol).filter(|p| !p.is_empty())
+}
+
+/// What each row's server calls itself.
+fn software(streams: &Streams, rows: &[Row<'_>]) -> StringArray {
+    let names = &streams.ledger.names;
+    let said = rows.iter().map(|r| r.1.tracking.told().software);
+    said.map(|name| name.and_then(|name| names.get(name))).collect()
 }
 
 /// Where the capture was taken, as far as the two legs tell.

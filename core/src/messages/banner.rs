@@ -1,0 +1,108 @@
+//! What a server calls itself. Reads a response's head or a greeting's first line, gives a short name; knows no
+//! program: which words mean what is for those who read the table.
+
+use memchr::memchr_iter;
+
+/// Longer names are cut: the program stands in front, what follows are its modules.
+const MAX_NAME: usize = 100;
+const SERVER: &[u8] = b"server:";
+
+/// The value of the `Server` header (RFC 9110 10.2.4) of a whole head.
+pub(super) fn of_head(head: &[u8]) -> Option<Box<str>> {
+    let lines = memchr_iter(b'\n', head).filter_map(|end| head.get(end + 1..));
+    let value = lines.filter_map(|rest| {
+        let (name, value) = rest.split_at_checked(SERVER.len())?;
+        name.eq_ignore_ascii_case(SERVER).then_some(value)
+    });
+    named(value.into_iter().next()?)
+}
+
+/// The software version of an SSH greeting (RFC 4253 4.2), or the words of an SMTP or FTP server's 220 that say so.
+pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
+    let line = first.get(..memchr::memchr(b'\n', first)?)?;
+    if let Some(version) = line.strip_prefix(b"SSH-") {
+        return named(version.get(memchr::memchr(b'-', version)? + 1..)?);
+    }
+    let words = line
+        .strip_prefix(b"220 ")
+        .or_else(|| line.strip_prefix(b"220-"))?;
+    let says = |word: &[u8]| {
+        words
+            .windows(word.len())
+            .any(|part| part.eq_ignore_ascii_case(word))
+    };
+    (says(b"smtp") || says(b"ftp")).then(|| named(words))?
+}
+
+/// The line that `bytes` begin with, as a name: cut between characters; none where it is empty.
+fn named(bytes: &[u8]) -> Option<Box<str>> {
+    let end = memchr::memchr2(b'\r', b'\n', bytes).unwrap_or(bytes.len());
+    let line = bytes.get(..end)?.trim_ascii();
+    let text = String::from_utf8_lossy(line.get(..MAX_NAME).unwrap_or(line));
+    let cut = line.len() > MAX_NAME;
+    let text = if cut {
+        text.trim_end_matches('\u{FFFD}')
+    } else {
+        &text
+    };
+    (!text.is_empty()).then(|| text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_name_themselves() {
+        let head = |head: &str| of_head(head.as_bytes()).map(String::from);
+        let long = "é".repeat(80);
+        for (said, name) in [
+            (
+                "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nServer: other\r\n\r\n",
+                Some("nginx/1.22.1"),
+            ),
+            (
+                "HTTP/1.0 200 OK\nX-Server: a\nserver:\tApache  \n\n",
+                Some("Apache"),
+            ),
+            ("HTTP/1.1 200 OK\r\nServer: \r\n\r\n", None),
+            ("HTTP/1.1 200 OK\r\nDate: Server: x\r\n\r\n", None),
+            ("HTTP/1.1 200 OK\r\nServer", None),
+            (
+                &format!("HTTP/1.1 200 OK\r\nServer: {long}\r\n\r\n"),
+                Some(&"é".repeat(50)),
+            ),
+            (
+                &format!("HTTP/1.1 200 OK\r\nServer: a{long}\r\n\r\n"),
+                Some(&format!("a{}", "é".repeat(49))),
+            ),
+        ] {
+            assert_eq!(head(said).as_deref(), name, "{said}");
+        }
+    }
+
+    #[test]
+    fn greetings_name_the_software() {
+        for (said, name) in [
+            (
+                "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n",
+                Some("OpenSSH_9.2p1 Debian-2"),
+            ),
+            ("SSH-2.0\r\n", None),
+            (
+                "220 mx.example.org ESMTP Postfix\r\n",
+                Some("mx.example.org ESMTP Postfix"),
+            ),
+            (
+                "220-Welcome to Pure-FTPd [TLS]\r\n220 go\r\n",
+                Some("Welcome to Pure-FTPd [TLS]"),
+            ),
+            ("220 (vsFTPd 3.0.3)\r\n", Some("(vsFTPd 3.0.3)")),
+            ("220 ready for tls\r\n", None),
+            ("220 no ESMTP line end", None),
+            ("* OK Dovecot ready.\r\n", None),
+        ] {
+            assert_eq!(of_greeting(said.as_bytes()).as_deref(), name, "{said}");
+        }
+    }
+}
