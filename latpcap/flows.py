@@ -84,13 +84,13 @@ def graph(
 
 def pick(exchanges: pa.Table, which: int | str, counted_by: str = "exchange") -> dict[str, Any]:
     """Which row of `exchanges` is meant? ValueError for an unknown word, IndexError where there is none."""
-    columns = ["exchange", "index", "stream", "complete", "latency_ms", "start"]
+    columns = ["exchange", "index", "stream", "complete", "latency_ms", "start", "protocol", "method"]
     columns += ["request_first_frame", "request_last_frame", "response_last_frame"]
     table = exchanges.select(columns)
     table = table.set_column(columns.index("start"), "start", table["start"].cast("int64"))
     rows: list[dict[str, Any]] = table.to_pylist()
     if not isinstance(which, str):
-        found = next((row for row in rows if row[counted_by] == which), None)
+        found = next((row for row in rows if row[counted_by] == which and _counts(row, counted_by)), None)
         if found is None:
             raise IndexError(f"no exchange {which}: there are {len(rows):,}, counted from 0")
         return found
@@ -103,6 +103,11 @@ def pick(exchanges: pa.Table, which: int | str, counted_by: str = "exchange") ->
         return min(rows, key=lambda row: (row["start"], row["exchange"]))
     rows.sort(key=lambda row: (row["latency_ms"], -row["exchange"]))
     return rows[-1] if which == "worst" else rows[(len(rows) - 1) // 2]
+
+
+def _counts(row: dict[str, Any], counted_by: str) -> bool:
+    """A pause has the index of the request that follows it."""
+    return counted_by == "exchange" or row["protocol"] != "tcp" or row["method"] == "connect"
 
 
 def _where(table: pa.Table, column: str, values: list[int]) -> pa.Table:
@@ -191,7 +196,7 @@ def _segments(capture: Capture, low: int, high: int) -> list[dict[str, Any]]:
     columns = ["protocol", "method", "target", "status", "request_first_frame", "response_first_frame"]
     begins: dict[int, tuple[str, str]] = {}
     for row in capture.arrow("exchanges").select(columns).to_pylist():
-        if row["protocol"] == "tcp":  # a connection's set-up: its packets speak for themselves
+        if row["protocol"] == "tcp":  # a set-up or a pause: its packets speak for themselves
             continue
         if row["method"]:
             words = f"{row['method']} {(row['target'] or '')[:40]}".strip()

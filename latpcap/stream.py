@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from latpcap.tables import Tables, card, count
+from latpcap.tables import SETUP, Tables, card, count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +60,10 @@ class Stream(Tables):
         """Why were this stream's requests slow? `exchange` counts from 0 on this stream (`index`)."""
         if exchange is None:
             return self.capture.why(stream=self.number)
-        rows = self.arrow("exchanges").select(["exchange", "index"]).to_pylist()
+        rows = self.arrow("exchanges").select(["exchange", "index", "protocol", "method"]).to_pylist()
+        rows = [
+            r for r in rows if r["protocol"] != SETUP or r["method"] == "connect"
+        ]  # a pause has its request's index
         number = next((r["exchange"] for r in rows if r["index"] == exchange), None)
         if number is None:
             have = count(len(rows), "exchange")

@@ -174,9 +174,12 @@ class Tables:
     def exchanges(self) -> pd.DataFrame:
         """How long did each request take? One row a request and its answer, with its time in ms by cause.
 
-        `latency_ms` is null where the answer is not complete; `cut_by` says why then. Behind the requests stand
-        the connection set-ups that mattered (`protocol` "tcp", `method` "connect", never `complete`): from the first
+        `latency_ms` is null where the answer is not complete; `cut_by` says why then. Beside the requests stand rows
+        with `protocol` "tcp" that are never `complete`. `method` "connect": set-ups that mattered, from the first
         SYN to the client's first byte, where a SYN was repeated, no request followed, or a tenth of the time went.
+        "pause": the client waited 20 ms or more before its next request, and such pauses are a tenth of its
+        connection's time; `index` is that request's. "one_way": only one direction was captured, and a gap in it may
+        be a stall.
         """
         return self._frame("exchanges")
 
@@ -236,11 +239,11 @@ def count(number: int, word: str) -> str:
 
 
 SETUP = "tcp"
-"""The `protocol` of a row of `exchanges` that is a connection's set-up and not a request."""
+"""The `protocol` of a row of `exchanges` that is no request: a set-up, a client's pause, a suspicion."""
 
 
 def requests(exchanges: pa.Table) -> pa.Table:
-    """Which of these exchanges are requests? The table without the rows that are connection set-ups."""
+    """Which of these exchanges are requests? The table without set-ups, pauses and suspicions."""
     import pyarrow.compute as pc
 
     # a pattern, because a pyarrow scalar brings pandas along

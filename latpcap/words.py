@@ -156,6 +156,8 @@ def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
     lines += _gain(d)
     rival = f"; rival: {found['rival']}: {found['rival_lost']}" if found["rival"] else ""
     sure = "no" if found["grade"] == "unknown" else _grade(d["confidence"])
+    if _asked_late(d):
+        sure, rival = _grade(_setup(d)["confidence"]), ""
     lines.append((0, f"  sure?     {sure}{rival}"))
     lines.append((2, _unknown(d, None)))
     return lines + _also(d)

@@ -1,92 +1,16 @@
 //! The partition of an exchange's time into named causes. Steps, legs and pooled evidence in, rows that
 //! follow each other without gap or overlap out: each row's end is the next one's start, to the nanosecond.
 
+mod names;
+
 use ahash::AHashSet;
 
 use crate::exchange::Piece;
 use crate::messages::{At, Side};
 use crate::pool::{Judged, Ruling};
-use crate::wait::{Candidate, Repair, Wait};
+use crate::wait::{CORK_NS, Candidate, Repair, Wait};
 
-/// The closed set of causes, in the order of the table and its columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cause {
-    Network,
-    Queueing,
-    Bandwidth,
-    ServerThink,
-    ClientThink,
-    Nagle,
-    DelayedAck,
-    Cork,
-    Cwnd,
-    ReceiveWindow,
-    ZeroWindow,
-    FastRetransmit,
-    Tlp,
-    Rto,
-    SynRto,
-    Reordering,
-    CaptureGap,
-    Unknown,
-}
-
-impl Cause {
-    pub const ALL: [(Cause, &'static str); 18] = [
-        (Cause::Network, "network"),
-        (Cause::Queueing, "queueing"),
-        (Cause::Bandwidth, "bandwidth"),
-        (Cause::ServerThink, "server_think"),
-        (Cause::ClientThink, "client_think"),
-        (Cause::Nagle, "nagle"),
-        (Cause::DelayedAck, "delayed_ack"),
-        (Cause::Cork, "cork"),
-        (Cause::Cwnd, "cwnd"),
-        (Cause::ReceiveWindow, "receive_window"),
-        (Cause::ZeroWindow, "zero_window"),
-        (Cause::FastRetransmit, "fast_retransmit"),
-        (Cause::Tlp, "tlp"),
-        (Cause::Rto, "rto"),
-        (Cause::SynRto, "syn_rto"),
-        (Cause::Reordering, "reordering"),
-        (Cause::CaptureGap, "capture_gap"),
-        (Cause::Unknown, "unknown"),
-    ];
-
-    pub fn name(self) -> &'static str {
-        Cause::word(self as usize)
-    }
-
-    /// The name of the cause at this place of the list.
-    pub fn word(place: usize) -> &'static str {
-        Cause::ALL.get(place).map_or("unknown", |(_, name)| name)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
-    Client,
-    Server,
-    Network,
-    Capture,
-}
-
-impl Owner {
-    /// In the order of the enum.
-    pub const ALL: [&str; 4] = ["client", "server", "network", "capture"];
-
-    /// The name of the owner at this place of the list.
-    pub fn word(place: usize) -> &'static str {
-        Owner::ALL.get(place).copied().unwrap_or("capture")
-    }
-
-    fn of(side: Side) -> Owner {
-        match side {
-            Side::Client => Owner::Client,
-            Side::Server => Owner::Server,
-        }
-    }
-}
+pub use names::{Cause, Owner};
 
 /// Up to three frames that a reader can look up in Wireshark.
 pub type Evidence = [u64; 3];
@@ -233,7 +157,19 @@ fn judge(piece: &Piece, known: &Known<'_>, rows: &mut Vec<Row>) {
     let ends = [piece.from_frame, piece.to_frame, 0];
     let program = |rule, confidence| row(think(side), Owner::of(side), rule, confidence, ends);
     match &piece.step.wait {
-        Wait::Turn { since } => turn(&mut cutter, *since, piece, legs),
+        Wait::Turn { since } => turn(&mut cutter, *since, piece, legs, false),
+        Wait::LateTurn { since, pool } => {
+            let waited = to.time_ns - since.time_ns - legs.to(side);
+            let corked = pools.get(*pool as usize).is_some_and(|judged| judged.corked);
+            turn(
+                &mut cutter,
+                *since,
+                piece,
+                legs,
+                corked && CORK_NS.contains(&waited),
+            );
+        }
+        Wait::Suspected { held } => suspected(&mut cutter, *held, piece),
         Wait::App => {
             reach(&mut cutter, piece, legs);
             cutter.cut(end, program("app", 0.9));
@@ -305,11 +241,15 @@ fn judge(piece: &Piece, known: &Known<'_>, rows: &mut Vec<Row>) {
     }
 }
 
-/// From the peer's last byte to the answer's first: the path there and back, then the program.
-fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece, legs: &Legs) {
+/// From the peer's last byte to the answer's first: the path there and back, then the program, or its cork.
+fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece, legs: &Legs, corked: bool) {
     if piece.sender == Side::Server {
         reach(cutter, piece, legs);
-        return think_on(cutter, Side::Server, legs);
+        return if corked {
+            cork(cutter, Side::Server)
+        } else {
+            think_on(cutter, Side::Server, legs)
+        };
     }
     if since.time_ns > cutter.at {
         // inside a request: until the server has spoken ("100 Continue") the client waits for it
@@ -320,7 +260,48 @@ fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece, legs: &Legs) {
         (cutter.end, cutter.from_frame, cutter.to_frame) = (end, since.frame, to_frame);
     }
     leg(cutter, cutter.at, Side::Client, legs);
-    think_on(cutter, Side::Client, legs);
+    if corked {
+        cork(cutter, Side::Client);
+    } else {
+        think_on(cutter, Side::Client, legs);
+    }
+}
+
+/// The pool says that this side's messages leave with the kernel's timer. A program that sleeps on the same tick
+/// would look alike.
+fn cork(cutter: &mut Cutter<'_>, side: Side) {
+    let evidence = [cutter.from_frame, cutter.to_frame, 0];
+    let named = row(Cause::Cork, Owner::of(side), "cork_pool", 0.6, evidence);
+    cutter.cut(cutter.end, named);
+}
+
+/// One direction alone: the peer's ACK may have been waited for (seen from the sender), or this side's late ACK may
+/// have been (seen from the receiver, where a round trip passes on either side of it).
+fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &Piece) {
+    let sender = piece.sender;
+    let middle = held.map_or(0, |ack| ack.frame);
+    let evidence = [piece.from_frame, middle, piece.to_frame];
+    let sure = if held.is_some() { 0.4 } else { 0.5 };
+    let nagle = row(Cause::Nagle, Owner::of(sender), "one_way", sure, evidence);
+    let delayed = Row {
+        parent: Some(Cause::Nagle),
+        ..row(
+            Cause::DelayedAck,
+            Owner::of(sender.other()),
+            "one_way",
+            sure,
+            evidence,
+        )
+    };
+    if let Some(ack) = held {
+        let round = cutter.end.saturating_sub(ack.time_ns);
+        let path = row(Cause::Network, Owner::Network, "one_way", sure, evidence);
+        cutter.cut(cutter.at.saturating_add(round), path);
+        cutter.cut(ack.time_ns, delayed);
+        cutter.cut(cutter.end, nagle);
+    } else {
+        cutter.cut(cutter.end, delayed);
+    }
 }
 
 /// Until the request has reached the server and an answer could be back: the path. A pipelined request is

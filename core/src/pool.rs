@@ -4,6 +4,8 @@
 //! do over many exchanges is to follow the peer's ACK wherever it falls. So every candidate of the same
 //! server address and port, direction and client address is collected here and judged together.
 
+mod idle;
+
 use std::net::IpAddr;
 
 use ahash::AHashMap;
@@ -11,6 +13,7 @@ use ahash::AHashMap;
 use crate::leg::Pairs;
 use crate::messages::Side;
 use crate::wait::Candidate;
+use idle::Idle;
 
 /// Candidates remembered per pool, and in all pools together; later ones are only counted.
 const KEPT: usize = 16_384;
@@ -34,6 +37,8 @@ const SLOPE_APART_NS: i64 = 300_000;
 /// So many held candidates make a verdict; fewer are at most probable.
 const ENOUGH: usize = 8;
 const MAX_POOLS: usize = 65_536;
+/// Holds whose ends may show the receiver's tick.
+const TICKS: usize = 15;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
@@ -102,6 +107,8 @@ pub struct Judged {
     /// The receiver's clock tick on whose grid its holds end, and the chance that this is luck.
     pub tick_ns: Option<i64>,
     pub tick_p: Option<f64>,
+    /// Its messages leave with the kernel's probe timer: a cork that is never taken off.
+    pub corked: bool,
 }
 
 /// How one candidate is to be named.
@@ -122,6 +129,7 @@ pub struct Pool {
     pub refutations: u64,
     more: u64,
     samples: Vec<Sample>,
+    idle: Idle,
     /// The last judgement, and how much evidence it had.
     judged: Option<(Judged, u64)>,
 }
@@ -150,6 +158,7 @@ impl Pools {
             refutations: 0,
             more: 0,
             samples: Vec::new(),
+            idle: Idle::default(),
             judged: None,
         });
         id
@@ -159,6 +168,16 @@ impl Pools {
     pub fn refute(&mut self, id: u32, times: u64) {
         if let Some(pool) = self.pools.get_mut(id as usize) {
             pool.refutations += times;
+        }
+    }
+
+    /// A small message began; `late` where it may have waited for a cork's timer: how long, and until when.
+    pub fn began(&mut self, id: u32, late: Option<(i64, i64)>) {
+        if let Some(pool) = self.pools.get_mut(id as usize) {
+            match late {
+                Some((waited, end)) => pool.idle.add_late(waited, end),
+                None => pool.idle.add_prompt(),
+            }
         }
     }
 
@@ -187,7 +206,7 @@ impl Pools {
     /// judgement stands until there is notably more evidence: slopes over many pools are dear.
     pub fn judge(&mut self, pairs: &Pairs, last: bool) -> Vec<Judged> {
         let judged = self.pools.iter_mut().map(|pool| {
-            let evidence = pool.evidence();
+            let evidence = pool.evidence() + pool.idle.evidence();
             match &pool.judged {
                 Some((judged, had)) if *had == evidence && pool.same_legs(judged, pairs) => judged.clone(),
                 Some((judged, had)) if !last && (evidence as f64) < *had as f64 * (1.0 + GROWN) => {
@@ -262,7 +281,8 @@ impl Pool {
         (j.release_median, j.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         j.release_max = releases.last().copied();
         j.slope = slope(&held);
-        (j.tick_ns, j.tick_p) = tick(&held);
+        (j.tick_ns, j.tick_p) = lattice(held.iter().map(|s| s.acked_at), TICKS);
+        j.corked = self.idle.corked(j.sender_leg);
         j.verdict = verdict(&j);
         j
     }
@@ -398,17 +418,18 @@ fn at_share(sorted: &[i64], share: f64) -> Option<i64> {
     sorted.get(rank - 1).copied()
 }
 
-/// Kernel timers end on the host's scheduler tick: folds the ends of the holds and tests whether they
+/// Kernel timers end on the host's scheduler tick: folds the ends of the waits and tests whether they
 /// fall together (Rayleigh). The longest tick that fits is the tick.
-fn tick(held: &[&Sample]) -> (Option<i64>, Option<f64>) {
-    if held.len() < 15 {
+fn lattice(ends: impl Iterator<Item = i64> + Clone, least: usize) -> (Option<i64>, Option<f64>) {
+    let count = ends.clone().count();
+    if count < least {
         return (None, None);
     }
-    let n = held.len() as f64;
+    let n = count as f64;
     for period in [10_000_000i64, 4_000_000, 3_333_333, 1_000_000] {
         let (mut x, mut y) = (0.0, 0.0);
-        for s in held {
-            let turn = s.acked_at.rem_euclid(period) as f64 / period as f64 * std::f64::consts::TAU;
+        for end in ends.clone() {
+            let turn = end.rem_euclid(period) as f64 / period as f64 * std::f64::consts::TAU;
             x += turn.cos();
             y += turn.sin();
         }

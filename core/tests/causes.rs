@@ -120,6 +120,9 @@ fn every_wait_fills_its_time_exactly() {
         };
         let waits = [
             Wait::Turn { since: a },
+            Wait::LateTurn { since: b, pool: 0 },
+            Wait::Suspected { held: None },
+            Wait::Suspected { held: Some(a) },
             Wait::App,
             Wait::Small(Box::new(odd)),
             Wait::Small(Box::new(Candidate {

@@ -137,6 +137,26 @@ fn turn_is_the_first_segment_after_the_peer_spoke() {
 }
 
 #[test]
+fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
+    for (late, bytes, corked) in [
+        (199_999, 200, false),
+        (200_000, 200, true),
+        (713_000, 200, true), // the path is not known here
+        (713_001, 200, false),
+        (204_000, MSS, false),
+    ] {
+        let mut play = Play::new();
+        let since = play.asked(0);
+        let want = if corked {
+            Wait::LateTurn { since, pool: 7 }
+        } else {
+            Wait::Turn { since }
+        };
+        assert_eq!(play.send(late, 1, bytes), want, "{late} us, {bytes} bytes");
+    }
+}
+
+#[test]
 fn burst_follows_at_once_and_app_after_a_while_with_nothing_in_its_way() {
     let mut play = Play::new();
     play.asked(0);

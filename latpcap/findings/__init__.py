@@ -26,8 +26,8 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
     """What is wrong in this capture? One row a finding, the most important first; columns as in `schema()`.
 
     `tables` maps "streams", "exchanges", "causes", "evidence" and "issues" to the tables of one capture (or of one
-    of its streams); "events" is optional and lets delayed ACKs be found that nobody waited for, and stalls be
-    suspected where only one direction was captured. Raises KeyError where one of the five is missing.
+    of its streams); "events" is optional and lets delayed ACKs be found that nobody waited for. Raises KeyError
+    where one of the five is missing.
     """
     import pyarrow as pa
 
@@ -73,8 +73,8 @@ def rows(
     floods = [e for e in events if e.cause == "syn_flood"]
     found = [_of_event(e) for e in floods] + found + [_of_event(e) for e in events if e not in floods]
     found += [_blank() | row for row in setups.before_asking(tables)]
+    found += [_blank() | row for row in one_way.suspects(tables)]
     if "events" in tables:
-        found += [_blank() | row for row in one_way.suspects(tables)]
         found += [_blank() | row for row in harmless.held_for_nobody(tables)]
     for number, row in enumerate(found):
         row["finding"] = number

@@ -1,4 +1,4 @@
-"""What can one direction alone let us suspect? Events of streams of which only one side was captured; hints out.
+"""What can one direction alone let us suspect? Gaps that the core suspects to be stalls in, hints by server out.
 
 A gap between two small segments in which the sender heard from its peer (its echoed time stamp moved) may be Nagle's
 wait for a held ACK, or a pause of the program in which an ACK happened to come. Which one it was, the other direction
@@ -11,18 +11,15 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays, quality
+from latpcap import arrays
 from latpcap.findings.spent import SIDES
 from latpcap.vocabulary import STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.arrays import Array
-
-HELD_MS = (35.0, 90.0)
-"""A held ACK, its way and the path's: where the path is not known."""
-HEARD_TICKS = 20
+METHOD = "one_way"
+"""The `method` of their rows among the exchanges."""
 FEW = 3
 SURE = {"data": 0.5, "acks": 0.4}
 
@@ -31,53 +28,24 @@ def suspects(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
     """Servers at which a stall is suspected from one direction alone, and the side whose packets were captured."""
     import numpy as np
 
-    streams, events = tables["streams"], tables["events"]
-    alone = [s for s, one in zip(streams["stream"].to_pylist(), quality.one_way(streams), strict=True) if one]
-    if not alone:
+    streams, exchanges = tables["streams"], tables["exchanges"]
+    method, methods = arrays.codes(exchanges, "method")
+    rows = np.flatnonzero(method == methods.index(METHOD)) if METHOD in methods else np.zeros(0, np.int64)
+    if not len(rows):
         return []
-    place = {s: i for i, s in enumerate(streams["stream"].to_pylist())}
-    names, ports = streams["server"].to_pylist(), streams["server_port"].to_pylist()
-    stream = arrays.numbers(events, "stream")
-    rows = np.flatnonzero(np.isin(stream, alone))
-    rows = rows[np.argsort(stream[rows], kind="stable")]
-    columns = {c: arrays.numbers(events, c)[rows] for c in ("time", "stream", "len", "seq", "ack", "tsecr", "frame")}
-    by_client = arrays.numbers(events, "from_client")[rows].astype(bool)
+    columns = ("stream", "server", "server_port", "client_packets")
+    by_stream = {s[0]: s[1:] for s in zip(*(streams[c].to_pylist() for c in columns), strict=True)}
+    column = {c: arrays.numbers(exchanges, c) for c in ("stream", "request_first_frame", "request_last_frame")}
+    held, nagle = arrays.numbers(exchanges, "delayed_ack_ms"), arrays.numbers(exchanges, "nagle_ms")
     groups: dict[tuple[str, int, str, str], list[tuple[float, int, int, int]]] = defaultdict(list)
-    for how, pairs in (("data", _paused(columns)), ("acks", _held(columns))):
-        for first, second in pairs:
-            at = place[int(columns["stream"][second])]
-            seen = "client" if by_client[second] else "server"
-            ms = (columns["time"][second] - columns["time"][first]) / 1e6
-            found = (float(ms), int(columns["stream"][second]), int(columns["frame"][first]))
-            groups[names[at], ports[at], seen, how].append((*found, int(columns["frame"][second])))
+    for row in rows.tolist():
+        number, *frames = (int(column[c][row]) for c in ("stream", "request_first_frame", "request_last_frame"))
+        server, port, client_packets = by_stream[number]
+        # what was freed is seen as an ACK's round trip only where the ACKs were captured
+        how = "acks" if nagle[row] else "data"
+        seen = "client" if client_packets else "server"
+        groups[server, port, seen, how].append((float(held[row]), number, frames[0], frames[1]))
     return [_row(*key, seen) for key, seen in sorted(groups.items(), key=lambda g: -len(g[1])) if len(seen) >= FEW]
-
-
-def _paused(of: dict[str, Array]) -> list[tuple[int, int]]:
-    """Neighbouring data segments with a timer's gap between them, in which the sender heard from its peer."""
-    import numpy as np
-
-    data = np.flatnonzero(of["len"] > 0)
-    first, second = data[:-1], data[1:]
-    ms = (of["time"][second] - of["time"][first]) / 1e6
-    heard = of["tsecr"][second] - of["tsecr"][first] >= HEARD_TICKS
-    good = (of["stream"][first] == of["stream"][second]) & (ms >= HELD_MS[0]) & (ms <= HELD_MS[1]) & heard
-    good &= of["seq"][second] == of["seq"][first] + of["len"][first]
-    good &= of["ack"][second] == of["ack"][first]  # else the peer spoke in between: the border of two messages
-    return list(zip(first[good].tolist(), second[good].tolist(), strict=True))
-
-
-def _held(of: dict[str, Array]) -> list[tuple[int, int]]:
-    """Pure ACKs of something small that came a timer's time after their sender's last packet."""
-    import numpy as np
-
-    second = np.arange(1, len(of["time"]))
-    first = second - 1
-    ms = (of["time"][second] - of["time"][first]) / 1e6
-    more = of["ack"][second] - of["ack"][first]
-    good = (of["stream"][first] == of["stream"][second]) & (ms >= HELD_MS[0]) & (ms <= HELD_MS[1])
-    good &= (of["len"][second] == 0) & (more > 0) & (more < 1448)
-    return list(zip(first[good].tolist(), second[good].tolist(), strict=True))
 
 
 def _row(

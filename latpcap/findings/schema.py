@@ -14,7 +14,8 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "finding": ("uint32", "its number, from 0, the most important first"),
     "kind": (
         "string",
-        "latency (took time of exchanges), connection (happened to connections), idle (nobody waited), harmless",
+        "latency (took time of exchanges), connection (happened to connections), setup (before a request), "
+        "one_way (suspected from one direction), harmless (nobody waited)",
     ),
     "server": ("string", "the server's address"),
     "server_port": ("uint16", "the server's port"),

@@ -1,4 +1,4 @@
-"""Was it slow before the first request? Set-ups of connections in; lost SYNs and clients that asked late out.
+"""Was it slow before the requests? Set-ups of connections and clients' pauses in; lost SYNs, late and corked ones out.
 
 The time before a request belongs to no request: nobody waited for an answer. But who opens a connection waits for it,
 and whoever looks at a capture sees the pause: it has an owner too, and it is not the server's program.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
 from latpcap.findings.spent import SETUP
-from latpcap.vocabulary import CAUSES
+from latpcap.vocabulary import CAUSES, PROVEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,11 +24,20 @@ ASKS_FIRST = ("http", "tls")
 SAYS = {
     "syn_rto": "{n} took {span} longer to be set up: a SYN or SYN-ACK was dropped, and only its timer repeated it",
     "client_think": "the client asked {span} after the handshake on {n}: its program took that time, not the server",
+    "cork": (
+        "the client's requests left {span} after the answer before them on {n}, each with its kernel's timer: a cork "
+        "(TCP_CORK, MSG_MORE) that is not taken off, or a program that sleeps as long"
+    ),
 }
+ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
+"""Of which rows beside the requests each of them is."""
+SURE = {"syn_rto": 0.9, "client_think": 0.9, "cork": 0.6}
 
 
 def before_asking(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
-    """Set-ups that waited for a repeated SYN, and those whose client asked late; by server, the longest first."""
+    """Set-ups that waited for a repeated SYN, those whose client asked late, and requests that a cork held; by server,
+    the longest first.
+    """
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
@@ -41,9 +50,11 @@ def before_asking(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str, int], list[tuple[float, int, int, int, str]]] = defaultdict(list)
     number, stream = arrays.numbers(exchanges, "exchange"), arrays.numbers(exchanges, "stream")
     frame = arrays.numbers(exchanges, "request_first_frame")
+    method, methods = arrays.codes(exchanges, "method")
     for cause in SAYS:
         ms = arrays.numbers(exchanges, f"{cause}_ms")
-        for row in rows[ms[rows] >= LEAST_MS].tolist():
+        of_kind = method[rows] == (methods.index(ROWS[cause]) if ROWS[cause] in methods else -2)
+        for row in rows[of_kind & (ms[rows] >= LEAST_MS)].tolist():
             server, port, client, spoken, answers = by_stream[int(stream[row])]
             if not answers or (cause == "client_think" and spoken not in ASKS_FIRST):
                 continue
@@ -58,11 +69,13 @@ def _row(cause: str, server: str, port: int, seen: list[tuple[float, int, int, i
     times = [s[0] for s in seen]
     worst, typical = seen[-1], seen[len(seen) // 2]
     span = f"{times[-1]:,.0f} ms" if len(seen) == 1 else f"{times[0]:,.0f}-{times[-1]:,.0f} ms"
-    count = "1 connection" if len(seen) == 1 else f"{len(seen):,} connections"
+    streams = len({s[1] for s in seen})
+    count = "1 connection" if streams == 1 else f"{streams:,} connections"
     return {
-        "kind": "setup", "server": server, "server_port": port, "cause": cause, "owner": CAUSES[cause].owner,
-        "clients": len({s[4] for s in seen}), "client": worst[4], "streams": len(seen), "exchanges": 0,
-        "total_ms": sum(times), "median_ms": typical[0], "max_ms": worst[0], "grade": "proven", "confidence": 0.9,
+        "kind": "setup", "server": server, "server_port": port, "cause": cause, "owner": "network" if cause == "syn_rto" else "client",
+        "clients": len({s[4] for s in seen}), "client": worst[4], "streams": streams, "exchanges": 0,
+        "total_ms": sum(times), "median_ms": typical[0], "max_ms": worst[0],
+        "grade": "proven" if SURE[cause] >= PROVEN else "probable", "confidence": SURE[cause],
         "worst_exchange": worst[2], "worst_stream": worst[1], "worst_ms": worst[0], "worst_frames": [worst[3]],
         "typical_exchange": typical[2], "typical_stream": typical[1], "typical_ms": typical[0],
         "typical_frames": [typical[3]], "fix": CAUSES[cause].fix,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from latpcap.plot.flow_rows import FlowRow, Record
 
 _LONGEST_TARGET = 40  # characters; a target comes from the wire and may be of any length
+_BESIDE = {"connect": "connection set-up", "pause": "the client's pause", "one_way": "a stall is suspected"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,8 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
 def text_of(exchange: Record) -> str:
     """How is an exchange named in a picture, e.g. `exchange 879: GET / 200, 43.9 ms`?"""
     if _is_setup(exchange):
-        return (
-            f"exchange {exchange['exchange']}: connection set-up, {(exchange['end'] - exchange['start']) / 1e6:,.1f} ms"
-        )
+        what = _BESIDE.get(exchange["method"], "beside the requests")
+        return f"exchange {exchange['exchange']}: {what}, {(exchange['end'] - exchange['start']) / 1e6:,.1f} ms"
     raw = exchange["target"] or ""
     target = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in raw)
     if len(target) > _LONGEST_TARGET:
@@ -74,4 +74,5 @@ def text_of(exchange: Record) -> str:
 
 
 def _is_setup(exchange: Record) -> bool:
+    """A connection's set-up, a client's pause, or what one direction lets us suspect: no request."""
     return bool(exchange["protocol"] == "tcp")

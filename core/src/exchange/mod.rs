@@ -1,6 +1,7 @@
 //! Pairs messages into exchanges and keeps, per stream, the steps of both directions until the exchanges
 //! that need them are settled. Segments in, exchanges with their time cut into steps out.
 
+mod aside;
 mod names;
 pub mod setup;
 mod steps;
@@ -120,9 +121,15 @@ impl Exchange {
         self.request.first.time_ns
     }
 
-    /// Whether no other exchange can have a say in what its time went to: nothing of Nagle's and nothing repeated.
+    /// Whether no other exchange can have a say in what its time went to: nothing of Nagle's, nothing that a cork may
+    /// have held, and nothing repeated.
     fn is_plain(&self) -> bool {
-        let depends = |piece: &Piece| matches!(piece.step.wait, Wait::Small(_) | Wait::Repair { .. });
+        let depends = |piece: &Piece| {
+            matches!(
+                piece.step.wait,
+                Wait::Small(_) | Wait::Repair { .. } | Wait::LateTurn { .. }
+            )
+        };
         !self.pieces.iter().any(depends)
     }
 
@@ -184,6 +191,15 @@ impl Seen<'_, '_> {
 }
 
 impl Ledger {
+    /// This exchange is finished.
+    fn settle(&mut self, exchange: Box<Exchange>) {
+        if exchange.is_plain() {
+            self.plain.push(exchange);
+        } else {
+            self.settled.push(exchange);
+        }
+    }
+
     /// A repeat was not needed. Beyond `MAX_NEEDLESS` of them the rest keep the names of repairs.
     fn not_needed(&mut self, repeat: At) {
         if self.needless.len() < MAX_NEEDLESS {

@@ -5,13 +5,14 @@ mod pairing;
 
 use std::collections::VecDeque;
 
+use super::aside::{self, Place};
 use super::steps::{merge_pairs, slice, take_turns};
 use super::{Exchange, Ledger, Repeat, Seen};
 use crate::assemble::{Assembler, Room};
 use crate::facts::flag;
 use crate::messages::{At, Close, Messages, Piece as Stretch, Side};
 use crate::segment::{ACK, FIN, RST, SYN};
-use crate::wait::{Answer, Data, Outcome, Release, Sender, Step, Wait};
+use crate::wait::{Answer, Data, OneWay, Outcome, Passed, Release, Sender, Step, Wait};
 
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
@@ -69,9 +70,15 @@ pub struct Tracker {
     unsolicited: bool,
     /// The packet that showed that the bytes of the present one had been sent before.
     shown: Option<At>,
+    /// The client's step that the present packet ends, where it is a pause.
+    paused: Option<Step>,
+    /// While only this side has been captured.
+    alone: Option<Box<(Side, OneWay)>>,
     pub exchanges: u32,
     /// The time that all exchanges took together.
     pub busy: i64,
+    /// And the client's pauses between them.
+    idle: i64,
     closed: [bool; 2],
     clock: i64,
     /// The packet that is being read.
@@ -101,8 +108,11 @@ impl Tracker {
             interim: false,
             unsolicited: false,
             shown: None,
+            paused: None,
+            alone: None,
             exchanges: 0,
             busy: 0,
+            idle: 0,
             closed: [false; 2],
             clock: i64::MIN,
             frame: 0,
@@ -111,6 +121,19 @@ impl Tracker {
 
     pub fn pair(&self) -> u32 {
         self.pair
+    }
+
+    /// Only this side has been captured so far.
+    pub fn alone(&mut self, side: Side) {
+        self.alone = Some(Box::new((side, OneWay::default())));
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            stream: self.stream,
+            index: self.exchanges,
+            pair: self.pair,
+        }
     }
 
     /// Both sides have ended, and no exchange waits for anything.
@@ -137,6 +160,9 @@ impl Tracker {
         };
         let side = seen.side;
         let segment = seen.segment;
+        if self.alone.is_some() {
+            self.listen(seen, at);
+        }
         for sender in &mut self.senders {
             sender.settle_refutation(at.time_ns);
         }
@@ -225,8 +251,29 @@ impl Tracker {
         self.read_notes(ledger);
     }
 
+    /// The other side was not captured yet.
+    #[cold]
+    fn listen(&mut self, seen: &Seen<'_, '_>, at: At) {
+        match &mut self.alone {
+            Some(alone) if alone.0 == seen.side => alone.1.packet(Passed {
+                at,
+                start: seen.facts.seq,
+                len: seen.segment.len,
+                ack: seen.facts.ack,
+                mss: seen.mss,
+                stamps: seen.segment.options.timestamps,
+            }),
+            alone => *alone = None,
+        }
+    }
+
     /// Nothing more will come: a reset, or the end of the capture.
     pub fn end(&mut self, at: At, how: Close, ledger: &mut Ledger) {
+        if let Some(alone) = self.alone.take() {
+            for found in alone.1.suspects() {
+                aside::suspect(found, alone.0, self.place(), ledger);
+            }
+        }
         for side in [Side::Client, Side::Server] {
             self.read(
                 side,
@@ -263,7 +310,7 @@ impl Tracker {
                 server_pool
             },
         };
-        self.shown = None;
+        (self.shown, self.paused) = (None, None);
         if pick(&mut self.senders, side).too_many_holes(start) {
             ledger.distrust(
                 "tcp",
@@ -283,6 +330,21 @@ impl Tracker {
                         "too much evidence on delayed ACKs; the rest is only counted",
                         at,
                     );
+                }
+                match step.wait {
+                    Wait::Turn { .. } if data.is_small() => ledger.pools.began(data.pool, None),
+                    Wait::LateTurn { since, pool } => {
+                        let waited = at.time_ns - since.time_ns;
+                        ledger.pools.began(pool, Some((waited, at.time_ns)));
+                    }
+                    _ => {}
+                }
+                if side == Side::Client {
+                    let pause = aside::paused(&step, leg_ns);
+                    self.idle = self.idle.saturating_add(pause);
+                    if pause > 0 && aside::matters(self.idle, self.busy) {
+                        self.paused = Some(step.clone());
+                    }
                 }
                 let repaired = match step.wait {
                     Wait::Repair { filled, .. } => {
@@ -418,11 +480,7 @@ impl Tracker {
             slice(server, Side::Server, border, end, &mut exchange.pieces);
         }
         self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);
-        if exchange.is_plain() {
-            ledger.plain.push(exchange);
-        } else {
-            ledger.settled.push(exchange);
-        }
+        ledger.settle(exchange);
         if self.open.is_empty() && self.settling.is_empty() {
             self.steps.iter_mut().for_each(VecDeque::clear);
             return;

@@ -101,7 +101,11 @@ pub(super) fn track(
             }
         }
         let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));
-        stream.tracking = Tracking::Live(Box::new(Tracker::new(id, pair, pools)));
+        let mut tracker = Tracker::new(id, pair, pools);
+        if stream.side(side.other()).packets == 0 {
+            tracker.alone(side);
+        }
+        stream.tracking = Tracking::Live(Box::new(tracker));
     }
     let mss = stream.mss();
     let [client, server] = &stream.counts;

@@ -4,15 +4,23 @@
 //! A step is the time between two such segments with everything that is needed to judge it later,
 //! when the path's legs and the other exchanges of the same endpoints are known (`cause.rs`).
 
+mod one_way;
 mod sender;
 
 use crate::facts::Covered;
 use crate::messages::At;
 
+pub use one_way::{OneWay, Passed, Suspect};
 pub use sender::Sender;
 
 /// How much later than the path explains a segment may follow the ACK that freed it (event rows only).
 const RELEASED_NS: i64 = 2_000_000;
+/// An echoed time stamp that moved this far shows that the peer was heard meanwhile.
+const HEARD_TICKS: u32 = 20;
+/// Linux' cork timer: the probe timer at its lowest, up to three ticks late (tcp_check_probe_timer).
+pub const CORK_NS: std::ops::RangeInclusive<i64> = 200_000_000..=213_000_000;
+/// A path to the sender that is longer than this is not looked at for a cork.
+const LONG_PATH_NS: i64 = 500_000_000;
 
 /// How a loss was repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +59,11 @@ pub enum Wait {
     Turn {
         since: At,
     },
+    /// The same, and small, after about the kernel's probe timer: a cork, or a program.
+    LateTurn {
+        since: At,
+        pool: u32,
+    },
     /// The same message goes on and nothing held it back.
     App,
     /// Right behind the previous one.
@@ -86,6 +99,10 @@ pub enum Wait {
     Handshake,
     /// The capture lacks frames here.
     Hole,
+    /// Only one direction was captured, and it shows a timer's gap; with the ACK that was late, where that was seen.
+    Suspected {
+        held: Option<At>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,7 +176,7 @@ impl Step {
             }
         };
         match &self.wait {
-            Wait::Turn { since } => Release::new(
+            Wait::Turn { since } | Wait::LateTurn { since, .. } => Release::new(
                 Released::First,
                 Some(since.frame),
                 self.to.time_ns - since.time_ns,
@@ -170,7 +187,7 @@ impl Step {
                 waited: None,
             },
             Wait::App => Release::new(Released::App, None, waited),
-            Wait::Hole | Wait::Handshake => Release::default(),
+            Wait::Hole | Wait::Handshake | Wait::Suspected { .. } => Release::default(),
             Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
             Wait::Spaced => Release::new(Released::Pacing, None, waited),
             Wait::Small(c) if c.arrived == Some(false) => Release::new(Released::App, None, waited),
@@ -193,6 +210,11 @@ impl Step {
     }
 }
 
+/// A sub-MSS tail is what Nagle or a cork may hold (tcp_minshall_check).
+fn is_small(len: i64, mss: u32) -> bool {
+    !len.max(0).unsigned_abs().is_multiple_of(u64::from(mss.max(1)))
+}
+
 /// A data segment as this layer needs it; numbers unwrapped.
 #[derive(Debug, Clone, Copy)]
 pub struct Data {
@@ -208,6 +230,13 @@ pub struct Data {
     /// Best round trip to this sender so far.
     pub leg_ns: i64,
     pub pool: u32,
+}
+
+impl Data {
+    /// Less than full segments, or with a small tail.
+    pub fn is_small(&self) -> bool {
+        is_small(self.end - self.start, self.mss)
+    }
 }
 
 /// Any packet of the peer.

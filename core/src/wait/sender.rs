@@ -5,7 +5,9 @@ mod repair;
 
 use std::collections::VecDeque;
 
-use super::{Answer, Candidate, Data, Outcome, Refutation, Repair, Step, Wait};
+use super::{
+    Answer, CORK_NS, Candidate, Data, HEARD_TICKS, LONG_PATH_NS, Outcome, Refutation, Repair, Step, Wait,
+};
 use crate::messages::At;
 use repair::{Hole, Resent};
 
@@ -14,16 +16,12 @@ const BURST_NS: i64 = 200_000;
 /// A small segment with more of its sender's data this close behind it was cut from a longer queue:
 /// Nagle looks at the queue's last buffer only (tcp_nagle_test), so it refutes nothing.
 const QUEUE_NS: i64 = 100_000;
-/// TSecr that moved this far since the small segment shows that an ACK came in which the capture lacks.
-const MISSED_ACK_TICKS: u32 = 20;
 /// The lowest retransmission timeout of Linux (TCP_RTO_MIN) less a tick.
 const RTO_NS: i64 = 190_000_000;
 /// A tail loss probe waits at most 2 RTT + TCP_RTO_MIN (tcp_schedule_loss_probe), and fires a few ticks late.
 const PROBE_NS: i64 = 215_000_000;
 /// What a program may take before the segment that the probe repeats.
 const LATE_NS: i64 = 40_000_000;
-/// Linux' cork timer: the probe timer at its lowest, up to three ticks late (tcp_check_probe_timer).
-const CORK_NS: std::ops::RangeInclusive<i64> = 200_000_000..=213_000_000;
 /// So many even gaps in a row are a pace.
 const EVEN_GAPS: u8 = 2;
 const MAX_HOLES: usize = 64;
@@ -256,7 +254,7 @@ impl Sender {
                 Wait::Window { opened }
             };
         }
-        let small = is_small(d);
+        let small = d.is_small();
         if let (None, Some(p)) = (turn, self.small)
             && small
             && !d.fin
@@ -289,6 +287,7 @@ impl Sender {
             return Wait::Clocked { ack, acked };
         }
         match turn {
+            Some(since) if small && timed(d.at, since) => Wait::LateTurn { since, pool: d.pool },
             Some(since) => Wait::Turn { since },
             None if gap <= BURST_NS && self.last_full => Wait::FullBurst,
             None if gap <= BURST_NS => Wait::Burst,
@@ -307,7 +306,7 @@ impl Sender {
             (Some(a), Some(b)) => b.wrapping_sub(a),
             _ => 0,
         };
-        if moved < MISSED_ACK_TICKS {
+        if moved < HEARD_TICKS {
             self.refuting = Some(Refutation {
                 pool: d.pool,
                 small: p.at,
@@ -318,7 +317,7 @@ impl Sender {
 
     fn forward(&mut self, d: &Data) {
         self.unanswered = None;
-        if is_small(d) {
+        if d.is_small() {
             let bytes = (d.end - d.start) as u32;
             self.small = Some(Small {
                 at: d.at,
@@ -339,7 +338,7 @@ impl Sender {
             0
         };
         self.last_gap = gap;
-        (self.last, self.last_full) = (Some(d.at), !is_small(d));
+        (self.last, self.last_full) = (Some(d.at), !d.is_small());
         self.remember(d);
     }
 
@@ -361,15 +360,15 @@ impl Sender {
     }
 }
 
+/// As long as the kernel's probe timer, whatever the path is.
+fn timed(at: At, since: At) -> bool {
+    let waited = at.time_ns - since.time_ns;
+    (*CORK_NS.start()..=*CORK_NS.end() + LONG_PATH_NS).contains(&waited)
+}
+
 /// The ACK had come to the sender when this segment left, as far as the path's best times tell.
 fn reached(ack: &AckSeen, d: &Data) -> bool {
     d.at.time_ns - ack.at.time_ns > d.leg_ns + BURST_NS
-}
-
-/// A sub-MSS tail is what Nagle may hold (tcp_minshall_check).
-fn is_small(d: &Data) -> bool {
-    let len = (d.end - d.start).max(0) as u64;
-    !len.is_multiple_of(u64::from(d.mss.max(1)))
 }
 
 fn candidate(p: &Small, ack: &AckSeen, d: &Data) -> Candidate {

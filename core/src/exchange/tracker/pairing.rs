@@ -1,6 +1,6 @@
 //! Messages to exchanges: requests wait in order, and each answer belongs to the oldest of them.
 
-use super::{BIAS, MAX_OPEN, Tracker, pick};
+use super::{BIAS, MAX_OPEN, Tracker, aside, pick};
 use crate::exchange::{Ledger, Message};
 use crate::messages::{At, Close, Note, Side};
 
@@ -87,6 +87,9 @@ impl Tracker {
             ledger.distrust("http", "too many requests wait; the oldest is given up", at);
             oldest.cut_by = Some("gap");
             self.finish(oldest, ledger);
+        }
+        if let Some(step) = self.paused.take().filter(|_| self.open.is_empty()) {
+            aside::pause(step, self.place(), ledger);
         }
         let mut exchange = ledger.spare.pop().unwrap_or_default();
         exchange.reset(ledger.next_id, self.stream, self.exchanges, self.pair);

@@ -1,0 +1,75 @@
+//! Waits that belong to no request, each a row of its own beside them: a client's pause before it asks again, and what
+//! one direction alone lets us suspect. Like a connection's set-up they are never complete and have no latency.
+
+use super::setup::PROTOCOL;
+use super::{Ledger, Piece};
+use crate::messages::Side;
+use crate::wait::{Step, Suspect, Wait};
+
+/// What the rows call themselves, in `method`.
+const PAUSE: &str = "pause";
+const ONE_WAY: &str = "one_way";
+/// A client that asks again sooner than two of the slowest kernel's ticks (HZ=100) did not pause: its host was busy.
+const PAUSE_NS: i64 = 20_000_000;
+/// One part in so many of a connection's time so far is worth a row, as for set-ups.
+const SHARE: i64 = 10;
+
+/// Where such a row stands: its stream, the index of the request that follows it, and the addresses.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub stream: u32,
+    pub index: u32,
+    pub pair: u32,
+}
+
+/// How long the client paused in its step before a request, on a path of `leg` to it; 0 where that was no pause.
+pub fn paused(step: &Step, leg: i64) -> i64 {
+    let (Wait::Turn { since } | Wait::LateTurn { since, .. }) = step.wait else {
+        return 0;
+    };
+    let waited = step.to.time_ns.saturating_sub(since.time_ns).saturating_sub(leg);
+    if waited >= PAUSE_NS { waited } else { 0 }
+}
+
+/// Whether pauses of so long in all are worth rows, beside requests that took so long.
+pub fn matters(paused: i64, busy: i64) -> bool {
+    paused.saturating_mul(SHARE - 1) >= busy
+}
+
+/// From the answer's last byte to the client's next request.
+pub fn pause(step: Step, place: Place, ledger: &mut Ledger) {
+    let (Wait::Turn { since } | Wait::LateTurn { since, .. }) = step.wait else {
+        return;
+    };
+    push(PAUSE, Step { from: since, ..step }, Side::Client, place, ledger);
+}
+
+/// A gap that may be a stall, of a stream whose packets are all from `seen`.
+pub fn suspect(found: &Suspect, seen: Side, place: Place, ledger: &mut Ledger) {
+    let step = Step {
+        from: found.from,
+        to: found.to,
+        wait: Wait::Suspected { held: found.held },
+    };
+    let sender = if found.held.is_some() { seen.other() } else { seen };
+    push(ONE_WAY, step, sender, place, ledger);
+}
+
+fn push(method: &'static str, step: Step, sender: Side, place: Place, ledger: &mut Ledger) {
+    let mut exchange = ledger.spare.pop().unwrap_or_default();
+    exchange.reset(ledger.next_id, place.stream, place.index, place.pair);
+    ledger.next_id += 1;
+    exchange.protocol = PROTOCOL;
+    exchange.method = Some(method.into());
+    (exchange.request.first, exchange.request.last) = (step.from, step.to);
+    exchange.pieces.push(Piece {
+        start: step.from.time_ns,
+        end: step.to.time_ns,
+        from_frame: step.from.frame,
+        to_frame: step.to.frame,
+        asked: step.from.time_ns,
+        sender,
+        step,
+    });
+    ledger.settle(exchange);
+}
