@@ -124,6 +124,16 @@ impl Assembler {
         }
     }
 
+    /// The same where everything is in order, which is nearly always; false where there may be something to give.
+    #[inline]
+    pub fn acked_in_order(&mut self, offset: u64) -> bool {
+        let ordered = self.held.is_none() && self.end == NO_END;
+        if ordered {
+            self.acked = self.acked.max(offset);
+        }
+        ordered
+    }
+
     /// The FIN stands at `offset` (behind the last byte). It may come before bytes that are still to be
     /// resent: the stream has ended when `ended` says so.
     pub fn fin(&mut self, offset: u64, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {

@@ -151,6 +151,7 @@ impl Tracker {
     }
 
     /// One segment of the stream; gives why it left when it carries data that brought the stream forward.
+    #[inline(always)]
     pub fn segment(&mut self, seen: &Seen<'_, '_>, ledger: &mut Ledger) -> Release {
         // a clock that goes back must not make an interval negative
         self.clock = self.clock.max(seen.at.time_ns);
@@ -158,6 +159,7 @@ impl Tracker {
             time_ns: self.clock,
             ..seen.at
         };
+        self.frame = at.frame;
         let side = seen.side;
         let segment = seen.segment;
         if self.alone.is_some() {
@@ -247,7 +249,6 @@ impl Tracker {
             let frame = if lost { 0 } else { at.frame };
             messages.feed(side, At { frame, ..at }, piece, notes)
         });
-        self.frame = at.frame;
         self.read_notes(ledger);
     }
 
@@ -269,6 +270,7 @@ impl Tracker {
 
     /// Nothing more will come: a reset, or the end of the capture.
     pub fn end(&mut self, at: At, how: Close, ledger: &mut Ledger) {
+        self.frame = at.frame;
         if let Some(alone) = self.alone.take() {
             for found in alone.1.suspects() {
                 aside::suspect(found, alone.0, self.place(), ledger);
@@ -390,7 +392,7 @@ impl Tracker {
     fn acknowledged(&mut self, side: Side, seen: &Seen<'_, '_>, at: At, ledger: &mut Ledger) {
         let ack = seen.facts.ack;
         let other = side.other();
-        if seen.segment.has(ACK) {
+        if seen.segment.has(ACK) && !pick(&mut self.assemblers, other).acked_in_order(offset(ack)) {
             self.read(
                 other,
                 at,

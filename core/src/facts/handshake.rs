@@ -33,6 +33,7 @@ pub(super) fn restart(segment: &Segment<'_>, fwd: &mut Flow) -> bool {
 }
 
 /// What Wireshark learns from the options and the handshake after the analysis of the same segment.
+#[inline(always)]
 pub(super) fn after_options(
     segment: &Segment<'_>,
     now: i64,
@@ -81,6 +82,7 @@ fn sacked_bytes(segment: &Segment<'_>) -> u32 {
 /// `tcp.completeness`: SYN 1, SYN+ACK 2, ACK 4, data 8, FIN 16, RST 32, as Wireshark's window and two-pass tshark
 /// end up with (one pass leaves out the packet that opens the stream). A SYN counts only where it opens the stream,
 /// its data only where the ports are not in use again.
+#[inline(always)]
 fn completeness(segment: &Segment<'_>, shared: &mut Shared, reused: bool) {
     let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
     let opens = !std::mem::replace(&mut shared.started, true);

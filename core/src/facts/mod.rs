@@ -207,6 +207,7 @@ pub fn unanalysed(segment: &Segment<'_>, fwd: &Flow, rev: &Flow) -> Facts {
 }
 
 /// The facts of one segment; `reused` says that it opened a stream on a 4-tuple that was in use.
+#[inline(always)]
 pub fn analyse(
     segment: &Segment<'_>,
     frame: u64,

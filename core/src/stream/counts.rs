@@ -33,6 +33,7 @@ pub struct Counts {
 }
 
 /// Counters of `streams`.
+#[inline(always)]
 pub(super) fn count(
     stream: &mut Stream,
     segment: &Segment<'_>,
@@ -82,6 +83,7 @@ pub(super) fn count(
 const ACK_AT_ONCE: u32 = 2;
 
 /// Takes a leg sample from an ACK, and says how long the ACK was held beyond the best round trip so far.
+#[inline(always)]
 pub(super) fn sample_leg(
     stream: &mut Stream,
     pairs: &mut Pairs,

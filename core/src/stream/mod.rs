@@ -195,6 +195,7 @@ impl Streams {
 
     /// The segment's stream, opened where it is new: its number, whether the segment comes from its smaller
     /// endpoint, and whether it reuses the ports of an older stream.
+    #[inline(always)]
     fn find(&mut self, segment: &Segment<'_>, at: At) -> (u32, bool, bool) {
         let (key, from_low) = FourTuple::of(segment);
         let slot = key.slot() % RECENT;

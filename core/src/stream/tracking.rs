@@ -76,6 +76,7 @@ impl Tracking {
 }
 
 #[allow(clippy::too_many_arguments)]
+#[inline(always)]
 pub(super) fn track(
     stream: &mut Stream,
     id: u32,

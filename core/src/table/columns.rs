@@ -131,9 +131,10 @@ impl<T: ArrowPrimitiveType> Sparse<T> {
     }
 }
 
-/// Takes a batch's values and leaves room for the next.
+/// Takes a batch's values and leaves room for as many.
 pub fn renewed<T>(values: &mut Vec<T>) -> Vec<T> {
-    std::mem::replace(values, Vec::with_capacity(BATCH_ROWS))
+    let room = Vec::with_capacity(values.len().max(BATCH_ROWS));
+    std::mem::replace(values, room)
 }
 
 /// Values of a column that is nearly always null.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{BooleanArray, Float64Array, RecordBatch};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch};
 use arrow_schema::ArrowError;
 
 use super::columns::{BLOCK_ROWS, Bits, Fixed, Full, Heard, Listed, Sparse, Texts, instants, some_instants};
@@ -184,16 +184,30 @@ impl Exchanges {
         self.block.clear();
     }
 
-    /// One column of milliseconds per cause.
+    /// One column of milliseconds per cause. Most causes have no row: those share a column of zeros.
     fn spent(&mut self, rows: usize) -> impl Iterator<Item = Column> {
-        let mut columns = vec![vec![0.0; rows]; CAUSES];
+        let mut columns: [Vec<f64>; CAUSES] = Default::default();
         for (row, cause, time) in self.spent.drain(..) {
-            if let Some(slot) = columns.get_mut(cause).and_then(|c| c.get_mut(row)) {
+            let Some(column) = columns.get_mut(cause) else {
+                continue;
+            };
+            if column.is_empty() {
+                column.resize(rows, 0.0);
+            }
+            if let Some(slot) = column.get_mut(row) {
                 *slot = ms(time);
             }
         }
+        let none: ArrayRef = Arc::new(Float64Array::from(vec![0.0; rows]));
         let named = columns.into_iter().zip(&Cause::ALL);
-        named.map(|(times, (_, name))| column(format!("{name}_ms"), Arc::new(Float64Array::from(times))))
+        named.map(move |(times, (_, name))| {
+            let values = if times.is_empty() {
+                Arc::clone(&none)
+            } else {
+                Arc::new(Float64Array::from(times))
+            };
+            column(format!("{name}_ms"), values)
+        })
     }
 
     /// The rows so far as a batch; the next one begins empty.

@@ -134,13 +134,13 @@ impl Tables {
     pub fn settled(&mut self, exchange: &Exchange, causes: &[Row], legs: &Legs) {
         for row in causes {
             self.causes.push(exchange.id, row);
+            if self.causes.len() >= BATCH_ROWS {
+                self.flush_causes(); // at once: a column with one row more would be moved to grow
+            }
         }
         self.exchanges.push(exchange, causes, legs);
         if self.exchanges.len() >= BATCH_ROWS {
             self.flush_exchanges();
-        }
-        if self.causes.len() >= BATCH_ROWS {
-            self.flush_causes();
         }
     }
 

@@ -117,6 +117,7 @@ impl Sender {
     }
 
     /// A packet of the peer: what it acknowledges, opens or reports lost.
+    #[inline(always)]
     pub fn answer(&mut self, a: &Answer) {
         let at = a.at;
         if let Some(c) = a.covered {
@@ -194,6 +195,7 @@ impl Sender {
     }
 
     /// A segment with payload of this sender.
+    #[inline(always)]
     pub fn data(&mut self, d: &Data, id_jump: u16, first_copy: Option<At>) -> Outcome {
         self.refuting = None; // settled before if it was old enough
         let next = self.next.unwrap_or(d.start);
