@@ -21,7 +21,7 @@ use crate::watch::Watch;
 const MAX_PENDING: usize = 8192;
 /// The same for those that wait for the path's best times only, which a few exchanges tell: so many fit the
 /// processor's cache.
-const MAX_PLAIN: usize = 512;
+const MAX_PLAIN: usize = 128;
 /// Different reasons that are counted apart; later ones share a row.
 const MAX_REASONS: usize = 4096;
 
@@ -273,7 +273,7 @@ impl Analysis {
     /// Gives the rows of exchanges, in their order.
     #[allow(clippy::vec_box)] // they change hands several times
     fn judged(&mut self, mut pending: Vec<Box<Exchange>>, judged: &[Judged]) {
-        pending.sort_by_cached_key(|e| e.id);
+        pending.sort_by_key(|e| e.id);
         let mut rows = Vec::new();
         for exchange in pending {
             let min = [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side));
