@@ -19,7 +19,7 @@ pub(super) use again::Again;
 use chunked::{Chunked, Step};
 use head::{Asked, Body, Head, Start};
 use known::{VERSION, may_start};
-pub(super) use known::{opens, sniff};
+pub(super) use known::{opens, resumes, sniff};
 
 /// Longest head: servers refuse above 8 to 64 KiB.
 const MAX_HEAD: usize = 64 << 10;
@@ -34,6 +34,8 @@ pub(super) struct Http1 {
     server: Half,
     /// The requests whose response has not begun, oldest first.
     pending: VecDeque<Asked>,
+    /// The client's open message was answered before its end.
+    early: bool,
     /// Response heads that were searched for the server's name; `MAX_SEARCHED` once it is known.
     searched: u8,
 }
@@ -90,9 +92,10 @@ impl Reader for Http1 {
         *self.half(pen.side()) = Half::default();
     }
 
-    fn resume(&mut self, side: Side) {
+    fn resume(&mut self, side: Side, inside: bool) {
         (self.client, self.server) = (Half::default(), Half::default());
-        if side == Side::Client {
+        self.early = false;
+        if side == Side::Client && !inside {
             // In turns, whoever asks again has had the answer.
             self.pending.clear();
         }
@@ -102,6 +105,9 @@ impl Reader for Http1 {
 impl Http1 {
     /// Reads bytes; the error is the rest that could not be followed, after `Lost` has been written.
     fn bytes<'a>(&mut self, pen: &mut Pen<'_>, mut bytes: &'a [u8]) -> Result<(), &'a [u8]> {
+        if self.early && pen.side() == Side::Client {
+            self.body_left_out(pen, bytes);
+        }
         while !bytes.is_empty() {
             let half = self.half(pen.side());
             match &mut half.state {
@@ -182,7 +188,13 @@ impl Http1 {
             },
             State::Head => {
                 let begun = !half.head.is_empty();
-                self.name_unfinished(pen, true);
+                if !self.name_unfinished(pen, true) {
+                    // whatever it was, it asked or answered
+                    match pen.side() {
+                        Side::Client => self.ask(Asked::Other),
+                        Side::Server => drop(self.pending.pop_front()),
+                    }
+                }
                 pen.lost(if begun {
                     "a head is not whole in the capture"
                 } else {
@@ -268,6 +280,7 @@ impl Http1 {
                 }
                 let switched = status == 101;
                 let asked = self.pending.pop_front().unwrap_or(Asked::Other);
+                self.early = self.pending.is_empty() && pen.other_is_open();
                 if switched || asked == Asked::Connect && (200..300).contains(&status) {
                     pen.end();
                     pen.lost(if switched {
@@ -313,8 +326,20 @@ impl Http1 {
         }
     }
 
-    /// Names the message of a head that is not whole, if its start line says enough.
-    fn name_unfinished(&mut self, pen: &mut Pen<'_>, cut: bool) {
+    /// A client that was answered early may leave the rest of its body out (RFC 9110 10.1.1: it waited for 100
+    /// Continue) and ask again.
+    fn body_left_out(&mut self, pen: &mut Pen<'_>, bytes: &[u8]) {
+        if self.client.state == State::Head {
+            self.early = false;
+        } else if known::resumes(Side::Client, bytes) {
+            self.early = false;
+            self.client = Half::default();
+            pen.end();
+        }
+    }
+
+    /// Names the message of a head that is not whole, if its start line says enough; whether it does.
+    fn name_unfinished(&mut self, pen: &mut Pen<'_>, cut: bool) -> bool {
         let bytes = std::mem::take(&mut self.half(pen.side()).head);
         match head::start_line(pen.side(), &bytes, cut) {
             Some(Start::Request { method, target }) => {
@@ -328,8 +353,9 @@ impl Http1 {
                 }
                 pen.response(status, interim);
             }
-            None => {}
+            None => return false,
         }
+        true
     }
 
     fn ask(&mut self, asked: Asked) {

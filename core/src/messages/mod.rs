@@ -15,8 +15,8 @@
 //!
 //! `Lost` may stand anywhere. The message that is open then stays open and ends as a turn does: when
 //! the other side speaks, or at the close. So from `Lost` on a message may have neither `Request` nor
-//! `Response`. Reading goes on as turns until a turn begins with a start line that a protocol knows;
-//! the next `Request` or `Response` says so.
+//! `Response`. Reading goes on as turns until a turn begins with a start line that a protocol knows, or a packet
+//! in a turn with the head of a protocol that the stream has spoken; the next `Request` or `Response` says so.
 
 mod banner;
 mod http1;
@@ -141,6 +141,8 @@ struct Protocol {
     sniff: fn(Side, &[u8]) -> Guess,
     /// Whether a turn in the middle of a stream begins a message of this protocol: stricter, no `More`.
     opens: fn(Side, &[u8]) -> bool,
+    /// Whether a packet in the middle of a turn begins one, on a stream that has spoken this protocol: strictest.
+    resumes: fn(Side, &[u8]) -> bool,
     reader: fn() -> Box<dyn Reader>,
 }
 
@@ -148,11 +150,13 @@ const PROTOCOLS: [Protocol; 2] = [
     Protocol {
         sniff: http1::sniff,
         opens: http1::opens,
+        resumes: http1::resumes,
         reader: || Box::<http1::Http1>::default(),
     },
     Protocol {
         sniff: tls::sniff,
         opens: tls::opens,
+        resumes: |_, _| false, // where a turn ends is all that can be known
         reader: || Box::<tls::Tls>::default(),
     },
 ];
@@ -170,8 +174,9 @@ trait Reader: Debug + Send + Sync {
     /// The side that the pen stands for says no more.
     fn close(&mut self, pen: &mut Pen<'_>, how: Close);
 
-    /// After `Read::Lost`: `side` begins a turn that `opens` knows; forget what was half read.
-    fn resume(&mut self, side: Side);
+    /// After `Read::Lost`: `side` begins a message that `opens` or (`inside` a turn) `resumes` knows; forget what
+    /// was half read.
+    fn resume(&mut self, side: Side, inside: bool);
 }
 
 /// How far a reader came.
@@ -219,6 +224,11 @@ impl Messages {
             (_, Some(reader)) => reader.name(),
             (_, None) => turns::Turns.name(),
         }
+    }
+
+    /// How far this side's open message has come: its newest packet, and its bytes until then.
+    pub fn so_far(&self, side: Side) -> Option<(At, u64)> {
+        self.open.so_far(side)
     }
 
     /// What the server calls itself, as it said first.
@@ -306,15 +316,8 @@ impl Messages {
         let mut pen = Pen::new(&mut self.open, notes, side, at);
         if self.stage == Stage::Turns
             && let Piece::Bytes(first) = piece
-            && !pen.is_open()
-            && let Some(protocol) = PROTOCOLS.iter().find(|protocol| (protocol.opens)(side, first))
+            && follow_again(&mut self.reader, &mut pen, first)
         {
-            pen.end_other();
-            let reader = (protocol.reader)();
-            match &mut self.reader {
-                Some(known) if known.name() == reader.name() => known.resume(side),
-                other => *other = Some(reader),
-            }
             self.stage = Stage::Following;
         }
         let rest = match (&mut self.reader, self.stage) {
@@ -332,4 +335,31 @@ impl Messages {
         }
         turns::Turns.feed(&mut pen, rest);
     }
+}
+
+/// In turns: whether a message begins here that a reader can follow, and which.
+fn follow_again(reader: &mut Option<Box<dyn Reader>>, pen: &mut Pen<'_>, first: &[u8]) -> bool {
+    let (side, inside) = (pen.side(), pen.is_open());
+    let begins = |protocol: &&Protocol| {
+        if inside {
+            (protocol.resumes)(side, first)
+        } else {
+            (protocol.opens)(side, first)
+        }
+    };
+    if inside && reader.is_none() {
+        return false;
+    }
+    let Some(protocol) = PROTOCOLS.iter().find(begins) else {
+        return false;
+    };
+    let new = (protocol.reader)();
+    match reader {
+        Some(known) if known.name() == new.name() => known.resume(side, inside),
+        Some(_) if inside => return false,
+        other => *other = Some(new),
+    }
+    pen.end();
+    pen.end_other();
+    true
 }

@@ -24,6 +24,17 @@ struct Message {
     last: At,
 }
 
+impl Open {
+    /// A side's open message: its newest packet, and its bytes until then.
+    pub(super) fn so_far(&self, side: Side) -> Option<(At, u64)> {
+        let message = match side {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        };
+        message.open.then_some((message.last, message.bytes))
+    }
+}
+
 /// Writes for one side, on behalf of one packet.
 pub(super) struct Pen<'a> {
     open: &'a mut Open,

@@ -2,6 +2,7 @@
 //! be the same but for the packets. Holes, caps and packets follow here, random bytes in `random.rs`.
 
 mod cases;
+mod conversations;
 mod random;
 mod tls;
 
@@ -166,6 +167,45 @@ fn missing_bytes() {
             "S( 200 S?a_chunk's_beginning_is_not_in_the_capture S)83",
         ),
         (
+            "a hole over chunks, and the next pipelined answers",
+            &[
+                bytes(
+                    C,
+                    "GET /a HTTP/1.1\r\n\r\nHEAD /b HTTP/1.1\r\n\r\nGET /c HTTP/1.1\r\n\r\n",
+                ),
+                bytes(S, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab"),
+                (S, Piece::Missing(30)),
+                bytes(S, "HTTP/1.1 and so on, no head\r\n\r\n"),
+                bytes(S, "HTTP/1.1 200 OK\r\nnor this one"),
+                bytes(S, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"),
+                bytes(S, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"),
+            ],
+            "C( GET./a C)19 C( HEAD./b C)20 C( GET./c C)19 S( 200 S?a_chunk's_beginning_is_not_in_the_capture S)142 \
+             S( 200 S)38 S( 404 S)38",
+        ),
+        (
+            "a hole over chunks of a request, and the next pipelined request",
+            &[
+                bytes(C, "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab"),
+                (C, Piece::Missing(30)),
+                bytes(C, "HEAD /b HTTP/1.1\r\nHost: h"),
+                bytes(C, "\r\n\r\n"),
+                bytes(S, "HTTP/1.1 204 No\r\n\r\n"),
+                bytes(S, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"),
+            ],
+            "C( POST./a C?a_chunk's_beginning_is_not_in_the_capture C)83 C( HEAD./b C)29 S( 204 S)19 S( 200 S)38",
+        ),
+        (
+            "a hole over the head of one of two answers",
+            &[
+                bytes(C, "HEAD /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n"),
+                (S, Piece::Missing(30)),
+                bytes(S, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"),
+                bytes(S, "HTTP/1.1 408 Time\r\n\r\n"),
+            ],
+            "C( HEAD./a C)20 C( GET./b C)19 S?a_head_is_not_in_the_capture S( S)30 S( 200 S)40 S( 408 S)21",
+        ),
+        (
             "first of all a hole",
             &[(S, Piece::Missing(3)), bytes(S, "HTTP/1.1 200")],
             "S( S)15",
@@ -244,6 +284,31 @@ fn the_server_says_what_it_is() {
     ] {
         assert_eq!(name(script).as_deref(), expected, "{script:?}");
     }
+}
+
+/// RFC 9110 10.1.1: a client that is refused before it has sent its body may leave it out.
+#[test]
+fn a_body_is_left_out_after_an_early_answer() {
+    let refused = [
+        bytes(
+            C,
+            "PUT /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+        ),
+        bytes(S, "HTTP/1.1 417 No\r\nContent-Length: 2\r\n\r\nno"),
+        bytes(C, "PUT /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"),
+        bytes(S, "HTTP/1.1 201 OK\r\nContent-Length: 0\r\n\r\n"),
+        bytes(C, "GET /b HTTP/1.1\r\n\r\n"),
+    ];
+    assert_eq!(
+        short(&read(refused, FIN)),
+        "C( PUT./a S( 417 S)40 C)60 C( PUT./a C)41 S( 201 S)38 C( GET./b C)19"
+    );
+    let sent = [
+        bytes(C, "POST / HTTP/1.1\r\nContent-Length: 30\r\n\r\n"),
+        bytes(S, "HTTP/1.1 413 Large\r\nContent-Length: 0\r\n\r\n"),
+        bytes(C, "GET / HTTP/1.1 in words of the "),
+    ];
+    assert_eq!(short(&read(sent, FIN)), "C( POST./ S( 413 S)41 C)69 C( C!Fin1");
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Reader for Tls {
         }
     }
 
-    fn resume(&mut self, _side: Side) {
+    fn resume(&mut self, _side: Side, _inside: bool) {
         *self = Tls::default();
     }
 }

@@ -29,5 +29,5 @@ impl Reader for Turns {
         }
     }
 
-    fn resume(&mut self, _side: Side) {}
+    fn resume(&mut self, _side: Side, _inside: bool) {}
 }

@@ -34,6 +34,12 @@ impl Tracker {
                 match self.open.front_mut() {
                     Some(e) => {
                         self.unsolicited = false;
+                        if let (false, Some((last, bytes))) =
+                            (e.request.complete, self.messages.so_far(Side::Client))
+                        {
+                            // answered before it was whole; if it never is, this is what was asked
+                            (e.request.last, e.request.bytes) = (last, bytes);
+                        }
                         e.response = Some(Message {
                             first: at,
                             last: at,

@@ -1,6 +1,8 @@
 //! How HTTP/1 is known by its first bytes. Reads a stream's or a turn's beginning; knows start lines only.
 
 use super::head::{self, is_method};
+use memchr::memchr;
+
 use super::skip_line_ends;
 use crate::messages::{Guess, Side};
 
@@ -69,6 +71,29 @@ pub(in crate::messages) fn opens(side: Side, first: &[u8]) -> bool {
     let version = words.next().unwrap_or_default();
     let line_ends = matches!(version.get(8), Some(b'\r' | b'\n'));
     is_method(method) && line_ends && version.get(..8).is_some_and(|version| may_start(side, version))
+}
+
+/// Whether these bytes begin a head beyond doubt: a whole start line, and a header or the empty line behind it.
+pub(in crate::messages) fn resumes(side: Side, first: &[u8]) -> bool {
+    let line_end = |bytes: &[u8]| memchr(b'\n', bytes);
+    let begins = match side {
+        Side::Client => first.first().is_some_and(u8::is_ascii_uppercase),
+        Side::Server => first.starts_with(VERSION),
+    };
+    let Some((line, rest)) = begins
+        .then(|| first.split_at_checked(line_end(first)? + 1))
+        .flatten()
+    else {
+        return false;
+    };
+    let rest = rest
+        .get(..line_end(rest).unwrap_or(rest.len()))
+        .unwrap_or_default();
+    let name = rest.split(|byte| *byte == b':').next().unwrap_or_default();
+    let header = name.len() < rest.len() && is_method(name); // a header's name and a method are both tokens
+    opens(side, first)
+        && may_start(side, line.trim_ascii_end())
+        && (header || rest == b"\r" || rest.is_empty())
 }
 
 /// Whether a whole line (without its end) may begin a head: true for all that `head::parse` accepts.
