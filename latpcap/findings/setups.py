@@ -72,7 +72,8 @@ def _row(cause: str, server: str, port: int, seen: list[tuple[float, int, int, i
     streams = len({s[1] for s in seen})
     count = "1 connection" if streams == 1 else f"{streams:,} connections"
     return {
-        "kind": "setup", "server": server, "server_port": port, "cause": cause, "owner": "network" if cause == "syn_rto" else "client",
+        "kind": "setup", "server": server, "server_port": port, "cause": cause,
+        "owner": "network" if cause == "syn_rto" else "client",
         "clients": len({s[4] for s in seen}), "client": worst[4], "streams": streams, "exchanges": 0,
         "total_ms": sum(times), "median_ms": typical[0], "max_ms": worst[0],
         "grade": "proven" if SURE[cause] >= PROVEN else "probable", "confidence": SURE[cause],
