@@ -40,6 +40,8 @@ class Analysis:
         """Reads the next bytes of the capture file; never raises for what they hold, only what `links` raised."""
     def finish(self) -> None:
         """Settles what is still open; the file has ended."""
+    def finish_some(self) -> bool:
+        """A part of `finish`, for whoever takes the rows away in between; True while there is more to do."""
     def take(self, name: str) -> Table:
         """Gives the finished rows of a table, once. Raises KeyError for a name that is not in TABLES."""
     @property

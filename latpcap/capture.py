@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +120,8 @@ class Capture(Tables):
             table = pa.RecordBatchReader.from_stream(self._raw[name]).read_all()
             if name == "exchanges":
                 table = table.sort_by("exchange")
+            elif name == "streams":
+                table = _numbered(table)
             elif name == "causes":
                 table = table.sort_by([("exchange", "ascending"), ("start", "ascending")])
             elif name == "issues":
@@ -307,6 +309,14 @@ class Capture(Tables):
 
     def _repr_html_(self) -> str:
         return card(repr(self), str(self.why()).partition("\n")[2], self._folded())
+
+
+def _numbered(streams: pa.Table) -> pa.Table:
+    """The streams by their numbers: in each of the engine's batches they rise, those of reused ports come earlier."""
+    ends = [chunk.take([0, len(chunk) - 1]).to_pylist() for chunk in streams["stream"].chunks if len(chunk)]
+    if all(before[1] < after[0] for before, after in pairwise(ends)):
+        return streams
+    return streams.unify_dictionaries().sort_by("stream")
 
 
 def _sentence(issue: dict[str, Any]) -> str:

@@ -5,9 +5,17 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 
 use latpcap_core::engine::Engine;
+use latpcap_core::table::NAMES;
 
 /// As in latpcap/sources.py.
 const BLOCK_BYTES: usize = 1 << 17;
+
+/// As to a file: what is kept costs memory.
+fn hand_on(engine: &mut Engine) {
+    for table in NAMES {
+        engine.analysis().tables.take(table);
+    }
+}
 
 fn main() -> io::Result<()> {
     let usage = || io::Error::new(io::ErrorKind::InvalidInput, "usage: analyse CAPTURE");
@@ -20,11 +28,11 @@ fn main() -> io::Result<()> {
             break;
         }
         engine.push(block.get(..len).unwrap_or_default());
-        for table in ["events", "exchanges", "causes"] {
-            engine.analysis().tables.take(table); // handed on, as to a file: what is kept costs memory
-        }
+        hand_on(&mut engine);
     }
-    engine.finish();
+    while engine.finish_some() {
+        hand_on(&mut engine);
+    }
     writeln!(
         io::stdout(),
         "frames {} streams {}",

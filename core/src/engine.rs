@@ -1,6 +1,7 @@
 //! The whole road: blocks of bytes in, batches of table rows out. The result is the same however the
 //! bytes are cut into blocks.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::capture::{Reader, Record, Sink};
@@ -10,10 +11,10 @@ use crate::frame::{self, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Counted, Issue, Kind};
 use crate::messages::At;
 use crate::pool::Judged;
-use crate::probe::{self, Probes};
+use crate::probe::{self, Probes, Queue};
 use crate::segment::Segment;
-use crate::stream::Streams;
-use crate::table::Tables;
+use crate::stream::{Answer, Stream, Streams};
+use crate::table::{BATCH_ROWS, Tables};
 use crate::watch::Watch;
 
 /// Finished exchanges wait for the evidence of the others; beyond this many they are judged with what
@@ -22,6 +23,11 @@ const MAX_PENDING: usize = 8192;
 /// The same for those that wait for the path's best times only, which a few exchanges tell: so many fit the
 /// processor's cache.
 const MAX_PLAIN: usize = 128;
+/// Streams whose row is finished wait for the evidence of the others; beyond this many their set-ups are judged with
+/// what is known by then, and numbered among the requests. So many make a batch: in each the streams rise.
+const MAX_RETIRED: usize = BATCH_ROWS;
+/// Streams that are finished at a time when the capture has ended.
+const PART: u32 = 4096;
 /// Different reasons that are counted apart; later ones share a row.
 const MAX_REASONS: usize = 4096;
 
@@ -35,7 +41,19 @@ type Reason = (u32, Kind, &'static str, &'static str, u32);
 pub struct Engine {
     reader: Reader,
     analysis: Analysis,
-    finished: bool,
+    stage: Stage,
+}
+
+/// How far the end has come.
+#[derive(Default)]
+enum Stage {
+    #[default]
+    Reading,
+    /// The streams from this one on have still to learn that the capture has ended.
+    Ending(u32),
+    /// The streams from this one on have still to become rows, with what was judged and the probes that wait.
+    Giving(u32, Vec<Judged>, Queue),
+    Finished,
 }
 
 /// Everything after the capture file's own format.
@@ -140,11 +158,6 @@ impl Analysis {
                     watch.event(event);
                 }
             });
-        if probe::concerns(segment)
-            && let Some(stream) = self.streams.number(segment)
-        {
-            self.probes.segment(segment, stream, at);
-        }
         if !self.streams.ledger.issues.is_empty() {
             self.take_issues(record.offset);
         }
@@ -153,6 +166,17 @@ impl Analysis {
         }
         if self.streams.ledger.settled.len() >= MAX_PENDING {
             self.settle(false);
+        }
+        if self.streams.retired.len() >= MAX_RETIRED {
+            let judged = self.settle(false);
+            let mut retired = std::mem::take(&mut self.streams.retired);
+            retired.sort_unstable_by_key(|(id, _)| *id);
+            for (id, stream) in retired {
+                for probe in probe::of_stream(id, &stream) {
+                    self.tables.probe(probe);
+                }
+                self.give(id, stream, &judged);
+            }
         }
     }
 
@@ -178,13 +202,15 @@ impl Analysis {
                 if let Some(segment) = &icmp.quoted {
                     self.streams.quoted(segment, at);
                 }
-                let stream = icmp
-                    .quoted
-                    .or(icmp.brief)
-                    .as_ref()
-                    .and_then(|s| self.streams.number(s));
-                if let Some(note) = self.probes.icmp(icmp, stream, at) {
+                if let (Some(word), Some(head)) = (probe::verdict(icmp), icmp.quoted.or(icmp.brief)) {
+                    let from = icmp.src;
+                    self.streams.answered(&head, Answer { word, from, at });
+                }
+                if let Some(note) = self.probes.icmp(icmp, at) {
                     self.issue(note.at(record.offset).in_frame(record.frame));
+                }
+                for probe in self.probes.finished() {
+                    self.tables.probe(probe);
                 }
             }
             Packet::Other => {}
@@ -290,11 +316,11 @@ impl Analysis {
         }
     }
 
-    /// How long each connection took to set up; its path is best known at the end.
-    fn setups(&mut self, judged: &[Judged]) {
-        let mut rows = Vec::new();
-        for (exchange, legs) in self.streams.setups() {
-            rows.clear();
+    /// The rows of a stream that is over. How long its connection took to set up is told now, as the path is best
+    /// known at the end.
+    fn give(&mut self, id: u32, stream: Box<Stream>, judged: &[Judged]) {
+        if let Some((exchange, legs)) = self.streams.setup(id, &stream) {
+            let mut rows = Vec::new();
             let known = Known {
                 legs: &legs,
                 pools: judged,
@@ -303,19 +329,54 @@ impl Analysis {
             cause::partition(&exchange.pieces, &known, &mut rows);
             self.tables.settled(&exchange, &rows, &legs);
         }
+        self.tables.stream(id, stream, &self.streams.ledger.names);
     }
 
-    fn finish(&mut self) {
-        self.fragments.finish();
-        self.fragment_issues();
-        self.streams.finish(self.at);
-        let judged = self.settle(true);
-        self.setups(&judged);
+    /// Ends some streams. Those that rested are woken one after the other, so that not all lie open at once.
+    fn end_some(&mut self, next: u32) -> Stage {
+        let (all, until) = (self.streams.len() as u32, next.saturating_add(PART));
+        for id in next..until.min(all) {
+            self.streams.end(id, self.at);
+        }
         self.take_issues(0);
-        let probed = self.probes.rows(|stream| self.streams.carried(stream));
+        if until < all {
+            if self.streams.ledger.settled.len() + self.streams.ledger.plain.len() >= MAX_PENDING {
+                self.settle(false);
+            }
+            return Stage::Ending(until);
+        }
+        let judged = self.settle(true);
+        self.take_issues(0);
+        self.streams.retired.sort_unstable_by_key(|(id, _)| Reverse(*id));
+        Stage::Giving(0, judged, self.probes.rest())
+    }
+
+    /// Makes rows of some streams, and lets go of them.
+    fn give_some(&mut self, next: u32, judged: Vec<Judged>, mut probes: Queue) -> Stage {
+        let (all, until) = (self.streams.len() as u32, next.saturating_add(PART));
+        for id in next..until.min(all) {
+            let retired = self.streams.retired.pop_if(|(retired, _)| *retired == id);
+            let Some(stream) = retired
+                .map(|(_, stream)| stream)
+                .or_else(|| self.streams.take(id))
+            else {
+                continue; // it was given before
+            };
+            while let Some(probe) = probes.pop(stream.first.frame) {
+                self.tables.probe(probe);
+            }
+            probe::of_stream(id, &stream).for_each(|probe| probes.push(probe));
+            self.give(id, stream, &judged);
+        }
+        if until < all {
+            return Stage::Giving(until, judged, probes);
+        }
+        while let Some(probe) = probes.pop(u64::MAX) {
+            self.tables.probe(probe);
+        }
         let issues = self.issues.values();
-        self.tables
-            .finish(&self.streams, &judged, &probed, &self.files, issues);
+        self.tables.finish(&self.streams, &judged, &self.files, issues);
+        Stage::Finished
     }
 }
 
@@ -324,10 +385,15 @@ impl Engine {
         Engine::default()
     }
 
+    /// So many streams lie open, the others rest: more is faster, and takes memory.
+    pub fn keep_awake(&mut self, streams: usize) {
+        self.analysis.streams.keep_awake(streams);
+    }
+
     /// What is pushed from now on belongs to this file; the one before, if there was one, has ended. Its frames
     /// are counted on and its streams go on, as if the files were one. Issues count offsets in each file.
     pub fn next_file(&mut self, name: &str) {
-        if self.finished {
+        if !matches!(self.stage, Stage::Reading) {
             return;
         }
         if !self.analysis.files.is_empty() {
@@ -342,17 +408,30 @@ impl Engine {
         if self.analysis.files.is_empty() {
             self.next_file("");
         }
-        if !self.finished {
+        if matches!(self.stage, Stage::Reading) {
             self.reader.push(block, &mut self.analysis);
         }
     }
 
     /// The file ended: settles what is open. Further calls do nothing.
     pub fn finish(&mut self) {
-        if !std::mem::replace(&mut self.finished, true) {
-            self.reader.finish(&mut self.analysis);
-            self.analysis.finish();
-        }
+        while self.finish_some() {}
+    }
+
+    /// A part of `finish`, for whoever takes the rows of the tables away in between; true while there is more to do.
+    pub fn finish_some(&mut self) -> bool {
+        self.stage = match std::mem::take(&mut self.stage) {
+            Stage::Reading => {
+                self.reader.finish(&mut self.analysis);
+                self.analysis.fragments.finish();
+                self.analysis.fragment_issues();
+                self.analysis.end_some(0)
+            }
+            Stage::Ending(next) => self.analysis.end_some(next),
+            Stage::Giving(next, judged, probes) => self.analysis.give_some(next, judged, probes),
+            Stage::Finished => Stage::Finished,
+        };
+        !matches!(self.stage, Stage::Finished)
     }
 
     pub fn analysis(&mut self) -> &mut Analysis {

@@ -82,6 +82,8 @@ pub struct RoundTrips {
     best: Option<i64>,
 }
 
+crate::pack::packed!(struct RoundTrips { prompt, free, held, best });
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Spread {
     count: u64,
@@ -89,6 +91,8 @@ struct Spread {
     squares: f64,
     max: i64,
 }
+
+crate::pack::packed!(struct Spread { count, sum, squares, max });
 
 impl Spread {
     #[inline]

@@ -1,7 +1,8 @@
-//! Probes and their answers: pings, and SYNs of connections that never carried data (port scans, TCP traceroutes,
-//! refused connections). Fed with ICMP and with the segments of a handshake; reads no ordinary segment.
+//! Probes and their answers: pings, and the SYNs of streams that never carried data (`stream::asked`). Fed with ICMP and
+//! with streams whose row is finished; gives the rows of `probes`, in the order in which they were sent.
 
-use std::collections::VecDeque;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
 use std::net::IpAddr;
 
 use ahash::AHashMap;
@@ -9,14 +10,15 @@ use ahash::AHashMap;
 use crate::frame::{Echo, Icmp};
 use crate::issue::{Issue, Kind};
 use crate::messages::At;
-use crate::segment::{ACK, RST, SYN, Segment};
+use crate::stream::{Answer, Stream};
 
 /// Echo requests that wait for their answer; beyond this many the oldest is given up.
 pub const MAX_WAITING: usize = 65_536;
+/// Echo requests that are remembered, with an answer or without; beyond it those with one are handed on.
+const MAX_ROWS: usize = 2 * MAX_WAITING;
 /// An unanswered echo request that is seen again this soon is a copy (a bridge, a capture on all interfaces);
 /// later its numbers have come round.
 const COPY_NS: i64 = 1_000_000_000;
-const NONE: u32 = u32::MAX;
 
 /// One row of `probes`, before it becomes columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,24 +34,8 @@ pub struct Probe {
 /// What was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    Echo {
-        id: u16,
-        seq: u16,
-        ttl: u8,
-    },
-    Syn {
-        stream: u32,
-        sport: u16,
-        dport: u16,
-        seq: u32,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
-    pub word: &'static str,
-    pub from: IpAddr,
-    pub at: At,
+    Echo { id: u16, seq: u16, ttl: u8 },
+    Syn { stream: u32, sport: u16, dport: u16 },
 }
 
 #[derive(Default)]
@@ -58,108 +44,90 @@ pub struct Probes {
     /// Echo requests without an answer, and all in the order in which they were sent.
     waiting: AHashMap<Echo, u32>,
     order: VecDeque<(Echo, u32)>,
-    /// The last SYN of each stream.
-    syns: Vec<u32>,
+}
+
+/// What this ICMP message says of the packet that it quotes.
+pub fn verdict(icmp: &Icmp<'_>) -> Option<&'static str> {
+    match (icmp.v6, icmp.kind) {
+        (false, 11) | (true, 3) => Some("time_exceeded"),
+        (false, 3) | (true, 1 | 2) => Some("unreachable"),
+        _ => None,
+    }
+}
+
+/// The SYNs of a stream that carried no data.
+pub fn of_stream(id: u32, stream: &Stream) -> impl Iterator<Item = Probe> {
+    stream.asked.iter().map(move |asked| {
+        let ((src, sport), (dst, dport)) = stream.ends(asked.from_low);
+        Probe {
+            src,
+            dst,
+            sent: asked.sent,
+            what: What::Syn {
+                stream: id,
+                sport,
+                dport,
+            },
+            repeats: asked.repeats,
+            answer: asked.answer,
+        }
+    })
 }
 
 impl Probes {
-    /// The probes, but for those of connections that carried data.
-    pub fn rows(&self, carried: impl Fn(u32) -> bool) -> Vec<&Probe> {
-        let wanted = |probe: &&Probe| match probe.what {
-            What::Syn { stream, .. } => !carried(stream),
-            What::Echo { .. } => true,
-        };
-        self.rows.iter().filter(wanted).collect()
-    }
-
-    /// A segment with SYN or RST of this stream.
-    #[cold]
-    pub fn segment(&mut self, segment: &Segment<'_>, stream: u32, at: At) {
-        match (segment.has(SYN), segment.has(ACK)) {
-            (true, false) => self.syn(segment, stream, at),
-            (syn, true) => {
-                let Some(probe) = self.syn_of(stream) else { return };
-                let What::Syn { dport, seq, .. } = probe.what else {
-                    return;
-                };
-                // an answer acknowledges the SYN, and no data: with data it is no probe
-                let acked = segment.ack.wrapping_sub(seq);
-                if (segment.src, segment.sport) == (probe.dst, dport) && acked == 1 {
-                    probe.answered(if syn { "syn_ack" } else { "rst" }, segment.src, at);
-                }
+    /// Those that nothing can be added to any more, where there are many.
+    pub fn finished(&mut self) -> Vec<Probe> {
+        if self.rows.len() < MAX_ROWS {
+            return Vec::new();
+        }
+        let kept: Vec<(Echo, u32)> = std::mem::take(&mut self.order)
+            .into_iter()
+            .filter(|(echo, row)| self.waiting.get(echo) == Some(row))
+            .collect();
+        let (mut done, mut rest) = (Vec::new(), Vec::with_capacity(kept.len()));
+        let mut next = kept.iter().peekable();
+        for (row, probe) in std::mem::take(&mut self.rows).into_iter().enumerate() {
+            if next.next_if(|(_, kept)| *kept as usize == row).is_some() {
+                rest.push(probe);
+            } else {
+                done.push(probe);
             }
-            (false, false) => {}
+        }
+        self.order = (kept.into_iter().zip(0..))
+            .map(|((echo, _), row)| (echo, row))
+            .collect();
+        self.waiting.extend(self.order.iter().copied());
+        self.rows = rest;
+        done
+    }
+
+    /// All that are left, at the capture's end.
+    pub fn rest(&mut self) -> Queue {
+        self.waiting = AHashMap::new();
+        self.order = VecDeque::new();
+        Queue {
+            echoes: std::mem::take(&mut self.rows).into(),
+            syns: BinaryHeap::new(),
         }
     }
 
-    fn syn(&mut self, segment: &Segment<'_>, stream: u32, at: At) {
-        let what = What::Syn {
-            stream,
-            sport: segment.sport,
-            dport: segment.dport,
-            seq: segment.seq,
-        };
-        if let Some(probe) = self.syn_of(stream)
-            && (probe.src, probe.what) == (segment.src, what)
-        {
-            probe.repeats = probe.repeats.saturating_add(1);
-            return;
-        }
-        let row = self.add(segment.src, segment.dst, at, what);
-        let slot = stream as usize;
-        if self.syns.len() <= slot {
-            self.syns.resize(slot + 1, NONE);
-        }
-        if let Some(last) = self.syns.get_mut(slot) {
-            *last = row;
-        }
-    }
-
-    fn syn_of(&mut self, stream: u32) -> Option<&mut Probe> {
-        let row = *self.syns.get(stream as usize)?;
-        self.rows.get_mut(row as usize)
-    }
-
-    fn add(&mut self, src: IpAddr, dst: IpAddr, at: At, what: What) -> u32 {
-        let row = self.rows.len() as u32;
-        self.rows.push(Probe {
-            src,
-            dst,
-            sent: at,
-            what,
-            repeats: 0,
-            answer: None,
-        });
-        row
-    }
-
-    /// An ICMP message; `stream` is that of the segment it quotes. Gives an issue where a probe is given up.
+    /// An echo request, or an answer to one. Gives an issue where a probe is given up.
     #[cold]
-    pub fn icmp(&mut self, icmp: &Icmp<'_>, stream: Option<u32>, at: At) -> Option<Issue> {
+    pub fn icmp(&mut self, icmp: &Icmp<'_>, at: At) -> Option<Issue> {
         let echo = Echo {
             src: icmp.src,
             dst: icmp.dst,
             id: icmp.id,
             seq: icmp.seq,
         };
-        let word = match (icmp.v6, icmp.kind) {
+        match (icmp.v6, icmp.kind) {
             (false, 8) | (true, 128) => return self.ping(echo, icmp.ttl, at),
-            (false, 0) | (true, 129) => {
-                self.echoed(echo.back(), "echo_reply", icmp.src, at);
-                return None;
+            (false, 0) | (true, 129) => self.echoed(echo.back(), "echo_reply", icmp.src, at),
+            _ => {
+                if let (Some(word), Some(echo)) = (verdict(icmp), icmp.echo) {
+                    self.echoed(echo, word, icmp.src, at);
+                }
             }
-            (false, 11) | (true, 3) => "time_exceeded",
-            (false, 3) | (true, 1 | 2) => "unreachable",
-            _ => return None,
-        };
-        if let Some(echo) = icmp.echo {
-            self.echoed(echo, word, icmp.src, at);
-        }
-        if let (Some(quoted), Some(probe)) = (icmp.quoted.or(icmp.brief), stream.and_then(|s| self.syn_of(s)))
-            && let What::Syn { seq, .. } = probe.what
-            && (probe.src, seq) == (quoted.src, quoted.seq)
-        {
-            probe.answered(word, icmp.src, at);
         }
         None
     }
@@ -173,7 +141,15 @@ impl Probes {
             return None;
         }
         let Echo { id, seq, .. } = echo;
-        let row = self.add(echo.src, echo.dst, at, What::Echo { id, seq, ttl });
+        let row = self.rows.len() as u32;
+        self.rows.push(Probe {
+            src: echo.src,
+            dst: echo.dst,
+            sent: at,
+            what: What::Echo { id, seq, ttl },
+            repeats: 0,
+            answer: None,
+        });
         self.waiting.insert(echo, row);
         self.order.push_back((echo, row));
         if self.order.len() > 2 * MAX_WAITING {
@@ -196,22 +172,57 @@ impl Probes {
     fn echoed(&mut self, echo: Echo, word: &'static str, from: IpAddr, at: At) {
         let row = self.waiting.remove(&echo);
         if let Some(probe) = row.and_then(|row| self.rows.get_mut(row as usize)) {
-            probe.answered(word, from, at);
+            probe.answer.get_or_insert(Answer { word, from, at });
         }
     }
 }
 
-impl Probe {
-    /// The first answer counts.
-    fn answered(&mut self, word: &'static str, from: IpAddr, at: At) {
-        self.answer.get_or_insert(Answer { word, from, at });
+/// Probes by the time they were sent, while streams come by the frames in which they began.
+#[derive(Default)]
+pub struct Queue {
+    echoes: VecDeque<Probe>,
+    syns: BinaryHeap<Reverse<Sent>>,
+}
+
+impl Queue {
+    pub fn push(&mut self, probe: Probe) {
+        self.syns.push(Reverse(Sent(probe)));
+    }
+
+    /// The next one, if it was sent before this frame.
+    pub fn pop(&mut self, before: u64) -> Option<Probe> {
+        let echo = self.echoes.front().map_or(u64::MAX, |echo| echo.sent.frame);
+        let syn = self.syns.peek().map_or(u64::MAX, |syn| syn.0.0.sent.frame);
+        if echo.min(syn) >= before {
+            None
+        } else if echo < syn {
+            self.echoes.pop_front()
+        } else {
+            self.syns.pop().map(|syn| syn.0.0)
+        }
     }
 }
 
-/// Is this a segment that asks or answers whether somebody is there?
-#[inline(always)]
-pub fn concerns(segment: &Segment<'_>) -> bool {
-    segment.flags & (SYN | RST) != 0
+struct Sent(Probe);
+
+impl PartialEq for Sent {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Sent {}
+
+impl PartialOrd for Sent {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Sent {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.sent.frame.cmp(&other.0.sent.frame)
+    }
 }
 
 #[cfg(test)]

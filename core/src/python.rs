@@ -146,6 +146,13 @@ impl Analysis {
         self.raise()
     }
 
+    fn finish_some(&mut self, py: Python<'_>) -> PyResult<bool> {
+        let engine = &mut self.engine;
+        let more = py.detach(|| engine.finish_some());
+        self.raise()?;
+        Ok(more)
+    }
+
     fn take(&mut self, name: &str) -> PyResult<Table> {
         match self.engine.analysis().tables.take(name) {
             Some((schema, batches)) => Ok(Table { schema, batches }),

@@ -8,6 +8,7 @@
 mod common;
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
@@ -15,7 +16,6 @@ use common::tables::{Tables, sample};
 use common::{CLIENT, Capture, ETHERNET, Lcg, MS, SERVER, frame};
 use latpcap_core::engine::Engine;
 use latpcap_core::segment::{ACK, FIN, PSH, RST, SYN};
-use latpcap_core::stream::Stream;
 
 /// A connection of two exchanges whose answers come in two parts; the head of the second one is sent twice.
 fn talk(capture: &mut Capture, port: u16, start: i64) {
@@ -127,9 +127,30 @@ fn a_syn_flood_costs_little_per_stream() {
         (flood as usize, u64::from(flood))
     );
     assert_eq!(engine.analysis().tables.take("exchanges").unwrap().1.len(), 0);
-    // and the list of one unacknowledged segment, the stream's number and its 4-tuple
-    let size = size_of::<Stream>();
-    assert!(size <= 768, "{size} bytes");
+}
+
+/// Streams that rest are as they were.
+#[test]
+fn resting_changes_nothing() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample_pcaps");
+    let clips = std::fs::read_dir(samples.join("clips")).unwrap();
+    let names = clips.map(|clip| format!("clips/{}", clip.unwrap().file_name().to_str().unwrap()));
+    let pcaps = names.filter(|name| name.ends_with("pcap"));
+    for name in ["probes.pcap".to_string(), "nginx-good.pcap".to_string()]
+        .into_iter()
+        .chain(pcaps)
+    {
+        let bytes = sample(&name);
+        let whole = Tables::of(&bytes);
+        for awake in [1, 7] {
+            let mut engine = Engine::new();
+            engine.keep_awake(awake);
+            assert!(
+                Tables::by(engine, [[&bytes[..]]]) == whole,
+                "{name}, {awake} awake"
+            );
+        }
+    }
 }
 
 #[test]

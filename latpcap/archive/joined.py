@@ -89,6 +89,8 @@ class Joined(Tables):
             table = self._numbered(self._dataset(name).to_table())
         if name == "exchanges":
             table = table.sort_by("exchange")
+        elif name == "streams":
+            table = table.unify_dictionaries().sort_by("stream")
         elif name == "causes":
             table = table.sort_by([("exchange", "ascending"), ("start", "ascending")])
         return table.unify_dictionaries()

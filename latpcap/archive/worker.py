@@ -28,7 +28,7 @@ _HAND_ON_BYTES = 1 << 20
 """Rows are taken out of the engine after so many bytes of the capture."""
 _AHEAD = 2
 """So many portions of rows may wait for the Parquet writer, which works beside the engine."""
-_GROWING = ("events", "exchanges", "causes")
+_GROWING = ("events", "streams", "exchanges", "causes", "probes")
 
 
 class Stopped(LatpcapError):  # noqa: N818
@@ -237,12 +237,15 @@ class _Capture:
     def _finish(self, folder: Path, outcome: Outcome) -> Failure | None:
         import pyarrow as pa
 
-        self._engine.finish()
+        more = self._engine.finish_some()
         first = self._heads[0].part
         if self._engine.refused is not None:
             _, offset, reason = self._engine.refused
             return Failure(printable(first.name), reason, offset, lasting=first.name not in outcome.changed)
         self._hand_on()
+        while more:  # part by part: of very many streams not all rows are there at once
+            more = self._engine.finish_some()
+            self._hand_on()
         while self._waiting:
             self._waiting.popleft().result()
         issues = self._issues(pa.table(self._engine.take("issues")))

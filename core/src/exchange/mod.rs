@@ -39,6 +39,8 @@ pub struct Piece {
     pub step: Step,
 }
 
+crate::pack::packed!(struct Piece { start, end, from_frame, to_frame, asked, sender, step });
+
 #[derive(Debug, Clone, Default)]
 pub struct Message {
     pub first: At,
@@ -51,6 +53,8 @@ pub struct Message {
     copies: Vec<Repeat>,
 }
 
+crate::pack::packed!(struct Message { first, last, bytes, complete, end_offset, copies });
+
 /// A repeat of a message's bytes, and its TSval.
 #[derive(Debug, Clone, Copy)]
 struct Repeat {
@@ -59,6 +63,8 @@ struct Repeat {
     end: i64,
     tsval: Option<u32>,
 }
+
+crate::pack::packed!(struct Repeat { at, start, end, tsval });
 
 impl Message {
     fn repeated(&mut self, at: At, data: &Data) {
@@ -101,6 +107,8 @@ pub struct Exchange {
     pub pair: u32,
     pub pieces: Vec<Piece>,
 }
+
+crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, target, status, request, response, dialogue, complete, cut_by, pair, pieces });
 
 impl Exchange {
     /// As new, with the buffers of the one before.

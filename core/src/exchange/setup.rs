@@ -30,6 +30,8 @@ pub struct Setup {
     over: bool,
 }
 
+crate::pack::packed!(struct Setup { asked, asked_again, answered, answered_again, ended, used, refused, over });
+
 impl Setup {
     /// Begins with the client's first SYN.
     pub fn new(syn: At) -> Self {

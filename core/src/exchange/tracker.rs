@@ -85,6 +85,11 @@ pub struct Tracker {
     frame: u64,
 }
 
+crate::pack::packed!(struct Tracker {
+    stream, pair, pools, senders, assemblers, steps, open, settling, interim, unsolicited, shown, paused, alone,
+    exchanges, busy, idle, closed, clock, frame,
+} but messages);
+
 fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
     let [client, server] = two;
     match side {
@@ -134,6 +139,11 @@ impl Tracker {
             index: self.exchanges,
             pair: self.pair,
         }
+    }
+
+    /// What does not pack: who reads the messages. The tracker is at rest until it has them back.
+    pub fn messages(&mut self) -> &mut Messages {
+        &mut self.messages
     }
 
     /// Both sides have ended, and no exchange waits for anything.

@@ -75,6 +75,8 @@ pub enum Scale {
     Shift(u8),
 }
 
+crate::pack::packed!(enum Scale { 0 Unknown, 1 Unused, 2 Shift(shift) } else Unknown);
+
 #[derive(Debug, Clone, Copy)]
 struct Unacked {
     seq: u32,
@@ -82,6 +84,8 @@ struct Unacked {
     frame: u64,
     time: i64,
 }
+
+crate::pack::packed!(struct Unacked { seq, next, frame, time });
 
 /// What one direction of a stream remembers. Names follow Wireshark's structure where it has one.
 #[derive(Debug, Clone)]
@@ -107,6 +111,8 @@ pub struct Flow {
     /// Highest relative sequence number seen, unwrapped.
     pub high: i64,
 }
+
+crate::pack::packed!(struct Flow { base, scale, window, next_seq, next_seq_time, max_seq_to_be_acked, last_ack, last_ack_time, duplicate_acks, last_flags, unacked, rising, bytes_in_flight_valid, first_ack_pending, push_set_last, push_bytes_sent, sacked_bytes, high });
 
 impl Default for Flow {
     fn default() -> Self {
@@ -156,6 +162,8 @@ pub struct Shared {
     pub completeness: u8,
     started: bool,
 }
+
+crate::pack::packed!(struct Shared { newest_syn, initial_rtt_ns, completeness, started });
 
 /// The unacknowledged bytes that an ACK newly covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

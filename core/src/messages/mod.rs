@@ -39,6 +39,8 @@ pub enum Side {
     Server,
 }
 
+crate::pack::packed!(enum Side { 0 Client, 1 Server } else Client);
+
 impl Side {
     pub fn other(self) -> Side {
         match self {
@@ -58,6 +60,8 @@ pub struct At {
     pub frame: u64,
     pub time_ns: i64,
 }
+
+crate::pack::packed!(struct At { frame, time_ns });
 
 /// The next stretch of one side's stream, in order and without overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 )]
 
 use super::*;
-use crate::segment::Options;
+use crate::segment::{ACK, Options, RST, SYN, Segment};
+use crate::stream::Streams;
 
 fn ip(last: u8) -> IpAddr {
     IpAddr::from([10, 0, 0, last])
@@ -52,8 +53,9 @@ fn icmp(src: u8, dst: u8, kind: u8, seq: u16) -> Icmp<'static> {
     }
 }
 
-fn answers(probes: &Probes) -> Vec<Option<(&'static str, u8, u64)>> {
-    let rows = probes.rows(|_| false);
+type Told = Option<(&'static str, u8, u64)>;
+
+fn answers(rows: &[Probe]) -> Vec<Told> {
     let last = |from: IpAddr| match from {
         IpAddr::V4(v4) => v4.octets()[3],
         IpAddr::V6(_) => 0,
@@ -63,53 +65,82 @@ fn answers(probes: &Probes) -> Vec<Option<(&'static str, u8, u64)>> {
         .collect()
 }
 
+/// The probes that these streams turn out to have been.
+fn of_streams(streams: &mut Streams) -> Vec<Probe> {
+    let mut found: Vec<Probe> = (std::mem::take(&mut streams.retired).iter())
+        .flat_map(|(id, stream)| of_stream(*id, stream))
+        .collect();
+    for id in 0..streams.len() as u32 {
+        let stream = streams.take(id);
+        found.extend(stream.iter().flat_map(|stream| of_stream(id, stream)));
+    }
+    found
+}
+
+fn feed(streams: &mut Streams, segment: &Segment<'_>, at: At) {
+    streams.segment(segment, at, 60, &mut |_| {});
+}
+
 const OUT: [(u8, u16); 2] = [(1, 4000), (2, 80)];
 const BACK: [(u8, u16); 2] = [(2, 80), (1, 4000)];
 
 #[test]
 fn a_syn_is_answered_by_what_acknowledges_it() {
     for (flags, word) in [(SYN | ACK, "syn_ack"), (RST | ACK, "rst")] {
-        let mut probes = Probes::default();
-        probes.segment(&segment(OUT, SYN, u32::MAX, 0), 0, at(1, 0));
-        probes.segment(&segment(BACK, flags, 5, 99), 0, at(2, 1)); // of something else
-        probes.segment(&segment(OUT, RST | ACK, 0, 0), 0, at(3, 1)); // from the prober
-        assert_eq!(answers(&probes), [None]);
-        probes.segment(&segment(BACK, flags, 5, 0), 0, at(4, 2));
-        probes.segment(&segment(BACK, RST | ACK, 6, 0), 0, at(5, 3)); // the first counts
-        assert_eq!(answers(&probes), [Some((word, 2, 4))]);
+        for (frames, want) in [(3, None), (5, Some((word, 2, 4)))] {
+            let mut streams = Streams::default();
+            let segments = [
+                segment(OUT, SYN, u32::MAX, 0),
+                segment(BACK, flags, 5, 99),   // of something else
+                segment(OUT, RST | ACK, 0, 0), // from the prober
+                segment(BACK, flags, 5, 0),
+                segment(BACK, RST | ACK, 6, 0), // the first counts
+            ];
+            for (frame, segment) in segments.iter().enumerate().take(frames) {
+                feed(&mut streams, segment, at(frame as u64 + 1, frame as i64));
+            }
+            assert_eq!(answers(&of_streams(&mut streams)), [want]);
+        }
     }
 }
 
 #[test]
 fn repeats_are_counted_and_data_makes_it_no_probe() {
-    let mut probes = Probes::default();
+    let mut streams = Streams::default();
     for (frame, ms) in [(1, 0), (2, 1000), (3, 3000)] {
-        probes.segment(&segment(OUT, SYN, 9, 0), 4, at(frame, ms));
+        feed(&mut streams, &segment(OUT, SYN, 9, 0), at(frame, ms));
     }
-    probes.segment(&segment(OUT, SYN, 10, 0), 5, at(4, 4000));
-    let rows = probes.rows(|_| false);
+    feed(&mut streams, &segment(OUT, SYN, 10, 0), at(4, 4000));
+    let mut other = segment([(1, 4001), (2, 80)], SYN, 9, 0);
+    feed(&mut streams, &other, at(5, 5000));
+    (other.flags, other.seq, other.len) = (ACK, 10, 1);
+    feed(&mut streams, &other, at(6, 5001));
+    (other.flags, other.seq, other.len) = (SYN, 9, 0);
+    feed(&mut streams, &other, at(7, 5002)); // late, and of a connection that carried data
+    let rows = of_streams(&mut streams);
     let seen: Vec<_> = rows.iter().map(|r| (r.sent.frame, r.repeats, r.answer)).collect();
     assert_eq!(seen, [(1, 2, None), (4, 0, None)]);
-    assert_eq!(probes.rows(|stream| stream == 4).len(), 1);
 }
 
 #[test]
 fn a_router_answers_what_it_quotes() {
-    let mut probes = Probes::default();
+    let (mut probes, mut streams) = (Probes::default(), Streams::default());
     let syn = segment(OUT, SYN, 9, 0);
-    probes.segment(&syn, 0, at(1, 0));
-    let other = Icmp {
-        quoted: Some(segment(OUT, SYN, 8, 0)),
-        ..icmp(3, 1, 11, 0)
+    feed(&mut streams, &syn, at(1, 0));
+    let answer = |frame| Answer {
+        word: verdict(&icmp(3, 1, 11, 0)).unwrap(),
+        from: ip(3),
+        at: at(frame, 1),
     };
-    probes.icmp(&other, Some(0), at(2, 1));
-    assert_eq!(answers(&probes), [None]);
-    let expired = Icmp {
-        quoted: Some(syn),
-        ..other
-    };
-    probes.icmp(&expired, Some(0), at(3, 2));
-    probes.icmp(&icmp(1, 2, 8, 5), None, at(4, 3));
+    streams.answered(&segment(OUT, SYN, 8, 0), answer(2));
+    streams.answered(&syn, answer(3));
+    streams.answered(&syn, answer(4));
+    assert_eq!(
+        answers(&of_streams(&mut streams)),
+        [Some(("time_exceeded", 3, 3))]
+    );
+
+    probes.icmp(&icmp(1, 2, 8, 5), at(4, 3));
     let (src, dst) = (ip(1), ip(2));
     let echo = Some(Echo {
         src,
@@ -122,25 +153,23 @@ fn a_router_answers_what_it_quotes() {
             echo,
             ..icmp(4, 1, 3, 0)
         },
-        None,
         at(5, 4),
     );
-    let want = [Some(("time_exceeded", 3, 3)), Some(("unreachable", 4, 5))];
-    assert_eq!(answers(&probes), want);
+    assert_eq!(answers(&probes.rows), [Some(("unreachable", 4, 5))]);
 }
 
 #[test]
 fn pings_are_told_apart_by_their_numbers() {
     let mut probes = Probes::default();
-    probes.icmp(&icmp(1, 2, 8, 1), None, at(1, 0));
-    probes.icmp(&icmp(1, 2, 8, 2), None, at(2, 200));
-    probes.icmp(&icmp(1, 2, 8, 2), None, at(3, 200)); // the same, seen twice
-    probes.icmp(&icmp(2, 1, 0, 2), None, at(4, 201));
-    probes.icmp(&icmp(1, 2, 8, 1), None, at(5, 90_000)); // the numbers come round
-    probes.icmp(&icmp(2, 1, 0, 1), None, at(6, 90_001));
+    probes.icmp(&icmp(1, 2, 8, 1), at(1, 0));
+    probes.icmp(&icmp(1, 2, 8, 2), at(2, 200));
+    probes.icmp(&icmp(1, 2, 8, 2), at(3, 200)); // the same, seen twice
+    probes.icmp(&icmp(2, 1, 0, 2), at(4, 201));
+    probes.icmp(&icmp(1, 2, 8, 1), at(5, 90_000)); // the numbers come round
+    probes.icmp(&icmp(2, 1, 0, 1), at(6, 90_001));
     let want = [None, Some(("echo_reply", 2, 4)), Some(("echo_reply", 2, 6))];
-    assert_eq!(answers(&probes), want);
-    assert_eq!(probes.rows(|_| false)[1].repeats, 1);
+    assert_eq!(answers(&probes.rows), want);
+    assert_eq!(probes.rows[1].repeats, 1);
 }
 
 #[test]
@@ -149,20 +178,26 @@ fn too_many_unanswered_pings_are_said_and_cost_no_more_memory() {
     let mut issues = 0;
     for n in 0..MAX_WAITING as u64 + 3 {
         let to = 2 + (n >> 16) as u8;
-        issues += usize::from(
-            probes
-                .icmp(&icmp(1, to, 8, n as u16), None, at(n + 1, 0))
-                .is_some(),
-        );
+        issues += usize::from(probes.icmp(&icmp(1, to, 8, n as u16), at(n + 1, 0)).is_some());
     }
     assert_eq!((issues, probes.waiting.len()), (3, MAX_WAITING));
-    probes.icmp(&icmp(2, 1, 0, 2), None, at(80_000, 1)); // given up
-    probes.icmp(&icmp(2, 1, 0, 3), None, at(80_001, 1));
-    let found = answers(&probes);
+    probes.icmp(&icmp(2, 1, 0, 2), at(80_000, 1)); // given up
+    probes.icmp(&icmp(2, 1, 0, 3), at(80_001, 1));
+    let found = answers(&probes.rows);
     assert_eq!(found[2..4], [None, Some(("echo_reply", 2, 80_001))]);
+    let mut given: Vec<u64> = Vec::new();
     for n in 0..200_000_u64 {
-        probes.icmp(&icmp(1, 9, 8, n as u16), None, at(n, 2));
-        probes.icmp(&icmp(9, 1, 0, n as u16), None, at(n, 2));
+        probes.icmp(&icmp(1, 9, 8, n as u16), at(90_000 + 2 * n, 2));
+        probes.icmp(&icmp(9, 1, 0, n as u16), at(90_001 + 2 * n, 2));
+        given.extend(probes.finished().iter().map(|probe| probe.sent.frame));
+        assert!(probes.rows.len() < MAX_ROWS);
     }
+    assert!(given.len() > 100_000 && given.is_sorted());
     assert!(probes.order.len() <= 2 * MAX_WAITING);
+    let mut left = probes.rest();
+    let left: Vec<u64> = std::iter::from_fn(|| left.pop(u64::MAX))
+        .map(|p| p.sent.frame)
+        .collect();
+    assert_eq!(given.len() + left.len(), MAX_WAITING + 3 + 200_000);
+    assert!(left.is_sorted());
 }

@@ -32,6 +32,8 @@ pub struct Counts {
     pub(super) poisoned: u64,
 }
 
+crate::pack::packed!(struct Counts { packets, bytes, payload, retransmissions, out_of_order, mss, scale, sack, sacks, dsacks, window_min, leg, trips, syn, fin, poisoned });
+
 /// Counters of `streams`.
 #[inline(always)]
 pub(super) fn count(

@@ -1,15 +1,16 @@
 //! TCP streams: their numbers as Wireshark gives them, who is the client, and the counters of one row of
 //! `streams`. Segments in, event rows out; data goes on to the stream's `Tracker`.
 
+mod asked;
 mod counts;
+mod index;
 mod roles;
 mod setups;
+mod store;
 mod tracking;
 mod tuple;
 
 use std::net::IpAddr;
-
-use ahash::AHashMap;
 
 use crate::exchange::Ledger;
 use crate::exchange::setup::Setup;
@@ -20,9 +21,13 @@ use crate::segment::{SYN, Segment};
 use crate::seq::unwrap_near;
 use crate::wait::Release;
 
+pub use asked::{Answer, Asked};
 pub use counts::Counts;
 use counts::{count, sample_leg};
+use index::Index;
 use roles::roles;
+pub use store::MOST_AWAKE;
+use store::Store;
 pub use tracking::Tracking;
 use tracking::track;
 use tuple::FourTuple;
@@ -32,7 +37,7 @@ const DEFAULT_MSS: u32 = 1460;
 const RECENT: usize = 256;
 const TIMESTAMP_BYTES: u32 = 12;
 
-type Endpoint = (IpAddr, u16);
+pub type Endpoint = (IpAddr, u16);
 
 /// One row of `events`, before it becomes columns.
 #[derive(Debug)]
@@ -68,6 +73,8 @@ pub struct Stream {
     pub reused: bool,
     /// From the second packet on, where the first was a SYN.
     setup: Option<Box<Setup>>,
+    /// The SYNs, until data comes.
+    pub asked: Vec<Asked>,
     pub tracking: Tracking,
 }
 
@@ -78,6 +85,15 @@ impl Stream {
 
     pub fn server(&self) -> Endpoint {
         if self.client_is_low { self.high } else { self.low }
+    }
+
+    /// Who sent and who received, of the segments of one direction.
+    pub fn ends(&self, from_low: bool) -> (Endpoint, Endpoint) {
+        if from_low {
+            (self.low, self.high)
+        } else {
+            (self.high, self.low)
+        }
     }
 
     pub fn completeness(&self) -> u8 {
@@ -138,6 +154,7 @@ impl Stream {
             closed_by: None,
             reused,
             setup: None,
+            asked: Vec::new(),
             tracking: Tracking::default(),
         }
     }
@@ -157,8 +174,10 @@ impl Stream {
 
 #[derive(Default)]
 pub struct Streams {
-    index: AHashMap<FourTuple, u32>,
-    streams: Vec<Stream>,
+    index: Index,
+    store: Store,
+    /// Streams whose ports others use now, with their numbers: their rows are finished.
+    pub retired: Vec<(u32, Box<Stream>)>,
     /// Streams seen lately, by their ports: spares most packets the look-up in a large table.
     recent: Vec<Option<(FourTuple, u32)>>,
     pub pairs: Pairs,
@@ -167,30 +186,26 @@ pub struct Streams {
 
 impl Streams {
     pub fn len(&self) -> usize {
-        self.streams.len()
+        self.store.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.streams.is_empty()
+        self.len() == 0
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Stream> {
-        self.streams.iter()
+    /// So many streams lie open, the others rest (`store`): more is faster, and takes memory.
+    pub fn keep_awake(&mut self, streams: usize) {
+        self.store.keep_awake(streams);
     }
 
-    pub fn get(&self, id: u32) -> Option<&Stream> {
-        self.streams.get(id as usize)
-    }
-
-    /// The number of the stream that has the segment's ends now.
-    pub fn number(&self, segment: &Segment<'_>) -> Option<u32> {
-        self.index.get(&FourTuple::of(segment).0).copied()
-    }
-
-    /// Has this stream carried data?
-    pub fn carried(&self, id: u32) -> bool {
-        self.get(id)
-            .is_some_and(|stream| stream.counts.iter().any(|side| side.payload > 0))
+    /// Somebody answered the SYN that `quoted` is the head of.
+    pub fn answered(&mut self, quoted: &Segment<'_>, answer: Answer) {
+        let (key, from_low) = FourTuple::of(quoted);
+        if let Some(id) = self.index.get(&key, &self.store)
+            && let Some(stream) = self.store.get(id)
+        {
+            stream.answered(from_low, quoted.seq, answer);
+        }
     }
 
     /// The segment's stream, opened where it is new: its number, whether the segment comes from its smaller
@@ -201,31 +216,41 @@ impl Streams {
         let slot = key.slot() % RECENT;
         let known = match self.recent.get(slot) {
             Some(Some((recent, id))) if *recent == key => Some((*id, true)),
-            _ => self.index.get(&key).map(|id| (*id, false)),
+            _ => self.index.get(&key, &self.store).map(|id| (id, false)),
         };
         let mut reused = false;
         if let Some((id, recent)) = known {
-            let flow = self
-                .streams
-                .get(id as usize)
-                .and_then(|s| s.flows.get(usize::from(!from_low)));
-            reused = segment.has(SYN) && flow.is_some_and(|flow| facts::reuses_ports(segment, flow));
+            reused = segment.has(SYN) && self.reuses_ports(id, segment, from_low);
             if !reused {
                 if !recent {
                     self.remember(slot, key, id);
                 }
                 return (id, from_low, false);
             }
-            self.end(id, at);
+            self.retire(id, at);
         }
-        let id = self.streams.len() as u32;
         let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
         let (low, high) = if from_low { (src, dst) } else { (dst, src) };
-        self.streams
-            .push(Stream::open(segment, from_low, low, high, at, reused));
-        self.index.insert(key, id);
+        let stream = Stream::open(segment, from_low, low, high, at, reused);
+        let id = self.store.open(stream);
+        self.index.insert(&key, id, known.map(|(id, _)| id));
         self.remember(slot, key, id);
         (id, from_low, reused)
+    }
+
+    fn reuses_ports(&mut self, id: u32, segment: &Segment<'_>, from_low: bool) -> bool {
+        let stream = self.store.get(id);
+        stream
+            .and_then(|stream| stream.flows.get(usize::from(!from_low)))
+            .is_some_and(|flow| facts::reuses_ports(segment, flow))
+    }
+
+    /// Nothing more will come on this stream: another one has its ports.
+    fn retire(&mut self, id: u32, at: At) {
+        if let Some(mut stream) = self.store.take(id) {
+            stream.tracking.end(at, &mut self.ledger);
+            self.retired.push((id, stream));
+        }
     }
 
     fn remember(&mut self, slot: usize, key: FourTuple, id: u32) {
@@ -240,7 +265,7 @@ impl Streams {
     /// A header quoted inside an ICMP error has a stream, and no row of facts.
     pub fn quoted(&mut self, segment: &Segment<'_>, at: At) {
         let (id, from_low, reused) = self.find(segment, at);
-        if let Some(stream) = self.streams.get_mut(id as usize) {
+        if let Some(stream) = self.store.get(id) {
             stream.last = at;
             let [low, high] = &mut stream.flows;
             let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
@@ -254,7 +279,7 @@ impl Streams {
     #[cold]
     pub fn headless(&mut self, segment: &Segment<'_>, at: At) {
         let (id, ..) = self.find(segment, at);
-        if let Some(stream) = self.streams.get_mut(id as usize) {
+        if let Some(stream) = self.store.get(id) {
             stream.last = at;
         }
     }
@@ -263,7 +288,7 @@ impl Streams {
     #[cold]
     pub fn malformed(&mut self, segment: &Segment<'_>, at: At, give: &mut impl FnMut(&Event<'_>)) {
         let (id, from_low, _) = self.find(segment, at);
-        let Some(stream) = self.streams.get_mut(id as usize) else {
+        let Some(stream) = self.store.get(id) else {
             return;
         };
         let time_delta = at.time_ns - stream.last.time_ns;
@@ -294,7 +319,7 @@ impl Streams {
         give: &mut impl FnMut(&Event<'_>),
     ) {
         let (id, from_low, reused) = self.find(segment, at);
-        let Some(stream) = self.streams.get_mut(id as usize) else {
+        let Some(stream) = self.store.get(id) else {
             return;
         };
         if stream.tracking.is_before() && (segment.len > 0 || segment.has(SYN)) {
@@ -327,6 +352,7 @@ impl Streams {
         count(stream, segment, at.frame, frame_bytes, side, &facts);
         let hold = sample_leg(stream, &mut self.pairs, segment, side, &facts, at);
         stream.note_setup(segment, side, at);
+        stream.ask(segment, from_low, at);
 
         let release = track(
             stream,
@@ -355,18 +381,14 @@ impl Streams {
         });
     }
 
-    /// Nothing more will come on this stream.
-    fn end(&mut self, id: u32, at: At) {
-        if let Some(stream) = self.streams.get_mut(id as usize) {
-            stream.tracking.end(at, &mut self.ledger);
-        }
+    /// The capture ended, and with it this stream.
+    pub fn end(&mut self, id: u32, at: At) {
+        self.store.end(id, at, &mut self.ledger);
     }
 
-    /// The capture ended.
-    pub fn finish(&mut self, at: At) {
-        for id in 0..self.streams.len() as u32 {
-            self.end(id, at);
-        }
+    /// The stream, for its row: nothing is left of it.
+    pub fn take(&mut self, id: u32) -> Option<Box<Stream>> {
+        self.store.take(id)
     }
 }
 

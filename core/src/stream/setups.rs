@@ -27,24 +27,20 @@ impl Stream {
 }
 
 impl Streams {
-    /// The set-ups that are worth a row (`Setup::matters`), numbered after the requests, with the best legs
-    /// there are.
-    pub fn setups(&self) -> impl Iterator<Item = (Exchange, Legs)> {
-        let mut next = self.ledger.next_id;
-        self.streams.iter().enumerate().filter_map(move |(id, stream)| {
-            let told = stream.tracking.told();
-            let setup = stream.setup.as_ref()?;
-            if !setup.matters(told.busy) {
-                return None;
-            }
-            let exchange = setup.exchange(next, id as u32, told.exchanges)?;
-            next += 1;
-            let pair = self.pairs.find(stream.client().0, stream.server().0);
-            let min = [Side::Client, Side::Server].map(|side| {
-                let pooled = pair.and_then(|pair| self.pairs.min(pair, side.index()));
-                pooled.or(stream.side(side).leg)
-            });
-            Some((exchange, Legs { min }))
-        })
+    /// A stream's set-up, if it is worth a row (`Setup::matters`): with the next number there is, and the best legs.
+    pub fn setup(&mut self, id: u32, stream: &Stream) -> Option<(Exchange, Legs)> {
+        let told = stream.tracking.told();
+        let setup = stream.setup.as_ref()?;
+        if !setup.matters(told.busy) {
+            return None;
+        }
+        let exchange = setup.exchange(self.ledger.next_id, id, told.exchanges)?;
+        self.ledger.next_id += 1;
+        let pair = self.pairs.find(stream.client().0, stream.server().0);
+        let min = [Side::Client, Side::Server].map(|side| {
+            let pooled = pair.and_then(|pair| self.pairs.min(pair, side.index()));
+            pooled.or(stream.side(side).leg)
+        });
+        Some((exchange, Legs { min }))
     }
 }

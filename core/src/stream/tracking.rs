@@ -6,6 +6,7 @@ use crate::exchange::{Ledger, Name, Seen, Tracker};
 use crate::facts::Facts;
 use crate::leg::Pairs;
 use crate::messages::{At, Close, Side};
+use crate::pack::packed;
 use crate::pool::Key;
 use crate::segment::Segment;
 use crate::wait::Release;
@@ -33,6 +34,10 @@ pub struct Told {
     /// Of addresses, in `Pairs`; 0 where `Before`.
     pair: u32,
 }
+
+packed!(struct Told { protocol, exchanges, software, busy, pair });
+
+packed!(enum Tracking { 0 Before, 1 Live(tracker), 2 Over(told) } else Before);
 
 impl Tracking {
     pub(super) fn is_before(&self) -> bool {

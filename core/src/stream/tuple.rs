@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::Endpoint;
 use crate::segment::Segment;
 
 /// A 4-tuple, the smaller endpoint first, packed so that it compares and hashes fast.
@@ -22,6 +23,16 @@ impl FourTuple {
             dport,
             ..
         } = *segment;
+        Self::ordered((src, sport), (dst, dport))
+    }
+
+    /// The key of the connection between these ends.
+    pub(super) fn between(a: Endpoint, b: Endpoint) -> Self {
+        Self::ordered(a, b).0
+    }
+
+    #[inline(always)]
+    fn ordered((src, sport): Endpoint, (dst, dport): Endpoint) -> (Self, bool) {
         match (src, dst) {
             (IpAddr::V4(a), IpAddr::V4(b)) => {
                 let a = u64::from(a.to_bits()) << 16 | u64::from(sport);

@@ -18,16 +18,16 @@ use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
 use crate::cause::{Legs, Row};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Names};
 use crate::issue::Counted;
 use crate::pool::Judged;
 use crate::probe::Probe;
-use crate::stream::{Event, Streams};
+use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
 pub const SCHEMA_VERSION: &str = "4";
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
-const BATCH_ROWS: usize = 4096;
+pub const BATCH_ROWS: usize = 4096;
 
 pub const NAMES: [&str; 7] = [
     "events",
@@ -117,6 +117,10 @@ pub struct Tables {
     events: events::Events,
     exchanges: exchanges::Exchanges,
     causes: causes::Causes,
+    streams: Vec<(u32, Box<Stream>)>,
+    probes: Vec<Probe>,
+    /// The number of the first of these.
+    probe: u64,
     batches: BTreeMap<&'static str, Vec<RecordBatch>>,
     /// Of the tables that were taken.
     schemas: BTreeMap<&'static str, SchemaRef>,
@@ -144,23 +148,36 @@ impl Tables {
         }
     }
 
+    /// A stream that is over.
+    pub fn stream(&mut self, id: u32, stream: Box<Stream>, names: &Names) {
+        self.streams.push((id, stream));
+        if self.streams.len() >= BATCH_ROWS {
+            self.flush_streams(names);
+        }
+    }
+
+    /// A probe that is over.
+    pub fn probe(&mut self, probe: Probe) {
+        self.probes.push(probe);
+        if self.probes.len() >= BATCH_ROWS {
+            self.flush_probes();
+        }
+    }
+
     /// The tables that are known only when the capture has ended.
     pub fn finish<'a>(
         &mut self,
         streams: &Streams,
         judged: &[Judged],
-        probed: &[&Probe],
         files: &[String],
         issues: impl Iterator<Item = &'a Counted>,
     ) {
         self.flush_events();
         self.flush_exchanges();
         self.flush_causes();
-        self.keep("streams", streams::batch(streams));
+        self.flush_streams(&streams.ledger.names);
+        self.flush_probes();
         self.keep("evidence", evidence::batch(streams, judged));
-        for (index, rows) in probed.chunks(BATCH_ROWS).enumerate() {
-            self.keep("probes", probes::batch((index * BATCH_ROWS) as u64, rows));
-        }
         self.keep("issues", issues::batch(files, &issues.collect::<Vec<_>>()));
     }
 
@@ -200,6 +217,23 @@ impl Tables {
         }
     }
 
+    fn flush_streams(&mut self, names: &Names) {
+        if !self.streams.is_empty() {
+            let built = streams::batch(&self.streams, names);
+            self.streams.clear();
+            self.keep("streams", built);
+        }
+    }
+
+    fn flush_probes(&mut self) {
+        if !self.probes.is_empty() {
+            let built = probes::batch(self.probe, &self.probes);
+            self.probe += self.probes.len() as u64;
+            self.probes.clear();
+            self.keep("probes", built);
+        }
+    }
+
     fn keep(&mut self, name: &'static str, built: Result<RecordBatch, ArrowError>) {
         // columns of one batch have one length and the types of their own data: this cannot fail
         if let Ok(batch) = built {
@@ -212,7 +246,7 @@ impl Tables {
 fn empty(name: &str) -> Option<RecordBatch> {
     match name {
         "events" => events::Events::default().batch(),
-        "streams" => streams::batch(&Streams::default()),
+        "streams" => streams::batch(&[], &Names::default()),
         "exchanges" => exchanges::Exchanges::default().batch(),
         "causes" => causes::Causes::default().batch(),
         "evidence" => evidence::batch(&Streams::default(), &[]),

@@ -7,27 +7,28 @@ use arrow_array::{PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 
 use super::{column, duration_options, fixed_words, instants, nullable, option, plain};
-use crate::probe::{Answer, Probe, What};
+use crate::probe::{Probe, What};
+use crate::stream::Answer;
 
 /// The rows from number `first` on.
-pub fn batch(first: u64, rows: &[&Probe]) -> Result<RecordBatch, ArrowError> {
-    type Row<'a> = &'a Probe;
-    let syn = |row: &Row<'_>| match row.what {
+pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
+    type Row = Probe;
+    let syn = |row: &Row| match row.what {
         What::Syn {
             stream, sport, dport, ..
         } => Some((stream, sport, dport)),
         What::Echo { .. } => None,
     };
-    let echo = |row: &Row<'_>| match row.what {
+    let echo = |row: &Row| match row.what {
         What::Echo { id, seq, ttl } => Some((id, seq, ttl)),
         What::Syn { .. } => None,
     };
-    let answer = |row: &Row<'_>| -> Option<Answer> { row.answer };
+    let answer = |row: &Row| -> Option<Answer> { row.answer };
     let answered = PrimitiveArray::<TimestampNanosecondType>::from_iter(
         rows.iter().map(|r| Some(answer(r)?.at.time_ns)),
     );
     let from = rows.iter().map(|r| Some(answer(r)?.from.to_string()));
-    let text = |of: fn(&Row<'_>) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(of)));
+    let text = |of: fn(&Row) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(of)));
     let numbers = first..first + rows.len() as u64;
     super::batch(vec![
         column(
@@ -40,21 +41,21 @@ pub fn batch(first: u64, rows: &[&Probe]) -> Result<RecordBatch, ArrowError> {
                 Some(if syn(r).is_some() { "tcp_syn" } else { "icmp_echo" })
             }),
         ),
-        nullable("stream", option::<UInt32Type, Row<'_>>(rows, |r| Some(syn(r)?.0))),
+        nullable("stream", option::<UInt32Type, Row>(rows, |r| Some(syn(r)?.0))),
         column("src", text(|r| r.src.to_string())),
         column("dst", text(|r| r.dst.to_string())),
-        nullable("sport", option::<UInt16Type, Row<'_>>(rows, |r| Some(syn(r)?.1))),
-        nullable("dport", option::<UInt16Type, Row<'_>>(rows, |r| Some(syn(r)?.2))),
-        nullable("id", option::<UInt16Type, Row<'_>>(rows, |r| Some(echo(r)?.0))),
-        nullable("seq", option::<UInt16Type, Row<'_>>(rows, |r| Some(echo(r)?.1))),
-        nullable("ttl", option::<UInt8Type, Row<'_>>(rows, |r| Some(echo(r)?.2))),
-        column("sent_frame", plain::<UInt64Type, Row<'_>>(rows, |r| r.sent.frame)),
+        nullable("sport", option::<UInt16Type, Row>(rows, |r| Some(syn(r)?.1))),
+        nullable("dport", option::<UInt16Type, Row>(rows, |r| Some(syn(r)?.2))),
+        nullable("id", option::<UInt16Type, Row>(rows, |r| Some(echo(r)?.0))),
+        nullable("seq", option::<UInt16Type, Row>(rows, |r| Some(echo(r)?.1))),
+        nullable("ttl", option::<UInt8Type, Row>(rows, |r| Some(echo(r)?.2))),
+        column("sent_frame", plain::<UInt64Type, Row>(rows, |r| r.sent.frame)),
         column("sent", instants(rows, |r| r.sent.time_ns)),
         nullable("answer", fixed_words(rows, |r| Some(answer(r)?.word))),
         nullable("answer_from", Arc::new(StringArray::from_iter(from))),
         nullable(
             "answer_frame",
-            option::<UInt64Type, Row<'_>>(rows, |r| Some(answer(r)?.at.frame)),
+            option::<UInt64Type, Row>(rows, |r| Some(answer(r)?.at.frame)),
         ),
         nullable("answered", Arc::new(answered.with_timezone("UTC"))),
         nullable(
@@ -63,6 +64,6 @@ pub fn batch(first: u64, rows: &[&Probe]) -> Result<RecordBatch, ArrowError> {
                 Some(answer(r)?.at.time_ns.saturating_sub(r.sent.time_ns))
             }),
         ),
-        column("repeats", plain::<UInt32Type, Row<'_>>(rows, |r| r.repeats)),
+        column("repeats", plain::<UInt32Type, Row>(rows, |r| r.repeats)),
     ])
 }

@@ -6,83 +6,71 @@ use arrow_schema::ArrowError;
 use std::sync::Arc;
 
 use super::{Column, booleans, column, duration_options, fixed_words, instants, nullable, option, plain};
+use crate::exchange::Names;
 use crate::messages::Side;
-use crate::stream::{Counts, Stream, Streams};
+use crate::stream::{Counts, Stream};
 
 /// Nearer than this to an endpoint's answer, and four times nearer than to the other's: the capture is there.
 const AT_ENDPOINT_NS: i64 = 1_000_000;
 /// Both endpoints answer within this: they share a machine or a wire, and the packets cannot say more.
 const SAME_PLACE_NS: i64 = 50_000;
 
-type Row<'a> = (u32, &'a Stream);
+type Row = (u32, Box<Stream>);
 
-pub fn batch(streams: &Streams) -> Result<RecordBatch, ArrowError> {
-    let rows: Vec<Row<'_>> = streams.iter().enumerate().map(|(id, s)| (id as u32, s)).collect();
+pub fn batch(rows: &[Row], names: &Names) -> Result<RecordBatch, ArrowError> {
     let text =
-        |of: fn(&Stream) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(|r| of(r.1))));
+        |of: fn(&Stream) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(|r| of(&r.1))));
     let mut columns = vec![
-        column("stream", plain::<UInt32Type, Row<'_>>(&rows, |r| r.0)),
+        column("stream", plain::<UInt32Type, Row>(rows, |r| r.0)),
         column("client", text(|s| s.client().0.to_string())),
-        column(
-            "client_port",
-            plain::<UInt16Type, Row<'_>>(&rows, |r| r.1.client().1),
-        ),
+        column("client_port", plain::<UInt16Type, Row>(rows, |r| r.1.client().1)),
         column("server", text(|s| s.server().0.to_string())),
-        column(
-            "server_port",
-            plain::<UInt16Type, Row<'_>>(&rows, |r| r.1.server().1),
-        ),
-        column("roles_by", fixed_words(&rows, |r| Some(r.1.roles_by))),
-        nullable("protocol", fixed_words(&rows, |r| protocol(r.1))),
-        nullable("server_software", Arc::new(software(streams, &rows))),
-        column("start", instants(&rows, |r| r.1.first.time_ns)),
-        column("end", instants(&rows, |r| r.1.last.time_ns)),
-        column(
-            "first_frame",
-            plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.first.frame),
-        ),
-        column(
-            "last_frame",
-            plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.last.frame),
-        ),
+        column("server_port", plain::<UInt16Type, Row>(rows, |r| r.1.server().1)),
+        column("roles_by", fixed_words(rows, |r| Some(r.1.roles_by))),
+        nullable("protocol", fixed_words(rows, |r| protocol(&r.1))),
+        nullable("server_software", Arc::new(software(names, rows))),
+        column("start", instants(rows, |r| r.1.first.time_ns)),
+        column("end", instants(rows, |r| r.1.last.time_ns)),
+        column("first_frame", plain::<UInt64Type, Row>(rows, |r| r.1.first.frame)),
+        column("last_frame", plain::<UInt64Type, Row>(rows, |r| r.1.last.frame)),
         column(
             "completeness",
-            plain::<UInt8Type, Row<'_>>(&rows, |r| r.1.completeness()),
+            plain::<UInt8Type, Row>(rows, |r| r.1.completeness()),
         ),
-        nullable("initial_rtt_ms", duration_options(&rows, |r| r.1.initial_rtt())),
+        nullable("initial_rtt_ms", duration_options(rows, |r| r.1.initial_rtt())),
         nullable(
             "client_rtt_ms",
-            duration_options(&rows, |r| r.1.side(Side::Client).leg),
+            duration_options(rows, |r| r.1.side(Side::Client).leg),
         ),
         nullable(
             "server_rtt_ms",
-            duration_options(&rows, |r| r.1.side(Side::Server).leg),
+            duration_options(rows, |r| r.1.side(Side::Server).leg),
         ),
-        nullable("position", fixed_words(&rows, |r| position(r.1))),
+        nullable("position", fixed_words(rows, |r| position(&r.1))),
     ];
     for (side, name) in [(Side::Client, "client"), (Side::Server, "server")] {
-        columns.extend(of_side(&rows, side, name));
+        columns.extend(of_side(rows, side, name));
     }
     columns.extend([
-        column("timestamps", booleans(&rows, |r| r.1.timestamps)),
+        column("timestamps", booleans(rows, |r| r.1.timestamps)),
         column(
             "exchanges",
-            plain::<UInt32Type, Row<'_>>(&rows, |r| r.1.tracking.told().exchanges),
+            plain::<UInt32Type, Row>(rows, |r| r.1.tracking.told().exchanges),
         ),
-        nullable("closed_by", fixed_words(&rows, |r| r.1.closed_by)),
-        nullable("closed_how", fixed_words(&rows, |r| r.1.closed_how())),
+        nullable("closed_by", fixed_words(rows, |r| r.1.closed_by)),
+        nullable("closed_how", fixed_words(rows, |r| r.1.closed_how())),
     ]);
     super::batch(columns)
 }
 
 /// What one side sent, and how long the path to it and back takes.
-fn of_side(rows: &[Row<'_>], side: Side, name: &str) -> Vec<Column> {
+fn of_side(rows: &[Row], side: Side, name: &str) -> Vec<Column> {
     let count = |what: &str, of: fn(&Counts) -> u64| {
-        let values = plain::<UInt64Type, Row<'_>>(rows, |r| of(r.1.side(side)));
+        let values = plain::<UInt64Type, Row>(rows, |r| of(r.1.side(side)));
         column(format!("{name}_{what}"), values)
     };
     let ms = |what: &str, of: fn(&Counts) -> Option<f64>| {
-        let values = option::<Float64Type, Row<'_>>(rows, |r| of(r.1.side(side)));
+        let values = option::<Float64Type, Row>(rows, |r| of(r.1.side(side)));
         nullable(format!("{name}_{what}"), values)
     };
     vec![
@@ -95,11 +83,11 @@ fn of_side(rows: &[Row<'_>], side: Side, name: &str) -> Vec<Column> {
         count("dsacks", |c| c.dsacks),
         nullable(
             format!("{name}_mss"),
-            option::<UInt16Type, Row<'_>>(rows, |r| r.1.side(side).mss),
+            option::<UInt16Type, Row>(rows, |r| r.1.side(side).mss),
         ),
         nullable(
             format!("{name}_wscale"),
-            option::<UInt8Type, Row<'_>>(rows, |r| r.1.side(side).scale),
+            option::<UInt8Type, Row>(rows, |r| r.1.side(side).scale),
         ),
         nullable(
             format!("{name}_sack"),
@@ -107,7 +95,7 @@ fn of_side(rows: &[Row<'_>], side: Side, name: &str) -> Vec<Column> {
         ),
         nullable(
             format!("{name}_window_min"),
-            option::<UInt32Type, Row<'_>>(rows, |r| r.1.window_min(side)),
+            option::<UInt32Type, Row>(rows, |r| r.1.window_min(side)),
         ),
         count("rtt_samples", |c| c.trips.samples()),
         ms("rtt_mean_ms", |c| c.trips.mean_ms()),
@@ -122,8 +110,7 @@ fn protocol(stream: &Stream) -> Option<&'static str> {
 }
 
 /// What each row's server calls itself.
-fn software(streams: &Streams, rows: &[Row<'_>]) -> StringArray {
-    let names = &streams.ledger.names;
+fn software(names: &Names, rows: &[Row]) -> StringArray {
     let said = rows.iter().map(|r| r.1.tracking.told().software);
     said.map(|name| name.and_then(|name| names.get(name))).collect()
 }

@@ -20,6 +20,8 @@ pub struct Passed {
     pub stamps: Option<(u32, u32)>,
 }
 
+crate::pack::packed!(struct Passed { at, start, len, ack, mss, stamps });
+
 /// A gap of this side that looks like its peer's timer, or like its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspect {
@@ -28,6 +30,8 @@ pub struct Suspect {
     pub held: Option<At>,
     pub to: At,
 }
+
+crate::pack::packed!(struct Suspect { from, held, to });
 
 /// One direction's packets so far.
 #[derive(Debug, Default)]
@@ -38,6 +42,8 @@ pub struct OneWay {
     late: Option<(At, Passed)>,
     found: Vec<Suspect>,
 }
+
+crate::pack::packed!(struct OneWay { last, data, late, found });
 
 impl OneWay {
     /// The next packet of this side.

@@ -38,6 +38,8 @@ struct AckSeen {
     held_from: At,
 }
 
+crate::pack::packed!(struct AckSeen { at, pure, fin, tsval, held_from });
+
 #[derive(Debug, Clone, Copy)]
 struct Small {
     at: At,
@@ -48,12 +50,16 @@ struct Small {
     tainted: bool,
 }
 
+crate::pack::packed!(struct Small { at, end, bytes, tsecr, ack, tainted });
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
     start: Option<i64>,
     ip_id: u16,
     tsval: Option<u32>,
 }
+
+crate::pack::packed!(struct Sent { start, ip_id, tsval });
 
 #[derive(Debug, Default)]
 pub struct Sender {
@@ -87,6 +93,8 @@ pub struct Sender {
     last_id: Option<u16>,
     counting: u8,
 }
+
+crate::pack::packed!(struct Sender { last, last_full, last_gap, even, next, una, small, refuting, awaiting, edge, edge_moved, zero_seen, advanced, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, last_id, counting });
 
 impl Sender {
     /// The peer's newest byte that brought the other direction forward.

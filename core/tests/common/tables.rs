@@ -34,7 +34,13 @@ impl Tables {
 
     /// A capture that was rotated: each item is a file.
     pub fn in_files<'a, B: IntoIterator<Item = &'a [u8]>>(files: impl IntoIterator<Item = B>) -> Self {
-        let mut engine = Engine::new();
+        Tables::by(Engine::new(), files)
+    }
+
+    pub fn by<'a, B: IntoIterator<Item = &'a [u8]>>(
+        mut engine: Engine,
+        files: impl IntoIterator<Item = B>,
+    ) -> Self {
         for (number, blocks) in files.into_iter().enumerate() {
             if number > 0 {
                 engine.next_file("");

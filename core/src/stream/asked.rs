@@ -1,0 +1,98 @@
+//! The SYNs of a stream that has carried no data yet, and what came back: with no data ever they were probes (port scans,
+//! TCP traceroutes, refused connections).
+
+use std::net::IpAddr;
+
+use super::Stream;
+use crate::messages::At;
+use crate::pack::packed;
+use crate::segment::{ACK, RST, SYN, Segment};
+
+/// SYNs of one stream that differ; beyond it the rest count as repeats of the newest.
+const MAX_ASKED: usize = 16;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    pub from_low: bool,
+    pub seq: u32,
+    pub sent: At,
+    pub repeats: u32,
+    /// The first answer counts.
+    pub answer: Option<Answer>,
+}
+packed!(struct Asked { from_low, seq, sent, repeats, answer });
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    pub word: &'static str,
+    pub from: IpAddr,
+    pub at: At,
+}
+packed!(struct Answer { word, from, at });
+
+impl Stream {
+    /// A segment of this stream; those with neither SYN nor RST ask and answer nothing.
+    #[inline(always)]
+    pub(super) fn ask(&mut self, segment: &Segment<'_>, from_low: bool, at: At) {
+        if segment.len > 0 {
+            if self.asked.capacity() > 0 {
+                self.asked = Vec::new();
+            }
+        } else if segment.flags & (SYN | RST) != 0 {
+            self.ask_or_answer(segment, from_low, at);
+        }
+    }
+
+    #[cold]
+    fn ask_or_answer(&mut self, segment: &Segment<'_>, from_low: bool, at: At) {
+        match (segment.has(SYN), segment.has(ACK)) {
+            (true, false) => self.syn(segment.seq, from_low, at),
+            (syn, true) => {
+                // an answer acknowledges the SYN, and no data: with data it is no probe
+                let word = if syn { "syn_ack" } else { "rst" };
+                let of = segment.ack.wrapping_sub(1);
+                self.answered(
+                    !from_low,
+                    of,
+                    Answer {
+                        word,
+                        from: segment.src,
+                        at,
+                    },
+                );
+            }
+            (false, false) => {}
+        }
+    }
+
+    fn syn(&mut self, seq: u32, from_low: bool, at: At) {
+        if self.counts.iter().any(|side| side.payload > 0) {
+            return;
+        }
+        let full = self.asked.len() >= MAX_ASKED;
+        match self.asked.last_mut() {
+            Some(last) if full || (last.from_low, last.seq) == (from_low, seq) => {
+                last.repeats = last.repeats.saturating_add(1);
+            }
+            _ => {
+                self.asked.reserve_exact(1);
+                self.asked.push(Asked {
+                    from_low,
+                    seq,
+                    sent: at,
+                    repeats: 0,
+                    answer: None,
+                });
+            }
+        }
+    }
+
+    /// The newest SYN was answered, if it came from there and had this number.
+    pub(super) fn answered(&mut self, from_low: bool, seq: u32, answer: Answer) {
+        if let Some(last) = self.asked.last_mut()
+            && (last.from_low, last.seq) == (from_low, seq)
+        {
+            last.answer.get_or_insert(answer);
+        }
+    }
+}
