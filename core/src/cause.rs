@@ -1,6 +1,7 @@
 //! The partition of an exchange's time into named causes. Steps, legs and pooled evidence in, rows that
 //! follow each other without gap or overlap out: each row's end is the next one's start, to the nanosecond.
 
+mod clocked;
 mod names;
 
 use ahash::AHashSet;
@@ -10,6 +11,7 @@ use crate::messages::{At, Side};
 use crate::pool::{Judged, Ruling};
 use crate::wait::{CORK_NS, Candidate, Repair, Wait};
 
+use clocked::{clocked, lone};
 pub use names::{Cause, Owner};
 
 /// Up to three frames that a reader can look up in Wireshark.
@@ -50,9 +52,6 @@ pub struct Known<'a> {
     /// Frames of repeats that were not needed.
     pub needless: &'a AHashSet<u64>,
 }
-
-/// Release by an ACK is seen within this of the leg, unless the path wavers more.
-const PROMPT_NS: i64 = 2_000_000;
 
 struct Cutter<'a> {
     rows: &'a mut Vec<Row>,
@@ -190,6 +189,11 @@ fn judge(piece: &Piece, known: &Known<'_>, rows: &mut Vec<Row>) {
             }
             cutter.cut(end, named);
         }
+        Wait::LoneClocked {
+            ack,
+            acked,
+            collapsed,
+        } => lone(&mut cutter, *ack, *acked, *collapsed, piece, legs),
         Wait::Window { opened } | Wait::ZeroWindow { opened } => {
             let zero = matches!(piece.step.wait, Wait::ZeroWindow { .. });
             let cause = if zero {
@@ -210,6 +214,7 @@ fn judge(piece: &Piece, known: &Known<'_>, rows: &mut Vec<Row>) {
         }
         Wait::Repair { how, first, filled } => {
             let (cause, rule, confidence) = match (how, first) {
+                (Repair::Fast, None) if filled.is_none() => (Cause::FastRetransmit, "copy_not_seen", 0.7),
                 (Repair::Fast, _) => (Cause::FastRetransmit, "sack_or_duplicate_acks", 0.9),
                 (Repair::TailProbe, Some(_)) => (Cause::Tlp, "tail_probe", 0.9),
                 (Repair::Timeout, Some(_)) => (Cause::Rto, "timeout", 0.9),
@@ -364,31 +369,4 @@ fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece: &Piece, 
             );
         }
     }
-}
-
-/// A segment that left after an ACK with nothing small outstanding: the congestion window's turn, or the
-/// line's, or by chance.
-fn clocked(ack: At, acked: At, from: At, to: At, side: Side, legs: &Legs) -> Row {
-    let evidence = [acked.frame, ack.frame, to.frame];
-    let sender = legs.to(side);
-    let release = to.time_ns - ack.time_ns;
-    let line = |rule| row(Cause::Bandwidth, Owner::Network, rule, 0.7, evidence);
-    if release - sender > PROMPT_NS {
-        return row(
-            think(side),
-            Owner::of(side),
-            "app",
-            0.7,
-            [from.frame, to.frame, 0],
-        );
-    }
-    if release < sender / 2 {
-        return line("spacing"); // it was under way before that ACK reached the sender
-    }
-    let round = ack.time_ns - acked.time_ns;
-    let receiver = legs.to(side.other());
-    if round > receiver + (receiver / 2).max(PROMPT_NS) {
-        return line("queue"); // its round trip grew: the bottleneck's queue was full
-    }
-    row(Cause::Cwnd, Owner::of(side), "ack_clocked", 0.7, evidence)
 }

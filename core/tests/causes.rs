@@ -100,6 +100,34 @@ fn a_stall_is_cut_into_path_hold_and_release() {
     );
 }
 
+/// The one segment in flight was acknowledged 42 ms late, and the next one left with that ACK.
+#[test]
+fn a_held_ack_stalls_a_sender_with_a_window_of_one_segment() {
+    let at = |frame, time_ns| At { frame, time_ns };
+    let legs = Legs {
+        min: [Some(2 * MS), Some(10 * US)],
+    };
+    let rows = |held: i64, collapsed: bool| {
+        let wait = Wait::LoneClocked {
+            ack: at(4, 2 * MS + held),
+            acked: at(1, 0),
+            collapsed,
+        };
+        let rows = cut(wait, 0, 2 * MS + held + 30 * US, &[], &legs);
+        rows.iter()
+            .map(|r| (r.cause, r.parent, r.owner, r.end - r.start))
+            .collect::<Vec<_>>()
+    };
+    let waits = |ns| (Cause::Cwnd, None, Owner::Server, ns);
+    let held = (Cause::DelayedAck, Some(Cause::Cwnd), Owner::Client, 42 * MS);
+    assert_eq!(rows(42 * MS, true), [waits(2 * MS), held, waits(30 * US)]);
+    // with a window of two and more, nothing had to wait for it
+    let think = (Cause::ServerThink, None, Owner::Server, 44 * MS + 20 * US);
+    let path = (Cause::Network, None, Owner::Network, 10 * US);
+    assert_eq!(rows(42 * MS, false), [path, think]);
+    assert_eq!(rows(0, true), [waits(2 * MS + 30 * US)]);
+}
+
 #[test]
 fn every_wait_fills_its_time_exactly() {
     let (c, judged, mut random) = (stall(), [proven()], Lcg(19));
@@ -130,6 +158,11 @@ fn every_wait_fills_its_time_exactly() {
                 ..odd
             })),
             Wait::Clocked { ack: a, acked: b },
+            Wait::LoneClocked {
+                ack: a,
+                acked: b,
+                collapsed: third > 0,
+            },
             Wait::Window { opened: a },
             Wait::Repair {
                 how,

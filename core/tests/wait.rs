@@ -310,10 +310,13 @@ fn window_and_zero_window() {
     play.ack(960_000, 5001);
     assert!(matches!(
         play.send(960_010, 5001, MSS),
-        Wait::Clocked { .. } | Wait::Window { .. }
+        Wait::LoneClocked { .. } | Wait::Window { .. }
     ));
     play.ack(970_000, 6001);
-    assert!(matches!(play.send(970_010, 6001, MSS), Wait::Clocked { .. }));
+    assert!(matches!(
+        play.send(970_010, 6001, MSS),
+        Wait::LoneClocked { collapsed: false, .. }
+    ));
 }
 
 fn repaired(wait: Wait) -> (Repair, Option<i64>) {
@@ -373,6 +376,65 @@ fn a_lost_tail_that_never_came_by_shows_in_the_identifications() {
     play.asked(600_000);
     play.id += 2; // the first copy and the probe
     assert_eq!(repaired(play.send(1_100_000, 1301, 100)), (Repair::Timeout, None));
+}
+
+/// A sender whose timer ran out has a window of one segment, until two are in flight again.
+#[test]
+fn the_ack_of_the_one_full_segment_in_flight_is_told_from_others() {
+    let lone = |wait: Wait| match wait {
+        Wait::LoneClocked { collapsed, .. } => Some(collapsed),
+        Wait::Clocked { .. } => None,
+        other => panic!("{other:?}"),
+    };
+    for timeout in [false, true] {
+        let mut play = Play::new();
+        play.asked(0);
+        let mut at = 1_000;
+        play.send(at, 1, MSS);
+        if timeout {
+            at = 700_000;
+            play.send(300_000, 1, MSS); // the probe
+            assert_eq!(repaired(play.send(at, 1, MSS)), (Repair::Timeout, Some(1_000)));
+        }
+        play.ack(at + 51_000, 1001);
+        assert_eq!(lone(play.send(at + 51_020, 1001, MSS)), Some(timeout));
+        play.send(at + 51_030, 2001, MSS);
+        play.ack(at + 61_000, 3001);
+        assert_eq!(lone(play.send(at + 61_020, 3001, MSS)), None, "of two segments");
+        play.ack(at + 99_000, 4001);
+        assert_eq!(
+            lone(play.send(at + 99_020, 4001, 300)),
+            Some(false),
+            "the window had grown"
+        );
+    }
+}
+
+/// Minshall: behind a full unacknowledged segment a small one goes, behind a small one it waits.
+#[test]
+fn only_small_behind_small_is_nagles() {
+    let mut play = Play::new();
+    play.asked(0);
+    play.send(1_000, 1, MSS);
+    assert_eq!(play.send(5_000, 1001, 200), Wait::App);
+    play.ack(12_000, 1001);
+    play.ack(45_000, 1201);
+    candidate(play.send(45_020, 1201, 200));
+}
+
+#[test]
+fn a_segment_after_a_gap_in_the_identifications_was_sent_before() {
+    let mut play = Play::new();
+    for i in 0..12 {
+        play.asked(i * 20_000);
+        play.send(i * 20_000 + 1_000, 1 + i * MSS, MSS);
+        play.ack(i * 20_000 + 2_000, 1 + (i + 1) * MSS);
+    }
+    play.asked(300_000);
+    play.send(301_000, 12_001, MSS);
+    play.id += 1; // the first copy of what follows
+    play.ack(342_000, 13_001);
+    assert_eq!(repaired(play.send(352_000, 13_001, 700)), (Repair::Fast, None));
 }
 
 #[test]

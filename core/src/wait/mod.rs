@@ -82,6 +82,13 @@ pub enum Wait {
         ack: At,
         acked: At,
     },
+    /// The same, where that ACK was pure and of one full segment, the only one in flight: its receiver may hold that
+    /// back (RFC 1122 4.2.3.2). `collapsed`: a timeout had left the sender a congestion window of one segment.
+    LoneClocked {
+        ack: At,
+        acked: At,
+        collapsed: bool,
+    },
     /// Did not fit into the peer's window before the packet `opened`.
     Window {
         opened: At,
@@ -112,7 +119,7 @@ pub enum Wait {
 crate::pack::packed!(enum Wait {
     0 Turn { since }, 1 App, 2 Burst, 3 FullBurst, 4 Small(candidate), 5 Spaced, 6 Clocked { ack, acked },
     7 Window { opened }, 8 ZeroWindow { opened }, 9 Repair { how, first, filled }, 10 Cork, 11 Handshake, 12 Hole,
-    13 LateTurn { since, pool }, 14 Suspected { held }
+    13 LateTurn { since, pool }, 14 Suspected { held }, 15 LoneClocked { ack, acked, collapsed }
 } else Hole);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,7 +211,7 @@ impl Step {
             Wait::Spaced => Release::new(Released::Pacing, None, waited),
             Wait::Small(c) if c.arrived == Some(false) => Release::new(Released::App, None, waited),
             Wait::Small(c) => by_ack(c.ack, Released::NagleAck),
-            Wait::Clocked { ack, .. } => by_ack(*ack, Released::CwndAck),
+            Wait::Clocked { ack, .. } | Wait::LoneClocked { ack, .. } => by_ack(*ack, Released::CwndAck),
             Wait::Window { opened } | Wait::ZeroWindow { opened } => {
                 Release::new(Released::WindowOpen, Some(opened.frame), waited)
             }

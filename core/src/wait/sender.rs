@@ -61,6 +61,19 @@ struct Sent {
 
 crate::pack::packed!(struct Sent { start, ip_id, tsval });
 
+/// The peer's newest ACK of new bytes.
+#[derive(Debug, Clone, Copy)]
+struct Advanced {
+    ack: At,
+    /// The last segment that it covers.
+    acked: At,
+    bytes: u32,
+    /// Without data, and nothing else was in flight.
+    lone: bool,
+}
+
+crate::pack::packed!(struct Advanced { ack, acked, bytes, lone });
+
 #[derive(Debug, Default)]
 pub struct Sender {
     last: Option<At>,
@@ -77,7 +90,9 @@ pub struct Sender {
     edge: Option<i64>,
     edge_moved: Option<(At, i64)>,
     zero_seen: Option<At>,
-    advanced: Option<(At, At)>,
+    advanced: Option<Advanced>,
+    /// A timeout left one segment of congestion window, and no two have been in flight since.
+    collapsed: bool,
     answered: Option<At>,
     peer_data: Option<At>,
     /// The first of the peer's data that this side has not answered.
@@ -94,7 +109,7 @@ pub struct Sender {
     counting: u8,
 }
 
-crate::pack::packed!(struct Sender { last, last_full, last_gap, even, next, una, small, refuting, awaiting, edge, edge_moved, zero_seen, advanced, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, last_id, counting });
+crate::pack::packed!(struct Sender { last, last_full, last_gap, even, next, una, small, refuting, awaiting, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, last_id, counting });
 
 impl Sender {
     /// The peer's newest byte that brought the other direction forward.
@@ -133,7 +148,12 @@ impl Sender {
                 frame: c.last_frame,
                 time_ns: c.last_time,
             };
-            self.advanced = Some((at, acked));
+            self.advanced = Some(Advanced {
+                ack: at,
+                acked,
+                bytes: c.bytes,
+                lone: a.len == 0 && !a.fin && self.next.is_some_and(|next| a.ack >= next),
+            });
         }
         if let Some(small) = &mut self.small
             && small.ack.is_none()
@@ -290,11 +310,30 @@ impl Sender {
             }
         }
         if turn.is_none()
-            && let Some((ack, acked)) = self.advanced
-            && ack.frame > from.frame
+            && let Some(a) = self.advanced
+            && a.ack.frame > from.frame
             && gap > BURST_NS
         {
-            return Wait::Clocked { ack, acked };
+            let (ack, acked) = (a.ack, a.acked);
+            // of a small one it would be Nagle's
+            let lone = a.lone && self.last_full && a.bytes <= d.mss;
+            return if lone && id_jump > 1 {
+                // its first copy never reached the capture: that ACK, or a timer, called for this one
+                self.taint();
+                Wait::Repair {
+                    how: Repair::Fast,
+                    first: None,
+                    filled: None,
+                }
+            } else if lone {
+                Wait::LoneClocked {
+                    ack,
+                    acked,
+                    collapsed: self.collapsed,
+                }
+            } else {
+                Wait::Clocked { ack, acked }
+            };
         }
         match turn {
             Some(since) if small && timed(d.at, since) => Wait::LateTurn { since, pool: d.pool },
@@ -327,6 +366,7 @@ impl Sender {
 
     fn forward(&mut self, d: &Data) {
         self.unanswered = None;
+        self.collapsed &= self.una >= d.start;
         if d.is_small() {
             let bytes = (d.end - d.start) as u32;
             self.small = Some(Small {

@@ -93,7 +93,7 @@ impl Sender {
         let heard = if called {
             self.answered
         } else {
-            self.advanced.map(|(ack, _)| ack)
+            self.advanced.map(|a| a.ack)
         };
         let since = heard.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.leg_ns);
         let silent = since >= RTO_NS;
@@ -142,6 +142,8 @@ impl Sender {
         self.taint();
         self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
         self.last = Some(d.at);
+        self.last_full = !d.is_small();
+        self.collapsed |= how == Repair::Timeout;
         self.remember(d);
         Outcome::Forward(Step {
             from,
