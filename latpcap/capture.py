@@ -313,7 +313,7 @@ class Capture(Tables):
 
 def _numbered(streams: pa.Table) -> pa.Table:
     """The streams by their numbers: in each of the engine's batches they rise, those of reused ports come earlier."""
-    ends = [chunk.take([0, len(chunk) - 1]).to_pylist() for chunk in streams["stream"].chunks if len(chunk)]
+    ends = [[chunk[0].as_py(), chunk[-1].as_py()] for chunk in streams["stream"].chunks if len(chunk)]  # no pandas
     if all(before[1] < after[0] for before, after in pairwise(ends)):
         return streams
     return streams.unify_dictionaries().sort_by("stream")
