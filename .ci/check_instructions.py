@@ -3,7 +3,8 @@
     check_instructions.py [--lower]
 
 The figures `core.instructions.CAPTURE` have "at_most": what callgrind counted, and one in a hundred more, as compilers
-differ. `--lower` writes ceilings that became reachable, and never raises one. Exit code 1 if a figure is above its ceiling.
+differ. `--lower` writes ceilings that became reachable, and never raises one. Exit code 1 if a figure is above its
+ceiling.
 """
 
 import json

@@ -198,7 +198,7 @@ class Net:
         self.starts = [0]
         for number in range(script.exchanges - 1):
             self.starts.append(self.starts[-1] + sum(len(data) for _, data in script.at(number).request))
-        self.asked = self.answered = 0
+        self.asked = self.served = self.answered = 0
         self.serving = False
         self.client.reader, self.server.reader = self.client_reads, self.server_reads
 
@@ -304,9 +304,9 @@ class Net:
             now()
 
     def server_reads(self) -> None:
-        if self.serving or self.answered >= self.script.exchanges:
+        if self.serving or self.served >= self.script.exchanges:
             return
-        script = self.script.at(self.answered)
+        script = self.script.at(self.served)
         wanted = b"".join(data for _, data in script.request)
         if len(self.server.inbox) < len(wanted):
             return
@@ -320,6 +320,7 @@ class Net:
 
         def done() -> None:
             self.serving = False
+            self.served += 1
             self.server_reads()
 
         self.after(pause + 0.001, done)

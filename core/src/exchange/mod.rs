@@ -99,6 +99,8 @@ pub struct Exchange {
     pub target: Option<SmolStr>,
     pub status: Option<u16>,
     pub request: Message,
+    /// What the client had acknowledged when it began to ask: the answer lies beyond.
+    asked_at: i64,
     pub response: Option<Message>,
     /// Both sides spoke in turn before it was over.
     pub dialogue: bool,
@@ -108,7 +110,7 @@ pub struct Exchange {
     pub pieces: Vec<Piece>,
 }
 
-crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, target, status, request, response, dialogue, complete, cut_by, pair, pieces });
+crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, target, status, request, asked_at, response, dialogue, complete, cut_by, pair, pieces });
 
 impl Exchange {
     /// As new, with the buffers of the one before.

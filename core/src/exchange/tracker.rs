@@ -68,6 +68,16 @@ pub struct Tracker {
     settling: VecDeque<Box<Exchange>>,
     interim: bool,
     unsolicited: bool,
+    /// What the client has acknowledged.
+    client_ack: i64,
+    /// Where the last answers ended is not known: some may not be in the capture.
+    answers_lost: bool,
+    /// What had been acknowledged when a series of requests was sent, whose answers can no longer be told apart.
+    mixed: Option<i64>,
+    /// An answer came although nobody had asked: the capture may lack the request.
+    unasked: bool,
+    /// The newest open request is such a one: its answer has been seen.
+    answered: bool,
     /// The packet that showed that the bytes of the present one had been sent before.
     shown: Option<At>,
     /// The client's step that the present packet ends, where it is a pause.
@@ -86,7 +96,8 @@ pub struct Tracker {
 }
 
 crate::pack::packed!(struct Tracker {
-    stream, pair, pools, senders, assemblers, steps, open, settling, interim, unsolicited, shown, paused, alone,
+    stream, pair, pools, senders, assemblers, steps, open, settling, interim, unsolicited, client_ack,
+    answers_lost, mixed, unasked, answered, shown, paused, alone,
     exchanges, busy, idle, closed, clock, frame,
 } but messages);
 
@@ -112,6 +123,11 @@ impl Tracker {
             settling: VecDeque::new(),
             interim: false,
             unsolicited: false,
+            client_ack: 0,
+            answers_lost: false,
+            mixed: None,
+            unasked: false,
+            answered: false,
             shown: None,
             paused: None,
             alone: None,
@@ -255,6 +271,7 @@ impl Tracker {
         let mut next = assembler.next().unwrap_or(holes);
         work(assembler, &mut |piece| {
             let lost = matches!(piece, Stretch::Missing(_)) && next < holes;
+            notes.offset = next;
             next = next.saturating_add(piece.len());
             let frame = if lost { 0 } else { at.frame };
             messages.feed(side, At { frame, ..at }, piece, notes)
@@ -374,9 +391,9 @@ impl Tracker {
             }
         };
         let first = if seen.syn_seen { 1 } else { start };
+        pick(&mut self.assemblers, side).start(offset(first));
         let mut room = Room::Enough;
         let read = |assembler: &mut Assembler, mut give: &mut dyn FnMut(Stretch<'_>)| {
-            assembler.start(offset(first));
             room = assembler.data(offset(start), u64::from(segment.len), segment.payload, &mut give);
         };
         self.read(side, at, offset(start), read, ledger);
@@ -412,6 +429,7 @@ impl Tracker {
             );
         }
         if side == Side::Client {
+            self.client_ack = self.client_ack.max(ack);
             while let Some(first) = self.settling.front() {
                 let arrived = first.response.as_ref().is_some_and(|r| ack >= r.end_offset);
                 if !arrived && self.settling.len() <= MAX_OPEN {

@@ -96,8 +96,8 @@ pub enum Close {
 /// What a reader says, in the order of the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
-    /// The first byte of a message of this side.
-    Begin { side: Side, at: At },
+    /// The first byte of a message of this side, in the piece at this offset.
+    Begin { side: Side, at: At, offset: u64 },
     /// The request line of the client's newest message.
     Request { method: SmolStr, target: SmolStr },
     /// The client's newest message begins a dialogue (a handshake): the answer ends when it is over, and
@@ -127,6 +127,8 @@ pub enum Note {
 #[derive(Debug, Default)]
 pub struct Notes {
     pub list: Vec<Note>,
+    /// Where the next piece stands in its side's stream; a count of the caller's.
+    pub offset: u64,
     again: http1::Again,
 }
 

@@ -100,7 +100,8 @@ impl<'a> Pen<'a> {
                 bytes,
                 last: at,
             };
-            self.notes.list.push(Note::Begin { side, at });
+            let offset = self.notes.offset;
+            self.notes.list.push(Note::Begin { side, at, offset });
         }
     }
 

@@ -24,13 +24,19 @@ impl Tracker {
             Note::Begin {
                 side: Side::Client,
                 at,
+                ..
             } => self.open_exchange(at, ledger),
             Note::Begin {
                 side: Side::Server,
                 at,
+                offset,
             } => {
                 let (at, unseen) = self.seen(at);
-                self.interim = false;
+                (self.interim, self.answered) = (false, false);
+                if unseen || self.answers_lost || self.mixed.is_some() {
+                    self.give_up_answered(offset as i64 - BIAS, ledger);
+                    self.answers_lost = unseen;
+                }
                 match self.open.front_mut() {
                     Some(e) => {
                         self.unsolicited = false;
@@ -70,7 +76,8 @@ impl Tracker {
             }
             Note::End { side, at, bytes } => self.message_end(side, at, bytes, None),
             Note::Cut { side, at, bytes, by } => self.message_end(side, at, bytes, Some(by)),
-            Note::Lost { at, reason, .. } if !SWITCHED.contains(&reason) => {
+            Note::Lost { side, at, reason } if !SWITCHED.contains(&reason) => {
+                self.answers_lost |= side == Side::Server;
                 ledger.distrust("http", reason, at)
             }
             Note::Lost { .. } => {}
@@ -85,8 +92,31 @@ impl Tracker {
         (At { frame, ..at }, unseen)
     }
 
+    /// An answer begins at `offset`, behind some that may not be in the capture. Who asked anew with more acknowledged
+    /// than before had been answered; and what a client had when it asked is not the answer to that.
+    #[cold]
+    fn give_up_answered(&mut self, offset: i64, ledger: &mut Ledger) {
+        while let (Some(first), Some(next)) = (self.open.front(), self.open.get(1))
+            && first.asked_at < next.asked_at
+            && next.asked_at <= offset
+            && let Some(mut lost) = self.open.pop_front()
+        {
+            lost.cut_by = Some("gap");
+            self.finish(lost, ledger);
+        }
+        let still = |mixed: &i64| self.open.front().is_some_and(|first| first.asked_at == *mixed);
+        self.mixed = self.mixed.filter(still);
+    }
+
     fn open_exchange(&mut self, at: At, ledger: &mut Ledger) {
         let (at, unseen) = self.seen(at);
+        if std::mem::take(&mut self.answered)
+            && let Some(lost) = self.open.pop_back()
+        {
+            self.finish(lost, ledger);
+        }
+        self.answered = unseen && self.unasked;
+        self.unasked = false;
         if self.open.len() >= MAX_OPEN
             && let Some(mut oldest) = self.open.pop_front()
         {
@@ -102,6 +132,7 @@ impl Tracker {
         // a request that was lost on its way was sent no later than the packet that showed its absence
         exchange.request.first = self.shown.filter(|shown| shown.frame < at.frame).unwrap_or(at);
         exchange.request.last = at;
+        exchange.asked_at = self.client_ack;
         exchange.cut_by = unseen.then_some("gap");
         self.open.push_back(exchange);
         ledger.next_id += 1;
@@ -132,6 +163,7 @@ impl Tracker {
                 {
                     e.response = None; // 1xx: the answer is still to come
                 }
+                self.unasked |= self.unsolicited;
                 (self.interim, self.unsolicited) = (false, false);
             }
             Side::Server => {
@@ -144,7 +176,14 @@ impl Tracker {
                     r.complete = cut.is_none();
                     r.end_offset = end_offset;
                 }
-                e.cut_by = if unseen {
+                if self.answers_lost
+                    && let Some(next) = self.open.front()
+                    && next.request.first.frame < at.frame
+                {
+                    // in what was lost may be its end, and the answer to who asked meanwhile or together with it
+                    self.mixed = Some(e.asked_at);
+                }
+                e.cut_by = if unseen || self.mixed == Some(e.asked_at) {
                     Some("gap")
                 } else {
                     e.cut_by.or(cut.map(cut_word))

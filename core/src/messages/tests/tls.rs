@@ -109,7 +109,7 @@ fn a_single_record_is_no_ticket() {
         .list
         .iter()
         .filter_map(|n| match n {
-            Note::Begin { side, at } => Some((*side, at.frame)),
+            Note::Begin { side, at, .. } => Some((*side, at.frame)),
             _ => None,
         })
         .collect();
