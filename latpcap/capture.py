@@ -313,7 +313,8 @@ class Capture(Tables):
 
 def _numbered(streams: pa.Table) -> pa.Table:
     """The streams by their numbers: in each of the engine's batches they rise, those of reused ports come earlier."""
-    ends = [[chunk[0].as_py(), chunk[-1].as_py()] for chunk in streams["stream"].chunks if len(chunk)]  # no pandas
+    batches = [chunk for chunk in streams["stream"].chunks if len(chunk)]
+    ends = [chunk[:1].to_pylist() + chunk[-1:].to_pylist() for chunk in batches]
     if all(before[1] < after[0] for before, after in pairwise(ends)):
         return streams
     return streams.unify_dictionaries().sort_by("stream")

@@ -6,13 +6,13 @@ of the text are in words.py; what is not a finding (percentiles, counts, the fra
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, findings, quality
 from latpcap.findings import sockets, spent
+from latpcap.findings.connections import DATA, SYN
 from latpcap.tables import requests
 from latpcap.vocabulary import PROVEN, STALL
 
@@ -76,21 +76,24 @@ def _overall(capture: Capture, scope: Tables) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": "overall", **_head(capture)}
     data["scope"] = getattr(scope, "number", None)
     tables = findings.Lazy(scope.arrow)
-    streams = {r["stream"]: r for r in tables["streams"].select(_STREAM).to_pylist()}
+    streams = tables["streams"]
     checks = quality.judge(tables)
     data["quality"] = [c.to_dict() for c in checks]
-    data["positions"] = sorted({r["position"] for r in streams.values() if r["position"]})
-    data["retransmissions"] = sum(r["client_retransmissions"] + r["server_retransmissions"] for r in streams.values())
-    ledger = spent.Ledger(tables["streams"], tables["exchanges"], tables["causes"])
+    position, positions = arrays.codes(streams, "position")
+    data["positions"] = sorted(word for code, word in enumerate(positions) if (position == code).any())
+    data["retransmissions"] = sum(
+        int(arrays.numbers(streams, f"{side}_retransmissions").sum()) for side in ("client", "server")
+    )
+    ledger = spent.Ledger(streams, tables["exchanges"], tables["causes"])
     found = findings.rows(tables, checks, ledger, servers=1)
     data["findings"] = [r for r in found if r["kind"] == "latency"]
     data["events"] = [r for r in found if r["kind"] != "latency"]
     if not ledger.servers:
         data["verdict"] = "no_exchanges"
-        data["silent"] = _silent(streams.values())
+        data["silent"] = _silent(streams)
         return data
     server = ledger.servers[0]
-    data["server"], data["servers"] = server.name, len({_server(s) for s in streams.values() if s["exchanges"]})
+    data["server"], data["servers"] = server.name, _servers(streams)
     data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
     for name, share in (("p50_ms", 0.50), ("p90_ms", 0.90), ("p99_ms", 0.99)):
         data[name] = arrays.percentile(server.latency, share)
@@ -107,27 +110,22 @@ def _overall(capture: Capture, scope: Tables) -> dict[str, Any]:
     return data
 
 
-_STREAM = [
-    "stream", "server", "server_port", "position", "exchanges", "completeness", "client_packets", "server_packets",
-    "client_retransmissions", "server_retransmissions",
-]  # fmt: skip
+def _servers(streams: pa.Table) -> int:
+    """How many servers were asked for anything?"""
+    import numpy as np
+
+    asked = arrays.numbers(streams, "exchanges") > 0
+    server, _ = arrays.codes(streams, "server")
+    return len(np.unique((server.astype(np.int64) << 16 | arrays.numbers(streams, "server_port"))[asked]))
 
 
-def _server(stream: dict[str, Any]) -> str:
-    return spent.endpoint(stream["server"], stream["server_port"])
-
-
-def _silent(streams: Any) -> dict[str, int]:
+def _silent(streams: pa.Table) -> dict[str, int]:
     """Connections without any exchange, by how far they got."""
-    counts: dict[str, int] = defaultdict(int)
-    for s in streams:
-        if s["completeness"] & 1 and not s["server_packets"] and not s["completeness"] & 8:
-            counts["unanswered"] += 1
-        elif not s["completeness"] & 8:
-            counts["without_data"] += 1
-        else:
-            counts["without_answer"] += 1
-    return dict(counts)
+    code, answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
+    data = code & DATA != 0
+    unanswered = (code & SYN != 0) & (answers == 0) & ~data
+    counts = {"unanswered": unanswered, "without_data": ~data & ~unanswered, "without_answer": data}
+    return {name: int(which.sum()) for name, which in counts.items() if which.any()}
 
 
 def _totals(items: list[spent.Spent], causes: pa.Table) -> list[dict[str, Any]]:

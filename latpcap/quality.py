@@ -16,6 +16,7 @@ from latpcap.vocabulary import SUSPECTED
 if TYPE_CHECKING:
     import pyarrow as pa
 
+SYN_ONLY = 1
 SYN_SEEN = 1 | 2  # bits of Wireshark's completeness: SYN, SYN-ACK
 MOSTLY = 0.5
 SOME_GAPS = 0.1
@@ -69,20 +70,23 @@ def ceiling(checks: list[Check]) -> float:
     return min((c.most for c in checks), default=1.0)
 
 
-def one_way(streams: pa.Table) -> list[bool]:
+def one_way(streams: pa.Table) -> arrays.Array:
     """Which streams show only one of their two directions, with more in it than unanswered SYNs?"""
     columns = ("client_packets", "server_packets", "client_payload_bytes", "server_payload_bytes", "completeness")
-    rows = zip(*(streams[c].to_pylist() for c in columns), strict=True)
-    return [bool(c) != bool(s) and bool(cb or sb or code & ~1) for c, s, cb, sb, code in rows]
+    client, server, asked, answered, code = (arrays.numbers(streams, c) for c in columns)
+    alone: arrays.Array = ((client > 0) != (server > 0)) & (
+        (asked > 0) | (answered > 0) | (code | SYN_ONLY != SYN_ONLY)
+    )
+    return alone
 
 
 def _directions(streams: pa.Table) -> list[Check]:
-    alone = sum(one_way(streams))
+    alone = int(one_way(streams).sum())
     if not alone:
         return []
     of = streams.num_rows
-    packets = streams["client_packets"].to_pylist(), streams["server_packets"].to_pylist()
-    has = sum(1 for c, s in zip(*packets, strict=True) if c and s)
+    client, server = (arrays.numbers(streams, f"{side}_packets") for side in ("client", "server"))
+    has = int(((client > 0) & (server > 0)).sum())
     says = f"only one direction was captured of {alone:,} of {of:,} streams: there nothing is more than suspected"
     return [Check("one_direction", alone, of, SUSPECTED if alone > has else 1.0, says)]
 
@@ -93,8 +97,11 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
 
     streams = tables["streams"]
     sides = ("client", "server")
-    again = sum(sum(streams[f"{side}_retransmissions"].to_pylist()) for side in sides)
-    if "events" not in tables or again < SOME_DOUBLES * sum(sum(streams[f"{s}_packets"].to_pylist()) for s in sides):
+    again, packets = (
+        sum(int(arrays.numbers(streams, f"{side}_{what}").sum()) for side in sides)
+        for what in ("retransmissions", "packets")
+    )
+    if "events" not in tables or again < SOME_DOUBLES * packets:
         return []
     events = tables["events"]
     rows = np.flatnonzero(arrays.numbers(events, "len") > 0)
@@ -135,14 +142,14 @@ def _clock(issues: pa.Table, streams: pa.Table) -> list[Check]:
     count = sum(number for reason, number in rows if SET_BACK in reason)
     if not count:
         return []
-    of = sum(sum(streams[c].to_pylist()) for c in ("client_packets", "server_packets"))
+    of = sum(int(arrays.numbers(streams, c).sum()) for c in ("client_packets", "server_packets"))
     most = 0.88 if count > CLOCK_BACK * of else 1.0
     return [Check("clock", count, of, most, f"{SET_BACK} {count:,} times: short times are not to be trusted")]
 
 
 def _starts(streams: pa.Table) -> list[Check]:
-    bits = streams["completeness"].to_pylist()
-    count = sum(1 for code in bits if not code & SYN_SEEN)
+    bits = arrays.numbers(streams, "completeness")
+    count = int((bits & SYN_SEEN == 0).sum())
     if not count:
         return []
     says = f"{count:,} of {len(bits):,} streams began before the capture: their MSS and window scale are guessed"

@@ -148,7 +148,7 @@ def test_archives_and_captures_compare(tmp_path: Path) -> None:
     same = lp.compare(SLOW, tmp_path / "after")
     assert (same.metrics.change == 0).all() and same.moved == []
     one = lp.compare(lp.open_results(tmp_path / "before").slice(file="nginx-good*"), FAST)
-    assert (one.causes.change == 0).all()
+    assert (one.causes.change.abs() < 1e-12).all()  # sums of the same numbers, added in another order
 
 
 def test_a_side_without_exchanges() -> None:

@@ -6,14 +6,17 @@ be why nobody is answered.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from latpcap import arrays
 from latpcap.findings.spent import endpoint
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from latpcap.arrays import Array
 
 SYN, SYN_ACK, ACK, DATA, FIN, RST = 1, 2, 4, 8, 16, 32
 """Bits of Wireshark's completeness."""
@@ -22,11 +25,6 @@ FLOOD = 100
 FLOOD_RATE = 20.0
 """... at so many a second, not completed in nine cases of ten, are a flood."""
 MANY_SOURCES = 10
-
-COLUMNS = [
-    "stream", "client", "client_port", "server", "server_port", "start", "first_frame", "completeness",
-    "client_packets", "server_packets", "closed_by", "exchanges",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,92 +48,118 @@ class Event:
 
 def of(streams: pa.Table) -> list[Event]:
     """What did the connections suffer that no exchange shows? Floods first, then by count."""
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-    columns = [c.to_pylist() for c in streams.select(COLUMNS).cast(_plain(streams)).columns]
-    for values in zip(*columns, strict=True):
-        row = dict(zip(COLUMNS, values, strict=True))
-        groups[row["server"], row["server_port"]].append(row)
-    found = [event for (server, port), rows in groups.items() for event in _server(server, port, rows)]
+    import numpy as np
+
+    seen = _Seen(streams)
+    found: list[Event] = []
+    floods: list[int] = []
+    for server, rows in seen.by_server(seen.half_open):
+        flood = _flood(seen, server, rows)
+        if flood:
+            found.append(flood)
+            floods.append(server)
+    quiet = ~np.isin(seen.server, floods)
+    answered = seen.answers > 0
+    says = "SYNs of {n} were never answered: a firewall drops them, or the host is not there"
+    found += _events(seen, "unanswered", "server", seen.half_open & quiet & ~answered, says, 0.8)
+    says = "{n} got a SYN-ACK and never completed the handshake: probes, or the SYN-ACK did not arrive"
+    found += _events(seen, "half_open", "client", seen.half_open & quiet & answered, says, 0.6)
+    refused = (seen.code & SYN != 0) & (seen.code & SYN_ACK == 0) & seen.reset_by("server")
+    says = "{n} were refused with RST: nothing listens on that port"
+    found += _events(seen, "refused", "server", refused, says, 0.95)
+    for side in ("server", "client"):
+        says = f"{{n}} were closed by the {side}'s RST; load generators end so, and it takes nobody's time"
+        found += _events(seen, "reset", side, (seen.code & DATA != 0) & seen.reset_by(side), says, 0.9)
     return sorted(found, key=lambda e: (e.cause != "syn_flood", -e.streams, e.server, e.port, e.cause))
 
 
-def _plain(streams: pa.Table) -> pa.Schema:
-    """Times as integers: Python's datetimes would lose their last three digits."""
-    import pyarrow as pa
+class _Seen:
+    """The streams as arrays: a flood has millions of them. A server is a number; `of` its streams."""
 
-    wanted = [streams.schema.field(c) for c in COLUMNS]
-    return pa.schema([f.with_type(pa.int64()) if pa.types.is_timestamp(f.type) else f for f in wanted])
+    def __init__(self, streams: pa.Table):
+        import numpy as np
+
+        self._streams = streams
+        address, _ = arrays.codes(streams, "server")
+        keys = address.astype(np.int64) << 16 | arrays.numbers(streams, "server_port")
+        _, self._first, self.server, self.of = np.unique(
+            keys, return_index=True, return_inverse=True, return_counts=True
+        )
+        self.start, self.frame = arrays.numbers(streams, "start"), arrays.numbers(streams, "first_frame")
+        self.code, self.answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
+        self._closed_by, self._words = arrays.codes(streams, "closed_by")
+        # a SYN that was never followed by the rest of its handshake, nor refused
+        self.half_open = (self.code & SYN != 0) & (self.code & (ACK | DATA) == 0) & ~self.reset_by("server")
+
+    def reset_by(self, side: str) -> Array:
+        """Which streams did this side's RST close?"""
+        word = f"{side}_rst"
+        by: Array = self._closed_by == (self._words.index(word) if word in self._words else -2)
+        return by
+
+    def by_server(self, which: Array) -> Iterator[tuple[int, Array]]:
+        """The rows of these streams, server by server, rising."""
+        import numpy as np
+
+        rows = np.flatnonzero(which)
+        if len(rows):
+            rows = rows[np.argsort(self.server[rows], kind="stable")]
+            ends = np.flatnonzero(np.diff(self.server[rows])) + 1
+            for mine in np.split(rows, ends):
+                yield int(self.server[mine[0]]), mine
+
+    def name(self, server: int) -> tuple[str, int]:
+        """Address and port."""
+        [row] = self._streams.select(["server", "server_port"]).slice(int(self._first[server]), 1).to_pylist()
+        return row["server"], row["server_port"]
+
+    def first(self, rows: Array) -> dict[str, Any]:
+        """What of these came first: its number, client and frame."""
+        first = int(rows[self.frame[rows].argmin()])
+        [row] = self._streams.select(["stream", "client", "first_frame"]).slice(first, 1).to_pylist()
+        return dict(row)
+
+    def clients(self, rows: Array) -> int:
+        """How many addresses do these streams come from?"""
+        import pyarrow.compute as pc
+
+        return 1 if len(rows) == 1 else len(pc.unique(arrays.taken(self._streams, "client", rows)))
 
 
-def _server(server: str, port: int, rows: list[dict[str, Any]]) -> list[Event]:
-    half_open = [r for r in rows if _half_open(r)]
-    found = []
-    flood = _flood(server, port, rows, half_open)
-    if flood:
-        found.append(flood)
-    else:
-        silent = [r for r in half_open if not r["server_packets"]]
-        open_ = [r for r in half_open if r["server_packets"]]
-        says = "SYNs of {n} were never answered: a firewall drops them, or the host is not there"
-        found += _event("unanswered", server, port, "server", silent, rows, says, 0.8)
-        says = "{n} got a SYN-ACK and never completed the handshake: probes, or the SYN-ACK did not arrive"
-        found += _event("half_open", server, port, "client", open_, rows, says, 0.6)
-    refused = [r for r in rows if r["completeness"] & SYN and not r["completeness"] & SYN_ACK and _reset(r, "server")]
-    says = "{n} were refused with RST: nothing listens on that port"
-    found += _event("refused", server, port, "server", refused, rows, says, 0.95)
-    for side in ("server", "client"):
-        aborted = [r for r in rows if r["completeness"] & DATA and _reset(r, side)]
-        says = f"{{n}} were closed by the {side}'s RST; load generators end so, and it takes nobody's time"
-        found += _event("reset", server, port, side, aborted, rows, says, 0.9)
-    return found
-
-
-def _reset(row: dict[str, Any], side: str) -> bool:
-    return bool(row["closed_by"] == f"{side}_rst")
-
-
-def _half_open(row: dict[str, Any]) -> bool:
-    """A SYN that was never followed by the rest of its handshake, nor refused."""
-    code = row["completeness"]
-    return bool(code & SYN) and not code & (ACK | DATA) and not _reset(row, "server")
-
-
-def _flood(server: str, port: int, rows: list[dict[str, Any]], half_open: list[dict[str, Any]]) -> Event | None:
-    if len(half_open) < FLOOD or len(half_open) < 0.9 * len(rows):
+def _flood(seen: _Seen, server: int, half_open: Array) -> Event | None:
+    of = int(seen.of[server])
+    if len(half_open) < FLOOD or len(half_open) < 0.9 * of:
         return None
-    starts = sorted(r["start"] for r in half_open)
-    seconds = max((starts[-1] - starts[0]) / 1e9, 1e-3)
+    starts = seen.start[half_open]
+    seconds = max(int(starts.max() - starts.min()) / 1e9, 1e-3)
     rate = len(half_open) / seconds
-    sources = {r["client"] for r in half_open}
     if rate < FLOOD_RATE:
         return None
-    first = min(half_open, key=lambda r: r["first_frame"])
-    many = len(sources) >= MANY_SOURCES
-    answered = sum(1 for r in half_open if r["server_packets"])
-    whence = f"{len(sources):,} addresses" if len(sources) > 1 else "1 address"
+    first, sources = seen.first(half_open), seen.clients(half_open)
+    many = sources >= MANY_SOURCES
+    answered = int((seen.answers[half_open] > 0).sum())
+    whence = f"{sources:,} addresses" if sources > 1 else "1 address"
     says = (
-        f"SYN flood: {len(half_open):,} of {len(rows):,} connections from {whence} were never completed "
+        f"SYN flood: {len(half_open):,} of {of:,} connections from {whence} were never completed "
         f"({rate:,.0f} a second; the server answered {answered:,})"
     )
     sure = 0.95 if many and rate >= 5 * FLOOD_RATE else 0.85
     return Event(
-        "syn_flood", server, port, "client", len(half_open), len(rows), len(sources), first["client"], first["stream"],
+        "syn_flood", *seen.name(server), "client", len(half_open), of, sources, first["client"], first["stream"],
         first["first_frame"], rate, says, sure,
     )  # fmt: skip
 
 
-def _event(
-    cause: str, server: str, port: int, owner: str, mine: list[dict[str, Any]], rows: list[dict[str, Any]],
-    says: str, confidence: float,
-) -> list[Event]:  # fmt: skip
-    if not mine:
-        return []
-    first = min(mine, key=lambda r: r["first_frame"])
-    clients = {r["client"] for r in mine}
-    count = f"{len(mine):,} of {len(rows):,} connections to {endpoint(server, port)}"
-    return [
-        Event(
-            cause, server, port, owner, len(mine), len(rows), len(clients), first["client"], first["stream"],
-            first["first_frame"], None, says.format(n=count), confidence,
-        )
-    ]  # fmt: skip
+def _events(seen: _Seen, cause: str, owner: str, which: Array, says: str, confidence: float) -> list[Event]:
+    """One event a server that these streams are of."""
+    found = []
+    for server, rows in seen.by_server(which):
+        (address, port), first, of = seen.name(server), seen.first(rows), int(seen.of[server])
+        count = f"{len(rows):,} of {of:,} connections to {endpoint(address, port)}"
+        found.append(
+            Event(
+                cause, address, port, owner, len(rows), of, seen.clients(rows), first["client"], first["stream"],
+                first["first_frame"], None, says.format(n=count), confidence,
+            )
+        )  # fmt: skip
+    return found

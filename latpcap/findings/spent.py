@@ -138,8 +138,6 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Serve
     """
     import numpy as np
 
-    addresses, ports = streams["server"].to_pylist(), arrays.numbers(streams, "server_port")
-    clients = streams["client"].to_pylist()
     stream_row = _rows_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     complete = arrays.numbers(exchanges, "complete").astype(bool)
     begun = ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
@@ -162,9 +160,10 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Serve
         if not len(rows):
             continue
         rows = rows[np.lexsort((rows, time[rows]))]
-        names = sorted({clients[s] for s in np.unique(stream_row[rows])})
+        names = sorted(set(arrays.taken(streams, "client", np.unique(stream_row[rows])).to_pylist()))
         missing = len(mine) - len(rows)
-        found.append(Server(addresses[first], int(ports[first]), rows, time[rows], len(waiting), missing, names))
+        [server] = streams.select(["server", "server_port"]).slice(first, 1).to_pylist()
+        found.append(Server(server["server"], server["server_port"], rows, time[rows], len(waiting), missing, names))
     found.sort(key=lambda s: (-float(s.latency.sum()), s.name))
     return found
 
@@ -186,11 +185,14 @@ def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
     """For each exchange the first row of `streams` that has the same server."""
     import numpy as np
 
-    names = zip(streams["server"].to_pylist(), streams["server_port"].to_pylist(), strict=True)
-    seen: dict[tuple[str, int], int] = {}
-    first = np.array([seen.setdefault(name, row) for row, name in enumerate(names)], dtype=np.int64)
+    if not exchanges.num_rows:
+        return np.zeros(0, np.int64)
+    server, _ = arrays.codes(streams, "server")
+    keys = server.astype(np.int64) << 16 | arrays.numbers(streams, "server_port")
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     rows = _rows_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    return first[rows] if len(rows) else np.zeros(0, np.int64)
+    whose: Array = first[inverse[rows]].astype(np.int64)
+    return whose
 
 
 def _rows_of(keys: Array, wanted: Array) -> Array:
