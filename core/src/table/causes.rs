@@ -7,22 +7,24 @@ use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, UInt64Array};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{ArrowError, DataType, Field};
 
-use super::columns::{BLOCK_ROWS, Fixed, Full, Listed, instants, renewed};
+use super::columns::{Fixed, Full, Listed, Masks, instants, renewed};
 use super::{column, ms, nullable};
 use crate::cause::{Cause, Owner, Row};
 
 const CAUSES: usize = Cause::ALL.len();
 const OWNERS: usize = Owner::ALL.len();
+/// The row has a parent.
+const PARENT: u32 = 1;
 
-/// Rows wait in a small block; a full one goes to the columns one by one, as in `events`.
 #[derive(Default)]
 pub struct Causes {
-    block: Vec<(u64, Row)>,
+    rows: usize,
     exchange: Full<UInt64Type>,
     start: Full<TimestampNanosecondType>,
     end: Full<TimestampNanosecondType>,
     cause: Listed<CAUSES>,
     parent: Listed<CAUSES>,
+    has: Masks,
     owner: Listed<OWNERS>,
     duration: Full<Float64Type>,
     from_frame: Full<UInt64Type>,
@@ -34,61 +36,51 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// Rows that are in the columns or wait for them.
     pub fn len(&self) -> usize {
-        self.evidence_counts.len() + self.block.len()
+        self.rows
     }
 
-    pub fn push(&mut self, exchange: u64, row: &Row) {
-        self.block.push((exchange, *row));
-        if self.block.len() >= BLOCK_ROWS {
-            self.columns();
+    /// There must be room: fewer than `BATCH_ROWS` rows.
+    pub fn push(&mut self, exchange: u64, r: &Row) {
+        let row = self.rows;
+        self.rows += 1;
+        self.exchange.set(row, exchange);
+        self.start.set(row, r.start);
+        self.end.set(row, r.end);
+        self.cause.set(row, r.cause as usize, Cause::word);
+        if let Some(parent) = r.parent {
+            self.parent.set(row, parent as usize, Cause::word);
+            self.has.set(row, PARENT);
         }
-    }
-
-    fn columns(&mut self) {
-        let block = std::mem::take(&mut self.block);
-        let rows = block.as_slice();
-        self.exchange.extend(rows, |(exchange, _)| *exchange);
-        self.start.extend(rows, |(_, r)| r.start);
-        self.end.extend(rows, |(_, r)| r.end);
-        self.cause
-            .extend(rows, |(_, r)| Some(r.cause as usize), Cause::word);
-        self.parent
-            .extend(rows, |(_, r)| r.parent.map(|p| p as usize), Cause::word);
-        self.owner
-            .extend(rows, |(_, r)| Some(r.owner as usize), Owner::word);
-        self.duration.extend(rows, |(_, r)| ms(r.end - r.start));
-        self.from_frame.extend(rows, |(_, r)| r.from_frame);
-        self.to_frame.extend(rows, |(_, r)| r.to_frame);
-        for (_, row) in rows {
-            let before = self.evidence.len();
-            self.evidence
-                .extend(row.evidence.iter().filter(|frame| **frame != 0));
-            self.evidence_counts.push(self.evidence.len() - before);
-        }
-        self.rule.extend(rows, |(_, r)| Some(r.rule));
-        self.confidence.extend(rows, |(_, r)| r.confidence);
-        self.block = block;
-        self.block.clear();
+        self.owner.set(row, r.owner as usize, Owner::word);
+        self.duration.set(row, ms(r.end - r.start));
+        self.from_frame.set(row, r.from_frame);
+        self.to_frame.set(row, r.to_frame);
+        let before = self.evidence.len();
+        self.evidence
+            .extend(r.evidence.iter().filter(|frame| **frame != 0));
+        self.evidence_counts.push(self.evidence.len() - before);
+        self.rule.set(row, r.rule);
+        self.confidence.set(row, r.confidence);
     }
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
-        self.columns();
+        let rows = std::mem::take(&mut self.rows);
+        let has = self.has.take(rows);
         super::batch(vec![
-            self.exchange.column("exchange"),
-            instants(&mut self.start, "start"),
-            instants(&mut self.end, "end"),
-            column("cause", self.cause.take()),
-            nullable("parent", self.parent.take()),
-            column("owner", self.owner.take()),
-            self.duration.column("duration_ms"),
-            self.from_frame.column("from_frame"),
-            self.to_frame.column("to_frame"),
+            self.exchange.column(rows, "exchange"),
+            instants(&mut self.start, rows, "start"),
+            instants(&mut self.end, rows, "end"),
+            column("cause", self.cause.take(rows, None)),
+            nullable("parent", self.parent.take(rows, Some(has.nulls(PARENT)))),
+            column("owner", self.owner.take(rows, None)),
+            self.duration.column(rows, "duration_ms"),
+            self.from_frame.column(rows, "from_frame"),
+            self.to_frame.column(rows, "to_frame"),
             column("evidence", self.lists()),
-            column("rule", self.rule.take()),
-            self.confidence.column("confidence"),
+            column("rule", self.rule.take(rows, None)),
+            self.confidence.column(rows, "confidence"),
         ])
     }
 

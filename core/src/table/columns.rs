@@ -1,133 +1,141 @@
-//! Columns that grow a value at a time: what the long tables fill without a detour over rows.
+//! Columns of one batch of the long tables, filled by row. Which rows have a value in columns with nulls is kept by
+//! row, a bit a column, until the batch is built.
 
 use std::sync::Arc;
 
 use ahash::AHashMap;
 use arrow_array::builder::StringBuilder;
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, TimestampNanosecondType};
-use arrow_array::{ArrayRef, DictionaryArray, Int32Array, PrimitiveArray, StringArray};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, PrimitiveArray, StringArray};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 
 use super::{BATCH_ROWS, Column, column, nullable};
 
-/// Values of a column without nulls.
-pub struct Full<T: ArrowPrimitiveType>(Vec<T::Native>);
+/// Slots are cleared for so many rows at once, just before they are filled: in the innermost cache.
+const STEP: usize = 64;
+
+/// One value a row of a batch; 0 where none was set.
+struct Slots<V>(Vec<V>);
+
+impl<V> Default for Slots<V> {
+    fn default() -> Self {
+        Slots(Vec::new())
+    }
+}
+
+impl<V: ArrowNativeType> Slots<V> {
+    #[inline(always)]
+    fn set(&mut self, row: usize, value: V) {
+        match self.0.get_mut(row) {
+            Some(slot) => *slot = value,
+            None => self.set_first(row, value),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn set_first(&mut self, row: usize, value: V) {
+        if self.0.capacity() == 0 {
+            self.0.reserve_exact(BATCH_ROWS);
+        }
+        self.0.resize(row - row % STEP + STEP, V::default());
+        if let Some(slot) = self.0.get_mut(row) {
+            *slot = value;
+        }
+    }
+
+    fn take(&mut self, rows: usize) -> Vec<V> {
+        let mut values = std::mem::take(&mut self.0);
+        values.resize(rows, V::default());
+        if rows < BATCH_ROWS {
+            values.shrink_to_fit();
+        }
+        values
+    }
+}
+
+/// Values of a column.
+pub struct Full<T: ArrowPrimitiveType>(Slots<T::Native>);
 
 impl<T: ArrowPrimitiveType> Default for Full<T> {
     fn default() -> Self {
-        Full(Vec::with_capacity(BATCH_ROWS))
+        Full(Slots::default())
     }
 }
 
 impl<T: ArrowPrimitiveType> Full<T> {
-    /// One value a row: room is made once.
-    #[inline]
-    pub fn extend<R>(&mut self, rows: &[R], of: impl Fn(&R) -> T::Native) {
-        self.0.extend(rows.iter().map(of));
+    #[inline(always)]
+    pub fn set(&mut self, row: usize, value: T::Native) {
+        self.0.set(row, value);
     }
 
-    pub fn take(&mut self) -> PrimitiveArray<T> {
-        PrimitiveArray::new(ScalarBuffer::from(std::mem::take(self).0), None)
+    pub fn take(&mut self, rows: usize) -> PrimitiveArray<T> {
+        PrimitiveArray::new(ScalarBuffer::from(self.0.take(rows)), None)
     }
 
-    pub fn column(&mut self, name: impl Into<String>) -> Column {
-        column(name, Arc::new(self.take()))
+    pub fn column(&mut self, rows: usize, name: &str) -> Column {
+        column(name, Arc::new(self.take(rows)))
+    }
+
+    /// Values only where `nulls` says so.
+    pub fn array(&mut self, nulls: NullBuffer) -> PrimitiveArray<T> {
+        let values = ScalarBuffer::from(self.0.take(nulls.len()));
+        PrimitiveArray::new(values, Some(nulls))
+    }
+
+    pub fn some(&mut self, nulls: NullBuffer, name: &str) -> Column {
+        nullable(name, Arc::new(self.array(nulls)))
     }
 }
 
-/// Rows that are kept as they came before they become columns: so many that they stay in the innermost cache, and
-/// as many as a word of `Bits` has room for.
-pub const BLOCK_ROWS: usize = 64;
-
-/// Bits, packed as they come: a builder that checks its room once in 64 values.
+/// Bits by row.
 #[derive(Default)]
-pub struct Bits {
-    words: Vec<u64>,
-    last: u64,
-    len: usize,
-}
+pub struct Masks(Slots<u32>);
 
-impl Bits {
+impl Masks {
     #[inline(always)]
-    fn push(&mut self, bit: bool) {
-        self.last |= u64::from(bit) << (self.len % 64);
-        self.len += 1;
-        if self.len.is_multiple_of(64) {
-            self.words.push(std::mem::take(&mut self.last));
-        }
+    pub fn set(&mut self, row: usize, mask: u32) {
+        self.0.set(row, mask);
     }
 
-    /// One bit a row, for blocks of `BLOCK_ROWS`; only the last one may be shorter.
-    #[inline]
-    pub fn extend<R>(&mut self, rows: &[R], of: impl Fn(&R) -> bool) {
-        let bits = rows
-            .iter()
-            .rev()
-            .fold(0, |word, row| word << 1 | u64::from(of(row)));
-        self.word(bits, rows.len());
-    }
-
-    #[inline]
-    fn word(&mut self, bits: u64, len: usize) {
-        self.len += len;
-        if len == BLOCK_ROWS {
-            self.words.push(bits);
-        } else {
-            self.last = bits;
-        }
-    }
-
-    pub fn take(&mut self) -> BooleanBuffer {
-        let Bits { mut words, last, len } = std::mem::take(self);
-        words.push(last);
-        BooleanBuffer::new(Buffer::from_vec(words), 0, len)
+    pub fn take(&mut self, rows: usize) -> Taken {
+        let masks = self.0.take(rows);
+        let any = masks.iter().fold(0, |any, mask| any | mask);
+        let all = masks.iter().fold(u32::MAX, |all, mask| all & mask);
+        Taken { masks, any, all }
     }
 }
 
-/// Values of a column with nulls.
-pub struct Sparse<T: ArrowPrimitiveType> {
-    values: Vec<T::Native>,
-    valid: Bits,
+/// The bits of a batch.
+pub struct Taken {
+    masks: Vec<u32>,
+    any: u32,
+    all: u32,
 }
 
-impl<T: ArrowPrimitiveType> Default for Sparse<T> {
-    fn default() -> Self {
-        Sparse {
-            values: Vec::with_capacity(BATCH_ROWS),
-            valid: Bits::default(),
+impl Taken {
+    /// Whether a row has this bit; most bits are alike in all rows.
+    fn bits(&self, bit: u32) -> BooleanBuffer {
+        if self.any & bit == 0 {
+            return BooleanBuffer::new_unset(self.masks.len());
         }
-    }
-}
-
-impl<T: ArrowPrimitiveType> Sparse<T> {
-    #[inline(always)]
-    pub fn push(&mut self, value: Option<T::Native>) {
-        self.values.push(value.unwrap_or_default());
-        self.valid.push(value.is_some());
-    }
-
-    /// One value a row, for blocks of `BLOCK_ROWS`; only the last one may be shorter.
-    #[inline]
-    pub fn extend<R>(&mut self, rows: &[R], mut of: impl FnMut(&R) -> Option<T::Native>) {
-        let mut valid = 0;
-        self.values.extend(rows.iter().enumerate().map(|(index, row)| {
-            let value = of(row);
-            valid |= u64::from(value.is_some()) << (index % BLOCK_ROWS);
-            value.unwrap_or_default()
-        }));
-        self.valid.word(valid, rows.len());
+        if self.all & bit != 0 {
+            return BooleanBuffer::new_set(self.masks.len());
+        }
+        let word = |masks: &[u32]| {
+            let last_first = masks.iter().rev();
+            last_first.fold(0u64, |word, mask| word << 1 | u64::from(mask & bit != 0))
+        };
+        let words: Vec<u64> = self.masks.chunks(64).map(word).collect();
+        BooleanBuffer::new(Buffer::from_vec(words), 0, self.masks.len())
     }
 
-    pub fn take(&mut self) -> PrimitiveArray<T> {
-        let mut whole = std::mem::take(self);
-        PrimitiveArray::new(
-            ScalarBuffer::from(whole.values),
-            Some(NullBuffer::new(whole.valid.take())),
-        )
+    pub fn booleans(&self, bit: u32) -> ArrayRef {
+        Arc::new(BooleanArray::new(self.bits(bit), None))
     }
 
-    pub fn column(&mut self, name: impl Into<String>) -> Column {
-        nullable(name, Arc::new(self.take()))
+    pub fn nulls(&self, bit: u32) -> NullBuffer {
+        NullBuffer::new(self.bits(bit))
     }
 }
 
@@ -171,44 +179,38 @@ impl<T: ArrowPrimitiveType> Rare<T> {
 }
 
 /// Instants in UTC.
-pub fn instants(values: &mut Full<TimestampNanosecondType>, name: &str) -> Column {
-    column(name, Arc::new(values.take().with_timezone("UTC")))
+pub fn instants(values: &mut Full<TimestampNanosecondType>, rows: usize, name: &str) -> Column {
+    column(name, Arc::new(values.take(rows).with_timezone("UTC")))
 }
 
 /// Instants in UTC, some unknown.
-pub fn some_instants(values: &mut Sparse<TimestampNanosecondType>, name: &str) -> Column {
-    nullable(name, Arc::new(values.take().with_timezone("UTC")))
+pub fn some_instants(values: &mut Full<TimestampNanosecondType>, nulls: NullBuffer, name: &str) -> Column {
+    nullable(name, Arc::new(values.array(nulls).with_timezone("UTC")))
 }
 
 /// Words from lists in this crate, told apart by where they lie.
 #[derive(Default)]
 pub struct Fixed {
-    keys: Sparse<Int32Type>,
+    keys: Full<Int32Type>,
     words: Vec<&'static str>,
 }
 
 impl Fixed {
-    pub fn push(&mut self, word: Option<&'static str>) {
-        let key = word.map(|word| key_of(&mut self.words, word));
-        self.keys.push(key);
+    #[inline(always)]
+    pub fn set(&mut self, row: usize, word: &'static str) {
+        self.keys.set(row, key_of(&mut self.words, word));
     }
 
-    /// One word a row, for blocks of `BLOCK_ROWS`; only the last one may be shorter.
-    #[inline]
-    pub fn extend<R>(&mut self, rows: &[R], of: impl Fn(&R) -> Option<&'static str>) {
-        let words = &mut self.words;
-        self.keys
-            .extend(rows, |row| of(row).map(|word| key_of(words, word)));
-    }
-
-    pub fn take(&mut self) -> ArrayRef {
+    /// A word in every row, or only where `nulls` says so.
+    pub fn take(&mut self, rows: usize, nulls: Option<NullBuffer>) -> ArrayRef {
         let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
-        dictionary(self.keys.take(), words)
+        keyed(&mut self.keys, rows, nulls, words)
     }
 }
 
+/// The word's number among those that have come so far.
 #[inline(always)]
-fn key_of(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
+pub fn key_of(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
     let same = |w: &&str| std::ptr::eq(w.as_ptr(), word.as_ptr()) && w.len() == word.len();
     words.iter().position(same).unwrap_or_else(|| {
         words.push(word);
@@ -218,7 +220,7 @@ fn key_of(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
 
 /// Words of a list by their place in it; only those that occur become words of the batch.
 pub struct Listed<const N: usize> {
-    keys: Sparse<Int32Type>,
+    keys: Full<Int32Type>,
     known: [Option<i32>; N],
     words: Vec<&'static str>,
 }
@@ -226,7 +228,7 @@ pub struct Listed<const N: usize> {
 impl<const N: usize> Default for Listed<N> {
     fn default() -> Self {
         Listed {
-            keys: Sparse::default(),
+            keys: Full::default(),
             known: [None; N],
             words: Vec::new(),
         }
@@ -234,28 +236,23 @@ impl<const N: usize> Default for Listed<N> {
 }
 
 impl<const N: usize> Listed<N> {
-    /// One place a row, for blocks of `BLOCK_ROWS`; only the last one may be shorter.
-    #[inline]
-    pub fn extend<R>(
-        &mut self,
-        rows: &[R],
-        of: impl Fn(&R) -> Option<usize>,
-        word: impl Fn(usize) -> &'static str,
-    ) {
-        let (known, words) = (&mut self.known, &mut self.words);
-        self.keys.extend(rows, |row| {
-            let place = of(row)?;
-            let key = known.get_mut(place)?;
-            Some(*key.get_or_insert_with(|| {
-                words.push(word(place));
-                words.len() as i32 - 1
-            }))
+    #[inline(always)]
+    pub fn set(&mut self, row: usize, place: usize, word: impl Fn(usize) -> &'static str) {
+        let Some(key) = self.known.get_mut(place) else {
+            return;
+        };
+        let key = *key.get_or_insert_with(|| {
+            self.words.push(word(place));
+            self.words.len() as i32 - 1
         });
+        self.keys.set(row, key);
     }
 
-    pub fn take(&mut self) -> ArrayRef {
-        let mut whole = std::mem::take(self);
-        dictionary(whole.keys.take(), Arc::new(StringArray::from(whole.words)))
+    /// A word in every row, or only where `nulls` says so.
+    pub fn take(&mut self, rows: usize, nulls: Option<NullBuffer>) -> ArrayRef {
+        self.known = [None; N];
+        let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
+        keyed(&mut self.keys, rows, nulls, words)
     }
 }
 
@@ -276,7 +273,7 @@ impl Texts {
 /// Words from the capture that repeat.
 #[derive(Default)]
 pub struct Heard {
-    keys: Sparse<Int32Type>,
+    keys: Full<Int32Type>,
     known: AHashMap<String, i32>,
     words: Vec<String>,
     /// Of the newest word, which most often comes again.
@@ -284,12 +281,7 @@ pub struct Heard {
 }
 
 impl Heard {
-    pub fn push(&mut self, word: Option<&str>) {
-        let key = word.map(|word| self.key(word));
-        self.keys.push(key);
-    }
-
-    fn key(&mut self, word: &str) -> i32 {
+    pub fn set(&mut self, row: usize, word: &str) {
         if self.words.get(self.last).is_none_or(|last| last != word) {
             self.last = match self.known.get(word) {
                 Some(key) => *key as usize,
@@ -301,14 +293,21 @@ impl Heard {
                 }
             };
         }
-        self.last as i32
+        self.keys.set(row, self.last as i32);
     }
 
-    pub fn take(&mut self) -> ArrayRef {
+    pub fn take(&mut self, nulls: NullBuffer) -> ArrayRef {
         self.known.clear();
         let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
-        dictionary(self.keys.take(), words)
+        keyed(&mut self.keys, nulls.len(), Some(nulls), words)
     }
+}
+
+fn keyed(keys: &mut Full<Int32Type>, rows: usize, nulls: Option<NullBuffer>, words: ArrayRef) -> ArrayRef {
+    dictionary(
+        Int32Array::new(ScalarBuffer::from(keys.0.take(rows)), nulls),
+        words,
+    )
 }
 
 /// Words by their number in a list. The numbers are ours, so they are in range.

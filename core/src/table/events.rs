@@ -1,5 +1,5 @@
 //! `events`: one row per TCP segment, in frame order. This table is as long as the capture, and every instruction
-//! here is paid once per packet: so rows wait in a small block, and a block goes to the columns one by one.
+//! here is paid once per packet.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,49 +9,45 @@ use arrow_array::types::{
     Float64Type, Int32Type, Int64Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+    Array, ArrayRef, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields};
 
-use super::columns::{BLOCK_ROWS, Bits, Full, Rare, Sparse, dictionary, renewed};
+use super::columns::{Full, Masks, Rare, dictionary, instants};
 use super::{column, ms, nullable};
-use crate::facts::{Facts, flag};
-use crate::messages::At;
+use crate::facts::flag;
 use crate::stream::Event;
-use crate::wait::{Release, Released};
+use crate::wait::Released;
 
 /// Wireshark's labels of the nine flags, in its order.
 const LABELS: [&str; 9] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"];
 const LABEL_COUNT: usize = 1 << LABELS.len();
 
-/// One row as it came, before it becomes columns.
-#[derive(Clone, Copy)]
-struct Row {
-    at: At,
-    stream: u32,
-    src: i32,
-    dst: i32,
-    sport: u16,
-    dport: u16,
-    len: u32,
-    flags: u16,
-    from_client: bool,
-    timestamps: Option<(u32, u32)>,
-    time_delta: i64,
-    facts: Facts,
-    hold: Option<i64>,
-    release: Release,
+/// What a row has, a bit each; the bits of `flag` come first.
+mod has {
+    use crate::facts::flag;
+
+    const FREE: u32 = flag::NAMES.len() as u32;
+    pub const FROM_CLIENT: u32 = 1 << FREE;
+    pub const TIMESTAMPS: u32 = 1 << (FREE + 1);
+    pub const ACKS: u32 = 1 << (FREE + 2);
+    pub const ACK_RTT: u32 = 1 << (FREE + 3);
+    pub const IN_FLIGHT: u32 = 1 << (FREE + 4);
+    pub const PUSH_BYTES: u32 = 1 << (FREE + 5);
+    pub const HOLD: u32 = 1 << (FREE + 6);
+    pub const RELEASED_BY: u32 = 1 << (FREE + 7);
+    pub const RELEASE_FRAME: u32 = 1 << (FREE + 8);
+    pub const WAITED: u32 = 1 << (FREE + 9);
 }
 
 #[derive(Default)]
 pub struct Events {
-    block: Vec<Row>,
     rows: usize,
+    has: Masks,
     frame: Full<UInt64Type>,
     time: Full<TimestampNanosecondType>,
     stream: Full<UInt32Type>,
-    from_client: Bits,
     src: Full<Int32Type>,
     sport: Full<UInt16Type>,
     dst: Full<Int32Type>,
@@ -59,23 +55,22 @@ pub struct Events {
     seq: Full<Int64Type>,
     ack: Full<Int64Type>,
     len: Full<UInt32Type>,
-    header_flags: Vec<u16>,
+    header_flags: Full<UInt16Type>,
     window: Full<UInt32Type>,
     mss: Rare<UInt16Type>,
     wscale: Rare<UInt8Type>,
-    tsval: Sparse<UInt32Type>,
-    tsecr: Sparse<UInt32Type>,
+    tsval: Full<UInt32Type>,
+    tsecr: Full<UInt32Type>,
     sack: Blocks,
     time_delta: Full<Float64Type>,
-    acks_frame: Sparse<UInt64Type>,
-    ack_rtt: Sparse<Float64Type>,
-    bytes_in_flight: Sparse<UInt32Type>,
-    push_bytes_sent: Sparse<UInt32Type>,
-    marks: Vec<u16>,
-    hold: Sparse<Float64Type>,
-    released_by: Sparse<Int32Type>,
-    release_frame: Sparse<UInt64Type>,
-    waited: Sparse<Float64Type>,
+    acks_frame: Full<UInt64Type>,
+    ack_rtt: Full<Float64Type>,
+    bytes_in_flight: Full<UInt32Type>,
+    push_bytes_sent: Full<UInt32Type>,
+    hold: Full<Float64Type>,
+    released_by: Full<Int32Type>,
+    release_frame: Full<UInt64Type>,
+    waited: Full<Float64Type>,
     addresses: Addresses,
 }
 
@@ -84,127 +79,119 @@ impl Events {
         self.rows
     }
 
+    /// There must be room: fewer than `BATCH_ROWS` rows.
+    #[inline(always)]
     pub fn push(&mut self, e: &Event<'_>) {
-        let (segment, row) = (e.segment, self.rows);
+        let (segment, facts, row) = (e.segment, e.facts, self.rows);
         let (src, dst) = self.addresses.keys(e);
+        self.frame.set(row, e.at.frame);
+        self.time.set(row, e.at.time_ns);
+        self.stream.set(row, e.stream);
+        self.src.set(row, src);
+        self.sport.set(row, segment.sport);
+        self.dst.set(row, dst);
+        self.dport.set(row, segment.dport);
+        self.seq.set(row, facts.seq);
+        self.ack.set(row, facts.ack);
+        self.len.set(row, segment.len);
+        self.header_flags.set(row, segment.flags);
+        self.window.set(row, facts.window);
         self.mss.push(row, segment.options.mss);
         self.wscale.push(row, segment.options.wscale);
         self.sack.push(row, e.sack);
-        self.block.push(Row {
-            at: e.at,
-            stream: e.stream,
-            src,
-            dst,
-            sport: segment.sport,
-            dport: segment.dport,
-            len: segment.len,
-            flags: segment.flags,
-            from_client: e.from_client,
-            timestamps: segment.options.timestamps,
-            time_delta: e.time_delta,
-            facts: *e.facts,
-            hold: e.hold,
-            release: e.release,
-        });
-        self.rows += 1;
-        if self.block.len() >= BLOCK_ROWS {
-            self.columns();
+        self.time_delta.set(row, ms(e.time_delta));
+        let mut has = u32::from(facts.flags);
+        if e.from_client {
+            has |= has::FROM_CLIENT;
         }
-    }
-
-    /// The block's rows go to the columns: each in one tight loop, and the next block begins empty.
-    fn columns(&mut self) {
-        let block = std::mem::take(&mut self.block);
-        let rows = block.as_slice();
-        self.frame.extend(rows, |r| r.at.frame);
-        self.time.extend(rows, |r| r.at.time_ns);
-        self.stream.extend(rows, |r| r.stream);
-        self.from_client.extend(rows, |r| r.from_client);
-        self.src.extend(rows, |r| r.src);
-        self.sport.extend(rows, |r| r.sport);
-        self.dst.extend(rows, |r| r.dst);
-        self.dport.extend(rows, |r| r.dport);
-        self.seq.extend(rows, |r| r.facts.seq);
-        self.ack.extend(rows, |r| r.facts.ack);
-        self.len.extend(rows, |r| r.len);
-        self.header_flags.extend(rows.iter().map(|r| r.flags));
-        self.window.extend(rows, |r| r.facts.window);
-        self.tsval.extend(rows, |r| r.timestamps.map(|t| t.0));
-        self.tsecr.extend(rows, |r| r.timestamps.map(|t| t.1));
-        self.time_delta.extend(rows, |r| ms(r.time_delta));
-        self.acks_frame.extend(rows, |r| r.facts.acks.map(|a| a.0));
-        // Wireshark shows no round trip of 0
-        self.ack_rtt.extend(rows, |r| {
-            r.facts.acks.map(|a| a.1).filter(|rtt| *rtt != 0).map(ms)
-        });
-        self.bytes_in_flight.extend(rows, |r| r.facts.bytes_in_flight);
-        self.push_bytes_sent.extend(rows, |r| r.facts.push_bytes_sent);
-        self.marks.extend(rows.iter().map(|r| r.facts.flags));
-        self.hold.extend(rows, |r| r.hold.map(ms));
-        self.released_by
-            .extend(rows, |r| r.release.by.map(|word| word as i32));
-        self.release_frame.extend(rows, |r| r.release.frame);
-        self.waited.extend(rows, |r| r.release.waited.map(ms));
-        self.block = block;
-        self.block.clear();
+        if let Some((tsval, tsecr)) = segment.options.timestamps {
+            self.tsval.set(row, tsval);
+            self.tsecr.set(row, tsecr);
+            has |= has::TIMESTAMPS;
+        }
+        if let Some((frame, rtt)) = facts.acks {
+            self.acks_frame.set(row, frame);
+            has |= has::ACKS;
+            if rtt != 0 {
+                // Wireshark shows no round trip of 0
+                self.ack_rtt.set(row, ms(rtt));
+                has |= has::ACK_RTT;
+            }
+        }
+        if let Some(bytes) = facts.bytes_in_flight {
+            self.bytes_in_flight.set(row, bytes);
+            has |= has::IN_FLIGHT;
+        }
+        if let Some(bytes) = facts.push_bytes_sent {
+            self.push_bytes_sent.set(row, bytes);
+            has |= has::PUSH_BYTES;
+        }
+        if let Some(hold) = e.hold {
+            self.hold.set(row, ms(hold));
+            has |= has::HOLD;
+        }
+        if let Some(word) = e.release.by {
+            self.released_by.set(row, word as i32);
+            has |= has::RELEASED_BY;
+        }
+        if let Some(frame) = e.release.frame {
+            self.release_frame.set(row, frame);
+            has |= has::RELEASE_FRAME;
+        }
+        if let Some(waited) = e.release.waited {
+            self.waited.set(row, ms(waited));
+            has |= has::WAITED;
+        }
+        self.has.set(row, has);
+        self.rows += 1;
     }
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
-        self.columns();
         let (rows, addresses) = (std::mem::take(&mut self.rows), self.addresses.take());
+        let taken = self.has.take(rows);
+        let nulls = |bit| taken.nulls(bit);
         let mut columns = vec![
-            self.frame.column("frame"),
-            column("time", Arc::new(self.time.take().with_timezone("UTC"))),
-            self.stream.column("stream"),
-            column(
-                "from_client",
-                Arc::new(BooleanArray::new(self.from_client.take(), None)),
-            ),
-            column("src", dictionary(self.src.take(), Arc::clone(&addresses))),
-            self.sport.column("sport"),
-            column("dst", dictionary(self.dst.take(), addresses)),
-            self.dport.column("dport"),
-            self.seq.column("seq"),
-            self.ack.column("ack"),
-            self.len.column("len"),
-            column("flags", flag_labels(&renewed(&mut self.header_flags))),
-            self.window.column("window"),
+            self.frame.column(rows, "frame"),
+            instants(&mut self.time, rows, "time"),
+            self.stream.column(rows, "stream"),
+            column("from_client", taken.booleans(has::FROM_CLIENT)),
+            column("src", dictionary(self.src.take(rows), Arc::clone(&addresses))),
+            self.sport.column(rows, "sport"),
+            column("dst", dictionary(self.dst.take(rows), addresses)),
+            self.dport.column(rows, "dport"),
+            self.seq.column(rows, "seq"),
+            self.ack.column(rows, "ack"),
+            self.len.column(rows, "len"),
+            column("flags", flag_labels(self.header_flags.take(rows).values())),
+            self.window.column(rows, "window"),
             self.mss.column(rows, "mss"),
             self.wscale.column(rows, "wscale"),
-            self.tsval.column("tsval"),
-            self.tsecr.column("tsecr"),
+            self.tsval.some(nulls(has::TIMESTAMPS), "tsval"),
+            self.tsecr.some(nulls(has::TIMESTAMPS), "tsecr"),
             nullable("sack", std::mem::take(&mut self.sack).column(rows)),
-            self.time_delta.column("time_delta_ms"),
-            self.acks_frame.column("acks_frame"),
-            self.ack_rtt.column("ack_rtt_ms"),
-            self.bytes_in_flight.column("bytes_in_flight"),
-            self.push_bytes_sent.column("push_bytes_sent"),
+            self.time_delta.column(rows, "time_delta_ms"),
+            self.acks_frame.some(nulls(has::ACKS), "acks_frame"),
+            self.ack_rtt.some(nulls(has::ACK_RTT), "ack_rtt_ms"),
+            self.bytes_in_flight
+                .some(nulls(has::IN_FLIGHT), "bytes_in_flight"),
+            self.push_bytes_sent
+                .some(nulls(has::PUSH_BYTES), "push_bytes_sent"),
         ];
-        let marks = renewed(&mut self.marks);
-        let any = marks.iter().fold(0, |any, m| any | m);
         for (bit, name) in flag::NAMES.iter().enumerate() {
-            columns.push(column(*name, one_mark(&marks, any, 1 << bit)));
+            columns.push(column(*name, taken.booleans(1 << bit)));
         }
         let words: ArrayRef = Arc::new(StringArray::from_iter_values(Released::WORDS));
+        let released_by = self.released_by.array(nulls(has::RELEASED_BY));
         columns.extend([
-            self.hold.column("ack_hold_ms"),
-            nullable("released_by", dictionary(self.released_by.take(), words)),
-            self.release_frame.column("release_frame"),
-            self.waited.column("waited_ms"),
+            self.hold.some(nulls(has::HOLD), "ack_hold_ms"),
+            nullable("released_by", dictionary(released_by, words)),
+            self.release_frame
+                .some(nulls(has::RELEASE_FRAME), "release_frame"),
+            self.waited.some(nulls(has::WAITED), "waited_ms"),
         ]);
         super::batch(columns)
     }
-}
-
-/// One bit of the facts as a column; nearly always all clear.
-fn one_mark(marks: &[u16], any: u16, mask: u16) -> ArrayRef {
-    let bits = if any & mask == 0 {
-        BooleanBuffer::new_unset(marks.len())
-    } else {
-        BooleanBuffer::from_iter(marks.iter().map(|m| m & mask != 0))
-    };
-    Arc::new(BooleanArray::new(bits, None))
 }
 
 /// The batch's addresses as words. Streams remember theirs, so that a packet costs no look-up.

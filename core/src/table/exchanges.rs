@@ -3,85 +3,58 @@
 use std::sync::Arc;
 
 use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::ArrowError;
 
-use super::columns::{BLOCK_ROWS, Bits, Fixed, Full, Heard, Listed, Sparse, Texts, instants, some_instants};
+use super::columns::{Fixed, Full, Heard, Listed, Masks, Texts, instants, some_instants};
 use super::{Column, column, ms, nullable};
 use crate::cause::{Cause, Legs, Row};
 use crate::exchange::{Exchange, Message};
-use crate::messages::At;
 
 const CAUSES: usize = Cause::ALL.len();
 /// One bit each tells which of them a row has.
 const _: () = assert!(CAUSES <= u32::BITS as usize);
 
-/// One row as it came, before it becomes columns.
-#[derive(Clone, Copy)]
-struct Line {
-    id: u64,
-    stream: u32,
-    index: u32,
-    protocol: &'static str,
-    status: Option<u16>,
-    start: i64,
-    end: i64,
-    request: Ends,
-    response: Option<Ends>,
-    latency: Option<i64>,
-    client_latency: Option<i64>,
-    split: Option<(i64, i64, i64)>,
-    complete: bool,
-    cut_by: Option<&'static str>,
-    top_cause: Option<usize>,
-}
-
-/// A message's first and last packet, and its bytes.
-#[derive(Clone, Copy)]
-struct Ends {
-    first: At,
-    last: At,
-    bytes: u64,
-}
-
-impl Ends {
-    fn of(m: &Message) -> Self {
-        Ends {
-            first: m.first,
-            last: m.last,
-            bytes: m.bytes,
-        }
-    }
+/// What a row has, a bit each.
+mod has {
+    pub const METHOD: u32 = 1 << 0;
+    pub const STATUS: u32 = 1 << 1;
+    pub const RESPONSE: u32 = 1 << 2;
+    /// A whole answer.
+    pub const LATENCY: u32 = 1 << 3;
+    pub const CLIENT_LATENCY: u32 = 1 << 4;
+    pub const COMPLETE: u32 = 1 << 5;
+    pub const CUT_BY: u32 = 1 << 6;
+    pub const TOP_CAUSE: u32 = 1 << 7;
 }
 
 #[derive(Default)]
 pub struct Exchanges {
-    block: Vec<Line>,
     rows: usize,
+    has: Masks,
     exchange: Full<UInt64Type>,
     stream: Full<UInt32Type>,
     index: Full<UInt32Type>,
     protocol: Fixed,
     method: Heard,
     target: Texts,
-    status: Sparse<UInt16Type>,
+    status: Full<UInt16Type>,
     start: Full<TimestampNanosecondType>,
     end: Full<TimestampNanosecondType>,
     request_first_frame: Full<UInt64Type>,
     request_last_frame: Full<UInt64Type>,
     request_end: Full<TimestampNanosecondType>,
-    response_first_frame: Sparse<UInt64Type>,
-    response_last_frame: Sparse<UInt64Type>,
-    response_start: Sparse<TimestampNanosecondType>,
+    response_first_frame: Full<UInt64Type>,
+    response_last_frame: Full<UInt64Type>,
+    response_start: Full<TimestampNanosecondType>,
     request_bytes: Full<UInt64Type>,
-    response_bytes: Sparse<UInt64Type>,
-    latency: Sparse<Float64Type>,
-    client_latency: Sparse<Float64Type>,
-    ttfb: Sparse<Float64Type>,
-    request_spread: Sparse<Float64Type>,
-    service: Sparse<Float64Type>,
-    response_spread: Sparse<Float64Type>,
-    complete: Bits,
+    response_bytes: Full<UInt64Type>,
+    latency: Full<Float64Type>,
+    client_latency: Full<Float64Type>,
+    ttfb: Full<Float64Type>,
+    request_spread: Full<Float64Type>,
+    service: Full<Float64Type>,
+    response_spread: Full<Float64Type>,
     cut_by: Fixed,
     /// Row, cause, nanoseconds: most exchanges have few causes.
     spent: Vec<(usize, usize, i64)>,
@@ -95,33 +68,63 @@ impl Exchanges {
         self.rows
     }
 
+    /// There must be room: fewer than `BATCH_ROWS` rows.
     pub fn push(&mut self, e: &Exchange, causes: &[Row], legs: &Legs) {
+        let row = self.rows;
+        let mut has = 0;
         let (start, end) = (e.start(), e.end().time_ns.max(e.start()));
-        let whole = e.response.as_ref().filter(|_| e.complete);
-        self.method.push(e.method.as_deref());
-        self.target.push(e.target.as_deref());
-        let top_cause = self.causes(causes);
-        self.block.push(Line {
-            id: e.id,
-            stream: e.stream,
-            index: e.index,
-            protocol: e.protocol,
-            status: e.status,
-            start,
-            end,
-            request: Ends::of(&e.request),
-            response: e.response.as_ref().map(Ends::of),
-            latency: whole.map(|_| end - start),
-            client_latency: whole.and_then(|_| client_latency(end - start, legs)),
-            split: whole.map(|m| split(start, end, &e.request, m)),
-            complete: e.complete,
-            cut_by: e.cut_by,
-            top_cause,
-        });
-        self.rows += 1;
-        if self.block.len() >= BLOCK_ROWS {
-            self.columns();
+        self.exchange.set(row, e.id);
+        self.stream.set(row, e.stream);
+        self.index.set(row, e.index);
+        self.protocol.set(row, e.protocol);
+        if let Some(method) = e.method.as_deref() {
+            self.method.set(row, method);
+            has |= has::METHOD;
         }
+        self.target.push(e.target.as_deref());
+        if let Some(status) = e.status {
+            self.status.set(row, status);
+            has |= has::STATUS;
+        }
+        self.start.set(row, start);
+        self.end.set(row, end);
+        self.request_first_frame.set(row, e.request.first.frame);
+        self.request_last_frame.set(row, e.request.last.frame);
+        self.request_end.set(row, e.request.last.time_ns);
+        self.request_bytes.set(row, e.request.bytes);
+        if let Some(m) = &e.response {
+            self.response_first_frame.set(row, m.first.frame);
+            self.response_last_frame.set(row, m.last.frame);
+            self.response_start.set(row, m.first.time_ns);
+            self.response_bytes.set(row, m.bytes);
+            self.ttfb.set(row, ms(m.first.time_ns - start));
+            has |= has::RESPONSE;
+            if e.complete {
+                self.latency.set(row, ms(end - start));
+                let (request_spread, service, response_spread) = split(start, end, &e.request, m);
+                self.request_spread.set(row, ms(request_spread));
+                self.service.set(row, ms(service));
+                self.response_spread.set(row, ms(response_spread));
+                has |= has::LATENCY;
+                if let Some(latency) = client_latency(end - start, legs) {
+                    self.client_latency.set(row, ms(latency));
+                    has |= has::CLIENT_LATENCY;
+                }
+            }
+        }
+        if e.complete {
+            has |= has::COMPLETE;
+        }
+        if let Some(cut_by) = e.cut_by {
+            self.cut_by.set(row, cut_by);
+            has |= has::CUT_BY;
+        }
+        if let Some(top) = self.causes(causes) {
+            self.top_cause.set(row, top, Cause::word);
+            has |= has::TOP_CAUSE;
+        }
+        self.has.set(row, has);
+        self.rows += 1;
     }
 
     /// The time by cause, and the cause that took the most (the first of equals in the table's order).
@@ -146,42 +149,6 @@ impl Exchanges {
             }
         }
         top.1
-    }
-
-    /// The block's rows go to the columns: each in one tight loop, and the next block begins empty.
-    fn columns(&mut self) {
-        let block = std::mem::take(&mut self.block);
-        let rows = block.as_slice();
-        self.exchange.extend(rows, |r| r.id);
-        self.stream.extend(rows, |r| r.stream);
-        self.index.extend(rows, |r| r.index);
-        self.protocol.extend(rows, |r| Some(r.protocol));
-        self.status.extend(rows, |r| r.status);
-        self.start.extend(rows, |r| r.start);
-        self.end.extend(rows, |r| r.end);
-        self.request_first_frame.extend(rows, |r| r.request.first.frame);
-        self.request_last_frame.extend(rows, |r| r.request.last.frame);
-        self.request_end.extend(rows, |r| r.request.last.time_ns);
-        self.response_first_frame
-            .extend(rows, |r| r.response.map(|m| m.first.frame));
-        self.response_last_frame
-            .extend(rows, |r| r.response.map(|m| m.last.frame));
-        self.response_start
-            .extend(rows, |r| r.response.map(|m| m.first.time_ns));
-        self.request_bytes.extend(rows, |r| r.request.bytes);
-        self.response_bytes.extend(rows, |r| r.response.map(|m| m.bytes));
-        self.latency.extend(rows, |r| r.latency.map(ms));
-        self.client_latency.extend(rows, |r| r.client_latency.map(ms));
-        self.ttfb
-            .extend(rows, |r| r.response.map(|m| ms(m.first.time_ns - r.start)));
-        self.request_spread.extend(rows, |r| r.split.map(|s| ms(s.0)));
-        self.service.extend(rows, |r| r.split.map(|s| ms(s.1)));
-        self.response_spread.extend(rows, |r| r.split.map(|s| ms(s.2)));
-        self.complete.extend(rows, |r| r.complete);
-        self.cut_by.extend(rows, |r| r.cut_by);
-        self.top_cause.extend(rows, |r| r.top_cause, Cause::word);
-        self.block = block;
-        self.block.clear();
     }
 
     /// One column of milliseconds per cause. Most causes have no row: those share a column of zeros.
@@ -212,41 +179,44 @@ impl Exchanges {
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
-        self.columns();
         let rows = std::mem::take(&mut self.rows);
+        let taken = self.has.take(rows);
+        let nulls = |bit| taken.nulls(bit);
+        let (answered, whole) = (nulls(has::RESPONSE), nulls(has::LATENCY));
+        let answered = || answered.clone();
+        let whole = || whole.clone();
         let spent: Vec<Column> = self.spent(rows).collect();
         let mut columns = vec![
-            self.exchange.column("exchange"),
-            self.stream.column("stream"),
-            self.index.column("index"),
-            column("protocol", self.protocol.take()),
-            nullable("method", self.method.take()),
+            self.exchange.column(rows, "exchange"),
+            self.stream.column(rows, "stream"),
+            self.index.column(rows, "index"),
+            column("protocol", self.protocol.take(rows, None)),
+            nullable("method", self.method.take(nulls(has::METHOD))),
             nullable("target", self.target.take()),
-            self.status.column("status"),
-            instants(&mut self.start, "start"),
-            instants(&mut self.end, "end"),
-            self.request_first_frame.column("request_first_frame"),
-            self.request_last_frame.column("request_last_frame"),
-            instants(&mut self.request_end, "request_end"),
-            self.response_first_frame.column("response_first_frame"),
-            self.response_last_frame.column("response_last_frame"),
-            some_instants(&mut self.response_start, "response_start"),
-            self.request_bytes.column("request_bytes"),
-            self.response_bytes.column("response_bytes"),
-            self.latency.column("latency_ms"),
-            self.client_latency.column("client_latency_ms"),
-            self.ttfb.column("ttfb_ms"),
-            self.request_spread.column("request_spread_ms"),
-            self.service.column("service_ms"),
-            self.response_spread.column("response_spread_ms"),
-            column(
-                "complete",
-                Arc::new(BooleanArray::new(self.complete.take(), None)),
-            ),
-            nullable("cut_by", self.cut_by.take()),
+            self.status.some(nulls(has::STATUS), "status"),
+            instants(&mut self.start, rows, "start"),
+            instants(&mut self.end, rows, "end"),
+            self.request_first_frame.column(rows, "request_first_frame"),
+            self.request_last_frame.column(rows, "request_last_frame"),
+            instants(&mut self.request_end, rows, "request_end"),
+            self.response_first_frame.some(answered(), "response_first_frame"),
+            self.response_last_frame.some(answered(), "response_last_frame"),
+            some_instants(&mut self.response_start, answered(), "response_start"),
+            self.request_bytes.column(rows, "request_bytes"),
+            self.response_bytes.some(answered(), "response_bytes"),
+            self.latency.some(whole(), "latency_ms"),
+            self.client_latency
+                .some(nulls(has::CLIENT_LATENCY), "client_latency_ms"),
+            self.ttfb.some(answered(), "ttfb_ms"),
+            self.request_spread.some(whole(), "request_spread_ms"),
+            self.service.some(whole(), "service_ms"),
+            self.response_spread.some(whole(), "response_spread_ms"),
+            column("complete", taken.booleans(has::COMPLETE)),
+            nullable("cut_by", self.cut_by.take(rows, Some(nulls(has::CUT_BY)))),
         ];
         columns.extend(spent);
-        columns.push(nullable("top_cause", self.top_cause.take()));
+        let top_cause = self.top_cause.take(rows, Some(nulls(has::TOP_CAUSE)));
+        columns.push(nullable("top_cause", top_cause));
         super::batch(columns)
     }
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, TimestampNanosecondType};
-use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch};
+use arrow_array::{ArrayRef, BooleanArray, Int32Array, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
 use crate::cause::{Legs, Row};
@@ -106,9 +106,12 @@ fn booleans<R>(rows: &[R], of: impl Fn(&R) -> bool) -> ArrayRef {
 
 /// Words from a list in this crate: dictionary-encoded.
 fn fixed_words<R>(rows: &[R], of: impl Fn(&R) -> Option<&'static str>) -> ArrayRef {
-    let mut words = columns::Fixed::default();
-    rows.iter().for_each(|row| words.push(of(row)));
-    words.take()
+    let mut words = Vec::new();
+    let keys = rows
+        .iter()
+        .map(|row| of(row).map(|word| columns::key_of(&mut words, word)));
+    let keys: Int32Array = keys.collect();
+    columns::dictionary(keys, Arc::new(StringArray::from(words)))
 }
 
 /// Finished batches of every table, until they are taken.
@@ -139,7 +142,7 @@ impl Tables {
         for row in causes {
             self.causes.push(exchange.id, row);
             if self.causes.len() >= BATCH_ROWS {
-                self.flush_causes(); // at once: a column with one row more would be moved to grow
+                self.flush_causes();
             }
         }
         self.exchanges.push(exchange, causes, legs);
