@@ -416,6 +416,7 @@ impl Tracker {
     }
 
     /// The peer's ACK says what it has: holes below it are the capture's, and a finished response arrived.
+    #[inline(always)]
     fn acknowledged(&mut self, side: Side, seen: &Seen<'_, '_>, at: At, ledger: &mut Ledger) {
         let ack = seen.facts.ack;
         let other = side.other();

@@ -6,6 +6,7 @@ use crate::seq::lt;
 
 /// Adds a sent segment. "Rising" is meant in both orders that the rules compare by: relative to the base, and
 /// on the circle (bytes from before the base are high in the one and low in the other).
+#[inline(always)]
 pub(super) fn push_unacked(flow: &mut Flow, new: Unacked) {
     let base = flow.base.unwrap_or(0);
     let (start, end) = (new.seq.wrapping_sub(base), new.next.wrapping_sub(base));
@@ -22,6 +23,7 @@ pub(super) fn push_unacked(flow: &mut Flow, new: Unacked) {
 }
 
 /// Step 17: takes the acknowledged segments off the list. The oldest copy that ends at `ack` is credited.
+#[inline(always)]
 pub(super) fn acknowledge(rev: &mut Flow, ack: u32, now: i64) -> (Option<(u64, i64)>, Option<Covered>) {
     if !rev.rising {
         return acknowledge_any(rev, ack, now);
@@ -88,6 +90,7 @@ fn acknowledge_any(rev: &mut Flow, ack: u32, now: i64) -> (Option<(u64, i64)>, O
 }
 
 /// Step 18: what is out and not acknowledged, and how much of it since the last PSH.
+#[inline(always)]
 pub(super) fn in_flight(segment: &Segment<'_>, fwd: &mut Flow, rev: &Flow) -> (Option<u32>, Option<u32>) {
     if fwd.unacked.is_empty() || !fwd.bytes_in_flight_valid {
         return (None, None);

@@ -9,6 +9,7 @@ const DEFAULT_REORDER_NS: u64 = 3_000_000;
 const FAST_RETRANSMIT_NS: u64 = 20_000_000;
 
 /// Steps 1 to 9: what the numbers say beside what was expected.
+#[inline(always)]
 pub(super) fn sequence_flags(segment: &Segment<'_>, plain: bool, fwd: &mut Flow, rev: &Flow) -> u16 {
     let Segment { seq, ack, len, .. } = *segment;
     let window = u32::from(segment.window);
@@ -59,6 +60,7 @@ pub(super) fn sequence_flags(segment: &Segment<'_>, plain: bool, fwd: &mut Flow,
 }
 
 /// Step 12: the retransmission family; its members exclude one another.
+#[inline(always)]
 pub(super) fn repeat_flags(
     segment: &Segment<'_>,
     next: u32,

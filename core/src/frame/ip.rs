@@ -101,18 +101,17 @@ fn inside<'a, const SIZE: u32>(head: Header<'a, 20>, packet: View<'a>, size: u32
         let options = cursor::upto(cursor::from(packet.held, 20), (size - 20) as usize);
         dst = source_route(options).unwrap_or(dst);
     }
-    let src = IpAddr::V4(Ipv4Addr::from(head.bytes::<12, 4>()));
-    let dst = IpAddr::V4(Ipv4Addr::from(dst));
-    let ends = Ends {
-        src,
-        dst,
+    // made where it is used: an address that is copied right after it was written costs more than reading it
+    let ends = || Ends {
+        src: IpAddr::V4(Ipv4Addr::from(head.bytes::<12, 4>())),
+        dst: IpAddr::V4(Ipv4Addr::from(dst)),
         ip_id: Some(head.be16::<4>()),
     };
     let payload = packet.skip(size as usize);
     let protocol = head.u8::<9>();
     if head.be16::<6>() & 0x3fff != 0 {
         let carrier = Carrier {
-            ends,
+            ends: ends(),
             ttl: head.u8::<8>(),
         };
         return fragment_v4(head, payload, carrier);
@@ -123,7 +122,7 @@ fn inside<'a, const SIZE: u32>(head: Header<'a, 20>, packet: View<'a>, size: u32
             protocol,
             payload,
             Carrier {
-                ends,
+                ends: ends(),
                 ttl: head.u8::<8>(),
             },
         ),
@@ -169,7 +168,7 @@ pub(super) fn v6(view: View<'_>) -> Packet<'_> {
         ttl: head.u8::<7>(),
     };
     match head.u8::<6>() {
-        TCP => tcp::decode(payload, carrier.ends),
+        TCP => tcp::decode(payload, || carrier.ends),
         HOP_BY_HOP if head.be16::<4>() == 0 => {
             let options = cursor::from(payload.held, 2);
             let jumbo = payload.limit(jumbo(options).unwrap_or(u32::MAX));
@@ -186,7 +185,7 @@ pub(super) fn upper(protocol: u8, view: View<'_>, carrier: Carrier) -> Packet<'_
     // Each turn takes eight bytes or more.
     loop {
         let layer = match next {
-            TCP => return tcp::decode(view, carrier.ends),
+            TCP => return tcp::decode(view, || carrier.ends),
             ICMP if carrier.ends.src.is_ipv4() => return icmp::decode(view, carrier, false),
             ICMPV6 if carrier.ends.src.is_ipv6() => return icmp::decode(view, carrier, true),
             UDP => return tunnel::udp(view),

@@ -20,19 +20,19 @@ pub(super) struct Ends {
 }
 
 #[inline(always)]
-pub(super) fn decode<'a>(view: View<'a>, at: Ends) -> Packet<'a> {
+pub(super) fn decode<'a>(view: View<'a>, at: impl Fn() -> Ends) -> Packet<'a> {
     let Some(head) = Header::<{ USED as usize }>::of(view.held) else {
-        return short(view, at);
+        return short(view, at());
     };
     let size = u32::from(head.u8::<12>() >> 4) * 4;
     if size < 20 {
         let why = Unread::distrusted("tcp", "data offset is below its least", 20, size.into());
-        return malformed(head, at, why, Packet::Headless);
+        return malformed(head, at(), why, Packet::Headless);
     }
     let Some(len) = view.wire.checked_sub(size) else {
         let reason = "data offset is beyond the packet";
         let why = Unread::distrusted("tcp", reason, size.into(), view.wire.into());
-        return malformed(head, at, why, Packet::Malformed);
+        return malformed(head, at(), why, Packet::Malformed);
     };
     // Nearly every segment of a Linux connection: two NOPs and the time stamps.
     if size == 32
@@ -40,10 +40,10 @@ pub(super) fn decode<'a>(view: View<'a>, at: Ends) -> Packet<'a> {
         && whole.be32::<20>() == 0x0101_080a
     {
         let timestamps = Some((whole.be32::<24>(), whole.be32::<28>()));
-        return segment(head, at, len, payload, timestamps);
+        return segment(head, at(), len, payload, timestamps);
     }
     let payload = cursor::from(view.held, size as usize);
-    let mut packet = segment(head, at, len, payload, None);
+    let mut packet = segment(head, at(), len, payload, None);
     if let Packet::Tcp(segment) = &mut packet
         && size > 20
     {

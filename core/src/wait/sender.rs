@@ -247,6 +247,7 @@ impl Sender {
         Outcome::Forward(Step { from, to: d.at, wait })
     }
 
+    #[inline(always)]
     fn classify(&mut self, d: &Data, from: At, hole: bool, id_jump: u16) -> Wait {
         let gap = d.at.time_ns - from.time_ns;
         let after = |at: Option<At>| at.is_some_and(|at| at.frame > from.frame);
@@ -364,6 +365,7 @@ impl Sender {
         }
     }
 
+    #[inline(always)]
     fn forward(&mut self, d: &Data) {
         self.unanswered = None;
         self.collapsed &= self.una >= d.start;
