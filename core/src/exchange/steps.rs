@@ -6,11 +6,28 @@ use super::Piece;
 use crate::messages::{At, Side};
 use crate::wait::{Step, Wait};
 
-/// The steps that overlap [start, end], without gap: what no step covers is unknown.
-pub(super) fn slice(steps: &VecDeque<Step>, sender: Side, start: At, end: At, pieces: &mut Vec<Piece>) {
-    let mut at = start;
+/// The steps that overlap [start, end], without gap: what no step covers is unknown. They are taken away where no
+/// other exchange needs them.
+pub(super) fn slice(
+    steps: &mut VecDeque<Step>,
+    last: bool,
+    sender: Side,
+    start: At,
+    end: At,
+    pieces: &mut Vec<Piece>,
+) {
     let from = steps.partition_point(|s| s.to.time_ns <= start.time_ns);
-    for step in steps.range(from..) {
+    if last {
+        cut(steps.drain(..).skip(from), sender, start, end, pieces);
+    } else {
+        cut(steps.range(from..).cloned(), sender, start, end, pieces);
+    }
+}
+
+#[inline(always)]
+fn cut(steps: impl Iterator<Item = Step>, sender: Side, start: At, end: At, pieces: &mut Vec<Piece>) {
+    let mut at = start;
+    for step in steps {
         if at.time_ns >= end.time_ns || step.from.time_ns >= end.time_ns {
             break;
         }
@@ -31,7 +48,7 @@ pub(super) fn slice(steps: &VecDeque<Step>, sender: Side, start: At, end: At, pi
                 to_frame: until.frame,
                 asked: start.time_ns,
                 sender,
-                step: step.clone(),
+                step,
             });
         }
         if until.time_ns >= at.time_ns {

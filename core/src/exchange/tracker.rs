@@ -347,49 +347,15 @@ impl Tracker {
                 at,
             );
         }
-        let release = match pick(&mut self.senders, side).data(&data, id_jump, seen.first_copy) {
-            Outcome::Needless => Release::default(),
-            Outcome::Forward(step) => {
-                pick(&mut self.senders, side.other()).peer_spoke(at);
-                if let Wait::Small(candidate) = &step.wait
-                    && !ledger.pools.add(candidate)
-                {
-                    ledger.distrust(
-                        "tcp",
-                        "too much evidence on delayed ACKs; the rest is only counted",
-                        at,
-                    );
-                }
-                match step.wait {
-                    Wait::Turn { .. } if data.is_small() => ledger.pools.began(data.pool, None),
-                    Wait::LateTurn { since, pool } => {
-                        let waited = at.time_ns - since.time_ns;
-                        ledger.pools.began(pool, Some((waited, at.time_ns)));
-                    }
-                    _ => {}
-                }
-                if side == Side::Client {
-                    let pause = aside::paused(&step, leg_ns);
-                    self.idle = self.idle.saturating_add(pause);
-                    if pause > 0 && aside::matters(self.idle, self.busy) {
-                        self.paused = Some(step.clone());
-                    }
-                }
-                let repaired = match step.wait {
-                    Wait::Repair { filled, .. } => {
-                        self.shown = filled;
-                        true
-                    }
-                    _ => false,
-                };
-                let release = step.release(leg_ns);
-                self.keep(side, step, ledger);
-                if repaired {
-                    self.repaired(side, &data, at);
-                }
-                release
-            }
-        };
+        let mut release = Release::default();
+        let outcome = pick(&mut self.senders, side).data(&data, id_jump, seen.first_copy);
+        if let Outcome::Forward(step) = &outcome {
+            release = step.release(leg_ns);
+            self.forward(side, step, &data, ledger);
+        }
+        if let Outcome::Forward(step) = outcome {
+            self.keep(side, step, ledger);
+        }
         let first = if seen.syn_seen { 1 } else { start };
         pick(&mut self.assemblers, side).start(offset(first));
         let mut room = Room::Enough;
@@ -401,6 +367,37 @@ impl Tracker {
             ledger.distrust("tcp", "too many bytes out of order; a hole was passed over", at);
         }
         release
+    }
+
+    /// A segment brought its side forward: what its step says to others than the exchange.
+    #[inline(always)]
+    fn forward(&mut self, side: Side, step: &Step, data: &Data, ledger: &mut Ledger) {
+        let at = data.at;
+        pick(&mut self.senders, side.other()).peer_spoke(at);
+        match &step.wait {
+            Wait::Small(candidate) if !ledger.pools.add(candidate) => ledger.distrust(
+                "tcp",
+                "too much evidence on delayed ACKs; the rest is only counted",
+                at,
+            ),
+            Wait::Turn { .. } if data.is_small() => ledger.pools.began(data.pool, None),
+            Wait::LateTurn { since, pool } => {
+                let waited = at.time_ns - since.time_ns;
+                ledger.pools.began(*pool, Some((waited, at.time_ns)));
+            }
+            Wait::Repair { filled, .. } => {
+                self.shown = *filled;
+                self.repaired(side, data, at);
+            }
+            _ => {}
+        }
+        if side == Side::Client {
+            let pause = aside::paused(step, data.leg_ns);
+            self.idle = self.idle.saturating_add(pause);
+            if pause > 0 && aside::matters(self.idle, self.busy) {
+                self.paused = Some(step.clone());
+            }
+        }
     }
 
     fn keep(&mut self, side: Side, step: Step, ledger: &mut Ledger) {
@@ -503,16 +500,17 @@ impl Tracker {
         // up to here the client's own segments made the time pass, from here on the server's
         let asked = later(exchange.request.last, start);
         let border = if asked.time_ns < end.time_ns { asked } else { end };
-        let [client, server] = &self.steps;
+        let last = self.open.is_empty() && self.settling.is_empty();
+        let [client, server] = &mut self.steps;
         if exchange.dialogue {
             take_turns([client, server], start, end, &mut exchange.pieces);
         } else {
-            slice(client, Side::Client, start, border, &mut exchange.pieces);
-            slice(server, Side::Server, border, end, &mut exchange.pieces);
+            slice(client, last, Side::Client, start, border, &mut exchange.pieces);
+            slice(server, last, Side::Server, border, end, &mut exchange.pieces);
         }
         self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);
         ledger.settle(exchange);
-        if self.open.is_empty() && self.settling.is_empty() {
+        if last {
             self.steps.iter_mut().for_each(VecDeque::clear);
             return;
         }
