@@ -1,4 +1,6 @@
-"""Clients that pause between their requests: as rows of their own, told from corks; and one direction's suspicions."""
+"""Clients that pause between their requests: as rows of their own, told from corks; one direction's suspicions; what a
+sender's clock tells of the path.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 
 import pytest
 import situations
-from makepcap import Ends, Talk, answer, get, pcap
+from makepcap import Ends, Talk, answer, get, pcap, timestamps
 from simulator import Path as Way
 from simulator import Script, record
 
@@ -147,3 +149,59 @@ def test_quick_answers_of_one_direction_are_not_suspected(from_client: bool) -> 
         talk.client(55.1 + 100 * k)
     capture = lp.read(pcap([s for s in tape if s.from_client == from_client]))
     assert beside(capture, "one_way") == []
+
+
+def timed(
+    sent: Callable[[int], float], came: Callable[[int], float], leg: float, tick: float = 1.0
+) -> list[dict[str, Any]]:
+    """Exchanges whose answers left `sent(k)` ms after the request came and took `came(k)` ms more than the path at its
+    best; the server's clock counts ticks of so many ms, in units of 1 ms.
+    """
+    talk = Talk(server_leg=leg, client_leg=0.01)
+    talk.open()
+    at = 5.0
+    for k in range(24):
+        talk.client(at, get(), options=[timestamps(int(at), 0)])
+        left = at + leg / 2 + sent(k)
+        done = left + leg / 2 + came(k)
+        talk.server(done, HTTP, options=[timestamps(int(70_000 + left // tick * tick), int(at))])
+        at = done + 1.37
+    capture = lp.read(pcap(talk.tape))
+    assert all(e["complete"] for e in capture.arrow("exchanges").to_pylist() if e["protocol"] != "tcp")
+    return [e for e in capture.arrow("exchanges").to_pylist() if e["protocol"] != "tcp"]
+
+
+def test_what_the_path_held_an_answer_is_not_the_servers() -> None:
+    """Every eighth answer is 12 ms late though its time stamp says that it left in time; every ninth left late."""
+    rows = timed(lambda k: 25.0 if k % 9 == 8 else 0.2, lambda k: 12.0 if k % 8 == 7 else 0.0, 6.0)
+    for k, e in enumerate(rows):
+        queued, thought = 12.0 if k % 8 == 7 else 0.0, 25.0 if k % 9 == 8 else 0.2
+        assert e["queueing_ms"] == pytest.approx(queued, abs=1.01), k
+        assert e["server_think_ms"] == pytest.approx(thought, abs=1.01), k
+        assert e["queueing_ms"] <= queued
+
+
+@pytest.mark.parametrize(
+    ("leg", "late", "tick"),
+    [
+        pytest.param(0.01, 12.0, 1.0, id="the capture is at the server"),
+        pytest.param(6.0, 2.5, 1.0, id="a tick and noise"),
+        pytest.param(6.0, 0.0, 16.0, id="a coarse clock"),
+    ],
+)
+def test_what_a_clock_cannot_tell_is_no_queue(leg: float, late: float, tick: float) -> None:
+    rows = timed(lambda k: 0.2 + k % 5, lambda k: late if k % 8 == 7 else 0.0, leg, tick)
+    assert not any(e["queueing_ms"] for e in rows)
+
+
+def test_a_clock_that_counts_something_else_tells_nothing() -> None:
+    talk = Talk(server_leg=6.0, client_leg=0.01)
+    talk.open()
+    for k in range(40):
+        at = 5.0 + 300 * k
+        talk.client(at, get(), options=[timestamps(int(at), 0)])
+        late = 20.0 if k % 8 == 7 else 0.2
+        talk.server(at + 6.0 + late, HTTP, options=[timestamps(int((at + 3.2) / 4), int(at))])  # HZ=250
+    rows = lp.read(pcap(talk.tape)).arrow("exchanges").to_pylist()
+    late = [e for e in rows if e["protocol"] != "tcp" and e["latency_ms"] > 20 and e["index"] >= 15]
+    assert len(late) == 4 and not any(e["queueing_ms"] for e in late)

@@ -156,17 +156,17 @@ fn judge(piece: &Piece, known: &Known<'_>, rows: &mut Vec<Row>) {
     let ends = [piece.from_frame, piece.to_frame, 0];
     let program = |rule, confidence| row(think(side), Owner::of(side), rule, confidence, ends);
     match &piece.step.wait {
-        Wait::Turn { since } => turn(&mut cutter, *since, piece, legs, false),
+        Wait::Turn { since } => turn(&mut cutter, *since, piece, legs, &After::Program),
+        Wait::QueuedTurn { since, queued } => turn(&mut cutter, *since, piece, legs, &After::Queue(*queued)),
         Wait::LateTurn { since, pool } => {
             let waited = to.time_ns - since.time_ns - legs.to(side);
             let corked = pools.get(*pool as usize).is_some_and(|judged| judged.corked);
-            turn(
-                &mut cutter,
-                *since,
-                piece,
-                legs,
-                corked && CORK_NS.contains(&waited),
-            );
+            let after = if corked && CORK_NS.contains(&waited) {
+                After::Cork
+            } else {
+                After::Program
+            };
+            turn(&mut cutter, *since, piece, legs, &after);
         }
         Wait::Suspected { held } => suspected(&mut cutter, *held, piece),
         Wait::App => {
@@ -246,15 +246,19 @@ fn judge(piece: &Piece, known: &Known<'_>, rows: &mut Vec<Row>) {
     }
 }
 
+/// What a side's first segment waited for, beside the path at its best.
+enum After {
+    Program,
+    Cork,
+    /// The program, and then so long the path.
+    Queue(i64),
+}
+
 /// From the peer's last byte to the answer's first: the path there and back, then the program, or its cork.
-fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece, legs: &Legs, corked: bool) {
+fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece, legs: &Legs, after: &After) {
     if piece.sender == Side::Server {
         reach(cutter, piece, legs);
-        return if corked {
-            cork(cutter, Side::Server)
-        } else {
-            think_on(cutter, Side::Server, legs)
-        };
+        return rest(cutter, Side::Server, legs, after);
     }
     if since.time_ns > cutter.at {
         // inside a request: until the server has spoken ("100 Continue") the client waits for it
@@ -265,10 +269,22 @@ fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece, legs: &Legs, corked: 
         (cutter.end, cutter.from_frame, cutter.to_frame) = (end, since.frame, to_frame);
     }
     leg(cutter, cutter.at, Side::Client, legs);
-    if corked {
-        cork(cutter, Side::Client);
-    } else {
-        think_on(cutter, Side::Client, legs);
+    rest(cutter, Side::Client, legs, after);
+}
+
+fn rest(cutter: &mut Cutter<'_>, side: Side, legs: &Legs, after: &After) {
+    match after {
+        After::Program => think_on(cutter, side, legs),
+        After::Cork => cork(cutter, side),
+        After::Queue(queued) => {
+            // the answer's time stamp says when it left its host
+            let (end, evidence) = (cutter.end, [cutter.from_frame, cutter.to_frame, 0]);
+            cutter.end = end.saturating_sub(*queued).max(cutter.at);
+            think_on(cutter, side, legs);
+            cutter.end = end;
+            let late = row(Cause::Queueing, Owner::Network, "timestamps", 0.8, evidence);
+            cutter.cut(end, late);
+        }
     }
 }
 

@@ -149,6 +149,10 @@ fn every_wait_fills_its_time_exactly() {
         let waits = [
             Wait::Turn { since: a },
             Wait::LateTurn { since: b, pool: 0 },
+            Wait::QueuedTurn {
+                since: b,
+                queued: third.abs(),
+            },
             Wait::Suspected { held: None },
             Wait::Suspected { held: Some(a) },
             Wait::App,

@@ -3,7 +3,7 @@
 
 use super::setup::PROTOCOL;
 use super::{Ledger, Piece};
-use crate::messages::Side;
+use crate::messages::{At, Side};
 use crate::wait::{Step, Suspect, Wait};
 
 /// What the rows call themselves, in `method`.
@@ -22,11 +22,17 @@ pub struct Place {
     pub pair: u32,
 }
 
+/// The peer's last byte, where this step is the wait after it.
+fn turn(step: &Step) -> Option<At> {
+    match step.wait {
+        Wait::Turn { since } | Wait::LateTurn { since, .. } | Wait::QueuedTurn { since, .. } => Some(since),
+        _ => None,
+    }
+}
+
 /// How long the client paused in its step before a request, on a path of `leg` to it; 0 where that was no pause.
 pub fn paused(step: &Step, leg: i64) -> i64 {
-    let (Wait::Turn { since } | Wait::LateTurn { since, .. }) = step.wait else {
-        return 0;
-    };
+    let Some(since) = turn(step) else { return 0 };
     let waited = step.to.time_ns.saturating_sub(since.time_ns).saturating_sub(leg);
     if waited >= PAUSE_NS { waited } else { 0 }
 }
@@ -38,9 +44,7 @@ pub fn matters(paused: i64, busy: i64) -> bool {
 
 /// From the answer's last byte to the client's next request.
 pub fn pause(step: Step, place: Place, ledger: &mut Ledger) {
-    let (Wait::Turn { since } | Wait::LateTurn { since, .. }) = step.wait else {
-        return;
-    };
+    let Some(since) = turn(&step) else { return };
     push(PAUSE, Step { from: since, ..step }, Side::Client, place, ledger);
 }
 

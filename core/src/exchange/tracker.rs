@@ -380,7 +380,9 @@ impl Tracker {
                 "too much evidence on delayed ACKs; the rest is only counted",
                 at,
             ),
-            Wait::Turn { .. } if data.is_small() => ledger.pools.began(data.pool, None),
+            Wait::Turn { .. } | Wait::QueuedTurn { .. } if data.is_small() => {
+                ledger.pools.began(data.pool, None)
+            }
             Wait::LateTurn { since, pool } => {
                 let waited = at.time_ns - since.time_ns;
                 ledger.pools.began(*pool, Some((waited, at.time_ns)));

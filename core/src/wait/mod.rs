@@ -4,6 +4,7 @@
 //! A step is the time between two such segments with everything that is needed to judge it later,
 //! when the path's legs and the other exchanges of the same endpoints are known (`cause.rs`).
 
+mod clock;
 mod one_way;
 mod sender;
 
@@ -63,6 +64,11 @@ pub enum Wait {
     Turn {
         since: At,
     },
+    /// The same, and by its sender's clock the path held it so much longer than at best.
+    QueuedTurn {
+        since: At,
+        queued: i64,
+    },
     /// The same, and small, after about the kernel's probe timer: a cork, or a program.
     LateTurn {
         since: At,
@@ -119,7 +125,8 @@ pub enum Wait {
 crate::pack::packed!(enum Wait {
     0 Turn { since }, 1 App, 2 Burst, 3 FullBurst, 4 Small(candidate), 5 Spaced, 6 Clocked { ack, acked },
     7 Window { opened }, 8 ZeroWindow { opened }, 9 Repair { how, first, filled }, 10 Cork, 11 Handshake, 12 Hole,
-    13 LateTurn { since, pool }, 14 Suspected { held }, 15 LoneClocked { ack, acked, collapsed }
+    13 LateTurn { since, pool }, 14 Suspected { held }, 15 LoneClocked { ack, acked, collapsed },
+    16 QueuedTurn { since, queued }
 } else Hole);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,11 +202,13 @@ impl Step {
             }
         };
         match &self.wait {
-            Wait::Turn { since } | Wait::LateTurn { since, .. } => Release::new(
-                Released::First,
-                Some(since.frame),
-                self.to.time_ns - since.time_ns,
-            ),
+            Wait::Turn { since } | Wait::LateTurn { since, .. } | Wait::QueuedTurn { since, .. } => {
+                Release::new(
+                    Released::First,
+                    Some(since.frame),
+                    self.to.time_ns - since.time_ns,
+                )
+            }
             Wait::App | Wait::Burst | Wait::FullBurst | Wait::Hole if self.from == self.to => Release {
                 by: Some(Released::First),
                 frame: None,

@@ -5,10 +5,12 @@ mod repair;
 
 use std::collections::VecDeque;
 
+use super::clock::Clock;
 use super::{
     Answer, CORK_NS, Candidate, Data, HEARD_TICKS, LONG_PATH_NS, Outcome, Refutation, Repair, Step, Wait,
 };
 use crate::messages::At;
+
 use repair::{Hole, Resent};
 
 /// Segments that follow each other this closely were never held by anybody.
@@ -22,6 +24,8 @@ const RTO_NS: i64 = 190_000_000;
 const PROBE_NS: i64 = 215_000_000;
 /// What a program may take before the segment that the probe repeats.
 const LATE_NS: i64 = 40_000_000;
+/// A sender that is nearer has no path to the capture on which its segments could queue.
+const PATH_NS: i64 = 100_000;
 /// So many even gaps in a row are a pace.
 const EVEN_GAPS: u8 = 2;
 const MAX_HOLES: usize = 64;
@@ -107,9 +111,10 @@ pub struct Sender {
     resent: VecDeque<Resent>,
     last_id: Option<u16>,
     counting: u8,
+    clock: Clock,
 }
 
-crate::pack::packed!(struct Sender { last, last_full, last_gap, even, next, una, small, refuting, awaiting, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, last_id, counting });
+crate::pack::packed!(struct Sender { last, last_full, last_gap, even, next, una, small, refuting, awaiting, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, last_id, counting, clock });
 
 impl Sender {
     /// The peer's newest byte that brought the other direction forward.
@@ -338,7 +343,14 @@ impl Sender {
         }
         match turn {
             Some(since) if small && timed(d.at, since) => Wait::LateTurn { since, pool: d.pool },
-            Some(since) => Wait::Turn { since },
+            Some(since) => {
+                let queued = d.tsval.map_or(0, |tsval| self.clock.excess(d.at.time_ns, tsval));
+                if queued > 0 && d.leg_ns >= PATH_NS {
+                    Wait::QueuedTurn { since, queued }
+                } else {
+                    Wait::Turn { since }
+                }
+            }
             None if gap <= BURST_NS && self.last_full => Wait::FullBurst,
             None if gap <= BURST_NS => Wait::Burst,
             None => Wait::App,
