@@ -67,6 +67,20 @@ struct Repeat {
 crate::pack::packed!(struct Repeat { at, start, end, tsval });
 
 impl Message {
+    fn reset(&mut self) {
+        let Message {
+            first,
+            last,
+            bytes,
+            complete,
+            end_offset,
+            copies,
+        } = self;
+        (*first, *last) = (At::default(), At::default());
+        (*bytes, *end_offset, *complete) = (0, 0, false);
+        copies.clear();
+    }
+
     fn repeated(&mut self, at: At, data: &Data) {
         if self.copies.len() >= MAX_COPIES {
             self.copies.remove(0);
@@ -115,16 +129,30 @@ crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, targ
 impl Exchange {
     /// As new, with the buffers of the one before.
     fn reset(&mut self, id: u64, stream: u32, index: u32, pair: u32) {
-        let mut pieces = std::mem::take(&mut self.pieces);
-        pieces.clear();
-        *self = Exchange {
-            id,
-            stream,
-            index,
-            pair,
+        (self.id, self.stream, self.index, self.pair) = (id, stream, index, pair);
+        // in place, which a third of the stores do; named one by one, so that a new field is not forgotten
+        let Exchange {
+            id: _,
+            stream: _,
+            index: _,
+            pair: _,
+            protocol,
+            method,
+            target,
+            status,
+            request,
+            asked_at,
+            response,
+            dialogue,
+            complete,
+            cut_by,
             pieces,
-            ..Exchange::default()
-        };
+        } = self;
+        (*protocol, *method, *target) = ("", None, None);
+        (*status, *cut_by, *response) = (None, None, None);
+        (*dialogue, *complete, *asked_at) = (false, false, 0);
+        request.reset();
+        pieces.clear();
     }
 
     pub fn start(&self) -> i64 {

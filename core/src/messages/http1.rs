@@ -216,16 +216,18 @@ impl Http1 {
             if bytes.is_empty() {
                 return Ok(bytes);
             }
-            let head = pen.again().or_read(side, bytes, head::parse);
-            if let Some(head) = head.filter(|head| head.len <= MAX_HEAD) {
-                pen.count(head.len as u64);
-                let (mine, rest) = split(bytes, head.len);
-                if side == Side::Server && self.searched < MAX_SEARCHED {
-                    self.name_of_server(pen, mine);
-                }
-                return self.body(pen, head, rest);
+            // taken out, so that the pen can write while the head is read from
+            let mut again = pen.again().take().unwrap_or_default();
+            let head = again.or_read(side, bytes, head::parse);
+            let read = head
+                .filter(|head| head.len <= MAX_HEAD)
+                .map(|head| self.whole_head(pen, head, bytes));
+            *pen.again() = Some(again);
+            if let Some(rest) = read {
+                return rest;
             }
         }
+        let half = self.half(side);
         let end = end_of_head(&half.head, bytes);
         let room = MAX_HEAD.saturating_sub(half.head.len());
         let (mine, rest) = split(bytes, end.unwrap_or(bytes.len()).min(room));
@@ -243,7 +245,7 @@ impl Http1 {
                 if side == Side::Server && self.searched < MAX_SEARCHED {
                     self.name_of_server(pen, &whole);
                 }
-                return self.body(pen, head, rest);
+                return self.body(pen, &head, rest);
             }
             self.half(side).head = whole;
             self.name_unfinished(pen, false);
@@ -258,11 +260,26 @@ impl Http1 {
         Ok(rest)
     }
 
+    /// A head that begins these bytes, in one piece.
+    fn whole_head<'a>(
+        &mut self,
+        pen: &mut Pen<'_>,
+        head: &Head,
+        bytes: &'a [u8],
+    ) -> Result<&'a [u8], &'a [u8]> {
+        pen.count(head.len as u64);
+        let (mine, rest) = split(bytes, head.len);
+        if pen.side() == Side::Server && self.searched < MAX_SEARCHED {
+            self.name_of_server(pen, mine);
+        }
+        self.body(pen, head, rest)
+    }
+
     /// A head has been read: names its message and finds out where it ends.
-    fn body<'a>(&mut self, pen: &mut Pen<'_>, head: Head, rest: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
-        let (body, after) = match head.start {
+    fn body<'a>(&mut self, pen: &mut Pen<'_>, head: &Head, rest: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
+        let (body, after) = match &head.start {
             Start::Request { method, target } => {
-                let asked = Asked::by(&method);
+                let asked = Asked::by(method);
                 pen.request(method, target);
                 self.ask(asked);
                 let after = if asked == Asked::Connect {
@@ -272,7 +289,7 @@ impl Http1 {
                 };
                 (head.framing.of_request(), after)
             }
-            Start::Response { status } => {
+            &Start::Response { status } => {
                 pen.response(status, is_interim(status));
                 if is_interim(status) {
                     pen.end();
@@ -344,7 +361,7 @@ impl Http1 {
         match head::start_line(pen.side(), &bytes, cut) {
             Some(Start::Request { method, target }) => {
                 self.ask(Asked::by(&method));
-                pen.request(method, target);
+                pen.request(&method, &target);
             }
             Some(Start::Response { status }) => {
                 let interim = is_interim(status);

@@ -129,7 +129,7 @@ pub struct Notes {
     pub list: Vec<Note>,
     /// Where the next piece stands in its side's stream; a count of the caller's.
     pub offset: u64,
-    again: http1::Again,
+    again: Option<Box<http1::Again>>,
 }
 
 /// What a protocol's first bytes say.

@@ -71,7 +71,7 @@ impl<'a> Pen<'a> {
     }
 
     /// Heads read before, on any stream.
-    pub(super) fn again(&mut self) -> &mut Again {
+    pub(super) fn again(&mut self) -> &mut Option<Box<Again>> {
         &mut self.notes.again
     }
 
@@ -105,12 +105,15 @@ impl<'a> Pen<'a> {
         }
     }
 
-    pub(super) fn request(&mut self, method: SmolStr, target: SmolStr) {
-        self.name(Side::Client, Note::Request { method, target });
+    pub(super) fn request(&mut self, method: &SmolStr, target: &SmolStr) {
+        self.name(Side::Client, || Note::Request {
+            method: method.clone(),
+            target: target.clone(),
+        });
     }
 
     pub(super) fn response(&mut self, status: u16, interim: bool) {
-        self.name(Side::Server, Note::Response { status, interim });
+        self.name(Side::Server, || Note::Response { status, interim });
     }
 
     /// The open request is the first word of a dialogue: both sides say more before its answer ends.
@@ -170,13 +173,14 @@ impl<'a> Pen<'a> {
     }
 
     /// Only a message of the side that speaks, and only once.
-    fn name(&mut self, side: Side, note: Note) {
+    #[inline(always)]
+    fn name(&mut self, side: Side, note: impl FnOnce() -> Note) {
         if side != self.side {
             return;
         }
         let message = self.message(side);
         if message.open && !std::mem::replace(&mut message.named, true) {
-            self.notes.list.push(note);
+            self.notes.list.push(note());
             self.open.recognised = true;
         }
     }

@@ -273,10 +273,8 @@ impl Tls {
             HANDSHAKE if half.changed => half.finished = true,
             HANDSHAKE if side == Side::Client && half.belongs == Belongs::Message => {
                 let hello = std::mem::take(&mut half.hello);
-                pen.request(
-                    "handshake".into(),
-                    hello::server_name(&hello).unwrap_or_default().into(),
-                );
+                let name = hello::server_name(&hello).unwrap_or_default();
+                pen.request(&"handshake".into(), &name.into());
                 pen.dialogue();
                 pen.end();
             }
