@@ -25,14 +25,41 @@ impl Default for Words {
 const NEAR: u64 = 1;
 const WHOLE: u64 = 2;
 
+/// How many instants are named by their place.
+const NAMED: usize = 16;
+
 /// A frame and an instant that others lie near.
 pub type Base = (u64, i64);
+
+/// Instants that were named lately, the first of them none: most are named more than once.
+#[derive(Debug)]
+struct Named {
+    bases: [Base; NAMED],
+    next: usize,
+}
+
+impl Named {
+    fn new() -> Self {
+        Named {
+            bases: [(0, 0); NAMED],
+            next: 1,
+        }
+    }
+
+    fn push(&mut self, base: Base) {
+        if let Some(place) = self.bases.get_mut(self.next) {
+            *place = base;
+        }
+        self.next = if self.next + 1 < NAMED { self.next + 1 } else { 1 };
+    }
+}
 
 #[derive(Debug)]
 pub struct Packer<'a> {
     out: &'a mut Vec<u8>,
     zeros: u8,
     words: &'a mut Words,
+    named: Named,
     pub base: Base,
 }
 
@@ -41,6 +68,7 @@ pub struct Unpacker<'a> {
     rest: &'a [u8],
     zeros: u8,
     words: &'a Words,
+    named: Named,
     pub base: Base,
 }
 
@@ -55,6 +83,7 @@ impl<'a> Packer<'a> {
             out,
             zeros: 0,
             words,
+            named: Named::new(),
             base,
         }
     }
@@ -63,6 +92,19 @@ impl<'a> Packer<'a> {
     pub fn finish(self) {
         if self.zeros > 0 {
             self.out.extend([0, self.zeros]);
+        }
+    }
+
+    /// A frame and its time.
+    pub fn instant(&mut self, instant: Base) {
+        match self.named.bases.iter().position(|named| *named == instant) {
+            Some(place) => self.byte(place as u8),
+            None => {
+                self.byte(NAMED as u8);
+                instant.0.pack(self);
+                instant.1.pack(self);
+                self.named.push(instant);
+            }
         }
     }
 
@@ -110,8 +152,19 @@ impl<'a> Unpacker<'a> {
             rest: packed,
             zeros: 0,
             words,
+            named: Named::new(),
             base,
         }
+    }
+
+    pub fn instant(&mut self) -> Base {
+        let place = usize::from(self.byte());
+        if let Some(named) = self.named.bases.get(place) {
+            return *named;
+        }
+        let instant = (Pack::unpack(self), Pack::unpack(self));
+        self.named.push(instant);
+        instant
     }
 
     fn byte(&mut self) -> u8 {
@@ -266,6 +319,17 @@ impl Pack for String {
     }
 }
 
+impl Pack for Box<str> {
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.len().pack(to);
+        self.bytes().for_each(|byte| to.byte(byte));
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        String::unpack(from).into()
+    }
+}
+
 impl Pack for SmolStr {
     fn pack(&self, to: &mut Packer<'_>) {
         self.len().pack(to);
@@ -361,6 +425,18 @@ impl<A: Pack, B: Pack> Pack for (A, B) {
     }
 }
 
+impl<A: Pack, B: Pack, C: Pack> Pack for (A, B, C) {
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.0.pack(to);
+        self.1.pack(to);
+        self.2.pack(to);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        (A::unpack(from), B::unpack(from), C::unpack(from))
+    }
+}
+
 macro_rules! lists {
     ($($list:ty),*) => {$(
         impl<T: Pack> Pack for $list {
@@ -393,8 +469,7 @@ impl<T: Pack> Pack for BTreeMap<u64, T> {
     }
 }
 
-/// Makes a structure or an enum fit to rest: `packed!(struct Name { field, ... } but field, ...)`, what stands behind
-/// `but` coming back as new, or
+/// Makes a structure or an enum fit to rest: `packed!(struct Name { field, ... })`, `packed!(struct Name(value))` or
 /// `packed!(enum Name { 0 Variant, 1 Variant { field }, 2 Variant(value) } else Variant)`.
 macro_rules! packed {
     (struct $name:ident ( $field:ident )) => {
@@ -409,18 +484,15 @@ macro_rules! packed {
             }
         }
     };
-    (struct $name:ident { $($field:ident),* $(,)? } $(but $($other:ident),*)?) => {
+    (struct $name:ident { $($field:ident),* $(,)? }) => {
         impl $crate::pack::Pack for $name {
             fn pack(&self, to: &mut $crate::pack::Packer<'_>) {
-                let Self { $($field,)* $($($other: _),*)? } = self;
+                let Self { $($field,)* } = self;
                 $($crate::pack::Pack::pack($field, to);)*
             }
 
             fn unpack(from: &mut $crate::pack::Unpacker<'_>) -> Self {
-                Self {
-                    $($field: $crate::pack::Pack::unpack(from),)*
-                    $($($other: Default::default()),*)?
-                }
+                Self { $($field: $crate::pack::Pack::unpack(from)),* }
             }
         }
     };

@@ -96,10 +96,10 @@ pub struct Tracker {
 }
 
 crate::pack::packed!(struct Tracker {
-    stream, pair, pools, senders, assemblers, steps, open, settling, interim, unsolicited, client_ack,
+    stream, pair, pools, senders, assemblers, steps, messages, open, settling, interim, unsolicited, client_ack,
     answers_lost, mixed, unasked, answered, shown, paused, alone,
     exchanges, busy, idle, closed, clock, frame,
-} but messages);
+});
 
 fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
     let [client, server] = two;
@@ -155,11 +155,6 @@ impl Tracker {
             index: self.exchanges,
             pair: self.pair,
         }
-    }
-
-    /// What does not pack: who reads the messages. The tracker is at rest until it has them back.
-    pub fn messages(&mut self) -> &mut Messages {
-        &mut self.messages
     }
 
     /// Both sides have ended, and no exchange waits for anything.

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use super::banner;
 use super::pen::Pen;
 use super::{Close, Piece, Read, Reader, Side};
+use crate::pack::{Pack, Packer};
 pub(super) use again::Again;
 use chunked::{Chunked, Step};
 use head::{Asked, Body, Head, Start};
@@ -40,6 +41,8 @@ pub(super) struct Http1 {
     searched: u8,
 }
 
+crate::pack::packed!(struct Http1 { client, server, pending, early, searched });
+
 /// One side.
 #[derive(Debug, Default)]
 struct Half {
@@ -49,6 +52,8 @@ struct Half {
     /// The start line in `head` is whole.
     line: bool,
 }
+
+crate::pack::packed!(struct Half { state, head, line });
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -62,9 +67,16 @@ enum State {
     Tunnel,
 }
 
+crate::pack::packed!(enum State { 0 Head, 1 Length(left), 2 Chunked(chunked), 3 UntilClose, 4 Tunnel } else Head);
+
 impl Reader for Http1 {
     fn name(&self) -> &'static str {
         "http"
+    }
+
+    fn rest(&self, to: &mut Packer<'_>) {
+        false.pack(to);
+        self.pack(to);
     }
 
     fn feed<'a>(&mut self, pen: &mut Pen<'_>, piece: Piece<'a>) -> Read<'a> {

@@ -30,6 +30,7 @@ use std::fmt::Debug;
 
 use smol_str::SmolStr;
 
+use crate::pack::{Pack, Packer, Unpacker, packed};
 use pen::{Open, Pen};
 
 /// Who speaks.
@@ -39,7 +40,7 @@ pub enum Side {
     Server,
 }
 
-crate::pack::packed!(enum Side { 0 Client, 1 Server } else Client);
+packed!(enum Side { 0 Client, 1 Server } else Client);
 
 impl Side {
     pub fn other(self) -> Side {
@@ -61,7 +62,16 @@ pub struct At {
     pub time_ns: i64,
 }
 
-crate::pack::packed!(struct At { frame, time_ns });
+impl Pack for At {
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.instant((self.frame, self.time_ns));
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let (frame, time_ns) = from.instant();
+        At { frame, time_ns }
+    }
+}
 
 /// The next stretch of one side's stream, in order and without overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,6 +160,8 @@ struct Protocol {
     /// Whether a packet in the middle of a turn begins one, on a stream that has spoken this protocol: strictest.
     resumes: fn(Side, &[u8]) -> bool,
     reader: fn() -> Box<dyn Reader>,
+    /// A reader that rested.
+    rested: fn(&mut Unpacker<'_>) -> Box<dyn Reader>,
 }
 
 const PROTOCOLS: [Protocol; 2] = [
@@ -158,12 +170,14 @@ const PROTOCOLS: [Protocol; 2] = [
         opens: http1::opens,
         resumes: http1::resumes,
         reader: || Box::<http1::Http1>::default(),
+        rested: |from| Box::new(http1::Http1::unpack(from)),
     },
     Protocol {
         sniff: tls::sniff,
         opens: tls::opens,
         resumes: |_, _| false, // where a turn ends is all that can be known
         reader: || Box::<tls::Tls>::default(),
+        rested: |from| Box::new(tls::Tls::unpack(from)),
     },
 ];
 
@@ -174,6 +188,9 @@ const MAX_UNDECIDED: usize = 32;
 trait Reader: Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
+    /// Its place in `PROTOCOLS`, and what it remembers.
+    fn rest(&self, to: &mut Packer<'_>);
+
     /// Reads the piece of the side that the pen stands for.
     fn feed<'a>(&mut self, pen: &mut Pen<'_>, piece: Piece<'a>) -> Read<'a>;
 
@@ -183,6 +200,18 @@ trait Reader: Debug + Send + Sync {
     /// After `Read::Lost`: `side` begins a message that `opens` or (`inside` a turn) `resumes` knows; forget what
     /// was half read.
     fn resume(&mut self, side: Side, inside: bool);
+}
+
+impl Pack for Box<dyn Reader> {
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.rest(to);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let [http, tls] = PROTOCOLS;
+        let protocol = if bool::unpack(from) { tls } else { http };
+        (protocol.rested)(from)
+    }
 }
 
 /// How far a reader came.
@@ -210,6 +239,8 @@ pub struct Messages {
     greeted: bool,
 }
 
+packed!(struct Messages { stage, open, reader, undecided, greeted });
+
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     #[default]
@@ -217,6 +248,8 @@ enum Stage {
     Following,
     Turns,
 }
+
+packed!(enum Stage { 0 Undecided, 1 Following, 2 Turns } else Undecided);
 
 impl Messages {
     pub fn new() -> Self {

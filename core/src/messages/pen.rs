@@ -16,6 +16,8 @@ pub(super) struct Open {
     pub(super) software: Option<Box<str>>,
 }
 
+crate::pack::packed!(struct Open { client, server, recognised, software });
+
 #[derive(Debug, Default)]
 struct Message {
     open: bool,
@@ -23,6 +25,8 @@ struct Message {
     bytes: u64,
     last: At,
 }
+
+crate::pack::packed!(struct Message { open, named, bytes, last });
 
 impl Open {
     /// A side's open message: its newest packet, and its bytes until then.

@@ -6,6 +6,7 @@ mod hello;
 
 use super::pen::Pen;
 use super::{At, Close, Guess, Piece, Read, Reader, Side};
+use crate::pack::{Pack, Packer};
 
 const HEADER: usize = 5;
 const CHANGE_CIPHER_SPEC: u8 = 20;
@@ -34,6 +35,8 @@ pub(super) struct Tls {
     tickets_over: bool,
 }
 
+crate::pack::packed!(struct Tls { client, server, stage, modern, held, tickets_over });
+
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Joined in the middle, or nothing read yet.
@@ -43,11 +46,15 @@ enum Stage {
     Data,
 }
 
+crate::pack::packed!(enum Stage { 0 Unknown, 1 Handshake, 2 Data } else Unknown);
+
 #[derive(Debug, Clone, Copy)]
 struct Held {
     at: At,
     len: u32,
 }
+
+crate::pack::packed!(struct Held { at, len });
 
 /// One side.
 #[derive(Debug, Default)]
@@ -65,6 +72,8 @@ struct Half {
     finished: bool,
 }
 
+crate::pack::packed!(struct Half { header, have, left, kind, len, belongs, hello, changed, finished });
+
 /// Where a record's bytes are counted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Belongs {
@@ -73,6 +82,8 @@ enum Belongs {
     Message,
     Held,
 }
+
+crate::pack::packed!(enum Belongs { 0 Nowhere, 1 Message, 2 Held } else Nowhere);
 
 /// Whether a stream that begins like this is TLS: a record's header, and a hello where it is a handshake's.
 pub(super) fn sniff(side: Side, first: &[u8]) -> Guess {
@@ -111,6 +122,11 @@ fn hello_of(side: Side) -> u8 {
 impl Reader for Tls {
     fn name(&self) -> &'static str {
         "tls"
+    }
+
+    fn rest(&self, to: &mut Packer<'_>) {
+        true.pack(to);
+        self.pack(to);
     }
 
     fn feed<'a>(&mut self, pen: &mut Pen<'_>, piece: Piece<'a>) -> Read<'a> {

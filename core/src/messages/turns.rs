@@ -3,6 +3,7 @@
 
 use super::pen::Pen;
 use super::{Close, Piece, Read, Reader, Side};
+use crate::pack::Packer;
 
 /// Nothing to remember: the pen knows whose turn it is.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ impl Reader for Turns {
     fn name(&self) -> &'static str {
         "turns"
     }
+
+    fn rest(&self, _to: &mut Packer<'_>) {}
 
     fn feed<'a>(&mut self, pen: &mut Pen<'_>, piece: Piece<'a>) -> Read<'a> {
         // An empty rest, left by a reader that lost its way inside a message, still shows who speaks.

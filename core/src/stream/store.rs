@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::{Endpoint, Stream, Tracking};
 use crate::exchange::Ledger;
-use crate::messages::{At, Messages};
+use crate::messages::At;
 use crate::pack::{Base, Pack, Packer, Unpacker, Words};
 
 /// Streams that lie open; beyond it the one that was quiet for longest goes to rest.
@@ -14,8 +14,8 @@ pub const MOST_AWAKE: usize = 4096;
 enum Slot {
     Awake(Box<Stream>),
     Resting(Box<[u8]>),
-    /// With a reader of messages, which does not pack.
-    Reading(Box<(Box<[u8]>, Messages)>),
+    /// With somebody who follows its data, and has to be told when the capture ends.
+    Following(Box<[u8]>),
     /// Its row was handed on.
     Given,
 }
@@ -91,14 +91,9 @@ impl Store {
         let slot = self.slots.get_mut(id as usize)?;
         match std::mem::replace(slot, Slot::Given) {
             Slot::Awake(stream) => Some(stream),
-            Slot::Resting(packed) => Some(self.unpacked(&packed)),
-            Slot::Reading(resting) => {
-                let (packed, messages) = *resting;
-                let mut stream = self.unpacked(&packed);
-                if let Tracking::Live(tracker) = &mut stream.tracking {
-                    *tracker.messages() = messages;
-                }
-                Some(stream)
+            Slot::Resting(packed) | Slot::Following(packed) => {
+                let mut from = Unpacker::new(&packed, &self.words, self.base);
+                Some(Box::new(Stream::unpack(&mut from)))
             }
             Slot::Given => None,
         }
@@ -108,18 +103,17 @@ impl Store {
     pub(super) fn ends(&self, id: u32) -> Option<(Endpoint, Endpoint)> {
         let packed = match self.slots.get(id as usize)? {
             Slot::Awake(stream) => return Some((stream.low, stream.high)),
-            Slot::Resting(packed) => packed,
-            Slot::Reading(resting) => &resting.0,
+            Slot::Resting(packed) | Slot::Following(packed) => packed,
             Slot::Given => return None,
         };
         Some(Pack::unpack(&mut Unpacker::new(packed, &self.words, self.base)))
     }
 
-    /// Nothing more will come on this stream; at rest it keeps no reader any more.
+    /// Nothing more will come on this stream.
     pub(super) fn end(&mut self, id: u32, at: At, ledger: &mut Ledger) {
         match self.slots.get_mut(id as usize) {
             Some(Slot::Awake(stream)) => stream.tracking.end(at, ledger),
-            Some(Slot::Reading(_)) => {
+            Some(Slot::Following(_)) => {
                 if let Some(mut stream) = self.take(id) {
                     stream.tracking.end(at, ledger);
                     self.rest(id, stream);
@@ -153,25 +147,17 @@ impl Store {
         }
     }
 
-    fn rest(&mut self, id: u32, mut stream: Box<Stream>) {
-        let messages = match &mut stream.tracking {
-            Tracking::Live(tracker) => Some(std::mem::take(tracker.messages())),
-            _ => None,
-        };
+    fn rest(&mut self, id: u32, stream: Box<Stream>) {
         self.packed.clear();
         let mut packer = Packer::new(&mut self.packed, &mut self.words, self.base);
         stream.pack(&mut packer);
         packer.finish();
         let packed = Box::from(self.packed.as_slice());
-        let slot = match messages {
-            Some(messages) => Slot::Reading(Box::new((packed, messages))),
-            None => Slot::Resting(packed),
+        let slot = match stream.tracking {
+            Tracking::Live(_) => Slot::Following(packed),
+            _ => Slot::Resting(packed),
         };
         self.put(id, slot);
-    }
-
-    fn unpacked(&self, packed: &[u8]) -> Box<Stream> {
-        Box::new(Stream::unpack(&mut Unpacker::new(packed, &self.words, self.base)))
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) enum Asked {
     Other,
 }
 
+crate::pack::packed!(enum Asked { 0 Head, 1 Connect, 2 Other } else Other);
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Start {
     Request { method: SmolStr, target: SmolStr },
