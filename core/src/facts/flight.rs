@@ -1,6 +1,6 @@
 //! The list of unacknowledged segments: what an ACK takes off it, and how much is in flight.
 
-use super::{Covered, Flow, Unacked};
+use super::{Covered, Facts, Flow, Unacked};
 use crate::segment::{FIN, PSH, SYN, Segment};
 use crate::seq::lt;
 
@@ -24,18 +24,17 @@ pub(super) fn push_unacked(flow: &mut Flow, new: Unacked) {
 
 /// Step 17: takes the acknowledged segments off the list. The oldest copy that ends at `ack` is credited.
 #[inline(always)]
-pub(super) fn acknowledge(rev: &mut Flow, ack: u32, now: i64) -> (Option<(u64, i64)>, Option<Covered>) {
+pub(super) fn acknowledge(rev: &mut Flow, ack: u32, now: i64, facts: &mut Facts) {
     if !rev.rising {
-        return acknowledge_any(rev, ack, now);
+        (facts.acks, facts.covered) = acknowledge_any(rev, ack, now);
+        return;
     }
-    let mut credited = None;
-    let mut covered: Option<Covered> = None;
     while let Some(front) = rev.unacked.front_mut() {
         let whole = !lt(ack, front.next);
         if !whole && !lt(front.seq, ack) {
             break;
         }
-        let c = covered.get_or_insert(Covered {
+        let c = facts.covered.get_or_insert(Covered {
             bytes: ack.wrapping_sub(front.seq),
             first_frame: front.frame,
             first_time: front.time,
@@ -48,11 +47,10 @@ pub(super) fn acknowledge(rev: &mut Flow, ack: u32, now: i64) -> (Option<(u64, i
             break;
         }
         if front.next == ack {
-            credited = Some((front.frame, now.wrapping_sub(front.time)));
+            facts.acks = Some((front.frame, now.wrapping_sub(front.time)));
         }
         rev.unacked.pop_front();
     }
-    (credited, covered)
 }
 
 /// The same for a list with repeats or disorder: from newest to oldest, the last match wins.

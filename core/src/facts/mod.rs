@@ -295,12 +295,11 @@ pub fn analyse(
     fwd.last_ack_time = now;
     fwd.last_flags = flags;
 
-    let (acks, covered) = acknowledge(rev, ack, now);
-    let (bytes_in_flight, push_bytes_sent) = if len > 0 {
-        in_flight(segment, fwd, rev)
-    } else {
-        (None, None)
-    };
+    let mut facts = Facts::default();
+    acknowledge(rev, ack, now, &mut facts);
+    if len > 0 {
+        (facts.bytes_in_flight, facts.push_bytes_sent) = in_flight(segment, fwd, rev);
+    }
 
     let scaled = match fwd.scale {
         Scale::Shift(shift) if !syn => u32::from(window) << shift.min(14),
@@ -318,17 +317,9 @@ pub fn analyse(
         Some(base) if has_ack => unwrap_near(ack.wrapping_sub(base), rev.high),
         _ => i64::from(ack),
     };
-    Facts {
-        seq: seq64,
-        ack: ack64,
-        next_seq: next64,
-        window: scaled,
-        flags,
-        acks,
-        bytes_in_flight,
-        push_bytes_sent,
-        covered,
-    }
+    (facts.seq, facts.ack, facts.next_seq) = (seq64, ack64, next64);
+    (facts.window, facts.flags) = (scaled, flags);
+    facts
 }
 
 /// A header quoted inside an ICMP error: Wireshark learns from it what a handshake and its options say, and leaves

@@ -34,7 +34,7 @@ use tuple::FourTuple;
 
 /// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
 const DEFAULT_MSS: u32 = 1460;
-const RECENT: usize = 256;
+const RECENT: usize = 1024;
 const TIMESTAMP_BYTES: u32 = 12;
 
 pub type Endpoint = (IpAddr, u16);
