@@ -18,6 +18,9 @@ pub const MAX_HELD_BYTES: usize = 1 << 20;
 /// Most stretches that one direction may hold out of order: bounds the overhead of tiny segments.
 pub const MAX_HELD_SEGMENTS: usize = 4096;
 
+/// A stretch's place in the tree, and its allocation.
+const STRETCH_BYTES: usize = 64;
+
 /// No FIN has been seen.
 const NO_END: u64 = u64::MAX;
 
@@ -89,6 +92,13 @@ impl Assembler {
     /// Captured bytes that are held out of order now.
     pub fn held(&self) -> usize {
         self.held.as_ref().map_or(0, |held| held.bytes)
+    }
+
+    /// What that takes, with what each stretch takes beside its bytes.
+    #[inline(always)]
+    pub fn weight(&self) -> usize {
+        let of = |held: &Held| held.bytes + held.stretches.len() * STRETCH_BYTES;
+        self.held.as_deref().map_or(0, of)
     }
 
     /// A segment with payload [offset, offset + len); `captured` holds its first bytes (fewer where the

@@ -129,6 +129,31 @@ fn a_syn_flood_costs_little_per_stream() {
     assert_eq!(engine.analysis().tables.take("exchanges").unwrap().1.len(), 0);
 }
 
+/// A capture that lacks a packet of each of many streams, and all ACKs, fills no memory.
+#[test]
+fn what_is_held_out_of_order_is_bounded_in_all() {
+    let mut capture = Capture::new(ETHERNET);
+    let part = [b'x'; 1400];
+    for port in 1000..1400 {
+        for n in 0..45 {
+            let hole = u32::from(n > 0);
+            let seq = 1 + (n + hole) * 1400;
+            capture.tcp(
+                i64::from(port) * 1000 + i64::from(n),
+                true,
+                port,
+                (ACK, seq, 1),
+                &part,
+            );
+        }
+    }
+    let tables = Tables::of(&capture.bytes);
+    let said = tables.issues();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].1.contains("in all streams"), "{said:?}");
+    assert!(tables.ids("issues", "count")[0] < 400, "those that fit are held");
+}
+
 /// Streams that rest are as they were.
 #[test]
 fn resting_changes_nothing() {

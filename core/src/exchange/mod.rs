@@ -190,6 +190,8 @@ pub struct Ledger {
     pub spare: Vec<Box<Exchange>>,
     /// Frames of repeats whose first copy arrived as well: the receiver's DSACK says so.
     pub needless: AHashSet<u64>,
+    /// What the streams hold out of order now.
+    held: usize,
     /// What the messages of the present packet say; empty between packets.
     notes: Notes,
     /// What could not be read or trusted on the way; taken away after each packet.

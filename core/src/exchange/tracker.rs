@@ -16,6 +16,8 @@ use crate::wait::{Answer, Data, OneWay, Outcome, Passed, Release, Sender, Step, 
 
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
+/// What all streams may hold out of order; beyond it the stream that would hold more gives up its holes.
+const MAX_HELD_IN_ALL: usize = 16 << 20;
 /// Exchanges that one stream may have open (pipelining); the oldest are given up as incomplete beyond it.
 const MAX_OPEN: usize = 4096;
 /// Relative sequence numbers below 1 exist (data from before the capture); offsets stay positive.
@@ -264,13 +266,28 @@ impl Tracker {
         let (messages, notes) = (&mut self.messages, &mut ledger.notes);
         let assembler = pick(&mut self.assemblers, side);
         let mut next = assembler.next().unwrap_or(holes);
-        work(assembler, &mut |piece| {
+        let before = assembler.weight();
+        let mut give = |piece: Stretch<'_>| {
             let lost = matches!(piece, Stretch::Missing(_)) && next < holes;
             notes.offset = next;
             next = next.saturating_add(piece.len());
             let frame = if lost { 0 } else { at.frame };
             messages.feed(side, At { frame, ..at }, piece, notes)
-        });
+        };
+        work(assembler, &mut give);
+        let after = assembler.weight();
+        if before != after {
+            ledger.held = (ledger.held + after).saturating_sub(before);
+            if ledger.held > MAX_HELD_IN_ALL && after > before {
+                assembler.finish(&mut give);
+                ledger.held = ledger.held.saturating_sub(after);
+                ledger.distrust(
+                    "tcp",
+                    "too many bytes out of order in all streams; a hole was passed over",
+                    at,
+                );
+            }
+        }
         self.read_notes(ledger);
     }
 
