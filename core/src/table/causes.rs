@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt64Type};
 use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, UInt64Array};
 use arrow_buffer::OffsetBuffer;
-use arrow_schema::{ArrowError, DataType, Field};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 
 use super::columns::{Fixed, Full, Listed, Masks, instants, renewed};
 use super::{column, ms, nullable};
@@ -19,6 +19,7 @@ const PARENT: u32 = 1;
 #[derive(Default)]
 pub struct Causes {
     rows: usize,
+    schema: Option<SchemaRef>,
     exchange: Full<UInt64Type>,
     start: Full<TimestampNanosecondType>,
     end: Full<TimestampNanosecondType>,
@@ -67,21 +68,24 @@ impl Causes {
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
         let rows = std::mem::take(&mut self.rows);
-        let has = self.has.take(rows);
-        super::batch(vec![
-            self.exchange.column(rows, "exchange"),
-            instants(&mut self.start, rows, "start"),
-            instants(&mut self.end, rows, "end"),
-            column("cause", self.cause.take(rows, None)),
-            nullable("parent", self.parent.take(rows, Some(has.nulls(PARENT)))),
-            column("owner", self.owner.take(rows, None)),
-            self.duration.column(rows, "duration_ms"),
-            self.from_frame.column(rows, "from_frame"),
-            self.to_frame.column(rows, "to_frame"),
-            column("evidence", self.lists()),
-            column("rule", self.rule.take(rows, None)),
-            self.confidence.column(rows, "confidence"),
-        ])
+        let (has, evidence) = (self.has.take(rows), self.lists());
+        super::next_batch(
+            &mut self.schema,
+            vec![
+                self.exchange.column(rows, "exchange"),
+                instants(&mut self.start, rows, "start"),
+                instants(&mut self.end, rows, "end"),
+                column("cause", self.cause.take(rows, None)),
+                nullable("parent", self.parent.take(rows, Some(has.nulls(PARENT)))),
+                column("owner", self.owner.take(rows, None)),
+                self.duration.column(rows, "duration_ms"),
+                self.from_frame.column(rows, "from_frame"),
+                self.to_frame.column(rows, "to_frame"),
+                column("evidence", evidence),
+                column("rule", self.rule.take(rows, None)),
+                self.confidence.column(rows, "confidence"),
+            ],
+        )
     }
 
     fn lists(&mut self) -> ArrayRef {

@@ -12,7 +12,7 @@ use arrow_array::{
     Array, ArrayRef, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
-use arrow_schema::{ArrowError, DataType, Field, Fields};
+use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef};
 
 use super::columns::{Full, Masks, Rare, dictionary, instants};
 use super::{column, ms, nullable};
@@ -44,6 +44,7 @@ mod has {
 #[derive(Default)]
 pub struct Events {
     rows: usize,
+    schema: Option<SchemaRef>,
     has: Masks,
     frame: Full<UInt64Type>,
     time: Full<TimestampNanosecondType>,
@@ -190,7 +191,7 @@ impl Events {
                 .some(nulls(has::RELEASE_FRAME), "release_frame"),
             self.waited.some(nulls(has::WAITED), "waited_ms"),
         ]);
-        super::batch(columns)
+        super::next_batch(&mut self.schema, columns)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, SchemaRef};
 
 use super::columns::{Fixed, Full, Heard, Listed, Masks, Texts, instants, some_instants};
 use super::{Column, column, ms, nullable};
@@ -31,6 +31,7 @@ mod has {
 #[derive(Default)]
 pub struct Exchanges {
     rows: usize,
+    schema: Option<SchemaRef>,
     has: Masks,
     exchange: Full<UInt64Type>,
     stream: Full<UInt32Type>,
@@ -217,7 +218,7 @@ impl Exchanges {
         columns.extend(spent);
         let top_cause = self.top_cause.take(rows, Some(nulls(has::TOP_CAUSE)));
         columns.push(nullable("top_cause", top_cause));
-        super::batch(columns)
+        super::next_batch(&mut self.schema, columns)
     }
 }
 

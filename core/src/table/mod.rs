@@ -62,6 +62,16 @@ fn nullable(name: impl Into<String>, values: ArrayRef) -> Column {
     }
 }
 
+/// A batch of a table that has many: the first one's schema is that of all.
+fn next_batch(schema: &mut Option<SchemaRef>, columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
+    let Some(known) = schema else {
+        let first = batch(columns)?;
+        *schema = Some(first.schema());
+        return Ok(first);
+    };
+    RecordBatch::try_new(Arc::clone(known), columns.into_iter().map(|c| c.values).collect())
+}
+
 fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
     let fields: Vec<Field> = columns
         .iter()
