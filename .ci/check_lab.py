@@ -154,6 +154,28 @@ def contained(root, folders):
             yield point, total, left_out
 
 
+def unseen(folders):
+    """(exact, of): connections of recordings with drops whose frames lost before the capture, counted by the IPv4
+    identifications, agree with link.jsonl, of those that are counted or lost some. What is lost before the first or behind the last number cannot be counted.
+    """
+    exact = of = 0
+    for folder in folders:
+        log = folder / "link.jsonl"
+        drops = [json.loads(line) for line in log.read_text().splitlines() if line.strip()] if log.exists() else []
+        drops = [d for d in drops if d["act"] in ("drop", "qdrop")]
+        for way, point, side in (("c2s", "server.pcap", "client"), ("s2c", "client.pcap", "server")):
+            if not drops or not (folder / point).exists():
+                continue
+            for s in latpcap.read(folder / point).arrow("streams").to_pylist():
+                end = "src" if way == "c2s" else "dst"
+                mine = [d for d in drops if d["dir"] == way and d[end].endswith(f":{s['client_port']}")]
+                got = s[f"{side}_unseen_frames"]
+                if (mine or got is not None) and not any(d["kind"] == "syn" for d in mine):
+                    of += 1
+                    exact += got == len(mine)
+    return exact, of
+
+
 STORIES = {  # the cause and owner of the finding that took the most time
     "latency2": ("network", "network"),
     "latency3": ("client_think", "client"),
@@ -214,6 +236,8 @@ def main():
         if want != got:
             print(f"  {name}/{point} frame {frame}: {want} wanted, {got} found")
     bound(f"repairs that agree, of {len(asked)}", agree / max(1, len(asked)), 0.95, least=True)
+    exact, of = unseen(folders)
+    bound(f"frames lost before the capture, exact, of {of}", exact / max(1, of), 0.9, least=True)
     for point in POINTS:
         server, client, lossy = [], [], []
         for folder in folders:

@@ -164,7 +164,8 @@ class Tables:
         `server_rtt_ms` (the best from the capture to that end and back), `position`; `…_rtt_samples, …_rtt_mean_ms,
         …_rtt_stdev_ms, …_rtt_max_ms` leave out ACKs as late as a delayed-ACK timer makes them (counted in
         `…_held_acks`), unless two full segments or the handshake obliged the receiver. By side: packets, bytes,
-        retransmissions, out-of-order, SACKs and DSACKs, the SYN's options, `…_window_min`. The end: `closed_by` (who
+        retransmissions, out-of-order, `…_unseen_frames` (lost before the capture, by the IPv4 identifications), SACKs
+        and DSACKs, the SYN's options, `…_window_min`. The end: `closed_by` (who
         first), `closed_how` (`fin, half, rst, fin_rst`; null where the capture ended before). Null is unknown;
         docs/events-and-streams.md has each column.
         """

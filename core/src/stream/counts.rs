@@ -1,6 +1,7 @@
 //! The counters of one row of `streams`, and the legs that its ACKs measure.
 
 use super::Stream;
+use super::ids::Ids;
 use crate::facts::{Facts, flag};
 use crate::leg::{Pairs, RoundTrips};
 use crate::messages::{At, Side};
@@ -30,9 +31,13 @@ pub struct Counts {
     /// The newest repeat or late segment: an ACK of it, or of what was sent before it, does not measure the
     /// path (Karn).
     pub(super) poisoned: u64,
+    pub ids: Ids,
 }
 
-crate::pack::packed!(struct Counts { packets, bytes, payload, retransmissions, out_of_order, mss, scale, sack, sacks, dsacks, window_min, leg, trips, syn, fin, poisoned });
+crate::pack::packed!(struct Counts { packets, bytes, payload, retransmissions, out_of_order, mss, scale, sack, sacks, dsacks, window_min, leg, trips, syn, fin, poisoned, ids });
+
+/// A segment that is no longer than this was one frame (RFC 9293 3.7.1).
+const SMALLEST_MSS: u32 = 536;
 
 /// Counters of `streams`.
 #[inline(always)]
@@ -44,8 +49,14 @@ pub(super) fn count(
     side: Side,
     facts: &Facts,
 ) {
+    let frames = if segment.len > SMALLEST_MSS {
+        segment.len.div_ceil(stream.mss())
+    } else {
+        1
+    };
     let [client, server] = &mut stream.counts;
     let counts = if side == Side::Client { client } else { server };
+    counts.ids.packet(segment.ip_id, frames);
     counts.packets += 1;
     counts.bytes += u64::from(frame_bytes);
     counts.payload += u64::from(segment.len);

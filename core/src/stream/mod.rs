@@ -3,6 +3,7 @@
 
 mod asked;
 mod counts;
+mod ids;
 mod index;
 mod roles;
 mod setups;

@@ -79,6 +79,10 @@ fn of_side(rows: &[Row], side: Side, name: &str) -> Vec<Column> {
         count("payload_bytes", |c| c.payload),
         count("retransmissions", |c| c.retransmissions),
         count("out_of_order", |c| c.out_of_order),
+        nullable(
+            format!("{name}_unseen_frames"),
+            option::<UInt64Type, Row>(rows, |r| r.1.side(side).ids.unseen()),
+        ),
         count("sacks", |c| c.sacks),
         count("dsacks", |c| c.dsacks),
         nullable(

@@ -1,0 +1,113 @@
+//! How many of a sender's frames the capture lacks, by the numbers in their IPv4 headers. Identifications in, a count
+//! out; nothing where a sender does not count its packets one by one on each connection, as Linux does.
+
+/// A number that is this much ahead or behind is of another counter.
+const NEAR: i16 = 256;
+/// Steps before a counter is believed to be one.
+const ENOUGH: u32 = 5;
+/// Of so many steps one may be no step of that counter: a RST, or the last ACK, has its number from elsewhere.
+const ODD_SHARE: u32 = 20;
+/// Of so many steps one may be a gap, of so many frames each on average: a counter that all connections of a busy host
+/// share has more and wider ones.
+const GAP_SHARE: u32 = 3;
+const GAP_FRAMES: u32 = 3;
+
+/// One sender's counter.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ids {
+    last: u16,
+    next: u16,
+    steps: u32,
+    gaps: u32,
+    odd: u32,
+    unseen: u32,
+}
+
+crate::pack::packed!(struct Ids { last, next, steps, gaps, odd, unseen });
+
+impl Ids {
+    /// A packet; `frames` is how many the network made of it (segmentation offload).
+    #[inline]
+    pub fn packet(&mut self, id: Option<u16>, frames: u32) {
+        // 0 is what hosts write that have no number to give
+        let Some(id) = id.filter(|id| *id != 0) else {
+            return;
+        };
+        let gap = id.wrapping_sub(self.next).cast_signed();
+        if self.steps == 0 && self.odd == 0 {
+            self.odd = 1; // the first one has none before it
+        } else if id == self.last {
+            return; // the same packet twice
+        } else if (0..NEAR).contains(&gap) {
+            self.steps = self.steps.saturating_add(1);
+            self.gaps = self.gaps.saturating_add(u32::from(gap > 0));
+            self.unseen = self.unseen.saturating_add(u32::from(gap.unsigned_abs()));
+        } else if (-NEAR..0).contains(&gap) {
+            self.unseen = self.unseen.saturating_sub(1); // overtaken
+            return;
+        } else {
+            self.odd = self.odd.saturating_add(1);
+        }
+        (self.last, self.next) = (id, id.wrapping_add(frames as u16));
+    }
+
+    /// Frames that were sent before the newest one and are not in the capture; none where nobody can tell.
+    pub fn unseen(&self) -> Option<u64> {
+        let odd = self.odd.saturating_sub(2).saturating_mul(ODD_SHARE);
+        let gaps = self.gaps.saturating_mul(GAP_SHARE);
+        let wide = self.unseen > self.gaps.saturating_mul(GAP_FRAMES);
+        let counts = self.steps >= ENOUGH && odd <= self.steps && gaps <= self.steps && !wide;
+        counts.then_some(u64::from(self.unseen))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ids;
+
+    fn of(ids: impl IntoIterator<Item = u16>) -> Option<u64> {
+        let mut seen = Ids::default();
+        for id in ids {
+            seen.packet(Some(id), 1);
+        }
+        seen.unseen()
+    }
+
+    #[test]
+    fn gaps_are_frames_that_never_came_by() {
+        assert_eq!(of(1..6), None, "four steps show no counter");
+        assert_eq!(of(1..7), Some(0));
+        let across_zero = [65_530, 65_531, 65_533, 65_534, 65_535, 1, 2, 3, 4, 5, 6];
+        // the number 0 is never believed, and so never seen
+        assert_eq!(of(across_zero), Some(2));
+        assert_eq!(of((1..30).filter(|id| !matches!(id, 7 | 8 | 20))), Some(3));
+    }
+
+    #[test]
+    fn what_was_overtaken_or_doubled_is_not_missing() {
+        assert_eq!(of([1, 2, 3, 5, 6, 7, 4, 8, 9, 10, 11]), Some(0));
+        assert_eq!(of([1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10]), Some(0));
+        assert_eq!(
+            of([1, 2, 3, 4, 0, 5, 6, 7, 8, 9, 10]),
+            Some(0),
+            "a RST without a number"
+        );
+    }
+
+    #[test]
+    fn other_counters_tell_nothing() {
+        assert_eq!(of((0..40).map(|k: u16| k.wrapping_mul(40_503))), None, "random");
+        assert_eq!(of((0..40).map(|k| 100 + 2 * k)), None, "every other number");
+        assert_eq!(of((0..40).map(|k| 100 + k + k / 10 * 50)), None, "shared");
+        assert_eq!(of([0; 40]), None);
+    }
+
+    #[test]
+    fn an_offloaded_segment_takes_a_number_for_each_of_its_frames() {
+        let mut seen = Ids::default();
+        for k in 0..20 {
+            seen.packet(Some(1 + 4 * k), 4);
+        }
+        assert_eq!(seen.unseen(), Some(0));
+    }
+}
