@@ -1,10 +1,15 @@
 //! The pcapng file format (draft-ietf-opsawg-pcapng): sections of blocks, each section with a byte order and
 //! interfaces of its own. Reads packets and interfaces; passes over every other block without keeping it.
 
+mod packet;
+mod wrong;
+
 use super::interface::Interface;
 use super::{Ask, NO_LINK, Place, Record, Sink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
+use packet::{OLD_PACKET, PACKET, SIMPLE_PACKET, ticks};
+use wrong::{damaged, framed, same_length};
 
 /// Type of the section header block, the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -20,22 +25,10 @@ const MOST_INTERFACES: usize = 65_536;
 
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
-const OLD_PACKET: u32 = 2;
-const SIMPLE_PACKET: u32 = 3;
-const PACKET: u32 = 6;
 
 /// Does the file begin with a section header?
 pub(super) fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
-}
-
-/// Does Wireshark give such a block a frame number although it is no packet? systemd journal entries,
-/// custom blocks, sysdig events (wiretap/pcapng.c).
-fn counts(kind: u32) -> bool {
-    matches!(
-        kind,
-        0x9 | 0xbad | 0x4000_0bad | 0x204 | 0x208 | 0x216 | 0x217 | 0x221 | 0x222
-    )
 }
 
 /// A block that is being passed over: what its trailing length must be, and whether it is a frame.
@@ -44,16 +37,6 @@ struct Passing {
     total: u32,
     begin: u64,
     counts: bool,
-}
-
-/// The fields of a packet block, whichever kind it is.
-struct Packet {
-    interface: u32,
-    ticks: Option<u64>,
-    captured: u32,
-    original_len: u32,
-    /// Bytes of the block before the packet's.
-    head: usize,
 }
 
 #[derive(Debug)]
@@ -145,7 +128,7 @@ impl Pcapng {
                 self.passing = Some(Passing {
                     total,
                     begin: place.offset,
-                    counts: counts(kind),
+                    counts: packet::counts(kind),
                 });
                 place.offset += 8;
                 return Ok(Ask::Pass(whole - 12));
@@ -315,86 +298,6 @@ impl Pcapng {
         Ok(())
     }
 
-    #[inline(never)]
-    fn packet<const BIG: bool>(
-        &mut self,
-        kind: u32,
-        body: &[u8],
-        place: &mut Place,
-        sink: &mut impl Sink,
-    ) -> Result<(), Box<Issue>> {
-        let packet = match kind {
-            PACKET => Header::<28>::of(body).map(|head| Packet {
-                interface: head.u32::<BIG, 8>(),
-                ticks: Some(ticks::<BIG>(head)),
-                captured: head.u32::<BIG, 20>(),
-                original_len: head.u32::<BIG, 24>(),
-                head: 28,
-            }),
-            OLD_PACKET => Header::<28>::of(body).map(|head| Packet {
-                interface: head.u16::<BIG, 8>().into(),
-                ticks: Some(ticks::<BIG>(head)),
-                captured: head.u32::<BIG, 20>(),
-                original_len: head.u32::<BIG, 24>(),
-                head: 28,
-            }),
-            _ => Header::<12>::of(body).map(|head| Packet {
-                interface: 0,
-                ticks: None,
-                captured: head.u32::<BIG, 8>(),
-                original_len: head.u32::<BIG, 8>(),
-                head: 12,
-            }),
-        };
-        let Some(mut packet) = packet else {
-            return Ok(());
-        };
-        let Some(interface) = self.interfaces.get(packet.interface as usize) else {
-            let (needed, had) = (packet.interface, self.interfaces.len());
-            let issue = Issue::new(
-                Kind::Damaged,
-                "pcapng",
-                "packet names an interface that does not exist",
-            );
-            let issue = issue.at(place.offset).in_frame(place.frames.saturating_add(1));
-            return Err(Box::new(issue.detail(format!("interface {needed} of {had}"))));
-        };
-        if packet.ticks.is_none() && interface.snaplen != 0 {
-            packet.captured = packet.captured.min(interface.snaplen);
-        }
-        let Some(data) = cursor::from(body, packet.head).get(..packet.captured as usize) else {
-            let room = body.len().saturating_sub(packet.head) as u32;
-            return Err(damaged(
-                place,
-                kind,
-                "captured length is beyond its block",
-                packet.captured,
-                room,
-            ));
-        };
-        let time_ns = match packet.ticks {
-            None => Some(self.last_ns),
-            Some(ticks) => interface.time_ns(ticks),
-        };
-        if time_ns.is_none() {
-            let issue = Issue::new(Kind::Distrusted, "pcapng", "time stamp is out of range");
-            sink.issue(issue.at(place.offset).in_frame(place.frames.saturating_add(1)));
-        }
-        let time_ns = time_ns.unwrap_or(self.last_ns);
-        self.last_ns = time_ns;
-        place.frames += 1;
-        sink.record(Record {
-            frame: place.frames,
-            time_ns,
-            link: interface.link,
-            interface: packet.interface,
-            offset: place.offset,
-            data,
-            original_len: packet.original_len,
-        });
-        Ok(())
-    }
-
     /// The file ends with `bytes` of a block that is not whole.
     pub(super) fn cut(&self, bytes: &[u8], place: &Place) -> Option<Issue> {
         let issue = Issue::new(Kind::Damaged, "pcapng", "block is cut");
@@ -426,8 +329,11 @@ impl Pcapng {
         } else {
             u64::from(total).next_multiple_of(4)
         };
-        let packet = matches!(kind, PACKET | OLD_PACKET | SIMPLE_PACKET);
-        Some(framed(issue.at(place.offset).lengths(needed, had), place, packet))
+        Some(framed(
+            issue.at(place.offset).lengths(needed, had),
+            place,
+            packet::holds(kind),
+        ))
     }
 }
 
@@ -437,56 +343,5 @@ fn byte_order(bytes: &[u8]) -> Option<bool> {
         0x1a2b_3c4d => Some(true),
         0x4d3c_2b1a => Some(false),
         _ => None,
-    }
-}
-
-#[inline(always)]
-fn ticks<const BIG: bool>(head: Header<'_, 28>) -> u64 {
-    u64::from(head.u32::<BIG, 12>()) << 32 | u64::from(head.u32::<BIG, 16>())
-}
-
-/// A block says its length at both ends.
-#[inline(always)]
-fn same_length(total: u32, end: u32, begin: u64, place: &Place, frame: bool) -> Result<(), Box<Issue>> {
-    if total == end {
-        Ok(())
-    } else {
-        other_length(total, end, begin, place, frame)
-    }
-}
-
-#[cold]
-fn other_length(total: u32, end: u32, begin: u64, place: &Place, frame: bool) -> Result<(), Box<Issue>> {
-    if total.checked_next_multiple_of(4) == Some(end) {
-        return Ok(());
-    }
-    let issue = Issue::new(
-        Kind::Damaged,
-        "pcapng",
-        "lengths at the two ends of a block differ",
-    );
-    let issue = issue.at(begin).detail(format!("{total} and {end}"));
-    Err(Box::new(framed(issue, place, frame)))
-}
-
-#[cold]
-fn damaged(place: &Place, kind: u32, reason: &'static str, needed: u32, had: u32) -> Box<Issue> {
-    let issue = Issue::new(Kind::Damaged, "pcapng", reason).at(place.offset);
-    let issue = issue
-        .lengths(needed.into(), had.into())
-        .detail(format!("block type {kind:#x}"));
-    Box::new(framed(
-        issue,
-        place,
-        matches!(kind, PACKET | OLD_PACKET | SIMPLE_PACKET),
-    ))
-}
-
-/// Names the frame that would have been the next one, where the block is a frame.
-fn framed(issue: Issue, place: &Place, frame: bool) -> Issue {
-    if frame {
-        issue.in_frame(place.frames.saturating_add(1))
-    } else {
-        issue
     }
 }

@@ -1,0 +1,130 @@
+//! The packet blocks of pcapng: which kinds there are, the fields that all of them have, and the record they make.
+
+use super::Pcapng;
+use super::wrong::damaged;
+use crate::capture::{Place, Record, Sink};
+use crate::cursor::{self, Header};
+use crate::issue::{Issue, Kind};
+
+pub(super) const OLD_PACKET: u32 = 2;
+pub(super) const SIMPLE_PACKET: u32 = 3;
+pub(super) const PACKET: u32 = 6;
+
+/// Does Wireshark give such a block a frame number although it is no packet? systemd journal entries,
+/// custom blocks, sysdig events (wiretap/pcapng.c).
+pub(super) fn counts(kind: u32) -> bool {
+    matches!(
+        kind,
+        0x9 | 0xbad | 0x4000_0bad | 0x204 | 0x208 | 0x216 | 0x217 | 0x221 | 0x222
+    )
+}
+
+/// Is this a packet block?
+pub(super) fn holds(kind: u32) -> bool {
+    matches!(kind, PACKET | OLD_PACKET | SIMPLE_PACKET)
+}
+
+/// The fields of a packet block, whichever kind it is.
+struct Packet {
+    interface: u32,
+    ticks: Option<u64>,
+    captured: u32,
+    original_len: u32,
+    /// Bytes of the block before the packet's.
+    head: usize,
+}
+
+impl Packet {
+    /// The fields of a block of this kind; none where it is too short for them.
+    fn read<const BIG: bool>(kind: u32, body: &[u8]) -> Option<Packet> {
+        match kind {
+            PACKET => Header::<28>::of(body).map(|head| Packet {
+                interface: head.u32::<BIG, 8>(),
+                ticks: Some(ticks::<BIG>(head)),
+                captured: head.u32::<BIG, 20>(),
+                original_len: head.u32::<BIG, 24>(),
+                head: 28,
+            }),
+            OLD_PACKET => Header::<28>::of(body).map(|head| Packet {
+                interface: head.u16::<BIG, 8>().into(),
+                ticks: Some(ticks::<BIG>(head)),
+                captured: head.u32::<BIG, 20>(),
+                original_len: head.u32::<BIG, 24>(),
+                head: 28,
+            }),
+            _ => Header::<12>::of(body).map(|head| Packet {
+                interface: 0,
+                ticks: None,
+                captured: head.u32::<BIG, 8>(),
+                original_len: head.u32::<BIG, 8>(),
+                head: 12,
+            }),
+        }
+    }
+}
+
+impl Pcapng {
+    /// A packet block that lies whole in `body`, its trailing length taken off.
+    #[inline(never)]
+    pub(super) fn packet<const BIG: bool>(
+        &mut self,
+        kind: u32,
+        body: &[u8],
+        place: &mut Place,
+        sink: &mut impl Sink,
+    ) -> Result<(), Box<Issue>> {
+        let Some(mut packet) = Packet::read::<BIG>(kind, body) else {
+            return Ok(());
+        };
+        let Some(interface) = self.interfaces.get(packet.interface as usize) else {
+            let (needed, had) = (packet.interface, self.interfaces.len());
+            let issue = Issue::new(
+                Kind::Damaged,
+                "pcapng",
+                "packet names an interface that does not exist",
+            );
+            let issue = issue.at(place.offset).in_frame(place.frames.saturating_add(1));
+            return Err(Box::new(issue.detail(format!("interface {needed} of {had}"))));
+        };
+        if packet.ticks.is_none() && interface.snaplen != 0 {
+            packet.captured = packet.captured.min(interface.snaplen);
+        }
+        let Some(data) = cursor::from(body, packet.head).get(..packet.captured as usize) else {
+            let room = body.len().saturating_sub(packet.head) as u32;
+            return Err(damaged(
+                place,
+                kind,
+                "captured length is beyond its block",
+                packet.captured,
+                room,
+            ));
+        };
+        let time_ns = match packet.ticks {
+            None => Some(self.last_ns),
+            Some(ticks) => interface.time_ns(ticks),
+        };
+        if time_ns.is_none() {
+            let issue = Issue::new(Kind::Distrusted, "pcapng", "time stamp is out of range");
+            sink.issue(issue.at(place.offset).in_frame(place.frames.saturating_add(1)));
+        }
+        let time_ns = time_ns.unwrap_or(self.last_ns);
+        self.last_ns = time_ns;
+        place.frames += 1;
+        sink.record(Record {
+            frame: place.frames,
+            time_ns,
+            link: interface.link,
+            interface: packet.interface,
+            offset: place.offset,
+            data,
+            original_len: packet.original_len,
+        });
+        Ok(())
+    }
+}
+
+/// The time stamp of an (old or enhanced) packet block.
+#[inline(always)]
+pub(super) fn ticks<const BIG: bool>(head: Header<'_, 28>) -> u64 {
+    u64::from(head.u32::<BIG, 12>()) << 32 | u64::from(head.u32::<BIG, 16>())
+}
