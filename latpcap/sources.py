@@ -34,12 +34,12 @@ _PEEK_BYTES = 1 << 22
 
 
 def name_of(source: One) -> str:
-    """What is this capture called in messages and tables?"""
+    """What is this capture called in messages and tables? A URL without its options, which may hold a key."""
     if isinstance(source, _HELD):
         return "<bytes>"
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        return "<stdin>" if path == "-" else path
+        return "<stdin>" if path == "-" else _split(path)[0] if _is_url(path) else path
     return str(getattr(source, "name", "<stream>"))
 
 
@@ -159,16 +159,17 @@ def _expanded(source: One) -> list[One]:
     if not isinstance(source, (str, os.PathLike)):
         return [source]
     path = os.fspath(source)
-    if not any(mark in path for mark in "*?["):
+    url = _is_url(path)
+    if not any(mark in (_split(path)[0] if url else path) for mark in "*?["):
         return [source]
-    if "://" in path:
+    if url:
         found = _listed(path)
     else:
         found = (
             [path] if os.path.lexists(path) else sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
         )
     if not found:
-        raise CaptureError(path, "no file matches")
+        raise CaptureError(name_of(path), "no file matches")
     return cast("list[One]", found)
 
 
@@ -212,7 +213,7 @@ def _open(source: One, name: str) -> tuple[BinaryIO, bool]:
     if name == "<stdin>":
         return sys.stdin.buffer, False
     if _is_url(source):
-        return _open_url(name), True
+        return _open_url(os.fspath(source)), True
     path = Path(source)
     try:
         if path.is_dir():
@@ -239,6 +240,12 @@ def _words(problem: Exception) -> str:
     return text[:1].lower() + text[1:]
 
 
+def _split(url: str) -> tuple[str, str]:
+    """A URL and its options, which begin with their "?"; a "?" without a "=" behind it stands for any letter."""
+    path, mark, options = url.rpartition("?")
+    return (path, mark + options) if mark and "=" in options else (url, "")
+
+
 def _open_url(url: str) -> BinaryIO:
     """pyarrow's file systems (s3, gs, abfs, hdfs, file) first, then fsspec's, where it is installed."""
     import pyarrow as pa
@@ -251,22 +258,22 @@ def _open_url(url: str) -> BinaryIO:
             return _open_by_fsspec(url, problem)
         return cast(BinaryIO, system.open_input_stream(path, compression=None))
     except FileNotFoundError:
-        raise CaptureError(url, "no such file") from None
+        raise CaptureError(name_of(url), "no such file") from None
     except (OSError, ValueError) as problem:
-        raise CaptureError(url, f"cannot be opened ({_words(problem)})") from None
+        raise CaptureError(name_of(url), f"cannot be opened ({_words(problem)})") from None
 
 
 def _open_by_fsspec(url: str, problem: Exception) -> BinaryIO:
     try:
         fsspec: Any = import_module("fsspec")
     except ImportError:
-        raise CaptureError(url, f"cannot be opened ({_words(problem)}; fsspec is not installed)") from None
+        raise CaptureError(name_of(url), f"cannot be opened ({_words(problem)}; fsspec is not installed)") from None
     try:
         return cast(BinaryIO, fsspec.open(url, "rb").open())
     except FileNotFoundError:
         raise
     except Exception as other:  # whatever a file system of fsspec's raises
-        raise CaptureError(url, f"cannot be opened ({_words(other)})") from None
+        raise CaptureError(name_of(url), f"cannot be opened ({_words(other)})") from None
 
 
 def _listed(url: str) -> list[str]:
@@ -276,14 +283,14 @@ def _listed(url: str) -> list[str]:
     import pyarrow as pa
     from pyarrow import fs
 
-    scheme, _, path = url.partition("://")
-    path, mark, options = path.partition("?") if "?" in path and "=" in path.rpartition("?")[2] else (path, "", "")
+    bare, options = _split(url)
+    scheme, _, path = bare.partition("://")
     folder = path[: min(path.index(c) for c in "*?[" if c in path)].rpartition("/")[0]
     try:
-        system, base = fs.FileSystem.from_uri(f"{scheme}://{folder}{mark}{options}")
+        system, base = fs.FileSystem.from_uri(f"{scheme}://{folder}{options}")
         found = system.get_file_info(fs.FileSelector(base, recursive=True, allow_not_found=True))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as problem:
-        raise CaptureError(url, f"cannot be listed ({_words(problem)})") from None
+        raise CaptureError(bare, f"cannot be listed ({_words(problem)})") from None
     pattern = base + path[len(folder) :]
     depth = pattern.count("/")
     names = sorted(
@@ -294,4 +301,4 @@ def _listed(url: str) -> list[str]:
         and ("**" in pattern or info.path.count("/") == depth)
     )
     prefix = path[: len(folder)].removesuffix(base)
-    return [f"{scheme}://{prefix}{name}{mark}{options}" for name in names]
+    return [f"{scheme}://{prefix}{name}{options}" for name in names]

@@ -168,6 +168,27 @@ def test_globs_and_changes_on_s3(bucket: str, tmp_path: Path) -> None:
     assert [str(f) for f in missing.failed] == ["s3://archive/glob/none.pcap: no such file"]
 
 
+def test_one_capture_is_read_from_s3(bucket: str, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    shutil.copy(SMALL, folder / "a.pcap")
+    (folder / "b.pcap.zst").write_bytes(PACKERS["zst"](SMALL.read_bytes()))
+    parts = rotated((SAMPLES / "nginx-good.pcap").read_bytes(), 3)
+    for number, part in enumerate(parts):
+        (folder / f"dump.pcap{number}").write_bytes(part)
+    upload(folder, bucket.format("read"))
+    here = lp.read(SMALL)
+    for name in ("a.pcap", "b.pcap.zst"):
+        there = lp.read(bucket.format(f"read/{name}"))
+        assert all(same(there.arrow(table), here.arrow(table)) for table in ("events", "exchanges", "causes"))
+        assert there.title == name and str(there.why()).splitlines()[1:] == str(here.why()).splitlines()[1:]
+    assert there.record(2).data == here.record(2).data
+    whole, ring = lp.read(SAMPLES / "nginx-good.pcap"), lp.read(bucket.format("read/dump.pcap*"))
+    assert len(ring.files) == 3 and same(ring.arrow("events"), whole.arrow("events"))
+    with pytest.raises(lp.CaptureError, match="no such file"):
+        lp.read(bucket.format("read/none.pcap"))
+
+
 def test_a_cluster_on_s3(client: object, bucket: str, tmp_path: Path) -> None:
     source = archive(tmp_path / "in")
     upload(source, bucket.format("cluster"))
