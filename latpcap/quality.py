@@ -1,7 +1,7 @@
 """Can this capture carry a verdict? Tables of one capture in, a list of what limits the answer out.
 
 Judged before anything is accused: packets that the capture lacks, a direction that it does not hold, a clock that
-went back. Each check says how far verdicts may still go; most say nothing, and then there is no row.
+stepped. Each check says how far verdicts may still go; most say nothing, and then there is no row.
 """
 
 from __future__ import annotations
@@ -26,6 +26,17 @@ DOUBLE_NS = 20_000_000
 CLOCK_BACK = 0.001  # of the frames
 SET_BACK = "time stamps go back"
 """What the core says of steps of 1 ms and more; smaller ones are frames that two processors handed over, no clock."""
+
+DROPPED = "packets were dropped while the capture was taken"
+MS_NS = 1_000_000
+JUMP_NS = 200_000_000
+"""A clock that is set ahead by less cannot be told from a host's wait."""
+RATE_NS = 5_000_000
+MOST_UNSEEN, FEW_UNSEEN = 0.25, 0.02
+"""More identifications than that are skipped by hosts that count for all connections together (Windows does). On
+streams without any sign of loss nearly all have to be there."""
+SOME_JUMPS = 0.05
+MOST_JUMPS, NEARBY = 16, 2_000
 
 
 @dataclass(frozen=True)
@@ -52,12 +63,15 @@ def judge(tables: Mapping[str, pa.Table]) -> list[Check]:
     """What limits the answers from this capture? The worst first; empty where nothing does.
 
     `tables` holds "streams", "exchanges" and "issues" of one capture or one stream; with "events" it is also
-    seen whether packets were captured twice.
+    seen whether packets were captured twice and whether the clock jumped ahead.
     """
     found = [
         *_directions(tables["streams"]),
         *_doubles(tables),
         *_gaps(tables["exchanges"]),
+        *_dropped(tables["issues"]),
+        *_passed_unseen(tables["streams"], tables["exchanges"]),
+        *_jumps(tables),
         *_clock(tables["issues"], tables["streams"]),
         *_starts(tables["streams"]),
         *_reading(tables["issues"]),
@@ -110,14 +124,17 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
     time = arrays.numbers(events, "time")[rows]
     order = np.lexsort((time, *same))
     alike = np.all([c[order][1:] == c[order][:-1] for c in same], axis=0)
-    count = int((alike & (np.diff(time[order]) < DOUBLE_NS)).sum())
+    doubled = order[1:][alike & (np.diff(time[order]) < DOUBLE_NS)]
+    count = len(doubled)
     of = len(rows) - count
     if not count or count < SOME_DOUBLES * of:
         return []
     seen = f"{count:,} of {of:,} data segments are in the capture twice"
-    if count <= MOSTLY * of:
+    client = arrays.numbers(events, "from_client")[rows]
+    by_side = [(int((client[doubled] == side).sum()), int((client == side).sum())) for side in (True, False)]
+    if not any(twice > MOSTLY * (all_ - twice) for twice, all_ in by_side):
         return [Check("doubles", count, of, 1.0, f"{seen}: doubled on the path, or by a mirror port")]
-    says = f"{seen}, seen at two points at once: capture at one, or take the doubles out first (editcap -d)"
+    says = f"{seen} (two points at once, or a mirror port): capture at one, or take the doubles out first (editcap -d)"
     return [Check("doubles", count, of, SUSPECTED, says)]
 
 
@@ -135,6 +152,107 @@ def _gaps(exchanges: pa.Table) -> list[Check]:
         f"packets are missing from the capture in {count:,} of {of:,} exchanges: these are not judged by what is left"
     )
     return [Check("capture_gap", count, of, most, says)]
+
+
+def _dropped(issues: pa.Table) -> list[Check]:
+    """What the capturing interface says that it dropped (pcapng)."""
+    rows = zip(issues["reason"].to_pylist(), issues["count"].to_pylist(), strict=True)
+    count = sum(int(reason.rpartition("(")[2].rstrip(")")) * times for reason, times in rows if DROPPED in reason)
+    if not count:
+        return []
+    says = f"the interface dropped {count:,} packets while capturing: what seems not to be there may have been"
+    return [Check("dropped", count, count, 0.95, says)]
+
+
+def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
+    """Packets that never passed here, by the IPv4 identifications of hosts that count them up by connection."""
+    if "client_unseen_frames" not in streams.column_names:  # stored by an older version
+        return []
+    import numpy as np
+
+    signs = np.zeros(streams.num_rows, bool)
+    for side in ("client", "server"):
+        for what in ("retransmissions", "out_of_order", "sacks"):
+            signs |= arrays.numbers(streams, f"{side}_{what}") > 0
+    for cause in ("fast_retransmit", "tlp", "rto", "capture_gap"):
+        hit = arrays.numbers(exchanges, "stream")[arrays.numbers(exchanges, f"{cause}_ms") > 0]
+        signs |= np.isin(arrays.numbers(streams, "stream"), hit)
+    missing = sent = 0
+    for side in ("client", "server"):
+        skipped, packets = (arrays.numbers(streams, f"{side}_{what}") for what in ("unseen_frames", "packets"))
+        told = skipped <= np.where(signs, MOST_UNSEEN, FEW_UNSEEN) * (skipped + packets)
+        missing += int(skipped[told].sum())
+        sent += int((skipped + packets)[told].sum())
+    if not missing:
+        return []
+    one = missing == 1
+    says = (
+        f"{missing:,} packet{' was' if one else 's were'} sent and {'is' if one else 'are'} not in the capture "
+        f"(IPv4 identifications skip {'it' if one else 'them'}): lost before this point, or missed by the capture"
+    )
+    return [Check("unseen_frames", missing, sent, 1.0, says)]
+
+
+def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
+    """A clock that jumped ahead inside exchanges: the time stamps that the hosts send did not."""
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    latency = np.nan_to_num(arrays.numbers(exchanges, "latency_ms").astype(float), nan=0.0)
+    if "events" not in tables or not len(latency) or latency.max() * MS_NS < JUMP_NS:
+        return []
+    events = tables["events"]
+    time = arrays.numbers(events, "time")
+    gaps = np.diff(time)
+    places = np.flatnonzero(gaps >= JUMP_NS)
+    places = places[np.argsort(-gaps[places], kind="stable")][:MOST_JUMPS]
+    jumps = [int(place) for place in sorted(places) if _clock_only(events, time, int(place))]
+    if not jumps:
+        return []
+    start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
+    inside = sum(float(gaps[at]) * int(((start <= time[at]) & (end >= time[at + 1])).sum()) for at in jumps)
+    spent = float((end - start).sum())
+    longest = max(float(gaps[at]) for at in jumps) / 1e9
+    once = "once" if len(jumps) == 1 else f"{len(jumps):,} times"
+    says = f"the capture's clock jumped ahead {once} (by up to {longest:.3g} s): the hosts' own time stamps did not"
+    return [Check("clock_ahead", len(jumps), len(time), SUSPECTED if inside > SOME_JUMPS * spent else 1.0, says)]
+
+
+def _clock_only(events: pa.Table, time: arrays.Array, place: int) -> bool:
+    """Did the time between this packet and the next pass on the capture's clock alone?
+
+    Every sender whose TCP time stamps are seen on both sides is asked: they counted on meanwhile, or they lag behind
+    from then on (a packet that the path delayed lags alone). One that counted on is enough to acquit the clock.
+    """
+    import numpy as np
+
+    near = slice(max(0, place - NEARBY), place + NEARBY)
+    stamps = arrays.numbers(events, "tsval")[near].astype(float)
+    sender = arrays.numbers(events, "stream")[near].astype(np.int64) * 2 + arrays.numbers(events, "from_client")[near]
+    when, here = time[near], place - near.start
+    gap = float(time[place + 1] - time[place])
+    stood = 0
+    for one in np.unique(sender[~np.isnan(stamps)]):
+        rows = np.flatnonzero((sender == one) & ~np.isnan(stamps))
+        before, after = rows[rows <= here], rows[rows > here]
+        if not len(before) or len(after) < 2:
+            continue
+        rates = [_rate(stamps[part], when[part]) for part in (before, after) if len(part) > 1]
+        rate = max((r for r in rates if r is not None), default=None)
+        if rate is None:
+            continue
+        soon = after[when[after] <= when[after[1]] + gap]
+        ticks = (stamps[soon] - stamps[before[-1]]) % 2**32
+        if np.any(ticks > rate * ((when[soon] - when[before[-1]]).astype(float) - 0.5 * gap)):
+            return False
+        stood += 1
+    return stood > 0
+
+
+def _rate(stamps: arrays.Array, when: arrays.Array) -> float | None:
+    """Ticks of a sender's time stamps in a nanosecond; None where too few passed to tell."""
+    ticks, ns = float((stamps[-1] - stamps[0]) % 2**32), float(when[-1] - when[0])
+    return ticks / ns if ns >= RATE_NS and 2 <= ticks < 2**31 else None
 
 
 def _clock(issues: pa.Table, streams: pa.Table) -> list[Check]:
@@ -160,7 +278,7 @@ def _reading(issues: pa.Table) -> list[Check]:
     """Frames that were damaged, cut or not understood."""
     found = []
     for row in issues.select(["kind", "layer", "reason", "count"]).to_pylist():
-        if SET_BACK in row["reason"]:
+        if SET_BACK in row["reason"] or DROPPED in row["reason"]:
             continue
         says = f"{row['layer']}: {row['reason']}"
         found.append(Check(str(row["kind"]), row["count"], row["count"], 1.0, says))

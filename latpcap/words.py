@@ -10,6 +10,8 @@ from typing import Any
 from latpcap.vocabulary import CAUSES, PROVEN, STALL, SUSPECTED
 
 MOST_LINES = 15
+NOTHING = 0.005
+"""A share below it is not worth a word."""
 FAST_MS = 2.0
 """A server whose 99th percentile is below this is not slow."""
 
@@ -24,7 +26,7 @@ def overall(d: dict[str, Any]) -> str:
     return "\n".join(first + _kept(lines))
 
 
-_SAID = ("one_direction", "capture_gap", "doubles")
+_SAID = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead")
 """Limits of the capture that are said even where they change no confidence."""
 
 
@@ -48,13 +50,15 @@ def _no_exchanges(d: dict[str, Any]) -> list[tuple[int, str]]:
         return [(0, "No TCP stream: nothing that latpcap could judge.")]
     silent = d["silent"]
     words = {
-        "unanswered": "SYN without an answer",
+        "unanswered": "without an answer to the SYN",
         "without_data": "opened or refused without any data",
-        "without_answer": "data but no complete answer",
+        "without_answer": "with data but no complete answer",
     }
     parts = [f"{silent[k]:,} {words[k]}" for k in words if silent.get(k)]
     scope = "" if d["scope"] is None else f" on tcp.stream {d['scope']}"
-    told = [(0, f"No complete request and answer{scope}, so nothing was slow or fast: {'; '.join(parts)}.")]
+    told = [
+        (0, f"No complete request and answer{scope}, so nothing was slow or fast; connections: {'; '.join(parts)}.")
+    ]
     floods = [e for e in d["events"] if e["cause"] == "syn_flood"]
     told = [(0, f"{_end(e)}: {e['says']}.") for e in floods] + told
     rest = [e for e in d["events"] if e["kind"] in ("connection", "one_way", "setup") and e not in floods]
@@ -99,8 +103,13 @@ def _stall(d: dict[str, Any]) -> list[tuple[int, str]]:
     what = {"server": "its answers wait", "client": "its clients' requests wait"}[sender]
     who = {"client": "the clients hold", "server": "it holds"}[receiver]
     likely = {"proven": "is", "probable": "is probably"}.get(found["grade"], "may be")
+    headline = f"{d['server']} {likely} slow because {what} for acknowledgements that {who} back."
+    if _rare(d):
+        few = f"{d['hit']:,} of {_count(d['complete'], 'exchange')}"
+        likely = {"proven": "wait", "probable": "probably wait"}.get(found["grade"], "may wait")
+        headline = f"{d['server']}: {few} {likely} for acknowledgements that {who} back, and take most of all time."
     lines = [
-        (0, f"{d['server']} {likely} slow because {what} for acknowledgements that {who} back."),
+        (0, headline),
         (0, _latency(d)),
         (0, _share(d)),
     ]
@@ -111,7 +120,8 @@ def _stall(d: dict[str, Any]) -> list[tuple[int, str]]:
         words = f"a small segment ({second:,} bytes) waits until the one before it ({first:,} bytes) is acknowledged"
         lines.append((0, f"  {sender:9} nagle: {words}{path}"))
     if pool.get("hold_median_ms") is not None:
-        span = f"held {pool['hold_min_ms']:.1f}-{pool['hold_max_ms']:.1f} ms, median {pool['hold_median_ms']:.1f}"
+        low, high = f"{pool['hold_min_ms']:.1f}", f"{pool['hold_max_ms']:.1f}"
+        span = f"held {low} ms" if low == high else f"held {low}-{high} ms, median {pool['hold_median_ms']:.1f}"
         lines.append((0, f"  {receiver:9} delayed_ack: {span}{_timer(found)}"))
     if "bytes" in t:
         a, b, c = t["frames"]
@@ -119,13 +129,13 @@ def _stall(d: dict[str, Any]) -> list[tuple[int, str]]:
             (0, f"  see       frames {a} > {b} > {c} (tcp.stream eq {t['stream']}): segment, its ACK "
                 f"{t['ack_after_ms']:.1f} ms later, next segment {_us(t['release_us'])} after that")
         )  # fmt: skip
-    lines.append((1, _not(d, skip=("nagle", "delayed_ack", *(("network",) if path else ())))))
+    lines += _not(d, skip=("nagle", "delayed_ack", *(("network",) if path else ())))
     lines.append((1, _options(d, sender, receiver)))
     lines.append((0, f"  fix       {d['fix']}"))
     lines += _gain(d)
     lines.append((0, _sure_stall(d, pool)))
     lines += _next(d)
-    lines.append((2, _unknown(d, sender)))
+    lines += _unknown(d, sender)
     return lines + _also(d)
 
 
@@ -149,17 +159,18 @@ def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
         chain = " > ".join(str(f) for f in t["frames"])
         lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_ms(t['ms'])} ms of {name}"))
     lines += _slowest(d)
-    lines.append((1, _not(d, skip=tuple(row["cause"] for row in d["findings"][:3]))))
+    lines += _not(d, skip=tuple(row["cause"] for row in d["findings"][:3]))
     fix = _setup(d)["fix"] if _asked_late(d) else d["fix"]
-    if fix and found["grade"] != "unknown":
+    idle = name in ("server_think", "client_think") and d["p99_ms"] < FAST_MS  # nothing to mend
+    if fix and found["grade"] != "unknown" and not idle:
         lines.append((0, f"  fix       {fix}"))
     lines += _gain(d)
-    rival = f"; rival: {found['rival']}: {found['rival_lost']}" if found["rival"] else ""
+    rival = f"; rival: {found['rival']} ({found['rival_lost']})" if found["rival"] else ""
     sure = "no" if found["grade"] == "unknown" else _grade(d["confidence"])
     if _asked_late(d):
         sure, rival = _grade(_setup(d)["confidence"]), ""
     lines.append((0, f"  sure?     {sure}{rival}"))
-    lines.append((2, _unknown(d, None)))
+    lines += _unknown(d, None)
     return lines + _also(d)
 
 
@@ -174,13 +185,18 @@ def _headline(d: dict[str, Any]) -> str:
         return f"{d['server']}: this capture cannot say where the time went: {why}."
     if name == "network":
         return f"{d['server']}: most time is the path's round trip; no program and no setting holds its answers up."
-    if d["share"]["p50"]["share"] < 0.1 and d["hit"] < 0.2 * d["complete"]:
+    if _rare(d):
         hit = f"{d['hit']:,} of {_count(d['complete'], 'exchange')}"
         return f"{d['server']}: {hit} took most of all time, for {name}: {CAUSES[name].meaning}."
     most = {"proven": "most time goes", "probable": "most time probably goes"}.get(found["grade"], "most time may go")
     if d["p99_ms"] < FAST_MS:
         return f"{d['server']} answers fast; {most} to {name}: {CAUSES[name].meaning}."
     return f"{d['server']}: {most} to {name}: {CAUSES[name].meaning}."
+
+
+def _rare(d: dict[str, Any]) -> bool:
+    """Does most time lie in a few exchanges, and none of it in the usual ones?"""
+    return bool(d["share"]["p50"]["share"] < 0.1 and d["hit"] < 0.2 * d["complete"])
 
 
 def _setup(d: dict[str, Any]) -> dict[str, Any]:
@@ -211,7 +227,13 @@ def _gain(d: dict[str, Any]) -> list[tuple[int, str]]:
     """What the fix would be worth, as a range, and what the limit is then."""
     row = d["findings"][0]
     low, high, limit = row["gain_p50_low_ms"], row["gain_p50_high_ms"], row["gain_limit"]
-    if not d["fix"] or low is None or row["fix_side"] is None or low > 0.9 * d["p50_ms"]:
+    if not d["fix"] or low is None or row["fix_side"] is None:
+        return []
+    if _rare(d):
+        at_best = row["gain_p99_low_ms"]
+        few = at_best is None or at_best > 0.9 * d["p99_ms"]
+        return [] if few else [(0, f"  gain      p99 at best {_ms(at_best)} ms instead of {_ms(d['p99_ms'])}")]
+    if low > 0.9 * d["p50_ms"]:
         return []
     bound = "at best " if high is None else ""
     span = _ms(low) if high is None or _ms(low) == _ms(high) else f"{_ms(low)}-{_ms(high)}"
@@ -264,7 +286,7 @@ def _also(d: dict[str, Any]) -> list[tuple[int, str]]:
     return floods + before + ([(1, "  also      " + "; ".join(parts))] if parts else [])
 
 
-def _not(d: dict[str, Any], skip: tuple[str, ...]) -> str:
+def _not(d: dict[str, Any], skip: tuple[str, ...]) -> list[tuple[int, str]]:
     """What was looked at and is not the reason, with its share."""
     total = d["total_ms"] or 1.0
     spent = {c["cause"]: 0.0 for c in d["causes"]}
@@ -279,8 +301,16 @@ def _not(d: dict[str, Any], skip: tuple[str, ...]) -> str:
         if name not in skip and spent.get(name, 0.0) / total < 0.2:
             parts.append(f"{words} ({_percent(spent.get(name, 0.0) / total)})")
     lost = d["retransmissions"]
-    parts.append("losses (no retransmission)" if not lost else f"{_count(lost, 'retransmission')} seen")
-    return "  not       " + ", ".join(parts)
+    if not lost and not any(spent.get(name) for name in _REPAIRS):
+        parts.append("losses (no retransmission)")
+    seen = (
+        f"{_count(lost, 'retransmission')} seen" if lost and "doubles" not in {c["check"] for c in d["quality"]} else ""
+    )
+    said = "; ".join(part for part in (", ".join(parts), seen) if part)
+    return [(1, "  not       " + said)] if said else []
+
+
+_REPAIRS = ("fast_retransmit", "tlp", "rto", "syn_rto")
 
 
 def _options(d: dict[str, Any], sender: str, receiver: str) -> str:
@@ -313,13 +343,13 @@ def _grade(confidence: float) -> str:
     return f"{word} ({confidence:.2f})"
 
 
-def _unknown(d: dict[str, Any], sender: str | None) -> str:
+def _unknown(d: dict[str, Any], sender: str | None) -> list[tuple[int, str]]:
     spent = sum(c["total_ms"] for c in d["causes"] if c["cause"] in ("unknown", "capture_gap"))
-    share = _percent(spent / d["total_ms"] if d["total_ms"] else 0.0)
-    text = f"  unknown   {share} of the time has no named cause"
+    share = spent / d["total_ms"] if d["total_ms"] else 0.0
+    parts = [f"{_percent(share)} of the time has no named cause"] if share >= NOTHING else []
     if sender:
-        text += f"; the {sender}'s own time between its two writes hides in the wait"
-    return text
+        parts.append(f"how long the {sender}'s program took between its two writes: the wait hides it")
+    return [(2, "  unknown   " + "; ".join(parts))] if parts else []
 
 
 def of_exchange(d: dict[str, Any]) -> str:
@@ -378,4 +408,6 @@ def _us(value: float) -> str:
 
 
 def _percent(share: float) -> str:
+    if 0 < share < 0.0005:
+        return "under 0.1 %"
     return f"{100 * share:.0f} %" if share >= 0.095 or share == 0 else f"{100 * share:.1f} %"

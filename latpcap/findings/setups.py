@@ -45,7 +45,9 @@ def before_asking(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
     rows = np.flatnonzero(protocol == names.index(SETUP)) if SETUP in names else np.zeros(0, np.int64)
     if not len(rows):
         return []
-    columns = ("stream", "server", "server_port", "client", "protocol", "server_packets")
+    columns = ["stream", "server", "server_port", "client", "protocol", "server_packets"]
+    if "client_unseen_frames" in streams.column_names:  # not stored by older versions
+        columns.append("client_unseen_frames")
     by_stream = {s[0]: s[1:] for s in zip(*(streams[c].to_pylist() for c in columns), strict=True)}
     groups: dict[tuple[str, str, int], list[tuple[float, int, int, int, str]]] = defaultdict(list)
     number, stream = arrays.numbers(exchanges, "exchange"), arrays.numbers(exchanges, "stream")
@@ -55,8 +57,10 @@ def before_asking(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
         ms = arrays.numbers(exchanges, f"{cause}_ms")
         of_kind = method[rows] == (methods.index(ROWS[cause]) if ROWS[cause] in methods else -2)
         for row in rows[of_kind & (ms[rows] >= LEAST_MS)].tolist():
-            server, port, client, spoken, answers = by_stream[int(stream[row])]
+            server, port, client, spoken, answers, *lost = by_stream[int(stream[row])]
             if not answers or (cause == "client_think" and spoken not in ASKS_FIRST):
+                continue
+            if cause == "client_think" and any(lost):  # it may have asked before, and the request was lost
                 continue
             found = (float(ms[row]), int(stream[row]), int(number[row]), int(frame[row]), client)
             groups[cause, server, port].append(found)

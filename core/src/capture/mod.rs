@@ -11,6 +11,7 @@ mod pcap;
 mod pcapng;
 mod refuse;
 mod snoop;
+mod statistics;
 #[cfg(test)]
 mod tests;
 

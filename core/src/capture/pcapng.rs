@@ -5,6 +5,7 @@ mod packet;
 mod wrong;
 
 use super::interface::Interface;
+use super::statistics;
 use super::{Ask, NO_LINK, Place, Record, Sink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
@@ -22,9 +23,12 @@ pub(super) const LONGEST: u32 = 16 * 1024 * 1024;
 
 /// So many interfaces are kept for a section.
 const MOST_INTERFACES: usize = 65_536;
+/// Statistics have a few options of 8 bytes, and maybe comments: longer ones are passed over.
+const LONGEST_STATISTICS: u32 = 4096;
 
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
+const STATISTICS: u32 = 5;
 
 /// Does the file begin with a section header?
 pub(super) fn begins(bytes: &[u8]) -> bool {
@@ -124,7 +128,8 @@ impl Pcapng {
             }
             // A length that is no multiple of four is rounded up, as Wireshark does.
             let whole = u64::from(total).next_multiple_of(4);
-            if !matches!(kind, INTERFACE | OLD_PACKET | SIMPLE_PACKET | PACKET) {
+            let told = kind == STATISTICS && (24..=LONGEST_STATISTICS).contains(&total);
+            if !told && !matches!(kind, INTERFACE | OLD_PACKET | SIMPLE_PACKET | PACKET) {
                 self.passing = Some(Passing {
                     total,
                     begin: place.offset,
@@ -147,9 +152,11 @@ impl Pcapng {
             };
             let (body, end) = cursor::split(block, block.len() - 4);
             let end = Header::<4>::of(end).map_or(0, |end| end.u32::<BIG, 0>());
-            same_length(total, end, place.offset, place, kind != INTERFACE)?;
+            same_length(total, end, place.offset, place, kind != INTERFACE && !told)?;
             if kind == INTERFACE {
                 self.interface::<BIG>(body, place, sink)?;
+            } else if told {
+                statistics::report::<BIG>(body, place, sink);
             } else {
                 self.packet::<BIG>(kind, body, place, sink)?;
             }

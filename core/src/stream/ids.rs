@@ -29,8 +29,8 @@ impl Ids {
     /// A packet; `frames` is how many the network made of it (segmentation offload).
     #[inline]
     pub fn packet(&mut self, id: Option<u16>, frames: u32) {
-        // 0 is what hosts write that have no number to give
-        let Some(id) = id.filter(|id| *id != 0) else {
+        // 0 is what hosts write that have no number to give, where it is not this one's turn
+        let Some(id) = id.filter(|id| *id != 0 || self.steps > 0 && self.next == 0) else {
             return;
         };
         let gap = id.wrapping_sub(self.next).cast_signed();
@@ -78,8 +78,11 @@ mod tests {
         assert_eq!(of(1..6), None, "four steps show no counter");
         assert_eq!(of(1..7), Some(0));
         let across_zero = [65_530, 65_531, 65_533, 65_534, 65_535, 1, 2, 3, 4, 5, 6];
-        // the number 0 is never believed, and so never seen
         assert_eq!(of(across_zero), Some(2));
+        assert_eq!(
+            of([65_530, 65_531, 65_532, 65_533, 65_534, 65_535, 0, 1, 2, 0, 3]),
+            Some(0)
+        );
         assert_eq!(of((1..30).filter(|id| !matches!(id, 7 | 8 | 20))), Some(3));
     }
 

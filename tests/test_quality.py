@@ -1,0 +1,127 @@
+"""Are the capture's own limits seen before anything is accused? The same talks, recorded well and badly."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from makepcap import Segment, get, pcap, pcapng
+from simulator import MS, Host, Path, Script, record
+
+import latpcap as lp
+from latpcap import findings, quality
+from latpcap.vocabulary import STALL
+
+HEAD, BODY = b"HTTP/1.1 200 OK\r\nContent-Length: 600\r\n\r\n", b"b" * 600
+ASK, NODELAY = ((0.0, get()),), Host(nodelay=True)
+SCRIPTS = {
+    "stall": (Script(ASK, ((0.0, HEAD), (0.05, BODY))), Host(), STALL),
+    "fast": (Script(ASK, ((0.0, HEAD + BODY),)), NODELAY, "network"),
+    "gap": (Script(ASK, ((0.0, HEAD), (43.0, BODY))), NODELAY, "server_think"),
+    "think": (Script(ASK, ((0.0, HEAD + BODY),), server_think=(39.0, 41.0)), NODELAY, "server_think"),
+}
+PLACES = {"server": Path(1.0, 0.005), "client": Path(0.005, 3.0), "middle": Path(2.0, 2.0)}
+Tape = list[Segment]
+
+
+def tape_of(script: str, place: str) -> Tape:
+    what, server, _ = SCRIPTS[script]
+    return record(what, server=server, path=PLACES[place]).tape
+
+
+def checks_of(capture: lp.Capture) -> dict[str, quality.Check]:
+    return {c.check: c for c in quality.judge(findings.Lazy(capture.arrow))}
+
+
+def later(tape: Tape, ns: int) -> Tape:
+    return [replace(s, time_ns=s.time_ns + ns) for s in tape]
+
+
+def doubled(tape: Tape, ns: int, client: bool | None = None) -> Tape:
+    """Every packet again, or those of one side: a mirror port that copies what comes in and what goes out."""
+    again = later([s for s in tape if client is None or s.from_client == client], ns)
+    return sorted([*tape, *again], key=lambda s: s.time_ns)
+
+
+def stepped(tape: Tape, ns: int) -> Tape:
+    half = len(tape) // 2
+    return tape[:half] + later(tape[half:], ns)
+
+
+BAD: dict[str, tuple[str, Callable[[Tape], Tape]]] = {
+    "doubled": ("doubles", lambda tape: doubled(tape, 5_000)),
+    "doubled later": ("doubles", lambda tape: doubled(tape, 300_000)),
+    "client doubled": ("doubles", lambda tape: doubled(tape, 5_000, client=True)),
+    "server doubled": ("doubles", lambda tape: doubled(tape, 5_000, client=False)),
+    "clock back": ("clock", lambda tape: stepped(tape, -500 * MS)),
+    "clock ahead": ("clock_ahead", lambda tape: stepped(tape, 10_000 * MS)),
+    "one direction": ("one_direction", lambda tape: [s for s in tape if s.from_client]),
+    "other direction": ("one_direction", lambda tape: [s for s in tape if not s.from_client]),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_recording_accuses_nobody(bad: str, script: str, place: str) -> None:
+    """What is said for sure, or probably, of a bad recording is what its talk was made for."""
+    check, worsen = BAD[bad]
+    whole, worse = tape_of(script, place), worsen(tape_of(script, place))
+    assert not checks_of(lp.read(pcap(whole)))
+    capture = lp.read(pcap(worse))
+    found = checks_of(capture)
+    if check in found:
+        assert found[check].says in str(capture.why()) or found[check].most == 1
+    else:  # where no exchange was going on, a jump harms nobody
+        assert check == "clock_ahead"
+    truth = {SCRIPTS[script][2], "network", "nagle"} | (
+        {"server_think"} if place != "client" or script != "fast" else set()
+    )
+    for row in capture.arrow("findings").to_pylist():
+        if row["kind"] == "latency" and row["grade"] in ("proven", "probable") and row["share"] > 0.1:
+            assert row["cause"] in truth and (row["cause"] != "nagle" or script == "stall"), row
+
+
+def test_a_server_that_is_silent_for_long_is_no_clock() -> None:
+    script = Script(ASK, ((0.0, HEAD), (900.0, BODY)), exchanges=6)
+    capture = lp.read(pcap(record(script, server=NODELAY, path=PLACES["middle"]).tape))
+    assert not checks_of(capture) and capture.why().to_dict()["verdict"] == "server_think"
+
+
+def test_packets_that_never_passed_are_counted() -> None:
+    """Lost before the capture or missed by it: the IPv4 identifications know, at both ends of a direction's middle."""
+    rng = random.Random(3)
+    tape = tape_of("gap", "middle")
+    inner = range(12, len(tape) - 12)
+    lost = {at for at in inner if tape[at].payload and rng.random() < 0.1}
+    capture = lp.read(pcap([s for at, s in enumerate(tape) if at not in lost]))
+    found = checks_of(capture)["unseen_frames"]
+    assert (found.count, found.of, found.most) == (len(lost), len(tape), 1.0)
+    streams = capture.arrow("streams")
+    assert sum(sum(streams[f"{side}_unseen_frames"].to_pylist()) for side in ("client", "server")) == len(lost)
+    random_ids = [replace(s, ip_id=rng.randrange(1, 65_536)) for s in tape]
+    assert set(lp.read(pcap(random_ids)).arrow("streams")["client_unseen_frames"].to_pylist()) == {None}
+
+
+def test_what_the_interface_dropped_is_said() -> None:
+    """pcapng's statistics block: isb_ifdrop and isb_osdrop."""
+    options = struct.pack("<HHQHHQHH", 5, 8, 40, 7, 8, 2, 0, 0)
+    body = struct.pack("<III", 0, 0, 0) + options
+    block = struct.pack("<II", 5, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+    tape = tape_of("think", "server")
+    found = checks_of(lp.read(pcapng(tape) + block))["dropped"]
+    assert found.count == 42 and found.most < 1 and "42 packets" in found.says
+    nothing = block.replace(struct.pack("<Q", 40), bytes(8)).replace(struct.pack("<HHQ", 7, 8, 2), bytes(12))
+    assert not checks_of(lp.read(pcapng(tape) + nothing))
+
+
+@pytest.mark.parametrize("snaplen", [54, 66, 96, 120])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_snap_length_changes_no_verdict(script: str, snaplen: int) -> None:
+    tape = tape_of(script, "client")
+    first, cut = (lp.read(pcap(tape, snaplen=n)).arrow("findings").to_pylist()[0] for n in (262_144, snaplen))
+    assert (first["cause"], first["owner"], first["grade"]) == (cut["cause"], cut["owner"], cut["grade"])
+    assert first["cause"] == SCRIPTS[script][2]
