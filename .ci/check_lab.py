@@ -156,7 +156,8 @@ def contained(root, folders):
 
 def unseen(folders):
     """(exact, of): connections of recordings with drops whose frames lost before the capture, counted by the IPv4
-    identifications, agree with link.jsonl, of those that are counted or lost some. What is lost before the first or behind the last number cannot be counted.
+    identifications, agree with link.jsonl, of those that are counted or lost some. What is lost before the
+    first or behind the last number cannot be counted.
     """
     exact = of = 0
     for folder in folders:
