@@ -94,6 +94,7 @@ def _overall(capture: Capture, scope: Tables) -> dict[str, Any]:
         return data
     server = ledger.servers[0]
     data["server"], data["servers"] = server.name, _servers(streams)
+    data["pauses"] = findings.setups.pauses(tables, server.address, server.port)
     data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
     for name, share in (("p50_ms", 0.50), ("p90_ms", 0.90), ("p99_ms", 0.99)):
         data[name] = arrays.percentile(server.latency, share)

@@ -278,6 +278,11 @@ def _also(d: dict[str, Any]) -> list[tuple[int, str]]:
         number = sum(e["streams"] for e in d["events"] if e["cause"] == cause)
         if number:
             parts.append(f"{_count(number, 'connection')} {words}")
+    if d["pauses"]["count"]:
+        times = _count(d["pauses"]["count"], "time")
+        parts.append(
+            f"clients paused {_ms(d['pauses']['median_ms'])} ms between requests, {times}: no part of a latency"
+        )
     idle = [e for e in d["events"] if e["kind"] == "setup" and e["max_ms"] > d["p50_ms"] and _end(e) == d["server"]]
     before = [(0, f"  before    {e['says']} (tcp.stream eq {e['worst_stream']})") for e in idle[:1]]
     before = [] if _asked_late(d) else before

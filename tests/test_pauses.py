@@ -55,6 +55,7 @@ def test_a_client_that_pauses_is_told_to_the_millisecond(legs: tuple[float, floa
     assert [e["index"] for e in requests] == list(range(7))
     assert [(e["index"], e["end"]) for e in rows] == [(e["index"], e["start"]) for e in requests[1:]]
     assert [e["start"] for e in rows] == [e["end"] for e in requests[:-1]]
+    assert "clients paused 40.0 ms between requests, 6 times: no part of a latency" in str(capture.why())
     assert capture.stream(0).why(exchange=1).to_dict()["protocol"] != "tcp"
     assert not any(
         r["kind"] == "latency" and r["cause"] == "client_think" for r in capture.arrow("findings").to_pylist()

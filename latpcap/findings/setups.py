@@ -68,6 +68,24 @@ def before_asking(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
     return [_row(*key, seen) for key, seen in order]
 
 
+def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> dict[str, float]:
+    """How often, and how long at the median (ms), did this server's clients pause between their requests?"""
+    import numpy as np
+
+    streams, exchanges = tables["streams"], tables["exchanges"]
+    method, methods = arrays.codes(exchanges, "method")
+    ms = arrays.numbers(exchanges, "client_think_ms")
+    rows = (
+        np.flatnonzero((method == methods.index("pause")) & (ms > 0)) if "pause" in methods else np.zeros(0, np.int64)
+    )
+    if not len(rows):
+        return {"count": 0, "median_ms": 0.0}
+    ends = zip(*(streams[c].to_pylist() for c in ("stream", "server", "server_port")), strict=True)
+    mine = [number for number, *end in ends if end == [server, port]]
+    found = np.sort(ms[rows][np.isin(arrays.numbers(exchanges, "stream")[rows], mine)])
+    return {"count": len(found), "median_ms": arrays.percentile(found, 0.5) if len(found) else 0.0}
+
+
 def _row(cause: str, server: str, port: int, seen: list[tuple[float, int, int, int, str]]) -> dict[str, Any]:
     seen.sort()
     times = [s[0] for s in seen]
