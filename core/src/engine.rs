@@ -90,17 +90,14 @@ impl Sink for Analysis {
             time_ns: record.time_ns,
         };
         self.bytes += u64::from(record.original_len);
-        let before = self.before.replace(record.time_ns).unwrap_or(record.time_ns);
-        if before > record.time_ns {
-            self.back_by(before.saturating_sub(record.time_ns), &record);
+        let before = self.before.replace(record.time_ns);
+        match (before, self.last_time) {
+            (Some(before), Some(last)) if before <= record.time_ns && last <= record.time_ns => {
+                self.last_time = Some(record.time_ns);
+                self.at = at;
+            }
+            _ => self.disorder(before, &record),
         }
-        self.zero_time.get_or_insert(record.time_ns);
-        self.first_time = Some(self.first_time.map_or(record.time_ns, |t| t.min(record.time_ns)));
-        self.last_time = Some(self.last_time.map_or(record.time_ns, |t| t.max(record.time_ns)));
-        self.at = At {
-            frame: at.frame,
-            time_ns: self.last_time.unwrap_or(at.time_ns),
-        };
         match &frame::decode(record.link, record.data, record.original_len) {
             Packet::Tcp(segment) => self.tcp(segment, at, &record),
             Packet::Other => {}
@@ -115,6 +112,23 @@ impl Sink for Analysis {
 }
 
 impl Analysis {
+    /// The first record, or one that is earlier than another before it.
+    #[cold]
+    fn disorder(&mut self, before: Option<i64>, record: &Record<'_>) {
+        let now = record.time_ns;
+        if let Some(before) = before.filter(|before| *before > now) {
+            self.back_by(before.saturating_sub(now), record);
+        }
+        self.zero_time.get_or_insert(now);
+        self.first_time = Some(self.first_time.map_or(now, |first| first.min(now)));
+        let last = self.last_time.map_or(now, |last| last.max(now));
+        self.last_time = Some(last);
+        self.at = At {
+            frame: record.frame,
+            time_ns: last,
+        };
+    }
+
     /// The number of the file that is being read.
     fn file(&self) -> u32 {
         self.files.len().saturating_sub(1) as u32

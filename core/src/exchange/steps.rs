@@ -18,7 +18,14 @@ pub(super) fn slice(
 ) {
     let from = steps.partition_point(|s| s.to.time_ns <= start.time_ns);
     if last {
-        cut(steps.drain(..).skip(from), sender, start, end, pieces);
+        steps.drain(..from);
+        cut(
+            std::iter::from_fn(|| steps.pop_front()),
+            sender,
+            start,
+            end,
+            pieces,
+        );
     } else {
         cut(steps.range(from..).cloned(), sender, start, end, pieces);
     }

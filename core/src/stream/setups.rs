@@ -10,13 +10,16 @@ use crate::segment::Segment;
 impl Stream {
     /// A segment of a set-up that is not over. The first one has been counted only: most streams of a flood have
     /// no other.
+    #[inline(always)]
     pub(super) fn note_setup(&mut self, segment: &Segment<'_>, side: Side, at: At) {
-        if let Some(setup) = &mut self.setup {
-            if setup.pending() {
-                setup.segment(segment, side, at);
-            }
-            return;
+        match &mut self.setup {
+            Some(setup) if setup.pending() => setup.segment(segment, side, at),
+            Some(_) => {}
+            None => self.begin_setup(segment, side, at),
         }
+    }
+
+    fn begin_setup(&mut self, segment: &Segment<'_>, side: Side, at: At) {
         let packets: u64 = self.counts.iter().map(|c| c.packets).sum();
         if packets == 2 && self.completeness() & 1 != 0 {
             let mut setup = Box::new(Setup::new(self.first));
