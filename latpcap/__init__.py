@@ -9,8 +9,6 @@ frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows
 `batch` works through thousands of captures, `open_results` asks what they say together, `compare` what changed.
 """
 
-from importlib.metadata import version as _version
-
 from latpcap.archive.public import batch, compare, open_results
 from latpcap.capture import Capture, read
 from latpcap.errors import CaptureError, FilterError, Interrupted, LatpcapError, OutputError
@@ -29,4 +27,13 @@ __all__ = [
     "open_results",
     "read",
 ]
-__version__ = _version("latpcap")
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, looked up when somebody asks: that takes longer than all the rest of the import."""
+    if name != "__version__":
+        raise AttributeError(f"module 'latpcap' has no attribute {name!r}")
+    from importlib.metadata import version
+
+    found = globals()["__version__"] = version("latpcap")
+    return found

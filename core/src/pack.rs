@@ -108,11 +108,16 @@ impl<'a> Packer<'a> {
         }
     }
 
+    #[inline]
     fn byte(&mut self, byte: u8) {
         if byte == 0 && self.zeros < u8::MAX {
             self.zeros += 1;
-            return;
+        } else {
+            self.byte_behind_zeros(byte);
         }
+    }
+
+    fn byte_behind_zeros(&mut self, byte: u8) {
         if self.zeros > 0 {
             self.out.extend([0, std::mem::take(&mut self.zeros)]);
         }
@@ -167,11 +172,17 @@ impl<'a> Unpacker<'a> {
         instant
     }
 
+    #[inline]
     fn byte(&mut self) -> u8 {
         if self.zeros > 0 {
             self.zeros -= 1;
-            return 0;
+            0
+        } else {
+            self.next_byte()
         }
+    }
+
+    fn next_byte(&mut self) -> u8 {
         match self.rest {
             [0, zeros, rest @ ..] => {
                 (self.zeros, self.rest) = (zeros.saturating_sub(1), rest);

@@ -11,8 +11,10 @@ mod probes;
 mod streams;
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use arrow_array::builder::StringBuilder;
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, TimestampNanosecondType};
 use arrow_array::{ArrayRef, BooleanArray, Int32Array, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
@@ -112,6 +114,33 @@ fn duration_options<R>(rows: &[R], of: impl Fn(&R) -> Option<i64>) -> ArrayRef {
 
 fn booleans<R>(rows: &[R], of: impl Fn(&R) -> bool) -> ArrayRef {
     Arc::new(rows.iter().map(|r| Some(of(r))).collect::<BooleanArray>())
+}
+
+/// Addresses as text. The standard library's way takes ten times as long for the common ones.
+fn addresses<'a, R: 'a>(rows: impl Iterator<Item = &'a R>, of: impl Fn(&R) -> Option<IpAddr>) -> ArrayRef {
+    let mut texts = StringBuilder::new();
+    let mut text = String::with_capacity(40);
+    for row in rows {
+        match of(row) {
+            None => texts.append_null(),
+            Some(IpAddr::V4(v4)) => {
+                text.clear();
+                for (place, octet) in v4.octets().into_iter().enumerate() {
+                    if place > 0 {
+                        text.push('.');
+                    }
+                    for (least, unit) in [(100, 100), (10, 10), (0, 1)] {
+                        if octet >= least {
+                            text.push(char::from(b'0' + octet / unit % 10));
+                        }
+                    }
+                }
+                texts.append_value(&text);
+            }
+            Some(v6) => texts.append_value(v6.to_string()),
+        }
+    }
+    Arc::new(texts.finish())
 }
 
 /// Words from a list in this crate: dictionary-encoded.

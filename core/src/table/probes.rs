@@ -1,9 +1,10 @@
 //! `probes`: one row per ping and per SYN of a connection that never carried data, with the answer.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use arrow_array::types::{TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{PrimitiveArray, RecordBatch, StringArray};
+use arrow_array::{PrimitiveArray, RecordBatch};
 use arrow_schema::ArrowError;
 
 use super::{column, duration_options, fixed_words, instants, nullable, option, plain};
@@ -27,8 +28,7 @@ pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
     let answered = PrimitiveArray::<TimestampNanosecondType>::from_iter(
         rows.iter().map(|r| Some(answer(r)?.at.time_ns)),
     );
-    let from = rows.iter().map(|r| Some(answer(r)?.from.to_string()));
-    let text = |of: fn(&Row) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(of)));
+    let text = |of: fn(&Row) -> IpAddr| super::addresses(rows.iter(), |r| Some(of(r)));
     let numbers = first..first + rows.len() as u64;
     super::batch(vec![
         column(
@@ -42,8 +42,8 @@ pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
             }),
         ),
         nullable("stream", option::<UInt32Type, Row>(rows, |r| Some(syn(r)?.0))),
-        column("src", text(|r| r.src.to_string())),
-        column("dst", text(|r| r.dst.to_string())),
+        column("src", text(|r| r.src)),
+        column("dst", text(|r| r.dst)),
         nullable("sport", option::<UInt16Type, Row>(rows, |r| Some(syn(r)?.1))),
         nullable("dport", option::<UInt16Type, Row>(rows, |r| Some(syn(r)?.2))),
         nullable("id", option::<UInt16Type, Row>(rows, |r| Some(echo(r)?.0))),
@@ -52,7 +52,10 @@ pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
         column("sent_frame", plain::<UInt64Type, Row>(rows, |r| r.sent.frame)),
         column("sent", instants(rows, |r| r.sent.time_ns)),
         nullable("answer", fixed_words(rows, |r| Some(answer(r)?.word))),
-        nullable("answer_from", Arc::new(StringArray::from_iter(from))),
+        nullable(
+            "answer_from",
+            super::addresses(rows.iter(), |r| Some(answer(r)?.from)),
+        ),
         nullable(
             "answer_frame",
             option::<UInt64Type, Row>(rows, |r| Some(answer(r)?.at.frame)),

@@ -3,6 +3,7 @@
 use arrow_array::types::{Float64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{BooleanArray, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::{Column, booleans, column, duration_options, fixed_words, instants, nullable, option, plain};
@@ -18,13 +19,12 @@ const SAME_PLACE_NS: i64 = 50_000;
 type Row = (u32, Box<Stream>);
 
 pub fn batch(rows: &[Row], names: &Names) -> Result<RecordBatch, ArrowError> {
-    let text =
-        |of: fn(&Stream) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(|r| of(&r.1))));
+    let text = |of: fn(&Stream) -> IpAddr| super::addresses(rows.iter(), |r: &Row| Some(of(&r.1)));
     let mut columns = vec![
         column("stream", plain::<UInt32Type, Row>(rows, |r| r.0)),
-        column("client", text(|s| s.client().0.to_string())),
+        column("client", text(|s| s.client().0)),
         column("client_port", plain::<UInt16Type, Row>(rows, |r| r.1.client().1)),
-        column("server", text(|s| s.server().0.to_string())),
+        column("server", text(|s| s.server().0)),
         column("server_port", plain::<UInt16Type, Row>(rows, |r| r.1.server().1)),
         column("roles_by", fixed_words(rows, |r| Some(r.1.roles_by))),
         nullable("protocol", fixed_words(rows, |r| protocol(&r.1))),

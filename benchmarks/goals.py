@@ -1,0 +1,135 @@
+"""What latpcap has to cost at most, and what it does cost: goals 1-9, 11 and 12 of the speed goals, met or not.
+
+`benchmarks/run` fills them in; two of them, what kept rows take and what Parquet takes, are measured here.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+BASE_MB = 64
+STREAM_KB = 1
+
+# argv: capture, "kept" or "taken". Rows, bytes of a row by its types, and the process's peak in KB.
+EVENTS = """
+import json, resource, sys
+import pyarrow as pa
+from latpcap import _core
+analysis, kept, rows, bits = _core.Analysis(), [], 0, 0
+def take():
+    global rows, bits
+    for table in _core.TABLES:
+        part = analysis.take(table)
+        if table == "events":
+            rows += len(part)
+            if not bits:
+                schema = pa.table(part).schema
+                word = lambda kind: 32 if pa.types.is_dictionary(kind) or pa.types.is_string(kind) else kind.bit_width
+                bits = sum(8 * 4 if pa.types.is_list(f.type) else word(f.type) + f.nullable for f in schema)
+            if sys.argv[2] == "kept":
+                kept.append(part)
+with open(sys.argv[1], "rb", buffering=0) as file:
+    while block := file.read(1 << 17):
+        analysis.push(block)
+        take()
+analysis.finish()
+take()
+print(json.dumps([rows, bits / 8, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+"""
+
+# argv: capture, Parquet file. Rows, CPU seconds of writing them, and bytes of the file.
+PARQUET = """
+import json, os, sys, time
+from pathlib import Path
+import pyarrow as pa
+import pyarrow.parquet
+from latpcap import _core
+from latpcap.archive.tablefile import TableFile
+analysis = _core.Analysis()
+with open(sys.argv[1], "rb", buffering=0) as file:
+    while block := file.read(1 << 17):
+        analysis.push(block)
+analysis.finish()
+tables = [pa.table(analysis.take("events"))]
+best = 1e9
+for _ in range(3):
+    file = TableFile(Path(sys.argv[2]))
+    since = time.process_time()
+    for table in tables:
+        file.add(table)
+    file.close({})
+    best = min(best, time.process_time() - since)
+print(json.dumps([file.rows, best, os.stat(sys.argv[2]).st_size]))
+"""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One goal and what was measured."""
+
+    number: int
+    what: str
+    got: float
+    must: float
+    unit: str
+    more_is_better: bool
+
+    @property
+    def met(self) -> bool:
+        """Does it hold?"""
+        return self.got >= self.must if self.more_is_better else self.got <= self.must
+
+
+class Goals:
+    """All that were measured; what is not in the list could not be (a tool is missing)."""
+
+    def __init__(self) -> None:
+        self._found: list[Goal] = []
+
+    def at_most(self, number: int, what: str, got: float, must: float, unit: str = "x") -> None:
+        """A figure that should be small."""
+        self._found.append(Goal(number, what, got, must, unit, more_is_better=False))
+
+    def at_least(self, number: int, what: str, got: float, must: float, unit: str = "x") -> None:
+        """A figure that should be large."""
+        self._found.append(Goal(number, what, got, must, unit, more_is_better=True))
+
+    def show(self) -> None:
+        """Prints them in their order."""
+        print(f"\n{'goal':>4}  {'':62}{'measured':>12}{'must':>12}")
+        for g in sorted(self._found, key=lambda g: g.number):
+            sign = ">=" if g.more_is_better else "<="
+            got, must = (f"{value:,.0f}" if value >= 100 else f"{value:.2f}" for value in (g.got, g.must))
+            print(
+                f"{g.number:4}  {g.what:62}{got + g.unit:>12}{sign + must + g.unit:>12}  {'met' if g.met else 'NOT MET'}"
+            )
+
+
+def _asked(code: str, *args: str) -> list[float]:
+    line = [sys.executable, "-c", code, *args]
+    found: list[float] = json.loads(subprocess.run(line, cwd="/", capture_output=True, check=True).stdout)
+    return found
+
+
+def kept_rows(goals: Goals, capture: Path) -> None:
+    """Goal 8: what all rows of `events` take in memory beside what their types need."""
+    rows, width, kept = _asked(EVENTS, str(capture), "kept")
+    *_, taken = _asked(EVENTS, str(capture), "taken")
+    each = (kept - taken) * 1024 / rows
+    goals.at_most(8, f"events kept in memory / rows x {width:.0f} bytes", each / width, 1.3)
+
+
+def parquet(goals: Goals, capture: Path, scratch: Path) -> None:
+    """Goal 9: `events` as latpcap's own Parquet."""
+    rows, seconds, size = _asked(PARQUET, str(capture), str(scratch / "events.parquet"))
+    goals.at_most(9, "events as Parquet, CPU of a row", seconds / rows * 1e6, 1.0, " us")
+    goals.at_most(9, "events as Parquet, size of a row", size / rows, 35, " B")
+
+
+def memory(goals: Goals, what: str, streams: int, peak_mb: float) -> None:
+    """Goal 7: the core's peak while the rows are handed on."""
+    goals.at_most(7, f"peak memory, {what}, {streams:,} streams", peak_mb, BASE_MB + streams * STREAM_KB / 1024, " MB")
