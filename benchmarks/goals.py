@@ -104,9 +104,8 @@ class Goals:
         for g in sorted(self._found, key=lambda g: g.number):
             sign = ">=" if g.more_is_better else "<="
             got, must = (f"{value:,.0f}" if value >= 100 else f"{value:.2f}" for value in (g.got, g.must))
-            print(
-                f"{g.number:4}  {g.what:62}{got + g.unit:>12}{sign + must + g.unit:>12}  {'met' if g.met else 'NOT MET'}"
-            )
+            bound, met = sign + must + g.unit, "met" if g.met else "NOT MET"
+            print(f"{g.number:4}  {g.what:62}{got + g.unit:>12}{bound:>12}  {met}")
 
 
 def _asked(code: str, *args: str) -> list[float]:
