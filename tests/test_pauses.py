@@ -62,7 +62,15 @@ def test_a_client_that_pauses_is_told_to_the_millisecond(legs: tuple[float, floa
     )
 
 
-@pytest.mark.parametrize("pauses", [[19.0] * 6, [0.5] * 40 + [25.0]], ids=["short", "rare"])
+def test_one_short_pause_may_be_a_busy_hosts() -> None:
+    assert beside(lp.read(pcap(asking([0.5, 30.0, 0.5]).tape)), "pause") == []
+    (row,) = beside(lp.read(pcap(asking([0.5, 250.0, 0.5]).tape)), "pause")
+    assert row["index"] == 2
+    rows = beside(lp.read(pcap(asking([0.5, 30.0, 0.5, 0.5, 40.0, 0.5]).tape)), "pause")
+    assert [(e["index"], round(e["client_think_ms"])) for e in rows] == [(2, 30), (5, 40)]
+
+
+@pytest.mark.parametrize("pauses", [[19.0] * 6, [0.5] * 40 + [25.0] * 2], ids=["short", "rare"])
 def test_what_is_short_or_rare_has_no_row(pauses: list[float]) -> None:
     talk = asking(pauses, (10.0, 0.01))
     assert beside(lp.read(pcap(talk.tape)), "pause") == []

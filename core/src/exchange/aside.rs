@@ -11,6 +11,8 @@ const PAUSE: &str = "pause";
 const ONE_WAY: &str = "one_way";
 /// A client that asks again sooner than two of the slowest kernel's ticks (HZ=100) did not pause: its host was busy.
 const PAUSE_NS: i64 = 20_000_000;
+/// No host is busy for as long.
+const LONG_NS: i64 = 200_000_000;
 /// One part in so many of a connection's time so far is worth a row, as for set-ups.
 const SHARE: i64 = 10;
 
@@ -35,6 +37,11 @@ pub fn paused(step: &Step, leg: i64) -> i64 {
     let Some(since) = turn(step) else { return 0 };
     let waited = step.to.time_ns.saturating_sub(since.time_ns).saturating_sub(leg);
     if waited >= PAUSE_NS { waited } else { 0 }
+}
+
+/// Whether a busy host may have made this pause.
+pub fn is_short(step: &Step) -> bool {
+    turn(step).is_some_and(|since| step.to.time_ns.saturating_sub(since.time_ns) < LONG_NS)
 }
 
 /// Whether pauses of so long in all are worth rows, beside requests that took so long.

@@ -84,6 +84,10 @@ pub struct Tracker {
     shown: Option<At>,
     /// The client's step that the present packet ends, where it is a pause.
     paused: Option<Step>,
+    /// A short pause without another so far, and the index of the request after it.
+    lone_pause: Option<Box<(Step, u32)>>,
+    /// Whether there was one before.
+    pauses: bool,
     /// While only this side has been captured.
     alone: Option<Box<(Side, OneWay)>>,
     pub exchanges: u32,
@@ -99,7 +103,7 @@ pub struct Tracker {
 
 crate::pack::packed!(struct Tracker {
     stream, pair, pools, senders, assemblers, steps, messages, open, settling, interim, unsolicited, client_ack,
-    answers_lost, mixed, unasked, answered, shown, paused, alone,
+    answers_lost, mixed, unasked, answered, shown, paused, lone_pause, pauses, alone,
     exchanges, busy, idle, closed, clock, frame,
 });
 
@@ -132,6 +136,8 @@ impl Tracker {
             answered: false,
             shown: None,
             paused: None,
+            lone_pause: None,
+            pauses: false,
             alone: None,
             exchanges: 0,
             busy: 0,

@@ -1,8 +1,10 @@
 //! Messages to exchanges: requests wait in order, and each answer belongs to the oldest of them.
 
+use super::aside::Place;
 use super::{BIAS, MAX_OPEN, Tracker, aside, pick};
 use crate::exchange::{Ledger, Message};
 use crate::messages::{At, Close, Note, Side};
+use crate::wait::Step;
 
 /// The reader stops here because the connection became another protocol: nothing is wrong.
 const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];
@@ -125,7 +127,7 @@ impl Tracker {
             self.finish(oldest, ledger);
         }
         if let Some(step) = self.paused.take().filter(|_| self.open.is_empty()) {
-            aside::pause(step, self.place(), ledger);
+            self.pause(step, ledger);
         }
         let mut exchange = ledger.spare.pop().unwrap_or_default();
         exchange.reset(ledger.next_id, self.stream, self.exchanges, self.pair);
@@ -137,6 +139,21 @@ impl Tracker {
         self.open.push_back(exchange);
         ledger.next_id += 1;
         self.exchanges += 1;
+    }
+
+    /// One short pause may be a busy host's; it has a row when another one comes.
+    #[cold]
+    fn pause(&mut self, step: Step, ledger: &mut Ledger) {
+        let place = self.place();
+        if !std::mem::replace(&mut self.pauses, true) && aside::is_short(&step) {
+            self.lone_pause = Some(Box::new((step, place.index)));
+            return;
+        }
+        if let Some(first) = self.lone_pause.take() {
+            let (first, index) = *first;
+            aside::pause(first, Place { index, ..place }, ledger);
+        }
+        aside::pause(step, place, ledger);
     }
 
     fn message_end(&mut self, side: Side, at: At, bytes: u64, cut: Option<Close>) {
