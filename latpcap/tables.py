@@ -178,9 +178,9 @@ class Tables:
         `latency_ms` is null where the answer is not complete; `cut_by` says why then. Beside the requests stand rows
         with `protocol` "tcp" that are never `complete`. `method` "connect": set-ups that mattered, from the first
         SYN to the client's first byte, where a SYN was repeated, no request followed, or a tenth of the time went.
-        "pause": the client waited 20 ms or more before its next request, not just once, and such pauses are a tenth of its
-        connection's time; `index` is that request's. "one_way": only one direction was captured, and a gap in it may
-        be a stall.
+        "pause": the client waited 20 ms or more before its next request, not just once, and such pauses are a tenth
+        of its connection's time; `index` is that request's. "one_way": only one direction was captured, and a gap in
+        it may be a stall.
         """
         return self._frame("exchanges")
 
