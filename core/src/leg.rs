@@ -6,10 +6,14 @@
 
 use std::net::IpAddr;
 
-use ahash::AHashMap;
+use ahash::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 /// Samples kept for the spread; the newest replace the oldest.
 const KEPT: usize = 64;
+/// Room for so many is made at a time.
+const GROWN: usize = 8;
 /// A sample that is this much above the minimum says something about a host, not about the path's jitter.
 const HOST_NS: i64 = 15_000_000;
 /// No delayed-ACK timer is shorter: Linux holds an ACK for 40 ms (TCP_DELACK_MIN) less a tick, others longer.
@@ -21,7 +25,8 @@ const MAX_JITTER_NS: i64 = 10_000_000;
 pub struct Leg {
     min: Option<i64>,
     count: u64,
-    recent: Vec<i64>,
+    /// In 32 bits: more than four seconds are no jitter.
+    recent: Vec<u32>,
 }
 
 impl Leg {
@@ -30,10 +35,14 @@ impl Leg {
             return; // the clock went back
         }
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+        let brief = u32::try_from(sample).unwrap_or(u32::MAX);
         if self.recent.len() < KEPT {
-            self.recent.push(sample);
+            if self.recent.len() == self.recent.capacity() {
+                self.recent.reserve_exact(GROWN); // most pairs of addresses have few samples
+            }
+            self.recent.push(brief);
         } else if let Some(slot) = self.recent.get_mut((self.count % KEPT as u64) as usize) {
-            *slot = sample;
+            *slot = brief;
         }
         self.count += 1;
     }
@@ -53,7 +62,7 @@ impl Leg {
         let mut above: Vec<i64> = self
             .recent
             .iter()
-            .map(|s| s - min)
+            .map(|s| i64::from(*s) - min.min(u32::MAX.into()))
             .filter(|d| *d < HOST_NS)
             .collect();
         above.sort_unstable();
@@ -155,23 +164,36 @@ pub struct Pair {
 /// All address pairs seen with data; streams of a pair share its legs.
 #[derive(Debug, Default)]
 pub struct Pairs {
-    index: AHashMap<(IpAddr, IpAddr), u32>,
+    /// Numbers only: a table of addresses has room for twice as many as there are.
+    index: HashTable<u32>,
+    hasher: RandomState,
+    ends: Vec<(IpAddr, IpAddr)>,
     pairs: Vec<Pair>,
 }
 
 impl Pairs {
     pub fn id(&mut self, client: IpAddr, server: IpAddr) -> u32 {
-        let next = self.pairs.len() as u32;
-        let id = *self.index.entry((client, server)).or_insert(next);
-        if id == next {
-            self.pairs.push(Pair::default());
+        let (ends, hasher) = ((client, server), &self.hasher);
+        let known = |id: &u32| self.ends.get(*id as usize) == Some(&ends);
+        let hash = |id: &u32| hasher.hash_one(self.ends.get(*id as usize));
+        match self.index.entry(hasher.hash_one(Some(&ends)), known, hash) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                let id = self.pairs.len() as u32;
+                entry.insert(id);
+                self.ends.push(ends);
+                self.pairs.push(Pair::default());
+                id
+            }
         }
-        id
     }
 
     /// The number of a pair that is known.
     pub fn find(&self, client: IpAddr, server: IpAddr) -> Option<u32> {
-        self.index.get(&(client, server)).copied()
+        let ends = (client, server);
+        let hash = self.hasher.hash_one(Some(&ends));
+        let known = |id: &u32| self.ends.get(*id as usize) == Some(&ends);
+        self.index.find(hash, known).copied()
     }
 
     pub fn get(&self, id: u32) -> Option<&Pair> {
