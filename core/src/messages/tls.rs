@@ -33,9 +33,12 @@ pub(super) struct Tls {
     /// The server's first record behind the handshake: a ticket, if another of its length follows.
     held: Option<Held>,
     tickets_over: bool,
+    /// So long was a lone record before the client spoke: another of that length is the second ticket, which the
+    /// server's Nagle algorithm held back.
+    lone: Option<u32>,
 }
 
-crate::pack::packed!(struct Tls { client, server, stage, modern, held, tickets_over });
+crate::pack::packed!(struct Tls { client, server, stage, modern, held, tickets_over, lone });
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -70,9 +73,11 @@ struct Half {
     /// It has changed to its keys, and has sent its Finished under them (up to TLS 1.2).
     changed: bool,
     finished: bool,
+    /// Its newest record was an alert, or as short as one: whoever closes has said all.
+    over: bool,
 }
 
-crate::pack::packed!(struct Half { header, have, left, kind, len, belongs, hello, changed, finished });
+crate::pack::packed!(struct Half { header, have, left, kind, len, belongs, hello, changed, finished, over });
 
 /// Where a record's bytes are counted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +145,7 @@ impl Reader for Tls {
         self.give_held(pen);
         match (self.stage, how) {
             (Stage::Data | Stage::Unknown, Close::Fin) => pen.end(),
+            (Stage::Data, _) if self.half(pen.side()).over => pen.end(),
             _ => pen.cut(how),
         }
     }
@@ -219,7 +225,9 @@ impl Tls {
             _ if kind != APPLICATION_DATA || self.modern && len <= SHORTEST_TOLD => Belongs::Nowhere,
             _ => self.data_record(pen, len),
         };
+        let told = self.modern && len <= SHORTEST_TOLD;
         let half = self.half(side);
+        half.over = kind == ALERT || kind == APPLICATION_DATA && told;
         half.belongs = belongs;
         match belongs {
             Belongs::Message => pen.count(HEADER as u64),
@@ -245,6 +253,12 @@ impl Tls {
                 }
                 Some(first) => self.held = Some(first),
             }
+        }
+        if pen.side() == Side::Server && self.lone.take() == Some(len) {
+            return Belongs::Nowhere;
+        }
+        if pen.side() == Side::Client {
+            self.lone = self.held.map(|held| held.len);
         }
         self.give_held(pen);
         pen.end_other();
