@@ -60,3 +60,19 @@ def test_causes_are_those_that_were_made(name: str) -> None:
         [40],
         [41],
     )
+
+
+@every_version
+def test_a_server_with_the_option_on_some_sockets_only_is_not_judged_for_sure(name: str) -> None:
+    """The same connections with one server port: evidence for Nagle's algorithm and against it, pooled."""
+    data = bytearray((FOLDER / f"{name}.pcap").read_bytes())
+    at, port = 24, {"tls12": 4430, "tls13": 4431}[name]
+    while at < len(data):
+        tcp = at + 16 + 14 + (data[at + 30] & 15) * 4
+        for place in (tcp, tcp + 2):
+            if data[at + 28 : at + 30] == b"\x08\x00" and data[place : place + 2] == (port + 10).to_bytes(2, "big"):
+                data[place : place + 2] = port.to_bytes(2, "big")
+        at += 16 + int.from_bytes(data[at + 8 : at + 12], "little")
+    first = lp.read(bytes(data)).arrow("findings").to_pylist()[0]
+    assert first["server_port"] == port and first["share"] > 0.9
+    assert first["cause"] == STALL or (first["grade"] == "probable" and "not ruled out" in first["rival_lost"])

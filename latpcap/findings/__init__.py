@@ -144,6 +144,8 @@ def _how_sure(
     sure = min([item.confidence, *(c.most for c in limits)])
     if item.server.cut:
         sure = min(sure, 0.7)
+    if item.cause in ("server_think", "client_think") and rivals.mixed(pools[item.owner]):
+        sure = min(sure, 0.7)
     name, lost = rivals.rival(item, pools, stream)
     word = "unknown" if any(c.forbids for c in limits) else grade(item.cause, sure)
     return {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from latpcap.findings.sockets import ENOUGH
+from latpcap.findings.sockets import ENOUGH, FEW
 from latpcap.findings.spent import SIDES, Spent
 from latpcap.vocabulary import STALL
 
+FOLLOWS = 0.5
+"""A slope above it: the gaps follow the ACKs, and are no pauses of a program."""
 OTHERS = {
     "cwnd": ("the receiver's window, pacing or a small send buffer", "not ruled out by these packets"),
     "bandwidth": ("pacing by the sender", "not ruled out by these packets"),
@@ -55,6 +57,15 @@ def _against_pause(pool: dict[str, Any]) -> str:
 
 def _against_stall(pool: dict[str, Any], owner: str) -> tuple[str, str]:
     name = f"Nagle on the {owner}, delayed ACK on the {SIDES[owner]}"
+    if mixed(pool):
+        on, off = (
+            f"{pool['refuted']:,} small segments left over unacknowledged ones",
+            f"{pool['tight']:,} with their ACK",
+        )
+        return (
+            name,
+            f"not ruled out: {on}, but {off}: TCP_NODELAY may not be set on all sockets",
+        )
     if pool["verdict"] == "nodelay" or (pool["refuted"] and pool["verdict"] != "nagle"):
         return name, f"{pool['refuted']:,} small segments left over unacknowledged ones: Nagle does not act there"
     if pool["verdict"] == "pause":
@@ -64,6 +75,17 @@ def _against_stall(pool: dict[str, Any], owner: str) -> tuple[str, str]:
     if pool["held"]:
         return name, f"not ruled out: {pool['held']:,} of its gaps ended with a held ACK"
     return name, "no small segment waited behind an unacknowledged one here"
+
+
+def mixed(pool: dict[str, Any]) -> bool:
+    """Is Nagle's algorithm cleared although much speaks for it, as where only some of its sockets have TCP_NODELAY?
+
+    Pauses that end near ACKs by chance do not follow them; where the holds vary too little to tell, those are fewer.
+    """
+    if pool["verdict"] != "nodelay" or pool["tight"] < FEW or 2 * pool["tight"] < pool["held"]:
+        return False
+    slope = pool.get("slope")
+    return bool(slope > FOLLOWS if slope is not None else pool["tight"] >= 3 * pool["refuted"])
 
 
 def _against_programs(streams: dict[str, Any]) -> str:
