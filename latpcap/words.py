@@ -187,7 +187,7 @@ def _headline(d: dict[str, Any]) -> str:
         return f"{d['server']}: most time is the path's round trip; no program and no setting holds its answers up."
     if _rare(d):
         hit = f"{d['hit']:,} of {_count(d['complete'], 'exchange')}"
-        return f"{d['server']}: {hit} took most of all time, for {name}: {CAUSES[name].meaning}."
+        return f"{d['server']}: {hit} took most of all time, because of {name}: {CAUSES[name].meaning}."
     most = {"proven": "most time goes", "probable": "most time probably goes"}.get(found["grade"], "most time may go")
     if d["p99_ms"] < FAST_MS:
         return f"{d['server']} answers fast; {most} to {name}: {CAUSES[name].meaning}."
@@ -279,7 +279,7 @@ def _also(d: dict[str, Any]) -> list[tuple[int, str]]:
         if number:
             parts.append(f"{_count(number, 'connection')} {words}")
     if d["pauses"]["count"]:
-        times = _count(d["pauses"]["count"], "time")
+        times = "once" if d["pauses"]["count"] == 1 else f"{d['pauses']['count']:,} times"
         parts.append(
             f"clients paused {_ms(d['pauses']['median_ms'])} ms between requests, {times}: no part of a latency"
         )
