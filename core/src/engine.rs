@@ -1,7 +1,8 @@
 //! The whole road: blocks of bytes in, batches of table rows out. The result is the same however the
 //! bytes are cut into blocks.
 
-use std::cmp::Reverse;
+mod end;
+
 use std::collections::BTreeMap;
 
 use crate::capture::{Reader, Record, Sink};
@@ -11,11 +12,12 @@ use crate::frame::{self, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Counted, Issue, Kind};
 use crate::messages::At;
 use crate::pool::Judged;
-use crate::probe::{self, Probes, Queue};
+use crate::probe::{self, Probes};
 use crate::segment::Segment;
-use crate::stream::{Answer, Stream, Streams};
+use crate::stream::{Answer, Streams};
 use crate::table::{BATCH_ROWS, Tables};
 use crate::watch::Watch;
+use end::Stage;
 
 /// Finished exchanges wait for the evidence of the others; beyond this many they are judged with what
 /// is known by then.
@@ -26,8 +28,6 @@ const MAX_PLAIN: usize = 128;
 /// Streams whose row is finished wait for the evidence of the others; beyond this many their set-ups are judged with
 /// what is known by then, and numbered among the requests. So many make a batch: in each the streams rise.
 const MAX_RETIRED: usize = BATCH_ROWS;
-/// Streams that are finished at a time when the capture has ended.
-const PART: u32 = 4096;
 /// Different reasons that are counted apart; later ones share a row.
 const MAX_REASONS: usize = 4096;
 
@@ -42,18 +42,6 @@ pub struct Engine {
     reader: Reader,
     analysis: Analysis,
     stage: Stage,
-}
-
-/// How far the end has come.
-#[derive(Default)]
-enum Stage {
-    #[default]
-    Reading,
-    /// The streams from this one on have still to learn that the capture has ended.
-    Ending(u32),
-    /// The streams from this one on have still to become rows, with what was judged and the probes that wait.
-    Giving(u32, Vec<Judged>, Queue),
-    Finished,
 }
 
 /// Everything after the capture file's own format.
@@ -328,69 +316,6 @@ impl Analysis {
             self.tables.settled(&exchange, &rows, &legs);
             self.streams.ledger.spare.push(exchange);
         }
-    }
-
-    /// The rows of a stream that is over. How long its connection took to set up is told now, as the path is best
-    /// known at the end.
-    fn give(&mut self, id: u32, stream: Box<Stream>, judged: &[Judged]) {
-        if let Some((exchange, legs)) = self.streams.setup(id, &stream) {
-            let mut rows = Vec::new();
-            let known = Known {
-                legs: &legs,
-                pools: judged,
-                needless: &self.streams.ledger.needless,
-            };
-            cause::partition(&exchange.pieces, &known, &mut rows);
-            self.tables.settled(&exchange, &rows, &legs);
-        }
-        self.tables.stream(id, stream, &self.streams.ledger.names);
-    }
-
-    /// Ends some streams. Those that rested are woken one after the other, so that not all lie open at once.
-    fn end_some(&mut self, next: u32) -> Stage {
-        let (all, until) = (self.streams.len() as u32, next.saturating_add(PART));
-        for id in next..until.min(all) {
-            self.streams.end(id, self.at);
-        }
-        self.take_issues(0);
-        if until < all {
-            if self.streams.ledger.settled.len() + self.streams.ledger.plain.len() >= MAX_PENDING {
-                self.settle(false);
-            }
-            return Stage::Ending(until);
-        }
-        let judged = self.settle(true);
-        self.take_issues(0);
-        self.streams.retired.sort_unstable_by_key(|(id, _)| Reverse(*id));
-        Stage::Giving(0, judged, self.probes.rest())
-    }
-
-    /// Makes rows of some streams, and lets go of them.
-    fn give_some(&mut self, next: u32, judged: Vec<Judged>, mut probes: Queue) -> Stage {
-        let (all, until) = (self.streams.len() as u32, next.saturating_add(PART));
-        for id in next..until.min(all) {
-            let retired = self.streams.retired.pop_if(|(retired, _)| *retired == id);
-            let Some(stream) = retired
-                .map(|(_, stream)| stream)
-                .or_else(|| self.streams.take(id))
-            else {
-                continue; // it was given before
-            };
-            while let Some(probe) = probes.pop(stream.first.frame) {
-                self.tables.probe(probe);
-            }
-            probe::of_stream(id, &stream).for_each(|probe| probes.push(probe));
-            self.give(id, stream, &judged);
-        }
-        if until < all {
-            return Stage::Giving(until, judged, probes);
-        }
-        while let Some(probe) = probes.pop(u64::MAX) {
-            self.tables.probe(probe);
-        }
-        let issues = self.issues.values();
-        self.tables.finish(&self.streams, &judged, &self.files, issues);
-        Stage::Finished
     }
 }
 

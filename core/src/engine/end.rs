@@ -1,0 +1,90 @@
+//! The end of a capture, and of streams whose ports others use: what is open is settled, and streams become rows. In parts,
+//! so that whoever takes the rows away never has all of them.
+
+use std::cmp::Reverse;
+
+use super::{Analysis, MAX_PENDING};
+use crate::cause::{self, Known};
+use crate::pool::Judged;
+use crate::probe::{self, Queue};
+use crate::stream::Stream;
+
+/// Streams that are finished at a time when the capture has ended.
+const PART: u32 = 4096;
+
+/// How far the end has come.
+#[derive(Default)]
+pub(super) enum Stage {
+    #[default]
+    Reading,
+    /// The streams from this one on have still to learn that the capture has ended.
+    Ending(u32),
+    /// The streams from this one on have still to become rows, with what was judged and the probes that wait.
+    Giving(u32, Vec<Judged>, Queue),
+    Finished,
+}
+
+impl Analysis {
+    /// The rows of a stream that is over. How long its connection took to set up is told now, as the path is best
+    /// known at the end.
+    pub(super) fn give(&mut self, id: u32, stream: Box<Stream>, judged: &[Judged]) {
+        if let Some((exchange, legs)) = self.streams.setup(id, &stream) {
+            let mut rows = Vec::new();
+            let known = Known {
+                legs: &legs,
+                pools: judged,
+                needless: &self.streams.ledger.needless,
+            };
+            cause::partition(&exchange.pieces, &known, &mut rows);
+            self.tables.settled(&exchange, &rows, &legs);
+        }
+        self.tables.stream(id, stream, &self.streams.ledger.names);
+    }
+
+    /// Ends some streams. Those that rested are woken one after the other, so that not all lie open at once.
+    pub(super) fn end_some(&mut self, next: u32) -> Stage {
+        let (all, until) = (self.streams.len() as u32, next.saturating_add(PART));
+        for id in next..until.min(all) {
+            self.streams.end(id, self.at);
+        }
+        self.take_issues(0);
+        if until < all {
+            if self.streams.ledger.settled.len() + self.streams.ledger.plain.len() >= MAX_PENDING {
+                self.settle(false);
+            }
+            return Stage::Ending(until);
+        }
+        let judged = self.settle(true);
+        self.take_issues(0);
+        self.streams.retired.sort_unstable_by_key(|(id, _)| Reverse(*id));
+        Stage::Giving(0, judged, self.probes.rest())
+    }
+
+    /// Makes rows of some streams, and lets go of them.
+    pub(super) fn give_some(&mut self, next: u32, judged: Vec<Judged>, mut probes: Queue) -> Stage {
+        let (all, until) = (self.streams.len() as u32, next.saturating_add(PART));
+        for id in next..until.min(all) {
+            let retired = self.streams.retired.pop_if(|(retired, _)| *retired == id);
+            let Some(stream) = retired
+                .map(|(_, stream)| stream)
+                .or_else(|| self.streams.take(id))
+            else {
+                continue; // it was given before
+            };
+            while let Some(probe) = probes.pop(stream.first.frame) {
+                self.tables.probe(probe);
+            }
+            probe::of_stream(id, &stream).for_each(|probe| probes.push(probe));
+            self.give(id, stream, &judged);
+        }
+        if until < all {
+            return Stage::Giving(until, judged, probes);
+        }
+        while let Some(probe) = probes.pop(u64::MAX) {
+            self.tables.probe(probe);
+        }
+        let issues = self.issues.values();
+        self.tables.finish(&self.streams, &judged, &self.files, issues);
+        Stage::Finished
+    }
+}
