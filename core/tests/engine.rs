@@ -154,6 +154,23 @@ fn what_is_held_out_of_order_is_bounded_in_all() {
     assert!(tables.ids("issues", "count")[0] < 400, "those that fit are held");
 }
 
+/// Many long messages at once are judged in coarser steps; a few are not.
+#[test]
+fn what_is_remembered_of_long_messages_is_bounded_in_all() {
+    for (streams, coarser) in [(20, false), (300, true)] {
+        let mut capture = Capture::new(ETHERNET);
+        for n in 0..600 {
+            for port in 1000..1000 + streams {
+                let now = i64::from(n) * 1000 * MS + i64::from(port);
+                capture.tcp(now, true, port, (ACK, 1 + n, 1), b"x");
+            }
+        }
+        let said = Tables::of(&capture.bytes).issues();
+        let found = said.iter().any(|(_, reason)| reason.contains("coarser steps"));
+        assert_eq!(found, coarser, "{said:?}");
+    }
+}
+
 /// Streams that rest are as they were.
 #[test]
 fn resting_changes_nothing() {

@@ -192,6 +192,8 @@ pub struct Ledger {
     pub needless: AHashSet<u64>,
     /// What the streams hold out of order now.
     held: usize,
+    /// Steps that they remember now.
+    steps: usize,
     /// What the messages of the present packet say; empty between packets.
     notes: Notes,
     /// What could not be read or trusted on the way; taken away after each packet.
@@ -238,6 +240,12 @@ impl Ledger {
         } else {
             self.settled.push(exchange);
         }
+    }
+
+    /// A stream remembers more or fewer steps than it did.
+    #[inline(always)]
+    pub fn count_steps(&mut self, before: usize, now: usize) {
+        self.steps = (self.steps + now).saturating_sub(before);
     }
 
     /// A repeat was not needed. Beyond `MAX_NEEDLESS` of them the rest keep the names of repairs.

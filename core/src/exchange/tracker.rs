@@ -16,6 +16,9 @@ use crate::wait::{Answer, Data, OneWay, Outcome, Passed, Release, Sender, Step, 
 
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
+/// The same where all streams together remember `MAX_STEPS_IN_ALL`.
+const FEW_STEPS: usize = 512;
+const MAX_STEPS_IN_ALL: usize = 1 << 17;
 /// What all streams may hold out of order; beyond it the stream that would hold more gives up its holes.
 const MAX_HELD_IN_ALL: usize = 16 << 20;
 /// Exchanges that one stream may have open (pipelining); the oldest are given up as incomplete beyond it.
@@ -163,6 +166,13 @@ impl Tracker {
             index: self.exchanges,
             pair: self.pair,
         }
+    }
+
+    /// Steps that are remembered now.
+    #[inline(always)]
+    pub fn steps(&self) -> usize {
+        let [client, server] = &self.steps;
+        client.len() + server.len()
     }
 
     /// Both sides have ended, and no exchange waits for anything.
@@ -425,7 +435,7 @@ impl Tracker {
         let steps = pick(&mut self.steps, side);
         if idle {
             steps.clear();
-        } else if steps.len() >= MAX_STEPS {
+        } else if steps.len() >= FEW_STEPS && (steps.len() >= MAX_STEPS || ledger.steps >= MAX_STEPS_IN_ALL) {
             ledger.distrust("tcp", "a long exchange is judged in coarser steps", step.to);
             merge_pairs(steps);
         }
