@@ -42,6 +42,7 @@ def graph(
     no such exchange.
     """
     from latpcap.plot.flow import FlowGraph
+    from latpcap.tables import requests
 
     if flows not in FLOWS:
         raise ValueError(f"flows={flows!r} is not one of {', '.join(FLOWS)}")
@@ -62,6 +63,8 @@ def graph(
         if number is None:
             words.append(f"tcp.stream eq {row['stream']}")
         events, exchanges = (_where(table, "stream", [row["stream"]]) for table in (events, exchanges))
+        if row["protocol"] != "tcp":  # a pause goes on behind a picked request, a set-up began before it
+            exchanges = requests(exchanges)
         causes = _where(causes, "exchange", exchanges["exchange"].to_pylist())
         frames = (row["request_first_frame"], _last_frame(events, row))
         if isinstance(exchange, str):
