@@ -192,7 +192,7 @@ pub struct Ledger {
     pub needless: AHashSet<u64>,
     /// What the streams hold out of order now.
     held: usize,
-    /// Steps that they remember now.
+    /// Steps of long messages that they remember now.
     steps: usize,
     /// What the messages of the present packet say; empty between packets.
     notes: Notes,
@@ -240,12 +240,6 @@ impl Ledger {
         } else {
             self.settled.push(exchange);
         }
-    }
-
-    /// A stream remembers more or fewer steps than it did.
-    #[inline(always)]
-    pub fn count_steps(&mut self, before: usize, now: usize) {
-        self.steps = (self.steps + now).saturating_sub(before);
     }
 
     /// A repeat was not needed. Beyond `MAX_NEEDLESS` of them the rest keep the names of repairs.

@@ -67,6 +67,8 @@ pub struct Tracker {
     senders: [Sender; 2],
     assemblers: [Assembler; 2],
     steps: [VecDeque<Step>; 2],
+    /// How many of them the ledger knows of; it hears of long messages only.
+    counted: usize,
     messages: Messages,
     // boxed: an exchange changes hands several times
     open: VecDeque<Box<Exchange>>,
@@ -105,7 +107,7 @@ pub struct Tracker {
 }
 
 crate::pack::packed!(struct Tracker {
-    stream, pair, pools, senders, assemblers, steps, messages, open, settling, interim, unsolicited, client_ack,
+    stream, pair, pools, senders, assemblers, steps, counted, messages, open, settling, interim, unsolicited, client_ack,
     answers_lost, mixed, unasked, answered, shown, paused, lone_pause, pauses, alone,
     exchanges, busy, idle, closed, clock, frame,
 });
@@ -127,6 +129,7 @@ impl Tracker {
             senders: Default::default(),
             assemblers: [Assembler::new(), Assembler::new()],
             steps: Default::default(),
+            counted: 0,
             messages: Messages::new(),
             open: VecDeque::new(),
             settling: VecDeque::new(),
@@ -168,11 +171,17 @@ impl Tracker {
         }
     }
 
-    /// Steps that are remembered now.
-    #[inline(always)]
-    pub fn steps(&self) -> usize {
+    /// Tells how many steps are remembered now.
+    #[cold]
+    fn count_steps(&mut self, ledger: &mut Ledger) {
         let [client, server] = &self.steps;
-        client.len() + server.len()
+        let before = std::mem::replace(&mut self.counted, client.len() + server.len());
+        ledger.steps = (ledger.steps + self.counted).saturating_sub(before);
+    }
+
+    /// The stream is over.
+    pub fn forget_steps(&mut self, ledger: &mut Ledger) {
+        ledger.steps = ledger.steps.saturating_sub(std::mem::take(&mut self.counted));
     }
 
     /// Both sides have ended, and no exchange waits for anything.
@@ -440,6 +449,9 @@ impl Tracker {
             merge_pairs(steps);
         }
         steps.push_back(step);
+        if self.counted > 0 || steps.len() >= FEW_STEPS {
+            self.count_steps(ledger);
+        }
     }
 
     /// The peer's ACK says what it has: holes below it are the capture's, and a finished response arrived.
@@ -542,6 +554,7 @@ impl Tracker {
         ledger.settle(exchange);
         if last {
             self.steps.iter_mut().for_each(VecDeque::clear);
+            self.forget_steps(ledger);
             return;
         }
         let needed = self

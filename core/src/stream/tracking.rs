@@ -70,9 +70,8 @@ impl Tracking {
     /// Nothing more will come.
     pub(super) fn end(&mut self, at: At, ledger: &mut Ledger) {
         if let Tracking::Live(tracker) = self {
-            let steps = tracker.steps();
             tracker.end(at, Close::CaptureEnd, ledger);
-            ledger.count_steps(steps, 0);
+            tracker.forget_steps(ledger);
             let software = tracker.software().and_then(|name| ledger.name(name, at));
             *self = Tracking::Over(Box::new(Told {
                 software,
@@ -134,9 +133,7 @@ pub(super) fn track(
     let Tracking::Live(tracker) = &mut stream.tracking else {
         return Release::default();
     };
-    let steps = tracker.steps();
     let release = tracker.segment(&seen, ledger);
-    ledger.count_steps(steps, tracker.steps());
     if stream.counts.iter().all(|c| c.fin) && tracker.is_done() {
         stream.tracking.end(at, ledger);
     }
