@@ -9,6 +9,7 @@ mod again;
 mod chunked;
 mod head;
 mod known;
+mod lines;
 
 use std::collections::VecDeque;
 
@@ -21,6 +22,7 @@ use chunked::{Chunked, Step};
 use head::{Asked, Body, Head, Start};
 use known::{VERSION, may_start};
 pub(super) use known::{opens, resumes, sniff};
+use lines::{end_of_head, skip_line_ends};
 
 /// Longest head: servers refuse above 8 to 64 KiB.
 const MAX_HEAD: usize = 64 << 10;
@@ -420,30 +422,9 @@ impl Half {
     }
 }
 
-/// How many of `bytes`, which follow `before`, still belong to the head: up to its first empty line.
-fn end_of_head(before: &[u8], bytes: &[u8]) -> Option<usize> {
-    let mut line_end = before.ends_with(b"\n") || before.ends_with(b"\n\r");
-    let mut previous = before.last().copied();
-    for (index, byte) in bytes.iter().enumerate() {
-        line_end = match byte {
-            b'\n' if line_end => return Some(index + 1),
-            b'\n' => true,
-            b'\r' => line_end && previous == Some(b'\n'),
-            _ => false,
-        };
-        previous = Some(*byte);
-    }
-    None
-}
-
 /// 101 is a 1xx, but the last word of HTTP on its connection: it answers the request.
 fn is_interim(status: u16) -> bool {
     matches!(status, 100 | 102..200)
-}
-
-fn skip_line_ends(bytes: &[u8]) -> &[u8] {
-    let first = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
-    bytes.get(first.unwrap_or(bytes.len())..).unwrap_or_default()
 }
 
 fn split(bytes: &[u8], at: usize) -> (&[u8], &[u8]) {

@@ -1,23 +1,19 @@
 //! One sender's side of a stream: what it has sent, what its peer has answered, and from both the reason why
 //! the next segment left when it did.
 
+mod refuting;
 mod repair;
 
 use std::collections::VecDeque;
 
 use super::clock::Clock;
-use super::{
-    Answer, CORK_NS, Candidate, Data, HEARD_TICKS, LONG_PATH_NS, Outcome, Refutation, Repair, Step, Wait,
-};
+use super::{Answer, CORK_NS, Candidate, Data, LONG_PATH_NS, Outcome, Refutation, Repair, Step, Wait};
 use crate::messages::At;
 
 use repair::{Hole, Resent};
 
 /// Segments that follow each other this closely were never held by anybody.
 const BURST_NS: i64 = 200_000;
-/// A small segment with more of its sender's data this close behind it was cut from a longer queue:
-/// Nagle looks at the queue's last buffer only (tcp_nagle_test), so it refutes nothing.
-const QUEUE_NS: i64 = 100_000;
 /// The lowest retransmission timeout of Linux (TCP_RTO_MIN) less a tick.
 const RTO_NS: i64 = 190_000_000;
 /// A tail loss probe waits at most 2 RTT + TCP_RTO_MIN (tcp_schedule_loss_probe), and fires a few ticks late.
@@ -205,28 +201,6 @@ impl Sender {
         self.answered = Some(at);
     }
 
-    /// Time goes on: what left small over small is a refutation if its sender sent nothing right behind it.
-    pub fn settle_refutation(&mut self, now_ns: i64) {
-        if let Some(refuting) = self.refuting
-            && now_ns - refuting.freed.time_ns > QUEUE_NS
-        {
-            self.refuting = None;
-            self.awaiting += 1;
-        }
-    }
-
-    /// The peer spoke: how many refutations are sure now. None are where the capture lacks (`missed`) what the peer
-    /// said before: that may have been the ACK.
-    pub fn sure_refutations(&mut self, missed: bool) -> u64 {
-        let waited = std::mem::take(&mut self.awaiting);
-        if missed { 0 } else { waited }
-    }
-
-    /// The end of the stream makes all pending refutations sure.
-    pub fn last_refutations(&mut self) -> u64 {
-        std::mem::take(&mut self.awaiting) + u64::from(self.refuting.take().is_some())
-    }
-
     /// A segment with payload of this sender.
     #[inline(always)]
     pub fn data(&mut self, d: &Data, id_jump: u16, first_copy: Option<At>) -> Outcome {
@@ -360,21 +334,6 @@ impl Sender {
     fn is_even(&self, gap: i64) -> bool {
         let uneven = gap.saturating_sub(self.last_gap).saturating_abs();
         uneven.saturating_mul(4) <= gap && self.last_full
-    }
-
-    fn refute(&mut self, p: &Small, d: &Data) {
-        // an ACK that the capture lacks shows in the timestamps that it brought to the sender
-        let moved = match (p.tsecr, d.tsecr) {
-            (Some(a), Some(b)) => b.wrapping_sub(a),
-            _ => 0,
-        };
-        if moved < HEARD_TICKS {
-            self.refuting = Some(Refutation {
-                pool: d.pool,
-                small: p.at,
-                freed: d.at,
-            });
-        }
     }
 
     #[inline(always)]

@@ -1,0 +1,157 @@
+//! A segment with data: why it left, what that says to others, and the step that its exchange will need.
+
+use super::{Room, Stretch, Tracker, offset, pick};
+use crate::assemble::Assembler;
+use crate::exchange::steps::merge_pairs;
+use crate::exchange::{Ledger, Seen, aside};
+use crate::messages::{At, Side};
+use crate::segment::{FIN, SYN};
+use crate::wait::{Data, Outcome, Release, Step, Wait};
+
+/// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
+const MAX_STEPS: usize = 8192;
+/// The same where all streams together remember `MAX_STEPS_IN_ALL`.
+const FEW_STEPS: usize = 512;
+const MAX_STEPS_IN_ALL: usize = 1 << 17;
+
+impl Tracker {
+    pub(super) fn data(&mut self, seen: &Seen<'_, '_>, at: At, id_jump: u16, ledger: &mut Ledger) -> Release {
+        let (side, segment) = (seen.side, seen.segment);
+        let start = seen.facts.seq + i64::from(segment.has(SYN));
+        let [client_pool, server_pool] = self.pools;
+        let leg_ns = seen.legs.get(side.index()).copied().flatten().unwrap_or(0);
+        let data = Data {
+            at,
+            start,
+            end: start + i64::from(segment.len),
+            fin: segment.has(FIN),
+            mss: seen.mss,
+            tsval: segment.options.timestamps.map(|t| t.0),
+            tsecr: segment.options.timestamps.map(|t| t.1),
+            ip_id: segment.ip_id,
+            rtt_ns: seen.rtt_ns,
+            leg_ns,
+            pool: if side == Side::Client {
+                client_pool
+            } else {
+                server_pool
+            },
+        };
+        (self.shown, self.paused) = (None, None);
+        if pick(&mut self.senders, side).too_many_holes(start) {
+            ledger.distrust(
+                "tcp",
+                "too many holes at once; what fills the rest is taken for repeats",
+                at,
+            );
+        }
+        let mut release = Release::default();
+        let outcome = pick(&mut self.senders, side).data(&data, id_jump, seen.first_copy);
+        if let Outcome::Forward(step) = &outcome {
+            release = step.release(leg_ns);
+            self.forward(side, step, &data, ledger);
+        }
+        if let Outcome::Forward(step) = outcome {
+            self.keep(side, step, ledger);
+        }
+        let first = if seen.syn_seen { 1 } else { start };
+        pick(&mut self.assemblers, side).start(offset(first));
+        let mut room = Room::Enough;
+        let read = |assembler: &mut Assembler, mut give: &mut dyn FnMut(Stretch<'_>)| {
+            room = assembler.data(offset(start), u64::from(segment.len), segment.payload, &mut give);
+        };
+        self.read(side, at, offset(start), read, ledger);
+        if room == Room::Exceeded {
+            ledger.distrust("tcp", "too many bytes out of order; a hole was passed over", at);
+        }
+        release
+    }
+
+    /// A segment brought its side forward: what its step says to others than the exchange.
+    #[inline(always)]
+    pub(super) fn forward(&mut self, side: Side, step: &Step, data: &Data, ledger: &mut Ledger) {
+        let at = data.at;
+        pick(&mut self.senders, side.other()).peer_spoke(at);
+        match &step.wait {
+            Wait::Small(candidate) if !ledger.pools.add(candidate) => ledger.distrust(
+                "tcp",
+                "too much evidence on delayed ACKs; the rest is only counted",
+                at,
+            ),
+            Wait::Turn { .. } | Wait::QueuedTurn { .. } if data.is_small() => {
+                ledger.pools.began(data.pool, None)
+            }
+            Wait::LateTurn { since, pool } => {
+                let waited = at.time_ns - since.time_ns;
+                ledger.pools.began(*pool, Some((waited, at.time_ns)));
+            }
+            Wait::Repair { filled, .. } => {
+                self.shown = *filled;
+                self.repaired(side, data, at);
+            }
+            _ => {}
+        }
+        if side == Side::Client {
+            let pause = aside::paused(step, data.leg_ns);
+            self.idle = self.idle.saturating_add(pause);
+            if pause > 0 && aside::matters(self.idle, self.busy) {
+                self.paused = Some(step.clone());
+            }
+        }
+    }
+
+    pub(super) fn keep(&mut self, side: Side, step: Step, ledger: &mut Ledger) {
+        let idle = self.open.is_empty() && self.settling.is_empty();
+        let steps = pick(&mut self.steps, side);
+        if idle {
+            steps.clear();
+        } else if steps.len() >= FEW_STEPS && (steps.len() >= MAX_STEPS || ledger.steps >= MAX_STEPS_IN_ALL) {
+            ledger.distrust("tcp", "a long exchange is judged in coarser steps", step.to);
+            merge_pairs(steps);
+        }
+        steps.push_back(step);
+        if self.counted > 0 || steps.len() >= FEW_STEPS {
+            self.count_steps(ledger);
+        }
+    }
+
+    /// A needed repeat may move the end of the message that holds its bytes.
+    pub(super) fn repaired(&mut self, side: Side, data: &Data, at: At) {
+        let mut waiting = self.settling.iter_mut().chain(&mut self.open);
+        match side {
+            Side::Server => {
+                // an open response has no end yet: the repeat is of its bytes
+                let hit = waiting
+                    .filter_map(|e| e.response.as_mut())
+                    .find(|r| !r.complete || data.start < r.end_offset);
+                if let Some(response) = hit {
+                    response.repeated(at, data);
+                }
+            }
+            Side::Client => {
+                let hit = waiting.find(|e| {
+                    e.response.is_none() && (!e.request.complete || data.start < e.request.end_offset)
+                });
+                if let Some(e) = hit {
+                    e.request.repeated(at, data);
+                    if e.request.complete {
+                        e.request.last = at;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells how many steps are remembered now.
+    #[cold]
+    pub(super) fn count_steps(&mut self, ledger: &mut Ledger) {
+        let [client, server] = &self.steps;
+        let before = std::mem::replace(&mut self.counted, client.len() + server.len());
+        ledger.steps = (ledger.steps + self.counted).saturating_sub(before);
+    }
+
+    /// The stream is over.
+    pub fn forget_steps(&mut self, ledger: &mut Ledger) {
+        ledger.steps = ledger.steps.saturating_sub(std::mem::take(&mut self.counted));
+    }
+}

@@ -1,0 +1,47 @@
+//! Small sent over unacknowledged small: a socket without Nagle's algorithm, as soon as that is sure.
+
+use super::{Data, Refutation, Sender, Small};
+use crate::wait::HEARD_TICKS;
+
+/// A small segment with more of its sender's data this close behind it was cut from a longer queue:
+/// Nagle looks at the queue's last buffer only (tcp_nagle_test), so it refutes nothing.
+const QUEUE_NS: i64 = 100_000;
+
+impl Sender {
+    /// Time goes on: what left small over small is a refutation if its sender sent nothing right behind it.
+    pub fn settle_refutation(&mut self, now_ns: i64) {
+        if let Some(refuting) = self.refuting
+            && now_ns - refuting.freed.time_ns > QUEUE_NS
+        {
+            self.refuting = None;
+            self.awaiting += 1;
+        }
+    }
+
+    /// The peer spoke: how many refutations are sure now. None are where the capture lacks (`missed`) what the peer
+    /// said before: that may have been the ACK.
+    pub fn sure_refutations(&mut self, missed: bool) -> u64 {
+        let waited = std::mem::take(&mut self.awaiting);
+        if missed { 0 } else { waited }
+    }
+
+    /// The end of the stream makes all pending refutations sure.
+    pub fn last_refutations(&mut self) -> u64 {
+        std::mem::take(&mut self.awaiting) + u64::from(self.refuting.take().is_some())
+    }
+
+    pub(super) fn refute(&mut self, p: &Small, d: &Data) {
+        // an ACK that the capture lacks shows in the timestamps that it brought to the sender
+        let moved = match (p.tsecr, d.tsecr) {
+            (Some(a), Some(b)) => b.wrapping_sub(a),
+            _ => 0,
+        };
+        if moved < HEARD_TICKS {
+            self.refuting = Some(Refutation {
+                pool: d.pool,
+                small: p.at,
+                freed: d.at,
+            });
+        }
+    }
+}
