@@ -6,7 +6,7 @@ mod end;
 use std::collections::BTreeMap;
 
 use crate::capture::{Reader, Record, Sink};
-use crate::cause::{self, Known, Legs};
+use crate::cause::{self, Known, Legs, Row};
 use crate::exchange::Exchange;
 use crate::frame::{self, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Counted, Issue, Kind};
@@ -306,16 +306,21 @@ impl Analysis {
         for exchange in pending {
             let min = [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side));
             let legs = Legs { min };
-            rows.clear();
-            let known = Known {
-                legs: &legs,
-                pools: judged,
-                needless: &self.streams.ledger.needless,
-            };
-            cause::partition(&exchange.pieces, &known, &mut rows);
-            self.tables.settled(&exchange, &rows, &legs);
+            self.partition(&exchange, &legs, judged, &mut rows);
             self.streams.ledger.spare.push(exchange);
         }
+    }
+
+    /// Gives an exchange's row and those of its causes; `rows` is a buffer.
+    fn partition(&mut self, exchange: &Exchange, legs: &Legs, judged: &[Judged], rows: &mut Vec<Row>) {
+        rows.clear();
+        let known = Known {
+            legs,
+            pools: judged,
+            needless: &self.streams.ledger.needless,
+        };
+        cause::partition(&exchange.pieces, &known, rows);
+        self.tables.settled(exchange, rows, legs);
     }
 }
 

@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 
 use super::{Analysis, MAX_PENDING};
-use crate::cause::{self, Known};
 use crate::pool::Judged;
 use crate::probe::{self, Queue};
 use crate::stream::Stream;
@@ -29,14 +28,7 @@ impl Analysis {
     /// known at the end.
     pub(super) fn give(&mut self, id: u32, stream: Box<Stream>, judged: &[Judged]) {
         if let Some((exchange, legs)) = self.streams.setup(id, &stream) {
-            let mut rows = Vec::new();
-            let known = Known {
-                legs: &legs,
-                pools: judged,
-                needless: &self.streams.ledger.needless,
-            };
-            cause::partition(&exchange.pieces, &known, &mut rows);
-            self.tables.settled(&exchange, &rows, &legs);
+            self.partition(&exchange, &legs, judged, &mut Vec::new());
         }
         self.tables.stream(id, stream, &self.streams.ledger.names);
     }
