@@ -223,6 +223,24 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     #[test]
+    fn a_path_is_firm_when_both_legs_were_measured_often() {
+        let mut pairs = Pairs::default();
+        let address = |last| IpAddr::from([10, 0, 0, last]);
+        let pair = pairs.id(address(1), address(2));
+        assert!(!pairs.is_firm(pair + 1), "nothing is known of it");
+        for _ in 0..64 {
+            assert!(!pairs.is_firm(pair));
+            pairs.add(pair, 0, MS);
+        }
+        assert!(!pairs.is_firm(pair), "one leg says nothing of the other");
+        for _ in 0..64 {
+            assert!(!pairs.is_firm(pair));
+            pairs.add(pair, 1, MS);
+        }
+        assert!(pairs.is_firm(pair));
+    }
+
+    #[test]
     fn held_acks_do_not_spoil_the_round_trips() {
         let mut trips = RoundTrips::default();
         trips.add(MS, true);

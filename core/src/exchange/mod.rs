@@ -130,7 +130,7 @@ impl Exchange {
     /// As new, with the buffers of the one before.
     fn reset(&mut self, id: u64, stream: u32, index: u32, pair: u32) {
         (self.id, self.stream, self.index, self.pair) = (id, stream, index, pair);
-        // in place, which a third of the stores do; named one by one, so that a new field is not forgotten
+        // in place: a new one would be made elsewhere and moved; named one by one, so that no field is forgotten
         let Exchange {
             id: _,
             stream: _,

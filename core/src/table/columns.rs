@@ -317,3 +317,46 @@ pub fn dictionary(keys: Int32Array, values: ArrayRef) -> ArrayRef {
         Err(_) => Arc::new(DictionaryArray::<Int32Type>::from_iter(std::iter::empty::<&str>())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Array;
+    use arrow_array::types::UInt32Type;
+
+    use super::*;
+
+    #[test]
+    fn rows_without_a_value_are_null_and_the_next_batch_begins_empty() {
+        let (mut values, mut masks) = (Full::<UInt32Type>::default(), Masks::default());
+        for rows in [1, 64, 65, STEP + 1, BATCH_ROWS] {
+            for row in (0..rows).step_by(3) {
+                values.set(row, row as u32 + 1);
+                masks.set(row, 2);
+            }
+            let taken = masks.take(rows);
+            let array = values.array(taken.nulls(2));
+            let want: Vec<Option<u32>> = (0..rows)
+                .map(|row| (row % 3 == 0).then_some(row as u32 + 1))
+                .collect();
+            assert_eq!(array.iter().collect::<Vec<_>>(), want);
+            assert_eq!(taken.nulls(1).null_count(), rows, "a bit that no row has");
+        }
+        assert_eq!(values.take(3).values(), &[0, 0, 0]);
+    }
+
+    #[test]
+    fn words_are_numbered_anew_in_each_batch() {
+        let mut words = Listed::<3>::default();
+        let name = |place| ["a", "b", "c"].get(place).copied().unwrap_or_default();
+        for (place, want) in [(2, "c"), (0, "a")] {
+            words.set(0, place, name);
+            let array = words.take(1, None);
+            let array = array.as_any().downcast_ref::<DictionaryArray<Int32Type>>();
+            let texts = array.and_then(|a| {
+                a.downcast_dict::<StringArray>()
+                    .map(|d| d.into_iter().collect::<Vec<_>>())
+            });
+            assert_eq!(texts, Some(vec![Some(want)]));
+        }
+    }
+}

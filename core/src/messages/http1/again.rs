@@ -1,5 +1,5 @@
 //! Heads that come again, byte for byte: a program asks for the same thing, a server answers the same for as long
-//! as its `Date` stands. Comparing one with a head that was read before costs a twentieth of reading it.
+//! as its `Date` stands. Comparing one with a head that was read before costs much less than reading it.
 
 use super::head::Head;
 use crate::messages::Side;
