@@ -101,6 +101,17 @@ impl Assembler {
         self.held.as_deref().map_or(0, of)
     }
 
+    /// The short way for a segment that is here as a whole: whether it is the next and nothing is held. It counts as
+    /// given then.
+    #[inline(always)]
+    pub fn goes_on(&mut self, offset: u64, len: u64) -> bool {
+        let next = self.next == Some(offset) && self.held.is_none();
+        if next {
+            self.next = Some(offset.saturating_add(len));
+        }
+        next
+    }
+
     /// A segment with payload [offset, offset + len); `captured` holds its first bytes (fewer where the
     /// snap length cut it). Gives every piece that is in order now; the first copy of a byte wins.
     /// Without a `start` the stream starts here.

@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 
 use crate::facts::{Facts, flag};
 use crate::issue::{Issue, Kind};
-use crate::messages::{At, Notes, Side};
+use crate::messages::{At, Memory, Side};
 use crate::pool::Pools;
 use crate::segment::Segment;
 use crate::wait::{Data, Step, Wait};
@@ -194,8 +194,8 @@ pub struct Ledger {
     held: usize,
     /// Steps of long messages that they remember now.
     steps: usize,
-    /// What the messages of the present packet say; empty between packets.
-    notes: Notes,
+    /// What the readers of messages remember of all streams.
+    memory: Memory,
     /// What could not be read or trusted on the way; taken away after each packet.
     pub issues: Vec<Issue>,
 }

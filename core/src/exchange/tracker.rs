@@ -5,15 +5,13 @@ mod arrival;
 mod data;
 mod pairing;
 
-use std::collections::VecDeque;
-
-use super::aside::{self, Place};
-use super::{Exchange, Ledger, Seen};
-use crate::assemble::{Assembler, Room};
+use super::{Ledger, Seen, aside};
+use crate::assemble::Assembler;
 use crate::facts::flag;
 use crate::messages::{At, Close, Messages, Piece as Stretch, Side};
 use crate::segment::{FIN, RST, SYN};
-use crate::wait::{Answer, OneWay, Passed, Release, Sender, Step};
+use crate::wait::{Answer, OneWay, Passed, Release, Sender};
+use pairing::{Hearing, Pairing};
 
 /// What all streams may hold out of order; beyond it the stream that would hold more gives up its holes.
 const MAX_HELD_IN_ALL: usize = 16 << 20;
@@ -23,57 +21,19 @@ const MAX_OPEN: usize = 4096;
 const BIAS: i64 = 1 << 33;
 /// A stream that carries data.
 pub struct Tracker {
-    stream: u32,
-    pair: u32,
     /// The pools of both senders, by `Side`.
     pools: [u32; 2],
     senders: [Sender; 2],
     assemblers: [Assembler; 2],
-    steps: [VecDeque<Step>; 2],
-    /// How many of them the ledger knows of; it hears of long messages only.
-    counted: usize,
     messages: Messages,
-    // boxed: an exchange changes hands several times
-    open: VecDeque<Box<Exchange>>,
-    settling: VecDeque<Box<Exchange>>,
-    interim: bool,
-    unsolicited: bool,
-    /// What the client has acknowledged.
-    client_ack: i64,
-    /// Where the last answers ended is not known: some may not be in the capture.
-    answers_lost: bool,
-    /// What had been acknowledged when a series of requests was sent, whose answers can no longer be told apart.
-    mixed: Option<i64>,
-    /// An answer came although nobody had asked: the capture may lack the request.
-    unasked: bool,
-    /// The newest open request is such a one: its answer has been seen.
-    answered: bool,
-    /// The packet that showed that the bytes of the present one had been sent before.
-    shown: Option<At>,
-    /// The client's step that the present packet ends, where it is a pause.
-    paused: Option<Step>,
-    /// A short pause without another so far, and the index of the request after it.
-    lone_pause: Option<Box<(Step, u32)>>,
-    /// Whether there was one before.
-    pauses: bool,
+    pairing: Pairing,
     /// While only this side has been captured.
     alone: Option<Box<(Side, OneWay)>>,
-    pub exchanges: u32,
-    /// The time that all exchanges took together.
-    pub busy: i64,
-    /// And the client's pauses between them.
-    idle: i64,
     closed: [bool; 2],
     clock: i64,
-    /// The packet that is being read.
-    frame: u64,
 }
 
-crate::pack::packed!(struct Tracker {
-    stream, pair, pools, senders, assemblers, steps, counted, messages, open, settling, interim, unsolicited, client_ack,
-    answers_lost, mixed, unasked, answered, shown, paused, lone_pause, pauses, alone,
-    exchanges, busy, idle, closed, clock, frame,
-});
+crate::pack::packed!(struct Tracker { pools, senders, assemblers, messages, pairing, alone, closed, clock });
 
 fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
     let [client, server] = two;
@@ -83,42 +43,41 @@ fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
     }
 }
 
+/// This side's and the other's.
+fn both<T>(two: &mut [T; 2], side: Side) -> (&mut T, &mut T) {
+    let [client, server] = two;
+    match side {
+        Side::Client => (client, server),
+        Side::Server => (server, client),
+    }
+}
+
 impl Tracker {
     pub fn new(stream: u32, pair: u32, pools: [u32; 2]) -> Self {
         Tracker {
-            stream,
-            pair,
             pools,
             senders: Default::default(),
             assemblers: [Assembler::new(), Assembler::new()],
-            steps: Default::default(),
-            counted: 0,
             messages: Messages::new(),
-            open: VecDeque::new(),
-            settling: VecDeque::new(),
-            interim: false,
-            unsolicited: false,
-            client_ack: 0,
-            answers_lost: false,
-            mixed: None,
-            unasked: false,
-            answered: false,
-            shown: None,
-            paused: None,
-            lone_pause: None,
-            pauses: false,
+            pairing: Pairing::new(stream, pair),
             alone: None,
-            exchanges: 0,
-            busy: 0,
-            idle: 0,
             closed: [false; 2],
             clock: i64::MIN,
-            frame: 0,
         }
     }
 
     pub fn pair(&self) -> u32 {
-        self.pair
+        self.pairing.pair
+    }
+
+    /// So many requests were sent.
+    pub fn exchanges(&self) -> u32 {
+        self.pairing.exchanges
+    }
+
+    /// The time that all exchanges took together.
+    pub fn busy(&self) -> i64 {
+        self.pairing.busy
     }
 
     /// Only this side has been captured so far.
@@ -126,21 +85,13 @@ impl Tracker {
         self.alone = Some(Box::new((side, OneWay::default())));
     }
 
-    fn place(&self) -> Place {
-        Place {
-            stream: self.stream,
-            index: self.exchanges,
-            pair: self.pair,
-        }
-    }
-
     /// Both sides have ended, and no exchange waits for anything.
     pub fn is_done(&self) -> bool {
-        self.closed == [true; 2] && self.open.is_empty() && self.settling.is_empty()
+        self.closed == [true; 2] && self.pairing.is_idle()
     }
 
     pub fn protocol(&self) -> &'static str {
-        self.messages.protocol()
+        self.pairing.protocol
     }
 
     /// What the server calls itself.
@@ -157,7 +108,7 @@ impl Tracker {
             time_ns: self.clock,
             ..seen.at
         };
-        self.frame = at.frame;
+        self.pairing.frame = at.frame;
         let side = seen.side;
         let segment = seen.segment;
         if self.alone.is_some() {
@@ -227,9 +178,9 @@ impl Tracker {
         release
     }
 
-    /// Lets the assembler give what is in order now, and takes note of what the messages say. Missing bytes
-    /// below `holes` were lost by the capture (others were cut off by its snap length): no packet brought
-    /// them, and frame 0 says so.
+    /// Lets the assembler give what is in order now to the reader of messages. Missing bytes below `holes` were
+    /// lost by the capture (others were cut off by its snap length): no packet brought them, and frame 0 says so.
+    #[inline(never)]
     fn read(
         &mut self,
         side: Side,
@@ -238,32 +189,57 @@ impl Tracker {
         work: impl FnOnce(&mut Assembler, &mut dyn FnMut(Stretch<'_>)),
         ledger: &mut Ledger,
     ) {
-        let (messages, notes) = (&mut self.messages, &mut ledger.notes);
-        let assembler = pick(&mut self.assemblers, side);
-        let mut next = assembler.next().unwrap_or(holes);
-        let before = assembler.weight();
-        let mut give = |piece: Stretch<'_>| {
-            let lost = matches!(piece, Stretch::Missing(_)) && next < holes;
-            notes.offset = next;
-            next = next.saturating_add(piece.len());
-            let frame = if lost { 0 } else { at.frame };
-            messages.feed(side, At { frame, ..at }, piece, notes)
+        let (assembler, other) = both(&mut self.assemblers, side);
+        let (messages, before) = (&mut self.messages, assembler.weight());
+        let next = assembler.next().unwrap_or(holes);
+        let mut hearing = Hearing {
+            pairing: &mut self.pairing,
+            ledger,
+            side,
+            from: next,
+            to: next,
+            other: other.next(),
         };
-        work(assembler, &mut give);
+        work(assembler, &mut |piece| hearing.read(messages, at, holes, piece));
         let after = assembler.weight();
-        if before != after {
-            ledger.held = (ledger.held + after).saturating_sub(before);
-            if ledger.held > MAX_HELD_IN_ALL && after > before {
-                assembler.finish(&mut give);
-                ledger.held = ledger.held.saturating_sub(after);
-                ledger.distrust(
-                    "tcp",
-                    "too many bytes out of order in all streams; a hole was passed over",
-                    at,
-                );
+        if before == after {
+            return;
+        }
+        let held = &mut hearing.ledger.held;
+        *held = (*held + after).saturating_sub(before);
+        if *held > MAX_HELD_IN_ALL && after > before {
+            *held = held.saturating_sub(after);
+            assembler.finish(&mut |piece| hearing.read(messages, at, holes, piece));
+            ledger.distrust(
+                "tcp",
+                "too many bytes out of order in all streams; a hole was passed over",
+                at,
+            );
+        }
+    }
+
+    /// A side ended. After it, what is still open on a server's side will not be answered.
+    fn close(&mut self, side: Side, at: At, how: Close, ledger: &mut Ledger) {
+        if std::mem::replace(pick(&mut self.closed, side), true) && how == Close::Fin {
+            return;
+        }
+        let (assembler, other) = both(&mut self.assemblers, side);
+        let next = assembler.next().unwrap_or(BIAS as u64);
+        let mut hearing = Hearing {
+            pairing: &mut self.pairing,
+            ledger,
+            side,
+            from: next,
+            to: next,
+            other: other.next(),
+        };
+        self.messages.close(side, at, how, &mut hearing);
+        self.pairing.close(side, how, ledger);
+        if how != Close::Fin {
+            for (sender, pool) in self.senders.iter_mut().zip(self.pools) {
+                ledger.pools.refute(pool, sender.last_refutations());
             }
         }
-        self.read_notes(ledger);
     }
 
     /// The other side was not captured yet.
@@ -284,10 +260,10 @@ impl Tracker {
 
     /// Nothing more will come: a reset, or the end of the capture.
     pub fn end(&mut self, at: At, how: Close, ledger: &mut Ledger) {
-        self.frame = at.frame;
+        self.pairing.frame = at.frame;
         if let Some(alone) = self.alone.take() {
             for found in alone.1.suspects() {
-                aside::suspect(found, alone.0, self.place(), ledger);
+                aside::suspect(found, alone.0, self.pairing.place(), ledger);
             }
         }
         for side in [Side::Client, Side::Server] {

@@ -15,8 +15,7 @@ use std::collections::VecDeque;
 
 use super::banner;
 use super::pen::Pen;
-use super::{Close, Piece, Read, Reader, Side};
-use crate::pack::{Pack, Packer};
+use super::{Close, Listener, Piece, Read, Reader, Side};
 pub(super) use again::Again;
 use chunked::{Chunked, Step};
 use head::{Asked, Body, Head, Start};
@@ -76,12 +75,7 @@ impl Reader for Http1 {
         "http"
     }
 
-    fn rest(&self, to: &mut Packer<'_>) {
-        false.pack(to);
-        self.pack(to);
-    }
-
-    fn feed<'a>(&mut self, pen: &mut Pen<'_>, piece: Piece<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
         match piece {
             Piece::Bytes(bytes) => match self.bytes(pen, bytes) {
                 Ok(()) => Read::All,
@@ -94,7 +88,7 @@ impl Reader for Http1 {
         }
     }
 
-    fn close(&mut self, pen: &mut Pen<'_>, how: Close) {
+    fn close(&mut self, pen: &mut Pen<'_, impl Listener>, how: Close) {
         match (self.half(pen.side()).state, how) {
             (State::UntilClose, Close::Fin) => pen.end_here(),
             (State::Tunnel, Close::Fin) => pen.end(),
@@ -118,7 +112,7 @@ impl Reader for Http1 {
 
 impl Http1 {
     /// Reads bytes; the error is the rest that could not be followed, after `Lost` has been written.
-    fn bytes<'a>(&mut self, pen: &mut Pen<'_>, mut bytes: &'a [u8]) -> Result<(), &'a [u8]> {
+    fn bytes<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, mut bytes: &'a [u8]) -> Result<(), &'a [u8]> {
         if self.early && pen.side() == Side::Client {
             self.body_left_out(pen, bytes);
         }
@@ -163,7 +157,7 @@ impl Http1 {
     }
 
     /// Passes over a hole; the error is what is left of it, after `Lost` has been written.
-    fn missing(&mut self, pen: &mut Pen<'_>, missing: u64) -> Result<(), u64> {
+    fn missing(&mut self, pen: &mut Pen<'_, impl Listener>, missing: u64) -> Result<(), u64> {
         let half = self.half(pen.side());
         match &mut half.state {
             State::Length(left) => {
@@ -220,7 +214,7 @@ impl Http1 {
     }
 
     /// Reads a head or a part of one; gives what stands behind it.
-    fn head<'a>(&mut self, pen: &mut Pen<'_>, bytes: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
+    fn head<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, bytes: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
         let side = pen.side();
         let half = self.half(side);
         let mut bytes = bytes;
@@ -277,7 +271,7 @@ impl Http1 {
     /// A head that begins these bytes, in one piece.
     fn whole_head<'a>(
         &mut self,
-        pen: &mut Pen<'_>,
+        pen: &mut Pen<'_, impl Listener>,
         head: &Head,
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
@@ -290,7 +284,12 @@ impl Http1 {
     }
 
     /// A head has been read: names its message and finds out where it ends.
-    fn body<'a>(&mut self, pen: &mut Pen<'_>, head: &Head, rest: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
+    fn body<'a>(
+        &mut self,
+        pen: &mut Pen<'_, impl Listener>,
+        head: &Head,
+        rest: &'a [u8],
+    ) -> Result<&'a [u8], &'a [u8]> {
         let (body, after) = match &head.start {
             Start::Request { method, target } => {
                 let asked = Asked::by(method);
@@ -349,7 +348,7 @@ impl Http1 {
 
     /// Looks in a head of the server for what it calls itself.
     #[cold]
-    fn name_of_server(&mut self, pen: &mut Pen<'_>, head: &[u8]) {
+    fn name_of_server(&mut self, pen: &mut Pen<'_, impl Listener>, head: &[u8]) {
         self.searched += 1;
         if let Some(name) = banner::of_head(head) {
             self.searched = MAX_SEARCHED;
@@ -359,7 +358,7 @@ impl Http1 {
 
     /// A client that was answered early may leave the rest of its body out (RFC 9110 10.1.1: it waited for 100
     /// Continue) and ask again.
-    fn body_left_out(&mut self, pen: &mut Pen<'_>, bytes: &[u8]) {
+    fn body_left_out(&mut self, pen: &mut Pen<'_, impl Listener>, bytes: &[u8]) {
         if self.client.state == State::Head {
             self.early = false;
         } else if known::resumes(Side::Client, bytes) {
@@ -370,7 +369,7 @@ impl Http1 {
     }
 
     /// Names the message of a head that is not whole, if its start line says enough; whether it does.
-    fn name_unfinished(&mut self, pen: &mut Pen<'_>, cut: bool) -> bool {
+    fn name_unfinished(&mut self, pen: &mut Pen<'_, impl Listener>, cut: bool) -> bool {
         let bytes = std::mem::take(&mut self.half(pen.side()).head);
         match head::start_line(pen.side(), &bytes, cut) {
             Some(Start::Request { method, target }) => {

@@ -1,4 +1,4 @@
-//! Where a message begins and ends. Reads one stream's bytes in order, gives `Note`s; knows nothing
+//! Where a message begins and ends. Reads one stream's bytes in order, gives `Note`s to a `Listener`; knows nothing
 //! of packets, sequence numbers or causes, only which packet brought a byte.
 //!
 //! `Messages` is the front: it looks at the first bytes of either side, picks the reader that knows
@@ -25,8 +25,6 @@ mod pen;
 mod tests;
 mod tls;
 mod turns;
-
-use std::fmt::Debug;
 
 use smol_str::SmolStr;
 
@@ -106,8 +104,13 @@ pub enum Close {
 /// What a reader says, in the order of the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
-    /// The first byte of a message of this side, in the piece at this offset.
-    Begin { side: Side, at: At, offset: u64 },
+    /// The first byte of a message of this side, and how far the other side's open message has come: its newest
+    /// packet, and its bytes until then.
+    Begin {
+        side: Side,
+        at: At,
+        other: Option<(At, u64)>,
+    },
     /// The request line of the client's newest message.
     Request { method: SmolStr, target: SmolStr },
     /// The client's newest message begins a dialogue (a handshake): the answer ends when it is over, and
@@ -131,14 +134,21 @@ pub enum Note {
         at: At,
         reason: &'static str,
     },
+    /// What this stream speaks from here on, as far as it is known.
+    Protocol(&'static str),
 }
 
-/// What was said and not yet read, and what readers of all streams remember together.
+/// Who is told what the readers find, while they read.
+pub trait Listener {
+    fn note(&mut self, note: Note);
+
+    /// What the readers of all streams remember together.
+    fn memory(&mut self) -> &mut Memory;
+}
+
+/// What the readers of all streams remember together.
 #[derive(Debug, Default)]
-pub struct Notes {
-    pub list: Vec<Note>,
-    /// Where the next piece stands in its side's stream; a count of the caller's.
-    pub offset: u64,
+pub struct Memory {
     again: Option<Box<http1::Again>>,
 }
 
@@ -151,7 +161,7 @@ enum Guess {
     More,
 }
 
-/// One protocol: how to know it and who reads it. A new one is a file beside `turns.rs` and a line here.
+/// One protocol: how to know it and who reads it. A new one is a file beside `turns.rs`, a line here and one in `Known`.
 struct Protocol {
     /// Whether a stream is of this protocol, by the first bytes of one side. `More` for at most `MAX_UNDECIDED` bytes.
     sniff: fn(Side, &[u8]) -> Guess,
@@ -159,9 +169,7 @@ struct Protocol {
     opens: fn(Side, &[u8]) -> bool,
     /// Whether a packet in the middle of a turn begins one, on a stream that has spoken this protocol: strictest.
     resumes: fn(Side, &[u8]) -> bool,
-    reader: fn() -> Box<dyn Reader>,
-    /// A reader that rested.
-    rested: fn(&mut Unpacker<'_>) -> Box<dyn Reader>,
+    reader: fn() -> Known,
 }
 
 const PROTOCOLS: [Protocol; 2] = [
@@ -169,55 +177,74 @@ const PROTOCOLS: [Protocol; 2] = [
         sniff: http1::sniff,
         opens: http1::opens,
         resumes: http1::resumes,
-        reader: || Box::<http1::Http1>::default(),
-        rested: |from| Box::new(http1::Http1::unpack(from)),
+        reader: || Known::Http(Default::default()),
     },
     Protocol {
         sniff: tls::sniff,
         opens: tls::opens,
         resumes: |_, _| false, // where a turn ends is all that can be known
-        reader: || Box::<tls::Tls>::default(),
-        rested: |from| Box::new(tls::Tls::unpack(from)),
+        reader: || Known::Tls(Default::default()),
     },
 ];
 
 /// Bytes of one side that may be held while no protocol is sure.
 const MAX_UNDECIDED: usize = 32;
 
-/// One protocol's reader for one stream. It writes with the pen, which keeps the order of the notes.
-trait Reader: Debug + Send + Sync {
+/// One protocol's reader for one stream. It tells with the pen, which keeps the order of the notes.
+trait Reader {
     fn name(&self) -> &'static str;
 
-    /// Its place in `PROTOCOLS`, and what it remembers.
-    fn rest(&self, to: &mut Packer<'_>);
-
     /// Reads the piece of the side that the pen stands for.
-    fn feed<'a>(&mut self, pen: &mut Pen<'_>, piece: Piece<'a>) -> Read<'a>;
+    fn feed<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a>;
 
     /// The side that the pen stands for says no more.
-    fn close(&mut self, pen: &mut Pen<'_>, how: Close);
+    fn close(&mut self, pen: &mut Pen<'_, impl Listener>, how: Close);
 
     /// After `Read::Lost`: `side` begins a message that `opens` or (`inside` a turn) `resumes` knows; forget what
     /// was half read.
     fn resume(&mut self, side: Side, inside: bool);
 }
 
-impl Pack for Box<dyn Reader> {
-    fn pack(&self, to: &mut Packer<'_>) {
-        self.rest(to);
+/// The reader of the protocol that was recognised; `Turns` while none was. An enum and no `dyn Reader`, so that a
+/// reader and who hears it are compiled as one.
+#[derive(Debug, Default)]
+enum Known {
+    #[default]
+    Turns,
+    Http(Box<http1::Http1>),
+    Tls(Box<tls::Tls>),
+}
+
+packed!(enum Known { 0 Turns, 1 Http(reader), 2 Tls(reader) } else Turns);
+
+/// Does the same with whichever reader it is.
+macro_rules! with {
+    ($known:expr, $reader:ident => $does:expr) => {
+        match $known {
+            Known::Turns => {
+                let $reader = &mut turns::Turns;
+                $does
+            }
+            Known::Http($reader) => $does,
+            Known::Tls($reader) => $does,
+        }
+    };
+}
+
+impl Known {
+    fn name(&self) -> &'static str {
+        with!(self, reader => reader.name())
     }
 
-    fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let [http, tls] = PROTOCOLS;
-        let protocol = if bool::unpack(from) { tls } else { http };
-        (protocol.rested)(from)
+    fn is_turns(&self) -> bool {
+        matches!(self, Known::Turns)
     }
 }
 
 /// How far a reader came.
 enum Read<'a> {
     All,
-    /// The reader has written `Lost`; this (maybe empty) rest is not read and not counted yet.
+    /// The reader has told `Lost`; this (maybe empty) rest is not read and not counted yet.
     Lost(Piece<'a>),
 }
 
@@ -232,8 +259,8 @@ pub fn speaker(first: &[u8]) -> Option<Side> {
 pub struct Messages {
     stage: Stage,
     open: Open,
-    /// The protocol that was recognised; kept while lost, for what it remembers of unanswered requests.
-    reader: Option<Box<dyn Reader>>,
+    /// Kept while lost, for what it remembers of unanswered requests.
+    reader: Known,
     undecided: Vec<(Side, At, Box<[u8]>)>,
     /// The server has spoken in turns: what follows is no greeting.
     greeted: bool,
@@ -258,16 +285,10 @@ impl Messages {
 
     /// "" while undecided, the protocol that was recognised last (also for what follows an upgrade), else "turns".
     pub fn protocol(&self) -> &'static str {
-        match (self.stage, &self.reader) {
-            (Stage::Undecided, _) => "",
-            (_, Some(reader)) => reader.name(),
-            (_, None) => turns::Turns.name(),
+        match self.stage {
+            Stage::Undecided => "",
+            _ => self.reader.name(),
         }
-    }
-
-    /// How far this side's open message has come: its newest packet, and its bytes until then.
-    pub fn so_far(&self, side: Side) -> Option<(At, u64)> {
-        self.open.so_far(side)
     }
 
     /// What the server calls itself, as it said first.
@@ -276,31 +297,43 @@ impl Messages {
     }
 
     /// The next piece of `side`, which the packet `at` made readable.
-    pub fn feed(&mut self, side: Side, at: At, piece: Piece<'_>, notes: &mut Notes) {
-        if piece.is_empty() {
+    pub fn feed(&mut self, side: Side, at: At, piece: Piece<'_>, listener: &mut impl Listener) {
+        if piece.is_empty() || self.stage == Stage::Undecided && !self.decided(side, at, piece, listener) {
             return;
         }
-        if self.stage == Stage::Undecided {
-            let decided = self.decide(side, piece);
-            if let (None, Piece::Bytes(bytes)) = (decided, piece) {
-                self.undecided.push((side, at, bytes.into()));
-                return;
+        let mut pen = Pen::new(&mut self.open, listener, side, at);
+        if self.stage == Stage::Following {
+            match with!(&mut self.reader, reader => reader.feed(&mut pen, piece)) {
+                Read::All => {}
+                Read::Lost(rest) => self.lost(side, at, rest, listener),
             }
-            self.begin(decided.unwrap_or(Stage::Turns), notes);
+        } else {
+            self.turn(side, at, piece, listener);
         }
-        self.read(side, at, piece, notes);
     }
 
     /// `side` says no more. A RST or the capture's end closes both sides: call it for each.
-    pub fn close(&mut self, side: Side, at: At, how: Close, notes: &mut Notes) {
+    pub fn close(&mut self, side: Side, at: At, how: Close, listener: &mut impl Listener) {
         if self.stage == Stage::Undecided && !self.undecided.is_empty() {
-            self.begin(Stage::Turns, notes);
+            self.begin(Stage::Turns, listener);
         }
-        let mut pen = Pen::new(&mut self.open, notes, side, at);
-        match (&mut self.reader, self.stage) {
-            (Some(reader), Stage::Following) => reader.close(&mut pen, how),
+        let mut pen = Pen::new(&mut self.open, listener, side, at);
+        match self.stage {
+            Stage::Following => with!(&mut self.reader, reader => reader.close(&mut pen, how)),
             _ => turns::Turns.close(&mut pen, how),
         }
+    }
+
+    /// Whether this piece can be read now: the protocol is known with it. Else it is held.
+    #[cold]
+    fn decided(&mut self, side: Side, at: At, piece: Piece<'_>, listener: &mut impl Listener) -> bool {
+        let decided = self.decide(side, piece);
+        if let (None, Piece::Bytes(bytes)) = (decided, piece) {
+            self.undecided.push((side, at, bytes.into()));
+            return false;
+        }
+        self.begin(decided.unwrap_or(Stage::Turns), listener);
+        true
     }
 
     /// Looks at a side's first bytes: `None` when they are too few to tell.
@@ -321,7 +354,7 @@ impl Messages {
         for protocol in &PROTOCOLS {
             match (protocol.sniff)(side, first) {
                 Guess::Yes => {
-                    self.reader = Some((protocol.reader)());
+                    self.reader = (protocol.reader)();
                     return Some(Stage::Following);
                 }
                 Guess::More if first.len() < MAX_UNDECIDED => stage = None,
@@ -332,10 +365,11 @@ impl Messages {
     }
 
     /// The stream is known: reads what was held until now.
-    fn begin(&mut self, stage: Stage, notes: &mut Notes) {
+    fn begin(&mut self, stage: Stage, listener: &mut impl Listener) {
         self.stage = stage;
+        listener.note(Note::Protocol(self.protocol()));
         for (side, at, bytes) in std::mem::take(&mut self.undecided) {
-            self.read(side, at, Piece::Bytes(&bytes), notes);
+            self.feed(side, at, Piece::Bytes(&bytes), listener);
         }
     }
 
@@ -343,41 +377,40 @@ impl Messages {
     #[cold]
     fn greeting(&mut self, piece: Piece<'_>) {
         self.greeted = true;
-        if let (Piece::Bytes(first), None) = (piece, &self.reader) {
+        if let (Piece::Bytes(first), true) = (piece, self.reader.is_turns()) {
             self.open.software = banner::of_greeting(first);
         }
     }
 
-    fn read(&mut self, side: Side, at: At, piece: Piece<'_>, notes: &mut Notes) {
-        if self.stage == Stage::Turns && side == Side::Server && !self.greeted {
+    /// The reader cannot go on; this is what it left.
+    #[cold]
+    fn lost(&mut self, side: Side, at: At, rest: Piece<'_>, listener: &mut impl Listener) {
+        self.stage = Stage::Turns;
+        if !self.open.recognised {
+            self.reader = Known::Turns;
+            listener.note(Note::Protocol(self.protocol()));
+        }
+        turns::Turns.feed(&mut Pen::new(&mut self.open, listener, side, at), rest);
+    }
+
+    /// Reads in turns, until a message begins that a reader can follow.
+    fn turn(&mut self, side: Side, at: At, piece: Piece<'_>, listener: &mut impl Listener) {
+        if side == Side::Server && !self.greeted {
             self.greeting(piece);
         }
-        let mut pen = Pen::new(&mut self.open, notes, side, at);
-        if self.stage == Stage::Turns
-            && let Piece::Bytes(first) = piece
+        let mut pen = Pen::new(&mut self.open, listener, side, at);
+        if let Piece::Bytes(first) = piece
             && follow_again(&mut self.reader, &mut pen, first)
         {
             self.stage = Stage::Following;
+            return self.feed(side, at, piece, listener);
         }
-        let rest = match (&mut self.reader, self.stage) {
-            (Some(reader), Stage::Following) => match reader.feed(&mut pen, piece) {
-                Read::All => return,
-                Read::Lost(rest) => rest,
-            },
-            _ => piece,
-        };
-        if self.stage == Stage::Following {
-            self.stage = Stage::Turns;
-            if !pen.recognised() {
-                self.reader = None;
-            }
-        }
-        turns::Turns.feed(&mut pen, rest);
+        turns::Turns.feed(&mut pen, piece);
     }
 }
 
 /// In turns: whether a message begins here that a reader can follow, and which.
-fn follow_again(reader: &mut Option<Box<dyn Reader>>, pen: &mut Pen<'_>, first: &[u8]) -> bool {
+fn follow_again(reader: &mut Known, pen: &mut Pen<'_, impl Listener>, first: &[u8]) -> bool {
     let (side, inside) = (pen.side(), pen.is_open());
     let begins = |protocol: &&Protocol| {
         if inside {
@@ -386,18 +419,21 @@ fn follow_again(reader: &mut Option<Box<dyn Reader>>, pen: &mut Pen<'_>, first: 
             (protocol.opens)(side, first)
         }
     };
-    if inside && reader.is_none() {
+    if inside && reader.is_turns() {
         return false;
     }
     let Some(protocol) = PROTOCOLS.iter().find(begins) else {
         return false;
     };
     let new = (protocol.reader)();
-    match reader {
-        Some(known) if known.name() == new.name() => known.resume(side, inside),
-        Some(_) if inside => return false,
-        other => *other = Some(new),
+    if reader.name() == new.name() {
+        with!(reader, known => known.resume(side, inside));
+    } else if inside {
+        return false;
+    } else {
+        *reader = new;
     }
+    pen.protocol(reader.name());
     pen.end();
     pen.end_other();
     true

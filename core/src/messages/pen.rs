@@ -1,8 +1,8 @@
-//! Writes the notes. Readers only count bytes and name what they saw; that every `Begin` has exactly one
+//! Tells the listener the notes. Readers only count bytes and name what they saw; that every `Begin` has exactly one
 //! `End` or `Cut` before the next is settled here, once for all protocols. Knows no protocol.
 
 use super::http1::Again;
-use super::{At, Close, Note, Notes, Side};
+use super::{At, Close, Listener, Note, Side};
 use smol_str::SmolStr;
 
 /// The messages that are open now.
@@ -11,7 +11,7 @@ pub(super) struct Open {
     client: Message,
     server: Message,
     /// A start line has been read at some time.
-    recognised: bool,
+    pub(super) recognised: bool,
     /// What the server calls itself.
     pub(super) software: Option<Box<str>>,
 }
@@ -29,29 +29,28 @@ struct Message {
 crate::pack::packed!(struct Message { open, named, bytes, last });
 
 impl Open {
-    /// A side's open message: its newest packet, and its bytes until then.
-    pub(super) fn so_far(&self, side: Side) -> Option<(At, u64)> {
-        let message = match side {
-            Side::Client => &self.client,
-            Side::Server => &self.server,
-        };
-        message.open.then_some((message.last, message.bytes))
+    #[inline(always)]
+    fn message(&mut self, side: Side) -> &mut Message {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
     }
 }
 
 /// Writes for one side, on behalf of one packet.
-pub(super) struct Pen<'a> {
+pub(super) struct Pen<'a, L> {
     open: &'a mut Open,
-    notes: &'a mut Notes,
+    listener: &'a mut L,
     side: Side,
     at: At,
 }
 
-impl<'a> Pen<'a> {
-    pub(super) fn new(open: &'a mut Open, notes: &'a mut Notes, side: Side, at: At) -> Self {
+impl<'a, L: Listener> Pen<'a, L> {
+    pub(super) fn new(open: &'a mut Open, listener: &'a mut L, side: Side, at: At) -> Self {
         Pen {
             open,
-            notes,
+            listener,
             side,
             at,
         }
@@ -76,11 +75,7 @@ impl<'a> Pen<'a> {
 
     /// Heads read before, on any stream.
     pub(super) fn again(&mut self) -> &mut Option<Box<Again>> {
-        &mut self.notes.again
-    }
-
-    pub(super) fn recognised(&self) -> bool {
-        self.open.recognised
+        &mut self.listener.memory().again
     }
 
     /// So many bytes belong to this side's message, which begins with them if none is open.
@@ -104,8 +99,9 @@ impl<'a> Pen<'a> {
                 bytes,
                 last: at,
             };
-            let offset = self.notes.offset;
-            self.notes.list.push(Note::Begin { side, at, offset });
+            let other = self.message(side.other());
+            let other = other.open.then_some((other.last, other.bytes));
+            self.listener.note(Note::Begin { side, at, other });
         }
     }
 
@@ -123,7 +119,7 @@ impl<'a> Pen<'a> {
     /// The open request is the first word of a dialogue: both sides say more before its answer ends.
     pub(super) fn dialogue(&mut self) {
         if self.is_open() {
-            self.notes.list.push(Note::Dialogue);
+            self.listener.note(Note::Dialogue);
         }
     }
 
@@ -151,7 +147,7 @@ impl<'a> Pen<'a> {
     /// This side's message, if one is open, stops before its end.
     pub(super) fn cut(&mut self, by: Close) {
         let side = self.side;
-        let message = self.message(side);
+        let message = self.open.message(side);
         if std::mem::take(&mut message.open) {
             let note = Note::Cut {
                 side,
@@ -159,8 +155,13 @@ impl<'a> Pen<'a> {
                 bytes: message.bytes,
                 by,
             };
-            self.notes.list.push(note);
+            self.listener.note(note);
         }
+    }
+
+    /// What is read from here on.
+    pub(super) fn protocol(&mut self, name: &'static str) {
+        self.listener.note(Note::Protocol(name));
     }
 
     /// What the server calls itself; the first name stays.
@@ -169,7 +170,7 @@ impl<'a> Pen<'a> {
     }
 
     pub(super) fn lost(&mut self, reason: &'static str) {
-        self.notes.list.push(Note::Lost {
+        self.listener.note(Note::Lost {
             side: self.side,
             at: self.at,
             reason,
@@ -184,28 +185,26 @@ impl<'a> Pen<'a> {
         }
         let message = self.message(side);
         if message.open && !std::mem::replace(&mut message.named, true) {
-            self.notes.list.push(note());
+            self.listener.note(note());
             self.open.recognised = true;
         }
     }
 
     /// A side's message ended with its last byte.
     pub(super) fn end_of(&mut self, side: Side) {
-        let message = self.message(side);
+        let message = self.open.message(side);
         if std::mem::take(&mut message.open) {
             let note = Note::End {
                 side,
                 at: message.last,
                 bytes: message.bytes,
             };
-            self.notes.list.push(note);
+            self.listener.note(note);
         }
     }
 
+    #[inline(always)]
     fn message(&mut self, side: Side) -> &mut Message {
-        match side {
-            Side::Client => &mut self.open.client,
-            Side::Server => &mut self.open.server,
-        }
+        self.open.message(side)
     }
 }

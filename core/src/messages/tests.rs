@@ -10,6 +10,25 @@ use super::Side::{Client as C, Server as S};
 use super::*;
 use cases::{CASES, FIN};
 
+/// What was heard.
+#[derive(Default)]
+struct Notes {
+    list: Vec<Note>,
+    memory: Memory,
+}
+
+impl Listener for Notes {
+    fn note(&mut self, note: Note) {
+        if !matches!(note, Note::Protocol(_)) {
+            self.list.push(note);
+        }
+    }
+
+    fn memory(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+}
+
 fn short(notes: &[Note]) -> String {
     let side = |side: &Side| if *side == C { 'C' } else { 'S' };
     let words = notes.iter().map(|note| match note {
@@ -22,6 +41,7 @@ fn short(notes: &[Note]) -> String {
             side: s, bytes, by, ..
         } => format!("{}!{by:?}{bytes}", side(s)),
         Note::Lost { side: s, reason, .. } => format!("{}?{}", side(s), reason.replace(' ', "_")),
+        Note::Protocol(name) => format!("={name}"),
     });
     words.collect::<Vec<_>>().join(" ")
 }

@@ -5,8 +5,7 @@
 mod hello;
 
 use super::pen::Pen;
-use super::{At, Close, Guess, Piece, Read, Reader, Side};
-use crate::pack::{Pack, Packer};
+use super::{At, Close, Guess, Listener, Piece, Read, Reader, Side};
 
 const HEADER: usize = 5;
 const CHANGE_CIPHER_SPEC: u8 = 20;
@@ -129,19 +128,14 @@ impl Reader for Tls {
         "tls"
     }
 
-    fn rest(&self, to: &mut Packer<'_>) {
-        true.pack(to);
-        self.pack(to);
-    }
-
-    fn feed<'a>(&mut self, pen: &mut Pen<'_>, piece: Piece<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
         match piece {
             Piece::Bytes(bytes) => self.bytes(pen, bytes),
             Piece::Missing(missing) => self.missing(pen, missing),
         }
     }
 
-    fn close(&mut self, pen: &mut Pen<'_>, how: Close) {
+    fn close(&mut self, pen: &mut Pen<'_, impl Listener>, how: Close) {
         self.give_held(pen);
         match (self.stage, how) {
             (Stage::Data | Stage::Unknown, Close::Fin) => pen.end(),
@@ -156,7 +150,7 @@ impl Reader for Tls {
 }
 
 impl Tls {
-    fn bytes<'a>(&mut self, pen: &mut Pen<'_>, mut bytes: &'a [u8]) -> Read<'a> {
+    fn bytes<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, mut bytes: &'a [u8]) -> Read<'a> {
         while let Some(&next) = bytes.first() {
             let half = self.half(pen.side());
             if half.left > 0 {
@@ -192,7 +186,7 @@ impl Tls {
     }
 
     /// A hole is passed over inside a record; anywhere else the next record's beginning is unknown.
-    fn missing<'a>(&mut self, pen: &mut Pen<'_>, missing: u64) -> Read<'a> {
+    fn missing<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, missing: u64) -> Read<'a> {
         let left = self.half(pen.side()).left;
         if missing > u64::from(left) || left == 0 {
             self.give_held(pen);
@@ -204,7 +198,7 @@ impl Tls {
     }
 
     /// A record's header is read: where do its bytes belong?
-    fn begin_record(&mut self, pen: &mut Pen<'_>) {
+    fn begin_record(&mut self, pen: &mut Pen<'_, impl Listener>) {
         let side = pen.side();
         let half = self.half(side);
         let (kind, len) = (half.kind, half.len);
@@ -235,12 +229,12 @@ impl Tls {
         }
     }
 
-    fn server_spoke(&self, pen: &mut Pen<'_>) -> bool {
+    fn server_spoke(&self, pen: &mut Pen<'_, impl Listener>) -> bool {
         pen.other_is_open()
     }
 
     /// Application data behind the handshake: a message's, or maybe a ticket's.
-    fn data_record(&mut self, pen: &mut Pen<'_>, len: u32) -> Belongs {
+    fn data_record(&mut self, pen: &mut Pen<'_, impl Listener>, len: u32) -> Belongs {
         if pen.side() == Side::Server && self.modern && !self.tickets_over {
             match self.held.take() {
                 None => {
@@ -266,7 +260,7 @@ impl Tls {
     }
 
     /// The record that was held for a ticket was the beginning of a message.
-    fn give_held(&mut self, pen: &mut Pen<'_>) {
+    fn give_held(&mut self, pen: &mut Pen<'_, impl Listener>) {
         if let Some(held) = self.held.take() {
             self.tickets_over = true;
             pen.end_of(Side::Client);
@@ -275,7 +269,7 @@ impl Tls {
     }
 
     /// So many bytes of the record's body.
-    fn count(&mut self, pen: &mut Pen<'_>, here: u32) {
+    fn count(&mut self, pen: &mut Pen<'_, impl Listener>, here: u32) {
         let half = self.half(pen.side());
         half.left -= here.min(half.left);
         let done = half.left == 0;
@@ -292,7 +286,7 @@ impl Tls {
         }
     }
 
-    fn end_record(&mut self, pen: &mut Pen<'_>) {
+    fn end_record(&mut self, pen: &mut Pen<'_, impl Listener>) {
         if self.stage != Stage::Handshake {
             return;
         }
@@ -321,7 +315,7 @@ impl Tls {
     }
 
     /// The handshake ends with the packet that the pen stands for.
-    fn established(&mut self, pen: &mut Pen<'_>) {
+    fn established(&mut self, pen: &mut Pen<'_, impl Listener>) {
         self.stage = Stage::Data;
         pen.end_here_of(Side::Server);
     }

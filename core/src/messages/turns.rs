@@ -2,8 +2,7 @@
 //! closes. Reads lengths only; cannot see pipelining, nor where a message ends inside a turn.
 
 use super::pen::Pen;
-use super::{Close, Piece, Read, Reader, Side};
-use crate::pack::Packer;
+use super::{Close, Listener, Piece, Read, Reader, Side};
 
 /// Nothing to remember: the pen knows whose turn it is.
 #[derive(Debug)]
@@ -14,9 +13,7 @@ impl Reader for Turns {
         "turns"
     }
 
-    fn rest(&self, _to: &mut Packer<'_>) {}
-
-    fn feed<'a>(&mut self, pen: &mut Pen<'_>, piece: Piece<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
         // An empty rest, left by a reader that lost its way inside a message, still shows who speaks.
         if pen.is_open() || !piece.is_empty() {
             pen.end_other();
@@ -25,7 +22,7 @@ impl Reader for Turns {
         Read::All
     }
 
-    fn close(&mut self, pen: &mut Pen<'_>, how: Close) {
+    fn close(&mut self, pen: &mut Pen<'_, impl Listener>, how: Close) {
         match how {
             Close::Fin => pen.end(),
             Close::Rst | Close::CaptureEnd => pen.cut(how),

@@ -58,9 +58,9 @@ impl Tracking {
             Tracking::Before => Told::default(),
             Tracking::Live(tracker) => Told {
                 protocol: tracker.protocol(),
-                exchanges: tracker.exchanges,
+                exchanges: tracker.exchanges(),
                 software: None,
-                busy: tracker.busy,
+                busy: tracker.busy(),
                 pair: tracker.pair(),
             },
             Tracking::Over(told) => **told,

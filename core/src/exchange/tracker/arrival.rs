@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::pairing::Pairing;
 use super::{MAX_OPEN, Tracker, offset, pick};
 use crate::exchange::steps::{slice, take_turns};
 use crate::exchange::{Exchange, Ledger, Repeat, Seen};
@@ -57,24 +58,33 @@ impl Tracker {
             );
         }
         if side == Side::Client {
-            self.client_ack = self.client_ack.max(ack);
-            while let Some(first) = self.settling.front() {
-                let arrived = first.response.as_ref().is_some_and(|r| ack >= r.end_offset);
-                if !arrived && self.settling.len() <= MAX_OPEN {
-                    break;
-                }
-                let [client_leg, _] = seen.legs;
-                let tsecr = seen.segment.options.timestamps.map(|t| t.1);
-                self.settle_first(
-                    Some(Arrival {
-                        at,
-                        tsecr,
-                        leg: client_leg,
-                        twice: seen.came_twice(),
-                    }),
-                    ledger,
-                );
+            self.pairing.arrived(seen, at, ledger);
+        }
+    }
+}
+
+impl Pairing {
+    /// The client has all that it acknowledges.
+    #[inline(always)]
+    fn arrived(&mut self, seen: &Seen<'_, '_>, at: At, ledger: &mut Ledger) {
+        let ack = seen.facts.ack;
+        self.client_ack = self.client_ack.max(ack);
+        while let Some(first) = self.settling.front() {
+            let arrived = first.response.as_ref().is_some_and(|r| ack >= r.end_offset);
+            if !arrived && self.settling.len() <= MAX_OPEN {
+                break;
             }
+            let [client_leg, _] = seen.legs;
+            let tsecr = seen.segment.options.timestamps.map(|t| t.1);
+            self.settle_first(
+                Some(Arrival {
+                    at,
+                    tsecr,
+                    leg: client_leg,
+                    twice: seen.came_twice(),
+                }),
+                ledger,
+            );
         }
     }
 
@@ -96,14 +106,14 @@ impl Tracker {
     /// The exchange leaves with its own part of the steps.
     pub(super) fn finish(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
         if exchange.protocol.is_empty() {
-            exchange.protocol = self.messages.protocol();
+            exchange.protocol = self.protocol;
         }
         let start = exchange.request.first;
         let end = later(exchange.end(), start);
         // up to here the client's own segments made the time pass, from here on the server's
         let asked = later(exchange.request.last, start);
         let border = if asked.time_ns < end.time_ns { asked } else { end };
-        let last = self.open.is_empty() && self.settling.is_empty();
+        let last = self.is_idle();
         let [client, server] = &mut self.steps;
         if exchange.dialogue {
             take_turns([client, server], start, end, &mut exchange.pieces);

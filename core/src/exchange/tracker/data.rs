@@ -1,7 +1,8 @@
 //! A segment with data: why it left, what that says to others, and the step that its exchange will need.
 
-use super::{Room, Stretch, Tracker, offset, pick};
-use crate::assemble::Assembler;
+use super::pairing::{Hearing, Pairing};
+use super::{Stretch, Tracker, both, offset, pick};
+use crate::assemble::{Assembler, Room};
 use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Ledger, Seen, aside};
 use crate::messages::{At, Side};
@@ -37,7 +38,7 @@ impl Tracker {
                 server_pool
             },
         };
-        (self.shown, self.paused) = (None, None);
+        (self.pairing.shown, self.pairing.paused) = (None, None);
         if pick(&mut self.senders, side).too_many_holes(start) {
             ledger.distrust(
                 "tcp",
@@ -52,19 +53,39 @@ impl Tracker {
             self.forward(side, step, &data, ledger);
         }
         if let Outcome::Forward(step) = outcome {
-            self.keep(side, step, ledger);
+            self.pairing.keep(side, step, ledger);
         }
         let first = if seen.syn_seen { 1 } else { start };
         pick(&mut self.assemblers, side).start(offset(first));
+        self.read_data(seen, at, start, ledger);
+        release
+    }
+
+    /// Reads what the segment brings: nearly always it is whole, and the next in order.
+    fn read_data(&mut self, seen: &Seen<'_, '_>, at: At, start: i64, ledger: &mut Ledger) {
+        let (side, segment, from) = (seen.side, seen.segment, offset(start));
+        let len = u64::from(segment.len);
+        let (assembler, other) = both(&mut self.assemblers, side);
+        if segment.payload.len() as u64 == len && assembler.goes_on(from, len) {
+            let mut hearing = Hearing {
+                pairing: &mut self.pairing,
+                ledger,
+                side,
+                from,
+                to: from + len,
+                other: other.next(),
+            };
+            let piece = Stretch::Bytes(segment.payload);
+            return self.messages.feed(side, at, piece, &mut hearing);
+        }
         let mut room = Room::Enough;
         let read = |assembler: &mut Assembler, mut give: &mut dyn FnMut(Stretch<'_>)| {
-            room = assembler.data(offset(start), u64::from(segment.len), segment.payload, &mut give);
+            room = assembler.data(from, len, segment.payload, &mut give);
         };
-        self.read(side, at, offset(start), read, ledger);
+        self.read(side, at, from, read, ledger);
         if room == Room::Exceeded {
             ledger.distrust("tcp", "too many bytes out of order; a hole was passed over", at);
         }
-        release
     }
 
     /// A segment brought its side forward: what its step says to others than the exchange.
@@ -86,22 +107,30 @@ impl Tracker {
                 ledger.pools.began(*pool, Some((waited, at.time_ns)));
             }
             Wait::Repair { filled, .. } => {
-                self.shown = *filled;
-                self.repaired(side, data, at);
+                self.pairing.shown = *filled;
+                self.pairing.repaired(side, data, at);
             }
             _ => {}
         }
         if side == Side::Client {
             let pause = aside::paused(step, data.leg_ns);
-            self.idle = self.idle.saturating_add(pause);
-            if pause > 0 && aside::matters(self.idle, self.busy) {
-                self.paused = Some(step.clone());
+            let pairing = &mut self.pairing;
+            pairing.idle = pairing.idle.saturating_add(pause);
+            if pause > 0 && aside::matters(pairing.idle, pairing.busy) {
+                pairing.paused = Some(step.clone());
             }
         }
     }
 
+    /// The stream is over.
+    pub fn forget_steps(&mut self, ledger: &mut Ledger) {
+        self.pairing.forget_steps(ledger);
+    }
+}
+
+impl Pairing {
     pub(super) fn keep(&mut self, side: Side, step: Step, ledger: &mut Ledger) {
-        let idle = self.open.is_empty() && self.settling.is_empty();
+        let idle = self.is_idle();
         let steps = pick(&mut self.steps, side);
         if idle {
             steps.clear();
@@ -150,8 +179,8 @@ impl Tracker {
         ledger.steps = (ledger.steps + self.counted).saturating_sub(before);
     }
 
-    /// The stream is over.
-    pub fn forget_steps(&mut self, ledger: &mut Ledger) {
+    /// None are remembered any more.
+    pub(super) fn forget_steps(&mut self, ledger: &mut Ledger) {
         ledger.steps = ledger.steps.saturating_sub(std::mem::take(&mut self.counted));
     }
 }

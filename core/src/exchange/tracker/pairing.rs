@@ -1,88 +1,195 @@
 //! Messages to exchanges: requests wait in order, and each answer belongs to the oldest of them.
 
+use std::collections::VecDeque;
+
 use super::aside::Place;
-use super::{BIAS, MAX_OPEN, Tracker, aside, pick};
-use crate::exchange::{Ledger, Message};
-use crate::messages::{At, Close, Note, Side};
+use super::{BIAS, MAX_OPEN, aside};
+use crate::exchange::{Exchange, Ledger, Message};
+use crate::messages::{At, Close, Listener, Memory, Messages, Note, Piece, Side};
 use crate::wait::Step;
 
 /// The reader stops here because the connection became another protocol: nothing is wrong.
 const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];
 
-impl Tracker {
-    pub(super) fn read_notes(&mut self, ledger: &mut Ledger) {
-        if ledger.notes.list.is_empty() {
-            return;
-        }
-        let mut notes = std::mem::take(&mut ledger.notes.list);
-        for note in notes.drain(..) {
-            self.note(note, ledger);
-        }
-        ledger.notes.list = notes;
-    }
+/// One stream's exchanges, and the steps of both directions that they will need.
+#[derive(Default)]
+pub(super) struct Pairing {
+    stream: u32,
+    pub(super) pair: u32,
+    pub(super) steps: [VecDeque<Step>; 2],
+    /// How many of them the ledger knows of; it hears of long messages only.
+    pub(super) counted: usize,
+    // boxed: an exchange changes hands several times
+    pub(super) open: VecDeque<Box<Exchange>>,
+    pub(super) settling: VecDeque<Box<Exchange>>,
+    pub(super) protocol: &'static str,
+    interim: bool,
+    unsolicited: bool,
+    /// What the client has acknowledged.
+    pub(super) client_ack: i64,
+    /// Where the last answers ended is not known: some may not be in the capture.
+    answers_lost: bool,
+    /// What had been acknowledged when a series of requests was sent, whose answers can no longer be told apart.
+    mixed: Option<i64>,
+    /// An answer came although nobody had asked: the capture may lack the request.
+    unasked: bool,
+    /// The newest open request is such a one: its answer has been seen.
+    answered: bool,
+    /// The packet that showed that the bytes of the present one had been sent before.
+    pub(super) shown: Option<At>,
+    /// The client's step that the present packet ends, where it is a pause.
+    pub(super) paused: Option<Step>,
+    /// A short pause without another so far, and the index of the request after it.
+    lone_pause: Option<Box<(Step, u32)>>,
+    /// Whether there was one before.
+    pauses: bool,
+    pub(super) exchanges: u32,
+    /// The time that all exchanges took together.
+    pub(super) busy: i64,
+    /// And the client's pauses between them.
+    pub(super) idle: i64,
+    /// The packet that is being read.
+    pub(super) frame: u64,
+}
 
-    fn note(&mut self, note: Note, ledger: &mut Ledger) {
+crate::pack::packed!(struct Pairing {
+    stream, pair, steps, counted, open, settling, protocol, interim, unsolicited, client_ack, answers_lost, mixed,
+    unasked, answered, shown, paused, lone_pause, pauses, exchanges, busy, idle,
+    frame,
+});
+
+/// Hears what the messages of a stream say while a piece of one side is read.
+pub(super) struct Hearing<'a> {
+    pub(super) pairing: &'a mut Pairing,
+    pub(super) ledger: &'a mut Ledger,
+    /// Who speaks.
+    pub(super) side: Side,
+    /// Where the piece stands in this side's stream, and how far the other side's has been read.
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) other: Option<u64>,
+}
+
+impl Listener for Hearing<'_> {
+    #[inline(always)]
+    fn note(&mut self, note: Note) {
+        let (pairing, ledger) = (&mut *self.pairing, &mut *self.ledger);
         match note {
             Note::Begin {
                 side: Side::Client,
                 at,
                 ..
-            } => self.open_exchange(at, ledger),
+            } => pairing.open_exchange(at, ledger),
             Note::Begin {
                 side: Side::Server,
                 at,
-                offset,
-            } => {
-                let (at, unseen) = self.seen(at);
-                (self.interim, self.answered) = (false, false);
-                if unseen || self.answers_lost || self.mixed.is_some() {
-                    self.give_up_answered(offset as i64 - BIAS, ledger);
-                    self.answers_lost = unseen;
-                }
-                match self.open.front_mut() {
-                    Some(e) => {
-                        self.unsolicited = false;
-                        if let (false, Some((last, bytes))) =
-                            (e.request.complete, self.messages.so_far(Side::Client))
-                        {
-                            // answered before it was whole; if it never is, this is what was asked
-                            (e.request.last, e.request.bytes) = (last, bytes);
-                        }
-                        e.response = Some(Message {
-                            first: at,
-                            last: at,
-                            ..Message::default()
-                        });
-                        if unseen {
-                            e.cut_by = Some("gap");
-                        }
-                    }
-                    None => self.unsolicited = true, // a greeting, or a time-out notice: nobody asked
-                }
-            }
+                other,
+            } => pairing.answer(at, self.from, other, ledger),
             Note::Request { method, target } => {
-                if let Some(e) = self.open.back_mut() {
+                if let Some(e) = pairing.open.back_mut() {
                     (e.method, e.target) = (Some(method), Some(target));
                 }
             }
             Note::Dialogue => {
-                if let Some(e) = self.open.back_mut() {
+                if let Some(e) = pairing.open.back_mut() {
                     e.dialogue = true;
                 }
             }
             Note::Response { status, interim } => {
-                self.interim = interim;
-                if let (Some(e), false, false) = (self.open.front_mut(), interim, self.unsolicited) {
+                pairing.interim = interim;
+                if let (Some(e), false, false) = (pairing.open.front_mut(), interim, pairing.unsolicited) {
                     e.status = Some(status);
                 }
             }
-            Note::End { side, at, bytes } => self.message_end(side, at, bytes, None),
-            Note::Cut { side, at, bytes, by } => self.message_end(side, at, bytes, Some(by)),
+            Note::End { side, at, bytes } => {
+                let come = self.come(side);
+                self.pairing.message_end(side, at, bytes, come, None);
+            }
+            Note::Cut { side, at, bytes, by } => {
+                let come = self.come(side);
+                self.pairing.message_end(side, at, bytes, come, Some(by));
+            }
             Note::Lost { side, at, reason } if !SWITCHED.contains(&reason) => {
-                self.answers_lost |= side == Side::Server;
+                pairing.answers_lost |= side == Side::Server;
                 ledger.distrust("http", reason, at)
             }
             Note::Lost { .. } => {}
+            Note::Protocol(protocol) => pairing.protocol = protocol,
+        }
+    }
+
+    fn memory(&mut self) -> &mut Memory {
+        &mut self.ledger.memory
+    }
+}
+
+impl Hearing<'_> {
+    /// Reads the next piece of this side; a hole below `holes` has no packet.
+    pub(super) fn read(&mut self, messages: &mut Messages, at: At, holes: u64, piece: Piece<'_>) {
+        let lost = matches!(piece, Piece::Missing(_)) && self.to < holes;
+        let frame = if lost { 0 } else { at.frame };
+        self.from = self.to;
+        self.to = self.to.saturating_add(piece.len());
+        messages.feed(self.side, At { frame, ..at }, piece, self);
+    }
+
+    /// How far a side's stream has been read, with the present piece.
+    fn come(&self, side: Side) -> i64 {
+        let to = if side == self.side {
+            Some(self.to)
+        } else {
+            self.other
+        };
+        to.map_or(0, |to| to as i64 - BIAS)
+    }
+}
+
+impl Pairing {
+    pub(super) fn new(stream: u32, pair: u32) -> Self {
+        Pairing {
+            stream,
+            pair,
+            ..Pairing::default()
+        }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place {
+            stream: self.stream,
+            index: self.exchanges,
+            pair: self.pair,
+        }
+    }
+
+    /// No exchange waits for anything.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.settling.is_empty()
+    }
+
+    /// An answer begins, in a piece at this offset; `asking` is how far an open request has come.
+    fn answer(&mut self, at: At, offset: u64, asking: Option<(At, u64)>, ledger: &mut Ledger) {
+        let (at, unseen) = self.seen(at);
+        (self.interim, self.answered) = (false, false);
+        if unseen || self.answers_lost || self.mixed.is_some() {
+            self.give_up_answered(offset as i64 - BIAS, ledger);
+            self.answers_lost = unseen;
+        }
+        let Some(e) = self.open.front_mut() else {
+            self.unsolicited = true; // a greeting, or a time-out notice: nobody asked
+            return;
+        };
+        self.unsolicited = false;
+        if let (false, Some((last, bytes))) = (e.request.complete, asking) {
+            // answered before it was whole; if it never is, this is what was asked
+            (e.request.last, e.request.bytes) = (last, bytes);
+        }
+        e.response = Some(Message {
+            first: at,
+            last: at,
+            ..Message::default()
+        });
+        if unseen {
+            e.cut_by = Some("gap");
         }
     }
 
@@ -156,10 +263,7 @@ impl Tracker {
         aside::pause(step, place, ledger);
     }
 
-    fn message_end(&mut self, side: Side, at: At, bytes: u64, cut: Option<Close>) {
-        let end_offset = pick(&mut self.assemblers, side)
-            .next()
-            .map_or(0, |n| n as i64 - BIAS);
+    fn message_end(&mut self, side: Side, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
         let (at, unseen) = self.seen(at);
         match side {
             Side::Client => {
@@ -206,32 +310,22 @@ impl Tracker {
                     e.cut_by.or(cut.map(cut_word))
                 };
                 e.complete = e.cut_by.is_none();
-                e.protocol = self.messages.protocol();
+                e.protocol = self.protocol;
                 self.settling.push_back(e);
             }
         }
     }
 
-    /// A side ended. After it, what is still open on a server's side will not be answered.
-    pub(super) fn close(&mut self, side: Side, at: At, how: Close, ledger: &mut Ledger) {
-        if std::mem::replace(pick(&mut self.closed, side), true) && how == Close::Fin {
-            return;
-        }
-        self.messages.close(side, at, how, &mut ledger.notes);
-        self.read_notes(ledger);
+    /// A side says no more; after the server's end, what is still open will not be answered.
+    pub(super) fn close(&mut self, side: Side, how: Close, ledger: &mut Ledger) {
         if side == Side::Server {
             while let Some(mut e) = self.open.pop_front() {
                 e.cut_by.get_or_insert(cut_word(how));
                 self.finish(e, ledger);
             }
         }
-        if how != Close::Fin {
-            while !self.settling.is_empty() {
-                self.settle_first(None, ledger);
-            }
-            for (sender, pool) in self.senders.iter_mut().zip(self.pools) {
-                ledger.pools.refute(pool, sender.last_refutations());
-            }
+        while how != Close::Fin && !self.settling.is_empty() {
+            self.settle_first(None, ledger);
         }
     }
 }

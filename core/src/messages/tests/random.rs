@@ -62,7 +62,7 @@ fn check(notes: &[Note]) -> [u64; 2] {
             Note::Request { .. } => assert!(open[0] && !std::mem::replace(&mut named[0], true), "{notes:?}"),
             Note::Response { .. } => assert!(open[1] && !std::mem::replace(&mut named[1], true), "{notes:?}"),
             Note::Dialogue => assert!(open[0], "{notes:?}"),
-            Note::Lost { .. } => {}
+            Note::Lost { .. } | Note::Protocol(_) => {}
         }
     }
     assert_eq!(open, [false; 2], "after the close");
