@@ -171,6 +171,11 @@ impl Assembler {
         self.pass_acked_holes(give);
     }
 
+    /// Whether a FIN was seen.
+    pub fn ends(&self) -> bool {
+        self.end != NO_END
+    }
+
     /// Whether every byte before the FIN has been given.
     pub fn ended(&self) -> bool {
         self.end != NO_END && self.next.is_some_and(|next| next >= self.end)

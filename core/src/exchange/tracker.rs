@@ -166,16 +166,24 @@ impl Tracker {
                 ledger,
             );
         }
+        if segment.has(RST) || self.assemblers.iter().any(Assembler::ends) {
+            self.closing(segment.has(RST), at, ledger);
+        }
+        release
+    }
+
+    /// A side's FIN was seen, or a RST.
+    #[cold]
+    fn closing(&mut self, reset: bool, at: At, ledger: &mut Ledger) {
         for side in [Side::Client, Side::Server] {
             // a FIN may come before bytes that are still to be sent again
             if pick(&mut self.assemblers, side).ended() {
                 self.close(side, at, Close::Fin, ledger);
             }
         }
-        if segment.has(RST) {
+        if reset {
             self.end(at, Close::Rst, ledger);
         }
-        release
     }
 
     /// Lets the assembler give what is in order now to the reader of messages. Missing bytes below `holes` were

@@ -7,6 +7,14 @@ use crate::segment::{ACK, FIN, RST, SYN, Segment};
 /// Where relative numbers count from; true where a SYN/ACK moves its side's beginning.
 #[inline(always)]
 pub(super) fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
+    if !segment.has(SYN) && fwd.base.is_some() && rev.base.is_some() {
+        return false;
+    }
+    begin(segment, fwd, rev)
+}
+
+#[cold]
+fn begin(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
     let moved = segment.has(SYN) && restart(segment, fwd);
     if fwd.base.is_none() {
         fwd.base = Some(segment.seq.wrapping_sub(u32::from(!segment.has(SYN))));
@@ -42,6 +50,29 @@ pub(super) fn after_options(
     shared: &mut Shared,
     reused: bool,
 ) {
+    fwd.sacked_bytes = match segment.options.sack.count {
+        0 => 0,
+        _ => sacked_bytes(segment),
+    };
+    let plain = segment.flags & (SYN | FIN | RST | ACK) == ACK && segment.options.wscale.is_none();
+    if plain && shared.started && (shared.newest_syn.is_none() || shared.initial_rtt_ns.is_some()) {
+        fwd.first_ack_pending = false;
+        shared.completeness |= content(segment);
+    } else {
+        control(segment, now, fwd, rev, shared, reused);
+    }
+}
+
+/// The same for a segment that may begin, end or measure something.
+#[inline(never)]
+fn control(
+    segment: &Segment<'_>,
+    now: i64,
+    fwd: &mut Flow,
+    rev: &mut Flow,
+    shared: &mut Shared,
+    reused: bool,
+) {
     let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
     if let Some(shift) = segment.options.wscale {
         fwd.scale = Scale::Shift(shift); // also where the option does not belong, on a segment without SYN
@@ -63,10 +94,6 @@ pub(super) fn after_options(
             shared.initial_rtt_ns = Some(now.wrapping_sub(syn_time)).filter(|rtt| *rtt != 0);
         }
     }
-    fwd.sacked_bytes = match segment.options.sack.count {
-        0 => 0,
-        _ => sacked_bytes(segment),
-    };
     completeness(segment, shared, reused);
 }
 
@@ -82,11 +109,10 @@ fn sacked_bytes(segment: &Segment<'_>) -> u32 {
 /// `tcp.completeness`: SYN 1, SYN+ACK 2, ACK 4, data 8, FIN 16, RST 32, as Wireshark's window and two-pass tshark
 /// end up with (one pass leaves out the packet that opens the stream). A SYN counts only where it opens the stream,
 /// its data only where the ports are not in use again.
-#[inline(always)]
 fn completeness(segment: &Segment<'_>, shared: &mut Shared, reused: bool) {
     let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
     let opens = !std::mem::replace(&mut shared.started, true);
-    let content = if segment.len > 0 { 8 } else { 4 };
+    let content = content(segment);
     shared.completeness |= match (syn, has_ack) {
         (true, false) if opens => 1 | if reused { 0 } else { content & 8 },
         (true, true) => 2,
@@ -97,4 +123,10 @@ fn completeness(segment: &Segment<'_>, shared: &mut Shared, reused: bool) {
         shared.completeness |= if has_ack && segment.has(FIN) { 16 } else { 0 };
         shared.completeness |= if segment.has(RST) { 32 } else { 0 };
     }
+}
+
+/// What an ACK says of the stream: that there is one, or that there is data.
+#[inline(always)]
+fn content(segment: &Segment<'_>) -> u8 {
+    if segment.len > 0 { 8 } else { 4 }
 }

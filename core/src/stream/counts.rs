@@ -36,6 +36,22 @@ pub struct Counts {
 
 crate::pack::packed!(struct Counts { packets, bytes, payload, retransmissions, out_of_order, mss, scale, sack, sacks, dsacks, window_min, leg, trips, syn, fin, poisoned, ids });
 
+/// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
+pub(super) const DEFAULT_MSS: u32 = 1460;
+const TIMESTAMP_BYTES: u32 = 12;
+
+/// The current MSS of both senders: the smaller option less what the timestamps take.
+pub(super) fn mss_of(counts: &[Counts; 2], timestamps: bool) -> u32 {
+    let [a, b] = counts;
+    let mss = match (a.mss, b.mss) {
+        (Some(a), Some(b)) => u32::from(a.min(b)),
+        (Some(one), None) | (None, Some(one)) => u32::from(one),
+        (None, None) => DEFAULT_MSS,
+    };
+    mss.saturating_sub(if timestamps { TIMESTAMP_BYTES } else { 0 })
+        .max(1)
+}
+
 /// A segment that is no longer than this was one frame (RFC 9293 3.7.1).
 const SMALLEST_MSS: u32 = 536;
 
@@ -50,7 +66,7 @@ pub(super) fn count(
     facts: &Facts,
 ) {
     let frames = if segment.len > SMALLEST_MSS {
-        segment.len.div_ceil(stream.mss())
+        segment.len.div_ceil(stream.mss)
     } else {
         1
     };
@@ -68,20 +84,35 @@ pub(super) fn count(
         counts.out_of_order += 1;
         counts.poisoned = frame;
     }
-    if segment.has(SYN) {
-        counts.syn = true;
-        counts.mss = segment.options.mss.or(counts.mss);
-        counts.scale = segment.options.wscale;
-        counts.sack = Some(segment.options.sack_permitted);
-    } else if !segment.has(RST) {
+    if segment.flags & (SYN | RST) == 0 {
         counts.window_min = Some(counts.window_min.map_or(facts.window, |w| w.min(facts.window)));
     }
     if segment.options.sack.count > 0 {
         counts.sacks += 1;
         counts.dsacks += u64::from(facts.flags & flag::DSACK != 0);
     }
+    let stamped = segment.options.timestamps.is_some() && !stream.timestamps;
+    if segment.flags & (SYN | FIN | RST) != 0 || stamped {
+        count_control(stream, segment, side);
+    }
+}
+
+/// What is told once or twice in a stream.
+#[inline(never)]
+fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
+    let [client, server] = &mut stream.counts;
+    let counts = if side == Side::Client { client } else { server };
+    if segment.has(SYN) {
+        counts.syn = true;
+        counts.mss = segment.options.mss.or(counts.mss);
+        counts.scale = segment.options.wscale;
+        counts.sack = Some(segment.options.sack_permitted);
+    }
     stream.timestamps |= segment.options.timestamps.is_some();
+    stream.mss = mss_of(&stream.counts, stream.timestamps);
     if segment.flags & (FIN | RST) != 0 {
+        let [client, server] = &mut stream.counts;
+        let counts = if side == Side::Client { client } else { server };
         counts.fin |= segment.has(FIN);
         stream.closed_by.get_or_insert(match (segment.has(RST), side) {
             (true, Side::Client) => "client_rst",
@@ -106,7 +137,7 @@ pub(super) fn sample_leg(
     at: At,
 ) -> Option<i64> {
     let covered = facts.covered.filter(|_| segment.has(ACK))?;
-    let mss = stream.mss();
+    let mss = stream.mss;
     let [client, server] = &mut stream.counts;
     let (own, peer) = if side == Side::Client {
         (client, server)

@@ -24,7 +24,7 @@ use crate::wait::Release;
 
 pub use asked::{Answer, Asked};
 pub use counts::Counts;
-use counts::{count, sample_leg};
+use counts::{DEFAULT_MSS, count, sample_leg};
 use index::Index;
 use roles::roles;
 pub use store::MOST_AWAKE;
@@ -33,10 +33,7 @@ pub use tracking::Tracking;
 use tracking::track;
 use tuple::FourTuple;
 
-/// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
-const DEFAULT_MSS: u32 = 1460;
 const RECENT: usize = 1024;
-const TIMESTAMP_BYTES: u32 = 12;
 
 pub type Endpoint = (IpAddr, u16);
 
@@ -70,6 +67,8 @@ pub struct Stream {
     /// By `Side`.
     pub counts: [Counts; 2],
     pub timestamps: bool,
+    /// Of both senders, by what was seen so far.
+    mss: u32,
     pub closed_by: Option<&'static str>,
     pub reused: bool,
     /// From the second packet on, where the first was a SYN.
@@ -152,24 +151,13 @@ impl Stream {
             last: at,
             counts: Default::default(),
             timestamps: false,
+            mss: DEFAULT_MSS,
             closed_by: None,
             reused,
             setup: None,
             asked: Vec::new(),
             tracking: Tracking::default(),
         }
-    }
-
-    /// The current MSS of both senders: the smaller option less what the timestamps take.
-    fn mss(&self) -> u32 {
-        let [a, b] = &self.counts;
-        let mss = match (a.mss, b.mss) {
-            (Some(a), Some(b)) => u32::from(a.min(b)),
-            (Some(one), None) | (None, Some(one)) => u32::from(one),
-            (None, None) => DEFAULT_MSS,
-        };
-        mss.saturating_sub(if self.timestamps { TIMESTAMP_BYTES } else { 0 })
-            .max(1)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::counts::mss_of;
 use super::{Endpoint, Stream, Tracking};
 use crate::exchange::Ledger;
 use crate::messages::At;
@@ -174,6 +175,7 @@ impl Pack for Stream {
             roles_by,
             counts,
             timestamps,
+            mss: _,
             closed_by,
             reused,
             setup,
@@ -202,7 +204,7 @@ impl Pack for Stream {
         let last = At::unpack(from);
         from.base = (last.frame, last.time_ns);
         // in the order of `pack`
-        Stream {
+        let mut stream = Stream {
             low,
             high,
             last,
@@ -213,11 +215,14 @@ impl Pack for Stream {
             roles_by: Pack::unpack(from),
             counts: Pack::unpack(from),
             timestamps: Pack::unpack(from),
+            mss: 0,
             closed_by: Pack::unpack(from),
             reused: Pack::unpack(from),
             setup: Pack::unpack(from),
             asked: Pack::unpack(from),
             tracking: Pack::unpack(from),
-        }
+        };
+        stream.mss = mss_of(&stream.counts, stream.timestamps);
+        stream
     }
 }

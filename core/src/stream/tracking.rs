@@ -114,7 +114,7 @@ pub(super) fn track(
         }
         stream.tracking = Tracking::Live(Box::new(tracker));
     }
-    let mss = stream.mss();
+    let mss = stream.mss;
     let [client, server] = &stream.counts;
     let rtt_ns = client.leg.unwrap_or(0) + server.leg.unwrap_or(0);
     let seen = Seen {

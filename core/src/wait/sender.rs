@@ -175,11 +175,8 @@ impl Sender {
         if a.ack > self.una {
             self.una = a.ack;
             (self.duplicates, self.repeats) = (0, 0);
-            let before = self.holes.len();
-            self.holes.retain(|h| h.start >= a.ack);
-            if self.holes.len() < before {
-                // acknowledged though never seen: the capture lost it, not the network
-                self.hole_passed = true;
+            if !self.holes.is_empty() {
+                self.pass_holes();
             }
         } else if a.duplicate {
             self.duplicates += 1;
@@ -199,6 +196,14 @@ impl Sender {
             self.zero_seen = Some(at);
         }
         self.answered = Some(at);
+    }
+
+    /// Acknowledged though never seen: the capture lost it, not the network.
+    #[cold]
+    fn pass_holes(&mut self) {
+        let (before, una) = (self.holes.len(), self.una);
+        self.holes.retain(|h| h.start >= una);
+        self.hole_passed |= self.holes.len() < before;
     }
 
     /// A segment with payload of this sender.
