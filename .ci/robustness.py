@@ -3,8 +3,8 @@
     robustness.py [LABDIR] [-v]
 
 The simulator's stalls and decoys at seven round trips and three points of capture: quiet, with jitter, with frames
-missing from the capture. With LABDIR (labelled captures) also those, with frames taken out. Exit code 1 if a figure is
-below its floor.
+missing from the capture, and with sockets of one server that differ. With LABDIR (labelled captures) also those, with
+frames taken out. Exit code 1 if a figure is below its floor.
 """
 
 import argparse
@@ -19,13 +19,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from robustness import RTTS, decoys, judged_file, precision, recall, runs, stalls  # noqa: E402
+from robustness import RTTS, decoys, judged_file, mixtures, precision, recall, runs, stalls  # noqa: E402
 from simulator import Truth  # noqa: E402
 
 FLOORS = {  # precision, recall
     "quiet": (1.0, 1.0),
     "bursts 12 ms": (0.99, 0.99),
     "bursts 24 ms": (0.99, 0.98),
+    "mixed sockets": (1.0, 1.0),
+    "mixed, 12 ms": (0.99, 0.45),
     "1 % missing": (0.99, 0.95),
     "4 % missing": (0.99, 0.25),
     "10 % missing": (0.99, 0.20),
@@ -46,6 +48,14 @@ def simulated(name: str, burst: float, missing: float, verbose: bool) -> Counter
         found += counts
         if verbose and (counts["false"] or (counts["missed"] and not missing)):
             print(f"   {name}: {label}: {dict(counts)}")
+    return found
+
+
+def mixed(burst: float) -> Counter[str]:
+    """TCP_NODELAY on some sockets of one server."""
+    found: Counter[str] = Counter()
+    for _, counts in runs(mixtures(), RTTS[::2], burst, 1):
+        found += counts
     return found
 
 
@@ -97,6 +107,7 @@ def main() -> int:
     found = {"quiet": simulated("quiet", 0.0, 0.0, args.verbose)}
     for burst in (12, 24):
         found[f"bursts {burst} ms"] = simulated(f"bursts {burst} ms", burst, 0.0, args.verbose)
+    found |= {"mixed sockets": mixed(0.0), "mixed, 12 ms": mixed(12.0)}
     for percent in (1, 4, 10):
         found[f"{percent} % missing"] = simulated(f"{percent} % missing", 0.0, percent / 100, args.verbose)
     if args.labdir:

@@ -323,6 +323,9 @@ def _options(d: dict[str, Any], sender: str, receiver: str) -> str:
     row = d["findings"][0]
     off, on = row["nodelay_seen_off"], row["nodelay_seen_on"]
     counts = {"off": f"{off:,} for, {on:,} against", "on": f"{on:,} for, {off:,} against"}
+    if row["nodelay"] == "mixed":
+        of = row["nodelay_streams_on"] + row["nodelay_streams_off"]
+        counts["mixed"] = f"off on {row['nodelay_streams_off']:,} of {of:,} connections"
     seen = counts.get(row["nodelay"], f"{off:,} seen off, {on:,} on")
     text = f"  options   {sender} TCP_NODELAY {row['nodelay']} ({seen}); {receiver} delayed ACK {row['delayed_ack']}"
     pool = d["senders"][receiver]

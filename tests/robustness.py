@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from makepcap import Segment, answer, get, pcap
-from simulator import Host, Path, Recording, Script, Truth, record
+from makepcap import Ends, Segment, answer, get, pcap
+from simulator import ENDS, Host, Path, Recording, Script, Truth, record
 
 import latpcap as lp
 
@@ -45,6 +45,23 @@ class Situation:
 def pause(length: float, **script: Any) -> Script:
     """Head, a pause of the program, body."""
     return Script(ASK, ((0.0, HEAD), (length, BODY)), **script)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Two kinds of sockets on one port of one server; three connections of each."""
+
+    name: str
+    parts: tuple[Situation, Situation]
+
+    def record(self, path: Path, seed: int) -> Recording:
+        tape, truth = [], {}
+        for number, part in enumerate(self.parts):
+            (address, port), server = ENDS.client, ENDS.server
+            ends = Ends((address, port + 1000 * number), server)
+            made = record(part.script, part.client, part.server, path, seed=seed, ends=ends)
+            tape, truth = [*tape, *made.tape], truth | made.truth
+        return Recording(sorted(tape, key=lambda s: s.time_ns), truth)
 
 
 def stalls() -> list[Situation]:
@@ -83,6 +100,15 @@ def decoys() -> list[Situation]:
     found.append(Situation("three paused writes", Script(ASK, writes), server=NODELAY))
     found.append(Situation("pipelined pauses", pause(43.0, pipelined=4), NODELAY, NODELAY))
     return found
+
+
+def mixtures() -> list[Mixture]:
+    """TCP_NODELAY on some sockets of a server only: where Nagle's algorithm acts is a stall, and nowhere else."""
+    both = Script(ASK, SPLIT)
+    held, free = Situation("held", both), Situation("free", both, server=NODELAY)
+    paused = [Situation(f"pause {n:g}", pause(n), server=NODELAY) for n in (12.0, 40.2, 41.0, 43.0, 44.0, 46.0, 48.0)]
+    found = [Mixture(f"{one.name} beside {other.name}", (one, other)) for one in (held, free) for other in paused]
+    return [Mixture("held beside free", (held, free)), *found]
 
 
 def points(rtt: float) -> dict[str, Path]:
@@ -142,7 +168,11 @@ def _rows(capture: lp.Capture, table: str, *columns: str) -> list[dict[str, Any]
 
 
 def runs(
-    situations: list[Situation], rtts: tuple[float, ...], burst_ms: float, seeds: int, missing: float = 0.0
+    situations: Sequence[Situation | Mixture],
+    rtts: tuple[float, ...],
+    burst_ms: float,
+    seeds: int,
+    missing: float = 0.0,
 ) -> Iterator[tuple[str, Counter[str]]]:
     """Each situation at each round trip and point of capture: its name and what `judged` says."""
     for situation in situations:

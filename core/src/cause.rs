@@ -47,6 +47,8 @@ impl Legs {
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     pub legs: &'a Legs,
+    /// The stream of the exchange.
+    pub stream: u32,
     /// By the numbers of the pools.
     pub pools: &'a [Judged],
     /// Frames of repeats that were not needed.
@@ -179,7 +181,7 @@ fn judge(piece: &Piece, known: &Known<'_>, rows: &mut Vec<Row>) {
         Wait::Burst => cutter.cut(end, program("write_gap", 0.9)),
         Wait::Spaced => cutter.cut(end, row(Cause::Bandwidth, Owner::Network, "spacing", 0.7, ends)),
         Wait::Small(c) => match pools.get(c.pool as usize) {
-            Some(judged) => small(&mut cutter, c, judged.rule(c), piece, legs),
+            Some(judged) => small(&mut cutter, c, judged.rule(known.stream, c), piece, legs),
             None => cutter.cut(end, row(Cause::Unknown, Owner::Capture, "no_pool", 0.3, ends)),
         },
         Wait::Clocked { ack, acked } => {

@@ -316,6 +316,7 @@ impl Analysis {
         rows.clear();
         let known = Known {
             legs,
+            stream: exchange.stream,
             pools: judged,
             needless: &self.streams.ledger.needless,
         };

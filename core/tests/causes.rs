@@ -63,6 +63,7 @@ fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Ro
         }],
         &Known {
             legs,
+            stream: 0,
             pools: judged,
             needless: &Default::default(),
         },

@@ -28,7 +28,11 @@ struct Endpoint {
     /// Round trips to the sender and to the receiver.
     legs: (i64, i64),
     frame: u64,
+    /// Whose gaps come now, and how often each stream has refuted.
+    stream: u32,
+    refuted: [u32; 16],
     candidates: Vec<Candidate>,
+    streams: Vec<u32>,
 }
 
 impl Endpoint {
@@ -54,7 +58,10 @@ impl Endpoint {
             id,
             legs,
             frame: 0,
+            stream: 0,
+            refuted: [0; 16],
             candidates: Vec::new(),
+            streams: Vec::new(),
         }
     }
 
@@ -83,11 +90,13 @@ impl Endpoint {
 
     fn add(&mut self, candidate: Candidate) -> Option<Candidate> {
         if candidate.freed.time_ns < candidate.ack.time_ns {
-            self.pools.refute(self.id, 1);
+            let before = &mut self.refuted[self.stream as usize];
+            self.pools.refute(self.id, self.stream, 1, before);
             return None;
         }
-        self.pools.add(&candidate);
+        self.pools.add(self.stream, &candidate);
         self.candidates.push(candidate);
+        self.streams.push(self.stream);
         Some(candidate)
     }
 
@@ -115,7 +124,8 @@ impl Endpoint {
 
     fn rulings(&mut self) -> Vec<Ruling> {
         let judged = self.judged();
-        self.candidates.iter().map(|c| judged.rule(c)).collect()
+        let of = self.streams.iter().zip(&self.candidates);
+        of.map(|(stream, c)| judged.rule(*stream, c)).collect()
     }
 }
 
@@ -216,7 +226,7 @@ fn refutations_above_a_tenth_refute() {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[2]), Lcg(5));
         e.stalls(40, &mut random);
         for _ in 0..refuted {
-            e.pools.refute(e.id, 1);
+            e.pools.refute(e.id, 0, 1, &mut e.refuted[0]);
         }
         assert_eq!(e.judged().verdict, verdict, "{refuted}");
         let held = e.rulings().iter().filter(|r| confident(r).is_some()).count();
@@ -235,7 +245,7 @@ fn instant_releases_at_the_sender_outweigh_refutations_but_prove_nothing() {
             e.nagle(i * 47 * MS, 41 * MS + i * MS, slack);
         }
         for _ in 0..14 {
-            e.pools.refute(e.id, 1);
+            e.pools.refute(e.id, 0, 1, &mut e.refuted[0]);
         }
         assert_eq!(e.judged().verdict, verdict);
         let sure: Vec<f64> = e.rulings().iter().filter_map(confident).collect();
@@ -291,11 +301,14 @@ fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
         e.stalls(10, &mut random);
         let c = e.nagle(900 * MS, 34 * MS, 10 * US).unwrap();
         let judged = e.judged();
-        let ruling = judged.rule(&Candidate {
-            ack_pure,
-            ack_fin,
-            ..c
-        });
+        let ruling = judged.rule(
+            0,
+            &Candidate {
+                ack_pure,
+                ack_fin,
+                ..c
+            },
+        );
         assert!(
             matches!(ruling, Ruling::Waited { rule: got, .. } if got == rule),
             "{ruling:?}"
@@ -311,11 +324,11 @@ fn timestamps_overrule_the_legs() {
             .nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US)
             .unwrap();
         c.arrived = Some(false);
-        let ruling = e.judged().rule(&c);
+        let ruling = e.judged().rule(0, &c);
         assert!(matches!(ruling, Ruling::Pause { .. }), "{ruling:?}");
         c.arrived = Some(true);
         c.freed.time_ns = c.ack.time_ns; // too early for the leg, yet it echoes the ACK
-        assert!(i < 10 || matches!(e.judged().rule(&c), Ruling::Held { .. }));
+        assert!(i < 10 || matches!(e.judged().rule(0, &c), Ruling::Held { .. }));
     }
     let mut e = Endpoint::new(VANTAGES[1]);
     for i in 0..20 {
@@ -392,4 +405,134 @@ fn judging_early_does_not_change_the_last_word() {
         late.stalls(1, &mut same);
     }
     assert_eq!(format!("{:?}", early.judged()), format!("{:?}", late.judged()));
+}
+
+/// How many stalls of each stream are proven.
+fn proven(e: &mut Endpoint) -> [usize; 16] {
+    let rulings = e.rulings();
+    let mut sure = [0; 16];
+    for (stream, ruling) in e.streams.iter().zip(&rulings) {
+        sure[*stream as usize] += usize::from(confident(ruling).is_some_and(|c| c >= 0.9));
+    }
+    sure
+}
+
+/// One exchange after the other on each of some streams: `length` is what the program pauses on those with an odd number,
+/// which have TCP_NODELAY.
+fn mixture(
+    e: &mut Endpoint,
+    streams: u32,
+    exchanges: i64,
+    length: impl Fn(&mut Lcg) -> i64,
+    random: &mut Lcg,
+) {
+    for stream in 0..streams {
+        e.stream = stream;
+        let mut now = random.below(1000 * MS);
+        for _ in 0..exchanges {
+            let hold = timer(now + e.legs.1 / 2, random);
+            if stream % 2 == 1 {
+                let pause = length(random);
+                e.pause(now, hold, pause);
+            } else {
+                e.nagle(now, hold, 3 * US + random.below(40 * US));
+            }
+            now += 44 * MS + e.legs.0 + e.legs.1 + random.below(4 * MS);
+        }
+    }
+}
+
+#[test]
+fn where_connections_differ_each_is_judged_by_its_own_evidence() {
+    for legs in VANTAGES {
+        for (seed, pause) in [
+            (1, 50 * US),
+            (2, 43 * MS),
+            (3, 44_100 * US),
+            (4, 48 * MS + 500 * US),
+            (5, 57 * MS),
+        ] {
+            let (mut e, mut random) = (Endpoint::new(legs), Lcg(seed));
+            let length = |random: &mut Lcg| pause + legs.0 + random.below(200 * US);
+            mixture(&mut e, 8, 14, length, &mut random);
+            let judged = e.judged();
+            let case = format!("pause {pause} legs {legs:?}: {judged:?}");
+            assert_eq!(judged.verdict, Verdict::Mixed, "{case}");
+            assert_eq!((judged.streams, judged.nagle_streams), (8, 4), "{case}");
+            assert_eq!(
+                judged.held, 56,
+                "what was held tells of those that waited alone: {case}"
+            );
+            let sure = proven(&mut e);
+            for (stream, sure) in sure.iter().take(8).enumerate() {
+                assert_eq!(
+                    *sure,
+                    if stream % 2 == 0 { 14 } else { 0 },
+                    "stream {stream}, {case}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn pauses_on_some_connections_are_no_stalls_of_theirs() {
+    // the others have TCP_NODELAY too, and no pause
+    for legs in VANTAGES {
+        for step in 0..=20 {
+            for seed in 0..10 {
+                let pause = 40 * MS + step * 500 * US;
+                let spread = if seed % 2 == 0 { 250 * US } else { 4 * MS };
+                let mut random = Lcg(1 + seed * 77 + step as u64);
+                let mut e = Endpoint::new(legs);
+                for stream in 0..12 {
+                    e.stream = stream;
+                    let mut now = random.below(1000 * MS);
+                    for _ in 0..14 {
+                        let hold = timer(now + legs.1 / 2, &mut random);
+                        let length = if stream % 2 == 1 {
+                            pause + random.below(spread)
+                        } else {
+                            50 * US
+                        };
+                        e.pause(now, hold, length + legs.0);
+                        now += length + legs.0 + legs.1 + random.below(4 * MS);
+                    }
+                }
+                let judged = e.judged();
+                assert_eq!(proven(&mut e), [0; 16], "pause {pause} legs {legs:?} {judged:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_few_exchanges_of_a_connection_say_little_and_many_connections_together_enough() {
+    for legs in VANTAGES {
+        let (mut e, mut random) = (Endpoint::new(legs), Lcg(9));
+        mixture(&mut e, 16, 4, |_| 50 * US, &mut random);
+        let judged = e.judged();
+        assert_eq!(
+            (judged.verdict, judged.nagle_streams),
+            (Verdict::Mixed, 8),
+            "{judged:?}"
+        );
+        assert!(
+            proven(&mut e)
+                .iter()
+                .enumerate()
+                .all(|(s, n)| *n == if s % 2 == 0 { 4 } else { 0 })
+        );
+        // one such connection alone
+        let mut e = Endpoint::new(legs);
+        mixture(&mut e, 1, 4, |_| 0, &mut random);
+        for stream in 1..16 {
+            e.stream = stream;
+            (0..6).for_each(|i| {
+                e.pause(i * 50 * MS, 41 * MS, 50 * US);
+            });
+        }
+        assert!(matches!(e.judged().verdict, Verdict::Refuted | Verdict::Open));
+        assert_eq!(proven(&mut e), [0; 16]);
+    }
 }

@@ -139,7 +139,7 @@ def _how_sure(
     item: spent.Spent, pools: dict[str, dict[str, Any]], stream: dict[str, Any], checks: list[quality.Check]
 ) -> dict[str, Any]:
     # a stall whose evidence holds together in a doubled capture is one; everything else rests on doubtful legs there
-    held = item.cause == STALL and pools[item.owner]["verdict"] == "nagle"
+    held = item.cause == STALL and pools[item.owner]["verdict"] in sockets.HELD_UP
     limits = [c for c in checks if c.most < item.confidence and not (held and c.check == "doubles")]
     sure = min([item.confidence, *(c.most for c in limits)])
     if item.server.cut:
@@ -180,6 +180,7 @@ def _sockets(
     for name, option in options.items():
         row |= {name: option.state, f"{name}_seen_on": option.seen_on, f"{name}_seen_off": option.seen_off,
                 f"{name}_opportunities": option.opportunities}  # fmt: skip
+    row |= {f"nodelay_streams_{way}": getattr(options["nodelay"], f"streams_{way}") for way in ("on", "off")}
     if item.cause not in (STALL, "nagle", "delayed_ack"):
         return row
     timer = sockets.timer(pools[sender])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from latpcap.findings.sockets import ENOUGH, FEW
+from latpcap.findings.sockets import ENOUGH, FEW, HELD_UP
 from latpcap.findings.spent import SIDES, Spent
 from latpcap.vocabulary import STALL
 
@@ -43,13 +43,16 @@ def rival(item: Spent, pools: dict[str, dict[str, Any]], streams: dict[str, Any]
 
 def _against_pause(pool: dict[str, Any]) -> str:
     parts = []
+    if pool["verdict"] == "mixed":
+        parts.append(f"on {pool['nagle_streams']:,} of {pool['streams']:,} connections")
     if pool.get("slope") is not None:
         parts.append(f"the gaps follow the ACKs (slope {pool['slope']:.2f}; a pause would give 0)")
     parts.append(
         f"{pool['tight']:,} of {pool['held']:,} segments left within {pool.get('tight_ms') or 0:.3g} ms of theirs"
     )
-    parts.append(f"{pool['refuted']:,} left before" if pool["refuted"] else "none left before")
-    if pool["verdict"] != "nagle":
+    before = f"{pool['refuted']:,}" if pool["refuted"] else "none"
+    parts.append(f"{before} left before" + (", on other connections" if pool["verdict"] == "mixed" else ""))
+    if pool["verdict"] not in HELD_UP:
         few = "too few to rule it out" if pool["held"] < ENOUGH else "not ruled out"
         return f"{few}: " + "; ".join(parts)
     return "; ".join(parts)
@@ -66,11 +69,11 @@ def _against_stall(pool: dict[str, Any], owner: str) -> tuple[str, str]:
             name,
             f"not ruled out: {on}, but {off}: TCP_NODELAY may not be set on all sockets",
         )
-    if pool["verdict"] == "nodelay" or (pool["refuted"] and pool["verdict"] != "nagle"):
+    if pool["verdict"] == "nodelay" or (pool["refuted"] and pool["verdict"] not in HELD_UP):
         return name, f"{pool['refuted']:,} small segments left over unacknowledged ones: Nagle does not act there"
     if pool["verdict"] == "pause":
         return name, f"the gaps do not follow the ACKs that they end near (slope {pool['slope'] or 0:.2f})"
-    if pool["verdict"] == "nagle":
+    if pool["verdict"] in HELD_UP:
         return name, "it is there too, as a finding of its own; this time is outside of it"
     if pool["held"]:
         return name, f"not ruled out: {pool['held']:,} of its gaps ended with a held ACK"

@@ -21,18 +21,23 @@ TIMERS = {
 EARLY_MS = 1.5  # a hold seems this much shorter where a leg was measured too long
 CLEAR_MS = 4.5  # without a tick, holds further from the timer than this say nothing of whose it is
 LUCK = 1e-3  # holds that end on a tick by chance this rarely are a timer's
+HELD_UP = ("nagle", "mixed")
+"""Verdicts of the table of evidence that say: Nagle's algorithm acts, on all of its connections or on some."""
 FEW = 3
 ENOUGH = 5
 
 
 @dataclass(frozen=True)
 class Option:
-    """One socket option: `state` is "on", "off" or "unknown"; `seen_on` and `seen_off` are what was counted."""
+    """One socket option: `state` is "on", "off", "mixed" (its connections differ) or "unknown"; counts of both."""
 
     state: str
     seen_on: int
     seen_off: int
     opportunities: int
+    streams_on: int = 0
+    """Connections that show it on, and off; 0 and 0 where that is not told."""
+    streams_off: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,25 +62,32 @@ def pool(evidence: list[dict[str, Any]], sender: str) -> dict[str, Any]:
     merged = dict(most)
     for column in ("opportunities", "held", "tight", "refuted"):
         merged[column] = sum(r[column] for r in rows)
+    for column in ("streams", "nagle_streams", "nodelay_streams"):
+        merged[column] = sum(r.get(column) or 0 for r in rows)
     for column, pick in (("hold_min_ms", min), ("hold_max_ms", max)):
         values = [r[column] for r in rows if r[column] is not None]
         merged[column] = pick(values) if values else None
     merged["clients"] = len(rows)
-    merged["proven_on"] = sum(r["tight"] for r in rows if r["verdict"] == "nagle")
     return merged
 
 
 def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
     """Is TCP_NODELAY set on this sender's sockets?"""
     mine = [r for r in rows if r["sender"] == sender]
-    off = sum(r["held"] if r["verdict"] == "nagle" else r["tight"] for r in mine if r["verdict"] in ("nagle", "open"))
+    off = sum(r["tight"] if r["verdict"] == "open" else r["held"] for r in mine if r["verdict"] in (*HELD_UP, "open"))
     on = sum(r["refuted"] for r in mine)
     chances = sum(r["opportunities"] for r in mine)
     verdicts = {r["verdict"] for r in mine}
+    # tables that an older version has stored do not count connections
+    streams_on, streams_off = (sum(r.get(f"{v}_streams") or 0 for r in mine) for v in ("nodelay", "nagle"))
+    if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and on >= FEW):
+        return Option("mixed", on, off, chances, streams_on, streams_off)
+    if "mixed" in verdicts:  # the others' programs pause, which says nothing of the option
+        return Option("off", on, off, chances, streams_on, streams_off)
     if "nagle" in verdicts and "nodelay" not in verdicts:
-        return Option("off", on, off, chances)
+        return Option("off", on, off, chances, streams_on, streams_off)
     if on >= FEW and "nagle" not in verdicts and on > 9 * off:
-        return Option("on", on, off, chances)
+        return Option("on", on, off, chances, streams_on, streams_off)
     return Option("unknown", on, off, chances)
 
 

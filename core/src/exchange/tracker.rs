@@ -24,6 +24,8 @@ pub struct Tracker {
     /// The pools of both senders, by `Side`.
     pools: [u32; 2],
     senders: [Sender; 2],
+    /// How often each has sent small over unacknowledged small.
+    refuted: [u32; 2],
     assemblers: [Assembler; 2],
     messages: Messages,
     pairing: Pairing,
@@ -33,7 +35,7 @@ pub struct Tracker {
     clock: i64,
 }
 
-crate::pack::packed!(struct Tracker { pools, senders, assemblers, messages, pairing, alone, closed, clock });
+crate::pack::packed!(struct Tracker { pools, senders, refuted, assemblers, messages, pairing, alone, closed, clock });
 
 fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
     let [client, server] = two;
@@ -57,6 +59,7 @@ impl Tracker {
         Tracker {
             pools,
             senders: Default::default(),
+            refuted: [0; 2],
             assemblers: [Assembler::new(), Assembler::new()],
             messages: Messages::new(),
             pairing: Pairing::new(stream, pair),
@@ -127,7 +130,8 @@ impl Tracker {
             } else {
                 server_pool
             };
-            ledger.pools.refute(pool, sure);
+            let before = pick(&mut self.refuted, side.other());
+            ledger.pools.refute(pool, self.pairing.stream, sure, before);
         }
         peer.answer(&Answer {
             at,
@@ -244,8 +248,10 @@ impl Tracker {
         self.messages.close(side, at, how, &mut hearing);
         self.pairing.close(side, how, ledger);
         if how != Close::Fin {
-            for (sender, pool) in self.senders.iter_mut().zip(self.pools) {
-                ledger.pools.refute(pool, sender.last_refutations());
+            let stream = self.pairing.stream;
+            for ((sender, pool), before) in self.senders.iter_mut().zip(self.pools).zip(&mut self.refuted) {
+                let sure = sender.last_refutations();
+                ledger.pools.refute(pool, stream, sure, before);
             }
         }
     }

@@ -4,7 +4,7 @@
 //! A corked socket keeps what is smaller than a segment until the kernel's probe timer sends it, 200 ms later: every
 //! time, never sooner, and on the host's tick. A program that sleeps for as long is not bound to the tick.
 
-use super::lattice;
+use super::spread::lattice;
 use crate::wait::CORK_NS;
 
 /// Waits remembered; later ones say the same.

@@ -62,5 +62,17 @@ pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowE
         nullable("release_p95_ms", duration_options(&rows, |r| r.1.release_p95)),
         nullable("tick_ms", duration_options(&rows, |r| r.1.tick_ns)),
         nullable("tick_p", option::<Float64Type, Row<'_>>(&rows, |r| r.1.tick_p)),
+        column(
+            "streams",
+            plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.streams as u64),
+        ),
+        column(
+            "nagle_streams",
+            plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.nagle_streams as u64),
+        ),
+        column(
+            "nodelay_streams",
+            plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.nodelay_streams as u64),
+        ),
     ])
 }

@@ -27,7 +27,7 @@ use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-pub const SCHEMA_VERSION: &str = "5";
+pub const SCHEMA_VERSION: &str = "6";
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
 pub const BATCH_ROWS: usize = 4096;
 

@@ -94,7 +94,7 @@ impl Tracker {
         let at = data.at;
         pick(&mut self.senders, side.other()).peer_spoke(at);
         match &step.wait {
-            Wait::Small(candidate) if !ledger.pools.add(candidate) => ledger.distrust(
+            Wait::Small(candidate) if !ledger.pools.add(self.pairing.stream, candidate) => ledger.distrust(
                 "tcp",
                 "too much evidence on delayed ACKs; the rest is only counted",
                 at,

@@ -14,7 +14,7 @@ const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a co
 /// One stream's exchanges, and the steps of both directions that they will need.
 #[derive(Default)]
 pub(super) struct Pairing {
-    stream: u32,
+    pub(super) stream: u32,
     pub(super) pair: u32,
     pub(super) steps: [VecDeque<Step>; 2],
     /// How many of them the ledger knows of; it hears of long messages only.

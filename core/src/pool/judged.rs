@@ -1,0 +1,229 @@
+//! What a pool of evidence says: counts of candidates in, a verdict on the sender out, and how each candidate is named.
+
+use super::Sample;
+use super::apart::Apart;
+use super::spread::{at_share, lattice, slope};
+use crate::wait::Candidate;
+
+/// An ACK that came this much later than the path needs was held. RFC 1122 4.2.3.2 allows 500 ms.
+pub const HELD_NS: std::ops::RangeInclusive<i64> = 25_000_000..=520_000_000;
+/// A proven sender's segment may follow the ACK this much later than the path explains (a loaded host).
+const LOOSE_NS: i64 = 25_000_000;
+/// Nearer than this the capture sits at the endpoint itself, and releases are seen to the microsecond.
+pub(super) const AT_ENDPOINT_NS: i64 = 100_000;
+/// What a kernel needs at most to send what an ACK has freed, seen at its own side.
+pub(super) const INSTANT_NS: i64 = 60_000;
+/// So many held candidates make a verdict; fewer are at most probable.
+pub(super) const ENOUGH: usize = 8;
+/// Holds whose ends may show the receiver's tick.
+const TICKS: usize = 15;
+
+/// What the pool says of its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Verdict {
+    /// Nagle acts: the freed segments follow the ACKs.
+    Proven,
+    /// Small segments left over unacknowledged small ones: Nagle is off.
+    Refuted,
+    /// The program's own pause ends near the ACK: the gaps do not move with it.
+    AppPause,
+    /// Its connections differ: Nagle acts on some of them only.
+    Mixed,
+    /// Too little to say.
+    #[default]
+    Open,
+}
+
+impl Verdict {
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Proven => "nagle",
+            Verdict::Refuted => "nodelay",
+            Verdict::AppPause => "pause",
+            Verdict::Mixed => "mixed",
+            Verdict::Open => "open",
+        }
+    }
+}
+
+/// One pool judged. Times in nanoseconds.
+#[derive(Debug, Clone, Default)]
+pub struct Judged {
+    pub verdict: Verdict,
+    pub opportunities: u64,
+    pub held: usize,
+    pub tight: usize,
+    pub refuted: u64,
+    pub slope: Option<f64>,
+    pub sender_leg: i64,
+    pub receiver_leg: i64,
+    pub tight_limit: i64,
+    /// How much the path to the sender wavers.
+    pub sender_jitter: i64,
+    pub hold_min: Option<i64>,
+    pub hold_median: Option<i64>,
+    pub hold_max: Option<i64>,
+    pub release_median: Option<i64>,
+    pub release_p95: Option<i64>,
+    pub release_max: Option<i64>,
+    /// The receiver's clock tick on whose grid its holds end, and the chance that this is luck.
+    pub tick_ns: Option<i64>,
+    pub tick_p: Option<f64>,
+    /// Its messages leave with the kernel's probe timer: a cork that is never taken off.
+    pub corked: bool,
+    /// Connections with any evidence; those on which Nagle's algorithm acts, and those that refute it.
+    pub streams: usize,
+    pub nagle_streams: usize,
+    pub nodelay_streams: usize,
+    /// What its connections say by themselves, where they differ.
+    pub apart: Option<Apart>,
+}
+
+/// How one candidate is to be named.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ruling {
+    /// Nagle's wait with a held ACK of so many nanoseconds inside.
+    Held { hold: i64, confidence: f64 },
+    /// Nagle's wait for an ACK that came at once.
+    Waited { rule: &'static str, confidence: f64 },
+    /// The program paused.
+    Pause { confidence: f64 },
+}
+
+impl Judged {
+    /// What these candidates, and so many refutations beside them, say on this path: the numbers that `verdict` needs.
+    /// Gives the held ones.
+    pub(super) fn count<'a>(
+        &mut self,
+        samples: impl Iterator<Item = &'a Sample>,
+        refuted: u64,
+    ) -> Vec<&'a Sample> {
+        self.refuted = refuted;
+        let mut held: Vec<&Sample> = Vec::new();
+        for s in samples {
+            if self.before_ack(s.release, s.arrived) {
+                self.refuted += 1;
+            } else if s.timer && HELD_NS.contains(&(s.covered - self.receiver_leg)) {
+                held.push(s);
+            }
+        }
+        self.held = held.len();
+        self.tight = held
+            .iter()
+            .filter(|s| (s.release - self.sender_leg).abs() <= self.tight_limit)
+            .count();
+        let mut releases: Vec<i64> = held
+            .iter()
+            .map(|s| (s.release - self.sender_leg).max(0))
+            .collect();
+        releases.sort_unstable();
+        (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
+        self.release_max = releases.last().copied();
+        self.slope = slope(&held);
+        held
+    }
+
+    /// How long the receiver held these ACKs, and on which tick.
+    pub(super) fn held_by_timer(&mut self, held: &[&Sample]) {
+        let mut holds: Vec<i64> = held.iter().map(|s| s.covered - self.receiver_leg).collect();
+        holds.sort_unstable();
+        (self.hold_min, self.hold_median) = (holds.first().copied(), at_share(&holds, 0.5));
+        self.hold_max = holds.last().copied();
+        (self.tick_ns, self.tick_p) = lattice(held.iter().map(|s| s.acked_at), TICKS);
+    }
+
+    /// The segment left before the ACK could have reached its sender: read off the timestamps, else by the best
+    /// round trip, less what the path wavers.
+    fn before_ack(&self, release: i64, arrived: Option<bool>) -> bool {
+        match arrived {
+            Some(arrived) => !arrived,
+            None => {
+                let most = AT_ENDPOINT_NS.max(self.sender_leg / 10);
+                release < self.sender_leg - self.sender_jitter.clamp(AT_ENDPOINT_NS, most)
+            }
+        }
+    }
+
+    /// The judgement that holds for a stream, and by how many held ACKs.
+    fn on(&self, stream: u32) -> (Verdict, usize) {
+        let own = self.apart.as_ref().map(|apart| apart.on(stream));
+        own.unwrap_or((self.verdict, self.held))
+    }
+
+    /// What one candidate of this pool is, on its stream.
+    pub fn rule(&self, stream: u32, c: &Candidate) -> Ruling {
+        let release = c.freed.time_ns - c.ack.time_ns;
+        let late = release - self.sender_leg;
+        let hold = c.ack.time_ns - c.held_from.time_ns - self.receiver_leg;
+        let wait = c.ack.time_ns - c.small.time_ns;
+        let pause = |confidence| Ruling::Pause { confidence };
+        if self.before_ack(release, c.arrived) {
+            return pause(0.95);
+        }
+        let (verdict, held) = self.on(stream);
+        match verdict {
+            Verdict::Refuted | Verdict::AppPause => return pause(0.9),
+            Verdict::Proven if late > LOOSE_NS => return pause(0.6),
+            Verdict::Open if late > self.tight_limit => return pause(0.6),
+            _ => {}
+        }
+        let confidence = match (verdict, held) {
+            (Verdict::Proven, n) if n >= ENOUGH => 0.99,
+            (_, n) if n >= 5 => 0.88,
+            (_, n) if n >= 3 => 0.8,
+            (_, 2) => 0.75,
+            _ => 0.7,
+        };
+        if c.ack_pure && !c.ack_fin && HELD_NS.contains(&hold) {
+            return Ruling::Held { hold, confidence };
+        }
+        // a release much later than the wait is long was no release
+        let prompt = late <= self.tight_limit && late <= ((wait + release) / 2).max(AT_ENDPOINT_NS);
+        match (c.ack_fin, c.ack_pure, prompt) {
+            (true, _, true) => Ruling::Waited {
+                rule: "nagle_fin_release",
+                confidence,
+            },
+            (false, false, true) => Ruling::Waited {
+                rule: "nagle_piggyback",
+                confidence,
+            },
+            (false, true, true) => Ruling::Waited {
+                rule: "nagle_wait",
+                confidence,
+            },
+            _ => pause(0.6),
+        }
+    }
+}
+
+pub(super) fn verdict(j: &Judged) -> Verdict {
+    let (held, refuted) = (j.held as f64, j.refuted as f64);
+    let share = if j.refuted == 0 {
+        0.0
+    } else {
+        refuted / (held + refuted)
+    };
+    if share > 0.10 {
+        // a queue of small writes leaves all but its tail (tcp_nagle_test), and then only the tail waits: where
+        // every held one follows its ACK to the microsecond, luck would be (INSTANT_NS / hold)^held
+        let instant = j.sender_leg < AT_ENDPOINT_NS && j.release_max.is_some_and(|max| max <= INSTANT_NS);
+        return if instant && j.held >= 2 {
+            Verdict::Open
+        } else {
+            Verdict::Refuted
+        };
+    }
+    if j.slope.is_some_and(|slope| slope <= 0.5) {
+        return Verdict::AppPause;
+    }
+    let follows = match j.slope {
+        Some(_) => j.tight >= 2,
+        None => j.tight >= 3 && 2 * j.tight >= j.held,
+    };
+    if share <= 0.02 && follows {
+        Verdict::Proven
+    } else {
+        Verdict::Open
+    }
+}
