@@ -173,11 +173,14 @@ impl Analysis {
             let judged = self.settle(false);
             let mut retired = std::mem::take(&mut self.streams.retired);
             retired.sort_unstable_by_key(|(id, _)| *id);
-            for (id, stream) in retired {
+            for (id, left) in retired {
+                let Some(stream) = self.streams.retired(left) else {
+                    continue;
+                };
                 for probe in probe::of_stream(id, &stream) {
                     self.tables.probe(probe);
                 }
-                self.give(id, stream, &judged);
+                self.give(id, &stream, &judged);
             }
         }
     }

@@ -1,13 +1,17 @@
 //! State at rest: what is remembered of a stream that has been quiet while many others spoke, as few bytes as it needs.
 //!
 //! `packed!` names the fields of a structure once more, in any order; a field that is forgotten does not compile.
-//! Numbers are written with as many bytes as they need, instants and frames by their distance to the stream's newest
-//! packet where that is shorter, and a run of zeros as its length: most of a stream's state is nothing yet.
+//! Numbers are written with as many bytes as they need (`bytes`), none where they are 0, for most of a stream's state is
+//! nothing yet; instants and frames by their distance to the stream's newest packet where that is shorter.
 //! The bytes are this process's own and are never stored; whatever they say, reading them cannot fail.
 
+mod bytes;
 #[cfg(test)]
 mod tests;
 mod values;
+
+use bytes::{Reader, Writer};
+use values::{zagzig, zigzag};
 
 /// The words of this crate that were packed so far: a word is its number here.
 #[derive(Debug)]
@@ -19,9 +23,8 @@ impl Default for Words {
     }
 }
 
-/// Bits of a number: a distance from the base; it did not fit beside these bits and stands behind them.
-const NEAR: u64 = 1;
-const WHOLE: u64 = 2;
+/// A number that has no room beside the bit for how it is told stands behind this one.
+const DISTANT: u64 = u64::MAX >> 1;
 
 /// How many instants are named by their place.
 const NAMED: usize = 16;
@@ -34,6 +37,7 @@ pub type Base = (u64, i64);
 struct Named {
     bases: [Base; NAMED],
     next: usize,
+    known: usize,
 }
 
 impl Named {
@@ -41,21 +45,27 @@ impl Named {
         Named {
             bases: [(0, 0); NAMED],
             next: 1,
+            known: 1,
         }
+    }
+
+    fn place(&self, base: Base) -> Option<usize> {
+        let known = self.bases.get(..self.known)?;
+        known.iter().position(|named| *named == base)
     }
 
     fn push(&mut self, base: Base) {
         if let Some(place) = self.bases.get_mut(self.next) {
             *place = base;
         }
+        self.known = self.known.max(self.next + 1);
         self.next = if self.next + 1 < NAMED { self.next + 1 } else { 1 };
     }
 }
 
 #[derive(Debug)]
 pub struct Packer<'a> {
-    out: &'a mut Vec<u8>,
-    zeros: u8,
+    to: Writer<'a>,
     words: &'a mut Words,
     named: Named,
     pub base: Base,
@@ -63,8 +73,7 @@ pub struct Packer<'a> {
 
 #[derive(Debug)]
 pub struct Unpacker<'a> {
-    rest: &'a [u8],
-    zeros: u8,
+    from: Reader<'a>,
     words: &'a Words,
     named: Named,
     pub base: Base,
@@ -73,78 +82,55 @@ pub struct Unpacker<'a> {
 pub trait Pack: Sized {
     fn pack(&self, to: &mut Packer<'_>);
     fn unpack(from: &mut Unpacker<'_>) -> Self;
+
+    fn pack_all(all: &[Self], to: &mut Packer<'_>) {
+        all.iter().for_each(|value| value.pack(to));
+    }
+
+    fn unpack_all(len: usize, from: &mut Unpacker<'_>) -> Vec<Self> {
+        (0..len).map(|_| Self::unpack(from)).collect()
+    }
 }
 
 impl<'a> Packer<'a> {
-    pub fn new(out: &'a mut Vec<u8>, words: &'a mut Words, base: Base) -> Self {
+    /// What is packed will stand in `scratch`.
+    pub fn new(scratch: &'a mut Vec<u8>, words: &'a mut Words, base: Base) -> Self {
         Packer {
-            out,
-            zeros: 0,
+            to: Writer::new(scratch),
             words,
             named: Named::new(),
             base,
         }
     }
 
-    /// To be called last: writes the zeros at the end.
-    pub fn finish(self) {
-        if self.zeros > 0 {
-            self.out.extend([0, self.zeros]);
-        }
+    /// All that was packed.
+    pub fn finish(self) -> &'a [u8] {
+        self.to.finish()
     }
 
     /// A frame and its time.
     pub fn instant(&mut self, instant: Base) {
-        match self.named.bases.iter().position(|named| *named == instant) {
-            Some(place) => self.byte(place as u8),
+        match self.named.place(instant) {
+            Some(place) => self.to.number(place as u64),
             None => {
-                self.byte(NAMED as u8);
-                instant.0.pack(self);
-                instant.1.pack(self);
+                self.to.number(NAMED as u64);
+                let (frame, time) = instant;
+                self.near(frame, zigzag(frame.wrapping_sub(self.base.0) as i64));
+                time.pack(self);
                 self.named.push(instant);
             }
         }
     }
 
+    /// As it is or by its distance, whichever is shorter; the lowest bit says how.
     #[inline]
-    fn byte(&mut self, byte: u8) {
-        if byte == 0 && self.zeros < u8::MAX {
-            self.zeros += 1;
-        } else {
-            self.byte_behind_zeros(byte);
-        }
-    }
-
-    fn byte_behind_zeros(&mut self, byte: u8) {
-        if self.zeros > 0 {
-            self.out.extend([0, std::mem::take(&mut self.zeros)]);
-        }
-        if byte == 0 {
-            self.zeros = 1;
-        } else {
-            self.out.push(byte);
-        }
-    }
-
-    /// Seven bits a byte, the lowest first.
-    #[inline]
-    fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.byte(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.byte(number as u8);
-    }
-
-    /// As it is or by its distance, whichever is shorter; the two lowest bits say how.
     fn near(&mut self, plain: u64, distance: u64) {
-        let shorter = plain.min(distance);
-        let tag = if distance < plain { NEAR } else { 0 };
-        if shorter >> 62 == 0 {
-            self.number(shorter << 2 | tag);
-        } else {
-            self.number(WHOLE | tag);
-            self.number(shorter);
+        let number = plain.min(distance);
+        let tag = u64::from(distance < plain);
+        let fits = number < DISTANT;
+        self.to.number(number.min(DISTANT) << 1 | tag);
+        if !fits {
+            self.to.number(number);
         }
     }
 }
@@ -152,8 +138,7 @@ impl<'a> Packer<'a> {
 impl<'a> Unpacker<'a> {
     pub fn new(packed: &'a [u8], words: &'a Words, base: Base) -> Self {
         Unpacker {
-            rest: packed,
-            zeros: 0,
+            from: Reader::new(packed),
             words,
             named: Named::new(),
             base,
@@ -161,61 +146,28 @@ impl<'a> Unpacker<'a> {
     }
 
     pub fn instant(&mut self) -> Base {
-        let place = usize::from(self.byte());
+        let place = self.from.number() as usize;
         if let Some(named) = self.named.bases.get(place) {
             return *named;
         }
-        let instant = (Pack::unpack(self), Pack::unpack(self));
+        let frame = match self.near() {
+            (frame, false) => frame,
+            (distance, true) => self.base.0.wrapping_add(zagzig(distance) as u64),
+        };
+        let instant = (frame, i64::unpack(self));
         self.named.push(instant);
         instant
     }
 
-    #[inline]
-    fn byte(&mut self) -> u8 {
-        if self.zeros > 0 {
-            self.zeros -= 1;
-            0
-        } else {
-            self.next_byte()
-        }
-    }
-
-    fn next_byte(&mut self) -> u8 {
-        match self.rest {
-            [0, zeros, rest @ ..] => {
-                (self.zeros, self.rest) = (zeros.saturating_sub(1), rest);
-                0
-            }
-            [byte, rest @ ..] => {
-                self.rest = rest;
-                *byte
-            }
-            [] => 0,
-        }
-    }
-
-    #[inline]
-    fn number(&mut self) -> u64 {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte();
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                break;
-            }
-        }
-        number
-    }
-
     /// The number, and whether it is a distance.
+    #[inline]
     fn near(&mut self) -> (u64, bool) {
-        let number = self.number();
-        let whole = if number & WHOLE == 0 {
-            number >> 2
-        } else {
-            self.number()
+        let said = self.from.number();
+        let number = match said >> 1 {
+            DISTANT => self.from.number(),
+            near => near,
         };
-        (whole, number & NEAR != 0)
+        (number, said & 1 != 0)
     }
 }
 

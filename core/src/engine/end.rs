@@ -26,8 +26,8 @@ pub(super) enum Stage {
 impl Analysis {
     /// The rows of a stream that is over. How long its connection took to set up is told now, as the path is best
     /// known at the end.
-    pub(super) fn give(&mut self, id: u32, stream: Box<Stream>, judged: &[Judged]) {
-        if let Some((exchange, legs)) = self.streams.setup(id, &stream) {
+    pub(super) fn give(&mut self, id: u32, stream: &Stream, judged: &[Judged]) {
+        if let Some((exchange, legs)) = self.streams.setup(id, stream) {
             self.partition(&exchange, &legs, judged, &mut Vec::new());
         }
         self.tables.stream(id, stream, &self.streams.ledger.names);
@@ -58,7 +58,7 @@ impl Analysis {
         for id in next..until.min(all) {
             let retired = self.streams.retired.pop_if(|(retired, _)| *retired == id);
             let Some(stream) = retired
-                .map(|(_, stream)| stream)
+                .and_then(|(_, left)| self.streams.retired(left))
                 .or_else(|| self.streams.take(id))
             else {
                 continue; // it was given before
@@ -67,7 +67,7 @@ impl Analysis {
                 self.tables.probe(probe);
             }
             probe::of_stream(id, &stream).for_each(|probe| probes.push(probe));
-            self.give(id, stream, &judged);
+            self.give(id, &stream, &judged);
         }
         if until < all {
             return Stage::Giving(until, judged, probes);

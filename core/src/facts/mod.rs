@@ -189,9 +189,10 @@ pub struct Facts {
     pub covered: Option<Covered>,
 }
 
-/// Where a SYN leads: to the stream found, or to a new one that reuses its addresses and ports.
-pub fn reuses_ports(segment: &Segment<'_>, fwd: &Flow) -> bool {
-    segment.has(SYN) && !segment.has(ACK) && fwd.base.is_some_and(|base| base != segment.seq)
+/// Where a SYN leads: to the stream found, whose sender began with `base`, or to a new one that reuses its addresses
+/// and ports.
+pub fn reuses_ports(segment: &Segment<'_>, base: Option<u32>) -> bool {
+    segment.has(SYN) && !segment.has(ACK) && base.is_some_and(|base| base != segment.seq)
 }
 
 /// A segment that is not analysed: its own numbers, relative where the stream's first are known.

@@ -9,27 +9,15 @@ use smol_str::SmolStr;
 use super::{Pack, Packer, Unpacker};
 
 /// Small numbers, whatever their sign, are small.
-fn zigzag(number: i64) -> u64 {
+pub(super) fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> 63) as u64
 }
 
-fn zagzig(number: u64) -> i64 {
+pub(super) fn zagzig(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-impl Pack for u64 {
-    fn pack(&self, to: &mut Packer<'_>) {
-        to.near(*self, zigzag(self.wrapping_sub(to.base.0) as i64));
-    }
-
-    fn unpack(from: &mut Unpacker<'_>) -> Self {
-        match from.near() {
-            (number, false) => number,
-            (distance, true) => from.base.0.wrapping_add(zagzig(distance) as u64),
-        }
-    }
-}
-
+/// An instant by its distance, or a duration.
 impl Pack for i64 {
     fn pack(&self, to: &mut Packer<'_>) {
         to.near(zigzag(*self), zigzag(self.wrapping_sub(to.base.1)));
@@ -47,44 +35,52 @@ macro_rules! unsigned {
     ($($number:ty)*) => {$(
         impl Pack for $number {
             fn pack(&self, to: &mut Packer<'_>) {
-                to.number(*self as u64);
+                to.to.number(*self as u64);
             }
 
             fn unpack(from: &mut Unpacker<'_>) -> Self {
-                from.number() as $number
+                from.from.number() as $number
             }
         }
     )*};
 }
-unsigned!(u16 u32 usize);
+unsigned!(u16 u32 u64 usize);
 
 impl Pack for u8 {
     fn pack(&self, to: &mut Packer<'_>) {
-        to.byte(*self);
+        to.to.number(u64::from(*self));
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
-        from.byte()
+        from.from.number() as u8
+    }
+
+    fn pack_all(all: &[Self], to: &mut Packer<'_>) {
+        to.to.bytes(all);
+    }
+
+    fn unpack_all(len: usize, from: &mut Unpacker<'_>) -> Vec<Self> {
+        from.from.bytes(len)
     }
 }
 
 impl Pack for bool {
     fn pack(&self, to: &mut Packer<'_>) {
-        to.byte(u8::from(*self));
+        to.to.flag(*self);
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
-        from.byte() != 0
+        from.from.flag()
     }
 }
 
 impl Pack for f64 {
     fn pack(&self, to: &mut Packer<'_>) {
-        to.number(self.to_bits().swap_bytes());
+        to.to.number(self.to_bits().swap_bytes());
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
-        f64::from_bits(from.number().swap_bytes())
+        f64::from_bits(from.from.number().swap_bytes())
     }
 }
 
@@ -109,7 +105,7 @@ impl Pack for &'static str {
 impl Pack for String {
     fn pack(&self, to: &mut Packer<'_>) {
         self.len().pack(to);
-        self.bytes().for_each(|byte| to.byte(byte));
+        u8::pack_all(self.as_bytes(), to);
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
@@ -120,7 +116,7 @@ impl Pack for String {
 impl Pack for Box<str> {
     fn pack(&self, to: &mut Packer<'_>) {
         self.len().pack(to);
-        self.bytes().for_each(|byte| to.byte(byte));
+        u8::pack_all(self.as_bytes(), to);
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
@@ -131,7 +127,7 @@ impl Pack for Box<str> {
 impl Pack for SmolStr {
     fn pack(&self, to: &mut Packer<'_>) {
         self.len().pack(to);
-        self.bytes().for_each(|byte| to.byte(byte));
+        u8::pack_all(self.as_bytes(), to);
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
@@ -165,14 +161,15 @@ impl Pack for IpAddr {
             IpAddr::V4(v4) => (false, v4.to_bits()).pack(to),
             IpAddr::V6(v6) => {
                 true.pack(to);
-                v6.octets().pack(to);
+                u8::pack_all(&v6.octets(), to);
             }
         }
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
         if bool::unpack(from) {
-            IpAddr::from(<[u8; 16]>::unpack(from))
+            let octets = u8::unpack_all(16, from);
+            IpAddr::from(octets.first_chunk::<16>().copied().unwrap_or_default())
         } else {
             IpAddr::from(u32::unpack(from).to_be_bytes())
         }
@@ -235,22 +232,39 @@ impl<A: Pack, B: Pack, C: Pack> Pack for (A, B, C) {
     }
 }
 
-macro_rules! lists {
-    ($($list:ty),*) => {$(
-        impl<T: Pack> Pack for $list {
-            fn pack(&self, to: &mut Packer<'_>) {
-                self.len().pack(to);
-                self.iter().for_each(|value| value.pack(to));
-            }
+impl<T: Pack> Pack for Vec<T> {
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.len().pack(to);
+        T::pack_all(self, to);
+    }
 
-            fn unpack(from: &mut Unpacker<'_>) -> Self {
-                let len = usize::unpack(from);
-                (0..len).map(|_| Pack::unpack(from)).collect()
-            }
-        }
-    )*};
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let len = usize::unpack(from);
+        T::unpack_all(len, from)
+    }
 }
-lists!(Vec<T>, VecDeque<T>, Box<[T]>);
+
+impl<T: Pack> Pack for Box<[T]> {
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.len().pack(to);
+        T::pack_all(self, to);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Vec::unpack(from).into()
+    }
+}
+
+impl<T: Pack> Pack for VecDeque<T> {
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.len().pack(to);
+        self.iter().for_each(|value| value.pack(to));
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Vec::unpack(from).into()
+    }
+}
 
 impl<T: Pack> Pack for BTreeMap<u64, T> {
     fn pack(&self, to: &mut Packer<'_>) {

@@ -21,8 +21,8 @@ fn whole(half: u32) -> u64 {
 
 fn is(store: &Store, id: u32, key: &FourTuple) -> bool {
     store
-        .ends(id)
-        .is_some_and(|(low, high)| FourTuple::between(low, high) == *key)
+        .head(id)
+        .is_some_and(|head| FourTuple::between(head.low, head.high) == *key)
 }
 
 impl Index {

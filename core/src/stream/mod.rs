@@ -28,7 +28,7 @@ use counts::{DEFAULT_MSS, count, sample_leg};
 use index::Index;
 use roles::roles;
 pub use store::MOST_AWAKE;
-use store::Store;
+use store::{Slot, Store};
 pub use tracking::Tracking;
 use tracking::track;
 use tuple::FourTuple;
@@ -166,7 +166,7 @@ pub struct Streams {
     index: Index,
     store: Store,
     /// Streams whose ports others use now, with their numbers: their rows are finished.
-    pub retired: Vec<(u32, Box<Stream>)>,
+    pub retired: Vec<(u32, Slot)>,
     /// Streams seen lately, by their ports: spares most packets the look-up in a large table.
     recent: Vec<Option<(FourTuple, u32)>>,
     pub pairs: Pairs,
@@ -227,19 +227,16 @@ impl Streams {
         (id, from_low, reused)
     }
 
-    fn reuses_ports(&mut self, id: u32, segment: &Segment<'_>, from_low: bool) -> bool {
-        let stream = self.store.get(id);
-        stream
-            .and_then(|stream| stream.flows.get(usize::from(!from_low)))
-            .is_some_and(|flow| facts::reuses_ports(segment, flow))
+    fn reuses_ports(&self, id: u32, segment: &Segment<'_>, from_low: bool) -> bool {
+        let head = self.store.head(id);
+        let base = head.and_then(|head| *head.bases.get(usize::from(!from_low))?);
+        facts::reuses_ports(segment, base)
     }
 
     /// Nothing more will come on this stream: another one has its ports.
     fn retire(&mut self, id: u32, at: At) {
-        if let Some(mut stream) = self.store.take(id) {
-            stream.tracking.end(at, &mut self.ledger);
-            self.retired.push((id, stream));
-        }
+        let left = self.store.retire(id, at, &mut self.ledger);
+        self.retired.push((id, left));
     }
 
     fn remember(&mut self, slot: usize, key: FourTuple, id: u32) {
@@ -343,6 +340,7 @@ impl Streams {
         stream.note_setup(segment, side, at);
         stream.ask(segment, from_low, at);
 
+        let was_live = stream.tracking.is_live();
         let release = track(
             stream,
             id,
@@ -356,6 +354,9 @@ impl Streams {
             first_copy,
             sack.as_deref(),
         );
+        if was_live && !stream.tracking.is_live() {
+            self.store.over(id);
+        }
         give(&Event {
             at,
             stream: id,
@@ -373,6 +374,11 @@ impl Streams {
     /// The capture ended, and with it this stream.
     pub fn end(&mut self, id: u32, at: At) {
         self.store.end(id, at, &mut self.ledger);
+    }
+
+    /// A stream whose ports others use now, for its row.
+    pub fn retired(&self, left: Slot) -> Option<Box<Stream>> {
+        self.store.unpack(left)
     }
 
     /// The stream, for its row: nothing is left of it.

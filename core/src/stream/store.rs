@@ -7,12 +7,14 @@ use super::counts::mss_of;
 use super::{Endpoint, Stream, Tracking};
 use crate::exchange::Ledger;
 use crate::messages::At;
-use crate::pack::{Base, Pack, Packer, Unpacker, Words};
+use crate::pack::{Base, Pack, Packer, Unpacker, Words, packed};
 
 /// Streams that lie open; beyond it the one that was quiet for longest goes to rest.
 pub const MOST_AWAKE: usize = 4096;
+/// Of them so many that are over, for what comes late: the next ones to open lie where they lay, in the processor's cache.
+const MOST_OVER: usize = 32;
 
-enum Slot {
+pub enum Slot {
     Awake(Box<Stream>),
     Resting(Box<[u8]>),
     /// With somebody who follows its data, and has to be told when the capture ends.
@@ -25,9 +27,10 @@ pub(super) struct Store {
     slots: Vec<Slot>,
     /// The streams that lie open, and the newest packet of each when it was put here.
     awake: VecDeque<(u32, u64)>,
+    over: VecDeque<u32>,
     most_awake: usize,
     words: Words,
-    packed: Vec<u8>,
+    scratch: Vec<u8>,
     /// The first packet: ends and newest packet of a stream at rest are told from it.
     base: Base,
 }
@@ -37,9 +40,10 @@ impl Default for Store {
         Store {
             slots: Vec::new(),
             awake: VecDeque::new(),
+            over: VecDeque::new(),
             most_awake: MOST_AWAKE,
             words: Words::default(),
-            packed: Vec::new(),
+            scratch: Vec::new(),
             base: (0, 0),
         }
     }
@@ -89,8 +93,18 @@ impl Store {
 
     /// The stream for good: its number stays without one.
     pub(super) fn take(&mut self, id: u32) -> Option<Box<Stream>> {
-        let slot = self.slots.get_mut(id as usize)?;
-        match std::mem::replace(slot, Slot::Given) {
+        let slot = self.leave(id);
+        self.unpack(slot)
+    }
+
+    /// The same, as it lies here.
+    fn leave(&mut self, id: u32) -> Slot {
+        let slot = self.slots.get_mut(id as usize);
+        slot.map_or(Slot::Given, |slot| std::mem::replace(slot, Slot::Given))
+    }
+
+    pub(super) fn unpack(&self, slot: Slot) -> Option<Box<Stream>> {
+        match slot {
             Slot::Awake(stream) => Some(stream),
             Slot::Resting(packed) | Slot::Following(packed) => {
                 let mut from = Unpacker::new(&packed, &self.words, self.base);
@@ -100,14 +114,21 @@ impl Store {
         }
     }
 
-    /// The smaller and the larger endpoint.
-    pub(super) fn ends(&self, id: u32) -> Option<(Endpoint, Endpoint)> {
-        let packed = match self.slots.get(id as usize)? {
-            Slot::Awake(stream) => return Some((stream.low, stream.high)),
-            Slot::Resting(packed) | Slot::Following(packed) => packed,
-            Slot::Given => return None,
-        };
-        Some(Pack::unpack(&mut Unpacker::new(packed, &self.words, self.base)))
+    /// What does not change, and tells streams apart.
+    pub(super) fn head(&self, id: u32) -> Option<Head> {
+        match self.slots.get(id as usize)? {
+            Slot::Awake(stream) => Some(stream.head()),
+            Slot::Resting(packed) | Slot::Following(packed) => {
+                Some(Pack::unpack(&mut Unpacker::new(packed, &self.words, self.base)))
+            }
+            Slot::Given => None,
+        }
+    }
+
+    /// Nothing more will come on this stream, whose ports others use now: what is left for its row.
+    pub(super) fn retire(&mut self, id: u32, at: At, ledger: &mut Ledger) -> Slot {
+        self.end(id, at, ledger);
+        self.leave(id)
     }
 
     /// Nothing more will come on this stream.
@@ -121,6 +142,18 @@ impl Store {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// This stream is over: it goes to rest before others do.
+    pub(super) fn over(&mut self, id: u32) {
+        self.over.push_back(id);
+        if self.over.len() > MOST_OVER
+            && let Some(id) = self.over.pop_front()
+            && matches!(self.slots.get(id as usize), Some(Slot::Awake(_)))
+            && let Some(stream) = self.take(id)
+        {
+            self.rest(id, stream);
         }
     }
 
@@ -149,11 +182,9 @@ impl Store {
     }
 
     fn rest(&mut self, id: u32, stream: Box<Stream>) {
-        self.packed.clear();
-        let mut packer = Packer::new(&mut self.packed, &mut self.words, self.base);
+        let mut packer = Packer::new(&mut self.scratch, &mut self.words, self.base);
         stream.pack(&mut packer);
-        packer.finish();
-        let packed = Box::from(self.packed.as_slice());
+        let packed = Box::from(packer.finish());
         let slot = match stream.tracking {
             Tracking::Live(_) => Slot::Following(packed),
             _ => Slot::Resting(packed),
@@ -162,11 +193,31 @@ impl Store {
     }
 }
 
+/// The smaller and the larger endpoint, and the first sequence number of each.
+pub(super) struct Head {
+    pub(super) low: Endpoint,
+    pub(super) high: Endpoint,
+    pub(super) bases: [Option<u32>; 2],
+}
+
+packed!(struct Head { low, high, bases });
+
+impl Stream {
+    fn head(&self) -> Head {
+        let [low, high] = &self.flows;
+        Head {
+            low: self.low,
+            high: self.high,
+            bases: [low.base, high.base],
+        }
+    }
+}
+
 impl Pack for Stream {
     fn pack(&self, to: &mut Packer<'_>) {
         let Stream {
-            low,
-            high,
+            low: _,
+            high: _,
             last,
             first,
             flows,
@@ -182,7 +233,7 @@ impl Pack for Stream {
             asked,
             tracking,
         } = self;
-        (*low, *high).pack(to); // first: `Store::ends` reads no further
+        self.head().pack(to); // first: `Store::head` reads no further
         last.pack(to);
         to.base = (last.frame, last.time_ns);
         first.pack(to);
@@ -200,7 +251,7 @@ impl Pack for Stream {
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let (low, high) = Pack::unpack(from);
+        let Head { low, high, .. } = Pack::unpack(from);
         let last = At::unpack(from);
         from.base = (last.frame, last.time_ns);
         // in the order of `pack`

@@ -44,6 +44,11 @@ impl Tracking {
         matches!(self, Tracking::Before)
     }
 
+    /// Somebody follows the data.
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self, Tracking::Live(_))
+    }
+
     /// The number of the two addresses in `Pairs`.
     pub(super) fn pair(&self) -> Option<u32> {
         match self {

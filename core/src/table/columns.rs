@@ -134,6 +134,11 @@ impl Taken {
         Arc::new(BooleanArray::new(self.bits(bit), None))
     }
 
+    /// Only where `known` says so.
+    pub fn some_booleans(&self, bit: u32, known: u32) -> BooleanArray {
+        BooleanArray::new(self.bits(bit), Some(self.nulls(known)))
+    }
+
     pub fn nulls(&self, bit: u32) -> NullBuffer {
         NullBuffer::new(self.bits(bit))
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, TimestampNanosecondType};
-use arrow_array::{ArrayRef, BooleanArray, Int32Array, PrimitiveArray, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Int32Array, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
 use crate::cause::{Legs, Row};
@@ -112,10 +112,6 @@ fn duration_options<R>(rows: &[R], of: impl Fn(&R) -> Option<i64>) -> ArrayRef {
     option::<Float64Type, R>(rows, |r| of(r).map(ms))
 }
 
-fn booleans<R>(rows: &[R], of: impl Fn(&R) -> bool) -> ArrayRef {
-    Arc::new(rows.iter().map(|r| Some(of(r))).collect::<BooleanArray>())
-}
-
 /// Addresses as text. The standard library's way takes ten times as long for the common ones.
 fn addresses<'a, R: 'a>(rows: impl Iterator<Item = &'a R>, of: impl Fn(&R) -> Option<IpAddr>) -> ArrayRef {
     let mut texts = StringBuilder::new();
@@ -159,7 +155,7 @@ pub struct Tables {
     events: events::Events,
     exchanges: exchanges::Exchanges,
     causes: causes::Causes,
-    streams: Vec<(u32, Box<Stream>)>,
+    streams: streams::Rows,
     probes: Vec<Probe>,
     /// The number of the first of these.
     probe: u64,
@@ -191,10 +187,10 @@ impl Tables {
     }
 
     /// A stream that is over.
-    pub fn stream(&mut self, id: u32, stream: Box<Stream>, names: &Names) {
-        self.streams.push((id, stream));
+    pub fn stream(&mut self, id: u32, stream: &Stream, names: &Names) {
+        self.streams.push(id, stream, names);
         if self.streams.len() >= BATCH_ROWS {
-            self.flush_streams(names);
+            self.flush_streams();
         }
     }
 
@@ -217,7 +213,7 @@ impl Tables {
         self.flush_events();
         self.flush_exchanges();
         self.flush_causes();
-        self.flush_streams(&streams.ledger.names);
+        self.flush_streams();
         self.flush_probes();
         self.keep("evidence", evidence::batch(streams, judged));
         self.keep("issues", issues::batch(files, &issues.collect::<Vec<_>>()));
@@ -259,10 +255,9 @@ impl Tables {
         }
     }
 
-    fn flush_streams(&mut self, names: &Names) {
-        if !self.streams.is_empty() {
-            let built = streams::batch(&self.streams, names);
-            self.streams.clear();
+    fn flush_streams(&mut self) {
+        if self.streams.len() > 0 {
+            let built = self.streams.batch();
             self.keep("streams", built);
         }
     }
@@ -288,7 +283,7 @@ impl Tables {
 fn empty(name: &str) -> Option<RecordBatch> {
     match name {
         "events" => events::Events::default().batch(),
-        "streams" => streams::batch(&[], &Names::default()),
+        "streams" => streams::Rows::default().batch(),
         "exchanges" => exchanges::Exchanges::default().batch(),
         "causes" => causes::Causes::default().batch(),
         "evidence" => evidence::batch(&Streams::default(), &[]),
