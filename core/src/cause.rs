@@ -6,7 +6,7 @@ mod names;
 
 use ahash::AHashSet;
 
-use crate::exchange::Piece;
+use crate::exchange::{Exchange, Piece};
 use crate::messages::{At, Side};
 use crate::pool::{Judged, Ruling};
 use crate::wait::{CORK_NS, Candidate, Repair, Wait};
@@ -65,18 +65,14 @@ struct Cutter<'a> {
 
 impl Cutter<'_> {
     /// Gives the time up to `until` to a cause; nothing where that time has passed already.
-    fn cut(&mut self, until: i64, row: Row) {
-        let until = until.clamp(self.at, self.end);
-        if until == self.at {
+    #[inline(always)]
+    fn cut(&mut self, until: i64, mut row: Row) {
+        let until = until.min(self.end);
+        if until <= self.at {
             return;
         }
-        let row = Row {
-            start: self.at,
-            end: until,
-            from_frame: self.from_frame,
-            to_frame: self.to_frame,
-            ..row
-        };
+        (row.start, row.end) = (self.at, until);
+        (row.from_frame, row.to_frame) = (self.from_frame, self.to_frame);
         self.at = until;
         match self.rows.last_mut() {
             // what one rule says twice in a row is one row; a stall keeps its own evidence
@@ -120,30 +116,37 @@ fn think(side: Side) -> Cause {
     }
 }
 
-/// All pieces of one exchange, judged, in order; added to `rows`.
-pub fn partition(pieces: &[Piece], known: &Known<'_>, rows: &mut Vec<Row>) {
-    let mut pieces = pieces.iter().peekable();
-    while let Some(piece) = pieces.next() {
+/// The time of one exchange, judged piece by piece, in order; added to `rows`.
+pub fn partition(exchange: &Exchange, known: &Known<'_>, rows: &mut Vec<Row>) {
+    if known.needless.is_empty() {
+        return exchange.pieces(|piece| judge(&piece, known, rows));
+    }
+    let mut needless: Option<Piece<'_>> = None;
+    exchange.pieces(|mut piece| {
+        match needless.take() {
+            // the request had come the first time: what it waited for is the answer
+            Some(request) if piece.sender == Side::Server => {
+                (piece.start, piece.asked) = (request.start, request.start);
+                piece.from_frame = request.from_frame;
+            }
+            Some(request) => judge(&request, known, rows),
+            None => {}
+        }
         if piece.sender == Side::Client
             && matches!(piece.step.wait, Wait::Repair { .. })
             && known.needless.contains(&piece.step.to.frame)
-            && let Some(answer) = pieces.next_if(|next| next.sender == Side::Server)
         {
-            // the request had come the first time: what it waited for is the answer
-            let whole = Piece {
-                start: piece.start,
-                from_frame: piece.from_frame,
-                asked: piece.start,
-                ..answer.clone()
-            };
-            judge(&whole, known, rows);
-            continue;
+            needless = Some(piece);
+        } else {
+            judge(&piece, known, rows);
         }
-        judge(piece, known, rows);
+    });
+    if let Some(request) = needless {
+        judge(&request, known, rows);
     }
 }
 
-fn judge(piece: &Piece, known: &Known<'_>, rows: &mut Vec<Row>) {
+fn judge(piece: &Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
     let (legs, pools) = (known.legs, known.pools);
     let (from, to) = (piece.step.from, piece.step.to);
     let side = piece.sender;
@@ -257,7 +260,7 @@ enum After {
 }
 
 /// From the peer's last byte to the answer's first: the path there and back, then the program, or its cork.
-fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece, legs: &Legs, after: &After) {
+fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece<'_>, legs: &Legs, after: &After) {
     if piece.sender == Side::Server {
         reach(cutter, piece, legs);
         return rest(cutter, Side::Server, legs, after);
@@ -300,7 +303,7 @@ fn cork(cutter: &mut Cutter<'_>, side: Side) {
 
 /// One direction alone: the peer's ACK may have been waited for (seen from the sender), or this side's late ACK may
 /// have been (seen from the receiver, where a round trip passes on either side of it).
-fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &Piece) {
+fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &Piece<'_>) {
     let sender = piece.sender;
     let middle = held.map_or(0, |ack| ack.frame);
     let evidence = [piece.from_frame, middle, piece.to_frame];
@@ -329,7 +332,7 @@ fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &Piece) {
 
 /// Until the request has reached the server and an answer could be back: the path. A pipelined request is
 /// still on its way while earlier answers come.
-fn reach(cutter: &mut Cutter<'_>, piece: &Piece, legs: &Legs) {
+fn reach(cutter: &mut Cutter<'_>, piece: &Piece<'_>, legs: &Legs) {
     if piece.sender == Side::Server {
         leg(cutter, piece.asked, Side::Server, legs);
     }
@@ -354,7 +357,7 @@ fn think_on(cutter: &mut Cutter<'_>, side: Side, legs: &Legs) {
     );
 }
 
-fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece: &Piece, legs: &Legs) {
+fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece: &Piece<'_>, legs: &Legs) {
     let side = piece.sender;
     let evidence = [c.small.frame, c.ack.frame, c.freed.frame];
     let nagle = |rule, confidence| row(Cause::Nagle, Owner::of(side), rule, confidence, evidence);

@@ -323,7 +323,7 @@ impl Analysis {
             pools: judged,
             needless: &self.streams.ledger.needless,
         };
-        cause::partition(&exchange.pieces, &known, rows);
+        cause::partition(exchange, &known, rows);
         self.tables.settled(exchange, rows, legs);
     }
 }

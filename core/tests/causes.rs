@@ -5,8 +5,8 @@ mod common;
 
 use common::{Lcg, MS};
 use latpcap_core::cause::{self, Cause, Known, Legs, Owner, Row};
-use latpcap_core::exchange::Piece;
-use latpcap_core::messages::{At, Side};
+use latpcap_core::exchange::Exchange;
+use latpcap_core::messages::At;
 use latpcap_core::pool::{Judged, Verdict};
 use latpcap_core::wait::{Candidate, Repair, Step, Wait};
 
@@ -51,24 +51,17 @@ fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Ro
         wait,
     };
     let mut rows = Vec::new();
-    cause::partition(
-        &[Piece {
-            start: from,
-            end: to,
-            from_frame: step.from.frame,
-            to_frame: step.to.frame,
-            asked: from,
-            sender: Side::Server,
-            step,
-        }],
-        &Known {
-            legs,
-            stream: 0,
-            pools: judged,
-            needless: &Default::default(),
-        },
-        &mut rows,
-    );
+    let mut exchange = Exchange::default();
+    (exchange.request.first, exchange.request.last) = (step.from, step.to);
+    exchange.dialogue = true;
+    exchange.steps[1].push(step);
+    let known = Known {
+        legs,
+        stream: 0,
+        pools: judged,
+        needless: &Default::default(),
+    };
+    cause::partition(&exchange, &known, &mut rows);
     rows
 }
 

@@ -13,7 +13,14 @@ const PROMPT_NS: i64 = 2_000_000;
 /// of one segment, it waited for that ACK, and what the ACK took beyond the path its receiver held it. Any other
 /// sender of Linux has a window of two and more, and lets small segments go behind full ones (tcp_minshall_check):
 /// then a late ACK held nobody up.
-pub(super) fn lone(cutter: &mut Cutter<'_>, ack: At, acked: At, collapsed: bool, piece: &Piece, legs: &Legs) {
+pub(super) fn lone(
+    cutter: &mut Cutter<'_>,
+    ack: At,
+    acked: At,
+    collapsed: bool,
+    piece: &Piece<'_>,
+    legs: &Legs,
+) {
     let side = piece.sender;
     let hold = ack.time_ns - acked.time_ns - legs.to(side.other());
     let named = clocked(ack, acked, piece.step.from, piece.step.to, side, legs);

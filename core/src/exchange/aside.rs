@@ -1,8 +1,8 @@
 //! Waits that belong to no request, each a row of its own beside them: a client's pause before it asks again, and what
 //! one direction alone lets us suspect. Like a connection's set-up they are never complete and have no latency.
 
+use super::Ledger;
 use super::setup::PROTOCOL;
-use super::{Ledger, Piece};
 use crate::messages::{At, Side};
 use crate::wait::{Step, Suspect, Wait};
 
@@ -73,14 +73,9 @@ fn push(method: &'static str, step: Step, sender: Side, place: Place, ledger: &m
     exchange.protocol = PROTOCOL;
     exchange.method = Some(method.into());
     (exchange.request.first, exchange.request.last) = (step.from, step.to);
-    exchange.pieces.push(Piece {
-        start: step.from.time_ns,
-        end: step.to.time_ns,
-        from_frame: step.from.frame,
-        to_frame: step.to.frame,
-        asked: step.from.time_ns,
-        sender,
-        step,
-    });
+    exchange.dialogue = true;
+    let [client, server] = &mut exchange.steps;
+    let steps = if sender == Side::Client { client } else { server };
+    steps.push(step);
     ledger.settle(exchange);
 }

@@ -18,28 +18,16 @@ use crate::segment::Segment;
 use crate::wait::{Data, Step, Wait};
 
 pub use names::{Name, Names};
+pub use steps::Piece;
+use steps::{cut, take_turns};
 pub use tracker::Tracker;
 
 /// Repeats of one message that are remembered; the newest replace the oldest.
 const MAX_COPIES: usize = 8;
 /// Needless repeats that are remembered until their exchanges are judged.
 const MAX_NEEDLESS: usize = 1 << 16;
-
-/// A step, cut to the exchange that it belongs to.
-#[derive(Debug, Clone)]
-pub struct Piece {
-    pub start: i64,
-    pub end: i64,
-    /// The packets at its two ends: the step's own, or the exchange's where it was cut there.
-    pub from_frame: u64,
-    pub to_frame: u64,
-    /// When this side's part of the exchange began: for the server, when it had been asked.
-    pub asked: i64,
-    pub sender: Side,
-    pub step: Step,
-}
-
-crate::pack::packed!(struct Piece { start, end, from_frame, to_frame, asked, sender, step });
+/// Room for steps that an exchange keeps when it is used again.
+const MAX_SPARE_STEPS: usize = 64;
 
 #[derive(Debug, Clone, Default)]
 pub struct Message {
@@ -121,10 +109,11 @@ pub struct Exchange {
     pub complete: bool,
     pub cut_by: Option<&'static str>,
     pub pair: u32,
-    pub pieces: Vec<Piece>,
+    /// Both senders' steps that overlap it, and maybe others.
+    pub steps: [Vec<Step>; 2],
 }
 
-crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, target, status, request, asked_at, response, dialogue, complete, cut_by, pair, pieces });
+crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, target, status, request, asked_at, response, dialogue, complete, cut_by, pair, steps });
 
 impl Exchange {
     /// As new, with the buffers of the one before.
@@ -146,34 +135,72 @@ impl Exchange {
             dialogue,
             complete,
             cut_by,
-            pieces,
+            steps,
         } = self;
         (*protocol, *method, *target) = ("", None, None);
         (*status, *cut_by, *response) = (None, None, None);
         (*dialogue, *complete, *asked_at) = (false, false, 0);
         request.reset();
-        pieces.clear();
+        for steps in steps {
+            steps.clear();
+            if steps.capacity() > MAX_SPARE_STEPS {
+                *steps = Vec::new();
+            }
+        }
     }
 
     pub fn start(&self) -> i64 {
         self.request.first.time_ns
     }
 
+    /// Its time by the steps, in order and without gap.
+    #[inline]
+    pub fn pieces<'a>(&'a self, mut give: impl FnMut(Piece<'a>)) {
+        let (start, border, end) = self.parts();
+        let [client, server] = &self.steps;
+        if self.dialogue {
+            take_turns([client, server], start, end, &mut give);
+        } else {
+            cut(client, Side::Client, start, border, &mut give);
+            cut(server, Side::Server, border, end, &mut give);
+        }
+    }
+
+    /// Where it begins, where the client's own segments cease to make the time pass and the server's begin to,
+    /// and where it ends.
+    fn parts(&self) -> (At, At, At) {
+        let start = self.request.first;
+        let end = later(self.end(), start);
+        let asked = later(self.request.last, start);
+        let border = if asked.time_ns < end.time_ns { asked } else { end };
+        (start, border, end)
+    }
+
     /// Whether no other exchange can have a say in what its time went to: nothing of Nagle's, nothing that a cork may
     /// have held, and nothing repeated.
     fn is_plain(&self) -> bool {
-        let depends = |piece: &Piece| {
+        let depends = |step: &Step| {
             matches!(
-                piece.step.wait,
+                step.wait,
                 Wait::Small(_) | Wait::Repair { .. } | Wait::LateTurn { .. }
             )
         };
-        !self.pieces.iter().any(depends)
+        let mut plain = true;
+        let [client, server] = &self.steps;
+        if client.iter().any(depends) || server.iter().any(depends) {
+            self.pieces(|piece| plain &= !depends(piece.step));
+        }
+        plain
     }
 
     pub fn end(&self) -> At {
         self.response.as_ref().map_or(self.request.last, |r| r.last)
     }
+}
+
+/// `at`, or `floor` where that is later.
+fn later(at: At, floor: At) -> At {
+    if at.time_ns < floor.time_ns { floor } else { at }
 }
 
 /// What all streams share while the capture is read.

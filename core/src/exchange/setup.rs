@@ -2,7 +2,7 @@
 //! byte. The handshake lasts as long seen from either end, so it is the one wait for the path that a capture at
 //! the server shows as well.
 
-use super::{Exchange, Message, Piece};
+use super::{Exchange, Message};
 use crate::messages::{At, Side};
 use crate::segment::{FIN, RST, SYN, Segment};
 use crate::wait::{Repair, Step, Wait};
@@ -100,22 +100,14 @@ impl Setup {
         took > 0 && (repeated || took.saturating_mul(SHARE - 1) >= busy)
     }
 
-    /// The row that it makes, with its time in pieces; none where no SYN was captured, or no answer to it
+    /// The row that it makes, with its steps, which the two sides make in turn; none where no SYN was captured, or no answer to it
     /// though there was one. `id` and `index` follow those of all requests.
     pub fn exchange(&self, id: u64, stream: u32, index: u32) -> Option<Exchange> {
         let asked = self.asked?;
-        let mut pieces = Vec::new();
-        let mut piece = |from: At, to: At, sender: Side, wait: Wait| {
+        let [mut client, mut server] = <[Vec<Step>; 2]>::default();
+        let step = |steps: &mut Vec<Step>, from: At, to: At, wait: Wait| {
             if to.time_ns > from.time_ns {
-                pieces.push(Piece {
-                    start: from.time_ns,
-                    end: to.time_ns,
-                    from_frame: from.frame,
-                    to_frame: to.frame,
-                    asked: from.time_ns,
-                    sender,
-                    step: Step { from, to, wait },
-                });
+                steps.push(Step { from, to, wait });
             }
         };
         let repeated = |first: At| Wait::Repair {
@@ -123,15 +115,15 @@ impl Setup {
             first: Some(first),
             filled: None,
         };
-        piece(asked, self.asked_again, Side::Client, repeated(asked));
+        step(&mut client, asked, self.asked_again, repeated(asked));
         if let Some(answered) = self.answered {
-            piece(self.asked_again, answered, Side::Server, Wait::Handshake);
-            piece(answered, self.answered_again, Side::Server, repeated(answered));
+            step(&mut server, self.asked_again, answered, Wait::Handshake);
+            step(&mut server, answered, self.answered_again, repeated(answered));
         }
         if let Some(ended) = self.ended {
-            piece(self.answered_again, ended, Side::Client, Wait::Handshake);
+            step(&mut client, self.answered_again, ended, Wait::Handshake);
             if let Some(used) = self.used {
-                piece(ended, used, Side::Client, Wait::App);
+                step(&mut client, ended, used, Wait::App);
             }
         }
         let message = |first: At, last: At| Message {
@@ -154,7 +146,8 @@ impl Setup {
                 (false, None) => Some("capture_end"),
                 (false, Some(_)) => None,
             },
-            pieces,
+            dialogue: true,
+            steps: [client, server],
             ..Exchange::default()
         })
     }

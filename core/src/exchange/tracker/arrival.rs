@@ -1,10 +1,9 @@
 //! The end of an exchange: the client's packet that says the answer arrived, and the steps that the exchange takes along.
 
-use std::collections::VecDeque;
-
+use super::data::FEW_STEPS;
 use super::pairing::Pairing;
 use super::{MAX_OPEN, Tracker, offset, pick};
-use crate::exchange::steps::{slice, take_turns};
+use crate::exchange::steps::between;
 use crate::exchange::{Exchange, Ledger, Repeat, Seen};
 use crate::messages::{At, Side};
 use crate::segment::ACK;
@@ -108,26 +107,24 @@ impl Pairing {
         if exchange.protocol.is_empty() {
             exchange.protocol = self.protocol;
         }
-        let start = exchange.request.first;
-        let end = later(exchange.end(), start);
-        // up to here the client's own segments made the time pass, from here on the server's
-        let asked = later(exchange.request.last, start);
-        let border = if asked.time_ns < end.time_ns { asked } else { end };
-        let last = self.is_idle();
-        let [client, server] = &mut self.steps;
-        if exchange.dialogue {
-            take_turns([client, server], start, end, &mut exchange.pieces);
-        } else {
-            slice(client, last, Side::Client, start, border, &mut exchange.pieces);
-            slice(server, last, Side::Server, border, end, &mut exchange.pieces);
-        }
+        let (start, border, end) = exchange.parts();
         self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);
-        ledger.settle(exchange);
+        let last = self.is_idle();
         if last {
-            self.steps.iter_mut().for_each(VecDeque::clear);
+            std::mem::swap(&mut exchange.steps, &mut self.steps);
             self.forget_steps(ledger);
-            return;
+            return ledger.settle(exchange);
         }
+        // others will need them as well
+        let parts = if exchange.dialogue {
+            [(start, end); 2]
+        } else {
+            [(start, border), (border, end)]
+        };
+        for ((own, all), (start, end)) in exchange.steps.iter_mut().zip(&self.steps).zip(parts) {
+            own.extend(between(all, start, end).cloned());
+        }
+        ledger.settle(exchange);
         let needed = self
             .open
             .iter()
@@ -136,14 +133,11 @@ impl Pairing {
             .min()
             .unwrap_or(i64::MIN);
         for steps in &mut self.steps {
-            while steps.front().is_some_and(|s| s.to.time_ns < needed) {
-                steps.pop_front();
+            let over = steps.partition_point(|s| s.to.time_ns < needed);
+            // the others move up: not for a few of many
+            if over >= steps.len() / 2 || steps.len() < FEW_STEPS {
+                steps.drain(..over);
             }
         }
     }
-}
-
-/// `at`, or `floor` where that is later.
-fn later(at: At, floor: At) -> At {
-    if at.time_ns < floor.time_ns { floor } else { at }
 }

@@ -12,7 +12,7 @@ use crate::wait::{Data, Outcome, Release, Step, Wait};
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
 /// The same where all streams together remember `MAX_STEPS_IN_ALL`.
-const FEW_STEPS: usize = 512;
+pub(super) const FEW_STEPS: usize = 512;
 const MAX_STEPS_IN_ALL: usize = 1 << 17;
 
 impl Tracker {
@@ -138,7 +138,7 @@ impl Pairing {
             ledger.distrust("tcp", "a long exchange is judged in coarser steps", step.to);
             merge_pairs(steps);
         }
-        steps.push_back(step);
+        steps.push(step);
         if self.counted > 0 || steps.len() >= FEW_STEPS {
             self.count_steps(ledger);
         }

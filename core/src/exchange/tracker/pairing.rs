@@ -16,7 +16,7 @@ const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a co
 pub(super) struct Pairing {
     pub(super) stream: u32,
     pub(super) pair: u32,
-    pub(super) steps: [VecDeque<Step>; 2],
+    pub(super) steps: [Vec<Step>; 2],
     /// How many of them the ledger knows of; it hears of long messages only.
     pub(super) counted: usize,
     // boxed: an exchange changes hands several times
