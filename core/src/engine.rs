@@ -60,9 +60,10 @@ pub struct Analysis {
     cut_at: usize,
     /// Reads the layers that the core leaves to others.
     pub links: Option<Box<dyn frame::Reader>>,
-    at: At,
-    /// The time stamp of the record before.
-    before: Option<i64>,
+    /// The newest record.
+    frame: u64,
+    /// Its time, where that is not the latest.
+    behind: Option<i64>,
     /// Of frame 1, from which Wireshark counts; a later frame may be earlier.
     pub zero_time: Option<i64>,
     pub first_time: Option<i64>,
@@ -78,13 +79,13 @@ impl Sink for Analysis {
             time_ns: record.time_ns,
         };
         self.bytes += u64::from(record.original_len);
-        let before = self.before.replace(record.time_ns);
-        match (before, self.last_time) {
-            (Some(before), Some(last)) if before <= record.time_ns && last <= record.time_ns => {
-                self.last_time = Some(record.time_ns);
-                self.at = at;
+        self.frame = record.frame;
+        match &mut self.last_time {
+            Some(last) if *last <= record.time_ns => {
+                *last = record.time_ns;
+                self.behind = None;
             }
-            _ => self.disorder(before, &record),
+            _ => self.disorder(&record),
         }
         match &frame::decode(record.link, record.data, record.original_len) {
             Packet::Tcp(segment) => self.tcp(segment, at, &record),
@@ -102,19 +103,23 @@ impl Sink for Analysis {
 impl Analysis {
     /// The first record, or one that is earlier than another before it.
     #[cold]
-    fn disorder(&mut self, before: Option<i64>, record: &Record<'_>) {
+    fn disorder(&mut self, record: &Record<'_>) {
         let now = record.time_ns;
+        let before = self.behind.replace(now).or(self.last_time);
         if let Some(before) = before.filter(|before| *before > now) {
             self.back_by(before.saturating_sub(now), record);
         }
         self.zero_time.get_or_insert(now);
         self.first_time = Some(self.first_time.map_or(now, |first| first.min(now)));
-        let last = self.last_time.map_or(now, |last| last.max(now));
-        self.last_time = Some(last);
-        self.at = At {
-            frame: record.frame,
-            time_ns: last,
-        };
+        self.last_time = Some(self.last_time.map_or(now, |last| last.max(now)));
+    }
+
+    /// The newest record, at the latest time so far.
+    fn now(&self) -> At {
+        At {
+            frame: self.frame,
+            time_ns: self.last_time.unwrap_or(0),
+        }
     }
 
     /// The number of the file that is being read.

@@ -37,7 +37,7 @@ impl Analysis {
     pub(super) fn end_some(&mut self, next: u32) -> Stage {
         let (all, until) = (self.streams.len() as u32, next.saturating_add(PART));
         for id in next..until.min(all) {
-            self.streams.end(id, self.at);
+            self.streams.end(id, self.now());
         }
         self.take_issues(0);
         if until < all {

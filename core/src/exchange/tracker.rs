@@ -102,9 +102,9 @@ impl Tracker {
         self.messages.software()
     }
 
-    /// One segment of the stream; gives why it left when it carries data that brought the stream forward.
+    /// One segment of the stream; fills in why it left when it carries data that brought the stream forward.
     #[inline(always)]
-    pub fn segment(&mut self, seen: &Seen<'_, '_>, ledger: &mut Ledger) -> Release {
+    pub fn segment(&mut self, seen: &Seen<'_, '_>, ledger: &mut Ledger, release: &mut Release) {
         // a clock that goes back must not make an interval negative
         self.clock = self.clock.max(seen.at.time_ns);
         let at = At {
@@ -117,19 +117,16 @@ impl Tracker {
         if self.alone.is_some() {
             self.listen(seen, at);
         }
-        for sender in &mut self.senders {
-            sender.settle_refutation(at.time_ns);
+        let (own, peer) = both(&mut self.senders, side);
+        own.settle_refutation(at.time_ns);
+        peer.settle_refutation(at.time_ns);
+        let id_jump = own.id_seen(segment.ip_id);
+        if segment.len == 0 && !segment.has(SYN) && !segment.has(RST) {
+            own.passed(seen.facts.seq, at, segment.ip_id);
         }
-        let id_jump = pick(&mut self.senders, side).id_seen(segment.ip_id);
-        let [client_pool, server_pool] = self.pools;
-        let peer = pick(&mut self.senders, side.other());
         let sure = peer.sure_refutations(id_jump > 1);
         if sure > 0 {
-            let pool = if side == Side::Server {
-                client_pool
-            } else {
-                server_pool
-            };
+            let pool = *pick(&mut self.pools, side.other());
             let before = pick(&mut self.refuted, side.other());
             ledger.pools.refute(pool, self.pairing.stream, sure, before);
         }
@@ -146,19 +143,15 @@ impl Tracker {
             covered: seen.facts.covered,
         });
         if let Some(twice) = seen.came_twice()
-            && let Some(repeat) = pick(&mut self.senders, side.other()).came_twice(twice)
+            && let Some(repeat) = peer.came_twice(twice)
         {
             ledger.not_needed(repeat);
         }
         self.acknowledged(side, seen, at, ledger);
 
-        let mut release = Release::default();
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
-        if segment.len == 0 && !segment.has(SYN) && !segment.has(RST) {
-            pick(&mut self.senders, side).passed(seen.facts.seq, at, segment.ip_id);
-        }
         if segment.len > 0 && !keep_alive {
-            release = self.data(seen, at, id_jump, ledger);
+            self.data(seen, at, id_jump, ledger, release);
         }
         if segment.has(FIN) && !segment.has(SYN) {
             let end = seen.facts.seq + i64::from(segment.len);
@@ -173,7 +166,6 @@ impl Tracker {
         if segment.has(RST) || self.assemblers.iter().any(Assembler::ends) {
             self.closing(segment.has(RST), at, ledger);
         }
-        release
     }
 
     /// A side's FIN was seen, or a RST.

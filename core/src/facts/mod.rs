@@ -215,17 +215,18 @@ pub fn unanalysed(segment: &Segment<'_>, fwd: &Flow, rev: &Flow) -> Facts {
     }
 }
 
-/// The facts of one segment; `reused` says that it opened a stream on a 4-tuple that was in use.
+/// Fills in the facts of one segment, empty so far; `reused` says that it opened a stream on a 4-tuple that was in use.
 #[inline(always)]
 pub fn analyse(
     segment: &Segment<'_>,
-    frame: u64,
-    now: i64,
+    at: At,
     fwd: &mut Flow,
     rev: &mut Flow,
     shared: &mut Shared,
     reused: bool,
-) -> Facts {
+    facts: &mut Facts,
+) {
+    let now = at.time_ns;
     let Segment {
         seq,
         ack,
@@ -276,7 +277,7 @@ pub fn analyse(
                 Unacked {
                     seq,
                     next,
-                    frame,
+                    frame: at.frame,
                     time: now,
                 },
             );
@@ -296,8 +297,7 @@ pub fn analyse(
     fwd.last_ack_time = now;
     fwd.last_flags = flags;
 
-    let mut facts = Facts::default();
-    acknowledge(rev, ack, now, &mut facts);
+    acknowledge(rev, ack, now, facts);
     if len > 0 {
         (facts.bytes_in_flight, facts.push_bytes_sent) = in_flight(segment, fwd, rev);
     }
@@ -320,7 +320,6 @@ pub fn analyse(
     };
     (facts.seq, facts.ack, facts.next_seq) = (seq64, ack64, next64);
     (facts.window, facts.flags) = (scaled, flags);
-    facts
 }
 
 /// A header quoted inside an ICMP error: Wireshark learns from it what a handshake and its options say, and leaves

@@ -51,7 +51,7 @@ pub struct Event<'a> {
     pub sack: Option<&'a [(i64, i64)]>,
     pub time_delta: i64,
     pub hold: Option<i64>,
-    pub release: Release,
+    pub release: &'a Release,
 }
 
 pub struct Stream {
@@ -292,7 +292,7 @@ impl Streams {
             sack: None,
             time_delta,
             hold: None,
-            release: Release::default(),
+            release: &Release::default(),
         });
     }
 
@@ -320,15 +320,8 @@ impl Streams {
         let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
         let first_copy = fwd.first_copy(segment.seq);
         let scale_known = fwd.scale != Scale::Unknown || reused;
-        let facts = facts::analyse(
-            segment,
-            at.frame,
-            at.time_ns,
-            fwd,
-            rev,
-            &mut stream.shared,
-            reused,
-        );
+        let mut facts = Facts::default();
+        facts::analyse(segment, at, fwd, rev, &mut stream.shared, reused, &mut facts);
         let sack = relative_sack(segment, rev);
         let time_delta = at.time_ns - stream.last.time_ns;
         stream.last = At {
@@ -341,7 +334,8 @@ impl Streams {
         stream.ask(segment, from_low, at);
 
         let was_live = stream.tracking.is_live();
-        let release = track(
+        let mut release = Release::default();
+        track(
             stream,
             id,
             &mut self.pairs,
@@ -353,6 +347,7 @@ impl Streams {
             scale_known,
             first_copy,
             sack.as_deref(),
+            &mut release,
         );
         if was_live && !stream.tracking.is_live() {
             self.store.over(id);
@@ -367,7 +362,7 @@ impl Streams {
             sack: sack.as_deref(),
             time_delta,
             hold,
-            release,
+            release: &release,
         });
     }
 

@@ -100,10 +100,11 @@ pub(super) fn track(
     scale_known: bool,
     first_copy: Option<At>,
     sack: Option<&[(i64, i64)]>,
-) -> Release {
+    release: &mut Release,
+) {
     if stream.tracking.is_before() {
         if segment.len == 0 {
-            return Release::default();
+            return;
         }
         let (client, server) = (stream.client(), stream.server());
         let pair = pairs.id(client.0, server.0);
@@ -136,13 +137,12 @@ pub(super) fn track(
         sack,
     };
     let Tracking::Live(tracker) = &mut stream.tracking else {
-        return Release::default();
+        return;
     };
-    let release = tracker.segment(&seen, ledger);
+    tracker.segment(&seen, ledger, release);
     if stream.counts.iter().all(|c| c.fin) && tracker.is_done() {
         stream.tracking.end(at, ledger);
     }
-    release
 }
 
 /// Where the evidence about the two senders of a stream is pooled, by `Side`.

@@ -12,6 +12,7 @@ pub mod tables;
 use std::net::{IpAddr, Ipv4Addr};
 
 use latpcap_core::facts::{self, Facts, Flow, Shared, flag};
+use latpcap_core::messages::At;
 use latpcap_core::segment::{ACK, FIN, Options, PSH, RST, SYN, Sack, Segment};
 
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -152,15 +153,13 @@ impl Wire {
             true => (&mut self.client, &mut self.server),
             false => (&mut self.server, &mut self.client),
         };
-        facts::analyse(
-            &line.segment,
-            self.frame,
-            line.time_ns,
-            fwd,
-            rev,
-            &mut self.shared,
-            reused,
-        )
+        let mut facts = Facts::default();
+        let at = At {
+            frame: self.frame,
+            time_ns: line.time_ns,
+        };
+        facts::analyse(&line.segment, at, fwd, rev, &mut self.shared, reused, &mut facts);
+        facts
     }
 }
 

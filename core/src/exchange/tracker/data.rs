@@ -16,7 +16,14 @@ pub(super) const FEW_STEPS: usize = 512;
 const MAX_STEPS_IN_ALL: usize = 1 << 17;
 
 impl Tracker {
-    pub(super) fn data(&mut self, seen: &Seen<'_, '_>, at: At, id_jump: u16, ledger: &mut Ledger) -> Release {
+    pub(super) fn data(
+        &mut self,
+        seen: &Seen<'_, '_>,
+        at: At,
+        id_jump: u16,
+        ledger: &mut Ledger,
+        release: &mut Release,
+    ) {
         let (side, segment) = (seen.side, seen.segment);
         let start = seen.facts.seq + i64::from(segment.has(SYN));
         let [client_pool, server_pool] = self.pools;
@@ -46,10 +53,9 @@ impl Tracker {
                 at,
             );
         }
-        let mut release = Release::default();
         let outcome = pick(&mut self.senders, side).data(&data, id_jump, seen.first_copy);
         if let Outcome::Forward(step) = &outcome {
-            release = step.release(leg_ns);
+            *release = step.release(leg_ns);
             self.forward(side, step, &data, ledger);
         }
         if let Outcome::Forward(step) = outcome {
@@ -58,7 +64,6 @@ impl Tracker {
         let first = if seen.syn_seen { 1 } else { start };
         pick(&mut self.assemblers, side).start(offset(first));
         self.read_data(seen, at, start, ledger);
-        release
     }
 
     /// Reads what the segment brings: nearly always it is whole, and the next in order.
