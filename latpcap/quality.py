@@ -235,17 +235,18 @@ def _clock_only(events: pa.Table, time: arrays.Array, place: int) -> bool:
     for one in np.unique(sender[~np.isnan(stamps)]):
         rows = np.flatnonzero((sender == one) & ~np.isnan(stamps))
         before, after = rows[rows <= here], rows[rows > here]
-        if not len(before) or len(after) < 2:
+        if not len(before) or not len(after):
             continue
         rates = [_rate(stamps[part], when[part]) for part in (before, after) if len(part) > 1]
-        rate = max((r for r in rates if r is not None), default=None)
+        # of a host that slept, what had queued leaves at once and seems to count fast
+        rate = min((r for r in rates if r is not None), default=None)
         if rate is None:
             continue
-        soon = after[when[after] <= when[after[1]] + gap]
+        soon = after[when[after] <= when[after[:2][-1]] + gap]
         ticks = (stamps[soon] - stamps[before[-1]]) % 2**32
         if np.any(ticks > rate * ((when[soon] - when[before[-1]]).astype(float) - 0.5 * gap)):
             return False
-        stood += 1
+        stood += len(after) > 1
     return stood > 0
 
 

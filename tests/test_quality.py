@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from makepcap import Segment, get, pcap, pcapng
 from simulator import MS, Host, Path, Script, record
@@ -89,6 +90,26 @@ def test_a_server_that_is_silent_for_long_is_no_clock() -> None:
     script = Script(ASK, ((0.0, HEAD), (900.0, BODY)), exchanges=6)
     capture = lp.read(pcap(record(script, server=NODELAY, path=PLACES["middle"]).tape))
     assert not checks_of(capture) and capture.why().to_dict()["verdict"] == "server_think"
+
+
+def test_a_host_that_slept_is_no_clock() -> None:
+    """What it had queued carries older stamps, and leaves all at once: its clock seems to run, for some ms."""
+    slow = Script(ASK, ((0.0, HEAD), (20_000.0, BODY)), exchanges=2, client_think=(8.0, 9.0))
+    script = replace(slow, alter=lambda number, s: replace(s, answer=((0.0, HEAD + BODY),)) if number else s)
+    capture = lp.read(pcap(record(script, server=NODELAY, path=PLACES["server"], connections=1).tape))
+    events = capture.arrow("events")
+    rows = events.select(["time", "from_client", "tsval"]).to_pylist()
+    [slept] = [i for i in range(1, len(rows)) if (rows[i]["time"] - rows[i - 1]["time"]).total_seconds() > 1]
+    stamps = [None if r["from_client"] else r["tsval"] for r in rows]
+    assert stamps[slept] is not None
+    tables = dict(findings.Lazy(capture.arrow))
+    for queued_ms, clock in ((3_000, False), (19_990, True)):
+        told = [*stamps[:slept], stamps[slept] - queued_ms, *stamps[slept + 1 :]]
+        if clock:  # and from then on
+            told[slept:] = [s and s - queued_ms for s in stamps[slept:]]
+        column = pa.array(told, events.schema.field("tsval").type)
+        tables["events"] = events.set_column(events.column_names.index("tsval"), "tsval", column)
+        assert ("clock_ahead" in {c.check for c in quality.judge(tables)}) == clock
 
 
 def test_packets_that_never_passed_are_counted() -> None:
