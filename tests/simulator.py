@@ -276,8 +276,9 @@ class Net:
         steps.append((True, "A", c, path.client_ms * (1 + path.asymmetry)))
         for client, flags, end, ms in steps:
             self.now += round((ms + 0.015) * MS)
-            end.ip_id += 1
-            self.record(client, flags, 0, 0, b"", end.tsval(), end.peer.tsval() if "A" in flags else 0, end.ip_id)
+            end.ip_id += client
+            number = end.ip_id if client else 0  # as Linux has it: a connection to be has no counter yet
+            self.record(client, flags, 0, 0, b"", end.tsval(), end.peer.tsval() if "A" in flags else 0, number)
         self.client.echo, self.server.echo = self.server.tsval(), self.client.tsval()
         self.after(1.0 + 4 * path.client_ms, self.ask)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from makepcap import Segment, get, pcap, pcapng
+from makepcap import Ends, Segment, get, pcap, pcapng
 from simulator import MS, Host, Path, Script, record
 
 import latpcap as lp
@@ -35,6 +35,10 @@ def tape_of(script: str, place: str) -> Tape:
 
 def checks_of(capture: lp.Capture) -> dict[str, quality.Check]:
     return {c.check: c for c in quality.judge(findings.Lazy(capture.arrow))}
+
+
+def ends_of(tape: Tape) -> list[Ends]:
+    return list(dict.fromkeys(s.ends for s in tape))
 
 
 def later(tape: Tape, ns: int) -> Tape:
@@ -123,6 +127,12 @@ def test_packets_that_never_passed_are_counted() -> None:
     assert (found.count, found.of, found.most) == (len(lost), len(tape), 1.0)
     streams = capture.arrow("streams")
     assert sum(sum(streams[f"{side}_unseen_frames"].to_pylist()) for side in ("client", "server")) == len(lost)
+    # without time stamps nothing shows that the client's counter is the connection's own, as the server's 0 does
+    bare = [replace(s, options=tuple(o for o in s.options if o[0] != 8)) for at, s in enumerate(tape) if at not in lost]
+    told = lp.read(pcap(bare)).arrow("streams").select(["client_unseen_frames", "server_unseen_frames"]).to_pylist()
+    by_client = [sum(tape[at].from_client and tape[at].ends == e for at in lost) for e in ends_of(tape)]
+    assert [s["client_unseen_frames"] for s in told] == [None if n else 0 for n in by_client]
+    assert sum(s["server_unseen_frames"] for s in told) == len(lost) - sum(by_client)
     random_ids = [replace(s, ip_id=rng.randrange(1, 65_536)) for s in tape]
     assert set(lp.read(pcap(random_ids)).arrow("streams")["client_unseen_frames"].to_pylist()) == {None}
 

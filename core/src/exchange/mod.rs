@@ -237,6 +237,8 @@ pub struct Seen<'a, 'b> {
     pub mss: u32,
     pub rtt_ns: i64,
     pub syn_seen: bool,
+    /// Its IPv4 identifications are counted on this connection alone.
+    pub own_ids: bool,
     pub scale_known: bool,
     pub first_copy: Option<At>,
     /// Best round trips so far to the client and to the server, by `Side`.

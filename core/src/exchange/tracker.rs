@@ -124,6 +124,8 @@ impl Tracker {
         if segment.len == 0 && !segment.has(SYN) && !segment.has(RST) {
             own.passed(seen.facts.seq, at, segment.ip_id);
         }
+        // of a counter that others may count up too, a gap excuses, and accuses nobody
+        let missing = if seen.own_ids { id_jump } else { 0 };
         let sure = peer.sure_refutations(id_jump > 1);
         if sure > 0 {
             let pool = *pick(&mut self.pools, side.other());
@@ -151,7 +153,7 @@ impl Tracker {
 
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
         if segment.len > 0 && !keep_alive {
-            self.data(seen, at, id_jump, ledger, release);
+            self.data(seen, at, missing, ledger, release);
         }
         if segment.has(FIN) && !segment.has(SYN) {
             let end = seen.facts.seq + i64::from(segment.len);

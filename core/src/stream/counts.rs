@@ -104,6 +104,8 @@ fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
     let counts = if side == Side::Client { client } else { server };
     if segment.has(SYN) {
         counts.syn = true;
+        let stamped = segment.options.timestamps.is_some();
+        counts.ids.handshake(segment.ip_id, segment.has(ACK), stamped);
         counts.mss = segment.options.mss.or(counts.mss);
         counts.scale = segment.options.wscale;
         counts.sack = Some(segment.options.sack_permitted);

@@ -131,6 +131,7 @@ pub(super) fn track(
         mss,
         rtt_ns,
         syn_seen: stream.side(side).syn,
+        own_ids: stream.side(side).ids.own,
         scale_known,
         first_copy,
         legs: [client.leg, server.leg],
