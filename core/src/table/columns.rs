@@ -1,60 +1,122 @@
 //! Columns of one batch of the long tables, filled by row. Which rows have a value in columns with nulls is kept by
 //! row, a bit a column, until the batch is built.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::sync::{Arc, LazyLock};
 
-use ahash::AHashMap;
-use arrow_array::builder::StringBuilder;
-use arrow_array::types::{ArrowPrimitiveType, Int32Type, TimestampNanosecondType};
-use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, PrimitiveArray, StringArray};
+use arrow_array::types::{ArrowPrimitiveType, TimestampNanosecondType};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 
 use super::{BATCH_ROWS, Column, column, nullable};
 
-/// Slots are cleared for so many rows at once, just before they are filled: in the innermost cache.
-const STEP: usize = 128;
+/// Rows are written into a block that stays in the innermost cache; a full one is moved to the batch.
+/// A row's place in it is a `u8`, which is always inside: writing needs no check.
+pub const BLOCK: usize = 1 << u8::BITS;
+const _: () = assert!(BATCH_ROWS.is_multiple_of(BLOCK));
 
-/// One value a row of a batch; 0 where none was set.
-struct Slots<V>(Vec<V>);
+/// The bit of a column that every row sets.
+pub const EVERY: u32 = 0;
 
-impl<V> Default for Slots<V> {
+/// Names a table's columns, so that all move their blocks together. `has` tells by row which of them have a value.
+macro_rules! blocks {
+    ($(#[$note:meta])* struct $name:ident { $($column:ident: $kind:ty,)* }) => {
+        $(#[$note])*
+        #[derive(Default)]
+        struct $name {
+            has: $crate::table::columns::Masks,
+            $($column: $kind,)*
+        }
+
+        impl $name {
+            /// Moves the block's first rows to the batch.
+            fn keep(&mut self, rows: usize) {
+                let moved = self.has.keep(rows);
+                $(self.$column.keep(&moved);)*
+            }
+        }
+    };
+}
+pub(super) use blocks;
+
+/// A block on its way to the batch.
+pub struct Moved {
+    /// Of the batch, before this block.
+    pub before: usize,
+    pub rows: usize,
+    /// The bits that any of the block's rows has.
+    pub any: u32,
+}
+
+/// Values of columns of which no row has one.
+static ZEROS: LazyLock<Buffer> = LazyLock::new(|| Buffer::from_vec(vec![0u64; BATCH_ROWS]));
+
+pub fn zeros<V: ArrowNativeType>(rows: usize) -> ScalarBuffer<V> {
+    ScalarBuffer::new(ZEROS.clone(), 0, rows)
+}
+
+/// One value a row.
+pub struct Slots<V> {
+    block: [V; BLOCK],
+    kept: Vec<V>,
+}
+
+impl<V: ArrowNativeType> Default for Slots<V> {
     fn default() -> Self {
-        Slots(Vec::new())
+        Slots {
+            block: [V::default(); BLOCK],
+            kept: Vec::new(),
+        }
     }
 }
 
 impl<V: ArrowNativeType> Slots<V> {
     #[inline(always)]
-    fn set(&mut self, row: usize, value: V) {
-        match self.0.get_mut(row) {
-            Some(slot) => *slot = value,
-            None => self.set_first(row, value),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn set_first(&mut self, row: usize, value: V) {
-        if self.0.capacity() == 0 {
-            self.0.reserve_exact(BATCH_ROWS);
-        }
-        self.0.resize(row - row % STEP + STEP, V::default());
-        if let Some(slot) = self.0.get_mut(row) {
+    pub fn set(&mut self, row: u8, value: V) {
+        if let Some(slot) = self.block.get_mut(usize::from(row)) {
             *slot = value;
         }
     }
 
-    fn take(&mut self, rows: usize) -> Vec<V> {
-        let mut values = std::mem::take(&mut self.0);
-        values.resize(rows, V::default());
-        if rows < BATCH_ROWS {
-            values.shrink_to_fit();
+    /// Of a column that every row sets.
+    pub fn keep(&mut self, moved: &Moved) {
+        if self.kept.capacity() == 0 {
+            self.kept.reserve_exact(BATCH_ROWS);
         }
-        values
+        self.kept.extend(self.block.iter().take(moved.rows));
+    }
+
+    /// Of a column that not every row sets: the others have 0. A batch in which none does takes no memory.
+    pub fn keep_some(&mut self, moved: &Moved, any: bool) {
+        if any {
+            if self.kept.capacity() == 0 {
+                self.kept.reserve_exact(BATCH_ROWS);
+            }
+            self.kept.resize(moved.before, V::default());
+            self.keep(moved);
+            self.block.fill(V::default());
+        } else if !self.kept.is_empty() {
+            self.kept.resize(moved.before + moved.rows, V::default());
+        }
+    }
+
+    pub fn take(&mut self, rows: usize) -> ScalarBuffer<V> {
+        if self.kept.is_empty() {
+            return zeros(rows);
+        }
+        let mut values = std::mem::take(&mut self.kept);
+        if values.len() < BATCH_ROWS {
+            values.shrink_to_fit();
+        } else {
+            // while the batch still holds its own: memory at the heap's end that is freed goes back to the system
+            self.kept.reserve_exact(BATCH_ROWS);
+        }
+        ScalarBuffer::from(values)
     }
 }
 
-/// Values of a column.
+/// Values of a column that every row sets.
 pub struct Full<T: ArrowPrimitiveType>(Slots<T::Native>);
 
 impl<T: ArrowPrimitiveType> Default for Full<T> {
@@ -65,26 +127,58 @@ impl<T: ArrowPrimitiveType> Default for Full<T> {
 
 impl<T: ArrowPrimitiveType> Full<T> {
     #[inline(always)]
-    pub fn set(&mut self, row: usize, value: T::Native) {
+    pub fn set(&mut self, row: u8, value: T::Native) {
         self.0.set(row, value);
     }
 
-    pub fn take(&mut self, rows: usize) -> PrimitiveArray<T> {
-        PrimitiveArray::new(ScalarBuffer::from(self.0.take(rows)), None)
+    pub fn keep(&mut self, moved: &Moved) {
+        self.0.keep(moved);
     }
 
-    pub fn column(&mut self, rows: usize, name: &str) -> Column {
+    pub fn take(&mut self, rows: usize) -> PrimitiveArray<T> {
+        PrimitiveArray::new(self.0.take(rows), None)
+    }
+
+    pub fn column(&mut self, rows: usize, name: impl Into<Cow<'static, str>>) -> Column {
         column(name, Arc::new(self.take(rows)))
     }
+}
 
-    /// Values only where `nulls` says so.
-    pub fn array(&mut self, nulls: NullBuffer) -> PrimitiveArray<T> {
-        let values = ScalarBuffer::from(self.0.take(nulls.len()));
-        PrimitiveArray::new(values, Some(nulls))
+/// Values of a column that the rows with `BIT` set.
+pub struct Partial<T: ArrowPrimitiveType, const BIT: u32>(Slots<T::Native>);
+
+impl<T: ArrowPrimitiveType, const BIT: u32> Default for Partial<T, BIT> {
+    fn default() -> Self {
+        Partial(Slots::default())
+    }
+}
+
+impl<T: ArrowPrimitiveType, const BIT: u32> Partial<T, BIT> {
+    #[inline(always)]
+    pub fn set(&mut self, row: u8, value: T::Native) {
+        self.0.set(row, value);
     }
 
-    pub fn some(&mut self, nulls: NullBuffer, name: &str) -> Column {
-        nullable(name, Arc::new(self.array(nulls)))
+    /// Gives the row's bit if there is a value.
+    #[inline(always)]
+    pub fn set_some(&mut self, row: u8, value: Option<T::Native>) -> u32 {
+        let Some(value) = value else {
+            return 0;
+        };
+        self.set(row, value);
+        BIT
+    }
+
+    pub fn keep(&mut self, moved: &Moved) {
+        self.0.keep_some(moved, moved.any & BIT != 0);
+    }
+
+    pub fn take(&mut self, has: &Taken) -> PrimitiveArray<T> {
+        PrimitiveArray::new(self.0.take(has.rows), has.nulls(BIT))
+    }
+
+    pub fn column(&mut self, has: &Taken, name: impl Into<Cow<'static, str>>) -> Column {
+        nullable(name, Arc::new(self.take(has)))
     }
 }
 
@@ -94,40 +188,76 @@ pub struct Masks(Slots<u32>);
 
 impl Masks {
     #[inline(always)]
-    pub fn set(&mut self, row: usize, mask: u32) {
+    pub fn set(&mut self, row: u8, mask: u32) {
         self.0.set(row, mask);
     }
 
-    pub fn take(&mut self, rows: usize) -> Taken {
-        let masks = self.0.take(rows);
+    pub fn keep(&mut self, rows: usize) -> Moved {
+        let moved = Moved {
+            before: self.0.kept.len(),
+            rows,
+            any: self.0.block.iter().take(rows).fold(0, |any, mask| any | mask),
+        };
+        self.0.keep(&moved);
+        moved
+    }
+
+    pub fn take(&mut self) -> Taken {
+        let masks = &mut self.0.kept;
+        let rows = masks.len();
         let any = masks.iter().fold(0, |any, mask| any | mask);
         let all = masks.iter().fold(u32::MAX, |all, mask| all & mask);
-        Taken { masks, any, all }
+        masks.resize(rows.next_multiple_of(8), 0);
+        let bytes = |byte: usize| match (any & !all) >> (8 * byte) & 0xff {
+            0 => Vec::new(),
+            _ => masks.iter().map(|mask| (mask >> (8 * byte)) as u8).collect(),
+        };
+        let bytes = std::array::from_fn(bytes);
+        masks.clear();
+        Taken {
+            rows,
+            bytes,
+            any,
+            all,
+            nulls: Default::default(),
+        }
     }
 }
 
 /// The bits of a batch.
 pub struct Taken {
-    masks: Vec<u32>,
+    rows: usize,
+    /// The lowest byte of every row, the next, ...; none where all rows are alike.
+    bytes: [Vec<u8>; 4],
     any: u32,
     all: u32,
+    /// By bit: columns share them.
+    nulls: [OnceCell<NullBuffer>; u32::BITS as usize],
 }
 
 impl Taken {
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// Whether a row has this bit; most bits are alike in all rows.
     fn bits(&self, bit: u32) -> BooleanBuffer {
         if self.any & bit == 0 {
-            return BooleanBuffer::new_unset(self.masks.len());
+            return BooleanBuffer::new(ZEROS.clone(), 0, self.rows);
         }
         if self.all & bit != 0 {
-            return BooleanBuffer::new_set(self.masks.len());
+            return BooleanBuffer::new_set(self.rows);
         }
-        let word = |masks: &[u32]| {
-            let last_first = masks.iter().rev();
-            last_first.fold(0u64, |word, mask| word << 1 | u64::from(mask & bit != 0))
+        let at = bit.trailing_zeros();
+        let bytes = self.bytes.get(at as usize / 8).map_or(&[][..], Vec::as_slice);
+        let (eights, _) = bytes.as_chunks::<8>();
+        // one bit of each of eight rows; the factor moves them side by side into the highest byte
+        let gather = |rows: &[u8; 8]| {
+            let bits = u64::from_le_bytes(*rows) >> (at % 8) & 0x0101_0101_0101_0101;
+            (bits.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
         };
-        let words: Vec<u64> = self.masks.chunks(64).map(word).collect();
-        BooleanBuffer::new(Buffer::from_vec(words), 0, self.masks.len())
+        let gathered: Vec<u8> = eights.iter().map(gather).collect();
+        BooleanBuffer::new(Buffer::from_vec(gathered), 0, self.rows)
     }
 
     pub fn booleans(&self, bit: u32) -> ArrayRef {
@@ -135,19 +265,15 @@ impl Taken {
     }
 
     /// Only where `known` says so.
-    pub fn some_booleans(&self, bit: u32, known: u32) -> BooleanArray {
-        BooleanArray::new(self.bits(bit), Some(self.nulls(known)))
+    pub fn some_booleans(&self, bit: u32, known: u32) -> ArrayRef {
+        Arc::new(BooleanArray::new(self.bits(bit), self.nulls(known)))
     }
 
-    pub fn nulls(&self, bit: u32) -> NullBuffer {
-        NullBuffer::new(self.bits(bit))
+    /// None for `EVERY`.
+    pub fn nulls(&self, bit: u32) -> Option<NullBuffer> {
+        let nulls = self.nulls.get(bit.trailing_zeros() as usize)?;
+        Some(nulls.get_or_init(|| NullBuffer::new(self.bits(bit))).clone())
     }
-}
-
-/// Takes a batch's values and leaves room for as many.
-pub fn renewed<T>(values: &mut Vec<T>) -> Vec<T> {
-    let room = Vec::with_capacity(values.len().max(BATCH_ROWS));
-    std::mem::replace(values, room)
 }
 
 /// Values of a column that is nearly always null.
@@ -162,6 +288,7 @@ impl<T: ArrowPrimitiveType> Default for Rare<T> {
 }
 
 impl<T: ArrowPrimitiveType> Rare<T> {
+    /// `row` counts from the batch's first.
     #[inline(always)]
     pub fn push(&mut self, row: usize, value: Option<T::Native>) {
         if let Some(value) = value {
@@ -169,9 +296,10 @@ impl<T: ArrowPrimitiveType> Rare<T> {
         }
     }
 
-    pub fn column(&mut self, rows: usize, name: &str) -> Column {
+    pub fn column(&mut self, rows: usize, name: impl Into<Cow<'static, str>>) -> Column {
         if self.set.is_empty() {
-            return nullable(name, Arc::new(PrimitiveArray::<T>::new_null(rows)));
+            let nulls = NullBuffer::new(BooleanBuffer::new(ZEROS.clone(), 0, rows));
+            return nullable(name, Arc::new(PrimitiveArray::<T>::new(zeros(rows), Some(nulls))));
         }
         let mut values: Vec<Option<T::Native>> = vec![None; rows];
         for (row, value) in self.set.drain(..) {
@@ -184,143 +312,17 @@ impl<T: ArrowPrimitiveType> Rare<T> {
 }
 
 /// Instants in UTC.
-pub fn instants(values: &mut Full<TimestampNanosecondType>, rows: usize, name: &str) -> Column {
+pub fn instants(values: &mut Full<TimestampNanosecondType>, rows: usize, name: &'static str) -> Column {
     column(name, Arc::new(values.take(rows).with_timezone("UTC")))
 }
 
 /// Instants in UTC, some unknown.
-pub fn some_instants(values: &mut Full<TimestampNanosecondType>, nulls: NullBuffer, name: &str) -> Column {
-    nullable(name, Arc::new(values.array(nulls).with_timezone("UTC")))
-}
-
-/// Words from lists in this crate, told apart by where they lie.
-#[derive(Default)]
-pub struct Fixed {
-    keys: Full<Int32Type>,
-    words: Vec<&'static str>,
-}
-
-impl Fixed {
-    #[inline(always)]
-    pub fn set(&mut self, row: usize, word: &'static str) {
-        self.keys.set(row, key_of(&mut self.words, word));
-    }
-
-    /// A word in every row, or only where `nulls` says so.
-    pub fn take(&mut self, rows: usize, nulls: Option<NullBuffer>) -> ArrayRef {
-        let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
-        keyed(&mut self.keys, rows, nulls, words)
-    }
-}
-
-/// The word's number among those that have come so far.
-#[inline(always)]
-pub fn key_of(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
-    let same = |w: &&str| std::ptr::eq(w.as_ptr(), word.as_ptr()) && w.len() == word.len();
-    words.iter().position(same).unwrap_or_else(|| {
-        words.push(word);
-        words.len() - 1
-    }) as i32
-}
-
-/// Words of a list by their place in it; only those that occur become words of the batch.
-pub struct Listed<const N: usize> {
-    keys: Full<Int32Type>,
-    known: [Option<i32>; N],
-    words: Vec<&'static str>,
-}
-
-impl<const N: usize> Default for Listed<N> {
-    fn default() -> Self {
-        Listed {
-            keys: Full::default(),
-            known: [None; N],
-            words: Vec::new(),
-        }
-    }
-}
-
-impl<const N: usize> Listed<N> {
-    #[inline(always)]
-    pub fn set(&mut self, row: usize, place: usize, word: impl Fn(usize) -> &'static str) {
-        let Some(key) = self.known.get_mut(place) else {
-            return;
-        };
-        let key = *key.get_or_insert_with(|| {
-            self.words.push(word(place));
-            self.words.len() as i32 - 1
-        });
-        self.keys.set(row, key);
-    }
-
-    /// A word in every row, or only where `nulls` says so.
-    pub fn take(&mut self, rows: usize, nulls: Option<NullBuffer>) -> ArrayRef {
-        self.known = [None; N];
-        let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
-        keyed(&mut self.keys, rows, nulls, words)
-    }
-}
-
-/// Texts from the capture that differ.
-#[derive(Default)]
-pub struct Texts(StringBuilder);
-
-impl Texts {
-    pub fn push(&mut self, text: Option<&str>) {
-        self.0.append_option(text);
-    }
-
-    pub fn take(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
-    }
-}
-
-/// Words from the capture that repeat.
-#[derive(Default)]
-pub struct Heard {
-    keys: Full<Int32Type>,
-    known: AHashMap<String, i32>,
-    words: Vec<String>,
-    /// Of the newest word, which most often comes again.
-    last: usize,
-}
-
-impl Heard {
-    pub fn set(&mut self, row: usize, word: &str) {
-        if self.words.get(self.last).is_none_or(|last| last != word) {
-            self.last = match self.known.get(word) {
-                Some(key) => *key as usize,
-                None => {
-                    let key = self.words.len();
-                    self.words.push(word.to_string());
-                    self.known.insert(word.to_string(), key as i32);
-                    key
-                }
-            };
-        }
-        self.keys.set(row, self.last as i32);
-    }
-
-    pub fn take(&mut self, nulls: NullBuffer) -> ArrayRef {
-        self.known.clear();
-        let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
-        keyed(&mut self.keys, nulls.len(), Some(nulls), words)
-    }
-}
-
-fn keyed(keys: &mut Full<Int32Type>, rows: usize, nulls: Option<NullBuffer>, words: ArrayRef) -> ArrayRef {
-    dictionary(
-        Int32Array::new(ScalarBuffer::from(keys.0.take(rows)), nulls),
-        words,
-    )
-}
-
-/// Words by their number in a list. The numbers are ours, so they are in range.
-pub fn dictionary(keys: Int32Array, values: ArrayRef) -> ArrayRef {
-    match DictionaryArray::<Int32Type>::try_new(keys, values) {
-        Ok(array) => Arc::new(array),
-        Err(_) => Arc::new(DictionaryArray::<Int32Type>::from_iter(std::iter::empty::<&str>())),
-    }
+pub fn some_instants<const BIT: u32>(
+    values: &mut Partial<TimestampNanosecondType, BIT>,
+    has: &Taken,
+    name: &'static str,
+) -> Column {
+    nullable(name, Arc::new(values.take(has).with_timezone("UTC")))
 }
 
 #[cfg(test)]
@@ -330,38 +332,43 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn rows_without_a_value_are_null_and_the_next_batch_begins_empty() {
-        let (mut values, mut masks) = (Full::<UInt32Type>::default(), Masks::default());
-        for rows in [1, 64, 65, STEP + 1, BATCH_ROWS] {
-            for row in (0..rows).step_by(3) {
-                values.set(row, row as u32 + 1);
-                masks.set(row, 2);
-            }
-            let taken = masks.take(rows);
-            let array = values.array(taken.nulls(2));
-            let want: Vec<Option<u32>> = (0..rows)
-                .map(|row| (row % 3 == 0).then_some(row as u32 + 1))
-                .collect();
-            assert_eq!(array.iter().collect::<Vec<_>>(), want);
-            assert_eq!(taken.nulls(1).null_count(), rows, "a bit that no row has");
+    blocks! {
+        struct Columns {
+            some: Partial<UInt32Type, 2>,
+            none: Partial<UInt32Type, 1>,
         }
-        assert_eq!(values.take(3).values(), &[0, 0, 0]);
     }
 
     #[test]
-    fn words_are_numbered_anew_in_each_batch() {
-        let mut words = Listed::<3>::default();
-        let name = |place| ["a", "b", "c"].get(place).copied().unwrap_or_default();
-        for (place, want) in [(2, "c"), (0, "a")] {
-            words.set(0, place, name);
-            let array = words.take(1, None);
-            let array = array.as_any().downcast_ref::<DictionaryArray<Int32Type>>();
-            let texts = array.and_then(|a| {
-                a.downcast_dict::<StringArray>()
-                    .map(|d| d.into_iter().collect::<Vec<_>>())
-            });
-            assert_eq!(texts, Some(vec![Some(want)]));
+    fn rows_without_a_value_are_null_and_the_next_batch_begins_empty() {
+        let mut columns = Columns::default();
+        for (rows, first) in [
+            (1, 0),
+            (64, 0),
+            (65, 64),
+            (BLOCK + 1, BLOCK),
+            (BATCH_ROWS, 0),
+            (BLOCK * 3, BLOCK),
+        ] {
+            let set = |row: usize| row >= first && row.is_multiple_of(3);
+            for row in 0..rows {
+                let place = row as u8;
+                columns.has.set(place, 0);
+                if set(row) {
+                    columns.some.set(place, row as u32 + 1);
+                    columns.has.set(place, 2);
+                }
+                if place == u8::MAX || row + 1 == rows {
+                    columns.keep(usize::from(place) + 1);
+                }
+            }
+            let has = columns.has.take();
+            let array = columns.some.take(&has);
+            let want: Vec<Option<u32>> = (0..rows).map(|row| set(row).then_some(row as u32 + 1)).collect();
+            assert_eq!(array.iter().collect::<Vec<_>>(), want);
+            let unset = |(value, want): (&u32, &Option<u32>)| want.is_some() || *value == 0;
+            assert!(array.values().iter().zip(&want).all(unset));
+            assert_eq!(columns.none.take(&has).null_count(), rows);
         }
     }
 }

@@ -8,14 +8,13 @@ use ahash::AHashMap;
 use arrow_array::types::{
     Float64Type, Int32Type, Int64Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{
-    Array, ArrayRef, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
-};
+use arrow_array::{Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef};
 
-use super::columns::{Full, Masks, Rare, dictionary, instants};
-use super::{column, ms, nullable};
+use super::columns::{BLOCK, EVERY, Full, Partial, Rare, blocks, instants};
+use super::words::{Listed, dictionary};
+use super::{BATCH_ROWS, column, ms, nullable};
 use crate::facts::flag;
 use crate::stream::Event;
 use crate::wait::Released;
@@ -41,38 +40,43 @@ mod has {
     pub const WAITED: u32 = 1 << (FREE + 9);
 }
 
+blocks! {
+    struct Columns {
+        frame: Full<UInt64Type>,
+        time: Full<TimestampNanosecondType>,
+        stream: Full<UInt32Type>,
+        src: Full<Int32Type>,
+        sport: Full<UInt16Type>,
+        dst: Full<Int32Type>,
+        dport: Full<UInt16Type>,
+        seq: Full<Int64Type>,
+        ack: Full<Int64Type>,
+        len: Full<UInt32Type>,
+        header_flags: Listed<LABEL_COUNT, EVERY>,
+        window: Full<UInt32Type>,
+        tsval: Partial<UInt32Type, { has::TIMESTAMPS }>,
+        tsecr: Partial<UInt32Type, { has::TIMESTAMPS }>,
+        time_delta: Full<Float64Type>,
+        acks_frame: Partial<UInt64Type, { has::ACKS }>,
+        ack_rtt: Partial<Float64Type, { has::ACK_RTT }>,
+        bytes_in_flight: Partial<UInt32Type, { has::IN_FLIGHT }>,
+        push_bytes_sent: Partial<UInt32Type, { has::PUSH_BYTES }>,
+        hold: Partial<Float64Type, { has::HOLD }>,
+        released_by: Partial<Int32Type, { has::RELEASED_BY }>,
+        release_frame: Partial<UInt64Type, { has::RELEASE_FRAME }>,
+        waited: Partial<Float64Type, { has::WAITED }>,
+    }
+}
+
 #[derive(Default)]
 pub struct Events {
     rows: usize,
-    schema: Option<SchemaRef>,
-    has: Masks,
-    frame: Full<UInt64Type>,
-    time: Full<TimestampNanosecondType>,
-    stream: Full<UInt32Type>,
-    src: Full<Int32Type>,
-    sport: Full<UInt16Type>,
-    dst: Full<Int32Type>,
-    dport: Full<UInt16Type>,
-    seq: Full<Int64Type>,
-    ack: Full<Int64Type>,
-    len: Full<UInt32Type>,
-    header_flags: Full<UInt16Type>,
-    window: Full<UInt32Type>,
+    columns: Columns,
     mss: Rare<UInt16Type>,
     wscale: Rare<UInt8Type>,
-    tsval: Full<UInt32Type>,
-    tsecr: Full<UInt32Type>,
     sack: Blocks,
-    time_delta: Full<Float64Type>,
-    acks_frame: Full<UInt64Type>,
-    ack_rtt: Full<Float64Type>,
-    bytes_in_flight: Full<UInt32Type>,
-    push_bytes_sent: Full<UInt32Type>,
-    hold: Full<Float64Type>,
-    released_by: Full<Int32Type>,
-    release_frame: Full<UInt64Type>,
-    waited: Full<Float64Type>,
     addresses: Addresses,
+    schema: Option<SchemaRef>,
 }
 
 impl Events {
@@ -80,116 +84,123 @@ impl Events {
         self.rows
     }
 
-    /// There must be room: fewer than `BATCH_ROWS` rows.
+    /// True when the batch is full.
     #[inline(always)]
-    pub fn push(&mut self, e: &Event<'_>) {
-        let (segment, facts, row) = (e.segment, e.facts, self.rows);
+    pub fn push(&mut self, e: &Event<'_>) -> bool {
+        let (segment, facts, row) = (e.segment, e.facts, self.rows as u8);
         let (src, dst) = self.addresses.keys(e);
-        self.frame.set(row, e.at.frame);
-        self.time.set(row, e.at.time_ns);
-        self.stream.set(row, e.stream);
-        self.src.set(row, src);
-        self.sport.set(row, segment.sport);
-        self.dst.set(row, dst);
-        self.dport.set(row, segment.dport);
-        self.seq.set(row, facts.seq);
-        self.ack.set(row, facts.ack);
-        self.len.set(row, segment.len);
-        self.header_flags.set(row, segment.flags);
-        self.window.set(row, facts.window);
-        self.mss.push(row, segment.options.mss);
-        self.wscale.push(row, segment.options.wscale);
-        self.sack.push(row, e.sack);
-        self.time_delta.set(row, ms(e.time_delta));
+        self.mss.push(self.rows, segment.options.mss);
+        self.wscale.push(self.rows, segment.options.wscale);
+        self.sack.push(self.rows, e.sack);
+        let columns = &mut self.columns;
+        columns.frame.set(row, e.at.frame);
+        columns.time.set(row, e.at.time_ns);
+        columns.stream.set(row, e.stream);
+        columns.src.set(row, src);
+        columns.sport.set(row, segment.sport);
+        columns.dst.set(row, dst);
+        columns.dport.set(row, segment.dport);
+        columns.seq.set(row, facts.seq);
+        columns.ack.set(row, facts.ack);
+        columns.len.set(row, segment.len);
+        let flags = usize::from(segment.flags) % LABEL_COUNT;
+        columns.header_flags.set(row, flags, label);
+        columns.window.set(row, facts.window);
+        columns.time_delta.set(row, ms(e.time_delta));
         let mut has = u32::from(facts.flags);
         if e.from_client {
             has |= has::FROM_CLIENT;
         }
         if let Some((tsval, tsecr)) = segment.options.timestamps {
-            self.tsval.set(row, tsval);
-            self.tsecr.set(row, tsecr);
+            columns.tsval.set(row, tsval);
+            columns.tsecr.set(row, tsecr);
             has |= has::TIMESTAMPS;
         }
         if let Some((frame, rtt)) = facts.acks {
-            self.acks_frame.set(row, frame);
+            columns.acks_frame.set(row, frame);
             has |= has::ACKS;
             if rtt != 0 {
                 // Wireshark shows no round trip of 0
-                self.ack_rtt.set(row, ms(rtt));
+                columns.ack_rtt.set(row, ms(rtt));
                 has |= has::ACK_RTT;
             }
         }
         if let Some(bytes) = facts.bytes_in_flight {
-            self.bytes_in_flight.set(row, bytes);
+            columns.bytes_in_flight.set(row, bytes);
             has |= has::IN_FLIGHT;
         }
         if let Some(bytes) = facts.push_bytes_sent {
-            self.push_bytes_sent.set(row, bytes);
+            columns.push_bytes_sent.set(row, bytes);
             has |= has::PUSH_BYTES;
         }
         if let Some(hold) = e.hold {
-            self.hold.set(row, ms(hold));
+            columns.hold.set(row, ms(hold));
             has |= has::HOLD;
         }
         if let Some(word) = e.release.by {
-            self.released_by.set(row, word as i32);
+            columns.released_by.set(row, word as i32);
             has |= has::RELEASED_BY;
         }
         if let Some(frame) = e.release.frame {
-            self.release_frame.set(row, frame);
+            columns.release_frame.set(row, frame);
             has |= has::RELEASE_FRAME;
         }
         if let Some(waited) = e.release.waited {
-            self.waited.set(row, ms(waited));
+            columns.waited.set(row, ms(waited));
             has |= has::WAITED;
         }
-        self.has.set(row, has);
+        columns.has.set(row, has);
         self.rows += 1;
+        row == u8::MAX && self.block_full()
+    }
+
+    #[inline(never)]
+    fn block_full(&mut self) -> bool {
+        self.columns.keep(BLOCK);
+        self.rows >= BATCH_ROWS
     }
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
         let (rows, addresses) = (std::mem::take(&mut self.rows), self.addresses.take());
-        let taken = self.has.take(rows);
-        let nulls = |bit| taken.nulls(bit);
+        let c = &mut self.columns;
+        c.keep(rows % BLOCK);
+        let has = c.has.take();
         let mut columns = vec![
-            self.frame.column(rows, "frame"),
-            instants(&mut self.time, rows, "time"),
-            self.stream.column(rows, "stream"),
-            column("from_client", taken.booleans(has::FROM_CLIENT)),
-            column("src", dictionary(self.src.take(rows), Arc::clone(&addresses))),
-            self.sport.column(rows, "sport"),
-            column("dst", dictionary(self.dst.take(rows), addresses)),
-            self.dport.column(rows, "dport"),
-            self.seq.column(rows, "seq"),
-            self.ack.column(rows, "ack"),
-            self.len.column(rows, "len"),
-            column("flags", flag_labels(self.header_flags.take(rows).values())),
-            self.window.column(rows, "window"),
+            c.frame.column(rows, "frame"),
+            instants(&mut c.time, rows, "time"),
+            c.stream.column(rows, "stream"),
+            column("from_client", has.booleans(has::FROM_CLIENT)),
+            column("src", dictionary(c.src.take(rows), Arc::clone(&addresses))),
+            c.sport.column(rows, "sport"),
+            column("dst", dictionary(c.dst.take(rows), addresses)),
+            c.dport.column(rows, "dport"),
+            c.seq.column(rows, "seq"),
+            c.ack.column(rows, "ack"),
+            c.len.column(rows, "len"),
+            column("flags", c.header_flags.take(&has)),
+            c.window.column(rows, "window"),
             self.mss.column(rows, "mss"),
             self.wscale.column(rows, "wscale"),
-            self.tsval.some(nulls(has::TIMESTAMPS), "tsval"),
-            self.tsecr.some(nulls(has::TIMESTAMPS), "tsecr"),
-            nullable("sack", std::mem::take(&mut self.sack).column(rows)),
-            self.time_delta.column(rows, "time_delta_ms"),
-            self.acks_frame.some(nulls(has::ACKS), "acks_frame"),
-            self.ack_rtt.some(nulls(has::ACK_RTT), "ack_rtt_ms"),
-            self.bytes_in_flight
-                .some(nulls(has::IN_FLIGHT), "bytes_in_flight"),
-            self.push_bytes_sent
-                .some(nulls(has::PUSH_BYTES), "push_bytes_sent"),
+            c.tsval.column(&has, "tsval"),
+            c.tsecr.column(&has, "tsecr"),
+            nullable("sack", self.sack.column(rows)),
+            c.time_delta.column(rows, "time_delta_ms"),
+            c.acks_frame.column(&has, "acks_frame"),
+            c.ack_rtt.column(&has, "ack_rtt_ms"),
+            c.bytes_in_flight.column(&has, "bytes_in_flight"),
+            c.push_bytes_sent.column(&has, "push_bytes_sent"),
         ];
         for (bit, name) in flag::NAMES.iter().enumerate() {
-            columns.push(column(*name, taken.booleans(1 << bit)));
+            columns.push(column(*name, has.booleans(1 << bit)));
         }
         let words: ArrayRef = Arc::new(StringArray::from_iter_values(Released::WORDS));
-        let released_by = self.released_by.array(nulls(has::RELEASED_BY));
+        let released_by = c.released_by.take(&has);
         columns.extend([
-            self.hold.some(nulls(has::HOLD), "ack_hold_ms"),
+            c.hold.column(&has, "ack_hold_ms"),
             nullable("released_by", dictionary(released_by, words)),
-            self.release_frame
-                .some(nulls(has::RELEASE_FRAME), "release_frame"),
-            self.waited.some(nulls(has::WAITED), "waited_ms"),
+            c.release_frame.column(&has, "release_frame"),
+            c.waited.column(&has, "waited_ms"),
         ]);
         super::next_batch(&mut self.schema, columns)
     }
@@ -207,16 +218,27 @@ struct Addresses {
 
 impl Addresses {
     /// Keys of source and destination.
-    #[inline]
+    #[inline(always)]
     fn keys(&mut self, e: &Event<'_>) -> (i32, i32) {
+        match self.streams.get(e.stream as usize) {
+            Some(&(batch, low, high)) if batch == self.batch => {
+                if e.from_low {
+                    (low, high)
+                } else {
+                    (high, low)
+                }
+            }
+            _ => self.new_keys(e),
+        }
+    }
+
+    /// Of the stream's first packet in this batch.
+    #[cold]
+    #[inline(never)]
+    fn new_keys(&mut self, e: &Event<'_>) -> (i32, i32) {
         let index = e.stream as usize;
         if self.streams.len() <= index {
             self.streams.resize(index + 1, (u32::MAX, 0, 0));
-        }
-        if let Some(&(batch, low, high)) = self.streams.get(index)
-            && batch == self.batch
-        {
-            return if e.from_low { (low, high) } else { (high, low) };
         }
         let (src, dst) = (self.key(e.segment.src), self.key(e.segment.dst));
         let (low, high) = if e.from_low { (src, dst) } else { (dst, src) };
@@ -241,25 +263,8 @@ impl Addresses {
     }
 }
 
-fn flag_labels(flags: &[u16]) -> ArrayRef {
-    let mut known = [-1i32; LABEL_COUNT];
-    let mut words = Vec::new();
-    let mut keys = Vec::with_capacity(flags.len());
-    for flags in flags {
-        let Some(slot) = known.get_mut(usize::from(*flags) % LABEL_COUNT) else {
-            continue;
-        };
-        if *slot < 0 {
-            words.push(label(*flags));
-            *slot = words.len() as i32 - 1;
-        }
-        keys.push(*slot);
-    }
-    dictionary(Int32Array::from(keys), Arc::new(StringArray::from(words)))
-}
-
 /// "PSH, ACK"; "<None>" without any flag.
-fn label(flags: u16) -> String {
+fn label(flags: usize) -> String {
     let set: Vec<&str> = LABELS
         .iter()
         .enumerate()
@@ -279,6 +284,8 @@ struct Blocks {
     left: Vec<i64>,
     right: Vec<i64>,
     rows: Vec<(usize, usize)>,
+    /// A batch without any.
+    none: Option<ArrayRef>,
 }
 
 impl Blocks {
@@ -291,18 +298,18 @@ impl Blocks {
         }
     }
 
-    fn column(self, rows: usize) -> ArrayRef {
+    fn column(&mut self, rows: usize) -> ArrayRef {
         let fields = Fields::from(vec![
             Field::new("left", DataType::Int64, false),
             Field::new("right", DataType::Int64, false),
         ]);
+        let item = Arc::new(Field::new("item", DataType::Struct(fields.clone()), false));
         if self.rows.is_empty() {
-            let blocks = DataType::Struct(fields);
-            let item = Arc::new(Field::new("item", blocks, false));
-            return Arc::new(ListArray::new_null(item, rows));
+            let none = || -> ArrayRef { Arc::new(ListArray::new_null(item, BATCH_ROWS)) };
+            return self.none.get_or_insert_with(none).slice(0, rows.min(BATCH_ROWS));
         }
         let mut counts = vec![0; rows];
-        for (row, count) in self.rows {
+        for (row, count) in self.rows.drain(..) {
             if let Some(slot) = counts.get_mut(row) {
                 *slot = count;
             }
@@ -310,11 +317,10 @@ impl Blocks {
         let valid = BooleanBuffer::from_iter(counts.iter().map(|c| *c > 0));
         let offsets = OffsetBuffer::from_lengths(counts);
         let sides: Vec<ArrayRef> = vec![
-            Arc::new(Int64Array::from(self.left)),
-            Arc::new(Int64Array::from(self.right)),
+            Arc::new(Int64Array::from(std::mem::take(&mut self.left))),
+            Arc::new(Int64Array::from(std::mem::take(&mut self.right))),
         ];
         let blocks = StructArray::new(fields, sides, None);
-        let item = Arc::new(Field::new("item", blocks.data_type().clone(), false));
         Arc::new(ListArray::new(
             item,
             offsets,

@@ -7,9 +7,12 @@ mod events;
 mod evidence;
 mod exchanges;
 mod issues;
+mod lists;
 mod probes;
 mod streams;
+mod words;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -43,12 +46,12 @@ pub const NAMES: [&str; 7] = [
 
 /// A column: name, whether it may be null, values.
 struct Column {
-    name: String,
+    name: Cow<'static, str>,
     nullable: bool,
     values: ArrayRef,
 }
 
-fn column(name: impl Into<String>, values: ArrayRef) -> Column {
+fn column(name: impl Into<Cow<'static, str>>, values: ArrayRef) -> Column {
     Column {
         name: name.into(),
         nullable: false,
@@ -56,7 +59,7 @@ fn column(name: impl Into<String>, values: ArrayRef) -> Column {
     }
 }
 
-fn nullable(name: impl Into<String>, values: ArrayRef) -> Column {
+fn nullable(name: impl Into<Cow<'static, str>>, values: ArrayRef) -> Column {
     Column {
         name: name.into(),
         nullable: true,
@@ -77,7 +80,7 @@ fn next_batch(schema: &mut Option<SchemaRef>, columns: Vec<Column>) -> Result<Re
 fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
     let fields: Vec<Field> = columns
         .iter()
-        .map(|c| Field::new(&c.name, c.values.data_type().clone(), c.nullable))
+        .map(|c| Field::new(&*c.name, c.values.data_type().clone(), c.nullable))
         .collect();
     let metadata = HashMap::from([("latpcap.schema".to_string(), SCHEMA_VERSION.to_string())]);
     let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
@@ -113,11 +116,11 @@ fn duration_options<R>(rows: &[R], of: impl Fn(&R) -> Option<i64>) -> ArrayRef {
 }
 
 /// Addresses as text. The standard library's way takes ten times as long for the common ones.
-fn addresses<'a, R: 'a>(rows: impl Iterator<Item = &'a R>, of: impl Fn(&R) -> Option<IpAddr>) -> ArrayRef {
+fn addresses(addresses: impl Iterator<Item = Option<IpAddr>>) -> ArrayRef {
     let mut texts = StringBuilder::new();
     let mut text = String::with_capacity(40);
-    for row in rows {
-        match of(row) {
+    for address in addresses {
+        match address {
             None => texts.append_null(),
             Some(IpAddr::V4(v4)) => {
                 text.clear();
@@ -141,21 +144,21 @@ fn addresses<'a, R: 'a>(rows: impl Iterator<Item = &'a R>, of: impl Fn(&R) -> Op
 
 /// Words from a list in this crate: dictionary-encoded.
 fn fixed_words<R>(rows: &[R], of: impl Fn(&R) -> Option<&'static str>) -> ArrayRef {
-    let mut words = Vec::new();
+    let mut known = Vec::new();
     let keys = rows
         .iter()
-        .map(|row| of(row).map(|word| columns::key_of(&mut words, word)));
+        .map(|row| of(row).map(|word| words::key_of(&mut known, word)));
     let keys: Int32Array = keys.collect();
-    columns::dictionary(keys, Arc::new(StringArray::from(words)))
+    words::dictionary(keys, Arc::new(StringArray::from(known)))
 }
 
 /// Finished batches of every table, until they are taken.
 #[derive(Default)]
 pub struct Tables {
-    events: events::Events,
-    exchanges: exchanges::Exchanges,
-    causes: causes::Causes,
-    streams: streams::Rows,
+    events: Box<events::Events>,
+    exchanges: Box<exchanges::Exchanges>,
+    causes: Box<causes::Causes>,
+    streams: Box<streams::Rows>,
     probes: Vec<Probe>,
     /// The number of the first of these.
     probe: u64,
@@ -166,8 +169,7 @@ pub struct Tables {
 
 impl Tables {
     pub fn event(&mut self, event: &Event<'_>) {
-        self.events.push(event);
-        if self.events.len() >= BATCH_ROWS {
+        if self.events.push(event) {
             self.flush_events();
         }
     }
@@ -175,21 +177,18 @@ impl Tables {
     /// A finished exchange and its partition.
     pub fn settled(&mut self, exchange: &Exchange, causes: &[Row], legs: &Legs) {
         for row in causes {
-            self.causes.push(exchange.id, row);
-            if self.causes.len() >= BATCH_ROWS {
+            if self.causes.push(exchange.id, row) {
                 self.flush_causes();
             }
         }
-        self.exchanges.push(exchange, causes, legs);
-        if self.exchanges.len() >= BATCH_ROWS {
+        if self.exchanges.push(exchange, causes, legs) {
             self.flush_exchanges();
         }
     }
 
     /// A stream that is over.
     pub fn stream(&mut self, id: u32, stream: &Stream, names: &Names) {
-        self.streams.push(id, stream, names);
-        if self.streams.len() >= BATCH_ROWS {
+        if self.streams.push(id, stream, names) {
             self.flush_streams();
         }
     }

@@ -28,7 +28,7 @@ pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
     let answered = PrimitiveArray::<TimestampNanosecondType>::from_iter(
         rows.iter().map(|r| Some(answer(r)?.at.time_ns)),
     );
-    let text = |of: fn(&Row) -> IpAddr| super::addresses(rows.iter(), |r| Some(of(r)));
+    let text = |of: fn(&Row) -> IpAddr| super::addresses(rows.iter().map(|r| Some(of(r))));
     let numbers = first..first + rows.len() as u64;
     super::batch(vec![
         column(
@@ -54,7 +54,7 @@ pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
         nullable("answer", fixed_words(rows, |r| Some(answer(r)?.word))),
         nullable(
             "answer_from",
-            super::addresses(rows.iter(), |r| Some(answer(r)?.from)),
+            super::addresses(rows.iter().map(|r| Some(answer(r)?.from))),
         ),
         nullable(
             "answer_frame",

@@ -1,7 +1,6 @@
 //! `streams`: one row per TCP stream, in Wireshark's numbering.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_array::types::{
@@ -9,8 +8,9 @@ use arrow_array::types::{
 };
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::columns::{Fixed, Full, Masks, Texts, instants, renewed};
-use super::{Column, addresses, column, ms, nullable};
+use super::columns::{BLOCK, EVERY, Full, Partial, blocks, instants};
+use super::words::{Fixed, Texts};
+use super::{BATCH_ROWS, Column, addresses, column, ms, nullable};
 use crate::exchange::Names;
 use crate::messages::Side;
 use crate::stream::{Counts, Stream};
@@ -43,54 +43,59 @@ mod side_has {
     pub const RTT_STDEV: u32 = 1 << 8;
 }
 
+blocks! {
+    struct Columns {
+        stream: Full<UInt32Type>,
+        client_port: Full<UInt16Type>,
+        server_port: Full<UInt16Type>,
+        roles_by: Fixed<EVERY>,
+        protocol: Fixed<{ has::PROTOCOL }>,
+        start: Full<TimestampNanosecondType>,
+        end: Full<TimestampNanosecondType>,
+        first_frame: Full<UInt64Type>,
+        last_frame: Full<UInt64Type>,
+        completeness: Full<UInt8Type>,
+        initial_rtt: Partial<Float64Type, { has::INITIAL_RTT }>,
+        position: Fixed<{ has::POSITION }>,
+        exchanges: Full<UInt32Type>,
+        closed_by: Fixed<{ has::CLOSED_BY }>,
+        closed_how: Fixed<{ has::CLOSED_HOW }>,
+    }
+}
+
+blocks! {
+    /// What one side sent, and how long the path to it and back takes.
+    struct OfSide {
+        leg: Partial<Float64Type, { side_has::LEG }>,
+        packets: Full<UInt64Type>,
+        bytes: Full<UInt64Type>,
+        payload: Full<UInt64Type>,
+        retransmissions: Full<UInt64Type>,
+        out_of_order: Full<UInt64Type>,
+        unseen: Partial<UInt64Type, { side_has::UNSEEN }>,
+        sacks: Full<UInt64Type>,
+        dsacks: Full<UInt64Type>,
+        mss: Partial<UInt16Type, { side_has::MSS }>,
+        scale: Partial<UInt8Type, { side_has::SCALE }>,
+        window_min: Partial<UInt32Type, { side_has::WINDOW_MIN }>,
+        samples: Full<UInt64Type>,
+        mean: Partial<Float64Type, { side_has::RTT }>,
+        stdev: Partial<Float64Type, { side_has::RTT_STDEV }>,
+        max: Partial<Float64Type, { side_has::RTT }>,
+        held: Full<UInt64Type>,
+    }
+}
+
 #[derive(Default)]
 pub struct Rows {
     rows: usize,
-    schema: Option<SchemaRef>,
-    has: Masks,
-    stream: Full<UInt32Type>,
+    columns: Columns,
     clients: Vec<IpAddr>,
-    client_port: Full<UInt16Type>,
     servers: Vec<IpAddr>,
-    server_port: Full<UInt16Type>,
-    roles_by: Fixed,
-    protocol: Fixed,
     software: Texts,
-    start: Full<TimestampNanosecondType>,
-    end: Full<TimestampNanosecondType>,
-    first_frame: Full<UInt64Type>,
-    last_frame: Full<UInt64Type>,
-    completeness: Full<UInt8Type>,
-    initial_rtt: Full<Float64Type>,
-    position: Fixed,
     client: OfSide,
     server: OfSide,
-    exchanges: Full<UInt32Type>,
-    closed_by: Fixed,
-    closed_how: Fixed,
-}
-
-/// What one side sent, and how long the path to it and back takes.
-#[derive(Default)]
-struct OfSide {
-    has: Masks,
-    leg: Full<Float64Type>,
-    packets: Full<UInt64Type>,
-    bytes: Full<UInt64Type>,
-    payload: Full<UInt64Type>,
-    retransmissions: Full<UInt64Type>,
-    out_of_order: Full<UInt64Type>,
-    unseen: Full<UInt64Type>,
-    sacks: Full<UInt64Type>,
-    dsacks: Full<UInt64Type>,
-    mss: Full<UInt16Type>,
-    scale: Full<UInt8Type>,
-    window_min: Full<UInt32Type>,
-    samples: Full<UInt64Type>,
-    mean: Full<Float64Type>,
-    stdev: Full<Float64Type>,
-    max: Full<Float64Type>,
-    held: Full<UInt64Type>,
+    schema: Option<SchemaRef>,
 }
 
 impl Rows {
@@ -98,98 +103,95 @@ impl Rows {
         self.rows
     }
 
-    /// There must be room: fewer than `BATCH_ROWS` rows.
-    pub fn push(&mut self, id: u32, stream: &Stream, names: &Names) {
-        let row = self.rows;
-        let mut has = 0;
+    /// True when the batch is full.
+    pub fn push(&mut self, id: u32, stream: &Stream, names: &Names) -> bool {
+        let (columns, row) = (&mut self.columns, self.rows as u8);
         let told = stream.tracking.told();
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
-        self.stream.set(row, id);
         self.clients.push(client);
-        self.client_port.set(row, client_port);
         self.servers.push(server);
-        self.server_port.set(row, server_port);
-        self.roles_by.set(row, stream.roles_by);
         self.software.push(told.software.and_then(|name| names.get(name)));
-        self.start.set(row, stream.first.time_ns);
-        self.end.set(row, stream.last.time_ns);
-        self.first_frame.set(row, stream.first.frame);
-        self.last_frame.set(row, stream.last.frame);
-        self.completeness.set(row, stream.completeness());
-        self.exchanges.set(row, told.exchanges);
-        if let Some(rtt) = stream.initial_rtt() {
-            self.initial_rtt.set(row, ms(rtt));
-            has |= has::INITIAL_RTT;
-        }
-        let mut word = |words: &mut Fixed, word: Option<&'static str>, bit: u32| {
-            if let Some(word) = word {
-                words.set(row, word);
-                has |= bit;
-            }
-        };
+        columns.stream.set(row, id);
+        columns.client_port.set(row, client_port);
+        columns.server_port.set(row, server_port);
+        columns.roles_by.set(row, stream.roles_by);
+        columns.start.set(row, stream.first.time_ns);
+        columns.end.set(row, stream.last.time_ns);
+        columns.first_frame.set(row, stream.first.frame);
+        columns.last_frame.set(row, stream.last.frame);
+        columns.completeness.set(row, stream.completeness());
+        columns.exchanges.set(row, told.exchanges);
         let protocol = Some(told.protocol).filter(|protocol| !protocol.is_empty());
-        word(&mut self.protocol, protocol, has::PROTOCOL);
-        word(&mut self.position, position(stream), has::POSITION);
-        word(&mut self.closed_by, stream.closed_by, has::CLOSED_BY);
-        word(&mut self.closed_how, stream.closed_how(), has::CLOSED_HOW);
+        let mut has = columns.initial_rtt.set_some(row, stream.initial_rtt().map(ms));
+        has |= columns.protocol.set_some(row, protocol);
+        has |= columns.position.set_some(row, position(stream));
+        has |= columns.closed_by.set_some(row, stream.closed_by);
+        has |= columns.closed_how.set_some(row, stream.closed_how());
         if stream.timestamps {
             has |= has::TIMESTAMPS;
         }
+        columns.has.set(row, has);
         for (rows, side) in [(&mut self.client, Side::Client), (&mut self.server, Side::Server)] {
             rows.set(row, stream.side(side), stream.window_min(side));
         }
-        self.has.set(row, has);
         self.rows += 1;
+        row == u8::MAX && self.block_full()
+    }
+
+    #[inline(never)]
+    fn block_full(&mut self) -> bool {
+        self.keep(BLOCK);
+        self.rows >= BATCH_ROWS
+    }
+
+    fn keep(&mut self, rows: usize) {
+        self.columns.keep(rows);
+        self.client.keep(rows);
+        self.server.keep(rows);
     }
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
         let rows = std::mem::take(&mut self.rows);
-        let taken = self.has.take(rows);
-        let nulls = |bit| taken.nulls(bit);
-        let (clients, servers) = (renewed(&mut self.clients), renewed(&mut self.servers));
-        let text = |ends: Vec<IpAddr>| addresses(ends.iter(), |end| Some(*end));
-        let (client, server) = (self.client.take(rows, "client"), self.server.take(rows, "server"));
-        let ((client_leg, client), (server_leg, server)) = (client, server);
+        self.keep(rows % BLOCK);
+        let c = &mut self.columns;
+        let has = c.has.take();
+        let text = |ends: &mut Vec<IpAddr>| addresses(ends.drain(..).map(Some));
+        let (client_leg, client) = self.client.take("client");
+        let (server_leg, server) = self.server.take("server");
         let mut columns = vec![
-            self.stream.column(rows, "stream"),
-            column("client", text(clients)),
-            self.client_port.column(rows, "client_port"),
-            column("server", text(servers)),
-            self.server_port.column(rows, "server_port"),
-            column("roles_by", self.roles_by.take(rows, None)),
-            nullable("protocol", self.protocol.take(rows, Some(nulls(has::PROTOCOL)))),
+            c.stream.column(rows, "stream"),
+            column("client", text(&mut self.clients)),
+            c.client_port.column(rows, "client_port"),
+            column("server", text(&mut self.servers)),
+            c.server_port.column(rows, "server_port"),
+            column("roles_by", c.roles_by.take(&has)),
+            nullable("protocol", c.protocol.take(&has)),
             nullable("server_software", self.software.take()),
-            instants(&mut self.start, rows, "start"),
-            instants(&mut self.end, rows, "end"),
-            self.first_frame.column(rows, "first_frame"),
-            self.last_frame.column(rows, "last_frame"),
-            self.completeness.column(rows, "completeness"),
-            self.initial_rtt.some(nulls(has::INITIAL_RTT), "initial_rtt_ms"),
+            instants(&mut c.start, rows, "start"),
+            instants(&mut c.end, rows, "end"),
+            c.first_frame.column(rows, "first_frame"),
+            c.last_frame.column(rows, "last_frame"),
+            c.completeness.column(rows, "completeness"),
+            c.initial_rtt.column(&has, "initial_rtt_ms"),
             client_leg,
             server_leg,
-            nullable("position", self.position.take(rows, Some(nulls(has::POSITION)))),
+            nullable("position", c.position.take(&has)),
         ];
         columns.extend(client.into_iter().chain(server));
         columns.extend([
-            column("timestamps", taken.booleans(has::TIMESTAMPS)),
-            self.exchanges.column(rows, "exchanges"),
-            nullable(
-                "closed_by",
-                self.closed_by.take(rows, Some(nulls(has::CLOSED_BY))),
-            ),
-            nullable(
-                "closed_how",
-                self.closed_how.take(rows, Some(nulls(has::CLOSED_HOW))),
-            ),
+            column("timestamps", has.booleans(has::TIMESTAMPS)),
+            c.exchanges.column(rows, "exchanges"),
+            nullable("closed_by", c.closed_by.take(&has)),
+            nullable("closed_how", c.closed_how.take(&has)),
         ]);
         super::next_batch(&mut self.schema, columns)
     }
 }
 
 impl OfSide {
-    fn set(&mut self, row: usize, counts: &Counts, window_min: Option<u32>) {
-        let mut has = 0;
+    fn set(&mut self, row: u8, counts: &Counts, window_min: Option<u32>) {
+        let trips = &counts.trips;
         self.packets.set(row, counts.packets);
         self.bytes.set(row, counts.bytes);
         self.payload.set(row, counts.payload);
@@ -197,70 +199,53 @@ impl OfSide {
         self.out_of_order.set(row, counts.out_of_order);
         self.sacks.set(row, counts.sacks);
         self.dsacks.set(row, counts.dsacks);
-        self.samples.set(row, counts.trips.samples());
-        self.held.set(row, counts.trips.held);
-        if let Some(leg) = counts.leg {
-            self.leg.set(row, ms(leg));
-            has |= side_has::LEG;
-        }
-        if let Some(unseen) = counts.ids.unseen() {
-            self.unseen.set(row, unseen);
-            has |= side_has::UNSEEN;
-        }
-        if let Some(mss) = counts.mss {
-            self.mss.set(row, mss);
-            has |= side_has::MSS;
-        }
-        if let Some(scale) = counts.scale {
-            self.scale.set(row, scale);
-            has |= side_has::SCALE;
-        }
+        self.samples.set(row, trips.samples());
+        self.held.set(row, trips.held);
+        let mut has = self.leg.set_some(row, counts.leg.map(ms));
+        has |= self.unseen.set_some(row, counts.ids.unseen());
+        has |= self.mss.set_some(row, counts.mss);
+        has |= self.scale.set_some(row, counts.scale);
+        has |= self.window_min.set_some(row, window_min);
         if let Some(sack) = counts.sack {
             has |= side_has::SACK | if sack { side_has::SACK_YES } else { 0 };
         }
-        if let Some(window) = window_min {
-            self.window_min.set(row, window);
-            has |= side_has::WINDOW_MIN;
-        }
-        if let (Some(mean), Some(max)) = (counts.trips.mean_ms(), counts.trips.max()) {
+        if let (Some(mean), Some(max)) = (trips.mean_ms(), trips.max()) {
             self.mean.set(row, mean);
             self.max.set(row, ms(max));
             has |= side_has::RTT;
         }
-        if let Some(stdev) = counts.trips.stdev_ms() {
-            self.stdev.set(row, stdev);
-            has |= side_has::RTT_STDEV;
-        }
+        has |= self.stdev.set_some(row, trips.stdev_ms());
         self.has.set(row, has);
     }
 
     /// The column of the path, and the others.
-    fn take(&mut self, rows: usize, side: &str) -> (Column, Vec<Column>) {
-        let taken = self.has.take(rows);
-        let nulls = |bit| taken.nulls(bit);
+    fn take(&mut self, side: &str) -> (Column, Vec<Column>) {
+        let has = self.has.take();
+        let rows = has.rows();
         let name = |what: &str| format!("{side}_{what}");
-        let sack = taken.some_booleans(side_has::SACK_YES, side_has::SACK);
         let columns = vec![
-            self.packets.column(rows, &name("packets")),
-            self.bytes.column(rows, &name("bytes")),
-            self.payload.column(rows, &name("payload_bytes")),
-            self.retransmissions.column(rows, &name("retransmissions")),
-            self.out_of_order.column(rows, &name("out_of_order")),
-            self.unseen.some(nulls(side_has::UNSEEN), &name("unseen_frames")),
-            self.sacks.column(rows, &name("sacks")),
-            self.dsacks.column(rows, &name("dsacks")),
-            self.mss.some(nulls(side_has::MSS), &name("mss")),
-            self.scale.some(nulls(side_has::SCALE), &name("wscale")),
-            nullable(name("sack"), Arc::new(sack)),
-            self.window_min
-                .some(nulls(side_has::WINDOW_MIN), &name("window_min")),
-            self.samples.column(rows, &name("rtt_samples")),
-            self.mean.some(nulls(side_has::RTT), &name("rtt_mean_ms")),
-            self.stdev.some(nulls(side_has::RTT_STDEV), &name("rtt_stdev_ms")),
-            self.max.some(nulls(side_has::RTT), &name("rtt_max_ms")),
-            self.held.column(rows, &name("held_acks")),
+            self.packets.column(rows, name("packets")),
+            self.bytes.column(rows, name("bytes")),
+            self.payload.column(rows, name("payload_bytes")),
+            self.retransmissions.column(rows, name("retransmissions")),
+            self.out_of_order.column(rows, name("out_of_order")),
+            self.unseen.column(&has, name("unseen_frames")),
+            self.sacks.column(rows, name("sacks")),
+            self.dsacks.column(rows, name("dsacks")),
+            self.mss.column(&has, name("mss")),
+            self.scale.column(&has, name("wscale")),
+            nullable(
+                name("sack"),
+                has.some_booleans(side_has::SACK_YES, side_has::SACK),
+            ),
+            self.window_min.column(&has, name("window_min")),
+            self.samples.column(rows, name("rtt_samples")),
+            self.mean.column(&has, name("rtt_mean_ms")),
+            self.stdev.column(&has, name("rtt_stdev_ms")),
+            self.max.column(&has, name("rtt_max_ms")),
+            self.held.column(rows, name("held_acks")),
         ];
-        (self.leg.some(nulls(side_has::LEG), &name("rtt_ms")), columns)
+        (self.leg.column(&has, name("rtt_ms")), columns)
     }
 }
 

@@ -1,0 +1,74 @@
+//! A column of short lists of frames.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, ListArray, UInt64Array};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field};
+
+use super::BATCH_ROWS;
+use super::columns::{BLOCK, Moved};
+use crate::cause::Evidence;
+
+/// Frames of one list.
+const MOST: usize = std::mem::size_of::<Evidence>() / std::mem::size_of::<u64>();
+
+/// The evidence of each row.
+pub struct Lists {
+    /// Of the block's rows, one list behind the other.
+    block: [u64; MOST * BLOCK],
+    len: usize,
+    /// Where the lists of the block's rows end.
+    ends: [i32; BLOCK],
+    frames: Vec<u64>,
+    offsets: Vec<i32>,
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        Lists {
+            block: [0; MOST * BLOCK],
+            len: 0,
+            ends: [0; BLOCK],
+            frames: Vec::new(),
+            offsets: Vec::new(),
+        }
+    }
+}
+
+impl Lists {
+    /// Rows come in order; 0 is no frame.
+    #[inline(always)]
+    pub fn set(&mut self, row: u8, evidence: &Evidence) {
+        for frame in evidence {
+            if let Some(slot) = self.block.get_mut(self.len) {
+                *slot = *frame;
+                self.len += usize::from(*frame != 0);
+            }
+        }
+        if let Some(end) = self.ends.get_mut(usize::from(row)) {
+            *end = (self.frames.len() + self.len) as i32;
+        }
+    }
+
+    pub fn keep(&mut self, moved: &Moved) {
+        if self.offsets.capacity() == 0 {
+            self.offsets.reserve_exact(BATCH_ROWS + 1);
+            self.offsets.push(0);
+            self.frames.reserve(MOST * BATCH_ROWS);
+        }
+        self.frames
+            .extend(self.block.iter().take(std::mem::take(&mut self.len)));
+        self.offsets.extend(self.ends.iter().take(moved.rows));
+    }
+
+    pub fn take(&mut self) -> ArrayRef {
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.shrink_to_fit();
+        let frames = UInt64Array::from(frames);
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::take(&mut self.offsets)));
+        let item = Arc::new(Field::new("item", DataType::UInt64, false));
+        debug_assert_eq!(frames.data_type(), item.data_type());
+        Arc::new(ListArray::new(item, offsets, Arc::new(frames), None))
+    }
+}

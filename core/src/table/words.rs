@@ -1,0 +1,218 @@
+//! Columns of words, which are kept once a batch and numbered in the order in which they come, and of texts.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use arrow_array::builder::StringBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
+
+use super::columns::{EVERY, Moved, Slots, Taken};
+
+/// Words from lists in this crate, told apart by where they lie; of the rows with `BIT`.
+pub struct Fixed<const BIT: u32> {
+    keys: Slots<i32>,
+    words: Vec<&'static str>,
+    /// A key by the lowest bits of the word's address: most rows find theirs here.
+    near: [i32; 1 << u8::BITS],
+}
+
+impl<const BIT: u32> Default for Fixed<BIT> {
+    fn default() -> Self {
+        Fixed {
+            keys: Slots::default(),
+            words: Vec::new(),
+            near: [0; 1 << u8::BITS],
+        }
+    }
+}
+
+impl<const BIT: u32> Fixed<BIT> {
+    #[inline(always)]
+    pub fn set(&mut self, row: u8, word: &'static str) {
+        if let Some(key) = self.near.get_mut(usize::from(word.as_ptr().addr() as u8)) {
+            let known = self.words.get(*key as usize);
+            if known.is_none_or(|known| !std::ptr::eq(*known, word)) {
+                *key = key_of(&mut self.words, word);
+            }
+            self.keys.set(row, *key);
+        }
+    }
+
+    /// Gives the row's bit if there is a word.
+    #[inline(always)]
+    pub fn set_some(&mut self, row: u8, word: Option<&'static str>) -> u32 {
+        let Some(word) = word else {
+            return 0;
+        };
+        self.set(row, word);
+        BIT
+    }
+
+    pub fn keep(&mut self, moved: &Moved) {
+        keep::<BIT>(&mut self.keys, moved);
+    }
+
+    pub fn take(&mut self, has: &Taken) -> ArrayRef {
+        let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
+        keyed::<BIT>(&mut self.keys, has, words)
+    }
+}
+
+/// The word's number among those that have come so far.
+pub fn key_of(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
+    let same = |w: &&str| std::ptr::eq(*w, word);
+    words.iter().position(same).unwrap_or_else(|| {
+        words.push(word);
+        words.len() - 1
+    }) as i32
+}
+
+/// Words by a code below `N`, of the rows with `BIT`; only those that occur become words of the batch.
+pub struct Listed<const N: usize, const BIT: u32> {
+    keys: Slots<i32>,
+    /// By code; negative where it did not occur yet.
+    known: [i32; N],
+    words: Vec<Cow<'static, str>>,
+}
+
+impl<const N: usize, const BIT: u32> Default for Listed<N, BIT> {
+    fn default() -> Self {
+        Listed {
+            keys: Slots::default(),
+            known: [-1; N],
+            words: Vec::new(),
+        }
+    }
+}
+
+impl<const N: usize, const BIT: u32> Listed<N, BIT> {
+    #[inline(always)]
+    pub fn set<W: Into<Cow<'static, str>>>(&mut self, row: u8, code: usize, word: impl Fn(usize) -> W) {
+        let Some(key) = self.known.get_mut(code) else {
+            return;
+        };
+        if *key < 0 {
+            *key = new_word(&mut self.words, word(code).into());
+        }
+        self.keys.set(row, *key);
+    }
+
+    pub fn keep(&mut self, moved: &Moved) {
+        keep::<BIT>(&mut self.keys, moved);
+    }
+
+    pub fn take(&mut self, has: &Taken) -> ArrayRef {
+        self.known = [-1; N];
+        let words = StringArray::from_iter_values(self.words.drain(..));
+        keyed::<BIT>(&mut self.keys, has, Arc::new(words))
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn new_word(words: &mut Vec<Cow<'static, str>>, word: Cow<'static, str>) -> i32 {
+    words.push(word);
+    words.len() as i32 - 1
+}
+
+/// Texts from the capture that differ.
+#[derive(Default)]
+pub struct Texts(StringBuilder);
+
+impl Texts {
+    pub fn push(&mut self, text: Option<&str>) {
+        self.0.append_option(text);
+    }
+
+    pub fn take(&mut self) -> ArrayRef {
+        Arc::new(self.0.finish())
+    }
+}
+
+/// Words from the capture that repeat, of the rows with `BIT`.
+#[derive(Default)]
+pub struct Heard<const BIT: u32> {
+    keys: Slots<i32>,
+    known: AHashMap<String, i32>,
+    words: Vec<String>,
+    /// Of the newest word, which most often comes again.
+    last: usize,
+}
+
+impl<const BIT: u32> Heard<BIT> {
+    pub fn set(&mut self, row: u8, word: &str) {
+        if self.words.get(self.last).is_none_or(|last| last != word) {
+            self.last = match self.known.get(word) {
+                Some(key) => *key as usize,
+                None => {
+                    let key = self.words.len();
+                    self.words.push(word.to_string());
+                    self.known.insert(word.to_string(), key as i32);
+                    key
+                }
+            };
+        }
+        self.keys.set(row, self.last as i32);
+    }
+
+    pub fn keep(&mut self, moved: &Moved) {
+        keep::<BIT>(&mut self.keys, moved);
+    }
+
+    pub fn take(&mut self, has: &Taken) -> ArrayRef {
+        self.known.clear();
+        let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
+        keyed::<BIT>(&mut self.keys, has, words)
+    }
+}
+
+fn keep<const BIT: u32>(keys: &mut Slots<i32>, moved: &Moved) {
+    if BIT == EVERY {
+        keys.keep(moved);
+    } else {
+        keys.keep_some(moved, moved.any & BIT != 0);
+    }
+}
+
+fn keyed<const BIT: u32>(keys: &mut Slots<i32>, has: &Taken, words: ArrayRef) -> ArrayRef {
+    dictionary(Int32Array::new(keys.take(has.rows()), has.nulls(BIT)), words)
+}
+
+/// Words by their number in a list. The numbers are ours, so they are in range.
+pub fn dictionary(keys: Int32Array, values: ArrayRef) -> ArrayRef {
+    match DictionaryArray::<Int32Type>::try_new(keys, values) {
+        Ok(array) => Arc::new(array),
+        Err(_) => Arc::new(DictionaryArray::<Int32Type>::from_iter(std::iter::empty::<&str>())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::columns::blocks;
+    use super::*;
+
+    blocks! {
+        struct Columns {
+            word: Listed<3, EVERY>,
+        }
+    }
+
+    #[test]
+    fn words_are_numbered_anew_in_each_batch() {
+        let mut columns = Columns::default();
+        let name = |place| ["a", "b", "c"].get(place).copied().unwrap_or_default();
+        for (place, want) in [(2, "c"), (0, "a")] {
+            columns.word.set(0, place, name);
+            columns.keep(1);
+            let array = columns.word.take(&columns.has.take());
+            let array = array.as_any().downcast_ref::<DictionaryArray<Int32Type>>();
+            let texts = array.and_then(|a| {
+                a.downcast_dict::<StringArray>()
+                    .map(|d| d.into_iter().collect::<Vec<_>>())
+            });
+            assert_eq!(texts, Some(vec![Some(want)]));
+        }
+    }
+}
