@@ -171,6 +171,43 @@ def tail_probe_and_timeout_at_sender() -> Case:
     return Case(pcap(talk.tape), [exchange(*rows)])
 
 
+def held_ack_after_timeout_at_sender() -> Case:
+    """The first segment of an answer is lost, and so is its probe, captured at the server (20 ms to the client). The
+    timeout leaves a congestion window of one segment: the next one has to wait for the ACK of the repeat, which the
+    client holds for 40 ms. The second answer's first segment is acknowledged as late, but its window is large: what
+    leaves then was not held, it is the program's.
+    """
+    talk = Talk(client_leg=20.0)
+    talk.open()
+    parts = big_answer(3, 200)
+    asked = talk.client(30, get())
+    first = talk.server(30.21, parts[0])
+    probe = talk.server(271.21, parts[0], seq=1)
+    again = talk.server(501.21, parts[0], seq=1)
+    talk.client(561.21)
+    freed = talk.server(561.22, parts[1])
+    last = talk.server(561.23, parts[2])
+    talk.client(581.24)
+    rows = [
+        *turn(talk, 0.21, asked, first),
+        row("tlp", "network", 241, first, probe),
+        row("rto", "network", 230, probe, again),
+        row("cwnd", "server", 20, again, freed),
+        row("delayed_ack", "client", 40, again, freed, "cwnd"),
+        row("cwnd", "server", 0.01, again, freed),
+        row("bandwidth", "network", 0.01, freed, last),
+    ]
+    asked = talk.client(700, get())
+    first = talk.server(700.21, parts[0])
+    talk.client(760.21)
+    freed = talk.server(760.22, parts[1])
+    last = talk.server(760.23, parts[2])
+    talk.client(780.24)
+    network, think = turn(talk, 60.22, asked, first, freed)
+    later = [network, think, row("bandwidth", "network", 0.01, freed, last)]
+    return Case(pcap(talk.tape), [exchange(*rows), exchange(*later, index=1)], proven=False)
+
+
 def zero_window() -> Case:
     """The client's program does not read: its window of three segments fills up, 0 is advertised, a probe after
     210 ms finds it closed still, and after 300 ms it opens. The server's fourth segment waited for the client.
@@ -333,6 +370,6 @@ def reused_ports() -> Case:
 
 SCRIPTS: list[Callable[[], Case]] = [
     stall_at_server, stall_at_client, stall_ipv6, stall_alone, pause_decoy, think, fast_retransmit_at_sender,
-    tail_probe_and_timeout_at_sender, zero_window, pipelining_at_server, pipelining_at_client, chunked, bodiless,
-    continue_at_client, closed_without_answer, snap_length, reused_ports,
+    tail_probe_and_timeout_at_sender, held_ack_after_timeout_at_sender, zero_window, pipelining_at_server,
+    pipelining_at_client, chunked, bodiless, continue_at_client, closed_without_answer, snap_length, reused_ports,
 ]  # fmt: skip
