@@ -204,7 +204,7 @@ fn later(at: At, floor: At) -> At {
 }
 
 /// What all streams share while the capture is read.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Ledger {
     pub next_id: u64,
     pub pools: Pools,
@@ -215,6 +215,9 @@ pub struct Ledger {
     pub plain: Vec<Box<Exchange>>,
     /// Settled exchanges, to be used again: a capture has many, and each holds buffers.
     pub spare: Vec<Box<Exchange>>,
+    /// Trackers of streams that are over, for the same reason.
+    #[allow(clippy::vec_box)] // 2 KB each, and they go where they came from
+    over: Vec<Box<Tracker>>,
     /// Frames of repeats whose first copy arrived as well: the receiver's DSACK says so.
     pub needless: AHashSet<u64>,
     /// What the streams hold out of order now.

@@ -19,6 +19,9 @@ const MAX_HELD_IN_ALL: usize = 16 << 20;
 const MAX_OPEN: usize = 4096;
 /// Relative sequence numbers below 1 exist (data from before the capture); offsets stay positive.
 const BIAS: i64 = 1 << 33;
+/// Trackers of streams that are over, kept for the next ones: there are as many as connections.
+const MOST_OVER: usize = 16;
+
 /// A stream that carries data.
 pub struct Tracker {
     /// The pools of both senders, by `Side`.
@@ -66,6 +69,27 @@ impl Tracker {
             alone: None,
             closed: [false; 2],
             clock: i64::MIN,
+        }
+    }
+
+    /// The same, in the place of one that is over, where there is one.
+    pub fn boxed(stream: u32, pair: u32, pools: [u32; 2], ledger: &mut Ledger) -> Box<Self> {
+        let Some(mut tracker) = ledger.over.pop() else {
+            return Box::new(Tracker::new(stream, pair, pools));
+        };
+        let mut pairing = std::mem::take(&mut tracker.pairing);
+        pairing.renew(stream, pair);
+        *tracker = Tracker {
+            pairing,
+            ..Tracker::new(stream, pair, pools)
+        };
+        tracker
+    }
+
+    /// Nobody needs it any more.
+    pub fn leave(self: Box<Self>, ledger: &mut Ledger) {
+        if ledger.over.len() < MOST_OVER && self.pairing.is_small() {
+            ledger.over.push(self);
         }
     }
 

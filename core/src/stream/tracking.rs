@@ -78,10 +78,13 @@ impl Tracking {
             tracker.end(at, Close::CaptureEnd, ledger);
             tracker.forget_steps(ledger);
             let software = tracker.software().and_then(|name| ledger.name(name, at));
-            *self = Tracking::Over(Box::new(Told {
+            let told = Told {
                 software,
                 ..self.told()
-            }));
+            };
+            if let Tracking::Live(tracker) = std::mem::replace(self, Tracking::Over(Box::new(told))) {
+                tracker.leave(ledger);
+            }
         }
     }
 }
@@ -114,11 +117,11 @@ pub(super) fn track(
             }
         }
         let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));
-        let mut tracker = Tracker::new(id, pair, pools);
+        let mut tracker = Tracker::boxed(id, pair, pools, ledger);
         if stream.side(side.other()).packets == 0 {
             tracker.alone(side);
         }
-        stream.tracking = Tracking::Live(Box::new(tracker));
+        stream.tracking = Tracking::Live(tracker);
     }
     let mss = stream.mss;
     let [client, server] = &stream.counts;

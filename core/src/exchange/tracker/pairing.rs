@@ -12,6 +12,9 @@ use crate::wait::Step;
 const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];
 
 /// One stream's exchanges, and the steps of both directions that they will need.
+/// Buffers for more are not kept for the next stream.
+const SMALL: usize = 64;
+
 #[derive(Default)]
 pub(super) struct Pairing {
     pub(super) stream: u32,
@@ -151,6 +154,32 @@ impl Pairing {
             pair,
             ..Pairing::default()
         }
+    }
+
+    /// For another stream, in the buffers of the one before.
+    pub(super) fn renew(&mut self, stream: u32, pair: u32) {
+        let Pairing {
+            mut steps,
+            mut open,
+            mut settling,
+            ..
+        } = std::mem::take(self);
+        steps.iter_mut().for_each(Vec::clear);
+        open.clear();
+        settling.clear();
+        *self = Pairing {
+            steps,
+            open,
+            settling,
+            ..Pairing::new(stream, pair)
+        };
+    }
+
+    /// Whether its buffers are no larger than most streams need them.
+    pub(super) fn is_small(&self) -> bool {
+        let steps = self.steps.iter().map(Vec::capacity).max();
+        let most = [steps.unwrap_or(0), self.open.capacity(), self.settling.capacity()];
+        most.iter().all(|capacity| *capacity <= SMALL)
     }
 
     pub(super) fn place(&self) -> Place {
