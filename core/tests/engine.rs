@@ -171,6 +171,25 @@ fn what_is_remembered_of_long_messages_is_bounded_in_all() {
     }
 }
 
+/// Many streams of one direction are not remembered to the last segment; a few are, as Wireshark does.
+#[test]
+fn what_nobody_acknowledged_is_bounded_in_all() {
+    for (streams, bounded) in [(20, false), (300, true)] {
+        let mut capture = Capture::new(ETHERNET);
+        for n in 0..900 {
+            for port in 1000..1000 + streams {
+                let now = i64::from(n) * 1000 * MS + i64::from(port);
+                capture.tcp(now, false, port, (ACK, 1 + n, 1), b"x");
+            }
+        }
+        let said = Tables::of(&capture.bytes).issues();
+        let found = said
+            .iter()
+            .any(|(_, reason)| reason.contains("unacknowledged segments in all"));
+        assert_eq!(found, bounded, "{said:?}");
+    }
+}
+
 /// Streams that rest are as they were.
 #[test]
 fn resting_changes_nothing() {

@@ -6,6 +6,7 @@
 
 mod flight;
 mod handshake;
+mod room;
 mod rules;
 
 use std::collections::VecDeque;
@@ -16,6 +17,7 @@ use crate::seq::{le, lt, unwrap_near};
 
 use flight::{acknowledge, in_flight, push_unacked};
 use handshake::{after_options, anchor, restart};
+pub use room::Room;
 use rules::{repeat_flags, repeats_sacked, sequence_flags};
 
 /// Wireshark's flags of one segment, as bits of a row.
@@ -101,6 +103,10 @@ pub struct Flow {
     duplicate_acks: u32,
     last_flags: u16,
     unacked: VecDeque<Unacked>,
+    /// How many of them the room for all streams knows of; it hears of long lists only.
+    counted: usize,
+    /// There is no room for more.
+    barred: bool,
     /// `unacked` rises without overlap (nearly always): then its ends hold its extremes.
     rising: bool,
     bytes_in_flight_valid: bool,
@@ -112,7 +118,7 @@ pub struct Flow {
     pub high: i64,
 }
 
-crate::pack::packed!(struct Flow { base, scale, window, next_seq, next_seq_time, max_seq_to_be_acked, last_ack, last_ack_time, duplicate_acks, last_flags, unacked, rising, bytes_in_flight_valid, first_ack_pending, push_set_last, push_bytes_sent, sacked_bytes, high });
+crate::pack::packed!(struct Flow { base, scale, window, next_seq, next_seq_time, max_seq_to_be_acked, last_ack, last_ack_time, duplicate_acks, last_flags, unacked, counted, barred, rising, bytes_in_flight_valid, first_ack_pending, push_set_last, push_bytes_sent, sacked_bytes, high });
 
 impl Default for Flow {
     fn default() -> Self {
@@ -128,6 +134,8 @@ impl Default for Flow {
             duplicate_acks: 0,
             last_flags: 0,
             unacked: VecDeque::new(),
+            counted: 0,
+            barred: false,
             rising: true,
             bytes_in_flight_valid: true,
             first_ack_pending: false,
@@ -271,7 +279,7 @@ pub fn analyse(
     let occupies = len > 0 || syn || fin;
     let mut stored_next = next;
     if occupies {
-        if fwd.unacked.len() < MAX_UNACKED {
+        if fwd.unacked.len() < MAX_UNACKED && !fwd.barred {
             push_unacked(
                 fwd,
                 Unacked {

@@ -15,7 +15,8 @@ use std::net::IpAddr;
 
 use crate::exchange::Ledger;
 use crate::exchange::setup::Setup;
-use crate::facts::{self, Facts, Flow, Scale, Shared};
+use crate::facts::{self, Facts, Flow, Room, Scale, Shared};
+use crate::issue::{Issue, Kind};
 use crate::leg::Pairs;
 use crate::messages::{At, Side};
 use crate::segment::{SYN, Segment};
@@ -171,6 +172,7 @@ pub struct Streams {
     recent: Vec<Option<(FourTuple, u32)>>,
     pub pairs: Pairs,
     pub ledger: Ledger,
+    room: Room,
 }
 
 impl Streams {
@@ -322,6 +324,15 @@ impl Streams {
         let scale_known = fwd.scale != Scale::Unknown || reused;
         let mut facts = Facts::default();
         facts::analyse(segment, at, fwd, rev, &mut stream.shared, reused, &mut facts);
+        if fwd.is_long() || rev.is_long() {
+            self.room.count(rev);
+            if !self.room.count(fwd) && segment.len > 0 {
+                let reason =
+                    "too many unacknowledged segments in all streams; further ones are not remembered";
+                let note = Issue::new(Kind::Distrusted, "tcp", reason);
+                self.ledger.issues.push(note.in_frame(at.frame));
+            }
+        }
         let sack = relative_sack(segment, rev);
         let time_delta = at.time_ns - stream.last.time_ns;
         stream.last = At {
@@ -372,8 +383,10 @@ impl Streams {
     }
 
     /// A stream whose ports others use now, for its row.
-    pub fn retired(&self, left: Slot) -> Option<Box<Stream>> {
-        self.store.unpack(left)
+    pub fn retired(&mut self, left: Slot) -> Option<Box<Stream>> {
+        let mut stream = self.store.unpack(left)?;
+        stream.flows.iter_mut().for_each(|flow| self.room.forget(flow));
+        Some(stream)
     }
 
     /// The stream, for its row: nothing is left of it.

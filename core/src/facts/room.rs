@@ -1,0 +1,43 @@
+//! What all streams together remember of segments that nobody has acknowledged: a capture of one direction has many.
+
+use super::{Flow, MAX_UNACKED};
+
+/// Segments that a direction may always remember.
+const FEW: usize = 64;
+/// All that those with more may remember.
+const MAX_UNACKED_IN_ALL: usize = 1 << 18;
+
+#[derive(Debug, Default)]
+pub struct Room {
+    taken: usize,
+}
+
+impl Flow {
+    /// Whether the room has to know of it.
+    #[inline]
+    pub fn is_long(&self) -> bool {
+        self.unacked.len() > FEW || self.counted > 0
+    }
+}
+
+impl Room {
+    /// Counts anew, after a segment. False where nothing can be added for the lack of room.
+    #[cold]
+    pub fn count(&mut self, flow: &mut Flow) -> bool {
+        let len = flow.unacked.len();
+        self.forget(flow);
+        if len > FEW {
+            flow.counted = len;
+            self.taken += len;
+        } else {
+            flow.unacked.shrink_to(FEW);
+        }
+        flow.barred = len > FEW && len < MAX_UNACKED && self.taken >= MAX_UNACKED_IN_ALL;
+        !flow.barred
+    }
+
+    /// The flow's stream is over.
+    pub fn forget(&mut self, flow: &mut Flow) {
+        self.taken = self.taken.saturating_sub(std::mem::take(&mut flow.counted));
+    }
+}
