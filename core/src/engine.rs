@@ -175,18 +175,24 @@ impl Analysis {
             self.settle(false);
         }
         if self.streams.retired.len() >= MAX_RETIRED {
-            let judged = self.settle(false);
-            let mut retired = std::mem::take(&mut self.streams.retired);
-            retired.sort_unstable_by_key(|(id, _)| *id);
-            for (id, left) in retired {
-                let Some(stream) = self.streams.retired(left) else {
-                    continue;
-                };
-                for probe in probe::of_stream(id, &stream) {
-                    self.tables.probe(probe);
-                }
-                self.give(id, &stream, &judged);
+            self.give_retired();
+        }
+    }
+
+    /// The rows of streams whose ports others use now.
+    #[cold]
+    fn give_retired(&mut self) {
+        let judged = self.settle(false);
+        let mut retired = std::mem::take(&mut self.streams.retired);
+        retired.sort_unstable_by_key(|(id, _)| *id);
+        for (id, left) in retired {
+            let Some(stream) = self.streams.retired(left) else {
+                continue;
+            };
+            for probe in probe::of_stream(id, &stream) {
+                self.tables.probe(probe);
             }
+            self.give(id, &stream, &judged);
         }
     }
 

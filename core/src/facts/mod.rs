@@ -149,10 +149,16 @@ impl Default for Flow {
 
 impl Flow {
     /// When the byte `seq` was sent first, if it is still unacknowledged.
+    #[inline(always)]
     pub fn first_copy(&self, seq: u32) -> Option<At> {
         if self.next_seq == 0 || !lt(seq, self.next_seq) {
             return None;
         }
+        self.copy_of(seq)
+    }
+
+    #[cold]
+    fn copy_of(&self, seq: u32) -> Option<At> {
         let first = self.unacked.iter().find(|u| le(u.seq, seq) && lt(seq, u.next))?;
         Some(At {
             frame: first.frame,

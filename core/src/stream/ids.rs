@@ -36,6 +36,16 @@ impl Ids {
     /// A packet; `frames` is how many the network made of it (segmentation offload).
     #[inline]
     pub fn packet(&mut self, id: Option<u16>, frames: u32) {
+        if id == Some(self.next) && self.steps > 0 {
+            self.steps = self.steps.saturating_add(1);
+            (self.last, self.next) = (self.next, self.next.wrapping_add(frames as u16));
+        } else {
+            self.other(id, frames);
+        }
+    }
+
+    /// Not the number that was awaited.
+    fn other(&mut self, id: Option<u16>, frames: u32) {
         // 0 is what hosts write that have no number to give, where it is not this one's turn
         let Some(id) = id.filter(|id| *id != 0 || self.steps > 0 && self.next == 0) else {
             return;

@@ -204,6 +204,21 @@ impl Streams {
     #[inline(always)]
     fn find(&mut self, segment: &Segment<'_>, at: At) -> (u32, bool, bool) {
         let (key, from_low) = FourTuple::of(segment);
+        match self.recent.get(key.slot() % RECENT) {
+            Some(Some((recent, id))) if *recent == key && !segment.has(SYN) => (*id, from_low, false),
+            _ => self.find_or_open(segment, at, key, from_low),
+        }
+    }
+
+    /// The same for a stream that was not seen lately, or may begin.
+    #[inline(never)]
+    fn find_or_open(
+        &mut self,
+        segment: &Segment<'_>,
+        at: At,
+        key: FourTuple,
+        from_low: bool,
+    ) -> (u32, bool, bool) {
         let slot = key.slot() % RECENT;
         let known = match self.recent.get(slot) {
             Some(Some((recent, id))) if *recent == key => Some((*id, true)),
@@ -397,10 +412,10 @@ impl Streams {
 
 /// SACK blocks relative to the acknowledged direction, unwrapped; none without the option.
 fn relative_sack(segment: &Segment<'_>, rev: &Flow) -> Option<Box<[(i64, i64)]>> {
-    let blocks = segment.options.sack.blocks();
-    if blocks.is_empty() {
+    if segment.options.sack.count == 0 {
         return None;
     }
+    let blocks = segment.options.sack.blocks();
     let base = rev.base.unwrap_or(0);
     let relative = |n: u32| unwrap_near(n.wrapping_sub(base), rev.high);
     Some(

@@ -73,6 +73,7 @@ impl Tracking {
     }
 
     /// Nothing more will come.
+    #[inline(never)]
     pub(super) fn end(&mut self, at: At, ledger: &mut Ledger) {
         if let Tracking::Live(tracker) = self {
             tracker.end(at, Close::CaptureEnd, ledger);
@@ -109,19 +110,7 @@ pub(super) fn track(
         if segment.len == 0 {
             return;
         }
-        let (client, server) = (stream.client(), stream.server());
-        let pair = pairs.id(client.0, server.0);
-        for (side, counts) in stream.counts.iter().enumerate() {
-            if let Some(leg) = counts.leg {
-                pairs.add(pair, side, leg);
-            }
-        }
-        let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));
-        let mut tracker = Tracker::boxed(id, pair, pools, ledger);
-        if stream.side(side.other()).packets == 0 {
-            tracker.alone(side);
-        }
-        stream.tracking = Tracking::Live(tracker);
+        begin(stream, id, pairs, ledger, side);
     }
     let mss = stream.mss;
     let [client, server] = &stream.counts;
@@ -147,6 +136,24 @@ pub(super) fn track(
     if stream.counts.iter().all(|c| c.fin) && tracker.is_done() {
         stream.tracking.end(at, ledger);
     }
+}
+
+/// The first data of a stream.
+#[inline(never)]
+fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, side: Side) {
+    let (client, server) = (stream.client(), stream.server());
+    let pair = pairs.id(client.0, server.0);
+    for (side, counts) in stream.counts.iter().enumerate() {
+        if let Some(leg) = counts.leg {
+            pairs.add(pair, side, leg);
+        }
+    }
+    let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));
+    let mut tracker = Tracker::boxed(id, pair, pools, ledger);
+    if stream.side(side.other()).packets == 0 {
+        tracker.alone(side);
+    }
+    stream.tracking = Tracking::Live(tracker);
 }
 
 /// Where the evidence about the two senders of a stream is pooled, by `Side`.

@@ -127,7 +127,10 @@ impl Sender {
         };
         if jump == 1 {
             self.counting = self.counting.saturating_add(1);
-        } else if jump > 64 {
+            self.last_id = ip_id;
+            return u16::from(self.counting >= COUNTING_IDS);
+        }
+        if jump > 64 {
             self.counting = 0; // random or shared counter; a repeat of an old packet gives a jump near 65,536
         }
         if jump != 0 && jump < 0x8000 || self.last_id.is_none() {
