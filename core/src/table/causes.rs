@@ -46,7 +46,7 @@ impl Causes {
 
     /// True when the batch is full.
     pub fn push(&mut self, exchange: u64, r: &Row) -> bool {
-        let (columns, row) = (&mut self.columns, self.rows as u8);
+        let (columns, row) = (&mut self.columns, self.rows % BLOCK);
         columns.exchange.set(row, exchange);
         columns.start.set(row, r.start);
         columns.end.set(row, r.end);
@@ -65,7 +65,7 @@ impl Causes {
         columns.confidence.set(row, r.confidence);
         columns.evidence.set(row, &r.evidence);
         self.rows += 1;
-        row == u8::MAX && self.block_full()
+        row == BLOCK - 1 && self.block_full()
     }
 
     #[inline(never)]

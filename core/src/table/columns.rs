@@ -11,9 +11,9 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuf
 
 use super::{BATCH_ROWS, Column, column, nullable};
 
-/// Rows are written into a block that stays in the innermost cache; a full one is moved to the batch.
-/// A row's place in it is a `u8`, which is always inside: writing needs no check.
-pub const BLOCK: usize = 1 << u8::BITS;
+/// Rows are written into a block that stays in the innermost cache; a full one is moved to the batch. A row's place
+/// in it is its number modulo `BLOCK`, of which the compiler knows that it is inside: writing needs no check.
+pub const BLOCK: usize = 128;
 const _: () = assert!(BATCH_ROWS.is_multiple_of(BLOCK));
 
 /// The bit of a column that every row sets.
@@ -73,8 +73,8 @@ impl<V: ArrowNativeType> Default for Slots<V> {
 
 impl<V: ArrowNativeType> Slots<V> {
     #[inline(always)]
-    pub fn set(&mut self, row: u8, value: V) {
-        if let Some(slot) = self.block.get_mut(usize::from(row)) {
+    pub fn set(&mut self, row: usize, value: V) {
+        if let Some(slot) = self.block.get_mut(row) {
             *slot = value;
         }
     }
@@ -127,7 +127,7 @@ impl<T: ArrowPrimitiveType> Default for Full<T> {
 
 impl<T: ArrowPrimitiveType> Full<T> {
     #[inline(always)]
-    pub fn set(&mut self, row: u8, value: T::Native) {
+    pub fn set(&mut self, row: usize, value: T::Native) {
         self.0.set(row, value);
     }
 
@@ -155,13 +155,13 @@ impl<T: ArrowPrimitiveType, const BIT: u32> Default for Partial<T, BIT> {
 
 impl<T: ArrowPrimitiveType, const BIT: u32> Partial<T, BIT> {
     #[inline(always)]
-    pub fn set(&mut self, row: u8, value: T::Native) {
+    pub fn set(&mut self, row: usize, value: T::Native) {
         self.0.set(row, value);
     }
 
     /// Gives the row's bit if there is a value.
     #[inline(always)]
-    pub fn set_some(&mut self, row: u8, value: Option<T::Native>) -> u32 {
+    pub fn set_some(&mut self, row: usize, value: Option<T::Native>) -> u32 {
         let Some(value) = value else {
             return 0;
         };
@@ -188,7 +188,7 @@ pub struct Masks(Slots<u32>);
 
 impl Masks {
     #[inline(always)]
-    pub fn set(&mut self, row: u8, mask: u32) {
+    pub fn set(&mut self, row: usize, mask: u32) {
         self.0.set(row, mask);
     }
 
@@ -352,14 +352,14 @@ mod tests {
         ] {
             let set = |row: usize| row >= first && row.is_multiple_of(3);
             for row in 0..rows {
-                let place = row as u8;
+                let place = row % BLOCK;
                 columns.has.set(place, 0);
                 if set(row) {
                     columns.some.set(place, row as u32 + 1);
                     columns.has.set(place, 2);
                 }
-                if place == u8::MAX || row + 1 == rows {
-                    columns.keep(usize::from(place) + 1);
+                if place == BLOCK - 1 || row + 1 == rows {
+                    columns.keep(place + 1);
                 }
             }
             let has = columns.has.take();

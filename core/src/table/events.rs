@@ -87,7 +87,7 @@ impl Events {
     /// True when the batch is full.
     #[inline(always)]
     pub fn push(&mut self, e: &Event<'_>) -> bool {
-        let (segment, facts, row) = (e.segment, e.facts, self.rows as u8);
+        let (segment, facts, row) = (e.segment, e.facts, self.rows % BLOCK);
         let (src, dst) = self.addresses.keys(e);
         self.mss.push(self.rows, segment.options.mss);
         self.wscale.push(self.rows, segment.options.wscale);
@@ -151,7 +151,7 @@ impl Events {
         }
         columns.has.set(row, has);
         self.rows += 1;
-        row == u8::MAX && self.block_full()
+        row == BLOCK - 1 && self.block_full()
     }
 
     #[inline(never)]

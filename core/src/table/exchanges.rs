@@ -74,7 +74,7 @@ impl Exchanges {
 
     /// True when the batch is full.
     pub fn push(&mut self, e: &Exchange, causes: &[Row], legs: &Legs) -> bool {
-        let row = self.rows as u8;
+        let row = self.rows % BLOCK;
         let top_cause = self.columns.spent.set(row, causes);
         self.target.push(e.target.as_deref());
         let columns = &mut self.columns;
@@ -123,7 +123,7 @@ impl Exchanges {
         }
         columns.has.set(row, has);
         self.rows += 1;
-        row == u8::MAX && self.block_full()
+        row == BLOCK - 1 && self.block_full()
     }
 
     #[inline(never)]
@@ -184,7 +184,7 @@ struct Spent {
 
 impl Spent {
     /// Gives the cause that took the most time (the first of equals in the table's order).
-    fn set(&mut self, row: u8, causes: &[Row]) -> Option<usize> {
+    fn set(&mut self, row: usize, causes: &[Row]) -> Option<usize> {
         let mut touched = 0u32;
         for row in causes {
             if let Some(sum) = self.sums.get_mut(row.cause as usize) {

@@ -39,14 +39,14 @@ impl Default for Lists {
 impl Lists {
     /// Rows come in order; 0 is no frame.
     #[inline(always)]
-    pub fn set(&mut self, row: u8, evidence: &Evidence) {
+    pub fn set(&mut self, row: usize, evidence: &Evidence) {
         for frame in evidence {
             if let Some(slot) = self.block.get_mut(self.len) {
                 *slot = *frame;
                 self.len += usize::from(*frame != 0);
             }
         }
-        if let Some(end) = self.ends.get_mut(usize::from(row)) {
+        if let Some(end) = self.ends.get_mut(row) {
             *end = (self.frames.len() + self.len) as i32;
         }
     }

@@ -105,7 +105,7 @@ impl Rows {
 
     /// True when the batch is full.
     pub fn push(&mut self, id: u32, stream: &Stream, names: &Names) -> bool {
-        let (columns, row) = (&mut self.columns, self.rows as u8);
+        let (columns, row) = (&mut self.columns, self.rows % BLOCK);
         let told = stream.tracking.told();
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
         self.clients.push(client);
@@ -135,7 +135,7 @@ impl Rows {
             rows.set(row, stream.side(side), stream.window_min(side));
         }
         self.rows += 1;
-        row == u8::MAX && self.block_full()
+        row == BLOCK - 1 && self.block_full()
     }
 
     #[inline(never)]
@@ -190,7 +190,7 @@ impl Rows {
 }
 
 impl OfSide {
-    fn set(&mut self, row: u8, counts: &Counts, window_min: Option<u32>) {
+    fn set(&mut self, row: usize, counts: &Counts, window_min: Option<u32>) {
         let trips = &counts.trips;
         self.packets.set(row, counts.packets);
         self.bytes.set(row, counts.bytes);

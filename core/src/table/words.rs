@@ -30,7 +30,7 @@ impl<const BIT: u32> Default for Fixed<BIT> {
 
 impl<const BIT: u32> Fixed<BIT> {
     #[inline(always)]
-    pub fn set(&mut self, row: u8, word: &'static str) {
+    pub fn set(&mut self, row: usize, word: &'static str) {
         if let Some(key) = self.near.get_mut(usize::from(word.as_ptr().addr() as u8)) {
             let known = self.words.get(*key as usize);
             if known.is_none_or(|known| !std::ptr::eq(*known, word)) {
@@ -42,7 +42,7 @@ impl<const BIT: u32> Fixed<BIT> {
 
     /// Gives the row's bit if there is a word.
     #[inline(always)]
-    pub fn set_some(&mut self, row: u8, word: Option<&'static str>) -> u32 {
+    pub fn set_some(&mut self, row: usize, word: Option<&'static str>) -> u32 {
         let Some(word) = word else {
             return 0;
         };
@@ -89,7 +89,7 @@ impl<const N: usize, const BIT: u32> Default for Listed<N, BIT> {
 
 impl<const N: usize, const BIT: u32> Listed<N, BIT> {
     #[inline(always)]
-    pub fn set<W: Into<Cow<'static, str>>>(&mut self, row: u8, code: usize, word: impl Fn(usize) -> W) {
+    pub fn set<W: Into<Cow<'static, str>>>(&mut self, row: usize, code: usize, word: impl Fn(usize) -> W) {
         let Some(key) = self.known.get_mut(code) else {
             return;
         };
@@ -142,7 +142,7 @@ pub struct Heard<const BIT: u32> {
 }
 
 impl<const BIT: u32> Heard<BIT> {
-    pub fn set(&mut self, row: u8, word: &str) {
+    pub fn set(&mut self, row: usize, word: &str) {
         if self.words.get(self.last).is_none_or(|last| last != word) {
             self.last = match self.known.get(word) {
                 Some(key) => *key as usize,
