@@ -1,5 +1,8 @@
 //! What one direction of a stream lets us suspect. The packets of the one side that was captured in, gaps that a
 //! held ACK may explain out. Nobody can tell a stall from a program's pause here: the other side's packets would.
+//!
+//! A pause of a length of its own, though, shows as one where the peer's clock says when its ACKs left: the gaps stay
+//! alike while the ACKs inside them move.
 
 use super::{HEARD_TICKS, is_small};
 use crate::messages::At;
@@ -8,6 +11,14 @@ use crate::messages::At;
 const GAP_NS: std::ops::RangeInclusive<i64> = 35_000_000..=90_000_000;
 /// Gaps of one stream that are told; more of the same says no more.
 const MAX_SUSPECTS: usize = 1024;
+/// Ticks of the clocks that are read here, and how far they may be from that over a stream.
+const TICK_NS: i64 = 1_000_000;
+const DRIFT: i64 = 50;
+/// ACKs that lie so far apart in their gaps tell whether the gaps go with them; a tick on either side tells nothing.
+const APART_NS: i64 = 2 * TICK_NS;
+/// Each gap is held against so many before it, and so many pairs make a judgement.
+const COMPARED: usize = 48;
+const ENOUGH: u32 = 5;
 
 /// One packet of the side that was captured.
 #[derive(Debug, Clone, Copy)]
@@ -29,9 +40,14 @@ pub struct Suspect {
     /// The ACK that this side seems to have held; none where the peer's ACK was waited for.
     pub held: Option<At>,
     pub to: At,
+    /// How long the sender was silent, and when the ACK left after that began, on the clocks of both sides: only
+    /// differences count. `ticks` is the peer's clock.
+    silent: i64,
+    acked: i64,
+    ticks: Option<u32>,
 }
 
-crate::pack::packed!(struct Suspect { from, held, to });
+crate::pack::packed!(struct Suspect { from, held, to, silent, acked, ticks });
 
 /// One direction's packets so far.
 #[derive(Debug, Default)]
@@ -61,8 +77,42 @@ impl OneWay {
         self.last = Some(p);
     }
 
-    pub fn suspects(&self) -> &[Suspect] {
-        &self.found
+    /// The gaps that a held ACK may explain, without those that a program's pause explains better.
+    pub fn suspects(&self) -> impl Iterator<Item = &Suspect> {
+        let paused = [false, true].map(|held| self.stays(held));
+        let [of_data, of_acks] = paused;
+        let program = move |s: &&Suspect| if s.held.is_some() { of_acks } else { of_data };
+        self.found.iter().filter(move |s| !program(s))
+    }
+
+    /// Whether the gaps keep their length while the ACKs in them move: then nobody waited for those.
+    fn stays(&self, held: bool) -> bool {
+        let mine = || {
+            self.found
+                .iter()
+                .filter(|s| s.held.is_some() == held && s.ticks.is_some())
+        };
+        let (Some(first), Some(last)) = (mine().next(), mine().next_back()) else {
+            return false;
+        };
+        let elapsed = between(first.to, last.to);
+        let ticks = last.ticks.unwrap_or(0).wrapping_sub(first.ticks.unwrap_or(0));
+        let away = i64::from(ticks).saturating_mul(TICK_NS).saturating_sub(elapsed);
+        if away.saturating_abs() > elapsed / DRIFT + GAP_NS.end() {
+            return false; // this clock does not count milliseconds
+        }
+        let (mut goes, mut stays) = (0u32, 0u32);
+        for (number, one) in mine().enumerate() {
+            for other in mine().skip(number + 1).take(COMPARED) {
+                let moved = other.acked.wrapping_sub(one.acked);
+                let longer = other.silent.wrapping_sub(one.silent);
+                if moved.saturating_abs() >= APART_NS {
+                    goes += u32::from(moved.wrapping_sub(longer).saturating_abs() <= TICK_NS);
+                    stays += u32::from(longer.saturating_abs() <= TICK_NS);
+                }
+            }
+        }
+        stays >= ENOUGH && stays > goes.saturating_mul(2)
     }
 
     /// Two small segments of one message with a timer's gap between them, in which the sender heard from its peer.
@@ -71,10 +121,16 @@ impl OneWay {
         let one_message = p.start == before.start + i64::from(before.len) && p.ack == before.ack;
         let small = [&before, p].iter().all(|s| is_small(s.len.into(), s.mss));
         let good = one_message && small && GAP_NS.contains(&between(before.at, p.at));
-        (good && heard(&before, p) == Some(true)).then_some(Suspect {
-            from: before.at,
-            held: None,
-            to: p.at,
+        (good && heard(&before, p) == Some(true)).then(|| {
+            let ticks = p.stamps.map(|stamps| stamps.1);
+            Suspect {
+                from: before.at,
+                held: None,
+                to: p.at,
+                silent: between(before.at, p.at),
+                acked: nanos(ticks).wrapping_sub(before.at.time_ns),
+                ticks,
+            }
         })
     }
 
@@ -92,10 +148,17 @@ impl OneWay {
         {
             self.late = Some((last.at, *p));
         }
-        found.map(|(from, late)| Suspect {
-            from,
-            held: Some(late.at),
-            to: p.at,
+        found.map(|(from, late)| {
+            // both of the sender's segments, by its own clock
+            let (first, freed) = (late.stamps.map(|s| s.1), p.stamps.map(|s| s.1));
+            Suspect {
+                from,
+                held: Some(late.at),
+                to: p.at,
+                silent: nanos(freed).wrapping_sub(nanos(first)),
+                acked: late.at.time_ns.wrapping_sub(nanos(first)),
+                ticks: freed,
+            }
         })
     }
 }
@@ -104,6 +167,11 @@ impl OneWay {
 fn heard(a: &Passed, b: &Passed) -> Option<bool> {
     let (before, after) = (a.stamps?.1, b.stamps?.1);
     Some((HEARD_TICKS..1 << 31).contains(&after.wrapping_sub(before)))
+}
+
+/// A clock's time; wrapped, as only differences count.
+fn nanos(ticks: Option<u32>) -> i64 {
+    i64::from(ticks.unwrap_or(0)).wrapping_mul(TICK_NS)
 }
 
 fn between(a: At, b: At) -> i64 {
