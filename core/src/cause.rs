@@ -332,12 +332,14 @@ fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &Piece<'_>) {
 
 /// Until the request has reached the server and an answer could be back: the path. A pipelined request is
 /// still on its way while earlier answers come.
+#[inline(always)]
 fn reach(cutter: &mut Cutter<'_>, piece: &Piece<'_>, legs: &Legs) {
     if piece.sender == Side::Server {
         leg(cutter, piece.asked, Side::Server, legs);
     }
 }
 
+#[inline(always)]
 fn leg(cutter: &mut Cutter<'_>, from: i64, side: Side, legs: &Legs) {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
     cutter.cut(
@@ -347,6 +349,7 @@ fn leg(cutter: &mut Cutter<'_>, from: i64, side: Side, legs: &Legs) {
 }
 
 /// The rest of the cutter's time is this side's program's.
+#[inline(always)]
 fn think_on(cutter: &mut Cutter<'_>, side: Side, legs: &Legs) {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
     let known = legs.min.get(side.index()).copied().flatten().is_some();

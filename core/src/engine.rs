@@ -321,7 +321,7 @@ impl Analysis {
             let min = [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side));
             let legs = Legs { min };
             self.partition(&exchange, &legs, judged, &mut rows);
-            self.streams.ledger.spare.push(exchange);
+            self.streams.ledger.done(exchange);
         }
     }
 

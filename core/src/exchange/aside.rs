@@ -67,9 +67,7 @@ pub fn suspect(found: &Suspect, seen: Side, place: Place, ledger: &mut Ledger) {
 }
 
 fn push(method: &'static str, step: Step, sender: Side, place: Place, ledger: &mut Ledger) {
-    let mut exchange = ledger.spare.pop().unwrap_or_default();
-    exchange.reset(ledger.next_id, place.stream, place.index, place.pair);
-    ledger.next_id += 1;
+    let mut exchange = ledger.open(place.stream, place.index, place.pair);
     exchange.protocol = PROTOCOL;
     exchange.method = Some(method.into());
     (exchange.request.first, exchange.request.last) = (step.from, step.to);

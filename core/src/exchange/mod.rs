@@ -55,7 +55,7 @@ struct Repeat {
 crate::pack::packed!(struct Repeat { at, start, end, tsval });
 
 impl Message {
-    fn reset(&mut self) {
+    fn clear(&mut self) {
         let Message {
             first,
             last,
@@ -117,8 +117,7 @@ crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, targ
 
 impl Exchange {
     /// As new, with the buffers of the one before.
-    fn reset(&mut self, id: u64, stream: u32, index: u32, pair: u32) {
-        (self.id, self.stream, self.index, self.pair) = (id, stream, index, pair);
+    fn clear(&mut self) {
         // in place: a new one would be made elsewhere and moved; named one by one, so that no field is forgotten
         let Exchange {
             id: _,
@@ -140,7 +139,7 @@ impl Exchange {
         (*protocol, *method, *target) = ("", None, None);
         (*status, *cut_by, *response) = (None, None, None);
         (*dialogue, *complete, *asked_at) = (false, false, 0);
-        request.reset();
+        request.clear();
         for steps in steps {
             steps.clear();
             if steps.capacity() > MAX_SPARE_STEPS {
@@ -213,8 +212,9 @@ pub struct Ledger {
     pub settled: Vec<Box<Exchange>>,
     /// Finished, and judged by the path's legs alone.
     pub plain: Vec<Box<Exchange>>,
-    /// Settled exchanges, to be used again: a capture has many, and each holds buffers.
-    pub spare: Vec<Box<Exchange>>,
+    /// Cleared exchanges, to be used again: a capture has many, and each holds buffers.
+    #[allow(clippy::vec_box)] // they change hands several times
+    spare: Vec<Box<Exchange>>,
     /// Trackers of streams that are over, for the same reason.
     #[allow(clippy::vec_box)] // 2 KB each, and they go where they came from
     over: Vec<Box<Tracker>>,
@@ -265,6 +265,21 @@ impl Seen<'_, '_> {
 }
 
 impl Ledger {
+    /// A new exchange.
+    fn open(&mut self, stream: u32, index: u32, pair: u32) -> Box<Exchange> {
+        let mut exchange = self.spare.pop().unwrap_or_default();
+        (exchange.stream, exchange.index, exchange.pair) = (stream, index, pair);
+        exchange.id = self.next_id;
+        self.next_id += 1;
+        exchange
+    }
+
+    /// This exchange has its row. It is cleared now, while the processor's cache has it.
+    pub fn done(&mut self, mut exchange: Box<Exchange>) {
+        exchange.clear();
+        self.spare.push(exchange);
+    }
+
     /// This exchange is finished.
     fn settle(&mut self, exchange: Box<Exchange>) {
         if exchange.is_plain() {

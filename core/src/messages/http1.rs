@@ -284,6 +284,7 @@ impl Http1 {
     }
 
     /// A head has been read: names its message and finds out where it ends.
+    #[inline(always)]
     fn body<'a>(
         &mut self,
         pen: &mut Pen<'_, impl Listener>,

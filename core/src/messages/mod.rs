@@ -102,8 +102,8 @@ pub enum Close {
 }
 
 /// What a reader says, in the order of the bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Note {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Note<'a> {
     /// The first byte of a message of this side, and how far the other side's open message has come: its newest
     /// packet, and its bytes until then.
     Begin {
@@ -112,7 +112,10 @@ pub enum Note {
         other: Option<(At, u64)>,
     },
     /// The request line of the client's newest message.
-    Request { method: SmolStr, target: SmolStr },
+    Request {
+        method: &'a SmolStr,
+        target: &'a SmolStr,
+    },
     /// The client's newest message begins a dialogue (a handshake): the answer ends when it is over, and
     /// either side may have said the last word (`End` is of the server's message all the same).
     Dialogue,
@@ -140,7 +143,7 @@ pub enum Note {
 
 /// Who is told what the readers find, while they read.
 pub trait Listener {
-    fn note(&mut self, note: Note);
+    fn note(&mut self, note: Note<'_>);
 
     /// What the readers of all streams remember together.
     fn memory(&mut self) -> &mut Memory;

@@ -106,14 +106,11 @@ impl<'a, L: Listener> Pen<'a, L> {
     }
 
     pub(super) fn request(&mut self, method: &SmolStr, target: &SmolStr) {
-        self.name(Side::Client, || Note::Request {
-            method: method.clone(),
-            target: target.clone(),
-        });
+        self.name(Side::Client, Note::Request { method, target });
     }
 
     pub(super) fn response(&mut self, status: u16, interim: bool) {
-        self.name(Side::Server, || Note::Response { status, interim });
+        self.name(Side::Server, Note::Response { status, interim });
     }
 
     /// The open request is the first word of a dialogue: both sides say more before its answer ends.
@@ -179,13 +176,13 @@ impl<'a, L: Listener> Pen<'a, L> {
 
     /// Only a message of the side that speaks, and only once.
     #[inline(always)]
-    fn name(&mut self, side: Side, note: impl FnOnce() -> Note) {
+    fn name(&mut self, side: Side, note: Note<'_>) {
         if side != self.side {
             return;
         }
         let message = self.message(side);
         if message.open && !std::mem::replace(&mut message.named, true) {
-            self.listener.note(note());
+            self.listener.note(note);
             self.open.recognised = true;
         }
     }

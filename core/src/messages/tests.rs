@@ -13,15 +13,26 @@ use cases::{CASES, FIN};
 /// What was heard.
 #[derive(Default)]
 struct Notes {
-    list: Vec<Note>,
+    list: Vec<Note<'static>>,
     memory: Memory,
 }
 
 impl Listener for Notes {
-    fn note(&mut self, note: Note) {
-        if !matches!(note, Note::Protocol(_)) {
-            self.list.push(note);
-        }
+    fn note(&mut self, note: Note<'_>) {
+        let kept = |text: &SmolStr| &*Box::leak(Box::new(text.clone()));
+        self.list.push(match note {
+            Note::Request { method, target } => Note::Request {
+                method: kept(method),
+                target: kept(target),
+            },
+            Note::Begin { side, at, other } => Note::Begin { side, at, other },
+            Note::Dialogue => Note::Dialogue,
+            Note::Response { status, interim } => Note::Response { status, interim },
+            Note::End { side, at, bytes } => Note::End { side, at, bytes },
+            Note::Cut { side, at, bytes, by } => Note::Cut { side, at, bytes, by },
+            Note::Lost { side, at, reason } => Note::Lost { side, at, reason },
+            Note::Protocol(_) => return,
+        });
     }
 
     fn memory(&mut self) -> &mut Memory {
@@ -47,7 +58,7 @@ fn short(notes: &[Note]) -> String {
 }
 
 /// Feeds pieces, one packet each, and closes both sides.
-fn read<'a>(pieces: impl IntoIterator<Item = (Side, Piece<'a>)>, close: Option<Close>) -> Vec<Note> {
+fn read<'a>(pieces: impl IntoIterator<Item = (Side, Piece<'a>)>, close: Option<Close>) -> Vec<Note<'static>> {
     let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
     for (side, piece) in pieces {
         at.frame += 1;

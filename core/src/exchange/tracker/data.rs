@@ -26,7 +26,6 @@ impl Tracker {
     ) {
         let (side, segment) = (seen.side, seen.segment);
         let start = seen.facts.seq + i64::from(segment.has(SYN));
-        let [client_pool, server_pool] = self.pools;
         let leg_ns = seen.legs.get(side.index()).copied().flatten().unwrap_or(0);
         let data = Data {
             at,
@@ -39,21 +38,18 @@ impl Tracker {
             ip_id: segment.ip_id,
             rtt_ns: seen.rtt_ns,
             leg_ns,
-            pool: if side == Side::Client {
-                client_pool
-            } else {
-                server_pool
-            },
+            pool: *pick(&mut self.pools, side),
         };
         (self.pairing.shown, self.pairing.paused) = (None, None);
-        if pick(&mut self.senders, side).too_many_holes(start) {
+        let sender = pick(&mut self.senders, side);
+        if sender.too_many_holes(start) {
             ledger.distrust(
                 "tcp",
                 "too many holes at once; what fills the rest is taken for repeats",
                 at,
             );
         }
-        let outcome = pick(&mut self.senders, side).data(&data, id_jump, seen.first_copy);
+        let outcome = sender.data(&data, id_jump, seen.first_copy);
         if let Outcome::Forward(step) = &outcome {
             *release = step.release(leg_ns);
             self.forward(side, step, &data, ledger);

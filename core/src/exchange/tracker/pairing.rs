@@ -75,7 +75,7 @@ pub(super) struct Hearing<'a> {
 
 impl Listener for Hearing<'_> {
     #[inline(always)]
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: Note<'_>) {
         let (pairing, ledger) = (&mut *self.pairing, &mut *self.ledger);
         match note {
             Note::Begin {
@@ -90,7 +90,8 @@ impl Listener for Hearing<'_> {
             } => pairing.answer(at, self.from, other, ledger),
             Note::Request { method, target } => {
                 if let Some(e) = pairing.open.back_mut() {
-                    (e.method, e.target) = (Some(method), Some(target));
+                    e.method = Some(method.clone());
+                    e.target = Some(target.clone());
                 }
             }
             Note::Dialogue => {
@@ -265,15 +266,13 @@ impl Pairing {
         if let Some(step) = self.paused.take().filter(|_| self.open.is_empty()) {
             self.pause(step, ledger);
         }
-        let mut exchange = ledger.spare.pop().unwrap_or_default();
-        exchange.reset(ledger.next_id, self.stream, self.exchanges, self.pair);
+        let mut exchange = ledger.open(self.stream, self.exchanges, self.pair);
         // a request that was lost on its way was sent no later than the packet that showed its absence
         exchange.request.first = self.shown.filter(|shown| shown.frame < at.frame).unwrap_or(at);
         exchange.request.last = at;
         exchange.asked_at = self.client_ack;
         exchange.cut_by = unseen.then_some("gap");
         self.open.push_back(exchange);
-        ledger.next_id += 1;
         self.exchanges += 1;
     }
 
