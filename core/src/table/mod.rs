@@ -13,7 +13,7 @@ mod streams;
 mod words;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -162,9 +162,10 @@ pub struct Tables {
     probes: Vec<Probe>,
     /// The number of the first of these.
     probe: u64,
-    batches: BTreeMap<&'static str, Vec<RecordBatch>>,
+    /// As in `NAMES`.
+    batches: [Vec<RecordBatch>; NAMES.len()],
     /// Of the tables that were taken.
-    schemas: BTreeMap<&'static str, SchemaRef>,
+    schemas: [Option<SchemaRef>; NAMES.len()],
 }
 
 impl Tables {
@@ -220,16 +221,15 @@ impl Tables {
 
     /// The batches of one table that are ready, with its schema; they are given once.
     pub fn take(&mut self, name: &str) -> Option<(SchemaRef, Vec<RecordBatch>)> {
-        let name = NAMES.iter().find(|known| **known == name)?;
-        let batches = self.batches.remove(name).unwrap_or_default();
-        let schema = match batches.first() {
-            Some(first) => first.schema(),
-            None => match self.schemas.get(name) {
-                Some(schema) => Arc::clone(schema),
-                None => empty(name)?.schema(),
-            },
+        let place = NAMES.iter().position(|known| *known == name)?;
+        let batches = std::mem::take(self.batches.get_mut(place)?);
+        let known = self.schemas.get_mut(place)?;
+        let schema = match (&known, batches.first()) {
+            (Some(known), _) => Arc::clone(known),
+            (None, Some(first)) => first.schema(),
+            (None, None) => empty(name)?.schema(),
         };
-        self.schemas.entry(name).or_insert_with(|| Arc::clone(&schema));
+        known.get_or_insert_with(|| Arc::clone(&schema));
         Some((schema, batches))
     }
 
@@ -270,10 +270,12 @@ impl Tables {
         }
     }
 
-    fn keep(&mut self, name: &'static str, built: Result<RecordBatch, ArrowError>) {
+    fn keep(&mut self, name: &str, built: Result<RecordBatch, ArrowError>) {
+        let place = NAMES.iter().position(|known| *known == name);
+        let batches = place.and_then(|place| self.batches.get_mut(place));
         // columns of one batch have one length and the types of their own data: this cannot fail
-        if let Ok(batch) = built {
-            self.batches.entry(name).or_default().push(batch);
+        if let (Ok(batch), Some(batches)) = (built, batches) {
+            batches.push(batch);
         }
     }
 }
