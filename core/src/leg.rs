@@ -10,6 +10,8 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
+use crate::pack::{Pack, Packer, Unpacker};
+
 /// Samples kept for the spread; the newest replace the oldest.
 const KEPT: usize = 64;
 /// Room for so many is made at a time.
@@ -101,7 +103,39 @@ struct Spread {
     max: i64,
 }
 
-crate::pack::packed!(struct Spread { count, sum, squares, max });
+/// One sample says all, and many connections have no more.
+impl Pack for Spread {
+    fn pack(&self, to: &mut Packer<'_>) {
+        let Spread {
+            count,
+            sum,
+            squares,
+            max,
+        } = self;
+        count.pack(to);
+        max.pack(to);
+        if *count > 1 {
+            (*sum, *squares).pack(to);
+        }
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let (count, max) = (u64::unpack(from), i64::unpack(from));
+        let mut spread = Spread::default();
+        if count > 1 {
+            let (sum, squares) = Pack::unpack(from);
+            spread = Spread {
+                count,
+                sum,
+                squares,
+                max,
+            };
+        } else if count == 1 {
+            spread.add(max);
+        }
+        spread
+    }
+}
 
 impl Spread {
     #[inline]

@@ -11,8 +11,9 @@ use crate::pack::{Base, Pack, Packer, Unpacker, Words, packed};
 
 /// Streams that lie open; beyond it the one that was quiet for longest goes to rest.
 pub const MOST_AWAKE: usize = 4096;
-/// Of them so many that are over, for what comes late: the next ones to open lie where they lay, in the processor's cache.
-const MOST_OVER: usize = 32;
+/// Of them so many that are over, for what comes a round trip late; the next ones to open lie where they lay, in the
+/// processor's cache.
+const MOST_OVER: usize = 128;
 
 pub enum Slot {
     Awake(Box<Stream>),
