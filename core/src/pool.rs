@@ -20,6 +20,7 @@ pub use apart::Apart;
 use idle::Idle;
 use judged::{AT_ENDPOINT_NS, verdict};
 pub use judged::{HELD_NS, Judged, Ruling, Verdict};
+use spread::slope;
 
 /// Candidates remembered per pool, and in all pools together; later ones are only counted.
 const KEPT: usize = 16_384;
@@ -196,6 +197,7 @@ impl Pool {
             TIGHT_NS.max(j.sender_jitter)
         };
         let held = j.count(self.samples.iter(), self.refutations);
+        j.slope = slope(&held);
         j.held_by_timer(&held);
         j.corked = self.idle.corked(j.sender_leg);
         j.verdict = verdict(&j);
@@ -214,6 +216,7 @@ impl Pool {
             let nagle = |s: &&Sample| apart.on(s.stream).0 == Verdict::Proven;
             let refuted = j.refuted;
             let held = j.count(self.samples.iter().filter(nagle), 0);
+            j.slope = slope(&held);
             j.held_by_timer(&held);
             (j.refuted, j.verdict, j.apart) = (refuted, apart.verdict, Some(apart));
         }

@@ -9,6 +9,7 @@ use ahash::AHashMap;
 
 use super::Sample;
 use super::judged::{AT_ENDPOINT_NS, ENOUGH, INSTANT_NS, Judged, Verdict, verdict};
+use super::spread::slope;
 
 /// Refutations that are no accident: a frame that the capture lacks makes one.
 const REFUTED: u64 = 3;
@@ -59,8 +60,8 @@ impl Apart {
 
         let (mut own, mut open) = (Vec::new(), Vec::new());
         for (stream, mine) in streams_by_number {
-            let (judged, held) = whole.of(&mine.samples, mine.refuted);
-            match alone(&judged, &held, whole) {
+            let (mut judged, held) = whole.of(&mine.samples, mine.refuted);
+            match alone(&mut judged, &held, whole) {
                 Some(verdict) => own.push((stream, verdict, judged.held)),
                 None => open.push((stream, mine, judged)),
             }
@@ -75,7 +76,8 @@ impl Apart {
             .iter()
             .flat_map(|(_, m, _)| m.samples.iter().copied())
             .collect();
-        let (others, held) = whole.of(&left, open.iter().map(|(_, m, _)| m.refuted).sum());
+        let (mut others, held) = whole.of(&left, open.iter().map(|(_, m, _)| m.refuted).sum());
+        others.slope = slope(&held);
         let rest = match verdict(&others) {
             // streams that refute by chance are gone from these: what is left must not look better by that
             Verdict::Proven if !proven && !follows(&others, &held) => Verdict::Open,
@@ -143,10 +145,11 @@ fn all(verdict: Verdict, streams: usize) -> [usize; 3] {
 }
 
 /// What a connection says by itself; None where it has too little to say.
-fn alone(own: &Judged, held: &[&Sample], whole: &Judged) -> Option<Verdict> {
+fn alone(own: &mut Judged, held: &[&Sample], whole: &Judged) -> Option<Verdict> {
     if own.refuted == 0 && own.tight == own.held && whole.verdict == Verdict::Proven {
         return None; // like the others
     }
+    own.slope = slope(held);
     match verdict(own) {
         Verdict::Refuted if own.refuted >= REFUTED => Some(Verdict::Refuted),
         Verdict::AppPause if own.held >= ENOUGH => Some(Verdict::AppPause),

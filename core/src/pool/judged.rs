@@ -2,7 +2,7 @@
 
 use super::Sample;
 use super::apart::Apart;
-use super::spread::{at_share, lattice, slope};
+use super::spread::{at_share, lattice};
 use crate::wait::Candidate;
 
 /// An ACK that came this much later than the path needs was held. RFC 1122 4.2.3.2 allows 500 ms.
@@ -91,8 +91,8 @@ pub enum Ruling {
 }
 
 impl Judged {
-    /// What these candidates, and so many refutations beside them, say on this path: the numbers that `verdict` needs.
-    /// Gives the held ones.
+    /// What these candidates, and so many refutations beside them, say on this path: the numbers that `verdict` needs,
+    /// but for the slope, which is dear. Gives the held ones.
     pub(super) fn count<'a>(
         &mut self,
         samples: impl Iterator<Item = &'a Sample>,
@@ -119,7 +119,6 @@ impl Judged {
         releases.sort_unstable();
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         self.release_max = releases.last().copied();
-        self.slope = slope(&held);
         held
     }
 
