@@ -63,8 +63,8 @@ def test_causes_are_those_that_were_made(name: str) -> None:
 
 
 @every_version
-def test_a_server_with_the_option_on_some_sockets_only_is_not_judged_for_sure(name: str) -> None:
-    """The same connections with one server port: evidence for Nagle's algorithm and against it, pooled."""
+def test_a_server_with_the_option_on_some_sockets_only_is_judged_by_connection(name: str) -> None:
+    """The same connections with one server port: evidence for Nagle's algorithm on one, and against it on others."""
     data = bytearray((FOLDER / f"{name}.pcap").read_bytes())
     at, port = 24, {"tls12": 4430, "tls13": 4431}[name]
     while at < len(data):
@@ -74,5 +74,5 @@ def test_a_server_with_the_option_on_some_sockets_only_is_not_judged_for_sure(na
                 data[place : place + 2] = port.to_bytes(2, "big")
         at += 16 + int.from_bytes(data[at + 8 : at + 12], "little")
     first = lp.read(bytes(data)).arrow("findings").to_pylist()[0]
-    assert first["server_port"] == port and first["share"] > 0.9
-    assert first["cause"] == STALL or (first["grade"] == "probable" and "not ruled out" in first["rival_lost"])
+    assert first["server_port"] == port and first["share"] > 0.7
+    assert (first["cause"], first["streams"], first["nodelay"], first["nodelay_streams_off"]) == (STALL, 1, "mixed", 1)
