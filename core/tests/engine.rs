@@ -409,3 +409,46 @@ fn rotated_files_are_one_capture() {
     let offsets = offsets.as_primitive::<arrow_array::types::UInt64Type>();
     assert_eq!(offsets.values(), &[end as u64, 0], "counted in each file");
 }
+
+/// A TLS record: its kind, and content of which only a handshake's kind is read.
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    let mut record = vec![kind, 3, 3, 0, content.len() as u8];
+    record.extend_from_slice(content);
+    record
+}
+
+#[test]
+fn what_asks_for_tls_is_said_before_it() {
+    let mut hello = vec![1, 0, 0, 76, 3, 3];
+    hello.extend([7; 32]); // random
+    hello.push(32);
+    hello.extend([9; 32]); // session
+    hello.extend([0, 2, 0x13, 1, 1, 0, 0, 0, 0]);
+    let hello_back = [&[2, 0, 0, 76][..], &[3; 76]].concat();
+    let script = [
+        (false, b"220 mx\r\n".to_vec()),
+        (true, b"EHLO a\r\n".to_vec()),
+        (false, b"250 STARTTLS\r\n".to_vec()),
+        (true, b"STARTTLS\r\n".to_vec()),
+        (false, b"220 go on\r\n".to_vec()),
+        (true, record(22, &hello)),
+        (
+            false,
+            [record(22, &hello_back), record(20, &[1]), record(23, &[5; 90])].concat(),
+        ),
+        (true, [record(20, &[1]), record(23, &[5; 53])].concat()),
+        (true, record(23, &[5; 80])),
+        (false, record(23, &[5; 120])),
+    ];
+    let mut capture = Capture::new(ETHERNET);
+    let (mut now, mut sent) = (MS, [0, 0]);
+    for (client, bytes) in &script {
+        now += MS;
+        let (own, other) = (usize::from(!client), usize::from(*client));
+        capture.tcp(now, *client, 40_000, (PSH | ACK, sent[own], sent[other]), bytes);
+        sent[own] += bytes.len() as u32;
+    }
+    let tables = Tables::of(&capture.bytes);
+    let protocols = tables.words("exchanges", "protocol");
+    assert_eq!(protocols, ["turns", "turns", "tls", "tls"]);
+}

@@ -436,8 +436,9 @@ fn follow_again(reader: &mut Known, pen: &mut Pen<'_, impl Listener>, first: &[u
     } else {
         *reader = new;
     }
-    pen.protocol(reader.name());
+    // what was said so far was said in the old protocol
     pen.end();
     pen.end_other();
+    pen.protocol(reader.name());
     true
 }
