@@ -53,6 +53,10 @@ pub struct Analysis {
     pub watch: Option<Watch>,
     probes: Probes,
     issues: BTreeMap<Reason, Counted>,
+    /// Empty between two packets: buffers of what is judged.
+    #[allow(clippy::vec_box)] // as in the ledger
+    judging: Vec<Box<Exchange>>,
+    rows: Vec<Row>,
     /// Their names, in the order in which they were pushed.
     files: Vec<String>,
     fragments: Fragments,
@@ -299,30 +303,33 @@ impl Analysis {
         let mut pending = std::mem::take(&mut self.streams.ledger.settled);
         pending.append(&mut self.streams.ledger.plain);
         let judged = self.streams.ledger.pools.judge(&self.streams.pairs, last);
-        self.judged(pending, &judged);
+        self.judged(&mut pending, &judged);
         judged
     }
 
     /// The exchanges that wait for nothing but legs, where those have been measured often enough.
     fn settle_plain(&mut self) {
-        let pairs = &self.streams.pairs;
-        let plain = std::mem::take(&mut self.streams.ledger.plain);
-        let (firm, open): (Vec<_>, Vec<_>) = plain.into_iter().partition(|e| pairs.is_firm(e.pair));
-        self.streams.ledger.settled.extend(open);
-        self.judged(firm, &[]);
+        let (pairs, ledger) = (&self.streams.pairs, &mut self.streams.ledger);
+        let mut plain = std::mem::replace(&mut ledger.plain, std::mem::take(&mut self.judging));
+        ledger
+            .settled
+            .extend(plain.extract_if(.., |e| !pairs.is_firm(e.pair)));
+        self.judged(&mut plain, &[]);
+        self.judging = plain;
     }
 
     /// Gives the rows of exchanges, in their order.
     #[allow(clippy::vec_box)] // they change hands several times
-    fn judged(&mut self, mut pending: Vec<Box<Exchange>>, judged: &[Judged]) {
+    fn judged(&mut self, pending: &mut Vec<Box<Exchange>>, judged: &[Judged]) {
         pending.sort_by_key(|e| e.id);
-        let mut rows = Vec::new();
-        for exchange in pending {
+        let mut rows = std::mem::take(&mut self.rows);
+        for exchange in pending.drain(..) {
             let min = [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side));
             let legs = Legs { min };
             self.partition(&exchange, &legs, judged, &mut rows);
             self.streams.ledger.done(exchange);
         }
+        self.rows = rows;
     }
 
     /// Gives an exchange's row and those of its causes; `rows` is a buffer.
