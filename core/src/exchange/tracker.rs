@@ -222,14 +222,7 @@ impl Tracker {
         let (assembler, other) = both(&mut self.assemblers, side);
         let (messages, before) = (&mut self.messages, assembler.weight());
         let next = assembler.next().unwrap_or(holes);
-        let mut hearing = Hearing {
-            pairing: &mut self.pairing,
-            ledger,
-            side,
-            from: next,
-            to: next,
-            other: other.next(),
-        };
+        let mut hearing = Hearing::at(&mut self.pairing, ledger, side, next, other.next());
         work(assembler, &mut |piece| hearing.read(messages, at, holes, piece));
         let after = assembler.weight();
         if before == after {
@@ -255,14 +248,7 @@ impl Tracker {
         }
         let (assembler, other) = both(&mut self.assemblers, side);
         let next = assembler.next().unwrap_or(BIAS as u64);
-        let mut hearing = Hearing {
-            pairing: &mut self.pairing,
-            ledger,
-            side,
-            from: next,
-            to: next,
-            other: other.next(),
-        };
+        let mut hearing = Hearing::at(&mut self.pairing, ledger, side, next, other.next());
         self.messages.close(side, at, how, &mut hearing);
         self.pairing.close(side, how, ledger);
         if how != Close::Fin {

@@ -13,6 +13,7 @@ pub(super) fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> b
     begin(segment, fwd, rev)
 }
 
+/// The same where a SYN is there, or a side's beginning is not known.
 #[cold]
 fn begin(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
     let moved = segment.has(SYN) && restart(segment, fwd);

@@ -73,6 +73,27 @@ pub(super) struct Hearing<'a> {
     pub(super) other: Option<u64>,
 }
 
+impl<'a> Hearing<'a> {
+    /// Before any piece: this side has been read up to `from`.
+    #[inline(always)]
+    pub(super) fn at(
+        pairing: &'a mut Pairing,
+        ledger: &'a mut Ledger,
+        side: Side,
+        from: u64,
+        other: Option<u64>,
+    ) -> Self {
+        Hearing {
+            pairing,
+            ledger,
+            side,
+            from,
+            to: from,
+            other,
+        }
+    }
+}
+
 impl Listener for Hearing<'_> {
     #[inline(always)]
     fn note(&mut self, note: Note<'_>) {
