@@ -8,11 +8,11 @@ use ahash::AHashSet;
 
 use crate::exchange::{Exchange, Piece};
 use crate::messages::{At, Side};
-use crate::pool::{Judged, Ruling};
+use crate::pool::{Freed, Judged, Ruling};
 use crate::wait::{CORK_NS, Candidate, Repair, Wait};
 
 use clocked::{clocked, lone};
-pub use names::{Cause, Owner};
+pub use names::{Cause, Owner, Rule};
 
 /// Up to three frames that a reader can look up in Wireshark.
 pub type Evidence = [u64; 3];
@@ -27,7 +27,7 @@ pub struct Row {
     pub from_frame: u64,
     pub to_frame: u64,
     pub evidence: Evidence,
-    pub rule: &'static str,
+    pub rule: Rule,
     pub confidence: f64,
 }
 
@@ -51,8 +51,26 @@ pub struct Known<'a> {
     pub stream: u32,
     /// By the numbers of the pools.
     pub pools: &'a [Judged],
-    /// Frames of repeats that were not needed.
-    pub needless: &'a AHashSet<u64>,
+    /// Frames of repeats that were not needed, if there is any.
+    pub needless: Option<&'a AHashSet<u64>>,
+}
+
+impl Known<'_> {
+    /// The packet of this frame was a repeat that was not needed.
+    fn is_needless(&self, frame: u64) -> bool {
+        self.needless.is_some_and(|needless| needless.contains(&frame))
+    }
+}
+
+/// A row but for its time and place.
+#[derive(Clone, Copy)]
+struct Named {
+    cause: Cause,
+    parent: Option<Cause>,
+    owner: Owner,
+    rule: Rule,
+    confidence: f64,
+    evidence: Evidence,
 }
 
 struct Cutter<'a> {
@@ -63,49 +81,73 @@ struct Cutter<'a> {
     to_frame: u64,
 }
 
-impl Cutter<'_> {
+impl<'a> Cutter<'a> {
+    #[inline(always)]
+    fn of(piece: &Piece<'_>, rows: &'a mut Vec<Row>) -> Self {
+        Cutter {
+            rows,
+            at: piece.start,
+            end: piece.end,
+            from_frame: piece.from_frame,
+            to_frame: piece.to_frame,
+        }
+    }
+
     /// Gives the time up to `until` to a cause; nothing where that time has passed already.
     #[inline(always)]
-    fn cut(&mut self, until: i64, mut row: Row) {
+    fn cut(&mut self, until: i64, named: Named) {
         let until = until.min(self.end);
         if until <= self.at {
             return;
         }
-        (row.start, row.end) = (self.at, until);
-        (row.from_frame, row.to_frame) = (self.from_frame, self.to_frame);
-        self.at = until;
+        let start = std::mem::replace(&mut self.at, until);
+        let Named {
+            cause,
+            parent,
+            owner,
+            rule,
+            confidence,
+            evidence,
+        } = named;
         match self.rows.last_mut() {
             // what one rule says twice in a row is one row; a stall keeps its own evidence
             Some(last)
-                if last.end == row.start
-                    && (last.cause, last.parent, last.owner, last.rule)
-                        == (row.cause, row.parent, row.owner, row.rule)
-                    && !matches!(row.cause, Cause::Nagle | Cause::DelayedAck) =>
+                if last.end == start
+                    && (last.cause, last.parent, last.owner, last.rule) == (cause, parent, owner, rule)
+                    && !matches!(cause, Cause::Nagle | Cause::DelayedAck) =>
             {
-                last.end = row.end;
-                last.to_frame = row.to_frame;
-                last.confidence = last.confidence.min(row.confidence);
+                last.end = until;
+                last.to_frame = self.to_frame;
+                last.confidence = last.confidence.min(confidence);
                 if let Some(slot) = last.evidence.last_mut() {
-                    *slot = row.to_frame;
+                    *slot = self.to_frame;
                 }
             }
-            _ => self.rows.push(row),
+            _ => self.rows.push(Row {
+                start,
+                end: until,
+                cause,
+                parent,
+                owner,
+                from_frame: self.from_frame,
+                to_frame: self.to_frame,
+                evidence,
+                rule,
+                confidence,
+            }),
         }
     }
 }
 
-fn row(cause: Cause, owner: Owner, rule: &'static str, confidence: f64, evidence: Evidence) -> Row {
-    Row {
-        start: 0,
-        end: 0,
+#[inline(always)]
+fn row(cause: Cause, owner: Owner, rule: Rule, confidence: f64, evidence: Evidence) -> Named {
+    Named {
         cause,
         parent: None,
         owner,
-        from_frame: 0,
-        to_frame: 0,
-        evidence,
         rule,
         confidence,
+        evidence,
     }
 }
 
@@ -118,87 +160,123 @@ fn think(side: Side) -> Cause {
 
 /// The time of one exchange, judged piece by piece, in order; added to `rows`.
 pub fn partition(exchange: &Exchange, known: &Known<'_>, rows: &mut Vec<Row>) {
-    if known.needless.is_empty() {
-        return exchange.pieces(|piece| judge(&piece, known, rows));
+    if known.needless.is_some() || exchange.dialogue {
+        return partition_rare(exchange, known, rows);
     }
-    let mut needless: Option<Piece<'_>> = None;
-    exchange.pieces(|mut piece| {
-        match needless.take() {
-            // the request had come the first time: what it waited for is the answer
-            Some(request) if piece.sender == Side::Server => {
-                (piece.start, piece.asked) = (request.start, request.start);
-                piece.from_frame = request.from_frame;
-            }
-            Some(request) => judge(&request, known, rows),
-            None => {}
-        }
-        if piece.sender == Side::Client
-            && matches!(piece.step.wait, Wait::Repair { .. })
-            && known.needless.contains(&piece.step.to.frame)
-        {
-            needless = Some(piece);
-        } else {
-            judge(&piece, known, rows);
-        }
-    });
-    if let Some(request) = needless {
-        judge(&request, known, rows);
+    // each loop is compiled for its side
+    let [client, server] = exchange.pieces_by_side();
+    for piece in client {
+        judge(&piece, known, rows);
+    }
+    for piece in server {
+        judge(&piece, known, rows);
     }
 }
 
+/// The same where some repeats were not needed, or both sides take turns.
+#[cold]
+fn partition_rare(exchange: &Exchange, known: &Known<'_>, rows: &mut Vec<Row>) {
+    let mut needless: Option<Piece<'_>> = None;
+    exchange.pieces(|mut piece| {
+        let request = needless.take();
+        if let Some(request) = request {
+            if piece.sender == Side::Server {
+                // the request had come the first time: what it waited for is the answer
+                (piece.start, piece.asked) = (request.start, request.start);
+                piece.from_frame = request.from_frame;
+            } else {
+                judge_apart(&request, known, rows);
+            }
+        }
+        if piece.sender == Side::Client
+            && matches!(piece.step.wait, Wait::Repair { .. })
+            && known.is_needless(piece.step.to.frame)
+        {
+            needless = Some(piece);
+        } else {
+            judge_apart(&piece, known, rows);
+        }
+    });
+    if let Some(request) = needless {
+        judge_apart(&request, known, rows);
+    }
+}
+
+#[inline(never)]
+fn judge_apart(piece: &Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
+    judge(piece, known, rows);
+}
+
+/// Gives the time of a piece to what it was spent on: here what nearly all are.
+#[inline(always)]
 fn judge(piece: &Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
-    let (legs, pools) = (known.legs, known.pools);
-    let (from, to) = (piece.step.from, piece.step.to);
-    let side = piece.sender;
-    let mut cutter = Cutter {
-        rows,
-        at: piece.start,
-        end: piece.end,
-        from_frame: piece.from_frame,
-        to_frame: piece.to_frame,
-    };
-    let end = piece.end;
+    let (legs, side) = (known.legs, piece.sender);
+    let mut cutter = Cutter::of(piece, rows);
     let ends = [piece.from_frame, piece.to_frame, 0];
     let program = |rule, confidence| row(think(side), Owner::of(side), rule, confidence, ends);
-    match &piece.step.wait {
-        Wait::Turn { since } => turn(&mut cutter, *since, piece, legs, &After::Program),
-        Wait::QueuedTurn { since, queued } => turn(&mut cutter, *since, piece, legs, &After::Queue(*queued)),
-        Wait::LateTurn { since, pool } => {
-            let waited = to.time_ns - since.time_ns - legs.to(side);
-            let corked = pools.get(*pool as usize).is_some_and(|judged| judged.corked);
-            let after = if corked && CORK_NS.contains(&waited) {
-                After::Cork
-            } else {
-                After::Program
-            };
-            turn(&mut cutter, *since, piece, legs, &after);
+    let rest = match &piece.step.wait {
+        Wait::Turn { since } => {
+            approach(&mut cutter, *since, piece, legs);
+            thought(&cutter, side, legs)
         }
-        Wait::Suspected { held } => suspected(&mut cutter, *held, piece),
         Wait::App => {
             reach(&mut cutter, piece, legs);
-            cutter.cut(end, program("app", 0.9));
+            program(Rule::App, 0.9)
         }
-        Wait::FullBurst => {
-            cutter.cut(end, row(Cause::Bandwidth, Owner::Network, "burst", 0.8, ends));
-        }
-        Wait::Burst => cutter.cut(end, program("write_gap", 0.9)),
-        Wait::Spaced => cutter.cut(end, row(Cause::Bandwidth, Owner::Network, "spacing", 0.7, ends)),
-        Wait::Small(c) => match pools.get(c.pool as usize) {
-            Some(judged) => small(&mut cutter, c, judged.rule(known.stream, c), piece, legs),
-            None => cutter.cut(end, row(Cause::Unknown, Owner::Capture, "no_pool", 0.3, ends)),
-        },
+        Wait::FullBurst => row(Cause::Bandwidth, Owner::Network, Rule::Burst, 0.8, ends),
+        Wait::Burst => program(Rule::WriteGap, 0.9),
+        Wait::Spaced => row(Cause::Bandwidth, Owner::Network, Rule::Spacing, 0.7, ends),
         Wait::Clocked { ack, acked } => {
-            let named = clocked(*ack, *acked, from, to, side, legs);
+            let named = clocked(*ack, *acked, piece.step.from, piece.step.to, side, legs);
             if named.cause == think(side) {
                 reach(&mut cutter, piece, legs);
             }
-            cutter.cut(end, named);
+            named
         }
+        _ => return judge_rare(*piece, known, rows),
+    };
+    cutter.cut(piece.end, rest);
+}
+
+/// The same of the others. By value: a piece that nobody points to stays in registers.
+#[inline(never)]
+fn judge_rare(piece: Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
+    let (legs, pools, side, end) = (known.legs, known.pools, piece.sender, piece.end);
+    let mut cutter = Cutter::of(&piece, rows);
+    let (from, to) = (piece.step.from, piece.step.to);
+    let ends = [piece.from_frame, piece.to_frame, 0];
+    let rest = match &piece.step.wait {
+        Wait::QueuedTurn { since, queued } => {
+            approach(&mut cutter, *since, &piece, legs);
+            // the answer's time stamp says when it left its host
+            cutter.end = end.saturating_sub(*queued).max(cutter.at);
+            think_on(&mut cutter, side, legs);
+            cutter.end = end;
+            let evidence = [cutter.from_frame, cutter.to_frame, 0];
+            row(Cause::Queueing, Owner::Network, Rule::Timestamps, 0.8, evidence)
+        }
+        Wait::LateTurn { since, pool } => {
+            approach(&mut cutter, *since, &piece, legs);
+            let waited = to.time_ns - since.time_ns - legs.to(side);
+            let corked = pools.get(*pool as usize).is_some_and(|judged| judged.corked);
+            if corked && CORK_NS.contains(&waited) {
+                // a program that sleeps on the same tick would look alike
+                let evidence = [cutter.from_frame, cutter.to_frame, 0];
+                row(Cause::Cork, Owner::of(side), Rule::CorkPool, 0.6, evidence)
+            } else {
+                thought(&cutter, side, legs)
+            }
+        }
+        Wait::Suspected { held } => return suspected(&mut cutter, *held, &piece),
+        Wait::Small(c) => match pools.get(c.pool as usize) {
+            Some(judged) => return small(&mut cutter, c, judged.rule(known.stream, c), &piece, legs),
+            None => row(Cause::Unknown, Owner::Capture, Rule::NoPool, 0.3, ends),
+        },
         Wait::LoneClocked {
             ack,
             acked,
             collapsed,
-        } => lone(&mut cutter, *ack, *acked, *collapsed, piece, legs),
+        } => return lone(&mut cutter, *ack, *acked, *collapsed, &piece, legs),
         Wait::Window { opened } | Wait::ZeroWindow { opened } => {
             let zero = matches!(piece.step.wait, Wait::ZeroWindow { .. });
             let cause = if zero {
@@ -207,98 +285,69 @@ fn judge(piece: &Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
                 Cause::ReceiveWindow
             };
             let evidence = [from.frame, opened.frame, to.frame];
-            cutter.cut(end, row(cause, Owner::of(side.other()), "window", 0.95, evidence));
+            row(cause, Owner::of(side.other()), Rule::Window, 0.95, evidence)
         }
-        Wait::Repair { how, .. } if known.needless.contains(&to.frame) => {
+        Wait::Repair { how, .. } if known.is_needless(to.frame) => {
             let (cause, rule) = match how {
-                Repair::Fast | Repair::Reordered => (Cause::Reordering, "overtaken"),
+                Repair::Fast | Repair::Reordered => (Cause::Reordering, Rule::Overtaken),
                 // what looked lost was late, or its ACK was lost or late
-                _ => (Cause::Queueing, "not_lost"),
+                _ => (Cause::Queueing, Rule::NotLost),
             };
-            cutter.cut(end, row(cause, Owner::Network, rule, 0.9, ends));
+            row(cause, Owner::Network, rule, 0.9, ends)
         }
         Wait::Repair { how, first, filled } => {
             let (cause, rule, confidence) = match (how, first) {
-                (Repair::Fast, None) if filled.is_none() => (Cause::FastRetransmit, "copy_not_seen", 0.7),
-                (Repair::Fast, _) => (Cause::FastRetransmit, "sack_or_duplicate_acks", 0.9),
-                (Repair::TailProbe, Some(_)) => (Cause::Tlp, "tail_probe", 0.9),
-                (Repair::Timeout, Some(_)) => (Cause::Rto, "timeout", 0.9),
+                (Repair::Fast, None) if filled.is_none() => (Cause::FastRetransmit, Rule::CopyNotSeen, 0.7),
+                (Repair::Fast, _) => (Cause::FastRetransmit, Rule::SackOrDuplicateAcks, 0.9),
+                (Repair::TailProbe, Some(_)) => (Cause::Tlp, Rule::TailProbe, 0.9),
+                (Repair::Timeout, Some(_)) => (Cause::Rto, Rule::Timeout, 0.9),
                 // bytes that were missing came, long after they were missed
-                (Repair::TailProbe, None) if filled.is_some() => (Cause::Tlp, "hole_filled", 0.8),
-                (Repair::Timeout, None) if filled.is_some() => (Cause::Rto, "hole_filled", 0.8),
+                (Repair::TailProbe, None) if filled.is_some() => (Cause::Tlp, Rule::HoleFilled, 0.8),
+                (Repair::Timeout, None) if filled.is_some() => (Cause::Rto, Rule::HoleFilled, 0.8),
                 // only the gap in the sender's IP identifications tells
-                (Repair::TailProbe, None) => (Cause::Tlp, "ip_id_gap", 0.7),
-                (Repair::Timeout, None) => (Cause::Rto, "ip_id_gap", 0.7),
-                (Repair::Reordered, _) => (Cause::Reordering, "overtaken", 0.8),
-                (Repair::Syn, _) => (Cause::SynRto, "handshake_repeated", 0.95),
+                (Repair::TailProbe, None) => (Cause::Tlp, Rule::IpIdGap, 0.7),
+                (Repair::Timeout, None) => (Cause::Rto, Rule::IpIdGap, 0.7),
+                (Repair::Reordered, _) => (Cause::Reordering, Rule::Overtaken, 0.8),
+                (Repair::Syn, _) => (Cause::SynRto, Rule::HandshakeRepeated, 0.95),
             };
             let evidence = [first.map_or(from.frame, |f| f.frame), to.frame, 0];
-            cutter.cut(end, row(cause, Owner::Network, rule, confidence, evidence));
+            row(cause, Owner::Network, rule, confidence, evidence)
         }
-        Wait::Cork => cutter.cut(end, row(Cause::Cork, Owner::of(side), "cork_timer", 0.7, ends)),
+        Wait::Cork => row(Cause::Cork, Owner::of(side), Rule::CorkTimer, 0.7, ends),
         Wait::Handshake => {
             // kernels answer at once: what is above the best is the path's, or a host without time for its packets
             match legs.min.get(side.index()).copied().flatten() {
                 Some(_) => leg(&mut cutter, piece.start, side, legs),
-                None => cutter.cut(end, row(Cause::Network, Owner::Network, "leg", 0.7, ends)),
+                None => cutter.cut(end, row(Cause::Network, Owner::Network, Rule::Leg, 0.7, ends)),
             }
-            cutter.cut(end, row(Cause::Queueing, Owner::Network, "handshake", 0.6, ends));
+            row(Cause::Queueing, Owner::Network, Rule::Handshake, 0.6, ends)
         }
-        Wait::Hole => cutter.cut(
-            end,
-            row(Cause::CaptureGap, Owner::Capture, "frames_missing", 0.9, ends),
-        ),
-    }
+        Wait::Hole => row(Cause::CaptureGap, Owner::Capture, Rule::FramesMissing, 0.9, ends),
+        _ => return, // judged already
+    };
+    cutter.cut(end, rest);
 }
 
-/// What a side's first segment waited for, beside the path at its best.
-enum After {
-    Program,
-    Cork,
-    /// The program, and then so long the path.
-    Queue(i64),
-}
-
-/// From the peer's last byte to the answer's first: the path there and back, then the program, or its cork.
-fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece<'_>, legs: &Legs, after: &After) {
+/// From the peer's last byte to the answer's first: the path there and back. What follows is the program's, mostly.
+#[inline(always)]
+fn approach(cutter: &mut Cutter<'_>, since: At, piece: &Piece<'_>, legs: &Legs) {
     if piece.sender == Side::Server {
-        reach(cutter, piece, legs);
-        return rest(cutter, Side::Server, legs, after);
+        return reach(cutter, piece, legs);
     }
     if since.time_ns > cutter.at {
-        // inside a request: until the server has spoken ("100 Continue") the client waits for it
-        let (end, to_frame) = (cutter.end, cutter.to_frame);
-        (cutter.end, cutter.to_frame) = (since.time_ns.min(end), since.frame);
-        leg(cutter, cutter.at, Side::Server, legs);
-        think_on(cutter, Side::Server, legs);
-        (cutter.end, cutter.from_frame, cutter.to_frame) = (end, since.frame, to_frame);
+        continued(cutter, since, legs);
     }
     leg(cutter, cutter.at, Side::Client, legs);
-    rest(cutter, Side::Client, legs, after);
 }
 
-fn rest(cutter: &mut Cutter<'_>, side: Side, legs: &Legs, after: &After) {
-    match after {
-        After::Program => think_on(cutter, side, legs),
-        After::Cork => cork(cutter, side),
-        After::Queue(queued) => {
-            // the answer's time stamp says when it left its host
-            let (end, evidence) = (cutter.end, [cutter.from_frame, cutter.to_frame, 0]);
-            cutter.end = end.saturating_sub(*queued).max(cutter.at);
-            think_on(cutter, side, legs);
-            cutter.end = end;
-            let late = row(Cause::Queueing, Owner::Network, "timestamps", 0.8, evidence);
-            cutter.cut(end, late);
-        }
-    }
-}
-
-/// The pool says that this side's messages leave with the kernel's timer. A program that sleeps on the same tick
-/// would look alike.
-fn cork(cutter: &mut Cutter<'_>, side: Side) {
-    let evidence = [cutter.from_frame, cutter.to_frame, 0];
-    let named = row(Cause::Cork, Owner::of(side), "cork_pool", 0.6, evidence);
-    cutter.cut(cutter.end, named);
+/// Inside a request: until the server has spoken ("100 Continue") the client waits for it.
+#[cold]
+fn continued(cutter: &mut Cutter<'_>, since: At, legs: &Legs) {
+    let (end, to_frame) = (cutter.end, cutter.to_frame);
+    (cutter.end, cutter.to_frame) = (since.time_ns.min(end), since.frame);
+    leg(cutter, cutter.at, Side::Server, legs);
+    think_on(cutter, Side::Server, legs);
+    (cutter.end, cutter.from_frame, cutter.to_frame) = (end, since.frame, to_frame);
 }
 
 /// One direction alone: the peer's ACK may have been waited for (seen from the sender), or this side's late ACK may
@@ -308,20 +357,20 @@ fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &Piece<'_>) {
     let middle = held.map_or(0, |ack| ack.frame);
     let evidence = [piece.from_frame, middle, piece.to_frame];
     let sure = if held.is_some() { 0.4 } else { 0.5 };
-    let nagle = row(Cause::Nagle, Owner::of(sender), "one_way", sure, evidence);
-    let delayed = Row {
+    let nagle = row(Cause::Nagle, Owner::of(sender), Rule::OneWay, sure, evidence);
+    let delayed = Named {
         parent: Some(Cause::Nagle),
         ..row(
             Cause::DelayedAck,
             Owner::of(sender.other()),
-            "one_way",
+            Rule::OneWay,
             sure,
             evidence,
         )
     };
     if let Some(ack) = held {
         let round = cutter.end.saturating_sub(ack.time_ns);
-        let path = row(Cause::Network, Owner::Network, "one_way", sure, evidence);
+        let path = row(Cause::Network, Owner::Network, Rule::OneWay, sure, evidence);
         cutter.cut(cutter.at.saturating_add(round), path);
         cutter.cut(ack.time_ns, delayed);
         cutter.cut(cutter.end, nagle);
@@ -344,20 +393,23 @@ fn leg(cutter: &mut Cutter<'_>, from: i64, side: Side, legs: &Legs) {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
     cutter.cut(
         from + legs.to(side),
-        row(Cause::Network, Owner::Network, "leg", 0.9, evidence),
+        row(Cause::Network, Owner::Network, Rule::Leg, 0.9, evidence),
     );
 }
 
-/// The rest of the cutter's time is this side's program's.
+/// This side's program had the turn.
 #[inline(always)]
-fn think_on(cutter: &mut Cutter<'_>, side: Side, legs: &Legs) {
+fn thought(cutter: &Cutter<'_>, side: Side, legs: &Legs) -> Named {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
     let known = legs.min.get(side.index()).copied().flatten().is_some();
     let sure = if known { 0.9 } else { 0.6 };
-    cutter.cut(
-        cutter.end,
-        row(think(side), Owner::of(side), "turn", sure, evidence),
-    );
+    row(think(side), Owner::of(side), Rule::Turn, sure, evidence)
+}
+
+/// The rest of the cutter's time is this side's program's.
+fn think_on(cutter: &mut Cutter<'_>, side: Side, legs: &Legs) {
+    let named = thought(cutter, side, legs);
+    cutter.cut(cutter.end, named);
 }
 
 fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece: &Piece<'_>, legs: &Legs) {
@@ -366,7 +418,7 @@ fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece: &Piece<'
     let nagle = |rule, confidence| row(Cause::Nagle, Owner::of(side), rule, confidence, evidence);
     match ruling {
         Ruling::Held { hold, confidence } => {
-            let rule = "nagle_delayed_ack";
+            let rule = Rule::NagleDelayedAck;
             cutter.cut(c.ack.time_ns - hold, nagle(rule, confidence));
             let held = row(
                 Cause::DelayedAck,
@@ -377,19 +429,32 @@ fn small(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece: &Piece<'
             );
             cutter.cut(
                 c.ack.time_ns,
-                Row {
+                Named {
                     parent: Some(Cause::Nagle),
                     ..held
                 },
             );
             cutter.cut(cutter.end, nagle(rule, confidence));
         }
-        Ruling::Waited { rule, confidence } => cutter.cut(cutter.end, nagle(rule, confidence)),
+        Ruling::Waited { freed, confidence } => {
+            let rule = match freed {
+                Freed::ByAck => Rule::NagleWait,
+                Freed::ByData => Rule::NaglePiggyback,
+                Freed::ByFin => Rule::NagleFinRelease,
+            };
+            cutter.cut(cutter.end, nagle(rule, confidence));
+        }
         Ruling::Pause { confidence } => {
             reach(cutter, piece, legs);
             cutter.cut(
                 cutter.end,
-                row(think(side), Owner::of(side), "look_alike", confidence, evidence),
+                row(
+                    think(side),
+                    Owner::of(side),
+                    Rule::LookAlike,
+                    confidence,
+                    evidence,
+                ),
             );
         }
     }

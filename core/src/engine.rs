@@ -53,7 +53,7 @@ pub struct Analysis {
     pub watch: Option<Watch>,
     probes: Probes,
     issues: BTreeMap<Reason, Counted>,
-    /// Empty between two packets: buffers of what is judged.
+    /// Buffers of what is judged, for the next.
     #[allow(clippy::vec_box)] // as in the ledger
     judging: Vec<Box<Exchange>>,
     rows: Vec<Row>,
@@ -298,52 +298,65 @@ impl Analysis {
         }
     }
 
-    /// Judges what is pending with the evidence there is.
+    /// Judges what is pending with the evidence there is, in the order in which it was asked.
     fn settle(&mut self, last: bool) -> Vec<Judged> {
         let mut pending = std::mem::take(&mut self.streams.ledger.settled);
         pending.append(&mut self.streams.ledger.plain);
+        pending.sort_by_key(|e| e.id);
         let judged = self.streams.ledger.pools.judge(&self.streams.pairs, last);
-        self.judged(&mut pending, &judged);
+        for exchange in pending {
+            let legs = self.legs(&exchange);
+            self.partition(&exchange, &legs, &judged);
+            self.streams.ledger.done(exchange);
+        }
         judged
     }
 
     /// The exchanges that wait for nothing but legs, where those have been measured often enough.
     fn settle_plain(&mut self) {
-        let (pairs, ledger) = (&self.streams.pairs, &mut self.streams.ledger);
-        let mut plain = std::mem::replace(&mut ledger.plain, std::mem::take(&mut self.judging));
-        ledger
-            .settled
-            .extend(plain.extract_if(.., |e| !pairs.is_firm(e.pair)));
-        self.judged(&mut plain, &[]);
+        let next = std::mem::take(&mut self.judging);
+        let mut plain = std::mem::replace(&mut self.streams.ledger.plain, next);
+        for exchange in plain.drain(..) {
+            if self.streams.pairs.is_firm(exchange.pair) {
+                let known = Known {
+                    legs: &self.legs(&exchange),
+                    stream: exchange.stream,
+                    pools: &[],
+                    needless: None,
+                };
+                give_exchange(&exchange, &known, &mut self.rows, &mut self.tables);
+                self.streams.ledger.done(exchange);
+            } else {
+                self.streams.ledger.settled.push(exchange);
+            }
+        }
         self.judging = plain;
     }
 
-    /// Gives the rows of exchanges, in their order.
-    #[allow(clippy::vec_box)] // they change hands several times
-    fn judged(&mut self, pending: &mut Vec<Box<Exchange>>, judged: &[Judged]) {
-        pending.sort_by_key(|e| e.id);
-        let mut rows = std::mem::take(&mut self.rows);
-        for exchange in pending.drain(..) {
-            let min = [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side));
-            let legs = Legs { min };
-            self.partition(&exchange, &legs, judged, &mut rows);
-            self.streams.ledger.done(exchange);
+    fn legs(&self, exchange: &Exchange) -> Legs {
+        Legs {
+            min: [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side)),
         }
-        self.rows = rows;
     }
 
-    /// Gives an exchange's row and those of its causes; `rows` is a buffer.
-    fn partition(&mut self, exchange: &Exchange, legs: &Legs, judged: &[Judged], rows: &mut Vec<Row>) {
-        rows.clear();
+    /// Gives the rows of an exchange that others may have a say in.
+    fn partition(&mut self, exchange: &Exchange, legs: &Legs, pools: &[Judged]) {
+        let needless = &self.streams.ledger.needless;
         let known = Known {
             legs,
             stream: exchange.stream,
-            pools: judged,
-            needless: &self.streams.ledger.needless,
+            pools,
+            needless: (!needless.is_empty()).then_some(needless),
         };
-        cause::partition(exchange, &known, rows);
-        self.tables.settled(exchange, rows, legs);
+        give_exchange(exchange, &known, &mut self.rows, &mut self.tables);
     }
+}
+
+/// Gives an exchange's row and those of its causes; `rows` is a buffer.
+fn give_exchange(exchange: &Exchange, known: &Known<'_>, rows: &mut Vec<Row>, tables: &mut Tables) {
+    rows.clear();
+    cause::partition(exchange, known, rows);
+    tables.settled(exchange, rows, known.legs);
 }
 
 impl Engine {

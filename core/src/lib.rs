@@ -1,8 +1,8 @@
 //! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
 //!
 //! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
-//! `issue`, `seq`, `segment`, `cursor`, `pack` -> `capture`, `frame` -> `records` -> `messages`, `assemble` -> `facts` ->
-//! `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `watch` -> `probe` -> `table` -> `engine` -> `python`.
+//! `issue`, `seq`, `segment`, `cursor`, `pack`, `queue` -> `capture`, `frame` -> `records` -> `messages`, `assemble` ->
+//! `facts` -> `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `watch` -> `probe` -> `table` -> `engine` -> `python`.
 
 #![forbid(unsafe_code)]
 
@@ -22,6 +22,7 @@ pub mod pool;
 pub mod probe;
 #[cfg(feature = "python")]
 mod python;
+pub mod queue;
 pub mod records;
 pub mod segment;
 pub mod seq;

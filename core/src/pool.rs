@@ -19,7 +19,7 @@ use crate::wait::Candidate;
 pub use apart::Apart;
 use idle::Idle;
 use judged::{AT_ENDPOINT_NS, verdict};
-pub use judged::{HELD_NS, Judged, Ruling, Verdict};
+pub use judged::{Freed, HELD_NS, Judged, Ruling, Verdict};
 use spread::slope;
 
 /// Candidates remembered per pool, and in all pools together; later ones are only counted.

@@ -59,7 +59,7 @@ fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Ro
         legs,
         stream: 0,
         pools: judged,
-        needless: &Default::default(),
+        needless: None,
     };
     cause::partition(&exchange, &known, &mut rows);
     rows

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use common::{CLIENT, Lcg, MS, SERVER};
 use latpcap_core::leg::Pairs;
 use latpcap_core::messages::{At, Side};
-use latpcap_core::pool::{Judged, Key, Pools, Ruling, Verdict};
+use latpcap_core::pool::{Freed, Judged, Key, Pools, Ruling, Verdict};
 use latpcap_core::wait::Candidate;
 
 const US: i64 = 1000;
@@ -281,7 +281,7 @@ fn a_path_of_40_ms_is_no_hold() {
                 matches!(
                     ruling,
                     Ruling::Waited {
-                        rule: "nagle_wait",
+                        freed: Freed::ByAck,
                         ..
                     }
                 ),
@@ -293,10 +293,7 @@ fn a_path_of_40_ms_is_no_hold() {
 
 #[test]
 fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
-    for (ack_pure, ack_fin, rule) in [
-        (true, true, "nagle_fin_release"),
-        (false, false, "nagle_piggyback"),
-    ] {
+    for (ack_pure, ack_fin, by) in [(true, true, Freed::ByFin), (false, false, Freed::ByData)] {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(11));
         e.stalls(10, &mut random);
         let c = e.nagle(900 * MS, 34 * MS, 10 * US).unwrap();
@@ -310,7 +307,7 @@ fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
             },
         );
         assert!(
-            matches!(ruling, Ruling::Waited { rule: got, .. } if got == rule),
+            matches!(ruling, Ruling::Waited { freed, .. } if freed == by),
             "{ruling:?}"
         );
     }

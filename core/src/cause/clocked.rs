@@ -1,7 +1,7 @@
 //! What a segment waited for that left after an ACK with nothing small outstanding: the congestion window, the line,
 //! a held ACK, or nothing of the kind.
 
-use super::{Cause, Cutter, Legs, Owner, Row, reach, row, think};
+use super::{Cause, Cutter, Legs, Named, Owner, Rule, reach, row, think};
 use crate::exchange::Piece;
 use crate::messages::{At, Side};
 use crate::pool::HELD_NS;
@@ -25,12 +25,12 @@ pub(super) fn lone(
     let hold = ack.time_ns - acked.time_ns - legs.to(side.other());
     let named = clocked(ack, acked, piece.step.from, piece.step.to, side, legs);
     let program = named.cause == think(side);
-    let held = !program && named.rule != "spacing" && HELD_NS.contains(&hold);
+    let held = !program && named.rule != Rule::Spacing && HELD_NS.contains(&hold);
     let evidence = [acked.frame, ack.frame, piece.step.to.frame];
     if held && collapsed {
-        let rule = "cwnd_delayed_ack";
+        let rule = Rule::CwndDelayedAck;
         let waits = row(Cause::Cwnd, Owner::of(side), rule, 0.8, evidence);
-        let delayed = Row {
+        let delayed = Named {
             parent: Some(Cause::Cwnd),
             ..row(Cause::DelayedAck, Owner::of(side.other()), rule, 0.8, evidence)
         };
@@ -42,7 +42,7 @@ pub(super) fn lone(
         reach(cutter, piece, legs);
     }
     let named = if held {
-        row(think(side), Owner::of(side), "look_alike", 0.6, evidence)
+        row(think(side), Owner::of(side), Rule::LookAlike, 0.6, evidence)
     } else {
         named
     };
@@ -51,7 +51,7 @@ pub(super) fn lone(
 
 /// A segment that left after an ACK with nothing small outstanding: the congestion window's turn, or the
 /// line's, or by chance.
-pub(super) fn clocked(ack: At, acked: At, from: At, to: At, side: Side, legs: &Legs) -> Row {
+pub(super) fn clocked(ack: At, acked: At, from: At, to: At, side: Side, legs: &Legs) -> Named {
     let evidence = [acked.frame, ack.frame, to.frame];
     let sender = legs.to(side);
     let release = to.time_ns - ack.time_ns;
@@ -60,18 +60,18 @@ pub(super) fn clocked(ack: At, acked: At, from: At, to: At, side: Side, legs: &L
         return row(
             think(side),
             Owner::of(side),
-            "app",
+            Rule::App,
             0.7,
             [from.frame, to.frame, 0],
         );
     }
     if release < sender / 2 {
-        return line("spacing"); // it was under way before that ACK reached the sender
+        return line(Rule::Spacing); // it was under way before that ACK reached the sender
     }
     let round = ack.time_ns - acked.time_ns;
     let receiver = legs.to(side.other());
     if round > receiver + (receiver / 2).max(PROMPT_NS) {
-        return line("queue"); // its round trip grew: the bottleneck's queue was full
+        return line(Rule::Queue); // its round trip grew: the bottleneck's queue was full
     }
-    row(Cause::Cwnd, Owner::of(side), "ack_clocked", 0.7, evidence)
+    row(Cause::Cwnd, Owner::of(side), Rule::AckClocked, 0.7, evidence)
 }

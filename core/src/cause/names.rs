@@ -1,4 +1,4 @@
-//! The vocabulary: every cause's name, and who owns it.
+//! The vocabulary: every cause's name, who owns it, and by which rule it was named.
 
 use crate::messages::Side;
 
@@ -78,6 +78,148 @@ impl Owner {
         match side {
             Side::Client => Owner::Client,
             Side::Server => Owner::Server,
+        }
+    }
+}
+
+/// What a row was named by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    Leg,
+    Turn,
+    App,
+    WriteGap,
+    Burst,
+    Spacing,
+    Queue,
+    AckClocked,
+    CwndDelayedAck,
+    LookAlike,
+    NoPool,
+    Window,
+    Overtaken,
+    NotLost,
+    CopyNotSeen,
+    SackOrDuplicateAcks,
+    TailProbe,
+    Timeout,
+    HoleFilled,
+    IpIdGap,
+    HandshakeRepeated,
+    Handshake,
+    CorkTimer,
+    CorkPool,
+    FramesMissing,
+    Timestamps,
+    OneWay,
+    NagleDelayedAck,
+    NagleWait,
+    NaglePiggyback,
+    NagleFinRelease,
+}
+
+impl Rule {
+    /// In the order of the enum.
+    pub const ALL: [&str; 31] = [
+        "leg",
+        "turn",
+        "app",
+        "write_gap",
+        "burst",
+        "spacing",
+        "queue",
+        "ack_clocked",
+        "cwnd_delayed_ack",
+        "look_alike",
+        "no_pool",
+        "window",
+        "overtaken",
+        "not_lost",
+        "copy_not_seen",
+        "sack_or_duplicate_acks",
+        "tail_probe",
+        "timeout",
+        "hole_filled",
+        "ip_id_gap",
+        "handshake_repeated",
+        "handshake",
+        "cork_timer",
+        "cork_pool",
+        "frames_missing",
+        "timestamps",
+        "one_way",
+        "nagle_delayed_ack",
+        "nagle_wait",
+        "nagle_piggyback",
+        "nagle_fin_release",
+    ];
+
+    /// The name of the rule at this place of the list.
+    pub fn word(place: usize) -> &'static str {
+        Rule::ALL.get(place).copied().unwrap_or_default()
+    }
+
+    pub fn name(self) -> &'static str {
+        Rule::word(self as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lists stand in the order of their enums, whose names they are.
+    #[test]
+    fn every_word_is_its_own() {
+        let plain = |name: String| name.to_lowercase();
+        for (place, (cause, word)) in Cause::ALL.iter().enumerate() {
+            assert_eq!(
+                (*cause as usize, plain(format!("{cause:?}"))),
+                (place, word.replace('_', ""))
+            );
+        }
+        let rules = [
+            Rule::Leg,
+            Rule::Turn,
+            Rule::App,
+            Rule::WriteGap,
+            Rule::Burst,
+            Rule::Spacing,
+            Rule::Queue,
+            Rule::AckClocked,
+            Rule::CwndDelayedAck,
+            Rule::LookAlike,
+            Rule::NoPool,
+            Rule::Window,
+            Rule::Overtaken,
+            Rule::NotLost,
+            Rule::CopyNotSeen,
+            Rule::SackOrDuplicateAcks,
+            Rule::TailProbe,
+            Rule::Timeout,
+            Rule::HoleFilled,
+            Rule::IpIdGap,
+            Rule::HandshakeRepeated,
+            Rule::Handshake,
+            Rule::CorkTimer,
+            Rule::CorkPool,
+            Rule::FramesMissing,
+            Rule::Timestamps,
+            Rule::OneWay,
+            Rule::NagleDelayedAck,
+            Rule::NagleWait,
+            Rule::NaglePiggyback,
+            Rule::NagleFinRelease,
+        ];
+        for (place, rule) in rules.into_iter().enumerate() {
+            assert_eq!(
+                (rule as usize, plain(format!("{rule:?}"))),
+                (place, rule.name().replace('_', ""))
+            );
+        }
+        assert_eq!(rules.len(), Rule::ALL.len());
+        for owner in [Owner::Client, Owner::Server, Owner::Network, Owner::Capture] {
+            assert_eq!(plain(format!("{owner:?}")), Owner::word(owner as usize));
         }
     }
 }

@@ -28,7 +28,7 @@ impl Analysis {
     /// known at the end.
     pub(super) fn give(&mut self, id: u32, stream: &Stream, judged: &[Judged]) {
         if let Some((exchange, legs)) = self.streams.setup(id, stream) {
-            self.partition(&exchange, &legs, judged, &mut Vec::new());
+            self.partition(&exchange, &legs, judged);
         }
         self.tables.stream(id, stream, &self.streams.ledger.names);
     }

@@ -19,7 +19,7 @@ use crate::wait::{Data, Step, Wait};
 
 pub use names::{Name, Names};
 pub use steps::Piece;
-use steps::{cut, take_turns};
+use steps::{Cut, take_turns};
 pub use tracker::Tracker;
 
 /// Repeats of one message that are remembered; the newest replace the oldest.
@@ -153,16 +153,25 @@ impl Exchange {
     }
 
     /// Its time by the steps, in order and without gap.
-    #[inline]
     pub fn pieces<'a>(&'a self, mut give: impl FnMut(Piece<'a>)) {
-        let (start, border, end) = self.parts();
-        let [client, server] = &self.steps;
         if self.dialogue {
+            let (start, _, end) = self.parts();
+            let [client, server] = &self.steps;
             take_turns([client, server], start, end, &mut give);
         } else {
-            cut(client, Side::Client, start, border, &mut give);
-            cut(server, Side::Server, border, end, &mut give);
+            self.pieces_by_side().into_iter().flatten().for_each(give);
         }
+    }
+
+    /// The same of what is no dialogue: first the client's, then the server's.
+    #[inline(always)]
+    pub fn pieces_by_side(&self) -> [impl Iterator<Item = Piece<'_>>; 2] {
+        let (start, border, end) = self.parts();
+        let [client, server] = &self.steps;
+        [
+            Cut::new(client, Side::Client, start, border),
+            Cut::new(server, Side::Server, border, end),
+        ]
     }
 
     /// Where it begins, where the client's own segments cease to make the time pass and the server's begin to,

@@ -42,42 +42,65 @@ pub(super) fn between(steps: &[Step], start: At, end: At) -> impl Iterator<Item 
 }
 
 /// One side's steps, cut to [start, end] without gap.
-#[inline]
-pub(super) fn cut<'a>(steps: &'a [Step], sender: Side, start: At, end: At, give: &mut impl FnMut(Piece<'a>)) {
-    if start.time_ns >= end.time_ns {
-        return;
+pub(super) struct Cut<'a> {
+    steps: std::slice::Iter<'a, Step>,
+    sender: Side,
+    start_ns: i64,
+    /// What is left.
+    at: At,
+    end: At,
+}
+
+impl<'a> Cut<'a> {
+    #[inline(always)]
+    pub(super) fn new(steps: &'a [Step], sender: Side, start: At, end: At) -> Self {
+        Cut {
+            steps: after(steps, start).iter(),
+            sender,
+            start_ns: start.time_ns,
+            at: start,
+            end,
+        }
     }
-    let mut at = start;
-    for step in between(steps, start, end) {
+}
+
+impl<'a> Iterator for Cut<'a> {
+    type Item = Piece<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Piece<'a>> {
+        let (at, end) = (self.at, self.end);
         if at.time_ns >= end.time_ns {
-            break;
+            return None;
         }
-        if step.from.time_ns > at.time_ns {
-            give(unseen(at, step.from, sender));
-            at = step.from;
-        }
-        let until = if step.to.time_ns <= end.time_ns {
-            step.to
-        } else {
-            end
+        let mut passed = None;
+        let (until, step) = loop {
+            match self.steps.as_slice().first() {
+                Some(step) if step.from.time_ns > at.time_ns => break (step.from, &UNSEEN),
+                Some(step) => {
+                    self.steps.next();
+                    if step.to.time_ns > at.time_ns {
+                        break (step.to, step);
+                    }
+                    if step.to.time_ns == at.time_ns {
+                        passed = Some(step.to); // both packets have one time stamp
+                    }
+                }
+                None => break (end, &UNSEEN),
+            }
         };
-        if until.time_ns > at.time_ns {
-            give(Piece {
-                start: at.time_ns,
-                end: until.time_ns,
-                from_frame: at.frame,
-                to_frame: until.frame,
-                asked: start.time_ns,
-                sender,
-                step,
-            });
-        }
-        if until.time_ns >= at.time_ns {
-            at = until; // also where both packets have one time stamp
-        }
-    }
-    if at.time_ns < end.time_ns {
-        give(unseen(at, end, sender));
+        let at = passed.unwrap_or(at);
+        let until = if until.time_ns <= end.time_ns { until } else { end };
+        self.at = until;
+        Some(Piece {
+            start: at.time_ns,
+            end: until.time_ns,
+            from_frame: at.frame,
+            to_frame: until.frame,
+            asked: self.start_ns,
+            sender: self.sender,
+            step,
+        })
     }
 }
 
@@ -116,19 +139,15 @@ pub(super) fn take_turns<'a>(steps: [&'a [Step]; 2], start: At, end: At, give: &
         }
     }
     if at.time_ns < end.time_ns {
-        give(unseen(at, end, Side::Server));
-    }
-}
-
-fn unseen(from: At, to: At, sender: Side) -> Piece<'static> {
-    Piece {
-        start: from.time_ns,
-        end: to.time_ns,
-        from_frame: from.frame,
-        to_frame: to.frame,
-        asked: from.time_ns,
-        sender,
-        step: &UNSEEN,
+        give(Piece {
+            start: at.time_ns,
+            end: end.time_ns,
+            from_frame: at.frame,
+            to_frame: end.frame,
+            asked: at.time_ns,
+            sender: Side::Server,
+            step: &UNSEEN,
+        });
     }
 }
 

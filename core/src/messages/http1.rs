@@ -11,11 +11,10 @@ mod head;
 mod known;
 mod lines;
 
-use std::collections::VecDeque;
-
 use super::banner;
 use super::pen::Pen;
 use super::{Close, Listener, Piece, Read, Reader, Side};
+use crate::queue::Queue;
 pub(super) use again::Again;
 use chunked::{Chunked, Step};
 use head::{Asked, Body, Head, Start};
@@ -35,7 +34,7 @@ pub(super) struct Http1 {
     client: Half,
     server: Half,
     /// The requests whose response has not begun, oldest first.
-    pending: VecDeque<Asked>,
+    pending: Queue<Asked>,
     /// The client's open message was answered before its end.
     early: bool,
     /// Response heads that were searched for the server's name; `MAX_SEARCHED` once it is known.
@@ -75,6 +74,7 @@ impl Reader for Http1 {
         "http"
     }
 
+    #[inline(always)]
     fn feed<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
         match piece {
             Piece::Bytes(bytes) => match self.bytes(pen, bytes) {
@@ -112,6 +112,7 @@ impl Reader for Http1 {
 
 impl Http1 {
     /// Reads bytes; the error is the rest that could not be followed, after `Lost` has been written.
+    #[inline(always)]
     fn bytes<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, mut bytes: &'a [u8]) -> Result<(), &'a [u8]> {
         if self.early && pen.side() == Side::Client {
             self.body_left_out(pen, bytes);
@@ -157,6 +158,7 @@ impl Http1 {
     }
 
     /// Passes over a hole; the error is what is left of it, after `Lost` has been written.
+    #[inline(never)]
     fn missing(&mut self, pen: &mut Pen<'_, impl Listener>, missing: u64) -> Result<(), u64> {
         let half = self.half(pen.side());
         match &mut half.state {
@@ -214,6 +216,7 @@ impl Http1 {
     }
 
     /// Reads a head or a part of one; gives what stands behind it.
+    #[inline(always)]
     fn head<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, bytes: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
         let side = pen.side();
         let half = self.half(side);
@@ -235,6 +238,18 @@ impl Http1 {
                 return rest;
             }
         }
+        self.part_of_head(pen, bytes)
+    }
+
+    /// The head's bytes do not come in one piece, or cannot be read.
+    #[cold]
+    #[inline(never)]
+    fn part_of_head<'a>(
+        &mut self,
+        pen: &mut Pen<'_, impl Listener>,
+        bytes: &'a [u8],
+    ) -> Result<&'a [u8], &'a [u8]> {
+        let side = pen.side();
         let half = self.half(side);
         let end = end_of_head(&half.head, bytes);
         let room = MAX_HEAD.saturating_sub(half.head.len());
@@ -269,6 +284,7 @@ impl Http1 {
     }
 
     /// A head that begins these bytes, in one piece.
+    #[inline(always)]
     fn whole_head<'a>(
         &mut self,
         pen: &mut Pen<'_, impl Listener>,
@@ -359,6 +375,7 @@ impl Http1 {
 
     /// A client that was answered early may leave the rest of its body out (RFC 9110 10.1.1: it waited for 100
     /// Continue) and ask again.
+    #[cold]
     fn body_left_out(&mut self, pen: &mut Pen<'_, impl Listener>, bytes: &[u8]) {
         if self.client.state == State::Head {
             self.early = false;
@@ -370,6 +387,7 @@ impl Http1 {
     }
 
     /// Names the message of a head that is not whole, if its start line says enough; whether it does.
+    #[cold]
     fn name_unfinished(&mut self, pen: &mut Pen<'_, impl Listener>, cut: bool) -> bool {
         let bytes = std::mem::take(&mut self.half(pen.side()).head);
         match head::start_line(pen.side(), &bytes, cut) {
@@ -389,6 +407,7 @@ impl Http1 {
         true
     }
 
+    #[inline(always)]
     fn ask(&mut self, asked: Asked) {
         if self.pending.len() >= MAX_PENDING {
             self.pending.pop_front();

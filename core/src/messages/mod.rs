@@ -301,6 +301,15 @@ impl Messages {
 
     /// The next piece of `side`, which the packet `at` made readable.
     pub fn feed(&mut self, side: Side, at: At, piece: Piece<'_>, listener: &mut impl Listener) {
+        // the same twice: each is compiled for its side
+        match side {
+            Side::Client => self.feed_of(Side::Client, at, piece, listener),
+            Side::Server => self.feed_of(Side::Server, at, piece, listener),
+        }
+    }
+
+    #[inline(always)]
+    fn feed_of(&mut self, side: Side, at: At, piece: Piece<'_>, listener: &mut impl Listener) {
         if piece.is_empty() || self.stage == Stage::Undecided && !self.decided(side, at, piece, listener) {
             return;
         }
@@ -397,6 +406,7 @@ impl Messages {
     }
 
     /// Reads in turns, until a message begins that a reader can follow.
+    #[inline(never)]
     fn turn(&mut self, side: Side, at: At, piece: Piece<'_>, listener: &mut impl Listener) {
         if side == Side::Server && !self.greeted {
             self.greeting(piece);

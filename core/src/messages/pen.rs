@@ -65,10 +65,12 @@ impl<'a, L: Listener> Pen<'a, L> {
     }
 
     /// Whether a message of this side is open.
+    #[inline(always)]
     pub(super) fn is_open(&mut self) -> bool {
         self.message(self.side).open
     }
 
+    #[inline(always)]
     pub(super) fn other_is_open(&mut self) -> bool {
         self.message(self.side.other()).open
     }
@@ -79,11 +81,13 @@ impl<'a, L: Listener> Pen<'a, L> {
     }
 
     /// So many bytes belong to this side's message, which begins with them if none is open.
+    #[inline(always)]
     pub(super) fn count(&mut self, bytes: u64) {
         self.count_of(self.side, self.at, bytes);
     }
 
     /// The same for either side, and for an earlier packet.
+    #[inline(always)]
     pub(super) fn count_of(&mut self, side: Side, at: At, bytes: u64) {
         if bytes == 0 {
             return;
@@ -105,10 +109,12 @@ impl<'a, L: Listener> Pen<'a, L> {
         }
     }
 
+    #[inline(always)]
     pub(super) fn request(&mut self, method: &SmolStr, target: &SmolStr) {
         self.name(Side::Client, Note::Request { method, target });
     }
 
+    #[inline(always)]
     pub(super) fn response(&mut self, status: u16, interim: bool) {
         self.name(Side::Server, Note::Response { status, interim });
     }
@@ -121,6 +127,7 @@ impl<'a, L: Listener> Pen<'a, L> {
     }
 
     /// This side's message ended with the last byte that was counted.
+    #[inline(always)]
     pub(super) fn end(&mut self) {
         self.end_of(self.side);
     }
@@ -188,6 +195,7 @@ impl<'a, L: Listener> Pen<'a, L> {
     }
 
     /// A side's message ended with its last byte.
+    #[inline(always)]
     pub(super) fn end_of(&mut self, side: Side) {
         let message = self.open.message(side);
         if std::mem::take(&mut message.open) {

@@ -79,13 +79,23 @@ pub struct Judged {
     pub apart: Option<Apart>,
 }
 
+/// What ended a wait for an ACK that came at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freed {
+    /// An ACK of its own.
+    ByAck,
+    /// An ACK that came along with data.
+    ByData,
+    ByFin,
+}
+
 /// How one candidate is to be named.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ruling {
     /// Nagle's wait with a held ACK of so many nanoseconds inside.
     Held { hold: i64, confidence: f64 },
     /// Nagle's wait for an ACK that came at once.
-    Waited { rule: &'static str, confidence: f64 },
+    Waited { freed: Freed, confidence: f64 },
     /// The program paused.
     Pause { confidence: f64 },
 }
@@ -180,15 +190,15 @@ impl Judged {
         let prompt = late <= self.tight_limit && late <= ((wait + release) / 2).max(AT_ENDPOINT_NS);
         match (c.ack_fin, c.ack_pure, prompt) {
             (true, _, true) => Ruling::Waited {
-                rule: "nagle_fin_release",
+                freed: Freed::ByFin,
                 confidence,
             },
             (false, false, true) => Ruling::Waited {
-                rule: "nagle_piggyback",
+                freed: Freed::ByData,
                 confidence,
             },
             (false, true, true) => Ruling::Waited {
-                rule: "nagle_wait",
+                freed: Freed::ByAck,
                 confidence,
             },
             _ => pause(0.6),

@@ -6,12 +6,13 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::columns::{BLOCK, EVERY, Full, blocks, instants};
 use super::lists::Lists;
-use super::words::{Fixed, Listed};
+use super::words::Listed;
 use super::{BATCH_ROWS, column, ms, nullable};
-use crate::cause::{Cause, Owner, Row};
+use crate::cause::{Cause, Owner, Row, Rule};
 
 const CAUSES: usize = Cause::ALL.len();
 const OWNERS: usize = Owner::ALL.len();
+const RULES: usize = Rule::ALL.len();
 /// The row has a parent.
 const PARENT: u32 = 1;
 
@@ -27,7 +28,7 @@ blocks! {
         from_frame: Full<UInt64Type>,
         to_frame: Full<UInt64Type>,
         evidence: Lists,
-        rule: Fixed<EVERY>,
+        rule: Listed<RULES, EVERY>,
         confidence: Full<Float64Type>,
     }
 }
@@ -61,7 +62,7 @@ impl Causes {
         columns.duration.set(row, ms(r.end - r.start));
         columns.from_frame.set(row, r.from_frame);
         columns.to_frame.set(row, r.to_frame);
-        columns.rule.set(row, r.rule);
+        columns.rule.set(row, r.rule as usize, Rule::word);
         columns.confidence.set(row, r.confidence);
         columns.evidence.set(row, &r.evidence);
         self.rows += 1;

@@ -40,11 +40,20 @@ impl Lists {
     /// Rows come in order; 0 is no frame.
     #[inline(always)]
     pub fn set(&mut self, row: usize, evidence: &Evidence) {
-        for frame in evidence {
-            if let Some(slot) = self.block.get_mut(self.len) {
-                *slot = *frame;
-                self.len += usize::from(*frame != 0);
+        // each frame in the place behind those that are none of zero: nothing to decide
+        let place = self
+            .block
+            .get_mut(self.len..)
+            .and_then(<[u64]>::first_chunk_mut::<MOST>);
+        if let Some(place) = place {
+            let mut behind = 0;
+            for frame in evidence {
+                if let Some(slot) = place.get_mut(behind) {
+                    *slot = *frame;
+                }
+                behind += usize::from(*frame != 0);
             }
+            self.len += behind;
         }
         if let Some(end) = self.ends.get_mut(row) {
             *end = (self.frames.len() + self.len) as i32;

@@ -1,11 +1,10 @@
 //! Messages to exchanges: requests wait in order, and each answer belongs to the oldest of them.
 
-use std::collections::VecDeque;
-
 use super::aside::Place;
 use super::{BIAS, MAX_OPEN, aside};
 use crate::exchange::{Exchange, Ledger, Message};
 use crate::messages::{At, Close, Listener, Memory, Messages, Note, Piece, Side};
+use crate::queue::Queue;
 use crate::wait::Step;
 
 /// The reader stops here because the connection became another protocol: nothing is wrong.
@@ -23,8 +22,8 @@ pub(super) struct Pairing {
     /// How many of them the ledger knows of; it hears of long messages only.
     pub(super) counted: usize,
     // boxed: an exchange changes hands several times
-    pub(super) open: VecDeque<Box<Exchange>>,
-    pub(super) settling: VecDeque<Box<Exchange>>,
+    pub(super) open: Queue<Box<Exchange>>,
+    pub(super) settling: Queue<Box<Exchange>>,
     pub(super) protocol: &'static str,
     interim: bool,
     unsolicited: bool,
@@ -111,8 +110,9 @@ impl Listener for Hearing<'_> {
             } => pairing.answer(at, self.from, other, ledger),
             Note::Request { method, target } => {
                 if let Some(e) = pairing.open.back_mut() {
-                    e.method = Some(method.clone());
-                    e.target = Some(target.clone());
+                    // named once
+                    e.method.get_or_insert_with(|| method.clone());
+                    e.target.get_or_insert_with(|| target.clone());
                 }
             }
             Note::Dialogue => {
@@ -256,7 +256,7 @@ impl Pairing {
     /// than before had been answered; and what a client had when it asked is not the answer to that.
     #[cold]
     fn give_up_answered(&mut self, offset: i64, ledger: &mut Ledger) {
-        while let (Some(first), Some(next)) = (self.open.front(), self.open.get(1))
+        while let (Some(first), Some(next)) = (self.open.front(), self.open.second())
             && first.asked_at < next.asked_at
             && next.asked_at <= offset
             && let Some(mut lost) = self.open.pop_front()
@@ -312,57 +312,66 @@ impl Pairing {
         aside::pause(step, place, ledger);
     }
 
+    /// A message has ended, or stops here.
+    #[inline(always)]
     fn message_end(&mut self, side: Side, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
-        let (at, unseen) = self.seen(at);
         match side {
-            Side::Client => {
-                if let Some(e) = self.open.iter_mut().rev().find(|e| !e.request.complete) {
-                    e.request.last = at;
-                    e.request.last = e.request.newest_copy().unwrap_or(at);
-                    e.request.bytes = bytes;
-                    e.request.end_offset = end_offset;
-                    e.request.complete = cut.is_none();
-                    if unseen {
-                        e.cut_by = Some("gap");
-                    }
-                }
-            }
-            Side::Server if self.interim || self.unsolicited => {
-                if self.interim
-                    && let Some(e) = self.open.front_mut()
-                {
-                    e.response = None; // 1xx: the answer is still to come
-                }
-                self.unasked |= self.unsolicited;
-                (self.interim, self.unsolicited) = (false, false);
-            }
-            Side::Server => {
-                let Some(mut e) = self.open.pop_front() else {
-                    return;
-                };
-                if let Some(r) = &mut e.response {
-                    r.last = at;
-                    r.bytes = bytes;
-                    r.complete = cut.is_none();
-                    r.end_offset = end_offset;
-                }
-                if self.answers_lost
-                    && let Some(next) = self.open.front()
-                    && next.request.first.frame < at.frame
-                {
-                    // in what was lost may be its end, and the answer to who asked meanwhile or together with it
-                    self.mixed = Some(e.asked_at);
-                }
-                e.cut_by = if unseen || self.mixed == Some(e.asked_at) {
-                    Some("gap")
-                } else {
-                    e.cut_by.or(cut.map(cut_word))
-                };
-                e.complete = e.cut_by.is_none();
-                e.protocol = self.protocol;
-                self.settling.push_back(e);
+            Side::Client => self.request_end(at, bytes, end_offset, cut),
+            Side::Server => self.response_end(at, bytes, end_offset, cut),
+        }
+    }
+
+    fn request_end(&mut self, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
+        let (at, unseen) = self.seen(at);
+        if let Some(e) = self.open.iter_mut().rev().find(|e| !e.request.complete) {
+            let request = &mut e.request;
+            request.last = at;
+            request.last = request.newest_copy().unwrap_or(at);
+            request.bytes = bytes;
+            request.end_offset = end_offset;
+            request.complete = cut.is_none();
+            if unseen {
+                e.cut_by = Some("gap");
             }
         }
+    }
+
+    fn response_end(&mut self, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
+        if self.interim || self.unsolicited {
+            if self.interim
+                && let Some(e) = self.open.front_mut()
+            {
+                e.response = None; // 1xx: the answer is still to come
+            }
+            self.unasked |= self.unsolicited;
+            (self.interim, self.unsolicited) = (false, false);
+            return;
+        }
+        let Some(mut e) = self.open.pop_front() else {
+            return;
+        };
+        let (at, unseen) = self.seen(at);
+        if let Some(r) = &mut e.response {
+            r.last = at;
+            r.bytes = bytes;
+            r.complete = cut.is_none();
+            r.end_offset = end_offset;
+        }
+        if self.answers_lost
+            && let Some(next) = self.open.front()
+            && next.request.first.frame < at.frame
+        {
+            // in what was lost may be its end, and the answer to who asked meanwhile or together with it
+            self.mixed = Some(e.asked_at);
+        }
+        e.cut_by = if unseen || self.mixed == Some(e.asked_at) {
+            Some("gap")
+        } else {
+            e.cut_by.or(cut.map(cut_word))
+        };
+        e.complete = e.cut_by.is_none();
+        e.protocol = self.protocol;
+        self.settling.push_back(e);
     }
 
     /// A side says no more; after the server's end, what is still open will not be answered.

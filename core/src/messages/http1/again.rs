@@ -24,6 +24,7 @@ struct Kept {
 
 impl Again {
     /// What `read` says of these bytes, from memory if they begin with a head that it has read.
+    #[inline(always)]
     pub(super) fn or_read(
         &mut self,
         side: Side,
@@ -34,15 +35,26 @@ impl Again {
         let same = |(whose, _): &(Side, Head)| *whose == side && bytes.starts_with(&kept.bytes);
         if !kept.head.as_ref().is_some_and(same) {
             let head = read(side, bytes)?;
-            let said = bytes.get(..head.len)?;
-            if said.len() > LONGEST {
-                return Some(self.long.insert(head));
+            if let Some(long) = kept.keep(side, bytes, head) {
+                return Some(self.long.insert(long));
             }
-            kept.bytes.clear();
-            kept.bytes.extend_from_slice(said);
-            kept.head = Some((side, head));
         }
         kept.head.as_ref().map(|(_, head)| head)
+    }
+}
+
+impl Kept {
+    /// Gives the head back if it is too long to be kept.
+    #[cold]
+    fn keep(&mut self, side: Side, bytes: &[u8], head: Head) -> Option<Head> {
+        let said = bytes.get(..head.len).unwrap_or(bytes);
+        if said.len() > LONGEST {
+            return Some(head);
+        }
+        self.bytes.clear();
+        self.bytes.extend_from_slice(said);
+        self.head = Some((side, head));
+        None
     }
 }
 

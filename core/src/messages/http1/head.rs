@@ -62,6 +62,7 @@ pub(super) struct Framing {
 }
 
 /// Tells a head that `side` may send, if a whole and readable one begins here.
+#[inline(never)]
 pub(super) fn parse(side: Side, bytes: &[u8]) -> Option<Head> {
     quick::parse(side, bytes).or_else(|| parse_thoroughly(side, bytes))
 }

@@ -17,7 +17,16 @@ pub(super) fn end_of_head(before: &[u8], bytes: &[u8]) -> Option<usize> {
 }
 
 /// `bytes` from the first that is no line end on.
+#[inline(always)]
 pub(super) fn skip_line_ends(bytes: &[u8]) -> &[u8] {
+    match bytes.first() {
+        Some(b'\r' | b'\n') => skip_some(bytes),
+        _ => bytes,
+    }
+}
+
+#[cold]
+fn skip_some(bytes: &[u8]) -> &[u8] {
     let first = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
     bytes.get(first.unwrap_or(bytes.len())..).unwrap_or_default()
 }

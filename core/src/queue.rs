@@ -1,0 +1,166 @@
+//! A queue that nearly always holds one thing: the first lies in the queue itself, only the others behind a pointer.
+
+use std::collections::{VecDeque, vec_deque};
+use std::iter::Chain;
+use std::option;
+
+use crate::pack::{Pack, Packer, Unpacker};
+
+/// In order of arrival; there are others only where there is a first.
+#[derive(Debug, Clone)]
+pub struct Queue<T> {
+    first: Option<T>,
+    others: VecDeque<T>,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Queue {
+            first: None,
+            others: VecDeque::new(),
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+
+    /// Room for others.
+    pub fn capacity(&self) -> usize {
+        self.others.capacity()
+    }
+
+    #[inline(always)]
+    pub fn front(&self) -> Option<&T> {
+        self.first.as_ref()
+    }
+
+    #[inline(always)]
+    pub fn front_mut(&mut self) -> Option<&mut T> {
+        self.first.as_mut()
+    }
+
+    /// The one behind the first.
+    pub fn second(&self) -> Option<&T> {
+        self.others.front()
+    }
+
+    #[inline(always)]
+    pub fn back_mut(&mut self) -> Option<&mut T> {
+        if self.others.is_empty() {
+            self.first.as_mut()
+        } else {
+            self.others.back_mut()
+        }
+    }
+
+    #[inline(always)]
+    pub fn push_back(&mut self, value: T) {
+        if self.first.is_none() {
+            self.first = Some(value);
+        } else {
+            self.others.push_back(value);
+        }
+    }
+
+    #[inline(always)]
+    pub fn pop_front(&mut self) -> Option<T> {
+        let first = self.first.take();
+        if !self.others.is_empty() {
+            self.first = self.others.pop_front();
+        }
+        first
+    }
+
+    pub fn pop_back(&mut self) -> Option<T> {
+        self.others.pop_back().or_else(|| self.first.take())
+    }
+
+    /// The room for others stays.
+    pub fn clear(&mut self) {
+        self.first = None;
+        self.others.clear();
+    }
+
+    pub fn iter(&self) -> Chain<option::Iter<'_, T>, vec_deque::Iter<'_, T>> {
+        self.first.iter().chain(&self.others)
+    }
+
+    pub fn iter_mut(&mut self) -> Chain<option::IterMut<'_, T>, vec_deque::IterMut<'_, T>> {
+        self.first.iter_mut().chain(&mut self.others)
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Queue<T> {
+    type Item = &'a T;
+    type IntoIter = Chain<option::Iter<'a, T>, vec_deque::Iter<'a, T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a mut Queue<T> {
+    type Item = &'a mut T;
+    type IntoIter = Chain<option::IterMut<'a, T>, vec_deque::IterMut<'a, T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
+impl<T: Pack> Pack for Queue<T> {
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.len().pack(to);
+        self.iter().for_each(|value| value.pack(to));
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let mut all = VecDeque::unpack(from);
+        Queue {
+            first: all.pop_front(),
+            others: all,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// As the standard library's, whatever is done with it.
+        #[test]
+        fn is_a_queue(steps in prop::collection::vec(0u8..6, 0..60)) {
+            let (mut queue, mut known) = (Queue::default(), VecDeque::new());
+            for (number, step) in steps.into_iter().enumerate() {
+                match step {
+                    0..3 => {
+                        queue.push_back(number);
+                        known.push_back(number);
+                    }
+                    3 => prop_assert_eq!(queue.pop_back(), known.pop_back()),
+                    _ => prop_assert_eq!(queue.pop_front(), known.pop_front()),
+                }
+                prop_assert_eq!((queue.len(), queue.is_empty()), (known.len(), known.is_empty()));
+                prop_assert_eq!((queue.front(), queue.second()), (known.front(), known.get(1)));
+                prop_assert_eq!(queue.front_mut(), known.front_mut());
+                prop_assert_eq!(queue.back_mut(), known.back_mut());
+                prop_assert!(queue.iter().eq(&known));
+                prop_assert!(queue.iter_mut().rev().eq(known.iter_mut().rev()));
+            }
+            queue.clear();
+            prop_assert!(queue.is_empty() && queue.back_mut().is_none());
+        }
+    }
+}
