@@ -58,6 +58,18 @@ impl Leg {
         self.count >= KEPT as u64
     }
 
+    /// How often the path, and what answers there, is later than its best by more than this; timers are left out.
+    pub fn late(&self, by: i64) -> f64 {
+        let best = self.min.unwrap_or(0);
+        let of = self
+            .recent
+            .iter()
+            .map(|s| i64::from(*s) - best)
+            .filter(|d| *d < TIMER_NS);
+        let late = of.clone().filter(|d| *d > by).count();
+        late as f64 / of.count().max(1) as f64
+    }
+
     /// Third quartile of the samples above their minimum: how much the path itself wavers.
     pub fn jitter(&self) -> i64 {
         let Some(min) = self.min else { return 0 };

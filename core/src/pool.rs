@@ -187,15 +187,14 @@ impl Pool {
             receiver_leg: leg(receiver),
             ..Judged::default()
         };
-        j.sender_jitter = pairs
-            .get(self.pair)
-            .and_then(|p| p.legs.get(sender))
-            .map_or(0, |l| l.jitter());
+        let path = pairs.get(self.pair).and_then(|p| p.legs.get(sender));
+        j.sender_jitter = path.map_or(0, |l| l.jitter());
         j.tight_limit = if j.sender_leg < AT_ENDPOINT_NS {
             TIGHT_AT_ENDPOINT_NS.max(j.sender_jitter)
         } else {
             TIGHT_NS.max(j.sender_jitter)
         };
+        j.sender_late = path.map_or(0.0, |leg| leg.late(j.tight_limit));
         let held = j.count(self.samples.iter(), self.refutations);
         j.slope = slope(&held);
         j.held_by_timer(&held);

@@ -34,6 +34,8 @@ pub struct Options {
     pub sack_permitted: bool,
     pub timestamps: Option<(u32, u32)>,
     pub sack: Sack,
+    /// The capture ends within the options: what is not here may have been there.
+    pub cut: bool,
 }
 
 /// A TCP segment with numbers as they stand in the header.

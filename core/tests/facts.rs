@@ -96,6 +96,15 @@ fn step_6_window_full_takes_the_scale_after_the_first_plain_ack() {
     opened("s A 1 1 0 500 3 | window_update\n c PA 1 1 500 64000 4 | window_full");
     opened("s A 1 1 0 500 3 | window_update\n c FA 1 1 500 64000 4 |");
     check("s A 1 1 0 500 0 |\n c A 1 1 500 64000 1 |"); // scale unknown: cannot be told
+    // nor where the snap length cut the SYN's options: the scale may have been there
+    for (cut, full) in [("", "window_full flight=64"), ("cut=1", "flight=64")] {
+        check(&format!(
+            "c S  0 0 0  9000 0 {cut} |
+             s SA 0 1 0  9000 1 {cut} |
+             c A  1 1 0  64   2 | window=64
+             s A  1 1 64 64   3 | {full}"
+        ));
+    }
 }
 
 #[test]

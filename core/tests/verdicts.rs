@@ -203,6 +203,54 @@ fn pauses_near_the_timer_are_never_proven_stalls() {
     }
 }
 
+/// A socket's timeout (SO_RCVTIMEO) ends on the kernel's tick, as the delayed-ACK timer does. Where both hosts are one
+/// kernel such a program follows the ACKs, but it has to be woken up, or passes the path's time beside them.
+#[test]
+fn a_program_that_sleeps_on_the_receivers_tick_is_no_proven_stall() {
+    for (legs, beside) in [
+        ((10 * US, 12 * US), 100 * US),
+        ((6500 * US, 15 * US), 800 * US),
+        ((15 * US, 6500 * US), 800 * US),
+        ((2 * MS, 2 * MS), 1500 * US),
+    ] {
+        let (mut e, mut random) = (Endpoint::new(legs), Lcg(17));
+        for i in 0..40 {
+            let hold = timer(i * 47 * MS + random.below(9 * MS), &mut random);
+            e.nagle(i * 60 * MS, hold, beside + random.below(150 * US));
+        }
+        let judged = e.judged();
+        assert_eq!(judged.verdict, Verdict::Open, "{judged:?}");
+        assert!(e.rulings().iter().filter_map(confident).all(|c| c < 0.9));
+    }
+}
+
+/// Nagle acts, and the program pauses before its second write, now for less than the hold and now for more: the longer
+/// ones are no stalls.
+#[test]
+fn a_proven_sender_has_pauses_of_its_own() {
+    for legs in VANTAGES {
+        let (mut e, mut random) = (Endpoint::new(legs), Lcg(19));
+        let mut stalls = Vec::new();
+        for i in 0..40 {
+            let (hold, pause) = (40 * MS + random.below(4 * MS), 20 * MS + random.below(40 * MS));
+            let waited = (legs.0 + legs.1 + hold).max(pause);
+            e.gap(
+                i * 90 * MS,
+                i * 90 * MS + legs.1 + hold,
+                i * 90 * MS + waited + 20 * US,
+            );
+            stalls.push(waited > pause);
+        }
+        assert_eq!(e.judged().verdict, Verdict::Proven);
+        let rulings = e.rulings();
+        for (c, (ruling, stall)) in e.candidates.iter().zip(rulings.iter().zip(&stalls)) {
+            let close = c.freed.time_ns - c.ack.time_ns - legs.0 < 2 * MS; // nobody can tell these
+            let sure = confident(ruling).is_some_and(|c| c >= 0.9);
+            assert!(sure == *stall || close, "{legs:?} {ruling:?}");
+        }
+    }
+}
+
 #[test]
 fn a_pause_of_43_ms_is_named_a_pause() {
     for legs in VANTAGES {
@@ -351,6 +399,10 @@ fn jittered_releases_are_proven_by_the_slope() {
                 };
                 let slack = random.below(1200 * US) + burst;
                 e.nagle(i * 60 * MS, 40 * MS + random.below(4 * MS), slack);
+                // what else comes over that path wavers as much
+                let other = random.below(1200 * US) + if i % 10 == 0 { random.below(12 * MS) } else { 0 };
+                let pair = e.pairs.id(IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
+                e.pairs.add(pair, Side::Server.index(), legs.0 + other);
             }
             let judged = e.judged();
             assert_eq!(judged.verdict, Verdict::Proven, "{legs:?} {seed}: {judged:?}");

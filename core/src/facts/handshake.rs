@@ -79,7 +79,7 @@ fn control(
         fwd.scale = Scale::Shift(shift); // also where the option does not belong, on a segment without SYN
     }
     if syn {
-        if fwd.scale == Scale::Unknown {
+        if fwd.scale == Scale::Unknown && !segment.options.cut {
             (fwd.scale, rev.scale) = (Scale::Unused, Scale::Unused);
         } else if has_ack && rev.scale == Scale::Unused {
             fwd.scale = Scale::Unused;

@@ -49,6 +49,7 @@ pub(super) fn decode<'a>(view: View<'a>, at: impl Fn() -> Ends) -> Packet<'a> {
     {
         let bytes = cursor::from(cursor::upto(view.held, size as usize), 20);
         let _ = read_options(bytes, &mut segment.options);
+        segment.options.cut = view.held.len() < size as usize;
     }
     packet
 }
@@ -116,6 +117,7 @@ fn segment<'a>(
                 count: 0,
                 blocks: [(0, 0); 4],
             },
+            cut: false,
         },
         ip_id: at.ip_id,
     })

@@ -208,7 +208,10 @@ fn cut_by_the_snap_length() {
                     let options = if cut.options.timestamps.is_some() {
                         uncut.options
                     } else {
-                        Options::default()
+                        Options {
+                            cut: true,
+                            ..Options::default()
+                        }
                     };
                     assert_eq!(
                         cut,

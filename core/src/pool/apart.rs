@@ -8,13 +8,11 @@
 use ahash::AHashMap;
 
 use super::Sample;
-use super::judged::{AT_ENDPOINT_NS, ENOUGH, INSTANT_NS, Judged, Verdict, verdict};
+use super::judged::{AT_ENDPOINT_NS, ENOUGH, INSTANT_NS, Judged, STRAY_SHARE, Verdict, verdict};
 use super::spread::slope;
 
 /// Refutations that are no accident: a frame that the capture lacks makes one.
 const REFUTED: u64 = 3;
-/// Of so many held ACKs one may be followed late, by a busy host.
-const STRAY_SHARE: usize = 10;
 /// The chance that a program's pauses follow the ACKs of one connection by luck.
 const LUCK: f64 = 1e-4;
 /// Held ACKs that are compared with each other, evenly picked (their number is squared).
@@ -128,6 +126,7 @@ impl Judged {
             receiver_leg: self.receiver_leg,
             tight_limit: self.tight_limit,
             sender_jitter: self.sender_jitter,
+            sender_late: self.sender_late,
             ..Judged::default()
         };
         let held = part.count(samples.iter().copied(), refuted);

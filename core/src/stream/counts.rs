@@ -91,10 +91,16 @@ pub(super) fn count(
         counts.sacks += 1;
         counts.dsacks += u64::from(facts.flags & flag::DSACK != 0);
     }
-    let stamped = segment.options.timestamps.is_some() && !stream.timestamps;
+    let stamped = !stream.timestamps && has_timestamps(segment);
     if segment.flags & (SYN | FIN | RST) != 0 || stamped {
         count_control(stream, segment, side);
     }
+}
+
+/// Of data with options that the capture cut off they are nearly always the option (SACK blocks come with ACKs).
+#[inline(always)]
+fn has_timestamps(segment: &Segment<'_>) -> bool {
+    segment.options.timestamps.is_some() || segment.options.cut && segment.len > 0
 }
 
 /// What is told once or twice in a stream.
@@ -110,7 +116,7 @@ fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
         counts.scale = segment.options.wscale;
         counts.sack = Some(segment.options.sack_permitted);
     }
-    stream.timestamps |= segment.options.timestamps.is_some();
+    stream.timestamps |= has_timestamps(segment);
     stream.mss = mss_of(&stream.counts, stream.timestamps);
     if segment.flags & (FIN | RST) != 0 {
         let [client, server] = &mut stream.counts;

@@ -94,6 +94,7 @@ fn read_line(line: &str, isn: [u32; 2]) -> Line<'_> {
         let (name, value) = option.split_once('=').unwrap();
         match name {
             "ws" => segment.options.wscale = Some(value.parse().unwrap()),
+            "cut" => segment.options.cut = value == "1",
             _ => segment.options.sack = sack(value, peer),
         }
     }
