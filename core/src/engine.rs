@@ -77,6 +77,7 @@ pub struct Analysis {
 }
 
 impl Sink for Analysis {
+    #[inline(always)]
     fn record(&mut self, record: Record<'_>) {
         let at = At {
             frame: record.frame,
@@ -159,6 +160,7 @@ impl Analysis {
         self.issue(note.at(record.offset).in_frame(record.frame));
     }
 
+    #[inline(always)]
     fn tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
         self.tcp_segments += 1;
         let (tables, watch) = (&mut self.tables, &mut self.watch);
@@ -183,6 +185,13 @@ impl Analysis {
         }
     }
 
+    /// The same out of `record`'s way.
+    #[cold]
+    #[inline(never)]
+    fn rare_tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
+        self.tcp(segment, at, record);
+    }
+
     /// The rows of streams whose ports others use now.
     #[cold]
     fn give_retired(&mut self) {
@@ -204,7 +213,7 @@ impl Analysis {
     #[cold]
     fn rare(&mut self, packet: &Packet<'_>, at: At, record: &Record<'_>) {
         match packet {
-            Packet::Tcp(segment) => self.tcp(segment, at, record),
+            Packet::Tcp(segment) => self.rare_tcp(segment, at, record),
             Packet::Beyond(segment, claim) => {
                 // Whoever cuts frames and does not say so cuts them all at the same length.
                 let size = record.data.len();
@@ -216,7 +225,7 @@ impl Analysis {
                 let note = Issue::new(Kind::Distrusted, "ipv4", reason);
                 self.issue(note.at(record.offset).in_frame(record.frame));
                 let len = claim.unwrap_or(segment.len);
-                self.tcp(&Segment { len, ..*segment }, at, record);
+                self.rare_tcp(&Segment { len, ..*segment }, at, record);
             }
             Packet::Icmp(icmp) => {
                 if let Some(segment) = &icmp.quoted {

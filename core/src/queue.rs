@@ -54,6 +54,15 @@ impl<T> Queue<T> {
     }
 
     #[inline(always)]
+    pub fn back(&self) -> Option<&T> {
+        if self.others.is_empty() {
+            self.first.as_ref()
+        } else {
+            self.others.back()
+        }
+    }
+
+    #[inline(always)]
     pub fn back_mut(&mut self) -> Option<&mut T> {
         if self.others.is_empty() {
             self.first.as_mut()
@@ -88,6 +97,18 @@ impl<T> Queue<T> {
     pub fn clear(&mut self) {
         self.first = None;
         self.others.clear();
+    }
+
+    pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.others.retain(&mut keep);
+        if self.first.as_ref().is_some_and(|first| !keep(first)) {
+            self.first = self.others.pop_front();
+        }
+    }
+
+    /// Gives back the room of more than so many others.
+    pub fn shrink_to(&mut self, others: usize) {
+        self.others.shrink_to(others);
     }
 
     pub fn iter(&self) -> Chain<option::Iter<'_, T>, vec_deque::Iter<'_, T>> {
@@ -155,10 +176,15 @@ mod tests {
                 prop_assert_eq!((queue.len(), queue.is_empty()), (known.len(), known.is_empty()));
                 prop_assert_eq!((queue.front(), queue.second()), (known.front(), known.get(1)));
                 prop_assert_eq!(queue.front_mut(), known.front_mut());
+                prop_assert_eq!(queue.back(), known.back());
                 prop_assert_eq!(queue.back_mut(), known.back_mut());
                 prop_assert!(queue.iter().eq(&known));
                 prop_assert!(queue.iter_mut().rev().eq(known.iter_mut().rev()));
             }
+            let kept = |number: &usize| !number.is_multiple_of(3);
+            queue.retain(kept);
+            known.retain(kept);
+            prop_assert!(queue.iter().eq(&known));
             queue.clear();
             prop_assert!(queue.is_empty() && queue.back_mut().is_none());
         }

@@ -6,7 +6,7 @@ mod common;
 use common::MS;
 use latpcap_core::facts::Covered;
 use latpcap_core::messages::At;
-use latpcap_core::wait::{Answer, Candidate, Data, Outcome, Repair, Sender, Wait};
+use latpcap_core::wait::{Answer, Candidate, Data, Outcome, Repair, Sender, Wait, is_small};
 
 const MSS: i64 = 1000;
 const RTT: i64 = 10 * MS;
@@ -88,6 +88,7 @@ impl Play {
             at,
             start,
             end: start + len,
+            small: is_small(len as u32, MSS as u32),
             fin: false,
             mss: MSS as u32,
             tsval: None,

@@ -247,14 +247,12 @@ pub struct Seen<'a, 'b> {
     pub side: Side,
     pub at: At,
     pub mss: u32,
-    pub rtt_ns: i64,
     pub syn_seen: bool,
     /// Its IPv4 identifications are counted on this connection alone.
     pub own_ids: bool,
     pub scale_known: bool,
-    pub first_copy: Option<At>,
     /// Best round trips so far to the client and to the server, by `Side`.
-    pub legs: [Option<i64>; 2],
+    pub legs: &'a [Option<i64>; 2],
     /// SACK blocks, relative and unwrapped.
     pub sack: Option<&'a [(i64, i64)]>,
 }

@@ -301,5 +301,5 @@ impl Tracker {
 
 /// A relative sequence number as the assembler's offset.
 fn offset(number: i64) -> u64 {
-    number.saturating_add(BIAS).max(0) as u64
+    number.wrapping_add(BIAS) as u64
 }

@@ -5,7 +5,6 @@ use super::{Flow, Scale, Shared};
 use crate::segment::{ACK, FIN, RST, SYN, Segment};
 
 /// Where relative numbers count from; true where a SYN/ACK moves its side's beginning.
-#[inline(always)]
 pub(super) fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
     if !segment.has(SYN) && fwd.base.is_some() && rev.base.is_some() {
         return false;
@@ -14,7 +13,6 @@ pub(super) fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> b
 }
 
 /// The same where a SYN is there, or a side's beginning is not known.
-#[cold]
 fn begin(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
     let moved = segment.has(SYN) && restart(segment, fwd);
     if fwd.base.is_none() {
@@ -41,8 +39,15 @@ pub(super) fn restart(segment: &Segment<'_>, fwd: &mut Flow) -> bool {
     base != segment.seq
 }
 
-/// What Wireshark learns from the options and the handshake after the analysis of the same segment.
+/// What an ordinary segment (`is_ordinary`) changes of it.
 #[inline(always)]
+pub(super) fn after_ordinary(segment: &Segment<'_>, fwd: &mut Flow, shared: &mut Shared) {
+    fwd.sacked_bytes = 0;
+    fwd.first_ack_pending = false;
+    shared.completeness |= content(segment);
+}
+
+/// What Wireshark learns from the options and the handshake after the analysis of the same segment.
 pub(super) fn after_options(
     segment: &Segment<'_>,
     now: i64,
@@ -55,25 +60,6 @@ pub(super) fn after_options(
         0 => 0,
         _ => sacked_bytes(segment),
     };
-    let plain = segment.flags & (SYN | FIN | RST | ACK) == ACK && segment.options.wscale.is_none();
-    if plain && shared.started && (shared.newest_syn.is_none() || shared.initial_rtt_ns.is_some()) {
-        fwd.first_ack_pending = false;
-        shared.completeness |= content(segment);
-    } else {
-        control(segment, now, fwd, rev, shared, reused);
-    }
-}
-
-/// The same for a segment that may begin, end or measure something.
-#[inline(never)]
-fn control(
-    segment: &Segment<'_>,
-    now: i64,
-    fwd: &mut Flow,
-    rev: &mut Flow,
-    shared: &mut Shared,
-    reused: bool,
-) {
     let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
     if let Some(shift) = segment.options.wscale {
         fwd.scale = Scale::Shift(shift); // also where the option does not belong, on a segment without SYN
@@ -96,6 +82,9 @@ fn control(
         }
     }
     completeness(segment, shared, reused);
+    shared.settled = fwd.base.is_some()
+        && rev.base.is_some()
+        && (shared.newest_syn.is_none() || shared.initial_rtt_ns.is_some());
 }
 
 /// Wireshark 4.0 counts three blocks.

@@ -9,16 +9,15 @@ mod handshake;
 mod room;
 mod rules;
 
-use std::collections::VecDeque;
-
 use crate::messages::At;
-use crate::segment::{ACK, FIN, RST, SYN, Segment};
+use crate::queue::Queue;
+use crate::segment::{ACK, FIN, SYN, Segment};
 use crate::seq::{le, lt, unwrap_near};
 
 use flight::{acknowledge, in_flight, push_unacked};
-use handshake::{after_options, anchor, restart};
+use handshake::{after_options, after_ordinary, restart};
 pub use room::Room;
-use rules::{repeat_flags, repeats_sacked, sequence_flags};
+use rules::{all_flags, is_ordinary, next_of, window_full};
 
 /// Wireshark's flags of one segment, as bits of a row.
 pub mod flag {
@@ -102,7 +101,7 @@ pub struct Flow {
     last_ack_time: i64,
     duplicate_acks: u32,
     last_flags: u16,
-    unacked: VecDeque<Unacked>,
+    unacked: Queue<Unacked>,
     /// How many of them the room for all streams knows of; it hears of long lists only.
     counted: usize,
     /// There is no room for more.
@@ -133,7 +132,7 @@ impl Default for Flow {
             last_ack_time: 0,
             duplicate_acks: 0,
             last_flags: 0,
-            unacked: VecDeque::new(),
+            unacked: Queue::default(),
             counted: 0,
             barred: false,
             rising: true,
@@ -149,16 +148,10 @@ impl Default for Flow {
 
 impl Flow {
     /// When the byte `seq` was sent first, if it is still unacknowledged.
-    #[inline(always)]
-    pub fn first_copy(&self, seq: u32) -> Option<At> {
+    fn first_copy(&self, seq: u32) -> Option<At> {
         if self.next_seq == 0 || !lt(seq, self.next_seq) {
             return None;
         }
-        self.copy_of(seq)
-    }
-
-    #[cold]
-    fn copy_of(&self, seq: u32) -> Option<At> {
         let first = self.unacked.iter().find(|u| le(u.seq, seq) && lt(seq, u.next))?;
         Some(At {
             frame: first.frame,
@@ -175,9 +168,11 @@ pub struct Shared {
     pub initial_rtt_ns: Option<i64>,
     pub completeness: u8,
     started: bool,
+    /// Both sides' numbers have a beginning, and no round trip is being measured.
+    settled: bool,
 }
 
-crate::pack::packed!(struct Shared { newest_syn, initial_rtt_ns, completeness, started });
+crate::pack::packed!(struct Shared { newest_syn, initial_rtt_ns, completeness, started, settled });
 
 /// The unacknowledged bytes that an ACK newly covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,6 +196,8 @@ pub struct Facts {
     pub bytes_in_flight: Option<u32>,
     pub push_bytes_sent: Option<u32>,
     pub covered: Option<Covered>,
+    /// When its first byte was sent first, if it is a repeat of what is still unacknowledged.
+    pub first_copy: Option<At>,
 }
 
 /// Where a SYN leads: to the stream found, whose sender began with `base`, or to a new one that reuses its addresses
@@ -240,6 +237,42 @@ pub fn analyse(
     reused: bool,
     facts: &mut Facts,
 ) {
+    if is_ordinary(segment, fwd, rev, shared) {
+        let flags = window_full(segment, rev);
+        take_in::<true>(segment, flags, at, fwd, rev, facts);
+        after_ordinary(segment, fwd, shared);
+    } else {
+        analyse_unusual(segment, at, fwd, rev, shared, reused, facts);
+    }
+}
+
+/// The same for one segment in ten: begins, ends, repeats, holes, windows of 0.
+#[inline(never)]
+fn analyse_unusual(
+    segment: &Segment<'_>,
+    at: At,
+    fwd: &mut Flow,
+    rev: &mut Flow,
+    shared: &mut Shared,
+    reused: bool,
+    facts: &mut Facts,
+) {
+    facts.first_copy = fwd.first_copy(segment.seq);
+    let flags = all_flags(segment, at.time_ns, fwd, rev, shared, reused);
+    take_in::<false>(segment, flags, at, fwd, rev, facts);
+    after_options(segment, at.time_ns, fwd, rev, shared, reused);
+}
+
+/// What both directions remember of the segment, and its facts beside the flags.
+#[inline(always)]
+fn take_in<const ORDINARY: bool>(
+    segment: &Segment<'_>,
+    flags: u16,
+    at: At,
+    fwd: &mut Flow,
+    rev: &mut Flow,
+    facts: &mut Facts,
+) {
     let now = at.time_ns;
     let Segment {
         seq,
@@ -248,40 +281,19 @@ pub fn analyse(
         window,
         ..
     } = *segment;
-    let (syn, fin, has_ack) = (segment.has(SYN), segment.has(FIN), segment.has(ACK));
-    let mut flags = if reused { flag::REUSED_PORTS } else { 0 };
-    if repeats_sacked(segment) {
-        flags |= flag::DSACK;
-    }
-
-    if anchor(segment, fwd, rev) {
-        flags |= flag::REUSED_PORTS;
-    }
-
-    let plain = segment.flags & (SYN | FIN | RST) == 0;
-    let next = seq.wrapping_add(len).wrapping_add(u32::from(syn || fin));
+    let has = |flag| !ORDINARY && segment.has(flag);
+    let (syn, fin, has_ack) = (has(SYN), has(FIN), ORDINARY || has(ACK));
+    let next = if ORDINARY {
+        seq.wrapping_add(len)
+    } else {
+        next_of(segment)
+    };
     if has_ack {
         rev.bytes_in_flight_valid = true;
     }
-    flags |= sequence_flags(segment, plain, fwd, rev);
     if ack != fwd.last_ack {
         fwd.duplicate_acks = 0;
     }
-    if has_ack && rev.max_seq_to_be_acked != 0 && lt(rev.max_seq_to_be_acked, ack) {
-        if lt(rev.max_seq_to_be_acked, rev.next_seq) {
-            rev.max_seq_to_be_acked = rev.next_seq;
-            flags |= flag::ACK_LOST_SEGMENT;
-        } else {
-            if rev.duplicate_acks == 0 {
-                flags |= flag::ACK_LOST_SEGMENT;
-            }
-            rev.duplicate_acks = DUPACKS_BARRED;
-        }
-    }
-    if (len > 0 || syn || fin) && flags & flag::KEEP_ALIVE == 0 {
-        flags |= repeat_flags(segment, next, now, fwd, rev, shared);
-    }
-
     let occupies = len > 0 || syn || fin;
     let mut stored_next = next;
     if occupies {
@@ -320,8 +332,6 @@ pub fn analyse(
         Scale::Shift(shift) if !syn => u32::from(window) << shift.min(14),
         _ => u32::from(window),
     };
-    after_options(segment, now, fwd, rev, shared, reused);
-
     let base = fwd.base.unwrap_or(0);
     let seq64 = unwrap_near(seq.wrapping_sub(base), fwd.high);
     let next64 = seq64 + i64::from(len) + i64::from(syn || fin);
@@ -351,3 +361,6 @@ pub fn quoted(
     }
     after_options(segment, now, fwd, rev, shared, reused);
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,95 @@
 //! The flags of one segment by its numbers beside what was expected (steps 1 to 9 and 12 of the order).
 
+use super::handshake::anchor;
 use super::{DUPACKS_BARRED, Flow, Scale, Shared, flag};
-use crate::segment::{RST, Segment};
+use crate::segment::{ACK, FIN, RST, SYN, Segment};
 use crate::seq::{le, lt};
 
 /// Out-of-order against retransmission while the round trip is unknown.
 const DEFAULT_REORDER_NS: u64 = 3_000_000;
 const FAST_RETRANSMIT_NS: u64 = 20_000_000;
 
-/// Steps 1 to 9: what the numbers say beside what was expected.
+/// The number after the segment's last byte; SYN and FIN take one as well.
 #[inline(always)]
-pub(super) fn sequence_flags(segment: &Segment<'_>, plain: bool, fwd: &mut Flow, rev: &Flow) -> u16 {
+pub(super) fn next_of(segment: &Segment<'_>) -> u32 {
+    let Segment { seq, len, flags, .. } = *segment;
+    seq.wrapping_add(len)
+        .wrapping_add(u32::from(flags & (SYN | FIN) != 0))
+}
+
+/// Whether none of the rules below but `window_full` can find anything: data that goes on where the sender's last
+/// ended, or an ACK of something new, after the handshake. Nine segments of ten are so.
+#[inline(always)]
+pub(super) fn is_ordinary(segment: &Segment<'_>, fwd: &Flow, rev: &Flow, shared: &Shared) -> bool {
+    let Segment { seq, ack, len, .. } = *segment;
+    shared.settled
+        && segment.flags & (SYN | FIN | RST | ACK) == ACK
+        && seq == fwd.next_seq
+        && seq != 0
+        && (rev.max_seq_to_be_acked == 0 || !lt(rev.max_seq_to_be_acked, ack))
+        && match len {
+            0 => ack != fwd.last_ack,
+            _ => rev.last_ack == 0 || !le(seq.wrapping_add(len), rev.last_ack),
+        }
+        && segment.window != 0
+        && rev.window != 0
+        && segment.options.sack.count == 0
+        && segment.options.wscale.is_none()
+}
+
+/// All flags of a segment, and what the flows remember of the beginning of their numbers.
+pub(super) fn all_flags(
+    segment: &Segment<'_>,
+    now: i64,
+    fwd: &mut Flow,
+    rev: &mut Flow,
+    shared: &Shared,
+    reused: bool,
+) -> u16 {
+    let mut flags = if reused { flag::REUSED_PORTS } else { 0 };
+    if repeats_sacked(segment) {
+        flags |= flag::DSACK;
+    }
+    if anchor(segment, fwd, rev) {
+        flags |= flag::REUSED_PORTS;
+    }
+    flags |= sequence_flags(segment, fwd, rev);
+    let ack = segment.ack;
+    if segment.has(ACK) && rev.max_seq_to_be_acked != 0 && lt(rev.max_seq_to_be_acked, ack) {
+        if lt(rev.max_seq_to_be_acked, rev.next_seq) {
+            rev.max_seq_to_be_acked = rev.next_seq;
+            flags |= flag::ACK_LOST_SEGMENT;
+        } else {
+            if rev.duplicate_acks == 0 {
+                flags |= flag::ACK_LOST_SEGMENT;
+            }
+            rev.duplicate_acks = DUPACKS_BARRED;
+        }
+    }
+    let occupies = segment.len > 0 || segment.flags & (SYN | FIN) != 0;
+    if occupies && flags & flag::KEEP_ALIVE == 0 {
+        flags |= repeat_flags(segment, now, fwd, rev, shared);
+    }
+    flags
+}
+
+/// Step 7: the segment fills the window that the peer offered, as far as its scale is known.
+#[inline(always)]
+pub(super) fn window_full(segment: &Segment<'_>, rev: &Flow) -> u16 {
+    if segment.len == 0 || rev.scale == Scale::Unknown {
+        return 0;
+    }
+    let shift = match rev.scale {
+        Scale::Shift(shift) if !rev.first_ack_pending => shift.min(14),
+        _ => 0,
+    };
+    let filled = segment.seq.wrapping_add(segment.len) == rev.last_ack.wrapping_add(rev.window << shift);
+    if filled { flag::WINDOW_FULL } else { 0 }
+}
+
+/// Steps 1 to 9: what the numbers say beside what was expected.
+fn sequence_flags(segment: &Segment<'_>, fwd: &mut Flow, rev: &Flow) -> u16 {
+    let plain = segment.flags & (SYN | FIN | RST) == 0;
     let Segment { seq, ack, len, .. } = *segment;
     let window = u32::from(segment.window);
     let mut flags = 0;
@@ -31,14 +110,8 @@ pub(super) fn sequence_flags(segment: &Segment<'_>, plain: bool, fwd: &mut Flow,
     if repeats_ack && window != 0 && window != fwd.window {
         flags |= flag::WINDOW_UPDATE;
     }
-    if len > 0 && plain && rev.scale != Scale::Unknown {
-        let shift = match rev.scale {
-            Scale::Shift(shift) if !rev.first_ack_pending => shift.min(14),
-            _ => 0,
-        };
-        if seq.wrapping_add(len) == rev.last_ack.wrapping_add(rev.window << shift) {
-            flags |= flag::WINDOW_FULL;
-        }
+    if plain {
+        flags |= window_full(segment, rev);
     }
     if repeats_ack && window == fwd.window {
         if window != 0 && rev.last_flags & flag::KEEP_ALIVE != 0 {
@@ -60,15 +133,7 @@ pub(super) fn sequence_flags(segment: &Segment<'_>, plain: bool, fwd: &mut Flow,
 }
 
 /// Step 12: the retransmission family; its members exclude one another.
-#[inline(always)]
-pub(super) fn repeat_flags(
-    segment: &Segment<'_>,
-    next: u32,
-    now: i64,
-    fwd: &Flow,
-    rev: &Flow,
-    shared: &Shared,
-) -> u16 {
+fn repeat_flags(segment: &Segment<'_>, now: i64, fwd: &Flow, rev: &Flow, shared: &Shared) -> u16 {
     let Segment { seq, len, .. } = *segment;
     let mut not_advanced = fwd.next_seq != 0 && lt(seq, fwd.next_seq);
     if len > 1 && seq == fwd.next_seq.wrapping_sub(1) {
@@ -90,15 +155,14 @@ pub(super) fn repeat_flags(
         Some(rtt) if rtt != 0 => rtt as u64,
         _ => DEFAULT_REORDER_NS,
     };
-    if since_next < limit && fwd.next_seq != next {
+    if since_next < limit && fwd.next_seq != next_of(segment) {
         return flag::OUT_OF_ORDER;
     }
     flag::RETRANSMISSION
 }
 
 /// `tcp.options.sack.dsack` (RFC 2883 4): the first block ends below the acknowledgement, or inside the second.
-#[inline(always)]
-pub(super) fn repeats_sacked(segment: &Segment<'_>) -> bool {
+fn repeats_sacked(segment: &Segment<'_>) -> bool {
     match *segment.options.sack.blocks() {
         [] => false,
         [(_, right), ..] if le(right, segment.ack) => true,

@@ -23,8 +23,6 @@ pub struct Counts {
     pub sacks: u64,
     pub dsacks: u64,
     pub window_min: Option<u32>,
-    /// Best round trip from the capture to this side and back.
-    pub leg: Option<i64>,
     pub trips: RoundTrips,
     pub(super) syn: bool,
     pub(super) fin: bool,
@@ -34,7 +32,7 @@ pub struct Counts {
     pub ids: Ids,
 }
 
-crate::pack::packed!(struct Counts { packets, bytes, payload, retransmissions, out_of_order, mss, scale, sack, sacks, dsacks, window_min, leg, trips, syn, fin, poisoned, ids });
+crate::pack::packed!(struct Counts { packets, bytes, payload, retransmissions, out_of_order, mss, scale, sack, sacks, dsacks, window_min, trips, syn, fin, poisoned, ids });
 
 /// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
 pub(super) const DEFAULT_MSS: u32 = 1460;
@@ -159,7 +157,14 @@ pub(super) fn sample_leg(
     if sample < 0 {
         return None;
     }
-    own.leg = Some(own.leg.map_or(sample, |leg| leg.min(sample)));
+    let [client_leg, server_leg] = &mut stream.legs;
+    let leg = if side == Side::Client {
+        client_leg
+    } else {
+        server_leg
+    };
+    let best = leg.map_or(sample, |leg| leg.min(sample));
+    *leg = Some(best);
     if let Some(pair) = stream.tracking.pair() {
         pairs.add(pair, side.index(), sample);
     }
@@ -172,5 +177,5 @@ pub(super) fn sample_leg(
         return None;
     }
     let held = at.time_ns - covered.first_time;
-    own.leg.map(|leg| (held - leg).max(0))
+    Some((held - best).max(0))
 }

@@ -67,6 +67,8 @@ pub struct Stream {
     pub last: At,
     /// By `Side`.
     pub counts: [Counts; 2],
+    /// Best round trips from the capture to each side and back, by `Side`.
+    pub legs: [Option<i64>; 2],
     pub timestamps: bool,
     /// Of both senders, by what was seen so far.
     mss: u32,
@@ -151,6 +153,7 @@ impl Stream {
             first: at,
             last: at,
             counts: Default::default(),
+            legs: [None; 2],
             timestamps: false,
             mss: DEFAULT_MSS,
             closed_by: None,
@@ -314,6 +317,7 @@ impl Streams {
     }
 
     /// One segment: gives its row of facts.
+    #[inline(always)]
     pub fn segment(
         &mut self,
         segment: &Segment<'_>,
@@ -335,7 +339,6 @@ impl Streams {
         };
         let [low, high] = &mut stream.flows;
         let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
-        let first_copy = fwd.first_copy(segment.seq);
         let scale_known = fwd.scale != Scale::Unknown || reused;
         let mut facts = Facts::default();
         facts::analyse(segment, at, fwd, rev, &mut stream.shared, reused, &mut facts);
@@ -371,7 +374,6 @@ impl Streams {
             side,
             at,
             scale_known,
-            first_copy,
             sack.as_deref(),
             &mut release,
         );

@@ -40,6 +40,7 @@ impl Stream {
             if client_is_low != self.client_is_low {
                 self.client_is_low = client_is_low;
                 self.counts.reverse();
+                self.legs.reverse();
                 self.closed_by = self.closed_by.map(|word| match word {
                     "client_fin" => "server_fin",
                     "server_fin" => "client_fin",

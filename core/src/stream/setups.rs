@@ -40,10 +40,10 @@ impl Streams {
         let exchange = setup.exchange(self.ledger.next_id, id, told.exchanges)?;
         self.ledger.next_id += 1;
         let pair = self.pairs.find(stream.client().0, stream.server().0);
-        let min = [Side::Client, Side::Server].map(|side| {
-            let pooled = pair.and_then(|pair| self.pairs.min(pair, side.index()));
-            pooled.or(stream.side(side).leg)
-        });
+        let mut min = stream.legs;
+        for (side, leg) in min.iter_mut().enumerate() {
+            *leg = pair.and_then(|pair| self.pairs.min(pair, side)).or(*leg);
+        }
         Some((exchange, Legs { min }))
     }
 }

@@ -226,6 +226,7 @@ impl Pack for Stream {
             client_is_low,
             roles_by,
             counts,
+            legs,
             timestamps,
             mss: _,
             closed_by,
@@ -243,6 +244,7 @@ impl Pack for Stream {
         client_is_low.pack(to);
         roles_by.pack(to);
         counts.pack(to);
+        legs.pack(to);
         timestamps.pack(to);
         closed_by.pack(to);
         reused.pack(to);
@@ -266,6 +268,7 @@ impl Pack for Stream {
             client_is_low: Pack::unpack(from),
             roles_by: Pack::unpack(from),
             counts: Pack::unpack(from),
+            legs: Pack::unpack(from),
             timestamps: Pack::unpack(from),
             mss: 0,
             closed_by: Pack::unpack(from),

@@ -102,7 +102,6 @@ pub(super) fn track(
     side: Side,
     at: At,
     scale_known: bool,
-    first_copy: Option<At>,
     sack: Option<&[(i64, i64)]>,
     release: &mut Release,
 ) {
@@ -113,20 +112,16 @@ pub(super) fn track(
         begin(stream, id, pairs, ledger, side);
     }
     let mss = stream.mss;
-    let [client, server] = &stream.counts;
-    let rtt_ns = client.leg.unwrap_or(0) + server.leg.unwrap_or(0);
     let seen = Seen {
         segment,
         facts,
         side,
         at,
         mss,
-        rtt_ns,
         syn_seen: stream.side(side).syn,
         own_ids: stream.side(side).ids.own,
         scale_known,
-        first_copy,
-        legs: [client.leg, server.leg],
+        legs: &stream.legs,
         sack,
     };
     let Tracking::Live(tracker) = &mut stream.tracking else {
@@ -143,9 +138,9 @@ pub(super) fn track(
 fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, side: Side) {
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
-    for (side, counts) in stream.counts.iter().enumerate() {
-        if let Some(leg) = counts.leg {
-            pairs.add(pair, side, leg);
+    for (side, leg) in stream.legs.iter().enumerate() {
+        if let Some(leg) = leg {
+            pairs.add(pair, side, *leg);
         }
     }
     let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));

@@ -131,8 +131,9 @@ impl Rows {
             has |= has::TIMESTAMPS;
         }
         columns.has.set(row, has);
-        for (rows, side) in [(&mut self.client, Side::Client), (&mut self.server, Side::Server)] {
-            rows.set(row, stream.side(side), stream.window_min(side));
+        let sides = [(&mut self.client, Side::Client), (&mut self.server, Side::Server)];
+        for ((rows, side), leg) in sides.into_iter().zip(stream.legs) {
+            rows.set(row, stream.side(side), leg, stream.window_min(side));
         }
         self.rows += 1;
         row == BLOCK - 1 && self.block_full()
@@ -190,7 +191,7 @@ impl Rows {
 }
 
 impl OfSide {
-    fn set(&mut self, row: usize, counts: &Counts, window_min: Option<u32>) {
+    fn set(&mut self, row: usize, counts: &Counts, leg: Option<i64>, window_min: Option<u32>) {
         let trips = &counts.trips;
         self.packets.set(row, counts.packets);
         self.bytes.set(row, counts.bytes);
@@ -201,7 +202,7 @@ impl OfSide {
         self.dsacks.set(row, counts.dsacks);
         self.samples.set(row, trips.samples());
         self.held.set(row, trips.held);
-        let mut has = self.leg.set_some(row, counts.leg.map(ms));
+        let mut has = self.leg.set_some(row, leg.map(ms));
         has |= self.unseen.set_some(row, counts.ids.unseen());
         has |= self.mss.set_some(row, counts.mss);
         has |= self.scale.set_some(row, counts.scale);
@@ -251,7 +252,9 @@ impl OfSide {
 
 /// Where the capture was taken, as far as the two legs tell.
 fn position(stream: &Stream) -> Option<&'static str> {
-    let (client, server) = (stream.side(Side::Client).leg?, stream.side(Side::Server).leg?);
+    let [Some(client), Some(server)] = stream.legs else {
+        return None;
+    };
     if client < SAME_PLACE_NS && server < SAME_PLACE_NS {
         return None;
     }

@@ -239,8 +239,11 @@ impl Step {
 }
 
 /// A sub-MSS tail is what Nagle or a cork may hold (tcp_minshall_check).
-fn is_small(len: i64, mss: u32) -> bool {
-    !len.max(0).unsigned_abs().is_multiple_of(u64::from(mss.max(1)))
+pub fn is_small(len: u32, mss: u32) -> bool {
+    if len < mss {
+        return len > 0; // the usual case, without a division
+    }
+    !len.is_multiple_of(mss.max(1))
 }
 
 /// A data segment as this layer needs it; numbers unwrapped.
@@ -249,6 +252,8 @@ pub struct Data {
     pub at: At,
     pub start: i64,
     pub end: i64,
+    /// Less than full segments, or with a small tail.
+    pub small: bool,
     pub fin: bool,
     pub mss: u32,
     pub tsval: Option<u32>,
@@ -258,13 +263,6 @@ pub struct Data {
     /// Best round trip to this sender so far.
     pub leg_ns: i64,
     pub pool: u32,
-}
-
-impl Data {
-    /// Less than full segments, or with a small tail.
-    pub fn is_small(&self) -> bool {
-        is_small(self.end - self.start, self.mss)
-    }
 }
 
 /// Any packet of the peer.

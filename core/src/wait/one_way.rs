@@ -119,7 +119,7 @@ impl OneWay {
     fn paused(&self, p: &Passed) -> Option<Suspect> {
         let before = self.data.filter(|b| b.len > 0 && p.len > 0)?;
         let one_message = p.start == before.start + i64::from(before.len) && p.ack == before.ack;
-        let small = [&before, p].iter().all(|s| is_small(s.len.into(), s.mss));
+        let small = [&before, p].iter().all(|s| is_small(s.len, s.mss));
         let good = one_message && small && GAP_NS.contains(&between(before.at, p.at));
         (good && heard(&before, p) == Some(true)).then(|| {
             let ticks = p.stamps.map(|stamps| stamps.1);

@@ -229,13 +229,15 @@ impl Sender {
                 tail: false,
             });
         }
-        let wait = self.classify(d, from, hole, id_jump);
-        self.forward(d);
+        let gap = self.last.map_or(0, |last| d.at.time_ns - last.time_ns);
+        let even = gap > BURST_NS && self.is_even(gap);
+        let wait = self.classify(d, from, hole, even, id_jump);
+        self.forward(d, gap, even);
         Outcome::Forward(Step { from, to: d.at, wait })
     }
 
     #[inline(always)]
-    fn classify(&mut self, d: &Data, from: At, hole: bool, id_jump: u16) -> Wait {
+    fn classify(&mut self, d: &Data, from: At, hole: bool, even: bool, id_jump: u16) -> Wait {
         let gap = d.at.time_ns - from.time_ns;
         let after = |at: Option<At>| at.is_some_and(|at| at.frame > from.frame);
         if std::mem::take(&mut self.hole_passed) {
@@ -272,7 +274,7 @@ impl Sender {
                 Wait::Window { opened }
             };
         }
-        let small = d.is_small();
+        let small = d.small;
         if let (None, Some(p)) = (turn, self.small)
             && small
             && !d.fin
@@ -284,7 +286,7 @@ impl Sender {
                 None => self.refute(&p, d),
             }
         }
-        if turn.is_none() && gap > BURST_NS && self.even >= EVEN_GAPS && self.is_even(gap) {
+        if turn.is_none() && even && self.even >= EVEN_GAPS {
             return Wait::Spaced;
         }
         if turn.is_none() && small && self.last_full && self.una >= d.start {
@@ -345,10 +347,10 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn forward(&mut self, d: &Data) {
+    fn forward(&mut self, d: &Data, gap: i64, even: bool) {
         self.unanswered = None;
         self.collapsed &= self.una >= d.start;
-        if d.is_small() {
+        if d.small {
             let bytes = (d.end - d.start) as u32;
             self.small = Some(Small {
                 at: d.at,
@@ -362,14 +364,9 @@ impl Sender {
             self.small = None; // no small segment was outstanding any more when this full one left
         }
         self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
-        let gap = self.last.map_or(0, |last| d.at.time_ns - last.time_ns);
-        self.even = if gap > BURST_NS && self.is_even(gap) {
-            self.even.saturating_add(1)
-        } else {
-            0
-        };
+        self.even = if even { self.even.saturating_add(1) } else { 0 };
         self.last_gap = gap;
-        (self.last, self.last_full) = (Some(d.at), !d.is_small());
+        (self.last, self.last_full) = (Some(d.at), !d.small);
         self.remember(d);
     }
 

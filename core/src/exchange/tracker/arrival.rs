@@ -73,7 +73,7 @@ impl Pairing {
             if !arrived && self.settling.len() <= MAX_OPEN {
                 break;
             }
-            let [client_leg, _] = seen.legs;
+            let [client_leg, _] = *seen.legs;
             let tsecr = seen.segment.options.timestamps.map(|t| t.1);
             self.settle_first(
                 Some(Arrival {

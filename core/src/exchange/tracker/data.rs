@@ -7,7 +7,7 @@ use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Ledger, Seen, aside};
 use crate::messages::{At, Side};
 use crate::segment::{FIN, SYN};
-use crate::wait::{Data, Outcome, Release, Step, Wait};
+use crate::wait::{Data, Outcome, Release, Step, Wait, is_small};
 
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
@@ -26,17 +26,23 @@ impl Tracker {
     ) {
         let (side, segment) = (seen.side, seen.segment);
         let start = seen.facts.seq + i64::from(segment.has(SYN));
-        let leg_ns = seen.legs.get(side.index()).copied().flatten().unwrap_or(0);
+        let [client_leg, server_leg] = seen.legs.map(|leg| leg.unwrap_or(0));
+        let leg_ns = if side == Side::Client {
+            client_leg
+        } else {
+            server_leg
+        };
         let data = Data {
             at,
             start,
             end: start + i64::from(segment.len),
+            small: is_small(segment.len, seen.mss),
             fin: segment.has(FIN),
             mss: seen.mss,
             tsval: segment.options.timestamps.map(|t| t.0),
             tsecr: segment.options.timestamps.map(|t| t.1),
             ip_id: segment.ip_id,
-            rtt_ns: seen.rtt_ns,
+            rtt_ns: client_leg + server_leg,
             leg_ns,
             pool: *pick(&mut self.pools, side),
         };
@@ -49,7 +55,7 @@ impl Tracker {
                 at,
             );
         }
-        let outcome = sender.data(&data, id_jump, seen.first_copy);
+        let outcome = sender.data(&data, id_jump, seen.facts.first_copy);
         if let Outcome::Forward(step) = &outcome {
             *release = step.release(leg_ns);
             self.forward(side, step, &data, ledger);
@@ -100,9 +106,7 @@ impl Tracker {
                 "too much evidence on delayed ACKs; the rest is only counted",
                 at,
             ),
-            Wait::Turn { .. } | Wait::QueuedTurn { .. } if data.is_small() => {
-                ledger.pools.began(data.pool, None)
-            }
+            Wait::Turn { .. } | Wait::QueuedTurn { .. } if data.small => ledger.pools.began(data.pool, None),
             Wait::LateTurn { since, pool } => {
                 let waited = at.time_ns - since.time_ns;
                 ledger.pools.began(*pool, Some((waited, at.time_ns)));

@@ -142,7 +142,7 @@ impl Sender {
         self.taint();
         self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
         self.last = Some(d.at);
-        self.last_full = !d.is_small();
+        self.last_full = !d.small;
         self.collapsed |= how == Repair::Timeout;
         self.remember(d);
         Outcome::Forward(Step {
