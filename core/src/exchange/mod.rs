@@ -174,11 +174,16 @@ impl Exchange {
         ]
     }
 
+    /// Where it begins and where it ends.
+    fn span(&self) -> (At, At) {
+        let start = self.request.first;
+        (start, later(self.end(), start))
+    }
+
     /// Where it begins, where the client's own segments cease to make the time pass and the server's begin to,
     /// and where it ends.
     fn parts(&self) -> (At, At, At) {
-        let start = self.request.first;
-        let end = later(self.end(), start);
+        let (start, end) = self.span();
         let asked = later(self.request.last, start);
         let border = if asked.time_ns < end.time_ns { asked } else { end };
         (start, border, end)
@@ -186,23 +191,32 @@ impl Exchange {
 
     /// Whether no other exchange can have a say in what its time went to: nothing of Nagle's, nothing that a cork may
     /// have held, and nothing repeated.
+    #[inline(always)]
     fn is_plain(&self) -> bool {
-        let depends = |step: &Step| {
-            matches!(
-                step.wait,
-                Wait::Small(_) | Wait::Repair { .. } | Wait::LateTurn { .. }
-            )
-        };
-        let mut plain = true;
         let [client, server] = &self.steps;
-        if client.iter().any(depends) || server.iter().any(depends) {
-            self.pieces(|piece| plain &= !depends(piece.step));
-        }
+        !(client.iter().any(Step::depends) || server.iter().any(Step::depends)) || self.pieces_are_plain()
+    }
+
+    /// The same, where a step that it shares with others may lie beside it.
+    #[inline(never)]
+    fn pieces_are_plain(&self) -> bool {
+        let mut plain = true;
+        self.pieces(|piece| plain &= !piece.step.depends());
         plain
     }
 
     pub fn end(&self) -> At {
         self.response.as_ref().map_or(self.request.last, |r| r.last)
+    }
+}
+
+impl Step {
+    /// What it waited for is known by the evidence of other exchanges.
+    fn depends(&self) -> bool {
+        matches!(
+            self.wait,
+            Wait::Small(_) | Wait::Repair { .. } | Wait::LateTurn { .. }
+        )
     }
 }
 
@@ -288,6 +302,7 @@ impl Ledger {
     }
 
     /// This exchange is finished.
+    #[inline(always)]
     fn settle(&mut self, exchange: Box<Exchange>) {
         if exchange.is_plain() {
             self.plain.push(exchange);

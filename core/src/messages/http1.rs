@@ -75,9 +75,9 @@ impl Reader for Http1 {
     }
 
     #[inline(always)]
-    fn feed<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut pen: Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
         match piece {
-            Piece::Bytes(bytes) => match self.bytes(pen, bytes) {
+            Piece::Bytes(bytes) => match self.bytes(&mut pen, bytes) {
                 Ok(()) => Read::All,
                 Err(rest) => Read::Lost(Piece::Bytes(rest)),
             },
@@ -113,53 +113,76 @@ impl Reader for Http1 {
 impl Http1 {
     /// Reads bytes; the error is the rest that could not be followed, after `Lost` has been written.
     #[inline(always)]
-    fn bytes<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, mut bytes: &'a [u8]) -> Result<(), &'a [u8]> {
+    fn bytes<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, bytes: &'a [u8]) -> Result<(), &'a [u8]> {
         if self.early && pen.side() == Side::Client {
-            self.body_left_out(pen, bytes);
+            self.body_left_out(pen.lend(), bytes);
         }
+        match self.stretch(pen, bytes)? {
+            [] => Ok(()),
+            more => self.stretches(pen.lend(), more),
+        }
+    }
+
+    /// The same of what is a head and its body, or several messages.
+    #[inline(never)]
+    fn stretches<'a>(
+        &mut self,
+        mut pen: Pen<'_, impl Listener>,
+        mut bytes: &'a [u8],
+    ) -> Result<(), &'a [u8]> {
         while !bytes.is_empty() {
-            let half = self.half(pen.side());
-            match &mut half.state {
-                State::Head => bytes = self.head(pen, bytes)?,
-                State::Length(left) => {
-                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
-                    let (body, rest) = split(bytes, here);
-                    pen.count(here as u64);
-                    *left -= body.len() as u64;
-                    if *left == 0 {
-                        half.state = State::Head;
-                        pen.end();
-                    }
-                    bytes = rest;
-                }
-                State::Chunked(chunked) => match chunked.read(bytes) {
-                    Step::All => {
-                        pen.count(bytes.len() as u64);
-                        return Ok(());
-                    }
-                    Step::Done(here) => {
-                        half.state = State::Head;
-                        pen.count(here as u64);
-                        pen.end();
-                        bytes = split(bytes, here).1;
-                    }
-                    Step::Wrong(reason) => {
-                        pen.lost(reason);
-                        return Err(bytes);
-                    }
-                },
-                State::UntilClose | State::Tunnel => {
-                    pen.count(bytes.len() as u64);
-                    return Ok(());
-                }
-            }
+            bytes = self.stretch(&mut pen, bytes)?;
         }
         Ok(())
     }
 
+    /// Reads a head, a body or a part of one; gives what stands behind it.
+    #[inline(always)]
+    fn stretch<'a>(
+        &mut self,
+        pen: &mut Pen<'_, impl Listener>,
+        bytes: &'a [u8],
+    ) -> Result<&'a [u8], &'a [u8]> {
+        let half = self.half(pen.side());
+        match &mut half.state {
+            State::Head => self.head(pen, bytes),
+            State::Length(left) => {
+                let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                let (body, rest) = split(bytes, here);
+                pen.count(here as u64);
+                *left -= body.len() as u64;
+                if *left == 0 {
+                    half.state = State::Head;
+                    pen.end();
+                }
+                Ok(rest)
+            }
+            State::Chunked(chunked) => match chunked.read(bytes) {
+                Step::All => {
+                    pen.count(bytes.len() as u64);
+                    Ok(&[])
+                }
+                Step::Done(here) => {
+                    half.state = State::Head;
+                    pen.count(here as u64);
+                    pen.end();
+                    Ok(split(bytes, here).1)
+                }
+                Step::Wrong(reason) => {
+                    pen.lost(reason);
+                    Err(bytes)
+                }
+            },
+            State::UntilClose | State::Tunnel => {
+                pen.count(bytes.len() as u64);
+                Ok(&[])
+            }
+        }
+    }
+
     /// Passes over a hole; the error is what is left of it, after `Lost` has been written.
     #[inline(never)]
-    fn missing(&mut self, pen: &mut Pen<'_, impl Listener>, missing: u64) -> Result<(), u64> {
+    fn missing(&mut self, mut pen: Pen<'_, impl Listener>, missing: u64) -> Result<(), u64> {
         let half = self.half(pen.side());
         match &mut half.state {
             State::Length(left) => {
@@ -171,7 +194,7 @@ impl Http1 {
                     pen.end();
                 }
                 if here < missing {
-                    self.missing(pen, missing - here)
+                    self.missing(pen.lend(), missing - here)
                 } else {
                     Ok(())
                 }
@@ -198,7 +221,7 @@ impl Http1 {
             },
             State::Head => {
                 let begun = !half.head.is_empty();
-                if !self.name_unfinished(pen, true) {
+                if !self.name_unfinished(&mut pen, true) {
                     // whatever it was, it asked or answered
                     match pen.side() {
                         Side::Client => self.ask(Asked::Other),
@@ -238,7 +261,7 @@ impl Http1 {
                 return rest;
             }
         }
-        self.part_of_head(pen, bytes)
+        self.part_of_head(pen.lend(), bytes)
     }
 
     /// The head's bytes do not come in one piece, or cannot be read.
@@ -246,7 +269,7 @@ impl Http1 {
     #[inline(never)]
     fn part_of_head<'a>(
         &mut self,
-        pen: &mut Pen<'_, impl Listener>,
+        mut pen: Pen<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
         let side = pen.side();
@@ -266,17 +289,17 @@ impl Http1 {
             half.line = false;
             if let Some(head) = head::parse(side, &whole) {
                 if side == Side::Server && self.searched < MAX_SEARCHED {
-                    self.name_of_server(pen, &whole);
+                    self.name_of_server(pen.lend(), &whole);
                 }
-                return self.body(pen, &head, rest);
+                return self.body(&mut pen, &head, rest);
             }
             self.half(side).head = whole;
-            self.name_unfinished(pen, false);
+            self.name_unfinished(&mut pen, false);
             pen.lost("head cannot be read");
             return Err(rest);
         }
         if half.head.len() >= MAX_HEAD {
-            self.name_unfinished(pen, false);
+            self.name_unfinished(&mut pen, false);
             pen.lost("head is too long");
             return Err(rest);
         }
@@ -294,7 +317,7 @@ impl Http1 {
         pen.count(head.len as u64);
         let (mine, rest) = split(bytes, head.len);
         if pen.side() == Side::Server && self.searched < MAX_SEARCHED {
-            self.name_of_server(pen, mine);
+            self.name_of_server(pen.lend(), mine);
         }
         self.body(pen, head, rest)
     }
@@ -308,16 +331,19 @@ impl Http1 {
         rest: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
         let (body, after) = match &head.start {
-            Start::Request { method, target } => {
-                let asked = Asked::by(method);
+            Start::Request {
+                method,
+                target,
+                asked,
+            } => {
                 pen.request(method, target);
-                self.ask(asked);
-                let after = if asked == Asked::Connect {
+                self.ask(*asked);
+                let after = if *asked == Asked::Connect {
                     State::Tunnel
                 } else {
                     State::Head
                 };
-                (head.framing.of_request(), after)
+                (head.body, after)
             }
             &Start::Response { status } => {
                 pen.response(status, is_interim(status));
@@ -344,7 +370,12 @@ impl Http1 {
                         return Err(rest);
                     }
                 }
-                (head.framing.of_response(status, asked), State::Head)
+                let body = if asked == Asked::Head {
+                    Ok(Body::None)
+                } else {
+                    head.body
+                };
+                (body, State::Head)
             }
         };
         self.half(pen.side()).state = match body {
@@ -365,7 +396,7 @@ impl Http1 {
 
     /// Looks in a head of the server for what it calls itself.
     #[cold]
-    fn name_of_server(&mut self, pen: &mut Pen<'_, impl Listener>, head: &[u8]) {
+    fn name_of_server(&mut self, mut pen: Pen<'_, impl Listener>, head: &[u8]) {
         self.searched += 1;
         if let Some(name) = banner::of_head(head) {
             self.searched = MAX_SEARCHED;
@@ -376,7 +407,7 @@ impl Http1 {
     /// A client that was answered early may leave the rest of its body out (RFC 9110 10.1.1: it waited for 100
     /// Continue) and ask again.
     #[cold]
-    fn body_left_out(&mut self, pen: &mut Pen<'_, impl Listener>, bytes: &[u8]) {
+    fn body_left_out(&mut self, mut pen: Pen<'_, impl Listener>, bytes: &[u8]) {
         if self.client.state == State::Head {
             self.early = false;
         } else if known::resumes(Side::Client, bytes) {
@@ -391,8 +422,12 @@ impl Http1 {
     fn name_unfinished(&mut self, pen: &mut Pen<'_, impl Listener>, cut: bool) -> bool {
         let bytes = std::mem::take(&mut self.half(pen.side()).head);
         match head::start_line(pen.side(), &bytes, cut) {
-            Some(Start::Request { method, target }) => {
-                self.ask(Asked::by(&method));
+            Some(Start::Request {
+                method,
+                target,
+                asked,
+            }) => {
+                self.ask(asked);
                 pen.request(&method, &target);
             }
             Some(Start::Response { status }) => {

@@ -198,7 +198,7 @@ trait Reader {
     fn name(&self) -> &'static str;
 
     /// Reads the piece of the side that the pen stands for.
-    fn feed<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a>;
+    fn feed<'a>(&mut self, pen: Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a>;
 
     /// The side that the pen stands for says no more.
     fn close(&mut self, pen: &mut Pen<'_, impl Listener>, how: Close);
@@ -313,9 +313,9 @@ impl Messages {
         if piece.is_empty() || self.stage == Stage::Undecided && !self.decided(side, at, piece, listener) {
             return;
         }
-        let mut pen = Pen::new(&mut self.open, listener, side, at);
         if self.stage == Stage::Following {
-            match with!(&mut self.reader, reader => reader.feed(&mut pen, piece)) {
+            let open = &mut self.open;
+            match with!(&mut self.reader, reader => reader.feed(Pen::new(open, listener, side, at), piece)) {
                 Read::All => {}
                 Read::Lost(rest) => self.lost(side, at, rest, listener),
             }
@@ -402,7 +402,7 @@ impl Messages {
             self.reader = Known::Turns;
             listener.note(Note::Protocol(self.protocol()));
         }
-        turns::Turns.feed(&mut Pen::new(&mut self.open, listener, side, at), rest);
+        turns::Turns.feed(Pen::new(&mut self.open, listener, side, at), rest);
     }
 
     /// Reads in turns, until a message begins that a reader can follow.
@@ -418,7 +418,7 @@ impl Messages {
             self.stage = Stage::Following;
             return self.feed(side, at, piece, listener);
         }
-        turns::Turns.feed(&mut pen, piece);
+        turns::Turns.feed(pen, piece);
     }
 }
 

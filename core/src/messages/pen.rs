@@ -56,6 +56,16 @@ impl<'a, L: Listener> Pen<'a, L> {
         }
     }
 
+    /// For who reads further. By value, as a pen that nobody points to stays in registers.
+    #[inline(always)]
+    pub(super) fn lend(&mut self) -> Pen<'_, L> {
+        Pen {
+            open: self.open,
+            listener: self.listener,
+            ..*self
+        }
+    }
+
     pub(super) fn at(&self) -> At {
         self.at
     }

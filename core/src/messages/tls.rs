@@ -128,10 +128,11 @@ impl Reader for Tls {
         "tls"
     }
 
-    fn feed<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
+    #[inline(never)]
+    fn feed<'a>(&mut self, mut pen: Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
         match piece {
-            Piece::Bytes(bytes) => self.bytes(pen, bytes),
-            Piece::Missing(missing) => self.missing(pen, missing),
+            Piece::Bytes(bytes) => self.bytes(&mut pen, bytes),
+            Piece::Missing(missing) => self.missing(&mut pen, missing),
         }
     }
 

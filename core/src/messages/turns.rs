@@ -13,7 +13,8 @@ impl Reader for Turns {
         "turns"
     }
 
-    fn feed<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
+    #[inline(never)]
+    fn feed<'a>(&mut self, mut pen: Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
         // An empty rest, left by a reader that lost its way inside a message, still shows who speaks.
         if pen.is_open() || !piece.is_empty() {
             pen.end_other();

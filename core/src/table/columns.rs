@@ -87,6 +87,15 @@ impl<V: ArrowNativeType> Slots<V> {
         self.kept.extend(self.block.iter().take(moved.rows));
     }
 
+    /// Of a column whose blocks were not kept while every value was 0.
+    pub fn keep_late(&mut self, moved: &Moved) {
+        if self.kept.capacity() == 0 {
+            self.kept.reserve_exact(BATCH_ROWS);
+        }
+        self.kept.resize(moved.before, V::default());
+        self.keep(moved);
+    }
+
     /// Of a column that not every row sets: the others have 0. A batch in which none does takes no memory.
     pub fn keep_some(&mut self, moved: &Moved, any: bool) {
         if any {
@@ -269,8 +278,11 @@ impl Taken {
         Arc::new(BooleanArray::new(self.bits(bit), self.nulls(known)))
     }
 
-    /// None for `EVERY`.
+    /// None where every row has the bit, and for `EVERY`.
     pub fn nulls(&self, bit: u32) -> Option<NullBuffer> {
+        if self.all & bit != 0 {
+            return None;
+        }
         let nulls = self.nulls.get(bit.trailing_zeros() as usize)?;
         Some(nulls.get_or_init(|| NullBuffer::new(self.bits(bit))).clone())
     }
@@ -289,7 +301,6 @@ impl<T: ArrowPrimitiveType> Default for Rare<T> {
 
 impl<T: ArrowPrimitiveType> Rare<T> {
     /// `row` counts from the batch's first.
-    #[inline(always)]
     pub fn push(&mut self, row: usize, value: Option<T::Native>) {
         if let Some(value) = value {
             self.set.push((row, value));

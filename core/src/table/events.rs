@@ -89,9 +89,9 @@ impl Events {
     pub fn push(&mut self, e: &Event<'_>) -> bool {
         let (segment, facts, row) = (e.segment, e.facts, self.rows % BLOCK);
         let (src, dst) = self.addresses.keys(e);
-        self.mss.push(self.rows, segment.options.mss);
-        self.wscale.push(self.rows, segment.options.wscale);
-        self.sack.push(self.rows, e.sack);
+        if segment.options.mss.is_some() || segment.options.wscale.is_some() || e.sack.is_some() {
+            self.push_rare(e);
+        }
         let columns = &mut self.columns;
         columns.frame.set(row, e.at.frame);
         columns.time.set(row, e.at.time_ns);
@@ -152,6 +152,15 @@ impl Events {
         columns.has.set(row, has);
         self.rows += 1;
         row == BLOCK - 1 && self.block_full()
+    }
+
+    /// What few rows have.
+    #[cold]
+    #[inline(never)]
+    fn push_rare(&mut self, e: &Event<'_>) {
+        self.mss.push(self.rows, e.segment.options.mss);
+        self.wscale.push(self.rows, e.segment.options.wscale);
+        self.sack.push(self.rows, e.sack);
     }
 
     #[inline(never)]
@@ -289,7 +298,6 @@ struct Blocks {
 }
 
 impl Blocks {
-    #[inline(always)]
     fn push(&mut self, row: usize, blocks: Option<&[(i64, i64)]>) {
         if let Some(blocks) = blocks {
             self.left.extend(blocks.iter().map(|b| b.0));

@@ -233,6 +233,7 @@ impl Tables {
         Some((schema, batches))
     }
 
+    #[inline(never)]
     fn flush_events(&mut self) {
         if self.events.len() > 0 {
             let built = self.events.batch();
@@ -240,6 +241,7 @@ impl Tables {
         }
     }
 
+    #[inline(never)]
     fn flush_exchanges(&mut self) {
         if self.exchanges.len() > 0 {
             let built = self.exchanges.batch();
@@ -247,6 +249,7 @@ impl Tables {
         }
     }
 
+    #[inline(never)]
     fn flush_causes(&mut self) {
         if self.causes.len() > 0 {
             let built = self.causes.batch();

@@ -1,14 +1,15 @@
 //! Columns of words, which are kept once a batch and numbered in the order in which they come, and of texts.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use ahash::AHashMap;
 use arrow_array::builder::StringBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 
-use super::columns::{EVERY, Moved, Slots, Taken};
+use super::BATCH_ROWS;
+use super::columns::{EVERY, Moved, Slots, Taken, zeros};
 
 /// Words from lists in this crate, told apart by where they lie; of the rows with `BIT`.
 pub struct Fixed<const BIT: u32> {
@@ -51,7 +52,7 @@ impl<const BIT: u32> Fixed<BIT> {
     }
 
     pub fn keep(&mut self, moved: &Moved) {
-        keep::<BIT>(&mut self.keys, moved);
+        keep::<BIT>(&mut self.keys, moved, self.words.len());
     }
 
     pub fn take(&mut self, has: &Taken) -> ArrayRef {
@@ -90,17 +91,25 @@ impl<const N: usize, const BIT: u32> Default for Listed<N, BIT> {
 impl<const N: usize, const BIT: u32> Listed<N, BIT> {
     #[inline(always)]
     pub fn set<W: Into<Cow<'static, str>>>(&mut self, row: usize, code: usize, word: impl Fn(usize) -> W) {
-        let Some(key) = self.known.get_mut(code) else {
-            return;
-        };
-        if *key < 0 {
-            *key = new_word(&mut self.words, word(code).into());
+        let known = self.known.get(code).copied().filter(|key| *key >= 0);
+        let key = known.unwrap_or_else(|| self.new_word(code, word));
+        self.keys.set(row, key);
+    }
+
+    /// A word that has not come before in this batch.
+    #[cold]
+    #[inline(never)]
+    fn new_word<W: Into<Cow<'static, str>>>(&mut self, code: usize, word: impl Fn(usize) -> W) -> i32 {
+        let key = self.words.len() as i32;
+        if let Some(known) = self.known.get_mut(code) {
+            *known = key;
+            self.words.push(word(code).into());
         }
-        self.keys.set(row, *key);
+        key
     }
 
     pub fn keep(&mut self, moved: &Moved) {
-        keep::<BIT>(&mut self.keys, moved);
+        keep::<BIT>(&mut self.keys, moved, self.words.len());
     }
 
     pub fn take(&mut self, has: &Taken) -> ArrayRef {
@@ -108,13 +117,6 @@ impl<const N: usize, const BIT: u32> Listed<N, BIT> {
         let words = StringArray::from_iter_values(self.words.drain(..));
         keyed::<BIT>(&mut self.keys, has, Arc::new(words))
     }
-}
-
-#[cold]
-#[inline(never)]
-fn new_word(words: &mut Vec<Cow<'static, str>>, word: Cow<'static, str>) -> i32 {
-    words.push(word);
-    words.len() as i32 - 1
 }
 
 /// Texts from the capture that differ.
@@ -158,7 +160,7 @@ impl<const BIT: u32> Heard<BIT> {
     }
 
     pub fn keep(&mut self, moved: &Moved) {
-        keep::<BIT>(&mut self.keys, moved);
+        keep::<BIT>(&mut self.keys, moved, self.words.len());
     }
 
     pub fn take(&mut self, has: &Taken) -> ArrayRef {
@@ -168,17 +170,31 @@ impl<const BIT: u32> Heard<BIT> {
     }
 }
 
-fn keep<const BIT: u32>(keys: &mut Slots<i32>, moved: &Moved) {
+/// While there is one word only, all keys are 0, and nothing is kept.
+fn keep<const BIT: u32>(keys: &mut Slots<i32>, moved: &Moved, words: usize) {
+    if words < 2 {
+        return;
+    }
     if BIT == EVERY {
-        keys.keep(moved);
+        keys.keep_late(moved);
     } else {
         keys.keep_some(moved, moved.any & BIT != 0);
     }
 }
 
 fn keyed<const BIT: u32>(keys: &mut Slots<i32>, has: &Taken, words: ArrayRef) -> ArrayRef {
-    dictionary(Int32Array::new(keys.take(has.rows()), has.nulls(BIT)), words)
+    let nulls = has.nulls(BIT);
+    if words.len() == 1 && nulls.is_none() {
+        return Arc::new(FIRST.slice(0, has.rows().min(BATCH_ROWS)).with_values(words));
+    }
+    dictionary(Int32Array::new(keys.take(has.rows()), nulls), words)
 }
+
+/// The first word in every row: its keys are looked at once for all batches.
+static FIRST: LazyLock<DictionaryArray<Int32Type>> = LazyLock::new(|| {
+    let word = Arc::new(StringArray::from(vec![""]));
+    DictionaryArray::new(Int32Array::new(zeros(BATCH_ROWS), None), word)
+});
 
 /// Words by their number in a list. The numbers are ours, so they are in range.
 pub fn dictionary(keys: Int32Array, values: ArrayRef) -> ArrayRef {

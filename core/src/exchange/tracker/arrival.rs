@@ -103,19 +103,26 @@ impl Pairing {
     }
 
     /// The exchange leaves with its own part of the steps.
+    #[inline(always)]
     pub(super) fn finish(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
         if exchange.protocol.is_empty() {
             exchange.protocol = self.protocol;
         }
-        let (start, border, end) = exchange.parts();
+        let (start, end) = exchange.span();
         self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);
-        let last = self.is_idle();
-        if last {
+        if self.is_idle() {
             std::mem::swap(&mut exchange.steps, &mut self.steps);
             self.forget_steps(ledger);
-            return ledger.settle(exchange);
+        } else {
+            self.share_steps(&mut exchange);
         }
-        // others will need them as well
+        ledger.settle(exchange);
+    }
+
+    /// Others will need the steps as well.
+    #[inline(never)]
+    fn share_steps(&mut self, exchange: &mut Exchange) {
+        let (start, border, end) = exchange.parts();
         let parts = if exchange.dialogue {
             [(start, end); 2]
         } else {
@@ -124,7 +131,6 @@ impl Pairing {
         for ((own, all), (start, end)) in exchange.steps.iter_mut().zip(&self.steps).zip(parts) {
             own.extend(between(all, start, end).cloned());
         }
-        ledger.settle(exchange);
         let needed = self
             .open
             .iter()

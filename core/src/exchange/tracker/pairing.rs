@@ -270,22 +270,13 @@ impl Pairing {
 
     fn open_exchange(&mut self, at: At, ledger: &mut Ledger) {
         let (at, unseen) = self.seen(at);
-        if std::mem::take(&mut self.answered)
-            && let Some(lost) = self.open.pop_back()
-        {
-            self.finish(lost, ledger);
+        if self.answered || self.open.len() >= MAX_OPEN {
+            self.make_room(at, ledger);
         }
         self.answered = unseen && self.unasked;
         self.unasked = false;
-        if self.open.len() >= MAX_OPEN
-            && let Some(mut oldest) = self.open.pop_front()
-        {
-            ledger.distrust("http", "too many requests wait; the oldest is given up", at);
-            oldest.cut_by = Some("gap");
-            self.finish(oldest, ledger);
-        }
-        if let Some(step) = self.paused.take().filter(|_| self.open.is_empty()) {
-            self.pause(step, ledger);
+        if self.paused.is_some() {
+            self.end_pause(ledger);
         }
         let mut exchange = ledger.open(self.stream, self.exchanges, self.pair);
         // a request that was lost on its way was sent no later than the packet that showed its absence
@@ -295,6 +286,32 @@ impl Pairing {
         exchange.cut_by = unseen.then_some("gap");
         self.open.push_back(exchange);
         self.exchanges += 1;
+    }
+
+    /// The newest request has been answered, or too many wait.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, at: At, ledger: &mut Ledger) {
+        if std::mem::take(&mut self.answered)
+            && let Some(lost) = self.open.pop_back()
+        {
+            self.finish(lost, ledger);
+        }
+        if self.open.len() >= MAX_OPEN
+            && let Some(mut oldest) = self.open.pop_front()
+        {
+            ledger.distrust("http", "too many requests wait; the oldest is given up", at);
+            oldest.cut_by = Some("gap");
+            self.finish(oldest, ledger);
+        }
+    }
+
+    /// The client paused before it asked, unless it waits for an answer.
+    #[inline(never)]
+    fn end_pause(&mut self, ledger: &mut Ledger) {
+        if let Some(step) = self.paused.take().filter(|_| self.open.is_empty()) {
+            self.pause(step, ledger);
+        }
     }
 
     /// One short pause may be a busy host's; it has a row when another one comes.
@@ -323,7 +340,7 @@ impl Pairing {
 
     fn request_end(&mut self, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
         let (at, unseen) = self.seen(at);
-        if let Some(e) = self.open.iter_mut().rev().find(|e| !e.request.complete) {
+        if let Some(e) = self.asking() {
             let request = &mut e.request;
             request.last = at;
             request.last = request.newest_copy().unwrap_or(at);
@@ -334,6 +351,15 @@ impl Pairing {
                 e.cut_by = Some("gap");
             }
         }
+    }
+
+    /// The newest exchange whose request is not whole yet.
+    #[inline(always)]
+    fn asking(&mut self) -> Option<&mut Box<Exchange>> {
+        if self.open.back().is_some_and(|newest| !newest.request.complete) {
+            return self.open.back_mut();
+        }
+        self.open.iter_mut().rev().find(|e| !e.request.complete)
     }
 
     fn response_end(&mut self, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {

@@ -32,8 +32,11 @@ impl Again {
         read: impl FnOnce(Side, &[u8]) -> Option<Head>,
     ) -> Option<&Head> {
         let kept = self.kept.get_mut(place(side, bytes))?;
-        let same = |(whose, _): &(Side, Head)| *whose == side && bytes.starts_with(&kept.bytes);
-        if !kept.head.as_ref().is_some_and(same) {
+        let same = match &kept.head {
+            Some((whose, _)) => *whose == side && bytes.starts_with(&kept.bytes),
+            None => false,
+        };
+        if !same {
             let head = read(side, bytes)?;
             if let Some(long) = kept.keep(side, bytes, head) {
                 return Some(self.long.insert(long));

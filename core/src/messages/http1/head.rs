@@ -29,8 +29,14 @@ crate::pack::packed!(enum Asked { 0 Head, 1 Connect, 2 Other } else Other);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Start {
-    Request { method: SmolStr, target: SmolStr },
-    Response { status: u16 },
+    Request {
+        method: SmolStr,
+        target: SmolStr,
+        asked: Asked,
+    },
+    Response {
+        status: u16,
+    },
 }
 
 /// Where the body ends, by the head.
@@ -48,12 +54,33 @@ pub(super) struct Head {
     /// Its bytes, blank line included.
     pub(super) len: usize,
     pub(super) start: Start,
-    pub(super) framing: Framing,
+    /// What follows, or why that cannot be known. (Nothing follows an answer to HEAD.)
+    pub(super) body: Result<Body, &'static str>,
+}
+
+impl Head {
+    fn new(len: usize, start: Start, framing: Framing) -> Self {
+        let body = match start {
+            Start::Request { .. } => framing.of_request(),
+            Start::Response { status } => framing.of_response(status),
+        };
+        Head { len, start, body }
+    }
+}
+
+impl Start {
+    fn request(method: &str, target: SmolStr) -> Self {
+        Start::Request {
+            method: SmolStr::new(method),
+            target,
+            asked: Asked::by(method),
+        }
+    }
 }
 
 /// The headers that bear on the body.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Framing {
+struct Framing {
     chunked: bool,
     /// A transfer coding whose end only the close shows.
     coded: bool,
@@ -87,27 +114,21 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
             let mut request = Request::new(&mut []);
             match config.parse_request_with_uninit_headers(&mut request, bytes, &mut headers)? {
                 Status::Partial => return Ok(None),
-                Status::Complete(len) => Head {
-                    len,
-                    start: Start::Request {
-                        method: SmolStr::new(request.method.unwrap_or_default()),
-                        target: shortened(request.path.unwrap_or_default().as_bytes()),
-                    },
-                    framing: framing(request.headers),
-                },
+                Status::Complete(len) => {
+                    let target = shortened(request.path.unwrap_or_default().as_bytes());
+                    let start = Start::request(request.method.unwrap_or_default(), target);
+                    Head::new(len, start, framing(request.headers))
+                }
             }
         }
         Side::Server => {
             let mut response = Response::new(&mut []);
             match config.parse_response_with_uninit_headers(&mut response, bytes, &mut headers)? {
                 Status::Partial => return Ok(None),
-                Status::Complete(len) => Head {
-                    len,
-                    start: Start::Response {
-                        status: response.code.unwrap_or_default(),
-                    },
-                    framing: framing(response.headers),
-                },
+                Status::Complete(len) => {
+                    let status = response.code.unwrap_or_default();
+                    Head::new(len, Start::Response { status }, framing(response.headers))
+                }
             }
         }
     };
@@ -140,7 +161,7 @@ fn framing(headers: &[Header<'_>]) -> Framing {
 
 impl Framing {
     /// RFC 9112 6.3, for a request.
-    pub(super) fn of_request(self) -> Result<Body, &'static str> {
+    fn of_request(self) -> Result<Body, &'static str> {
         match self {
             Framing { chunked: true, .. } => Ok(Body::Chunked),
             Framing { coded: true, .. } => Err("request with a transfer coding that does not show its end"),
@@ -157,10 +178,10 @@ impl Framing {
         }
     }
 
-    /// RFC 9112 6.3, for a response that is neither interim nor ends HTTP.
-    pub(super) fn of_response(self, status: u16, asked: Asked) -> Result<Body, &'static str> {
+    /// RFC 9112 6.3, for a response that is neither interim, nor to HEAD, nor ends HTTP.
+    fn of_response(self, status: u16) -> Result<Body, &'static str> {
         match self {
-            _ if asked == Asked::Head || matches!(status, 204 | 304) => Ok(Body::None),
+            _ if matches!(status, 204 | 304) => Ok(Body::None),
             Framing { chunked: true, .. } => Ok(Body::Chunked),
             Framing { coded: true, .. } => Ok(Body::UntilClose),
             Framing {
@@ -177,7 +198,7 @@ impl Framing {
 
 impl Asked {
     /// Methods are case-sensitive (RFC 9110 9.1).
-    pub(super) fn by(method: &str) -> Asked {
+    fn by(method: &str) -> Asked {
         match method {
             "HEAD" => Asked::Head,
             "CONNECT" => Asked::Connect,
@@ -205,10 +226,7 @@ pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
             let method = std::str::from_utf8(method)
                 .ok()
                 .filter(|method| is_method(method.as_bytes()))?;
-            Some(Start::Request {
-                method: SmolStr::new(method),
-                target,
-            })
+            Some(Start::request(method, target))
         }
         Side::Server => status(line, end.is_some()).map(|status| Start::Response { status }),
     }

@@ -2,7 +2,6 @@
 //! give, or nothing: whatever is unusual is left to it, so that leniency has one place.
 
 use memchr::{memchr, memchr3};
-use smol_str::SmolStr;
 
 use super::{Framing, Head, MAX_HEADERS, Start, shortened};
 use crate::messages::Side;
@@ -24,7 +23,7 @@ pub(super) fn parse(side: Side, bytes: &[u8]) -> Option<Head> {
         match line.first() {
             None => {
                 let len = bytes.len() - rest.len();
-                return Some(Head { len, start, framing });
+                return Some(Head::new(len, start, framing));
             }
             Some(b' ' | b'\t') => return None, // a folded line
             Some(b'c' | b'C') => {
@@ -86,10 +85,10 @@ fn request(line: &[u8]) -> Option<Start> {
     if !upper || !plain(target) || !matches!(version, b"HTTP/1.1" | b"HTTP/1.0") {
         return None;
     }
-    Some(Start::Request {
-        method: SmolStr::new(std::str::from_utf8(method).ok()?),
-        target: shortened(target),
-    })
+    Some(Start::request(
+        std::str::from_utf8(method).ok()?,
+        shortened(target),
+    ))
 }
 
 fn response(line: &[u8]) -> Option<Start> {
@@ -115,7 +114,7 @@ fn word(line: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::parse_thoroughly;
+    use super::super::{Body, parse_thoroughly};
     use super::*;
 
     const PARTS: &[&str] = &[
@@ -194,8 +193,8 @@ mod tests {
         let response = b"HTTP/1.1 200 OK\r\nServer: a\r\nContent-Length: 612\r\n\r\nbody";
         let head = parse(Side::Server, response);
         assert_eq!(
-            head.map(|h| (h.len, h.framing.length)),
-            Some((response.len() - 4, Some(612)))
+            head.map(|h| (h.len, h.body)),
+            Some((response.len() - 4, Ok(Body::Length(612))))
         );
     }
 }
