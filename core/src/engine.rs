@@ -134,18 +134,26 @@ impl Analysis {
 
     /// Counts an issue that knows its file.
     fn issue_in(&mut self, issue: Issue) {
-        let mut key = (issue.file, issue.kind, issue.layer, issue.reason, issue.group);
-        if !self.issues.contains_key(&key) && self.issues.len() >= MAX_REASONS {
+        let key = (issue.file, issue.kind, issue.layer, issue.reason, issue.group);
+        let frame = issue.frame;
+        let counted = match self.issues.get_mut(&key) {
+            Some(counted) => counted,
+            None => self.new_reason(key, issue),
+        };
+        counted.count += 1;
+        counted.last_frame = frame.or(counted.last_frame);
+    }
+
+    #[cold]
+    fn new_reason(&mut self, mut key: Reason, issue: Issue) -> &mut Counted {
+        if self.issues.len() >= MAX_REASONS {
             key = (0, issue.kind, "capture", "further reasons", 0);
         }
-        let frame = issue.frame;
-        let counted = self.issues.entry(key).or_insert(Counted {
+        self.issues.entry(key).or_insert(Counted {
             issue,
             count: 0,
             last_frame: None,
-        });
-        counted.count += 1;
-        counted.last_frame = frame.or(counted.last_frame);
+        })
     }
 
     /// A frame that is older than the one before it.
@@ -302,9 +310,11 @@ impl Analysis {
 
     /// What the streams had to say about the packet at `offset`.
     fn take_issues(&mut self, offset: u64) {
-        for issue in std::mem::take(&mut self.streams.ledger.issues) {
+        let mut issues = std::mem::take(&mut self.streams.ledger.issues);
+        for issue in issues.drain(..) {
             self.issue(if offset == 0 { issue } else { issue.at(offset) });
         }
+        self.streams.ledger.issues = issues;
     }
 
     /// Judges what is pending with the evidence there is, in the order in which it was asked.
@@ -355,7 +365,7 @@ impl Analysis {
             legs,
             stream: exchange.stream,
             pools,
-            needless: (!needless.is_empty()).then_some(needless),
+            needless: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),
         };
         give_exchange(exchange, &known, &mut self.rows, &mut self.tables);
     }

@@ -192,7 +192,7 @@ impl Exchange {
     /// Whether no other exchange can have a say in what its time went to: nothing of Nagle's, nothing that a cork may
     /// have held, and nothing repeated.
     #[inline(always)]
-    fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         let [client, server] = &self.steps;
         !(client.iter().any(Step::depends) || server.iter().any(Step::depends)) || self.pieces_are_plain()
     }

@@ -104,7 +104,7 @@ impl Setup {
     /// though there was one. `id` and `index` follow those of all requests.
     pub fn exchange(&self, id: u64, stream: u32, index: u32) -> Option<Exchange> {
         let asked = self.asked?;
-        let [mut client, mut server] = <[Vec<Step>; 2]>::default();
+        let [mut client, mut server] = [Vec::with_capacity(3), Vec::with_capacity(2)];
         let step = |steps: &mut Vec<Step>, from: At, to: At, wait: Wait| {
             if to.time_ns > from.time_ns {
                 steps.push(Step { from, to, wait });

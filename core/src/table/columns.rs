@@ -312,13 +312,18 @@ impl<T: ArrowPrimitiveType> Rare<T> {
             let nulls = NullBuffer::new(BooleanBuffer::new(ZEROS.clone(), 0, rows));
             return nullable(name, Arc::new(PrimitiveArray::<T>::new(zeros(rows), Some(nulls))));
         }
-        let mut values: Vec<Option<T::Native>> = vec![None; rows];
+        let (mut values, mut bits) = (vec![T::Native::default(); rows], vec![0u8; rows.div_ceil(8)]);
         for (row, value) in self.set.drain(..) {
-            if let Some(slot) = values.get_mut(row) {
-                *slot = Some(value);
+            if let (Some(slot), Some(byte)) = (values.get_mut(row), bits.get_mut(row / 8)) {
+                *slot = value;
+                *byte |= 1 << (row % 8);
             }
         }
-        nullable(name, Arc::new(PrimitiveArray::<T>::from_iter(values)))
+        let nulls = NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(bits), 0, rows));
+        nullable(
+            name,
+            Arc::new(PrimitiveArray::<T>::new(values.into(), Some(nulls))),
+        )
     }
 }
 

@@ -9,6 +9,7 @@ use httparse::{Header, ParserConfig, Request, Response, Status};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::known::VERSION;
+use super::lines::end_of_head;
 use crate::messages::Side;
 
 /// Longer targets are cut: they only name an exchange.
@@ -91,6 +92,7 @@ struct Framing {
 /// Tells a head that `side` may send, if a whole and readable one begins here.
 #[inline(never)]
 pub(super) fn parse(side: Side, bytes: &[u8]) -> Option<Head> {
+    end_of_head(&[], bytes)?; // else it is not whole, as in captures of each packet's first bytes
     quick::parse(side, bytes).or_else(|| parse_thoroughly(side, bytes))
 }
 
