@@ -14,7 +14,7 @@ use crate::messages::At;
 use crate::pool::Judged;
 use crate::probe::{self, Probes};
 use crate::segment::Segment;
-use crate::stream::{Answer, Streams};
+use crate::stream::{self, Answer, Event, Streams};
 use crate::table::{BATCH_ROWS, Tables};
 use crate::watch::Watch;
 use end::Stage;
@@ -74,6 +74,22 @@ pub struct Analysis {
     pub last_time: Option<i64>,
     pub bytes: u64,
     pub tcp_segments: u64,
+}
+
+/// Takes the rows of facts. No closure, so that it can be compiled into who gives them.
+struct Taker<'a> {
+    tables: &'a mut Tables,
+    watch: Option<&'a mut Watch>,
+}
+
+impl stream::Rows for Taker<'_> {
+    #[inline(always)]
+    fn event(&mut self, event: &Event<'_>) {
+        self.tables.event(event);
+        if let Some(watch) = &mut self.watch {
+            watch.event(event);
+        }
+    }
 }
 
 impl Sink for Analysis {
@@ -171,14 +187,11 @@ impl Analysis {
     #[inline(always)]
     fn tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
         self.tcp_segments += 1;
-        let (tables, watch) = (&mut self.tables, &mut self.watch);
-        self.streams
-            .segment(segment, at, record.original_len, &mut |event| {
-                tables.event(event);
-                if let Some(watch) = watch {
-                    watch.event(event);
-                }
-            });
+        let mut to = Taker {
+            tables: &mut self.tables,
+            watch: self.watch.as_mut(),
+        };
+        self.streams.segment(segment, at, record.original_len, &mut to);
         if !self.streams.ledger.issues.is_empty() {
             self.take_issues(record.offset);
         }
@@ -277,9 +290,11 @@ impl Analysis {
             Packet::Malformed(segment, why) => {
                 self.unread(why, record);
                 self.tcp_segments += 1;
-                let tables = &mut self.tables;
-                self.streams
-                    .malformed(segment, at, &mut |event| tables.event(event));
+                let mut to = Taker {
+                    tables: &mut self.tables,
+                    watch: None,
+                };
+                self.streams.malformed(segment, at, &mut to);
             }
             Packet::Headless(segment, why) => {
                 self.unread(why, record);

@@ -178,6 +178,11 @@ pub struct Streams {
     room: Room,
 }
 
+/// Takes the rows of facts.
+pub trait Rows {
+    fn event(&mut self, event: &Event<'_>);
+}
+
 impl Streams {
     pub fn len(&self) -> usize {
         self.store.len()
@@ -292,7 +297,7 @@ impl Streams {
 
     /// A segment whose header cannot be true: its row, without any fact and without a trace in the stream.
     #[cold]
-    pub fn malformed(&mut self, segment: &Segment<'_>, at: At, give: &mut impl FnMut(&Event<'_>)) {
+    pub fn malformed(&mut self, segment: &Segment<'_>, at: At, to: &mut impl Rows) {
         let (id, from_low, _) = self.find(segment, at);
         let Some(stream) = self.store.get(id) else {
             return;
@@ -302,7 +307,7 @@ impl Streams {
         let [low, high] = &stream.flows;
         let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
         let facts = facts::unanalysed(segment, fwd, rev);
-        give(&Event {
+        to.event(&Event {
             at,
             stream: id,
             from_client: from_low == stream.client_is_low,
@@ -318,13 +323,7 @@ impl Streams {
 
     /// One segment: gives its row of facts.
     #[inline(always)]
-    pub fn segment(
-        &mut self,
-        segment: &Segment<'_>,
-        at: At,
-        frame_bytes: u32,
-        give: &mut impl FnMut(&Event<'_>),
-    ) {
+    pub fn segment(&mut self, segment: &Segment<'_>, at: At, frame_bytes: u32, to: &mut impl Rows) {
         let (id, from_low, reused) = self.find(segment, at);
         let Some(stream) = self.store.get(id) else {
             return;
@@ -380,7 +379,7 @@ impl Streams {
         if was_live && !stream.tracking.is_live() {
             self.store.over(id);
         }
-        give(&Event {
+        to.event(&Event {
             at,
             stream: id,
             from_client: side == Side::Client,

@@ -177,6 +177,7 @@ pub struct Tables {
 }
 
 impl Tables {
+    #[inline(always)]
     pub fn event(&mut self, event: &Event<'_>) {
         if self.events.push(event) {
             self.flush_events();
