@@ -192,6 +192,8 @@ pub struct Facts {
     pub next_seq: i64,
     pub window: u32,
     pub flags: u16,
+    /// It has numbers only: no SYN, FIN or RST, no flag but `WINDOW_FULL`, no SACK.
+    pub ordinary: bool,
     pub acks: Option<(u64, i64)>,
     pub bytes_in_flight: Option<u32>,
     pub push_bytes_sent: Option<u32>,
@@ -241,6 +243,7 @@ pub fn analyse(
         let flags = window_full(segment, rev);
         take_in::<true>(segment, flags, at, fwd, rev, facts);
         after_ordinary(segment, fwd, shared);
+        facts.ordinary = true;
     } else {
         analyse_unusual(segment, at, fwd, rev, shared, reused, facts);
     }

@@ -32,19 +32,10 @@ packed!(struct Answer { word, from, at });
 
 impl Stream {
     /// A segment of this stream; those with neither SYN nor RST ask and answer nothing.
-    #[inline(always)]
     pub(super) fn ask(&mut self, segment: &Segment<'_>, from_low: bool, at: At) {
-        if segment.len > 0 {
-            if self.asked.capacity() > 0 {
-                self.asked = Vec::new();
-            }
-        } else if segment.flags & (SYN | RST) != 0 {
-            self.ask_or_answer(segment, from_low, at);
+        if segment.len > 0 || segment.flags & (SYN | RST) == 0 {
+            return;
         }
-    }
-
-    #[cold]
-    fn ask_or_answer(&mut self, segment: &Segment<'_>, from_low: bool, at: At) {
         match (segment.has(SYN), segment.has(ACK)) {
             (true, false) => self.syn(segment.seq, from_low, at),
             (syn, true) => {

@@ -74,6 +74,19 @@ pub(super) fn count(
     counts.packets += 1;
     counts.bytes += u64::from(frame_bytes);
     counts.payload += u64::from(segment.len);
+    if facts.ordinary || segment.flags & (SYN | RST) == 0 {
+        counts.window_min = Some(counts.window_min.map_or(facts.window, |w| w.min(facts.window)));
+    }
+    if !facts.ordinary || !stream.timestamps {
+        count_unusual(stream, segment, frame, side, facts);
+    }
+}
+
+/// What an ordinary segment of a stream with time stamps does not have.
+#[inline(never)]
+fn count_unusual(stream: &mut Stream, segment: &Segment<'_>, frame: u64, side: Side, facts: &Facts) {
+    let [client, server] = &mut stream.counts;
+    let counts = if side == Side::Client { client } else { server };
     if facts.flags & flag::RETRANSMISSION != 0 {
         counts.retransmissions += 1;
         counts.poisoned = frame;
@@ -81,9 +94,6 @@ pub(super) fn count(
     if facts.flags & flag::OUT_OF_ORDER != 0 {
         counts.out_of_order += 1;
         counts.poisoned = frame;
-    }
-    if segment.flags & (SYN | RST) == 0 {
-        counts.window_min = Some(counts.window_min.map_or(facts.window, |w| w.min(facts.window)));
     }
     if segment.options.sack.count > 0 {
         counts.sacks += 1;
@@ -96,13 +106,11 @@ pub(super) fn count(
 }
 
 /// Of data with options that the capture cut off they are nearly always the option (SACK blocks come with ACKs).
-#[inline(always)]
 fn has_timestamps(segment: &Segment<'_>) -> bool {
     segment.options.timestamps.is_some() || segment.options.cut && segment.len > 0
 }
 
 /// What is told once or twice in a stream.
-#[inline(never)]
 fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
     let [client, server] = &mut stream.counts;
     let counts = if side == Side::Client { client } else { server };

@@ -76,6 +76,8 @@ pub struct Stream {
     pub reused: bool,
     /// From the second packet on, where the first was a SYN.
     setup: Option<Box<Setup>>,
+    /// Further segments may belong to it.
+    setting_up: bool,
     /// The SYNs, until data comes.
     pub asked: Vec<Asked>,
     pub tracking: Tracking,
@@ -159,6 +161,7 @@ impl Stream {
             closed_by: None,
             reused,
             setup: None,
+            setting_up: true,
             asked: Vec::new(),
             tracking: Tracking::default(),
         }
@@ -350,7 +353,11 @@ impl Streams {
                 self.ledger.issues.push(note.in_frame(at.frame));
             }
         }
-        let sack = relative_sack(segment, rev);
+        let sack = if facts.ordinary {
+            None
+        } else {
+            relative_sack(segment, rev)
+        };
         let time_delta = at.time_ns - stream.last.time_ns;
         stream.last = At {
             frame: at.frame,
@@ -358,8 +365,12 @@ impl Streams {
         };
         count(stream, segment, at.frame, frame_bytes, side, &facts);
         let hold = sample_leg(stream, &mut self.pairs, segment, side, &facts, at);
-        stream.note_setup(segment, side, at);
-        stream.ask(segment, from_low, at);
+        if stream.setting_up {
+            stream.note_setup(segment, side, at);
+        }
+        if !facts.ordinary {
+            stream.ask(segment, from_low, at);
+        }
 
         let was_live = stream.tracking.is_live();
         let mut release = Release::default();

@@ -10,21 +10,18 @@ use crate::segment::Segment;
 impl Stream {
     /// A segment of a set-up that is not over. The first one has been counted only: most streams of a flood have
     /// no other.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn note_setup(&mut self, segment: &Segment<'_>, side: Side, at: At) {
-        match &mut self.setup {
-            Some(setup) if setup.pending() => setup.segment(segment, side, at),
-            Some(_) => {}
-            None => self.begin_setup(segment, side, at),
-        }
-    }
-
-    fn begin_setup(&mut self, segment: &Segment<'_>, side: Side, at: At) {
         let packets: u64 = self.counts.iter().map(|c| c.packets).sum();
         if packets == 2 && self.completeness() & 1 != 0 {
-            let mut setup = Box::new(Setup::new(self.first));
-            setup.segment(segment, side, at);
-            self.setup = Some(setup);
+            self.setup = Some(Box::new(Setup::new(self.first)));
+        }
+        match &mut self.setup {
+            Some(setup) if setup.pending() => {
+                setup.segment(segment, side, at);
+                self.setting_up = setup.pending();
+            }
+            _ => self.setting_up = packets < 2,
         }
     }
 }

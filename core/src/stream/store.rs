@@ -232,6 +232,7 @@ impl Pack for Stream {
             closed_by,
             reused,
             setup,
+            setting_up: _,
             asked,
             tracking,
         } = self;
@@ -274,6 +275,7 @@ impl Pack for Stream {
             closed_by: Pack::unpack(from),
             reused: Pack::unpack(from),
             setup: Pack::unpack(from),
+            setting_up: true, // the next segment tells
             asked: Pack::unpack(from),
             tracking: Pack::unpack(from),
         };

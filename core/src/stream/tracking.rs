@@ -136,6 +136,7 @@ pub(super) fn track(
 /// The first data of a stream.
 #[inline(never)]
 fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, side: Side) {
+    stream.asked = Vec::new(); // no probe
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
     for (side, leg) in stream.legs.iter().enumerate() {
