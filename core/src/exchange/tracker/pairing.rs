@@ -1,5 +1,7 @@
 //! Messages to exchanges: requests wait in order, and each answer belongs to the oldest of them.
 
+use smol_str::SmolStr;
+
 use super::aside::Place;
 use super::{BIAS, MAX_OPEN, aside};
 use crate::exchange::{Exchange, Ledger, Message};
@@ -110,9 +112,8 @@ impl Listener for Hearing<'_> {
             } => pairing.answer(at, self.from, other, ledger),
             Note::Request { method, target } => {
                 if let Some(e) = pairing.open.back_mut() {
-                    // named once
-                    e.method.get_or_insert_with(|| method.clone());
-                    e.target.get_or_insert_with(|| target.clone());
+                    name(&mut e.method, method);
+                    name(&mut e.target, target);
                 }
             }
             Note::Dialogue => {
@@ -412,6 +413,23 @@ impl Pairing {
             self.settle_first(None, ledger);
         }
     }
+}
+
+/// A short text is copied as it lies there: together with the long ones the compiler would take it to pieces, and the
+/// processor wait for each.
+#[inline(always)]
+fn name(slot: &mut Option<SmolStr>, text: &SmolStr) {
+    if text.is_heap_allocated() {
+        name_long(slot, text);
+    } else {
+        *slot = Some(text.clone());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn name_long(slot: &mut Option<SmolStr>, text: &SmolStr) {
+    *slot = Some(text.clone());
 }
 
 fn cut_word(how: Close) -> &'static str {
