@@ -8,6 +8,7 @@ __all__ = ["CAUSES", "SCHEMA_VERSION", "TABLES", "Analysis", "Records", "Table",
 TABLES: Final[list[str]]
 CAUSES: Final[list[str]]
 SCHEMA_VERSION: Final[str]
+_Found = bytes | str | tuple[str, int, bytes] | None
 
 def first_ns(head: bytes) -> int | None:
     """When was the first packet of the file that begins with these bytes, in ns since 1970? None: they do not say."""
@@ -21,7 +22,7 @@ class Table:
 @final
 class Analysis:
     """What is in this capture? Push its bytes in blocks of any size, finish, then take the tables."""
-    def __new__(cls, links: Callable[[str, int, bytes], bytes | str | None] | None = None) -> Analysis:
+    def __new__(cls, links: Callable[[str, int, bytes], _Found | list[_Found]] | None = None) -> Analysis:
         """`links` reads the layers that the core leaves to others, as `latpcap.links.read` does."""
     def next_file(self, name: str = "") -> None:
         """What is pushed from now on belongs to this file; the one before, if there was one, has ended.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::capture::{Reader, Record, Sink};
 use crate::cause::{self, Known, Legs, Row};
 use crate::exchange::Exchange;
-use crate::frame::{self, Fragments, Packet, Place, Unread, Unwrapped};
+use crate::frame::{self, Foreign, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Counted, Issue, Kind};
 use crate::messages::At;
 use crate::pool::Judged;
@@ -279,12 +279,13 @@ impl Analysis {
             }
             Packet::Foreign(foreign) => {
                 let unwrapped = self.links.as_mut().map_or(Unwrapped::Unknown, |links| {
-                    links.ip_packet(foreign.layer, foreign.number, foreign.data)
+                    links.unwrap(foreign.layer, foreign.number, foreign.data)
                 });
-                match unwrapped {
-                    Unwrapped::Packet(inner) => self.rare(&foreign.decode(&inner), at, record),
-                    Unwrapped::Empty => {}
-                    other => self.unread(&foreign.unread(&other), record),
+                match &unwrapped {
+                    Unwrapped::Several(all) => {
+                        (all.iter()).for_each(|one| self.unwrapped(foreign, one, at, record));
+                    }
+                    one => self.unwrapped(foreign, one, at, record),
                 }
             }
             Packet::Malformed(segment, why) => {
@@ -301,6 +302,18 @@ impl Analysis {
                 self.streams.headless(segment, at);
             }
             Packet::Unread(unread) => self.unread(unread, record),
+        }
+    }
+
+    /// Goes on with what a reader outside the core made of a layer.
+    fn unwrapped(&mut self, foreign: &Foreign<'_>, found: &Unwrapped, at: At, record: &Record<'_>) {
+        match found {
+            Unwrapped::Packet(inner) => self.rare(&foreign.decode(inner), at, record),
+            Unwrapped::Layer(layer, number, inner) => {
+                self.rare(&foreign.layer(layer, *number, inner), at, record);
+            }
+            Unwrapped::Empty => {}
+            other => self.unread(&foreign.unread(other), record),
         }
     }
 

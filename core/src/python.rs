@@ -7,7 +7,7 @@ use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyString};
+use pyo3::types::{PyBytes, PyCapsule, PyList, PyString, PyTuple};
 
 use crate::capture::{self, NO_LINK};
 use crate::cause::Cause;
@@ -63,22 +63,42 @@ struct Links {
     failed: Failure,
 }
 
+/// One of the values of `latpcap.links.Found` that is no list.
+fn unwrapped(found: &Bound<'_, PyAny>) -> PyResult<Unwrapped> {
+    if let Ok(word) = found.cast::<PyString>() {
+        return Ok(match word.to_str()? {
+            "encrypted" => Unwrapped::Encrypted,
+            "fragment" => Unwrapped::Fragment,
+            _ => Unwrapped::Cut,
+        });
+    }
+    if found.is_instance_of::<PyTuple>() {
+        let (layer, number, data) = found.extract::<(String, u32, Vec<u8>)>()?;
+        let layer = match layer.as_str() {
+            "link" => "link",
+            "ethertype" => "ethertype",
+            _ => return Ok(Unwrapped::Unknown),
+        };
+        return Ok(Unwrapped::Layer(layer, number, data));
+    }
+    Ok(match found.extract::<Option<Vec<u8>>>()? {
+        Some(packet) if packet.is_empty() => Unwrapped::Empty,
+        Some(packet) => Unwrapped::Packet(packet),
+        None => Unwrapped::Unknown,
+    })
+}
+
 impl frame::Reader for Links {
-    fn ip_packet(&mut self, layer: &'static str, number: u32, data: &[u8]) -> Unwrapped {
+    fn unwrap(&mut self, layer: &'static str, number: u32, data: &[u8]) -> Unwrapped {
         let called = Python::attach(|py| -> PyResult<Unwrapped> {
             let found = self.read.call1(py, (layer, number, PyBytes::new(py, data)))?;
             let found = found.bind(py);
-            Ok(match found.cast::<PyString>() {
-                Ok(word) => match word.to_str()? {
-                    "encrypted" => Unwrapped::Encrypted,
-                    _ => Unwrapped::Cut,
-                },
-                Err(_) => match found.extract::<Option<Vec<u8>>>()? {
-                    Some(packet) if packet.is_empty() => Unwrapped::Empty,
-                    Some(packet) => Unwrapped::Packet(packet),
-                    None => Unwrapped::Unknown,
-                },
-            })
+            match found.cast::<PyList>() {
+                Ok(all) => Ok(Unwrapped::Several(
+                    all.iter().map(|one| unwrapped(&one)).collect::<PyResult<_>>()?,
+                )),
+                Err(_) => unwrapped(found),
+            }
         });
         match called {
             Ok(unwrapped) => unwrapped,

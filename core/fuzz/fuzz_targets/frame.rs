@@ -14,6 +14,8 @@ fn look(packet: &Packet<'_>, held: usize, fragments: &mut Fragments, frame: u64)
             // any reader may answer with any bytes
             look(&foreign.decode(foreign.data), held, fragments, frame);
             look(&foreign.decode(&[0x45; 40]), held, fragments, frame);
+            let inner = foreign.data.get(4..).unwrap_or_default();
+            look(&foreign.layer("link", 1, inner), held, fragments, frame);
         }
         Packet::Fragment(fragment) => {
             let (time_ns, file, offset) = (0, 0, 0);

@@ -1,8 +1,8 @@
-//! Link layers: Ethernet, Linux cooked (v1 and v2), raw IP, BSD loopback, PPP and Cisco HDLC. Reads up to the
+//! Link layers: Ethernet, Linux cooked (v1 and v2), raw IP, BSD loopback, PPP, Cisco HDLC, MPLS and TZSP. Reads up to the
 //! network layer and hands on; every other link type is `Foreign`.
 
-use super::ethertype::{IPV4, LARGEST_LENGTH, chdlc, ethernet, ethertype, llc, ppp, pppoe};
-use super::{Packet, View, ip, skipped};
+use super::ethertype::{IPV4, LARGEST_LENGTH, chdlc, ethernet, ethertype, llc, mpls, ppp, pppoe};
+use super::{Packet, View, ip, skipped, tunnel};
 use crate::capture::NO_LINK;
 use crate::cursor::Header;
 
@@ -14,9 +14,12 @@ const PPP_ETHER: u32 = 51;
 const C_HDLC: u32 = 104;
 const LOOP: u32 = 108;
 const ENC: u32 = 109;
+const C_HDLC_NETBSD: u32 = 112;
 const SLL: u32 = 113;
+const TZSP: u32 = 128;
 const PPP_PPPD: u32 = 166;
 const PPP_WITH_DIR: u32 = 204;
+const MPLS: u32 = 219;
 const SLL2: u32 = 276;
 
 #[inline(always)]
@@ -54,7 +57,9 @@ fn others(link: u32, view: View<'_>) -> Packet<'_> {
             _ => ppp(view),
         },
         PPP_ETHER => pppoe(view),
-        C_HDLC => chdlc(view),
+        C_HDLC | C_HDLC_NETBSD => chdlc(view),
+        TZSP => tunnel::tzsp(view),
+        MPLS => mpls(view),
         ENC => encapsulated(view),
         NO_LINK => Packet::Other,
         _ => view.foreign("link", link),

@@ -66,37 +66,57 @@ pub struct Foreign<'a> {
 pub enum Unwrapped {
     /// The IP packet inside.
     Packet(Vec<u8>),
+    /// The bytes of a layer that the core, or the reader again, goes on with: "link" or "ethertype", and its number.
+    Layer(&'static str, u32, Vec<u8>),
+    /// One frame that holds several, each of them one of the others here.
+    Several(Vec<Unwrapped>),
     /// Understood, and there is no IP packet.
     Empty,
     /// Not understood.
     Unknown,
     /// Understood, but closed to us.
     Encrypted,
+    /// A part of a frame, and what it is a part of is not put together.
+    Fragment,
     /// Its headers are not all there, or cannot be true.
     Cut,
 }
 
-/// Reads rare layers: a frame in, an IP packet out.
+/// Reads rare layers: a frame in, an IP packet or a layer that holds it out.
 pub trait Reader: Send + Sync {
-    fn ip_packet(&mut self, layer: &'static str, number: u32, data: &[u8]) -> Unwrapped;
+    fn unwrap(&mut self, layer: &'static str, number: u32, data: &[u8]) -> Unwrapped;
 }
 
 impl Foreign<'_> {
     /// Reads the IP packet that a `Reader` found.
     pub fn decode<'a>(&self, packet: &'a [u8]) -> Packet<'a> {
-        let header = self.data.len().saturating_sub(packet.len()) as u32;
-        let wire = self.wire.saturating_sub(header).max(packet.len() as u32);
-        let view = View {
+        self.inside(packet).enter(ip::any)
+    }
+
+    /// Reads the layer that a `Reader` found.
+    pub fn layer<'a>(&self, layer: &'static str, number: u32, data: &'a [u8]) -> Packet<'a> {
+        self.inside(data)
+            .enter(|view| match (layer, u16::try_from(number)) {
+                ("ethertype", Ok(kind)) => ethertype::ethertype(kind, view),
+                ("link", _) => link::decode(number, view),
+                _ => Packet::Other,
+            })
+    }
+
+    fn inside<'a>(&self, data: &'a [u8]) -> View<'a> {
+        let header = self.data.len().saturating_sub(data.len()) as u32;
+        let wire = self.wire.saturating_sub(header).max(data.len() as u32);
+        View {
             depth: self.depth,
-            ..View::new(packet, wire)
-        };
-        view.enter(ip::any)
+            ..View::new(data, wire)
+        }
     }
 
     /// What to say where no packet came out of it.
     pub fn unread(&self, unwrapped: &Unwrapped) -> Unread {
         let reason = match (unwrapped, self.layer) {
             (Unwrapped::Encrypted, _) => "payload is encrypted",
+            (Unwrapped::Fragment, _) => "fragments are not put together",
             (Unwrapped::Cut, _) => "frame is cut or damaged",
             (_, "link") => "link type is not read",
             (_, "ethertype") => "ethertype is not read",

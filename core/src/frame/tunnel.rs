@@ -243,7 +243,7 @@ fn ayiya(view: View<'_>) -> Packet<'_> {
 }
 
 /// TZSP: tagged fields, then a frame of the kind that its header names.
-fn tzsp(view: View<'_>) -> Packet<'_> {
+pub(super) fn tzsp(view: View<'_>) -> Packet<'_> {
     let encapsulated = match *view.held {
         [1, 0 | 1, high, low, ..] => u16::from_be_bytes([high, low]),
         _ => return Packet::Other,

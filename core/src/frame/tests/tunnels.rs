@@ -325,4 +325,33 @@ fn a_reader_outside_gives_an_ip_packet() {
     );
     assert!(matches!(foreign.decode(&inner), Packet::Tcp(segment) if segment.len == 3));
     assert!(matches!(foreign.decode(&[]), Packet::Unread(_)));
+    let ether = [&[9; 12][..], &[8, 0], &inner].concat();
+    assert!(matches!(foreign.layer("link", 1, &ether), Packet::Tcp(segment) if segment.len == 3));
+    let tagged = [&[0, 5, 8, 0][..], &inner].concat();
+    assert!(matches!(foreign.layer("ethertype", 0x8100, &tagged), Packet::Tcp(segment) if segment.len == 3));
+    assert_eq!(foreign.layer("ethertype", 0x18100, &tagged), Packet::Other);
+    assert_eq!(foreign.layer("ip", 6, &tagged), Packet::Other);
+}
+
+#[test]
+fn layers_that_hold_themselves_end() {
+    let frame = [0; 40];
+    let mut packet = decode(127, &frame, 40);
+    let mut layers = 0;
+    while let Packet::Foreign(foreign) = packet {
+        packet = foreign.layer("link", 127, foreign.data);
+        layers += 1;
+    }
+    assert!(layers < 20 && matches!(packet, Packet::Unread(_)), "{layers}");
+}
+
+#[test]
+fn labels_and_sniffers_as_link_types() {
+    let inner = ip4(6, &tcp(TIMES, b"abc"));
+    let label = [&[0, 1, 1, 64][..], &inner].concat();
+    assert!(matches!(decode(219, &label, all(&label)), Packet::Tcp(segment) if segment.len == 3));
+    let sniffed = [&[1, 0, 0, 1, 1][..], &[9; 12], &[8, 0], &inner].concat();
+    assert!(matches!(decode(128, &sniffed, all(&sniffed)), Packet::Tcp(segment) if segment.len == 3));
+    let hdlc = [&[0x0f, 0, 8, 0][..], &inner].concat();
+    assert!(matches!(decode(112, &hdlc, all(&hdlc)), Packet::Tcp(segment) if segment.len == 3));
 }
