@@ -72,10 +72,16 @@ impl Exchanges {
         self.rows
     }
 
+    /// A cause of the exchange that comes next.
+    #[inline(always)]
+    pub fn spend(&mut self, cause: &Row) {
+        self.columns.spent.add(cause);
+    }
+
     /// True when the batch is full.
-    pub fn push(&mut self, e: &Exchange, causes: &[Row], legs: &Legs) -> bool {
+    pub fn push(&mut self, e: &Exchange, legs: &Legs) -> bool {
         let row = self.rows % BLOCK;
-        let top_cause = self.columns.spent.set(row, causes);
+        let top_cause = self.columns.spent.set(row);
         self.target.push(e.target.as_deref());
         let columns = &mut self.columns;
         let mut has = 0;
@@ -84,7 +90,7 @@ impl Exchanges {
         columns.stream.set(row, e.stream);
         columns.index.set(row, e.index);
         columns.protocol.set(row, e.protocol);
-        if let Some(method) = e.method.as_deref() {
+        if let Some(method) = &e.method {
             columns.method.set(row, method);
             has |= has::METHOD;
         }
@@ -178,20 +184,23 @@ struct Spent {
     columns: [Slots<f64>; CAUSES],
     /// The causes that any row of the block has, a bit each.
     any: u32,
-    /// By cause, of the row that is being summed; 0 between rows.
+    /// By cause, of the row that is being summed, and which causes it has; 0 between rows.
     sums: [i64; CAUSES],
+    touched: u32,
 }
 
 impl Spent {
-    /// Gives the cause that took the most time (the first of equals in the table's order).
-    fn set(&mut self, row: usize, causes: &[Row]) -> Option<usize> {
-        let mut touched = 0u32;
-        for row in causes {
-            if let Some(sum) = self.sums.get_mut(row.cause as usize) {
-                *sum += row.end - row.start;
-                touched |= 1 << row.cause as usize;
-            }
+    #[inline(always)]
+    fn add(&mut self, row: &Row) {
+        if let Some(sum) = self.sums.get_mut(row.cause as usize) {
+            *sum += row.end - row.start;
+            self.touched |= 1 << row.cause as usize;
         }
+    }
+
+    /// Gives the cause that took the most time (the first of equals in the table's order).
+    fn set(&mut self, row: usize) -> Option<usize> {
+        let mut touched = std::mem::take(&mut self.touched);
         self.any |= touched;
         let mut top = (0, None);
         while touched != 0 {

@@ -187,11 +187,12 @@ impl Tables {
     /// A finished exchange and its partition.
     pub fn settled(&mut self, exchange: &Exchange, causes: &[Row], legs: &Legs) {
         for row in causes {
+            self.exchanges.spend(row);
             if self.causes.push(exchange.id, row) {
                 self.flush_causes();
             }
         }
-        if self.exchanges.push(exchange, causes, legs) {
+        if self.exchanges.push(exchange, legs) {
             self.flush_exchanges();
         }
     }

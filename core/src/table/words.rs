@@ -7,6 +7,7 @@ use ahash::AHashMap;
 use arrow_array::builder::StringBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
+use smol_str::SmolStr;
 
 use super::BATCH_ROWS;
 use super::columns::{EVERY, Moved, Slots, Taken, zeros};
@@ -137,26 +138,29 @@ impl Texts {
 #[derive(Default)]
 pub struct Heard<const BIT: u32> {
     keys: Slots<i32>,
-    known: AHashMap<String, i32>,
+    known: AHashMap<SmolStr, i32>,
     words: Vec<String>,
-    /// Of the newest word, which most often comes again.
-    last: usize,
+    /// The newest word, which most often comes again, and its key.
+    last: (SmolStr, i32),
 }
 
 impl<const BIT: u32> Heard<BIT> {
-    pub fn set(&mut self, row: usize, word: &str) {
-        if self.words.get(self.last).is_none_or(|last| last != word) {
-            self.last = match self.known.get(word) {
-                Some(key) => *key as usize,
-                None => {
-                    let key = self.words.len();
-                    self.words.push(word.to_string());
-                    self.known.insert(word.to_string(), key as i32);
-                    key
-                }
-            };
+    #[inline(always)]
+    pub fn set(&mut self, row: usize, word: &SmolStr) {
+        if self.last.0 != *word || self.words.is_empty() {
+            self.last = (word.clone(), self.key(word));
         }
-        self.keys.set(row, self.last as i32);
+        self.keys.set(row, self.last.1);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn key(&mut self, word: &SmolStr) -> i32 {
+        let words = &mut self.words;
+        *self.known.entry(word.clone()).or_insert_with(|| {
+            words.push(word.to_string());
+            words.len() as i32 - 1
+        })
     }
 
     pub fn keep(&mut self, moved: &Moved) {
