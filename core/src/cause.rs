@@ -313,6 +313,27 @@ fn judge_rare(piece: Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
             let evidence = [first.map_or(from.frame, |f| f.frame), to.frame, 0];
             row(cause, Owner::Network, rule, confidence, evidence)
         }
+        Wait::Probe { small, pool } => {
+            let nagle = pools
+                .get(*pool as usize)
+                .is_some_and(|judged| judged.acts(known.stream));
+            if nagle {
+                row(
+                    Cause::Tlp,
+                    Owner::Network,
+                    Rule::TailProbe,
+                    0.9,
+                    [small.frame, to.frame, 0],
+                )
+            } else {
+                reach(&mut cutter, &piece, legs);
+                row(think(side), Owner::of(side), Rule::App, 0.9, ends)
+            }
+        }
+        Wait::Queued => {
+            reach(&mut cutter, &piece, legs);
+            row(Cause::Queueing, Owner::Network, Rule::Timestamps, 0.8, ends)
+        }
         Wait::Cork => row(Cause::Cork, Owner::of(side), Rule::CorkTimer, 0.7, ends),
         Wait::Handshake => {
             // kernels answer at once: what is above the best is the path's, or a host without time for its packets

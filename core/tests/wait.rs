@@ -90,6 +90,7 @@ impl Play {
             end: start + len,
             small: is_small(len as u32, MSS as u32),
             fin: false,
+            pushed: true,
             mss: MSS as u32,
             tsval: None,
             tsecr: None,
@@ -229,15 +230,15 @@ fn small_over_unacknowledged_small_refutes_nagle_unless_more_was_queued() {
     play.send(1_000, 1, 200);
     assert_eq!(play.send(21_000, 201, 600), Wait::App);
     play.sender.settle_refutation(21_050_000);
-    assert_eq!(play.sender.sure_refutations(false), 0, "more may follow");
+    assert_eq!(play.sender.sure_refutations(false, 0), 0, "more may follow");
     play.sender.settle_refutation(22_000_000);
-    assert_eq!(play.sender.sure_refutations(false), 1);
+    assert_eq!(play.sender.sure_refutations(false, 0), 1);
     assert_eq!(play.sender.last_refutations(), 0, "it counts once");
     // cut from a longer queue
     play.send(22_000, 801, 300);
     play.send(22_033, 1101, MSS);
     play.sender.settle_refutation(30_000_000);
-    assert_eq!(play.sender.sure_refutations(false), 0);
+    assert_eq!(play.sender.sure_refutations(false, 0), 0);
     // full over small is allowed
     let mut play = Play::new();
     play.asked(0);
@@ -250,7 +251,7 @@ fn small_over_unacknowledged_small_refutes_nagle_unless_more_was_queued() {
     play.send(1_000, 1, 200);
     play.send(21_000, 201, 600);
     play.sender.settle_refutation(22_000_000);
-    assert_eq!(play.sender.sure_refutations(true), 0);
+    assert_eq!(play.sender.sure_refutations(true, 0), 0);
     assert_eq!(play.sender.last_refutations(), 0);
     // an ACK that the capture lacks shows in the timestamps
     let mut play = Play::new();
@@ -417,10 +418,68 @@ fn only_small_behind_small_is_nagles() {
     let mut play = Play::new();
     play.asked(0);
     play.send(1_000, 1, MSS);
-    assert_eq!(play.send(5_000, 1001, 200), Wait::App);
+    assert_eq!(play.send(5_000, 1001, 200), Wait::Spaced);
     play.ack(12_000, 1001);
     play.ack(45_000, 1201);
     candidate(play.send(45_020, 1201, 200));
+}
+
+/// A full segment that was not pushed had more behind it; what follows it while it is unacknowledged was there, too.
+#[test]
+fn behind_full_segments_the_line_was_busy() {
+    let mut play = Play::new();
+    play.asked(0);
+    let first = play.data(1_000, 1, MSS);
+    play.give(&Data {
+        pushed: false,
+        ..first
+    });
+    play.ack(1_010, 1001);
+    assert_eq!(play.send(25_000, 1001, MSS), Wait::Spaced);
+    play.ack(25_010, 2001);
+    assert!(
+        matches!(play.send(55_000, 2001, MSS), Wait::LoneClocked { .. }),
+        "a program may pause here"
+    );
+    assert_eq!(play.send(59_000, 3001, MSS), Wait::Spaced);
+}
+
+/// By the clock of its sender, which counts milliseconds, the second left right behind the first.
+#[test]
+fn what_left_together_was_held_by_the_path() {
+    for (tick, queued) in [(3, true), (80, false)] {
+        let mut play = Play::new();
+        let at = |us: i64, ticks: i64, d: Data| Data {
+            tsval: Some((us / 1000 + ticks) as u32),
+            ..d
+        };
+        for i in 0..3 {
+            play.asked(i * 1_000_000);
+            let us = i * 1_000_000 + 1_000;
+            let d = play.data(us, 1 + i * 1200, MSS);
+            play.give(&at(us, 0, d));
+        }
+        let d = play.data(2_091_000, 3401, 200);
+        let outcome = play.give(&at(2_001_000, tick, d));
+        let wait = match outcome {
+            Outcome::Forward(step) => step.wait,
+            Outcome::Needless => panic!(),
+        };
+        assert_eq!(wait == Wait::Queued, queued, "{wait:?}");
+    }
+}
+
+/// A probe sends what is next where there is something (tcp_send_loss_probe). It was none if the first had arrived.
+#[test]
+fn a_probe_with_new_data_refutes_nothing() {
+    for (acked, refuted) in [(1, 0), (501, 1)] {
+        let mut play = Play::new();
+        play.asked(0);
+        play.send(1_000, 1, 200);
+        let probe = play.send(1_000 + 2 * RTT / 1000 + 203_000, 201, 300);
+        assert!(matches!(probe, Wait::Probe { small, .. } if small.time_ns == 1_000_000));
+        assert_eq!(play.sender.sure_refutations(false, acked), refuted);
+    }
 }
 
 #[test]

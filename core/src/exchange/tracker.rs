@@ -150,7 +150,7 @@ impl Tracker {
         }
         // of a counter that others may count up too, a gap excuses, and accuses nobody
         let missing = if seen.own_ids { id_jump } else { 0 };
-        let sure = peer.sure_refutations(id_jump > 1);
+        let sure = peer.sure_refutations(id_jump > 1, seen.facts.ack);
         if sure > 0 {
             let pool = *pick(&mut self.pools, side.other());
             let before = pick(&mut self.refuted, side.other());

@@ -185,6 +185,11 @@ impl Judged {
         own.unwrap_or((self.verdict, self.held))
     }
 
+    /// Whether Nagle's algorithm acts on a stream.
+    pub fn acts(&self, stream: u32) -> bool {
+        self.on(stream).0 == Verdict::Proven
+    }
+
     /// What one candidate of this pool is, on its stream.
     pub fn rule(&self, stream: u32, c: &Candidate) -> Ruling {
         let release = c.freed.time_ns - c.ack.time_ns;

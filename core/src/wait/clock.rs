@@ -2,7 +2,7 @@
 //! (RFC 7323), the excess of the way from the sender out: what the program took before, the clock has counted.
 
 /// Linux, BSD and macOS count milliseconds.
-const TICK_NS: i64 = 1_000_000;
+pub(super) const TICK_NS: i64 = 1_000_000;
 /// Neither clock drifts by much in two of these.
 const WINDOW_NS: i64 = 10_000_000_000;
 /// Clocks whose rate differs by more than one in so many count something else than milliseconds.
@@ -13,6 +13,12 @@ const MAX_LATE_NS: u64 = 2_000_000_000;
 const ENOUGH: u32 = 8;
 /// What a tick, the drift and a busy host explain.
 const NOISE_NS: i64 = 3_000_000;
+/// No clock that counts milliseconds stands still for longer.
+pub(super) const GRAIN_NS: i64 = 20_000_000;
+/// After more late ones in a row the capture's clock has been set, or the best time is not known.
+const RUN: u32 = 8;
+/// A clock's rate shows after this.
+const RATED_NS: i64 = 500_000_000;
 /// Lateness that is not rare among a sender's segments is its clock's grain.
 const RARE: u32 = 4;
 
@@ -28,11 +34,13 @@ pub struct Clock {
     window: i64,
     seen: u32,
     late: u32,
+    /// So many in a row were late.
+    running: u32,
     /// It does not count milliseconds.
     odd: bool,
 }
 
-crate::pack::packed!(struct Clock { base, low, window, seen, late, odd });
+crate::pack::packed!(struct Clock { base, low, window, seen, late, running, odd });
 
 impl Default for Clock {
     fn default() -> Self {
@@ -42,12 +50,23 @@ impl Default for Clock {
             window: 0,
             seen: 0,
             late: 0,
+            running: 0,
             odd: false,
         }
     }
 }
 
 impl Clock {
+    /// Whether this clock was seen to count milliseconds for long enough to believe a pause in it.
+    pub fn counts_ms(&self, time_ns: i64, tsval: u32) -> bool {
+        let Some((since, first)) = self.base else {
+            return false;
+        };
+        let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
+        let elapsed = time_ns.wrapping_sub(since);
+        elapsed >= RATED_NS && (counted - elapsed).abs() <= elapsed / 4
+    }
+
     /// A segment that was sent for the first time: how long the path held it beyond its best; 0 where that is not sure.
     pub fn excess(&mut self, time_ns: i64, tsval: u32) -> i64 {
         let (since, first) = *self.base.get_or_insert((time_ns, tsval));
@@ -68,11 +87,14 @@ impl Clock {
         let late = offset.wrapping_sub(*now.min(before));
         self.seen = self.seen.saturating_add(1);
         if late < NOISE_NS {
+            self.running = 0;
             return 0;
         }
         self.late = self.late.saturating_add(1);
         let rare = self.late.saturating_mul(RARE) <= self.seen;
-        if self.seen < ENOUGH || !rare {
+        self.running = self.running.saturating_add(1);
+        let queue = late >= GRAIN_NS && self.running <= RUN && self.counts_ms(time_ns, tsval);
+        if self.seen < ENOUGH || !rare && !queue {
             return 0;
         }
         late - TICK_NS

@@ -83,6 +83,8 @@ pub enum Wait {
     Small(Box<Candidate>),
     /// Full segments that follow each other at an even pace: the line's, or the pacing's.
     Spaced,
+    /// By its sender's clock it left with the one before it: the path held it back.
+    Queued,
     /// After an ACK of earlier data, with nothing small outstanding.
     Clocked {
         ack: At,
@@ -110,6 +112,12 @@ pub enum Wait {
         /// What showed the hole that these bytes fill.
         filled: Option<At>,
     },
+    /// Small over `small`, which its peer has not acknowledged for as long as a tail loss probe waits. That sends what is
+    /// next and asks no Nagle (tcp_send_loss_probe): the pool tells whether it was one.
+    Probe {
+        small: At,
+        pool: u32,
+    },
     /// Small, nothing in flight, no trigger, the kernel's probe timer's length.
     Cork,
     /// A kernel's answer to a SYN or SYN/ACK: no program is asked.
@@ -126,7 +134,7 @@ crate::pack::packed!(enum Wait {
     0 Turn { since }, 1 App, 2 Burst, 3 FullBurst, 4 Small(candidate), 5 Spaced, 6 Clocked { ack, acked },
     7 Window { opened }, 8 ZeroWindow { opened }, 9 Repair { how, first, filled }, 10 Cork, 11 Handshake, 12 Hole,
     13 LateTurn { since, pool }, 14 Suspected { held }, 15 LoneClocked { ack, acked, collapsed },
-    16 QueuedTurn { since, queued }
+    16 QueuedTurn { since, queued }, 17 Queued, 18 Probe { small, pool }
 } else Hole);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -214,8 +222,8 @@ impl Step {
                 frame: None,
                 waited: None,
             },
-            Wait::App => Release::new(Released::App, None, waited),
-            Wait::Hole | Wait::Handshake | Wait::Suspected { .. } => Release::default(),
+            Wait::App | Wait::Probe { .. } => Release::new(Released::App, None, waited),
+            Wait::Hole | Wait::Handshake | Wait::Queued | Wait::Suspected { .. } => Release::default(),
             Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
             Wait::Spaced => Release::new(Released::Pacing, None, waited),
             Wait::Small(c) if c.arrived == Some(false) => Release::new(Released::App, None, waited),
@@ -255,6 +263,7 @@ pub struct Data {
     /// Less than full segments, or with a small tail.
     pub small: bool,
     pub fin: bool,
+    pub pushed: bool,
     pub mss: u32,
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,

@@ -6,10 +6,11 @@ mod repair;
 
 use std::collections::VecDeque;
 
-use super::clock::Clock;
+use super::clock::{Clock, GRAIN_NS, TICK_NS};
 use super::{Answer, CORK_NS, Candidate, Data, LONG_PATH_NS, Outcome, Refutation, Repair, Step, Wait};
 use crate::messages::At;
 
+use refuting::heard;
 use repair::{Hole, Resent};
 
 /// Segments that follow each other this closely were never held by anybody.
@@ -18,8 +19,11 @@ const BURST_NS: i64 = 200_000;
 const RTO_NS: i64 = 190_000_000;
 /// A tail loss probe waits at most 2 RTT + TCP_RTO_MIN (tcp_schedule_loss_probe), and fires a few ticks late.
 const PROBE_NS: i64 = 215_000_000;
+const LEAST_PROBE_NS: i64 = 200_000_000;
 /// What a program may take before the segment that the probe repeats.
 const LATE_NS: i64 = 40_000_000;
+/// What an ACK releases is seen within this of the leg.
+const PROMPT_NS: i64 = 2_000_000;
 /// A sender that is nearer has no path to the capture on which its segments could queue.
 const PATH_NS: i64 = 100_000;
 /// So many even gaps in a row are a pace.
@@ -78,6 +82,8 @@ crate::pack::packed!(struct Advanced { ack, acked, bytes, lone });
 pub struct Sender {
     last: Option<At>,
     last_full: bool,
+    /// Full, and not pushed: its sender had more to send.
+    last_more: bool,
     last_gap: i64,
     /// Gaps in a row between full segments that were alike.
     even: u8,
@@ -87,6 +93,8 @@ pub struct Sender {
     refuting: Option<Refutation>,
     /// Refutations that stand unless the peer's next packet shows that an ACK of it is not in the capture.
     awaiting: u64,
+    /// The end of what left like a probe: it was none if the peer had got what was before it.
+    probing: Option<i64>,
     edge: Option<i64>,
     edge_moved: Option<(At, i64)>,
     zero_seen: Option<At>,
@@ -110,7 +118,7 @@ pub struct Sender {
     clock: Clock,
 }
 
-crate::pack::packed!(struct Sender { last, last_full, last_gap, even, next, una, small, refuting, awaiting, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, last_id, counting, clock });
+crate::pack::packed!(struct Sender { last, last_full, last_more, last_gap, even, next, una, small, refuting, awaiting, probing, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, last_id, counting, clock });
 
 impl Sender {
     /// The peer's newest byte that brought the other direction forward.
@@ -282,12 +290,31 @@ impl Sender {
             && !p.tainted
         {
             match p.ack {
-                Some(ack) => return Wait::Small(Box::new(candidate(&p, &ack, d))),
+                Some(ack) => {
+                    let candidate = candidate(&p, &ack, d);
+                    if candidate.arrived == Some(false) && overdue(gap, d) {
+                        return Wait::Probe {
+                            pool: d.pool,
+                            small: p.at,
+                        };
+                    }
+                    return Wait::Small(Box::new(candidate));
+                }
+                None if overdue(gap, d) && !heard(&p, d) => {
+                    self.probing = Some(d.end);
+                    return Wait::Probe {
+                        pool: d.pool,
+                        small: p.at,
+                    };
+                }
                 None => self.refute(&p, d),
             }
         }
         if turn.is_none() && even && self.even >= EVEN_GAPS {
             return Wait::Spaced;
+        }
+        if turn.is_none() && gap > GRAIN_NS && self.held_by_path(d, gap) {
+            return Wait::Queued;
         }
         if turn.is_none() && small && self.last_full && self.una >= d.start {
             // nothing in flight, and nothing happened since the last packet of either side
@@ -305,6 +332,11 @@ impl Sender {
             && gap > BURST_NS
         {
             let (ack, acked) = (a.ack, a.acked);
+            if (self.last_more || self.last_full && self.una < d.start)
+                && d.at.time_ns - ack.time_ns > d.leg_ns + PROMPT_NS
+            {
+                return Wait::Spaced;
+            }
             // of a small one it would be Nagle's
             let lone = a.lone && self.last_full && a.bytes <= d.mss;
             return if lone && id_jump > 1 {
@@ -329,7 +361,7 @@ impl Sender {
             Some(since) if small && timed(d.at, since) => Wait::LateTurn { since, pool: d.pool },
             Some(since) => {
                 let queued = d.tsval.map_or(0, |tsval| self.clock.excess(d.at.time_ns, tsval));
-                if queued > 0 && d.leg_ns >= PATH_NS {
+                if queued >= GRAIN_NS || queued > 0 && d.leg_ns >= PATH_NS {
                     Wait::QueuedTurn { since, queued }
                 } else {
                     Wait::Turn { since }
@@ -337,7 +369,20 @@ impl Sender {
             }
             None if gap <= BURST_NS && self.last_full => Wait::FullBurst,
             None if gap <= BURST_NS => Wait::Burst,
+            None if self.last_more || self.last_full && self.una < d.start => Wait::Spaced,
             None => Wait::App,
+        }
+    }
+
+    /// By its sender's clock this segment followed the one before it in less than half the time.
+    fn held_by_path(&self, d: &Data, gap: i64) -> bool {
+        let last = self.recent.get(self.sent.wrapping_sub(1) % RECENT);
+        match (last.and_then(|last| last.tsval), d.tsval) {
+            (Some(before), Some(now)) => {
+                let ticks = now.wrapping_sub(before).cast_signed();
+                self.clock.counts_ms(d.at.time_ns, now) && (0..gap / 2 / TICK_NS).contains(&i64::from(ticks))
+            }
+            _ => false,
         }
     }
 
@@ -367,6 +412,7 @@ impl Sender {
         self.even = if even { self.even.saturating_add(1) } else { 0 };
         self.last_gap = gap;
         (self.last, self.last_full) = (Some(d.at), !d.small);
+        self.last_more = !d.small && !d.pushed;
         self.remember(d);
     }
 
@@ -386,6 +432,11 @@ impl Sender {
             small.tainted = true;
         }
     }
+}
+
+/// As long after what is unacknowledged as a tail loss probe waits, which the retransmission timeout bounds.
+fn overdue(gap: i64, d: &Data) -> bool {
+    (d.rtt_ns + LEAST_PROBE_NS..2 * d.rtt_ns + PROBE_NS + LATE_NS).contains(&gap)
 }
 
 /// As long as the kernel's probe timer, whatever the path is.

@@ -6,7 +6,7 @@ use crate::assemble::{Assembler, Room};
 use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Ledger, Seen, aside};
 use crate::messages::{At, Side};
-use crate::segment::{FIN, SYN};
+use crate::segment::{FIN, PSH, SYN};
 use crate::wait::{Data, Outcome, Release, Step, Wait, is_small};
 
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
@@ -38,6 +38,7 @@ impl Tracker {
             end: start + i64::from(segment.len),
             small: is_small(segment.len, seen.mss),
             fin: segment.has(FIN),
+            pushed: segment.has(PSH),
             mss: seen.mss,
             tsval: segment.options.timestamps.map(|t| t.0),
             tsecr: segment.options.timestamps.map(|t| t.1),

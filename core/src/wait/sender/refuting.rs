@@ -20,8 +20,9 @@ impl Sender {
 
     /// The peer spoke: how many refutations are sure now. None are where the capture lacks (`missed`) what the peer
     /// said before: that may have been the ACK.
-    pub fn sure_refutations(&mut self, missed: bool) -> u64 {
-        let waited = std::mem::take(&mut self.awaiting);
+    pub fn sure_refutations(&mut self, missed: bool, ack: i64) -> u64 {
+        let waited =
+            std::mem::take(&mut self.awaiting) + u64::from(self.probing.take().is_some_and(|end| ack >= end));
         if missed { 0 } else { waited }
     }
 
@@ -31,12 +32,7 @@ impl Sender {
     }
 
     pub(super) fn refute(&mut self, p: &Small, d: &Data) {
-        // an ACK that the capture lacks shows in the timestamps that it brought to the sender
-        let moved = match (p.tsecr, d.tsecr) {
-            (Some(a), Some(b)) => b.wrapping_sub(a),
-            _ => 0,
-        };
-        if moved < HEARD_TICKS {
+        if !heard(p, d) {
             self.refuting = Some(Refutation {
                 pool: d.pool,
                 small: p.at,
@@ -44,4 +40,13 @@ impl Sender {
             });
         }
     }
+}
+
+/// An ACK that the capture lacks shows in the timestamps that it brought to the sender.
+pub(super) fn heard(p: &Small, d: &Data) -> bool {
+    let moved = match (p.tsecr, d.tsecr) {
+        (Some(a), Some(b)) => b.wrapping_sub(a),
+        _ => 0,
+    };
+    moved >= HEARD_TICKS
 }
