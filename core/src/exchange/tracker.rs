@@ -77,12 +77,24 @@ impl Tracker {
         let Some(mut tracker) = ledger.over.pop() else {
             return Box::new(Tracker::new(stream, pair, pools));
         };
-        let mut pairing = std::mem::take(&mut tracker.pairing);
-        pairing.renew(stream, pair);
-        *tracker = Tracker {
+        // field by field, in place: a whole new one would be made elsewhere and moved
+        let Tracker {
+            pools: own_pools,
+            senders,
+            refuted,
+            assemblers,
+            messages,
             pairing,
-            ..Tracker::new(stream, pair, pools)
-        };
+            alone,
+            closed,
+            clock,
+        } = &mut *tracker;
+        (*own_pools, *refuted, *closed, *clock) = (pools, [0; 2], [false; 2], i64::MIN);
+        *senders = Default::default();
+        *assemblers = [Assembler::new(), Assembler::new()];
+        *messages = Messages::new();
+        *alone = None;
+        pairing.renew(stream, pair);
         tracker
     }
 

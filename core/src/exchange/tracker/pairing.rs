@@ -181,21 +181,39 @@ impl Pairing {
 
     /// For another stream, in the buffers of the one before.
     pub(super) fn renew(&mut self, stream: u32, pair: u32) {
+        // in place: a new one would be made elsewhere and moved; named one by one, so that no field is forgotten
         let Pairing {
-            mut steps,
-            mut open,
-            mut settling,
-            ..
-        } = std::mem::take(self);
+            stream: own_stream,
+            pair: own_pair,
+            steps,
+            counted,
+            open,
+            settling,
+            protocol,
+            interim,
+            unsolicited,
+            client_ack,
+            answers_lost,
+            mixed,
+            unasked,
+            answered,
+            shown,
+            paused,
+            lone_pause,
+            pauses,
+            exchanges,
+            busy,
+            idle,
+            frame,
+        } = self;
+        (*own_stream, *own_pair, *protocol, *exchanges) = (stream, pair, "", 0);
+        (*counted, *client_ack, *busy, *idle, *frame) = (0, 0, 0, 0, 0);
+        (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
+        (*answered, *pauses) = (false, false);
+        (*mixed, *shown, *paused, *lone_pause) = (None, None, None, None);
         steps.iter_mut().for_each(Vec::clear);
         open.clear();
         settling.clear();
-        *self = Pairing {
-            steps,
-            open,
-            settling,
-            ..Pairing::new(stream, pair)
-        };
     }
 
     /// Whether its buffers are no larger than most streams need them.
