@@ -26,8 +26,7 @@ def nflog(packet: bytes) -> bytes:
 
 def deflated(packet: bytes) -> bytes:
     inner = zlib.compressobj(wbits=-15)
-    payload = b"\x04\0\0\x02" + inner.compress(packet) + inner.flush()
-    return bytes(dpkt.ip.IP(src=b"\1\1\1\1", dst=b"\2\2\2\2", p=108, len=20 + len(payload), data=payload))
+    return outer(108, b"\x04\0\0\x02" + inner.compress(packet) + inner.flush())
 
 
 def amsdu(*packets: bytes, control: bytes = b"\x80\0") -> bytes:
@@ -91,6 +90,16 @@ def checked(head: bytes) -> bytes:
     return head + struct.pack("<H", crc ^ 0xFFFF)
 
 
+def outer(protocol: int, payload: bytes) -> bytes:
+    return bytes(dpkt.ip.IP(src=b"\1\1\1\1", dst=b"\2\2\2\2", p=protocol, len=20 + len(payload), data=payload))
+
+
+def udp(port: int, payload: bytes) -> bytes:
+    return outer(17, struct.pack(">HHHH", port, port, 8 + len(payload), 0) + payload)
+
+
+RADIO = b"\0\x10\3\0\0\0\0\0"
+PPP_SESSION = b"\0\2\0\1\0\1"
 LSQ = b"\x47\0\0\0\0"
 WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "802.11": (105, lambda p: WIFI + p),
@@ -183,6 +192,13 @@ WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "mPacket": (274, lambda p: mpacket(b"\xd5", ETHERNET + p)),
     "mPacket, interruptible": (274, lambda p: mpacket(b"\xe6", ETHERNET + p)),
     "compressed": (228, deflated),
+    "ethernet in IP": (101, lambda p: outer(143, ETHERNET + p)),
+    "CAPWAP": (101, lambda p: udp(5247, b"\0\x10\2\0\0\0\0\0" + ETHERNET + p)),
+    "CAPWAP, radio": (101, lambda p: udp(5247, RADIO + b"\1\x08" + WIFI[2:] + p)),
+    "CAPWAP, radio, QoS": (101, lambda p: udp(5247, RADIO + b"\2\x88" + QOS[2:] + p)),
+    "CAPWAP, what it heard": (101, lambda p: udp(5247, b"\0\x20\3\x20" + bytes(12) + b"\1\x08" + WIFI[2:] + p)),
+    "PPP of several links": (101, lambda p: udp(1701, PPP_SESSION + b"\xff\3\0\x3d\xc0\0\0\1\0\x21" + p)),
+    "PPP of several links, short": (101, lambda p: udp(1701, PPP_SESSION + b"\x3d\xc0\0\0\1\x21" + p)),
     "vlan in llc": (10, lambda p: b"\x50" + MACS + b"\xaa\xaa\x03\0\0\0\x81\0\0\1\x08\0" + p),
 }
 """By name: the link type, and what to do to an IPv4 packet. tshark 4.0 reads them all."""
@@ -192,6 +208,11 @@ ALONE: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "switch tag": (281, lambda p: MACS + b"\0\0\0\1\x08\0" + p),
     "switch tag, eight": (285, lambda p: MACS + b"\xda\xda\0\0\0\0\0\1\x08\0" + p),
     "slip": (8, lambda p: b"\0\x40" + bytes(14) + p),
+    "CAPWAP, radio, as it was": (101, lambda p: udp(5247, RADIO + WIFI + p)),
+    "L2TPv3": (101, lambda p: outer(115, b"\0\0\0\7" + ETHERNET + p)),
+    "L2TPv3, cookie": (101, lambda p: outer(115, b"\0\0\0\7" + b"\x99" * 8 + b"\x40\0\0\1" + TAGGED + p)),
+    "L2TPv3, HDLC": (101, lambda p: udp(1701, b"\0\3\0\0\0\0\0\7\x0f\0\x08\0" + p)),
+    "L2TPv3, PPP": (101, lambda p: udp(1701, b"\0\3\0\0\0\0\0\7\xff\3\0\x21" + p)),
     "MPLS": (219, lambda p: LABEL + p),
 }
-"""Those that tshark 4.0 does not know, or wants more of than we do."""
+"""Those that tshark 4.0 does not know, or wants to be told more of than we do."""

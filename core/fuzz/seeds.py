@@ -54,7 +54,7 @@ def _tunnels() -> Iterator[tuple[int, bytes]]:
     for kind in (0x8847, 0x8864, 0x8100, 0x8909, 0x8926, 0x892F, 0xF1C1, 0x88E5, 0x880B, 0x6558, 0x8903, 0x88E7):
         for inner in (four, six, ether):
             yield 1, bytes(12) + struct.pack(">H", kind) + bytes(4) + inner
-    for protocol in (4, 41, 47, 97, 108, 137, 44, 0, 43, 51, 60, 1, 58):
+    for protocol in (4, 41, 47, 97, 108, 115, 137, 143, 44, 0, 43, 51, 60, 1, 58):
         for inner in (four, six, ether):
             body = bytes(8) + inner
             yield (
@@ -67,7 +67,7 @@ def _tunnels() -> Iterator[tuple[int, bytes]]:
                 + body,
             )
             yield 229, b"\x60\0\0\0" + struct.pack(">H", len(body)) + bytes([protocol, 64]) + bytes(32) + body
-    for port in (1701, 2152, 3386, 3544, 4341, 4754, 4789, 4790, 5072, 6081, 6343, 6635, 37008):
+    for port in (1701, 2152, 3386, 3544, 4341, 4754, 4789, 4790, 5072, 5247, 6081, 6343, 6635, 37008):
         for first in (0, 1, 8, 0x30, 0x34, 0x40, 0x45, 0x60):
             body = struct.pack(">HHHH", port, port, 16 + len(four), 0) + bytes([first]) + b"\xff" + bytes(6) + four
             yield 228, b"\x45\0" + struct.pack(">H", 20 + len(body)) + bytes(5) + b"\x11" + bytes(10) + body

@@ -24,7 +24,8 @@ _LONGEST_PACKET = 65_575
 def read(layer: str, number: int, data: bytes) -> Found:
     """What is in these bytes?
 
-    `layer` says what kind of number `number` is: "link" (LINKTYPE_), "ethertype", "ip" (IP protocol). Gives an IPv4 or
+    `layer` says what kind of number `number` is: "link" (LINKTYPE_), "ethertype", "ip" (IP protocol), "capwap" (its
+    binding). Gives an IPv4 or
     IPv6 packet from its first byte on, or one of the other values of `Found`; never raises for what the bytes hold.
     """
     reader = READERS.get((layer, number))
@@ -166,5 +167,7 @@ READERS: dict[tuple[str, int], Reader] = {
     ("link", 284): typed(16, 18),  # Marvell's, four bytes
     ("link", 285): typed(20, 22),  # or eight
     ("ip", 108): _ip_compressed,
+    ("capwap", 1): wifi.tunnelled,
 }
-"""Who reads what: ("link", LINKTYPE_), ("ethertype", type) or ("ip", protocol) to a function of the layer's bytes."""
+"""Who reads what: ("link", LINKTYPE_), ("ethertype", type), ("ip", protocol) or ("capwap", binding) to a function of
+the layer's bytes."""

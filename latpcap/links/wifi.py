@@ -48,6 +48,11 @@ def _mesh(body: bytes) -> bytes:
     return body[6 + 6 * extended :] if extended < 3 else body
 
 
+def tunnelled(data: bytes) -> Found:
+    """In CAPWAP some access points swap the first two bytes; without that a data frame shows by the first."""
+    return frame(data if need(data, 2)[0] & 0x0F == 0x08 else data[1::-1] + data[2:])
+
+
 def radiotap(data: bytes) -> Found:
     """Its flags tell whether the frame's header is padded."""
     size = int.from_bytes(need(data, 8)[2:4], "little")

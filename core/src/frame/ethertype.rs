@@ -156,6 +156,8 @@ pub(super) fn ppp(view: View<'_>) -> Packet<'_> {
         0x57 => ip::v6(view),
         0x0281 | 0x0283 => view.enter(mpls),
         0x2d | 0x2f => skipped("ppp", "header compression is not undone", protocol.into()),
+        // Multilink (RFC 1990): a fragment that is the first and the last one is a packet.
+        0x3d if matches!(*view.held, [flags, _, _, _, ..] if flags >= 0xc0) => view.skip(4).enter(ppp),
         0x3d => skipped("ppp", "multilink fragments are not put together", protocol.into()),
         0x53 | 0x55 | 0xfb | 0xfd => skipped("ppp", "payload is compressed or encrypted", protocol.into()),
         _ => Packet::Other,

@@ -88,6 +88,19 @@ fn checksum_holds(header: &[u8]) -> bool {
     (sum & 0xffff) + (sum >> 16) == 0xffff
 }
 
+/// Is this a packet, and of about that length? A frame may be longer by what fills it up.
+pub(super) fn is_sound(packet: &[u8], wire: u32) -> bool {
+    let size = match (Header::<20>::of(packet), Header::<40>::of(packet)) {
+        (Some(head), _) if matches!(head.u8::<0>(), 0x45..=0x4f) => {
+            let header = cursor::upto(packet, usize::from(head.u8::<0>() & 0xf) * 4);
+            Some(u32::from(head.be16::<2>())).filter(|_| checksum_holds(header))
+        }
+        (_, Some(head)) if head.u8::<0>() >> 4 == 6 => Some(u32::from(head.be16::<4>()) + 40),
+        _ => None,
+    };
+    size.is_some_and(|size| size <= wire && wire - size <= 46)
+}
+
 /// What an IPv4 packet of known length carries.
 #[inline(always)]
 fn inside<'a, const SIZE: u32>(head: Header<'a, 20>, packet: View<'a>, size: u32) -> Packet<'a> {

@@ -52,7 +52,7 @@ pub enum Packet<'a> {
 /// The bytes of a layer that is left to a reader outside the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign<'a> {
-    /// "link", "ethertype" or "ip": what kind of number `number` is.
+    /// "link", "ethertype", "ip" or "capwap" (its binding): what kind of number `number` is.
     pub layer: &'static str,
     pub number: u32,
     pub data: &'a [u8],

@@ -378,7 +378,7 @@ fn what_is_not_read() {
     );
     for (protocol, layer, reason) in [
         (108, "ip", "tunnel is not entered"),
-        (115, "ip", "tunnel is not entered"),
+        (55, "ip", "tunnel is not entered"),
         (50, "esp", "payload is encrypted"),
     ] {
         let data = ip4(protocol, &[0; 60]);

@@ -14,10 +14,12 @@ pub(super) fn over_ip(protocol: u8, view: View<'_>) -> Packet<'_> {
         41 => view.enter(ip::v6),
         47 => view.enter(gre),
         97 => view.skip(2).enter(ethernet),
+        115 => l2tp_session(view, "ip", protocol.into()),
+        143 => view.enter(ethernet),
         137 => view.enter(mpls),
         108 => view.foreign("ip", protocol.into()),
-        // Mobile IP's minimal encapsulation, L2TPv3.
-        55 | 115 => skipped("ip", "tunnel is not entered", protocol.into()),
+        // Mobile IP's minimal encapsulation.
+        55 => skipped("ip", "tunnel is not entered", protocol.into()),
         _ => Packet::Other,
     }
 }
@@ -109,6 +111,7 @@ fn reader(port: u16) -> Option<Read> {
         4789 | 8472 => vxlan,
         4790 => vxlan_gpe,
         5072 => ayiya,
+        5247 => capwap,
         6081 => geneve,
         6343 => sflow,
         6635 => mpls,
@@ -211,10 +214,11 @@ fn teredo(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// L2TP version 2 (RFC 2661 3.1): a data message carries PPP.
+/// L2TP: in version 2 (RFC 2661 3.1) a data message carries PPP.
 fn l2tp(view: View<'_>) -> Packet<'_> {
     let flags = match cursor::be16_at(view.held, 0) {
         Some(flags) if flags & 0x800f == 2 => flags,
+        Some(flags) if flags & 0x800f == 3 => return l2tp_session(view.skip(4), "l2tp", 3),
         _ => return Packet::Other,
     };
     let length = if flags & 0x4000 != 0 { 2 } else { 0 };
@@ -224,6 +228,57 @@ fn l2tp(view: View<'_>) -> Packet<'_> {
         size += 2 + usize::from(cursor::be16_at(view.held, size).unwrap_or(0));
     }
     ppp(view.skip(size))
+}
+
+/// A session of L2TP version 3 (RFC 3931 4.1). How long its cookie is, whether a sublayer follows and what it carries
+/// was agreed on elsewhere, so the packet is looked for wherever it may begin: IP says by itself where it ends.
+fn l2tp_session<'a>(view: View<'a>, layer: &'static str, detail: u32) -> Packet<'a> {
+    match cursor::be32_at(view.held, 0) {
+        Some(0) => return Packet::Other, // control
+        Some(_) => {}
+        None => return view.cut("l2tp", 4),
+    }
+    for size in [4, 8, 12, 16] {
+        let inner = view.skip(size);
+        if let Some(packet) = carried(inner) {
+            return packet.enter(ip::any);
+        }
+    }
+    skipped(layer, "tunnel is not entered", detail)
+}
+
+/// The IP packet in what may be Ethernet, with a tag or without, Cisco HDLC, PPP or itself.
+fn carried(view: View<'_>) -> Option<View<'_>> {
+    let kind = |at| matches!(cursor::be16_at(view.held, at), Some(0x0800 | 0x86dd));
+    let short = match *view.held {
+        [0x0f | 0x8f, 0, ..] => kind(2),
+        [0xff, 3, 0, 0x21 | 0x57, ..] => true,
+        _ => false,
+    };
+    let tagged = cursor::be16_at(view.held, 12) == Some(0x8100) && kind(16);
+    let headers = [(short, 4), (kind(12), 14), (tagged, 18), (true, 0)];
+    let mut packets = headers
+        .iter()
+        .filter(|(fits, _)| *fits)
+        .map(|(_, size)| view.skip(*size));
+    packets.find(|packet| ip::is_sound(packet.held, packet.wire))
+}
+
+/// CAPWAP's data channel (RFC 5415 4.3): a header that tells its length, then Ethernet or a frame of the radio.
+fn capwap(view: View<'_>) -> Packet<'_> {
+    let Some(head) = Header::<8>::of(view.held) else {
+        return Packet::Other;
+    };
+    let words = head.be32::<0>();
+    let inner = view.skip((words >> 19 & 0x1f) as usize * 4);
+    match (words >> 24, words >> 9 & 0x1f) {
+        (1, _) => skipped("capwap", "payload is encrypted", 0),
+        (0, _) if words & 0x88 == 0x08 || words >> 19 & 0x1f < 2 => Packet::Other, // keep-alive, no header
+        (0, _) if words & 0x80 != 0 => skipped("capwap", "fragments are not put together", 0),
+        (0, _) if words & 0x100 == 0 => ethernet(inner),
+        (0, 1) => inner.foreign("capwap", 1),
+        _ => Packet::Other,
+    }
 }
 
 /// LISP (RFC 9300 5.3): eight bytes, then IP.

@@ -91,6 +91,13 @@ pub(super) fn tunnels() -> Vec<(&'static str, u32, Vec<u8>)> {
             ip6(60, &[&[4, 0, 1, 4, 0, 0, 0, 0], four].concat()),
         ),
         ("etherip", 228, ip4(97, &[&[0x30, 0], frame].concat())),
+        ("ethernet in ip", 228, ip4(143, frame)),
+        ("capwap", 228, udp(9, 5247, &[0, 0x10, 2, 0, 0, 0, 0, 0], frame)),
+        (
+            "multilink ppp",
+            9,
+            [&[0xff, 3, 0, 0x3d, 0xc0, 0, 0, 1], ppp].concat(),
+        ),
         ("mpls in ip", 228, ip4(137, &[&[0, 1, 1, 9], four].concat())),
         ("gre", 228, gre(&[0, 0, 8, 0], four)),
         (
@@ -309,6 +316,77 @@ fn a_port_alone_is_no_tunnel() {
                 "{port} {fill} {decoded:?}"
             );
         }
+    }
+}
+
+/// L2TP version 3 does not say what it carries, so the packet must be sound.
+#[test]
+fn sessions_carry_what_ends_with_them() {
+    let mut four = ip4(6, &tcp(TIMES, b"abc"));
+    let sum: u32 = (four.chunks_exact(2).take(10))
+        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
+        .sum();
+    let sum = !(((sum & 0xffff) + (sum >> 16)) as u16);
+    four[10..12].copy_from_slice(&sum.to_be_bytes());
+    let six = ip6(6, &tcp(TIMES, b"abc"));
+    let tagged = ethernet(0x8100, &[&[0, 5, 8, 0], &four[..]].concat());
+    let filled = [ethernet(0x800, &four), vec![0; 6]].concat();
+    let inners = [
+        ethernet(0x800, &four),
+        ethernet(0x86dd, &six),
+        tagged,
+        filled,
+        [&[0x0f, 0, 8, 0], &four[..]].concat(),
+        [&[0xff, 3, 0, 0x57], &six[..]].concat(),
+        four.clone(),
+        six,
+    ];
+    for inner in &inners {
+        for agreed in [0, 4, 8, 12] {
+            let session = [&[0, 0, 0, 7][..], &vec![0x99; agreed], inner].concat();
+            let data = ip4(115, &session);
+            assert_eq!(segment(228, &data).len, 3, "{inner:x?} {agreed}");
+            let length = (12 + session.len() as u16).to_be_bytes();
+            let head = [6, 0xa5, 6, 0xa5, length[0], length[1], 0, 0, 0, 3, 0, 0];
+            let data = ip4(17, &[&head[..], &session].concat());
+            assert_eq!(segment(228, &data).len, 3, "{inner:x?} {agreed}");
+        }
+    }
+    // another checksum, another length, control
+    for (at, inner) in [(24, &inners[0]), (17, &inners[0]), (19, &inners[1])] {
+        let mut session = [&[0, 0, 0, 7][..], inner].concat();
+        session[at + 4] ^= 0x50;
+        let data = ip4(115, &session);
+        let unread = decode(228, &data, all(&data));
+        assert!(matches!(unread, Packet::Unread(it) if it.reason == "tunnel is not entered"));
+    }
+    let control = [&[0; 4][..], &inners[0]].concat();
+    let data = ip4(115, &control);
+    assert_eq!(decode(228, &data, all(&data)), Packet::Other);
+}
+
+#[test]
+fn access_points_send_what_the_radio_heard() {
+    let capwap = |head: &[u8]| {
+        let inner = ethernet(0x800, &ip4(6, &tcp(TIMES, b"abc")));
+        let length = (16 + inner.len() as u16).to_be_bytes();
+        let ports = [20, 127, 20, 127, length[0], length[1], 0, 0];
+        ip4(17, &[&ports[..], head, &[0; 4], &inner].concat())
+    };
+    let radio = capwap(&[0, 0x10, 3, 0]);
+    assert!(
+        matches!(decode(228, &radio, all(&radio)), Packet::Foreign(it) if (it.layer, it.number) == ("capwap", 1))
+    );
+    let fragment = capwap(&[0, 0x10, 2, 0x80]);
+    assert!(matches!(
+        decode(228, &fragment, all(&fragment)),
+        Packet::Unread(_)
+    ));
+    let closed = capwap(&[1, 0x10, 2, 0]);
+    assert!(matches!(decode(228, &closed, all(&closed)), Packet::Unread(_)));
+    for none in [[0, 0x10, 2, 8], [0, 8, 2, 0], [0, 0x10, 5, 0], [0x10, 0x10, 2, 0]] {
+        let none = capwap(&none);
+        assert_eq!(decode(228, &none, all(&none)), Packet::Other);
     }
 }
 
