@@ -31,6 +31,10 @@ pub struct Row {
     pub confidence: f64,
 }
 
+/// A round trip to the host that the capture sits at is shorter than this, one to another host's longer than that.
+const AT_HOST_NS: i64 = 100_000;
+const AWAY_NS: i64 = 500_000;
+
 /// The path as far as it is known: best round trips to the client and to the server, by `Side`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Legs {
@@ -40,6 +44,12 @@ pub struct Legs {
 impl Legs {
     fn to(&self, side: Side) -> i64 {
         self.min.get(side.index()).copied().flatten().unwrap_or(0)
+    }
+
+    /// The capture sits at this side's host, and clearly not at the other's.
+    fn beside(&self, side: Side) -> bool {
+        let [near, far] = [side, side.other()].map(|side| self.min.get(side.index()).copied().flatten());
+        near.is_some_and(|leg| leg < AT_HOST_NS) && far.is_some_and(|leg| leg >= AWAY_NS)
     }
 }
 
@@ -311,7 +321,15 @@ fn judge_rare(piece: Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
                 (Repair::Syn, _) => (Cause::SynRto, Rule::HandshakeRepeated, 0.95),
             };
             let evidence = [first.map_or(from.frame, |f| f.frame), to.frame, 0];
-            row(cause, Owner::Network, rule, confidence, evidence)
+            if matches!(how, Repair::TailProbe | Repair::Timeout)
+                && first.is_some()
+                && legs.beside(side.other())
+            {
+                // the first copy had come as far as its host
+                row(cause, Owner::of(side.other()), rule, 0.8, evidence)
+            } else {
+                row(cause, Owner::Network, rule, confidence, evidence)
+            }
         }
         Wait::Probe { small, pool } => {
             let nagle = pools

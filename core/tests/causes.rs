@@ -122,6 +122,38 @@ fn a_held_ack_stalls_a_sender_with_a_window_of_one_segment() {
     assert_eq!(rows(0, true), [waits(2 * MS + 30 * US)]);
 }
 
+/// A capture at the receiver that has the first copy: the packet had come as far as that host.
+#[test]
+fn what_reached_the_receivers_host_was_not_lost_on_the_path() {
+    let first = Some(At { frame: 1, time_ns: 0 });
+    let wait = |how, first| Wait::Repair {
+        how,
+        first,
+        filled: None,
+    };
+    for (how, first, min, owner) in [
+        (Repair::Timeout, first, [Some(10 * US), Some(MS)], Owner::Client),
+        (Repair::TailProbe, first, [Some(10 * US), Some(MS)], Owner::Client),
+        (Repair::Timeout, None, [Some(10 * US), Some(MS)], Owner::Network),
+        (Repair::Fast, first, [Some(10 * US), Some(MS)], Owner::Network),
+        (Repair::Timeout, first, [Some(MS), Some(10 * US)], Owner::Network),
+        (
+            Repair::Timeout,
+            first,
+            [Some(10 * US), Some(20 * US)],
+            Owner::Network,
+        ),
+        (Repair::Timeout, first, [Some(10 * US), None], Owner::Network),
+    ] {
+        let rows = cut(wait(how, first), 0, 230 * MS, &[], &Legs { min });
+        assert_eq!(rows[0].owner, owner, "{how:?} {first:?} {min:?}");
+        assert_eq!(
+            rows[0].confidence < 0.9,
+            owner == Owner::Client || first.is_none()
+        );
+    }
+}
+
 #[test]
 fn every_wait_fills_its_time_exactly() {
     let (c, judged, mut random) = (stall(), [proven()], Lcg(19));

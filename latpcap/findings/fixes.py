@@ -61,6 +61,12 @@ class Fix:
     cost: str | None
 
 
+LOSSES = ("tlp", "rto")
+HOST_DROPS = (
+    "The packets reached the {owner}'s host (they are in this capture) and were not taken: look there for a full "
+    "accept queue (nstat TcpExtListenOverflows, somaxconn), a firewall behind the capture, full socket buffers."
+)
+"""What to do about bytes that were sent again though their first copy had come."""
 LONG_MS = 2000.0
 """A server that is silent for so long may have had nothing to say."""
 
@@ -70,6 +76,8 @@ def fix(cause: str, owner: str, typical_ms: float, software: str | None) -> Fix:
     if cause in IN_ITS_WORDS:
         words = _words(software) if owner == "server" and software else ""
         knob = f"TCP_NODELAY on the {owner}{words}, or both parts in one write (writev)"
+    elif cause in LOSSES and owner in ("client", "server"):
+        knob = HOST_DROPS.format(owner=owner)
     else:
         known = CAUSES.get(cause)
         if known is None or known.fix is None:
