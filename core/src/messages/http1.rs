@@ -11,6 +11,8 @@ mod head;
 mod known;
 mod lines;
 
+use memchr::memchr;
+
 use super::banner;
 use super::pen::Pen;
 use super::{Close, Listener, Piece, Read, Reader, Side};
@@ -467,11 +469,14 @@ impl Half {
                 return true;
             }
         }
-        if self.line || !new.contains(&b'\n') {
+        let Some(end) = memchr(b'\n', new).filter(|_| !self.line) else {
             return false;
-        }
+        };
         self.line = true;
-        let line = self.head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = self
+            .head
+            .get(..self.head.len() - new.len() + end)
+            .unwrap_or_default();
         !may_start(side, line.strip_suffix(b"\r").unwrap_or(line))
     }
 }

@@ -6,6 +6,7 @@ mod quick;
 use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig, Request, Response, Status};
+use memchr::{memchr, memrchr};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::known::VERSION;
@@ -212,12 +213,12 @@ impl Asked {
 /// The start line alone, for a head that cannot be read as a whole. `cut` says that the bytes may end
 /// inside the line: a target is then given as far as it goes, with an ellipsis.
 pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
-    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let end = memchr(b'\n', bytes);
     let line = bytes.get(..end.unwrap_or(bytes.len()))?.trim_ascii_end();
     match side {
         Side::Client => {
             let (method, rest) = split_at_space(line)?;
-            let target = match rest.iter().rposition(|byte| *byte == b' ') {
+            let target = match memrchr(b' ', rest) {
                 Some(space) if end.is_some() => shortened(rest.get(..space)?.trim_ascii()),
                 _ if cut => rest
                     .split(|byte| *byte == b' ')
@@ -251,8 +252,7 @@ pub(super) fn is_method(bytes: &[u8]) -> bool {
 }
 
 fn split_at_space(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let space = line.iter().position(|byte| *byte == b' ')?;
-    let (before, after) = line.split_at_checked(space)?;
+    let (before, after) = line.split_at_checked(memchr(b' ', line)?)?;
     Some((before, after.trim_ascii_start()))
 }
 
