@@ -2,32 +2,23 @@
 //! bytes are cut into blocks.
 
 mod end;
+mod judging;
 
 use std::collections::BTreeMap;
 
 use crate::capture::{Reader, Record, Sink};
-use crate::cause::{self, Known, Legs, Row};
+use crate::cause::Row;
 use crate::exchange::Exchange;
 use crate::frame::{self, Foreign, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Counted, Issue, Kind};
 use crate::messages::At;
-use crate::pool::Judged;
 use crate::probe::{self, Probes};
 use crate::segment::Segment;
 use crate::stream::{self, Answer, Event, Streams};
-use crate::table::{BATCH_ROWS, Tables};
+use crate::table::Tables;
 use crate::watch::Watch;
 use end::Stage;
 
-/// Finished exchanges wait for the evidence of the others; beyond this many they are judged with what
-/// is known by then.
-const MAX_PENDING: usize = 8192;
-/// The same for those that wait for the path's best times only, which a few exchanges tell: so many fit the
-/// processor's cache.
-const MAX_PLAIN: usize = 128;
-/// Streams whose row is finished wait for the evidence of the others; beyond this many their set-ups are judged with
-/// what is known by then, and numbered among the requests. So many make a batch: in each the streams rise.
-const MAX_RETIRED: usize = BATCH_ROWS;
 /// Different reasons that are counted apart; later ones share a row.
 const MAX_REASONS: usize = 4096;
 
@@ -195,15 +186,7 @@ impl Analysis {
         if !self.streams.ledger.issues.is_empty() {
             self.take_issues(record.offset);
         }
-        if self.streams.ledger.plain.len() >= MAX_PLAIN {
-            self.settle_plain();
-        }
-        if self.streams.ledger.settled.len() >= MAX_PENDING {
-            self.settle(false);
-        }
-        if self.streams.retired.len() >= MAX_RETIRED {
-            self.give_retired();
-        }
+        self.judge_some();
     }
 
     /// The same out of `record`'s way.
@@ -211,23 +194,6 @@ impl Analysis {
     #[inline(never)]
     fn rare_tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
         self.tcp(segment, at, record);
-    }
-
-    /// The rows of streams whose ports others use now.
-    #[cold]
-    fn give_retired(&mut self) {
-        let judged = self.settle(false);
-        let mut retired = std::mem::take(&mut self.streams.retired);
-        retired.sort_unstable_by_key(|(id, _)| *id);
-        for (id, left) in retired {
-            let Some(stream) = self.streams.retired(left) else {
-                continue;
-            };
-            for probe in probe::of_stream(id, &stream) {
-                self.tables.probe(probe);
-            }
-            self.give(id, &stream, &judged);
-        }
     }
 
     /// Everything but a plain segment. What is unwrapped here may be wrapped again: `frame` bounds how often.
@@ -344,66 +310,6 @@ impl Analysis {
         }
         self.streams.ledger.issues = issues;
     }
-
-    /// Judges what is pending with the evidence there is, in the order in which it was asked.
-    fn settle(&mut self, last: bool) -> Vec<Judged> {
-        let mut pending = std::mem::take(&mut self.streams.ledger.settled);
-        pending.append(&mut self.streams.ledger.plain);
-        pending.sort_by_key(|e| e.id);
-        let judged = self.streams.ledger.pools.judge(&self.streams.pairs, last);
-        for exchange in pending {
-            let legs = self.legs(&exchange);
-            self.partition(&exchange, &legs, &judged);
-            self.streams.ledger.done(exchange);
-        }
-        judged
-    }
-
-    /// The exchanges that wait for nothing but legs, where those have been measured often enough.
-    fn settle_plain(&mut self) {
-        let next = std::mem::take(&mut self.judging);
-        let mut plain = std::mem::replace(&mut self.streams.ledger.plain, next);
-        for exchange in plain.drain(..) {
-            if self.streams.pairs.is_firm(exchange.pair) {
-                let known = Known {
-                    legs: &self.legs(&exchange),
-                    stream: exchange.stream,
-                    pools: &[],
-                    needless: None,
-                };
-                give_exchange(&exchange, &known, &mut self.rows, &mut self.tables);
-                self.streams.ledger.done(exchange);
-            } else {
-                self.streams.ledger.settled.push(exchange);
-            }
-        }
-        self.judging = plain;
-    }
-
-    fn legs(&self, exchange: &Exchange) -> Legs {
-        Legs {
-            min: [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side)),
-        }
-    }
-
-    /// Gives the rows of an exchange that others may have a say in.
-    fn partition(&mut self, exchange: &Exchange, legs: &Legs, pools: &[Judged]) {
-        let needless = &self.streams.ledger.needless;
-        let known = Known {
-            legs,
-            stream: exchange.stream,
-            pools,
-            needless: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),
-        };
-        give_exchange(exchange, &known, &mut self.rows, &mut self.tables);
-    }
-}
-
-/// Gives an exchange's row and those of its causes; `rows` is a buffer.
-fn give_exchange(exchange: &Exchange, known: &Known<'_>, rows: &mut Vec<Row>, tables: &mut Tables) {
-    rows.clear();
-    cause::partition(exchange, known, rows);
-    tables.settled(exchange, rows, known.legs);
 }
 
 impl Engine {

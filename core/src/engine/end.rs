@@ -3,7 +3,8 @@
 
 use std::cmp::Reverse;
 
-use super::{Analysis, MAX_PENDING};
+use super::Analysis;
+use super::judging::MAX_PENDING;
 use crate::pool::Judged;
 use crate::probe::{self, Queue};
 use crate::stream::Stream;

@@ -1,0 +1,110 @@
+//! When finished exchanges are judged: what they wait for, and the rows that come of it.
+
+use super::Analysis;
+use crate::cause::{self, Known, Legs, Row};
+use crate::exchange::Exchange;
+use crate::pool::Judged;
+use crate::probe;
+use crate::table::{BATCH_ROWS, Tables};
+
+/// Finished exchanges wait for the evidence of the others; beyond this many they are judged with what
+/// is known by then.
+pub(super) const MAX_PENDING: usize = 8192;
+/// The same for those that wait for the path's best times only, which a few exchanges tell: so many fit the
+/// processor's cache.
+const MAX_PLAIN: usize = 128;
+/// Streams whose row is finished wait for the evidence of the others; beyond this many their set-ups are judged with
+/// what is known by then, and numbered among the requests. So many make a batch: in each the streams rise.
+const MAX_RETIRED: usize = BATCH_ROWS;
+impl Analysis {
+    /// Judges what need not or cannot wait any longer.
+    #[inline(always)]
+    pub(super) fn judge_some(&mut self) {
+        if self.streams.ledger.plain.len() >= MAX_PLAIN {
+            self.settle_plain();
+        }
+        if self.streams.ledger.settled.len() >= MAX_PENDING {
+            self.settle(false);
+        }
+        if self.streams.retired.len() >= MAX_RETIRED {
+            self.give_retired();
+        }
+    }
+
+    /// The rows of streams whose ports others use now.
+    #[cold]
+    fn give_retired(&mut self) {
+        let judged = self.settle(false);
+        let mut retired = std::mem::take(&mut self.streams.retired);
+        retired.sort_unstable_by_key(|(id, _)| *id);
+        for (id, left) in retired {
+            let Some(stream) = self.streams.retired(left) else {
+                continue;
+            };
+            for probe in probe::of_stream(id, &stream) {
+                self.tables.probe(probe);
+            }
+            self.give(id, &stream, &judged);
+        }
+    }
+
+    /// Judges what is pending with the evidence there is, in the order in which it was asked.
+    pub(super) fn settle(&mut self, last: bool) -> Vec<Judged> {
+        let mut pending = std::mem::take(&mut self.streams.ledger.settled);
+        pending.append(&mut self.streams.ledger.plain);
+        pending.sort_by_key(|e| e.id);
+        let judged = self.streams.ledger.pools.judge(&self.streams.pairs, last);
+        for exchange in pending {
+            let legs = self.legs(&exchange);
+            self.partition(&exchange, &legs, &judged);
+            self.streams.ledger.done(exchange);
+        }
+        judged
+    }
+
+    /// The exchanges that wait for nothing but legs, where those have been measured often enough.
+    fn settle_plain(&mut self) {
+        let next = std::mem::take(&mut self.judging);
+        let mut plain = std::mem::replace(&mut self.streams.ledger.plain, next);
+        for exchange in plain.drain(..) {
+            if self.streams.pairs.is_firm(exchange.pair) {
+                let known = Known {
+                    legs: &self.legs(&exchange),
+                    stream: exchange.stream,
+                    pools: &[],
+                    needless: None,
+                };
+                give_exchange(&exchange, &known, &mut self.rows, &mut self.tables);
+                self.streams.ledger.done(exchange);
+            } else {
+                self.streams.ledger.settled.push(exchange);
+            }
+        }
+        self.judging = plain;
+    }
+
+    fn legs(&self, exchange: &Exchange) -> Legs {
+        Legs {
+            min: [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side)),
+        }
+    }
+
+    /// Gives the rows of an exchange that others may have a say in.
+    pub(super) fn partition(&mut self, exchange: &Exchange, legs: &Legs, pools: &[Judged]) {
+        let needless = &self.streams.ledger.needless;
+        let known = Known {
+            legs,
+            stream: exchange.stream,
+            pools,
+            needless: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),
+        };
+        give_exchange(exchange, &known, &mut self.rows, &mut self.tables);
+    }
+}
+
+/// Gives an exchange's row and those of its causes; `rows` is a buffer.
+fn give_exchange(exchange: &Exchange, known: &Known<'_>, rows: &mut Vec<Row>, tables: &mut Tables) {
+    rows.clear();
+    cause::partition(exchange, known, rows);
+    tables.settled(exchange, rows, known.legs);
+}
