@@ -31,9 +31,10 @@ def read(source: sources.Source) -> Capture:
     """What is in this capture, and why was each request slow?
 
     `source` is a path, a glob ("ring_*.pcap"), a URL (s3://, gs://, file:// ... by pyarrow, others by fsspec), "-" for
-    standard input, bytes, or a binary file object; pcap or pcapng, plain or compressed with gzip, zstd, lz4, bz2 or xz.
-    A list of these, or a glob, is one capture cut into files: they are read in the order of their first packets, frames
-    are counted on and streams go on from one to the next. The whole capture is analysed; its tables are held in memory.
+    standard input, bytes, or a binary file object; pcap, pcapng, snoop or Network Monitor's format, plain or compressed
+     with gzip, zstd, lz4, bz2 or xz. A list of these, or a glob, is one capture cut into files: they are read in the
+    order of their first packets, frames  are counted on and streams go on from one to the next. The whole capture is
+    analysed; its tables are held in memory.
 
     Raises CaptureError when nothing can be read: no such file, no capture, a header that is cut. A capture
     that is damaged further on gives its rows up to the damage, and so does each file of several; `Capture.issues` says
@@ -76,8 +77,8 @@ class Capture(Tables):
     """What does this capture tell?
 
     Made by `latpcap.read`. `name` is the file's name as given, `files` the names of all files in the order in which
-    they were read, `frames` counts every record, `format` is "pcap", "pcap (ns)", "pcap (modified)", "pcapng" or
-    "snoop" (of several files the last one's), `digits` are the decimals of a second that its clock tells;
+    they were read, `frames` counts every record, `format` is "pcap", "pcap (ns)", "pcap (modified)", "pcapng",
+    "snoop" or "netmon" (of several files the last one's), `digits` are the decimals of a second that its clock tells;
     `first_ns` and `last_ns` bound it in ns since 1970, `zero_ns` is frame 1, from which Wireshark counts (None for a
     capture without packets). `display_filter` is what it was limited to, or None.
     """

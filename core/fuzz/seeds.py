@@ -41,8 +41,25 @@ def _main() -> None:
         for at, frame in enumerate(frames):
             seed = struct.pack(">HB", link, 255) + frame
             (HERE / "corpus" / "frame" / f"seed-{number}-{at}").write_bytes(seed)
+        for minor in (0, 1, 2, 3) if frames else ():
+            for target in ("container", "analysis"):
+                seed = b"\x40" + _netmon(minor, frames)
+                (HERE / "corpus" / target / f"netmon-{number}-{minor}").write_bytes(seed)
     for at, (link, frame) in enumerate(_tunnels()):
         (HERE / "corpus" / "frame" / f"tunnel-{at}").write_bytes(struct.pack(">HB", link, 255) + frame)
+
+
+def _netmon(minor: int, frames: list[bytes]) -> bytes:
+    """The same as Network Monitor 2.x has it; 1.1 in place of 2.0."""
+    out, table = bytearray(128), []
+    for number, frame in enumerate(frames):
+        table.append(len(out))
+        size = len(frame)
+        out += struct.pack("<QII", number, size, size) if minor else struct.pack("<IHH", number, size, size)
+        out += frame + struct.pack("<HIQB", 1, 0, 13 * 10**16, 0)[: (0, 2, 6, 15)[minor]]
+    start = struct.pack("<H8HII", 1, 2023, 11, 2, 14, 22, 13, 20, 5, len(out), 4 * len(table))
+    out[:32] = (b"GMBU" + bytes([minor, 2]) if minor else b"RTSS\1\1") + start
+    return bytes(out) + struct.pack(f"<{len(table)}I", *table)
 
 
 def _tunnels() -> Iterator[tuple[int, bytes]]:

@@ -1,12 +1,13 @@
-//! Capture files: pcap, pcapng and snoop, pushed block by block, give records. Reads container bytes only; knows
-//! nothing of what a frame holds. `pcap.rs`, `pcapng.rs` and `snoop.rs` know the formats, `interface.rs` pcapng's
-//! clocks, `refuse.rs` what is neither.
+//! Capture files: pcap, pcapng, snoop and Network Monitor's, pushed block by block, give records. Reads container
+//! bytes only; knows nothing of what a frame holds. `pcap.rs`, `pcapng.rs`, `snoop.rs` and `netmon.rs` know the
+//! formats, `interface.rs` pcapng's clocks, `refuse.rs` what is none of them.
 //!
 //! The answer is the same however the bytes are cut into blocks: a record that lies whole in a block is
 //! handed on as a slice of it, any other is put together in a carry buffer first. That buffer holds at most
 //! one record (pcap: `pcap::LONGEST`; pcapng: `pcapng::LONGEST`).
 
 mod interface;
+mod netmon;
 mod pcap;
 mod pcapng;
 mod refuse;
@@ -69,6 +70,7 @@ enum Format {
     Pcap(pcap::Pcap),
     Pcapng(pcapng::Pcapng),
     Snoop(snoop::Snoop),
+    Netmon(netmon::Netmon),
     Halted,
 }
 
@@ -122,7 +124,7 @@ impl Reader {
         self.place.frames
     }
 
-    /// "pcap", "pcap (ns)", "pcap (modified)", "pcapng", "snoop", or "" while (or where) it is not known.
+    /// "pcap", "pcap (ns)", "pcap (modified)", "pcapng", "snoop", "netmon", or "" while (or where) it is not known.
     pub fn format(&self) -> &'static str {
         self.name
     }
@@ -180,6 +182,7 @@ impl Reader {
             Format::Pcap(pcap) => pcap.cut(&self.carry, &self.place),
             Format::Pcapng(pcapng) => pcapng.cut(&self.carry, &self.place),
             Format::Snoop(snoop) => snoop.cut(&self.carry, &self.place),
+            Format::Netmon(netmon) => netmon.cut(&self.carry, &self.place),
             Format::Halted => None,
         };
         cut.into_iter().for_each(|issue| sink.issue(issue));
@@ -216,6 +219,7 @@ impl Reader {
                 Format::Pcap(pcap) => pcap.walk(left, &mut self.place, sink),
                 Format::Pcapng(pcapng) => pcapng.walk(left, &mut self.place, sink),
                 Format::Snoop(snoop) => snoop.walk(left, &mut self.place, sink),
+                Format::Netmon(netmon) => netmon.walk(left, &mut self.place, sink),
                 Format::Halted => Ask::Halt,
             };
             let used = usize::try_from(self.place.offset.saturating_sub(begin)).unwrap_or(usize::MAX);
@@ -256,38 +260,47 @@ impl Reader {
             if bytes.len() < pcap::FILE_HEADER {
                 return Ask::Need(pcap::FILE_HEADER);
             }
-            return match magic.open(bytes) {
-                Ok(format) => {
-                    self.name = format.name();
-                    self.digits = format.digits();
-                    self.format = Format::Pcap(format);
-                    self.place.offset = self.place.offset.saturating_add(pcap::FILE_HEADER as u64);
-                    Ask::Again
-                }
-                Err(issue) => {
-                    sink.issue(*issue);
-                    Ask::Halt
-                }
-            };
+            let opened = magic.open(bytes).map(|format| {
+                self.digits = format.digits();
+                (format.name(), Format::Pcap(format))
+            });
+            return self.opened(opened, pcap::FILE_HEADER, sink);
+        } else if netmon::begins(bytes) {
+            if bytes.len() < netmon::FILE_HEADER {
+                return Ask::Need(netmon::FILE_HEADER);
+            }
+            self.digits = 9;
+            let opened = netmon::Netmon::open(bytes).map(|format| ("netmon", Format::Netmon(format)));
+            return self.opened(opened, netmon::FILE_HEADER, sink);
         }
         if bytes.len() < refuse::LOOK {
             return Ask::Need(refuse::LOOK);
         }
         if bytes.starts_with(snoop::MAGIC) {
-            return match snoop::Snoop::open(bytes) {
-                Ok(format) => {
-                    self.name = "snoop";
-                    self.format = Format::Snoop(format);
-                    self.place.offset = self.place.offset.saturating_add(snoop::FILE_HEADER as u64);
-                    Ask::Again
-                }
-                Err(issue) => {
-                    sink.issue(*issue);
-                    Ask::Halt
-                }
-            };
+            let opened = snoop::Snoop::open(bytes).map(|format| ("snoop", Format::Snoop(format)));
+            return self.opened(opened, snoop::FILE_HEADER, sink);
         }
         sink.issue(refuse::unknown(bytes));
         Ask::Halt
+    }
+
+    /// The file header is behind us, or it is refused.
+    fn opened(
+        &mut self,
+        opened: Result<(&'static str, Format), Box<Issue>>,
+        header: usize,
+        sink: &mut impl Sink,
+    ) -> Ask {
+        match opened {
+            Ok((name, format)) => {
+                (self.name, self.format) = (name, format);
+                self.place.offset = self.place.offset.saturating_add(header as u64);
+                Ask::Again
+            }
+            Err(issue) => {
+                sink.issue(*issue);
+                Ask::Halt
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{pcap, pcapng};
+use super::{netmon, pcap, pcapng};
 use crate::cursor;
 use crate::issue::{Issue, Kind};
 
@@ -17,8 +17,6 @@ const KNOWN: &[(&[u8], &str)] = &[
     (b"BZh", "it looks like bzip2"),
     (b"\xfd7zXZ\0", "it looks like xz"),
     (b"PK\x03\x04", "it looks like zip"),
-    (b"GMBU", "it looks like a Network Monitor 2 capture"),
-    (b"RTSS", "it looks like a Network Monitor 1 capture"),
     (b"TRSNIFF data", "it looks like a Sniffer capture"),
     (b"PAR1", "it looks like parquet"),
     (b"\x1c\x00\x01\xac", "it looks like an Ixia lcap capture"),
@@ -65,6 +63,8 @@ pub(super) fn short(bytes: &[u8]) -> Issue {
         cut("pcapng", pcapng::START)
     } else if pcap::Magic::may_begin(bytes) {
         cut("pcap", pcap::FILE_HEADER)
+    } else if netmon::begins(bytes) {
+        cut("netmon", netmon::FILE_HEADER)
     } else {
         unknown(bytes)
     }

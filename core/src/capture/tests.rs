@@ -1,5 +1,6 @@
 //! Every case whole, byte by byte and cut at every length; any cut into blocks; any bytes at all.
 
+mod netmon;
 mod solaris;
 
 use proptest::prelude::*;
@@ -174,6 +175,7 @@ fn cases() -> Vec<Vec<u8>> {
             ]
         })
         .chain([solaris::file()])
+        .chain(netmon::files())
         .collect()
 }
 
