@@ -32,8 +32,8 @@ def read(source: sources.Source) -> Capture:
 
     `source` is a path, a glob ("ring_*.pcap"), a URL (s3://, gs://, file:// ... by pyarrow, others by fsspec), "-" for
     standard input, bytes, or a binary file object; pcap, pcapng, snoop or Network Monitor's format, plain or compressed
-     with gzip, zstd, lz4, bz2 or xz. A list of these, or a glob, is one capture cut into files: they are read in the
-    order of their first packets, frames  are counted on and streams go on from one to the next. The whole capture is
+    with gzip, zstd, lz4, bz2 or xz. A list of these, or a glob, is one capture cut into files: they are read in the
+    order of their first packets, frames are counted on and streams go on from one to the next. The whole capture is
     analysed; its tables are held in memory.
 
     Raises CaptureError when nothing can be read: no such file, no capture, a header that is cut. A capture

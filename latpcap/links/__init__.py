@@ -81,6 +81,23 @@ def _frame_relay(data: bytes) -> Found:
     return ethertype(int.from_bytes(data[at : at + 2], "big"), data[at + 2 :])
 
 
+def _amateur_radio(data: bytes) -> Found:
+    """AX.25: addresses of seven bytes, the last one marked, then control and a protocol number."""
+    at = 14
+    while not need(data, at + 2)[at - 1] & 1:
+        at += 7
+    return by_version(data[at + 2 :]) if data[at] & 0xEF == 3 and data[at + 1] == 0xCC else b""
+
+
+def _batman(data: bytes) -> Found:
+    """B.A.T.M.A.N. advanced, compatibility version 15: a mesh network's header before Ethernet."""
+    kind, version = need(data, 2)[:2]
+    size = {0x01: 14, 0x40: 10, 0x42: 18}.get(kind)
+    if version == 15 and size is not None:
+        return link(1, need(data, size)[size:])
+    return "fragment" if version == 15 and kind == 0x41 else b""
+
+
 def _atm(data: bytes) -> Found:
     return llc(data) or by_version(data)
 
@@ -132,11 +149,14 @@ def _ip_compressed(data: bytes) -> Found:
 
 
 READERS: dict[tuple[str, int], Reader] = {
+    ("link", 3): _amateur_radio,
     ("link", 6): _token_ring,
     ("link", 7): _arcnet(2),
     ("link", 8): fixed(16),  # SLIP of BSD
     ("link", 10): _fddi,
-    ("link", 100): _atm,  # RFC 1483
+    ("link", 11): _atm,
+    **{("link", number): _atm for number in (16, 18, 19)},  # what libpcap has since called 106
+    ("link", 100): _atm,  # RFC 1483; 11 is its number on BSD
     ("link", 105): wifi.frame,
     ("link", 106): _atm,  # classical IP over ATM of Linux
     ("link", 107): _frame_relay,
@@ -153,6 +173,7 @@ READERS: dict[tuple[str, int], Reader] = {
     ("link", 163): wifi.avs,
     ("link", 192): wrapped.ppi,
     ("link", 197): wrapped.erf,
+    ("link", 202): lambda data: _amateur_radio(need(data, 1)[1:]),  # behind a KISS header
     ("link", 226): fixed(24),  # Solaris ipnet
     ("link", 239): _nflog,
     ("link", 240): typed(16, 18),  # Hilscher's analyser: four bytes, then Ethernet
@@ -162,10 +183,12 @@ READERS: dict[tuple[str, int], Reader] = {
     ("link", 258): wrapped.pktap,
     ("link", 259): lambda data: link(1, need(data, 8)[8:]),  # passive optical network: its preamble
     ("link", 274): wrapped.mpacket,
+    ("link", 279): lambda data: link(1, data[32:]) if need(data, 32)[0] == 0x50 else b"",  # cars' buses
     ("link", 281): typed(16, 18),  # tags that Ethernet switches put in: Broadcom's behind the addresses,
     ("link", 282): typed(16, 18),  # before them,
     ("link", 284): typed(16, 18),  # Marvell's, four bytes
     ("link", 285): typed(20, 22),  # or eight
+    ("ethertype", 0x4305): _batman,
     ("ip", 108): _ip_compressed,
     ("capwap", 1): wifi.tunnelled,
 }

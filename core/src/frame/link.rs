@@ -9,6 +9,7 @@ use crate::cursor::Header;
 const NULL: u32 = 0;
 const ETHERNET: u32 = 1;
 const PPP: u32 = 9;
+const ENC_OPENBSD: u32 = 13;
 const PPP_HDLC: u32 = 50;
 const PPP_ETHER: u32 = 51;
 const C_HDLC: u32 = 104;
@@ -60,7 +61,7 @@ fn others(link: u32, view: View<'_>) -> Packet<'_> {
         C_HDLC | C_HDLC_NETBSD => chdlc(view),
         TZSP => tunnel::tzsp(view),
         MPLS => mpls(view),
-        ENC => encapsulated(view),
+        ENC | ENC_OPENBSD => encapsulated(view),
         NO_LINK => Packet::Other,
         _ => view.foreign("link", link),
     }
