@@ -348,6 +348,10 @@ fn judge_rare(piece: Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
                 row(think(side), Owner::of(side), Rule::App, 0.9, ends)
             }
         }
+        Wait::Unsure => {
+            reach(&mut cutter, &piece, legs);
+            row(think(side), Owner::of(side), Rule::App, 0.7, ends)
+        }
         Wait::Queued => {
             reach(&mut cutter, &piece, legs);
             row(Cause::Queueing, Owner::Network, Rule::Timestamps, 0.8, ends)

@@ -418,7 +418,7 @@ fn only_small_behind_small_is_nagles() {
     let mut play = Play::new();
     play.asked(0);
     play.send(1_000, 1, MSS);
-    assert_eq!(play.send(5_000, 1001, 200), Wait::Spaced);
+    assert_eq!(play.send(5_000, 1001, 200), Wait::Unsure);
     play.ack(12_000, 1001);
     play.ack(45_000, 1201);
     candidate(play.send(45_020, 1201, 200));

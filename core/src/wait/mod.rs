@@ -76,6 +76,8 @@ pub enum Wait {
     },
     /// The same message goes on and nothing held it back.
     App,
+    /// The same behind a full unacknowledged segment, where few writes end: the line may have been busy.
+    Unsure,
     /// Right behind the previous one.
     Burst,
     /// Right behind the previous one, which filled its segment.
@@ -134,7 +136,7 @@ crate::pack::packed!(enum Wait {
     0 Turn { since }, 1 App, 2 Burst, 3 FullBurst, 4 Small(candidate), 5 Spaced, 6 Clocked { ack, acked },
     7 Window { opened }, 8 ZeroWindow { opened }, 9 Repair { how, first, filled }, 10 Cork, 11 Handshake, 12 Hole,
     13 LateTurn { since, pool }, 14 Suspected { held }, 15 LoneClocked { ack, acked, collapsed },
-    16 QueuedTurn { since, queued }, 17 Queued, 18 Probe { small, pool }
+    16 QueuedTurn { since, queued }, 17 Queued, 18 Probe { small, pool }, 19 Unsure
 } else Hole);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,7 +224,7 @@ impl Step {
                 frame: None,
                 waited: None,
             },
-            Wait::App | Wait::Probe { .. } => Release::new(Released::App, None, waited),
+            Wait::App | Wait::Unsure | Wait::Probe { .. } => Release::new(Released::App, None, waited),
             Wait::Hole | Wait::Handshake | Wait::Queued | Wait::Suspected { .. } => Release::default(),
             Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
             Wait::Spaced => Release::new(Released::Pacing, None, waited),

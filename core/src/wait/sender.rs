@@ -28,6 +28,8 @@ const PROMPT_NS: i64 = 2_000_000;
 const PATH_NS: i64 = 100_000;
 /// So many even gaps in a row are a pace.
 const EVEN_GAPS: u8 = 2;
+/// What keeps the pace comes at most so many times as late as the one before it.
+const PACE: i64 = 3;
 const MAX_HOLES: usize = 64;
 const RECENT: usize = 4;
 /// IPv4 identifications that rose by one in a row before a gap in them is believed.
@@ -85,6 +87,8 @@ pub struct Sender {
     /// Full, and not pushed: its sender had more to send.
     last_more: bool,
     last_gap: i64,
+    /// The longer one of the last two gaps: segments may leave in pairs.
+    pace: i64,
     /// Gaps in a row between full segments that were alike.
     even: u8,
     next: Option<i64>,
@@ -118,7 +122,7 @@ pub struct Sender {
     clock: Clock,
 }
 
-crate::pack::packed!(struct Sender { last, last_full, last_more, last_gap, even, next, una, small, refuting, awaiting, probing, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, last_id, counting, clock });
+crate::pack::packed!(struct Sender { last, last_full, last_more, last_gap, pace, even, next, una, small, refuting, awaiting, probing, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, last_id, counting, clock });
 
 impl Sender {
     /// The peer's newest byte that brought the other direction forward.
@@ -332,9 +336,7 @@ impl Sender {
             && gap > BURST_NS
         {
             let (ack, acked) = (a.ack, a.acked);
-            if (self.last_more || self.last_full && self.una < d.start)
-                && d.at.time_ns - ack.time_ns > d.leg_ns + PROMPT_NS
-            {
+            if d.at.time_ns - ack.time_ns > d.leg_ns + PROMPT_NS && self.line_was_busy(d, gap) {
                 return Wait::Spaced;
             }
             // of a small one it would be Nagle's
@@ -369,7 +371,8 @@ impl Sender {
             }
             None if gap <= BURST_NS && self.last_full => Wait::FullBurst,
             None if gap <= BURST_NS => Wait::Burst,
-            None if self.last_more || self.last_full && self.una < d.start => Wait::Spaced,
+            None if self.line_was_busy(d, gap) => Wait::Spaced,
+            None if self.last_full && self.una < d.start => Wait::Unsure,
             None => Wait::App,
         }
     }
@@ -383,6 +386,18 @@ impl Sender {
                 self.clock.counts_ms(d.at.time_ns, now) && (0..gap / 2 / TICK_NS).contains(&i64::from(ticks))
             }
             _ => false,
+        }
+    }
+
+    /// Behind a full segment that was not pushed there was more, and few writes end just where an unacknowledged one is
+    /// full. That one may be followed by a pause all the same, and a small tail may have been corked: those have to keep
+    /// the pace.
+    fn line_was_busy(&self, d: &Data, gap: i64) -> bool {
+        let paced = gap <= PACE * self.pace;
+        if d.small || !self.last_more {
+            paced && (self.last_more || self.last_full && self.una < d.start && !d.small)
+        } else {
+            true
         }
     }
 
@@ -410,7 +425,7 @@ impl Sender {
         }
         self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
         self.even = if even { self.even.saturating_add(1) } else { 0 };
-        self.last_gap = gap;
+        (self.pace, self.last_gap) = (gap.max(self.last_gap), gap);
         (self.last, self.last_full) = (Some(d.at), !d.small);
         self.last_more = !d.small && !d.pushed;
         self.remember(d);
