@@ -7,6 +7,8 @@ mod random;
 mod tls;
 
 use super::Side::{Client as C, Server as S};
+use smol_str::SmolStr;
+
 use super::*;
 use cases::{CASES, FIN};
 

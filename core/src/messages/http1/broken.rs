@@ -1,0 +1,159 @@
+//! What does not come in one piece, or not at all: heads in parts, heads without their end, holes.
+
+use memchr::memchr;
+
+use super::chunked::Step;
+use super::head::{self, Asked, Start};
+use super::known::{VERSION, may_start};
+use super::lines::end_of_head;
+use super::{Half, Http1, MAX_HEAD, MAX_SEARCHED, State, is_interim, split};
+use crate::messages::pen::Pen;
+use crate::messages::{Listener, Side};
+
+impl Http1 {
+    /// Passes over a hole; the error is what is left of it, after `Lost` has been written.
+    #[inline(never)]
+    pub(super) fn missing(&mut self, mut pen: Pen<'_, impl Listener>, missing: u64) -> Result<(), u64> {
+        let half = self.half(pen.side());
+        match &mut half.state {
+            State::Length(left) => {
+                let here = missing.min(*left);
+                *left -= here;
+                pen.count(here);
+                if *left == 0 {
+                    half.state = State::Head;
+                    pen.end();
+                }
+                if here < missing {
+                    self.missing(pen.lend(), missing - here)
+                } else {
+                    Ok(())
+                }
+            }
+            State::UntilClose | State::Tunnel => {
+                pen.count(missing);
+                Ok(())
+            }
+            State::Chunked(chunked) => match chunked.skip(missing) {
+                Some(Step::All) => {
+                    pen.count(missing);
+                    Ok(())
+                }
+                Some(Step::Done(_)) => {
+                    half.state = State::Head;
+                    pen.count(missing);
+                    pen.end();
+                    Ok(())
+                }
+                Some(Step::Wrong(_)) | None => {
+                    pen.lost("a chunk's beginning is not in the capture");
+                    Err(missing)
+                }
+            },
+            State::Head => {
+                let begun = !half.head.is_empty();
+                if !self.name_unfinished(&mut pen, true) {
+                    // whatever it was, it asked or answered
+                    match pen.side() {
+                        Side::Client => self.ask(Asked::Other),
+                        Side::Server => drop(self.pending.pop_front()),
+                    }
+                }
+                pen.lost(if begun {
+                    "a head is not whole in the capture"
+                } else {
+                    "a head is not in the capture"
+                });
+                Err(missing)
+            }
+        }
+    }
+
+    /// The head's bytes do not come in one piece, or cannot be read.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn part_of_head<'a>(
+        &mut self,
+        mut pen: Pen<'_, impl Listener>,
+        bytes: &'a [u8],
+    ) -> Result<&'a [u8], &'a [u8]> {
+        let side = pen.side();
+        let half = self.half(side);
+        let end = end_of_head(&half.head, bytes);
+        let room = MAX_HEAD.saturating_sub(half.head.len());
+        let (mine, rest) = split(bytes, end.unwrap_or(bytes.len()).min(room));
+        half.head.extend_from_slice(mine);
+        pen.count(mine.len() as u64);
+        if half.starts_wrong(side, mine) {
+            half.head = Vec::new();
+            pen.lost("not an HTTP/1 start line");
+            return Err(rest);
+        }
+        if end.is_some_and(|end| end <= room) {
+            let whole = std::mem::take(&mut half.head);
+            half.line = false;
+            if let Some(head) = head::parse(side, &whole) {
+                if side == Side::Server && self.searched < MAX_SEARCHED {
+                    self.name_of_server(pen.lend(), &whole);
+                }
+                return self.body(&mut pen, &head, rest);
+            }
+            self.half(side).head = whole;
+            self.name_unfinished(&mut pen, false);
+            pen.lost("head cannot be read");
+            return Err(rest);
+        }
+        if half.head.len() >= MAX_HEAD {
+            self.name_unfinished(&mut pen, false);
+            pen.lost("head is too long");
+            return Err(rest);
+        }
+        Ok(rest)
+    }
+
+    /// Names the message of a head that is not whole, if its start line says enough; whether it does.
+    #[cold]
+    pub(super) fn name_unfinished(&mut self, pen: &mut Pen<'_, impl Listener>, cut: bool) -> bool {
+        let bytes = std::mem::take(&mut self.half(pen.side()).head);
+        match head::start_line(pen.side(), &bytes, cut) {
+            Some(Start::Request {
+                method,
+                target,
+                asked,
+            }) => {
+                self.ask(asked);
+                pen.request(&method, &target);
+            }
+            Some(Start::Response { status }) => {
+                let interim = is_interim(status);
+                if !interim {
+                    self.pending.pop_front();
+                }
+                pen.response(status, interim);
+            }
+            None => return false,
+        }
+        true
+    }
+}
+
+impl Half {
+    /// Whether `head`, which has just grown by `new`, cannot be one: told at the first byte that shows it.
+    fn starts_wrong(&mut self, side: Side, new: &[u8]) -> bool {
+        if side == Side::Server {
+            let seen = self.head.get(..VERSION.len()).unwrap_or(&self.head);
+            if !VERSION.starts_with(seen) {
+                return true;
+            }
+        }
+        let Some(end) = memchr(b'\n', new).filter(|_| !self.line) else {
+            return false;
+        };
+        self.line = true;
+        let line = self
+            .head
+            .get(..self.head.len() - new.len() + end)
+            .unwrap_or_default();
+        !may_start(side, line.strip_suffix(b"\r").unwrap_or(line))
+    }
+}
