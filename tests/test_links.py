@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import dpkt
 import pytest
-from makepcap import Segment, Talk, answer, get, pcap_of
+from makepcap import Ends, Segment, Talk, answer, get, pcap_of
 from wrappings import ALONE, ETHERNET, MACS, WIFI, WRAPPINGS, amsdu, checked, concatenated, docsis, mpacket, pktap
 
 import latpcap as lp
@@ -163,9 +164,9 @@ def of_links(frames: list[tuple[int, int, bytes]]) -> bytes:
     return b"".join(out)
 
 
-def segments_of_tshark(path: Path) -> list[tuple[int, str, str, int, int, int, int, int]]:
+def segments_of_tshark(path: Path, version: str = "ip") -> list[tuple[int, str, str, int, int, int, int, int]]:
     """Frame, addresses, ports, number, length and stream of each segment; a frame may have several."""
-    names = ["frame.number", *(f"ip.{n}" for n in ("src", "dst"))]
+    names = ["frame.number", *(f"{version}.{n}" for n in ("src", "dst"))]
     names += [f"tcp.{n}" for n in ("srcport", "dstport", "seq", "len", "stream")]
     command = ["tshark", "-n", "-r", str(path), "-Y", "tcp", "-T", "fields", *(x for n in names for x in ("-e", n))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -190,16 +191,19 @@ needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark
 
 
 @needs_tshark
-def test_tshark_finds_the_same_segments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["ip", "ipv6"])
+def test_tshark_finds_the_same_segments(version: str, tmp_path: Path) -> None:
     """Each wrapping in one capture, a stream of its own."""
+    six = Ends(("2001:db8::1", 40_000), ("2001:db8::2", 80))
+    tape = TAPE if version == "ip" else [replace(s, ends=six) for s in TAPE]
     frames = []
     for n, (link, wrap) in enumerate(WRAPPINGS.values()):
-        frames += [(link, s.time_ns + n * 10**9, wrap(s.frame()[14:])) for s in TAPE]
+        frames += [(link, s.time_ns + n * 10**9, wrap(s.frame()[14:])) for s in tape]
     path = tmp_path / "all.pcapng"
     path.write_bytes(of_links(frames))
     found = segments(path)
     assert len(found) == len(frames)
-    assert found == segments_of_tshark(path)
+    assert found == segments_of_tshark(path, version)
 
 
 ASKS = [checked(b"\xc4\1\0\7"), checked(b"\xc8\0\1\0\7")]

@@ -168,6 +168,7 @@ WRAPPINGS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "juniper, PPP": (179, lambda p: juniper(1, b"\xff\x03\0\x21" + p)),
     "juniper, frame relay": (180, lambda p: juniper(1, b"\x18\x41\x03\xcc" + p)),
     "juniper, HDLC": (181, lambda p: juniper(1, b"\x0f\0\x08\0" + p)),
+    "juniper, HDLC of JUNOS 6": (181, lambda p: b"\x0f\0\x08\0" + p),
     "juniper, voice": (183, lambda p: juniper(1, bytes(18) + p)),
     "juniper, virtual network": (184, lambda p: b"\1\4\1\2\3\4\2\4\0\0\0\0\xff\0" + ETHERNET + p),
     "juniper, tunnel": (200, lambda p: juniper(1, ETHERNET + b"\x45" + bytes(8) + b"\x32" + bytes(10) + bytes(24) + p)),
