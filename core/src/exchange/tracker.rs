@@ -3,6 +3,7 @@
 
 mod arrival;
 mod data;
+mod hearing;
 mod pairing;
 
 use super::{Ledger, Seen, aside};
@@ -11,7 +12,8 @@ use crate::facts::flag;
 use crate::messages::{At, Close, Messages, Piece as Stretch, Side};
 use crate::segment::{FIN, RST, SYN};
 use crate::wait::{Answer, OneWay, Passed, Release, Sender};
-use pairing::{Hearing, Pairing};
+use hearing::Hearing;
+use pairing::Pairing;
 
 /// What all streams may hold out of order; beyond it the stream that would hold more gives up its holes.
 const MAX_HELD_IN_ALL: usize = 16 << 20;

@@ -1,6 +1,7 @@
 //! A segment with data: why it left, what that says to others, and the step that its exchange will need.
 
-use super::pairing::{Hearing, Pairing};
+use super::hearing::Hearing;
+use super::pairing::Pairing;
 use super::{Stretch, Tracker, both, offset, pick};
 use crate::assemble::{Assembler, Room};
 use crate::exchange::steps::merge_pairs;

@@ -1,21 +1,16 @@
 //! Messages to exchanges: requests wait in order, and each answer belongs to the oldest of them.
 
-use smol_str::SmolStr;
-
 use super::aside::Place;
 use super::{BIAS, MAX_OPEN, aside};
 use crate::exchange::{Exchange, Ledger, Message};
-use crate::messages::{At, Close, Listener, Memory, Messages, Note, Piece, Side};
+use crate::messages::{At, Close, Side};
 use crate::queue::Queue;
 use crate::wait::Step;
 
-/// The reader stops here because the connection became another protocol: nothing is wrong.
-const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];
-
-/// One stream's exchanges, and the steps of both directions that they will need.
 /// Buffers for more are not kept for the next stream.
 const SMALL: usize = 64;
 
+/// One stream's exchanges, and the steps of both directions that they will need.
 #[derive(Default)]
 pub(super) struct Pairing {
     pub(super) stream: u32,
@@ -27,12 +22,12 @@ pub(super) struct Pairing {
     pub(super) open: Queue<Box<Exchange>>,
     pub(super) settling: Queue<Box<Exchange>>,
     pub(super) protocol: &'static str,
-    interim: bool,
-    unsolicited: bool,
+    pub(super) interim: bool,
+    pub(super) unsolicited: bool,
     /// What the client has acknowledged.
     pub(super) client_ack: i64,
     /// Where the last answers ended is not known: some may not be in the capture.
-    answers_lost: bool,
+    pub(super) answers_lost: bool,
     /// What had been acknowledged when a series of requests was sent, whose answers can no longer be told apart.
     mixed: Option<i64>,
     /// An answer came although nobody had asked: the capture may lack the request.
@@ -61,114 +56,6 @@ crate::pack::packed!(struct Pairing {
     unasked, answered, shown, paused, lone_pause, pauses, exchanges, busy, idle,
     frame,
 });
-
-/// Hears what the messages of a stream say while a piece of one side is read.
-pub(super) struct Hearing<'a> {
-    pub(super) pairing: &'a mut Pairing,
-    pub(super) ledger: &'a mut Ledger,
-    /// Who speaks.
-    pub(super) side: Side,
-    /// Where the piece stands in this side's stream, and how far the other side's has been read.
-    pub(super) from: u64,
-    pub(super) to: u64,
-    pub(super) other: Option<u64>,
-}
-
-impl<'a> Hearing<'a> {
-    /// Before any piece: this side has been read up to `from`.
-    #[inline(always)]
-    pub(super) fn at(
-        pairing: &'a mut Pairing,
-        ledger: &'a mut Ledger,
-        side: Side,
-        from: u64,
-        other: Option<u64>,
-    ) -> Self {
-        Hearing {
-            pairing,
-            ledger,
-            side,
-            from,
-            to: from,
-            other,
-        }
-    }
-}
-
-impl Listener for Hearing<'_> {
-    #[inline(always)]
-    fn note(&mut self, note: Note<'_>) {
-        let (pairing, ledger) = (&mut *self.pairing, &mut *self.ledger);
-        match note {
-            Note::Begin {
-                side: Side::Client,
-                at,
-                ..
-            } => pairing.open_exchange(at, ledger),
-            Note::Begin {
-                side: Side::Server,
-                at,
-                other,
-            } => pairing.answer(at, self.from, other, ledger),
-            Note::Request { method, target } => {
-                if let Some(e) = pairing.open.back_mut() {
-                    name(&mut e.method, method);
-                    name(&mut e.target, target);
-                }
-            }
-            Note::Dialogue => {
-                if let Some(e) = pairing.open.back_mut() {
-                    e.dialogue = true;
-                }
-            }
-            Note::Response { status, interim } => {
-                pairing.interim = interim;
-                if let (Some(e), false, false) = (pairing.open.front_mut(), interim, pairing.unsolicited) {
-                    e.status = Some(status);
-                }
-            }
-            Note::End { side, at, bytes } => {
-                let come = self.come(side);
-                self.pairing.message_end(side, at, bytes, come, None);
-            }
-            Note::Cut { side, at, bytes, by } => {
-                let come = self.come(side);
-                self.pairing.message_end(side, at, bytes, come, Some(by));
-            }
-            Note::Lost { side, at, reason } if !SWITCHED.contains(&reason) => {
-                pairing.answers_lost |= side == Side::Server;
-                ledger.distrust("http", reason, at)
-            }
-            Note::Lost { .. } => {}
-            Note::Protocol(protocol) => pairing.protocol = protocol,
-        }
-    }
-
-    fn memory(&mut self) -> &mut Memory {
-        &mut self.ledger.memory
-    }
-}
-
-impl Hearing<'_> {
-    /// Reads the next piece of this side; a hole below `holes` has no packet.
-    pub(super) fn read(&mut self, messages: &mut Messages, at: At, holes: u64, piece: Piece<'_>) {
-        let lost = matches!(piece, Piece::Missing(_)) && self.to < holes;
-        let frame = if lost { 0 } else { at.frame };
-        self.from = self.to;
-        self.to = self.to.saturating_add(piece.len());
-        messages.feed(self.side, At { frame, ..at }, piece, self);
-    }
-
-    /// How far a side's stream has been read, with the present piece.
-    fn come(&self, side: Side) -> i64 {
-        let to = if side == self.side {
-            Some(self.to)
-        } else {
-            self.other
-        };
-        to.map_or(0, |to| to as i64 - BIAS)
-    }
-}
 
 impl Pairing {
     pub(super) fn new(stream: u32, pair: u32) -> Self {
@@ -237,7 +124,7 @@ impl Pairing {
     }
 
     /// An answer begins, in a piece at this offset; `asking` is how far an open request has come.
-    fn answer(&mut self, at: At, offset: u64, asking: Option<(At, u64)>, ledger: &mut Ledger) {
+    pub(super) fn answer(&mut self, at: At, offset: u64, asking: Option<(At, u64)>, ledger: &mut Ledger) {
         let (at, unseen) = self.seen(at);
         (self.interim, self.answered) = (false, false);
         if unseen || self.answers_lost || self.mixed.is_some() {
@@ -287,7 +174,7 @@ impl Pairing {
         self.mixed = self.mixed.filter(still);
     }
 
-    fn open_exchange(&mut self, at: At, ledger: &mut Ledger) {
+    pub(super) fn open_exchange(&mut self, at: At, ledger: &mut Ledger) {
         let (at, unseen) = self.seen(at);
         if self.answered || self.open.len() >= MAX_OPEN {
             self.make_room(at, ledger);
@@ -350,7 +237,14 @@ impl Pairing {
 
     /// A message has ended, or stops here.
     #[inline(always)]
-    fn message_end(&mut self, side: Side, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
+    pub(super) fn message_end(
+        &mut self,
+        side: Side,
+        at: At,
+        bytes: u64,
+        end_offset: i64,
+        cut: Option<Close>,
+    ) {
         match side {
             Side::Client => self.request_end(at, bytes, end_offset, cut),
             Side::Server => self.response_end(at, bytes, end_offset, cut),
@@ -431,23 +325,6 @@ impl Pairing {
             self.settle_first(None, ledger);
         }
     }
-}
-
-/// A short text is copied as it lies there: together with the long ones the compiler would take it to pieces, and the
-/// processor wait for each.
-#[inline(always)]
-fn name(slot: &mut Option<SmolStr>, text: &SmolStr) {
-    if text.is_heap_allocated() {
-        name_long(slot, text);
-    } else {
-        *slot = Some(text.clone());
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn name_long(slot: &mut Option<SmolStr>, text: &SmolStr) {
-    *slot = Some(text.clone());
 }
 
 fn cut_word(how: Close) -> &'static str {

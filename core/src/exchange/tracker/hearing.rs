@@ -1,0 +1,136 @@
+//! What the messages of a stream say, as its pairing hears it while a piece of one side is read.
+
+use smol_str::SmolStr;
+
+use super::BIAS;
+use super::pairing::Pairing;
+use crate::exchange::Ledger;
+use crate::messages::{At, Listener, Memory, Messages, Note, Piece, Side};
+
+/// The reader stops here because the connection became another protocol: nothing is wrong.
+const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];
+
+/// Hears what the messages of a stream say while a piece of one side is read.
+pub(super) struct Hearing<'a> {
+    pub(super) pairing: &'a mut Pairing,
+    pub(super) ledger: &'a mut Ledger,
+    /// Who speaks.
+    pub(super) side: Side,
+    /// Where the piece stands in this side's stream, and how far the other side's has been read.
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) other: Option<u64>,
+}
+
+impl<'a> Hearing<'a> {
+    /// Before any piece: this side has been read up to `from`.
+    #[inline(always)]
+    pub(super) fn at(
+        pairing: &'a mut Pairing,
+        ledger: &'a mut Ledger,
+        side: Side,
+        from: u64,
+        other: Option<u64>,
+    ) -> Self {
+        Hearing {
+            pairing,
+            ledger,
+            side,
+            from,
+            to: from,
+            other,
+        }
+    }
+}
+
+impl Listener for Hearing<'_> {
+    #[inline(always)]
+    fn note(&mut self, note: Note<'_>) {
+        let (pairing, ledger) = (&mut *self.pairing, &mut *self.ledger);
+        match note {
+            Note::Begin {
+                side: Side::Client,
+                at,
+                ..
+            } => pairing.open_exchange(at, ledger),
+            Note::Begin {
+                side: Side::Server,
+                at,
+                other,
+            } => pairing.answer(at, self.from, other, ledger),
+            Note::Request { method, target } => {
+                if let Some(e) = pairing.open.back_mut() {
+                    name(&mut e.method, method);
+                    name(&mut e.target, target);
+                }
+            }
+            Note::Dialogue => {
+                if let Some(e) = pairing.open.back_mut() {
+                    e.dialogue = true;
+                }
+            }
+            Note::Response { status, interim } => {
+                pairing.interim = interim;
+                if let (Some(e), false, false) = (pairing.open.front_mut(), interim, pairing.unsolicited) {
+                    e.status = Some(status);
+                }
+            }
+            Note::End { side, at, bytes } => {
+                let come = self.come(side);
+                self.pairing.message_end(side, at, bytes, come, None);
+            }
+            Note::Cut { side, at, bytes, by } => {
+                let come = self.come(side);
+                self.pairing.message_end(side, at, bytes, come, Some(by));
+            }
+            Note::Lost { side, at, reason } if !SWITCHED.contains(&reason) => {
+                pairing.answers_lost |= side == Side::Server;
+                ledger.distrust("http", reason, at)
+            }
+            Note::Lost { .. } => {}
+            Note::Protocol(protocol) => pairing.protocol = protocol,
+        }
+    }
+
+    fn memory(&mut self) -> &mut Memory {
+        &mut self.ledger.memory
+    }
+}
+
+impl Hearing<'_> {
+    /// Reads the next piece of this side; a hole below `holes` has no packet.
+    pub(super) fn read(&mut self, messages: &mut Messages, at: At, holes: u64, piece: Piece<'_>) {
+        let lost = matches!(piece, Piece::Missing(_)) && self.to < holes;
+        let frame = if lost { 0 } else { at.frame };
+        self.from = self.to;
+        self.to = self.to.saturating_add(piece.len());
+        messages.feed(self.side, At { frame, ..at }, piece, self);
+    }
+
+    /// How far a side's stream has been read, with the present piece.
+    fn come(&self, side: Side) -> i64 {
+        let to = if side == self.side {
+            Some(self.to)
+        } else {
+            self.other
+        };
+        to.map_or(0, |to| to as i64 - BIAS)
+    }
+}
+
+/// A short text is copied as it lies there: together with the long ones the compiler would take it to pieces, and the
+/// processor wait for each.
+#[inline(always)]
+fn name(slot: &mut Option<SmolStr>, text: &SmolStr) {
+    if text.is_heap_allocated() {
+        name_long(slot, text);
+    } else {
+        *slot = Some(text.clone());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn name_long(slot: &mut Option<SmolStr>, text: &SmolStr) {
+    *slot = Some(text.clone());
+}
