@@ -2,6 +2,7 @@
 //! follow each other without gap or overlap out: each row's end is the next one's start, to the nanosecond.
 
 mod clocked;
+mod cutter;
 mod names;
 
 use ahash::AHashSet;
@@ -12,6 +13,7 @@ use crate::pool::{Freed, Judged, Ruling};
 use crate::wait::{CORK_NS, Candidate, Repair, Wait};
 
 use clocked::{clocked, lone};
+use cutter::{Cutter, Named, row};
 pub use names::{Cause, Owner, Rule};
 
 /// Up to three frames that a reader can look up in Wireshark.
@@ -69,95 +71,6 @@ impl Known<'_> {
     /// The packet of this frame was a repeat that was not needed.
     fn is_needless(&self, frame: u64) -> bool {
         self.needless.is_some_and(|needless| needless.contains(&frame))
-    }
-}
-
-/// A row but for its time and place.
-#[derive(Clone, Copy)]
-struct Named {
-    cause: Cause,
-    parent: Option<Cause>,
-    owner: Owner,
-    rule: Rule,
-    confidence: f64,
-    evidence: Evidence,
-}
-
-struct Cutter<'a> {
-    rows: &'a mut Vec<Row>,
-    at: i64,
-    end: i64,
-    from_frame: u64,
-    to_frame: u64,
-}
-
-impl<'a> Cutter<'a> {
-    #[inline(always)]
-    fn of(piece: &Piece<'_>, rows: &'a mut Vec<Row>) -> Self {
-        Cutter {
-            rows,
-            at: piece.start,
-            end: piece.end,
-            from_frame: piece.from_frame,
-            to_frame: piece.to_frame,
-        }
-    }
-
-    /// Gives the time up to `until` to a cause; nothing where that time has passed already.
-    #[inline(always)]
-    fn cut(&mut self, until: i64, named: Named) {
-        let until = until.min(self.end);
-        if until <= self.at {
-            return;
-        }
-        let start = std::mem::replace(&mut self.at, until);
-        let Named {
-            cause,
-            parent,
-            owner,
-            rule,
-            confidence,
-            evidence,
-        } = named;
-        match self.rows.last_mut() {
-            // what one rule says twice in a row is one row; a stall keeps its own evidence
-            Some(last)
-                if last.end == start
-                    && (last.cause, last.parent, last.owner, last.rule) == (cause, parent, owner, rule)
-                    && !matches!(cause, Cause::Nagle | Cause::DelayedAck) =>
-            {
-                last.end = until;
-                last.to_frame = self.to_frame;
-                last.confidence = last.confidence.min(confidence);
-                if let Some(slot) = last.evidence.last_mut() {
-                    *slot = self.to_frame;
-                }
-            }
-            _ => self.rows.push(Row {
-                start,
-                end: until,
-                cause,
-                parent,
-                owner,
-                from_frame: self.from_frame,
-                to_frame: self.to_frame,
-                evidence,
-                rule,
-                confidence,
-            }),
-        }
-    }
-}
-
-#[inline(always)]
-fn row(cause: Cause, owner: Owner, rule: Rule, confidence: f64, evidence: Evidence) -> Named {
-    Named {
-        cause,
-        parent: None,
-        owner,
-        rule,
-        confidence,
-        evidence,
     }
 }
 

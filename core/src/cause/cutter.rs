@@ -1,0 +1,93 @@
+//! Cuts a piece of an exchange's time into rows: each begins where the one before it ended.
+
+use super::{Cause, Evidence, Owner, Row, Rule};
+use crate::exchange::Piece;
+
+/// A row but for its time and place.
+#[derive(Clone, Copy)]
+pub(super) struct Named {
+    pub(super) cause: Cause,
+    pub(super) parent: Option<Cause>,
+    pub(super) owner: Owner,
+    pub(super) rule: Rule,
+    pub(super) confidence: f64,
+    pub(super) evidence: Evidence,
+}
+
+pub(super) struct Cutter<'a> {
+    pub(super) rows: &'a mut Vec<Row>,
+    pub(super) at: i64,
+    pub(super) end: i64,
+    pub(super) from_frame: u64,
+    pub(super) to_frame: u64,
+}
+
+impl<'a> Cutter<'a> {
+    #[inline(always)]
+    pub(super) fn of(piece: &Piece<'_>, rows: &'a mut Vec<Row>) -> Self {
+        Cutter {
+            rows,
+            at: piece.start,
+            end: piece.end,
+            from_frame: piece.from_frame,
+            to_frame: piece.to_frame,
+        }
+    }
+
+    /// Gives the time up to `until` to a cause; nothing where that time has passed already.
+    #[inline(always)]
+    pub(super) fn cut(&mut self, until: i64, named: Named) {
+        let until = until.min(self.end);
+        if until <= self.at {
+            return;
+        }
+        let start = std::mem::replace(&mut self.at, until);
+        let Named {
+            cause,
+            parent,
+            owner,
+            rule,
+            confidence,
+            evidence,
+        } = named;
+        match self.rows.last_mut() {
+            // what one rule says twice in a row is one row; a stall keeps its own evidence
+            Some(last)
+                if last.end == start
+                    && (last.cause, last.parent, last.owner, last.rule) == (cause, parent, owner, rule)
+                    && !matches!(cause, Cause::Nagle | Cause::DelayedAck) =>
+            {
+                last.end = until;
+                last.to_frame = self.to_frame;
+                last.confidence = last.confidence.min(confidence);
+                if let Some(slot) = last.evidence.last_mut() {
+                    *slot = self.to_frame;
+                }
+            }
+            _ => self.rows.push(Row {
+                start,
+                end: until,
+                cause,
+                parent,
+                owner,
+                from_frame: self.from_frame,
+                to_frame: self.to_frame,
+                evidence,
+                rule,
+                confidence,
+            }),
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn row(cause: Cause, owner: Owner, rule: Rule, confidence: f64, evidence: Evidence) -> Named {
+    Named {
+        cause,
+        parent: None,
+        owner,
+        rule,
+        confidence,
+        evidence,
+    }
+}
