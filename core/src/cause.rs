@@ -9,7 +9,7 @@ use ahash::AHashSet;
 
 use crate::exchange::{Exchange, Piece};
 use crate::messages::{At, Side};
-use crate::pool::{Freed, Judged, Ruling};
+use crate::pool::{Freed, Judged, Ruling, Verdict};
 use crate::wait::{CORK_NS, Candidate, Repair, Wait};
 
 use clocked::{clocked, lone};
@@ -245,20 +245,17 @@ fn judge_rare(piece: Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
             }
         }
         Wait::Probe { small, pool } => {
-            let nagle = pools
-                .get(*pool as usize)
-                .is_some_and(|judged| judged.acts(known.stream));
-            if nagle {
-                row(
-                    Cause::Tlp,
-                    Owner::Network,
-                    Rule::TailProbe,
-                    0.9,
-                    [small.frame, to.frame, 0],
-                )
-            } else {
-                reach(&mut cutter, &piece, legs);
-                row(think(side), Owner::of(side), Rule::App, 0.9, ends)
+            let judged = pools.get(*pool as usize);
+            match judged.map_or(Verdict::Open, |judged| judged.verdict_on(known.stream)) {
+                Verdict::Proven => {
+                    let evidence = [small.frame, to.frame, 0];
+                    row(Cause::Tlp, Owner::Network, Rule::TailProbe, 0.9, evidence)
+                }
+                verdict => {
+                    reach(&mut cutter, &piece, legs);
+                    let sure = if verdict == Verdict::Open { 0.6 } else { 0.9 };
+                    row(think(side), Owner::of(side), Rule::App, sure, ends)
+                }
             }
         }
         Wait::Unsure => {

@@ -230,15 +230,15 @@ fn small_over_unacknowledged_small_refutes_nagle_unless_more_was_queued() {
     play.send(1_000, 1, 200);
     assert_eq!(play.send(21_000, 201, 600), Wait::App);
     play.sender.settle_refutation(21_050_000);
-    assert_eq!(play.sender.sure_refutations(false, 0), 0, "more may follow");
+    assert_eq!(play.sender.sure_refutations(false, 0, None), 0, "more may follow");
     play.sender.settle_refutation(22_000_000);
-    assert_eq!(play.sender.sure_refutations(false, 0), 1);
+    assert_eq!(play.sender.sure_refutations(false, 0, None), 1);
     assert_eq!(play.sender.last_refutations(), 0, "it counts once");
     // cut from a longer queue
     play.send(22_000, 801, 300);
     play.send(22_033, 1101, MSS);
     play.sender.settle_refutation(30_000_000);
-    assert_eq!(play.sender.sure_refutations(false, 0), 0);
+    assert_eq!(play.sender.sure_refutations(false, 0, None), 0);
     // full over small is allowed
     let mut play = Play::new();
     play.asked(0);
@@ -251,7 +251,7 @@ fn small_over_unacknowledged_small_refutes_nagle_unless_more_was_queued() {
     play.send(1_000, 1, 200);
     play.send(21_000, 201, 600);
     play.sender.settle_refutation(22_000_000);
-    assert_eq!(play.sender.sure_refutations(true, 0), 0);
+    assert_eq!(play.sender.sure_refutations(true, 0, None), 0);
     assert_eq!(play.sender.last_refutations(), 0);
     // an ACK that the capture lacks shows in the timestamps
     let mut play = Play::new();
@@ -478,7 +478,7 @@ fn a_probe_with_new_data_refutes_nothing() {
         play.send(1_000, 1, 200);
         let probe = play.send(1_000 + 2 * RTT / 1000 + 203_000, 201, 300);
         assert!(matches!(probe, Wait::Probe { small, .. } if small.time_ns == 1_000_000));
-        assert_eq!(play.sender.sure_refutations(false, acked), refuted);
+        assert_eq!(play.sender.sure_refutations(false, acked, None), refuted);
     }
 }
 

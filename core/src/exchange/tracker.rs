@@ -164,7 +164,11 @@ impl Tracker {
         }
         // of a counter that others may count up too, a gap excuses, and accuses nobody
         let missing = if seen.own_ids { id_jump } else { 0 };
-        let sure = peer.sure_refutations(id_jump > 1, seen.facts.ack);
+        let sure = peer.sure_refutations(
+            id_jump > 1,
+            seen.facts.ack,
+            segment.options.timestamps.map(|t| t.1),
+        );
         if sure > 0 {
             let pool = *pick(&mut self.pools, side.other());
             let before = pick(&mut self.refuted, side.other());

@@ -185,9 +185,8 @@ impl Judged {
         own.unwrap_or((self.verdict, self.held))
     }
 
-    /// Whether Nagle's algorithm acts on a stream.
-    pub fn acts(&self, stream: u32) -> bool {
-        self.on(stream).0 == Verdict::Proven
+    pub fn verdict_on(&self, stream: u32) -> Verdict {
+        self.on(stream).0
     }
 
     /// What one candidate of this pool is, on its stream.

@@ -20,6 +20,7 @@ const RTO_NS: i64 = 190_000_000;
 /// A tail loss probe waits at most 2 RTT + TCP_RTO_MIN (tcp_schedule_loss_probe), and fires a few ticks late.
 const PROBE_NS: i64 = 215_000_000;
 const LEAST_PROBE_NS: i64 = 200_000_000;
+const MOST_PROBE_NS: i64 = 1_000_000_000;
 /// What a program may take before the segment that the probe repeats.
 const LATE_NS: i64 = 40_000_000;
 /// What an ACK releases is seen within this of the leg.
@@ -97,8 +98,9 @@ pub struct Sender {
     refuting: Option<Refutation>,
     /// Refutations that stand unless the peer's next packet shows that an ACK of it is not in the capture.
     awaiting: u64,
-    /// The end of what left like a probe: it was none if the peer had got what was before it.
-    probing: Option<i64>,
+    /// The end of what left like a probe, and its time stamp: it was none if the peer still held back the ACK of what
+    /// was before it.
+    probing: Option<(i64, Option<u32>)>,
     edge: Option<i64>,
     edge_moved: Option<(At, i64)>,
     zero_seen: Option<At>,
@@ -305,7 +307,7 @@ impl Sender {
                     return Wait::Small(Box::new(candidate));
                 }
                 None if overdue(gap, d) && !heard(&p, d) => {
-                    self.probing = Some(d.end);
+                    self.probing = Some((d.end, d.tsval));
                     return Wait::Probe {
                         pool: d.pool,
                         small: p.at,
@@ -449,9 +451,10 @@ impl Sender {
     }
 }
 
-/// As long after what is unacknowledged as a tail loss probe waits, which the retransmission timeout bounds.
+/// As long after what is unacknowledged as a tail loss probe waits: the retransmission timeout bounds it, and that
+/// grows where the path has wavered.
 fn overdue(gap: i64, d: &Data) -> bool {
-    (d.rtt_ns + LEAST_PROBE_NS..2 * d.rtt_ns + PROBE_NS + LATE_NS).contains(&gap)
+    (d.rtt_ns + LEAST_PROBE_NS..2 * d.rtt_ns + MOST_PROBE_NS).contains(&gap)
 }
 
 /// As long as the kernel's probe timer, whatever the path is.

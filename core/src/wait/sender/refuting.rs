@@ -20,9 +20,13 @@ impl Sender {
 
     /// The peer spoke: how many refutations are sure now. None are where the capture lacks (`missed`) what the peer
     /// said before: that may have been the ACK.
-    pub fn sure_refutations(&mut self, missed: bool, ack: i64) -> u64 {
-        let waited =
-            std::mem::take(&mut self.awaiting) + u64::from(self.probing.take().is_some_and(|end| ack >= end));
+    pub fn sure_refutations(&mut self, missed: bool, ack: i64, tsecr: Option<u32>) -> u64 {
+        let mut waited = std::mem::take(&mut self.awaiting);
+        if let Some((end, tsval)) = self.probing.take() {
+            // an ACK that was held back echoes the first segment that it covers (RFC 7323 4.3): where it echoes the
+            // second, the first had its ACK, and that was lost
+            waited += u64::from(ack >= end && (tsval.is_none() || tsecr != tsval));
+        }
         if missed { 0 } else { waited }
     }
 

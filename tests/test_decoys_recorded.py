@@ -1,0 +1,56 @@
+"""Are recordings that were made to mislead judged by what their programs did? See recorded/decoys/README.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import latpcap as lp
+from latpcap.vocabulary import PROVEN
+
+FOLDER = Path(__file__).resolve().parent / "recorded" / "decoys"
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = lp.read(FOLDER / f"{name}.pcap.gz").arrow("causes").to_pylist()
+    return found
+
+
+def proven_stalls(found: list[dict[str, Any]]) -> set[int]:
+    held = [r for r in found if r["cause"] == "delayed_ack" and r["confidence"] >= PROVEN]
+    return {r["exchange"] for r in held}
+
+
+def test_a_program_on_the_receivers_tick() -> None:
+    assert not proven_stalls(rows("tick"))
+
+
+def test_pauses_that_outlast_the_wait() -> None:
+    found = rows("pauses")
+    stalls = proven_stalls(found)
+    program = {r["exchange"] for r in found if r["rule"] == "look_alike" and r["duration_ms"] > 46}
+    assert len(stalls) >= 15 and len(program) >= 5
+    assert not stalls & program
+
+
+def test_options_that_the_snap_length_cut() -> None:
+    found = rows("cut-options")
+    assert len(proven_stalls(found)) == 48
+    assert not [r for r in found if r["cause"] == "receive_window"]
+
+
+def test_probes_with_new_data() -> None:
+    found = rows("probes")
+    assert len(proven_stalls(found)) >= 20
+    assert sum(r["cause"] == "tlp" for r in found) >= 5
+    assert not [
+        r for r in found if r["cause"] == "client_think" and r["duration_ms"] > 100 and r["confidence"] >= PROVEN
+    ]
+
+
+def test_a_full_accept_queue() -> None:
+    capture = lp.read(FOLDER / "accept-queue.pcap.gz")
+    lost = [r for r in capture.arrow("causes").to_pylist() if r["cause"] in ("rto", "tlp")]
+    assert lost and {r["owner"] for r in lost} == {"server"}
+    worst = next(f for f in capture.arrow("findings").to_pylist() if f["cause"] == "rto")
+    assert "accept queue" in worst["fix"]
