@@ -64,10 +64,11 @@ impl Clock {
         };
         let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
         let elapsed = time_ns.wrapping_sub(since);
-        elapsed >= RATED_NS && (counted - elapsed).abs() <= elapsed / 4
+        elapsed >= RATED_NS && counted.saturating_sub(elapsed).saturating_abs() <= elapsed / 4
     }
 
     /// A segment that was sent for the first time: how long the path held it beyond its best; 0 where that is not sure.
+    #[inline(always)]
     pub fn excess(&mut self, time_ns: i64, tsval: u32) -> i64 {
         let (since, first) = *self.base.get_or_insert((time_ns, tsval));
         let ticks = i64::from(tsval.wrapping_sub(first).cast_signed());
@@ -90,6 +91,13 @@ impl Clock {
             self.running = 0;
             return 0;
         }
+        self.excess_of(late, time_ns, tsval)
+    }
+
+    /// The same of a segment that is later than the best one of its time.
+    #[cold]
+    #[inline(never)]
+    fn excess_of(&mut self, late: i64, time_ns: i64, tsval: u32) -> i64 {
         self.late = self.late.saturating_add(1);
         let rare = self.late.saturating_mul(RARE) <= self.seen;
         self.running = self.running.saturating_add(1);

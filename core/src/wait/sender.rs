@@ -1,16 +1,16 @@
 //! One sender's side of a stream: what it has sent, what its peer has answered, and from both the reason why
 //! the next segment left when it did.
 
+mod reason;
 mod refuting;
 mod repair;
 
 use std::collections::VecDeque;
 
-use super::clock::{Clock, GRAIN_NS, TICK_NS};
-use super::{Answer, CORK_NS, Candidate, Data, LONG_PATH_NS, Outcome, Refutation, Repair, Step, Wait};
+use super::clock::Clock;
+use super::{Answer, Data, Outcome, Refutation, Step};
 use crate::messages::At;
 
-use refuting::heard;
 use repair::{Hole, Resent};
 
 /// Segments that follow each other this closely were never held by anybody.
@@ -19,18 +19,8 @@ const BURST_NS: i64 = 200_000;
 const RTO_NS: i64 = 190_000_000;
 /// A tail loss probe waits at most 2 RTT + TCP_RTO_MIN (tcp_schedule_loss_probe), and fires a few ticks late.
 const PROBE_NS: i64 = 215_000_000;
-const LEAST_PROBE_NS: i64 = 200_000_000;
-const MOST_PROBE_NS: i64 = 1_000_000_000;
 /// What a program may take before the segment that the probe repeats.
 const LATE_NS: i64 = 40_000_000;
-/// What an ACK releases is seen within this of the leg.
-const PROMPT_NS: i64 = 2_000_000;
-/// A sender that is nearer has no path to the capture on which its segments could queue.
-const PATH_NS: i64 = 100_000;
-/// So many even gaps in a row are a pace.
-const EVEN_GAPS: u8 = 2;
-/// What keeps the pace comes at most so many times as late as the one before it.
-const PACE: i64 = 3;
 const MAX_HOLES: usize = 64;
 const RECENT: usize = 4;
 /// IPv4 identifications that rose by one in a row before a gap in them is believed.
@@ -250,159 +240,6 @@ impl Sender {
         Outcome::Forward(Step { from, to: d.at, wait })
     }
 
-    #[inline(always)]
-    fn classify(&mut self, d: &Data, from: At, hole: bool, even: bool, id_jump: u16) -> Wait {
-        let gap = d.at.time_ns - from.time_ns;
-        let after = |at: Option<At>| at.is_some_and(|at| at.frame > from.frame);
-        if std::mem::take(&mut self.hole_passed) {
-            self.taint();
-            return Wait::Hole;
-        }
-        let turn = self
-            .peer_data
-            .filter(|p| self.last.is_none_or(|last| p.frame > last.frame));
-        if let (Some(heard), Some(small)) = (turn, self.small)
-            && small.ack.is_some_and(|ack| ack.at.frame <= heard.frame)
-        {
-            self.small = None; // what is answered now came with or after that ACK
-        }
-        let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
-        if id_jump > 1 && since >= RTO_NS && !hole {
-            // frames of this sender never reached the capture, and this one came a timer later
-            self.taint();
-            let probe = id_jump == 2 && since < 2 * d.rtt_ns + PROBE_NS + LATE_NS;
-            let how = if probe { Repair::TailProbe } else { Repair::Timeout };
-            return Wait::Repair {
-                how,
-                first: None,
-                filled: None,
-            };
-        }
-        if let Some((opened, before)) = self.edge_moved
-            && opened.frame > from.frame
-            && d.end > before
-        {
-            return if after(self.zero_seen) {
-                Wait::ZeroWindow { opened }
-            } else {
-                Wait::Window { opened }
-            };
-        }
-        let small = d.small;
-        if let (None, Some(p)) = (turn, self.small)
-            && small
-            && !d.fin
-            && !hole
-            && !p.tainted
-        {
-            match p.ack {
-                Some(ack) => {
-                    let candidate = candidate(&p, &ack, d);
-                    if candidate.arrived == Some(false) && overdue(gap, d) {
-                        return Wait::Probe {
-                            pool: d.pool,
-                            small: p.at,
-                        };
-                    }
-                    return Wait::Small(Box::new(candidate));
-                }
-                None if overdue(gap, d) && !heard(&p, d) => {
-                    self.probing = Some((d.end, d.tsval));
-                    return Wait::Probe {
-                        pool: d.pool,
-                        small: p.at,
-                    };
-                }
-                None => self.refute(&p, d),
-            }
-        }
-        if turn.is_none() && even && self.even >= EVEN_GAPS {
-            return Wait::Spaced;
-        }
-        if turn.is_none() && gap > GRAIN_NS && self.held_by_path(d, gap) {
-            return Wait::Queued;
-        }
-        if turn.is_none() && small && self.last_full && self.una >= d.start {
-            // nothing in flight, and nothing happened since the last packet of either side
-            let quiet = d.at.time_ns
-                - self
-                    .answered
-                    .map_or(from.time_ns, |a| a.time_ns.max(from.time_ns));
-            if CORK_NS.contains(&quiet) {
-                return Wait::Cork;
-            }
-        }
-        if turn.is_none()
-            && let Some(a) = self.advanced
-            && a.ack.frame > from.frame
-            && gap > BURST_NS
-        {
-            let (ack, acked) = (a.ack, a.acked);
-            if d.at.time_ns - ack.time_ns > d.leg_ns + PROMPT_NS && self.line_was_busy(d, gap) {
-                return Wait::Spaced;
-            }
-            // of a small one it would be Nagle's
-            let lone = a.lone && self.last_full && a.bytes <= d.mss;
-            return if lone && id_jump > 1 {
-                // its first copy never reached the capture: that ACK, or a timer, called for this one
-                self.taint();
-                Wait::Repair {
-                    how: Repair::Fast,
-                    first: None,
-                    filled: None,
-                }
-            } else if lone {
-                Wait::LoneClocked {
-                    ack,
-                    acked,
-                    collapsed: self.collapsed,
-                }
-            } else {
-                Wait::Clocked { ack, acked }
-            };
-        }
-        match turn {
-            Some(since) if small && timed(d.at, since) => Wait::LateTurn { since, pool: d.pool },
-            Some(since) => {
-                let queued = d.tsval.map_or(0, |tsval| self.clock.excess(d.at.time_ns, tsval));
-                if queued >= GRAIN_NS || queued > 0 && d.leg_ns >= PATH_NS {
-                    Wait::QueuedTurn { since, queued }
-                } else {
-                    Wait::Turn { since }
-                }
-            }
-            None if gap <= BURST_NS && self.last_full => Wait::FullBurst,
-            None if gap <= BURST_NS => Wait::Burst,
-            None if self.line_was_busy(d, gap) => Wait::Spaced,
-            None if self.last_full && self.una < d.start => Wait::Unsure,
-            None => Wait::App,
-        }
-    }
-
-    /// By its sender's clock this segment followed the one before it in less than half the time.
-    fn held_by_path(&self, d: &Data, gap: i64) -> bool {
-        let last = self.recent.get(self.sent.wrapping_sub(1) % RECENT);
-        match (last.and_then(|last| last.tsval), d.tsval) {
-            (Some(before), Some(now)) => {
-                let ticks = now.wrapping_sub(before).cast_signed();
-                self.clock.counts_ms(d.at.time_ns, now) && (0..gap / 2 / TICK_NS).contains(&i64::from(ticks))
-            }
-            _ => false,
-        }
-    }
-
-    /// Behind a full segment that was not pushed there was more, and few writes end just where an unacknowledged one is
-    /// full. That one may be followed by a pause all the same, and a small tail may have been corked: those have to keep
-    /// the pace.
-    fn line_was_busy(&self, d: &Data, gap: i64) -> bool {
-        let paced = gap <= PACE * self.pace;
-        if d.small || !self.last_more {
-            paced && (self.last_more || self.last_full && self.una < d.start && !d.small)
-        } else {
-            true
-        }
-    }
-
     fn is_even(&self, gap: i64) -> bool {
         let uneven = gap.saturating_sub(self.last_gap).saturating_abs();
         uneven.saturating_mul(4) <= gap && self.last_full
@@ -451,41 +288,7 @@ impl Sender {
     }
 }
 
-/// As long after what is unacknowledged as a tail loss probe waits: the retransmission timeout bounds it, and that
-/// grows where the path has wavered.
-fn overdue(gap: i64, d: &Data) -> bool {
-    (d.rtt_ns + LEAST_PROBE_NS..2 * d.rtt_ns + MOST_PROBE_NS).contains(&gap)
-}
-
-/// As long as the kernel's probe timer, whatever the path is.
-fn timed(at: At, since: At) -> bool {
-    let waited = at.time_ns - since.time_ns;
-    (*CORK_NS.start()..=*CORK_NS.end() + LONG_PATH_NS).contains(&waited)
-}
-
 /// The ACK had come to the sender when this segment left, as far as the path's best times tell.
 fn reached(ack: &AckSeen, d: &Data) -> bool {
     d.at.time_ns - ack.at.time_ns > d.leg_ns + BURST_NS
-}
-
-fn candidate(p: &Small, ack: &AckSeen, d: &Data) -> Candidate {
-    let arrived = match (p.tsecr, ack.tsval, d.tsecr) {
-        // only where the peer's clock moved between the two
-        (Some(before), Some(acked), Some(freed)) if (acked.wrapping_sub(before) as i32) > 0 => {
-            Some((freed.wrapping_sub(acked) as i32) >= 0)
-        }
-        _ => None,
-    };
-    Candidate {
-        small: p.at,
-        held_from: ack.held_from,
-        ack: ack.at,
-        ack_pure: ack.pure,
-        ack_fin: ack.fin,
-        arrived,
-        freed: d.at,
-        small_bytes: p.bytes,
-        freed_bytes: (d.end - d.start) as u32,
-        pool: d.pool,
-    }
 }
