@@ -175,14 +175,19 @@ impl Netmon {
     fn time(&self, record: &[u8], trailer: &[u8]) -> Option<i64> {
         if self.version >= (2, 3) {
             let ticks = i64::try_from(Header::<15>::of(trailer)?.u64::<false, 6>()).ok()?;
-            return ticks.checked_sub(EPOCH)?.checked_mul(100);
+            return ticks
+                .checked_sub(EPOCH)?
+                .checked_mul(100)
+                .filter(|ns| SOUND_NS.contains(ns));
         }
         let since = match self.version.0 {
             1 => i64::from(Header::<4>::of(record)?.u32::<false, 0>()) * 1_000_000,
             // microseconds, which may be negative once they are tenths of it
             _ => (Header::<8>::of(record)?.u64::<false, 0>().wrapping_mul(10) as i64).checked_mul(100)?,
         };
-        self.start_ns.checked_add(since)
+        self.start_ns
+            .checked_add(since)
+            .filter(|ns| SOUND_NS.contains(ns))
     }
 
     /// Captured and original length.
@@ -268,7 +273,10 @@ fn medium(media: u16) -> Medium {
     }
 }
 
-/// When the capture began: year, month, day of the week, day, hour, minute, second, millisecond. No zone is said, so it is UTC.
+/// From 1823 to 2116: any two of these lie less than 2^63 ns apart.
+const SOUND_NS: std::ops::RangeInclusive<i64> = -(1 << 62)..=1 << 62;
+
+/// When the capture began (1970 where no sound date is said): year, month, day of the week, day, hour, minute, second, millisecond. No zone is said, so it is UTC.
 fn start(head: Header<'_, FILE_HEADER>) -> i64 {
     let (year, month) = (
         i64::from(head.u16::<false, 8>()),
@@ -282,7 +290,7 @@ fn start(head: Header<'_, FILE_HEADER>) -> i64 {
     let seconds = i64::from(head.u16::<false, 16>()) * 3600
         + i64::from(head.u16::<false, 18>()) * 60
         + i64::from(head.u16::<false, 20>());
-    (days * 86_400 + seconds)
-        .saturating_mul(1_000_000_000)
-        .saturating_add(i64::from(head.u16::<false, 22>()) * 1_000_000)
+    let ms = (days * 86_400 + seconds) * 1000 + i64::from(head.u16::<false, 22>());
+    let ns = ms.checked_mul(1_000_000).filter(|ns| SOUND_NS.contains(ns));
+    ns.unwrap_or(0)
 }

@@ -96,7 +96,7 @@ impl Setup {
                 .answered
                 .is_some_and(|first| first.frame != self.answered_again.frame);
         let last = self.used.or(self.ended).unwrap_or(answered);
-        let took = last.time_ns - asked.time_ns;
+        let took = last.time_ns.saturating_sub(asked.time_ns);
         took > 0 && (repeated || took.saturating_mul(SHARE - 1) >= busy)
     }
 
