@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import subprocess
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from makepcap import Ends, Segment, Talk, pcap
+from tsharkfacts import needs_tshark
 
 import latpcap as lp
 from latpcap.plot.flow_text import TextRow, as_text
@@ -22,7 +22,6 @@ from latpcap.plot.flow_text import TextRow, as_text
 ROOT = Path(__file__).resolve().parents[1]
 STORED = Path(__file__).with_name("flow_text")
 SAMPLES = ROOT / "sample_pcaps"
-TSHARK = shutil.which("tshark")
 LETTERS = {"relative": "r", "delta": "d", "date": "ud", "epoch": "e"}
 
 
@@ -117,21 +116,9 @@ FILES |= {f"case_{path.parent.name}": path for path in sorted((ROOT / "tests" / 
 
 
 def tshark(path: Path, options: str = "", time: str = "relative") -> str:
-    assert TSHARK
-    command = [TSHARK, "-q", "-t", LETTERS[time], "-r", str(path), "-z", f"flow,tcp,network{options}"]
+    command = ["tshark", "-q", "-t", LETTERS[time], "-r", str(path), "-z", f"flow,tcp,network{options}"]
     done = subprocess.run(command, capture_output=True, check=True, env={"TZ": "UTC", "LC_ALL": "C.UTF-8"})
     return done.stdout.decode()
-
-
-def is_4_0() -> bool:
-    """Other versions may write otherwise; their text is no measure."""
-    if not TSHARK:
-        return False
-    told = subprocess.run([TSHARK, "--version"], capture_output=True, text=True, check=False).stdout
-    return " 4.0." in told.splitlines()[0] if told else False
-
-
-needs_tshark = pytest.mark.skipif(not is_4_0(), reason="tshark 4.0 is not installed")
 
 
 def stored(name: str, path: Path, options: str = "", time: str = "relative") -> str:

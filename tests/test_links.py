@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 import subprocess
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 import dpkt
 import pytest
 from makepcap import Ends, Segment, Talk, answer, get, pcap_of
+from tsharkfacts import needs_tshark
 from wrappings import ALONE, ETHERNET, MACS, WIFI, WRAPPINGS, amsdu, checked, concatenated, docsis, mpacket, pktap
 
 import latpcap as lp
@@ -185,9 +185,6 @@ def segments_of_tshark(path: Path, version: str = "ip") -> list[tuple[int, str, 
 def segments(path: Path) -> list[tuple[int, str, str, int, int, int, int, int]]:
     names = ("frame", "src", "dst", "sport", "dport", "seq", "len", "stream")
     return [tuple(row[n] for n in names) for row in lp.read(path).arrow("events").to_pylist()]
-
-
-needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
 
 @needs_tshark

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 from test_links import PLAIN, TAPE
+from tsharkfacts import needs_tshark
 from wrappings import ETHERNET, SNAP, WIFI
 
 import latpcap as lp
@@ -25,7 +25,6 @@ MEDIA = {
     "message": (0xE080, WIFI),
 }
 NOTES = [(0xFFE0, b"event"), (0xFFFB, b"adapters"), (0xFFFC, b""), (0xFFFD, b"networks"), (0xFFFE, b""), (0xFFFF, b"f")]
-needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
 
 def netmon(version: tuple[int, int], frames: list[tuple[int, int, bytes]], media: int = 1) -> bytes:

@@ -6,16 +6,13 @@ What may differ is in docs/wireshark-parity.md; nothing of it is in the captures
 from __future__ import annotations
 
 import random
-import shutil
-import subprocess
-from functools import cache
 from pathlib import Path
 
 import pytest
 from makepcap import EPOCH_NS, Segment, pcap
 from randomtalk import crowd
 from randomwire import STEPS, capture
-from tsharkfacts import FLAGS, differences, of_latpcap
+from tsharkfacts import FLAGS, differences, needs_tshark, of_latpcap
 
 import latpcap as lp
 
@@ -25,17 +22,6 @@ CAPTURES = [SAMPLES / "nginx-latency.pcap", SAMPLES / "probes.pcap", *sorted((SA
 FRAMES = 4000
 FIXED = [1, 2, 3]
 FRESH = random.SystemRandom().randrange(2**32)
-
-
-@cache
-def tshark_version() -> str:
-    if shutil.which("tshark") is None:
-        return ""
-    return subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=True).stdout.split()[2]
-
-
-# later versions changed rules: the parity is with 4.0
-needs_tshark = pytest.mark.skipif(not tshark_version().startswith("4.0."), reason="tshark 4.0 is not installed")
 
 
 def check(path: Path, data: bytes | None = None, why: str = "") -> None:

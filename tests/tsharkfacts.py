@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import latpcap as lp
+
+
+def tshark_version() -> str:
+    if shutil.which("tshark") is None:
+        return ""
+    return subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=True).stdout.split()[2]
+
+
+# later versions changed rules, layers and words: the parity is with 4.0
+needs_tshark = pytest.mark.skipif(not tshark_version().startswith("4.0."), reason="tshark 4.0 is not installed")
 
 FLAGS = [
     "retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order", "lost_segment",
