@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
+import packers
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from packers import SUFFIXES
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 CLIPS = SAMPLES / "clips"
@@ -22,25 +21,8 @@ SMALL = CLIPS / "split-nagle.pcap"
 TABLES = ("events", "streams", "exchanges", "causes", "evidence", "probes", "issues")
 FILE_HEADER, RECORD_HEADER = 24, 16
 NOBODY = 65534
-
-
-def by_arrow(codec: str) -> Callable[[bytes], bytes]:
-    def pack(data: bytes) -> bytes:
-        sink = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(sink, codec) as file:
-            file.write(data)
-        return bytes(sink.getvalue())
-
-    return pack
-
-
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "gz": gzip.compress,
-    "bz2": bz2.compress,
-    "xz": lzma.compress,
-    "zst": by_arrow("zstd"),
-    "lz4": by_arrow("lz4"),
-}
+PACKERS = {SUFFIXES.get(kind, kind): pack for kind, pack in packers.PACKERS.items()}
+"""By the suffix of file names."""
 
 
 def record_ends(data: bytes) -> list[int]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-import lzma
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from makepcap import Talk, answer, get, pcap
+from packers import PACKERS
 
 import latpcap as lp
 from latpcap import _core
@@ -46,25 +45,6 @@ def test_read_takes_paths_bytes_and_files() -> None:
 def test_read_refuses_other_things(source: Any) -> None:
     with pytest.raises(TypeError, match="expected a"):
         lp.read(source)
-
-
-def by_arrow(codec: str) -> Callable[[bytes], bytes]:
-    def pack(data: bytes) -> bytes:
-        sink = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(sink, codec) as file:
-            file.write(data)
-        return bytes(sink.getvalue())
-
-    return pack
-
-
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": gzip.compress,
-    "bz2": bz2.compress,
-    "xz": lzma.compress,
-    "zstd": by_arrow("zstd"),
-    "lz4": by_arrow("lz4"),
-}
 
 
 @pytest.mark.parametrize("kind", PACKERS)

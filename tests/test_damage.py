@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import struct
 from functools import cache
 from pathlib import Path
@@ -15,20 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from makepcap import pcap_of
+from packers import PACKERS
 from test_links import TAPE, WRAPPINGS
 
 import latpcap as lp
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 PATHS = [path for path in sorted(SAMPLES.rglob("*.pcap*")) if path.stat().st_size < 1 << 20]
-PACKERS = {
-    "plain": bytes,
-    "gzip": gzip.compress,
-    "bz2": bz2.compress,
-    "xz": lzma.compress,
-    "zstd": lambda data: pa.compress(data, codec="zstd", asbytes=True),
-    "lz4": lambda data: pa.compress(data, codec="lz4", asbytes=True),
-}
+ARCHIVES = {"plain": bytes, **PACKERS}
 few = settings(deadline=None, max_examples=20, derandomize=True, database=None)
 more = settings(few, max_examples=120)
 EDIT = st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255))
@@ -107,9 +98,9 @@ def test_corrupted_under_rare_link_types(name: str, edits: list[tuple[float, int
 
 
 @few
-@given(st.sampled_from(sorted(PACKERS)), st.sampled_from(PATHS[:4]), EDITS, st.floats(0, 1))
+@given(st.sampled_from(sorted(ARCHIVES)), st.sampled_from(PATHS[:4]), EDITS, st.floats(0, 1))
 def test_corrupted_and_cut_while_packed(kind: str, path: Path, edits: list[tuple[float, int]], share: float) -> None:
-    packed = PACKERS[kind](sample(path))
+    packed = ARCHIVES[kind](sample(path))
     sound(corrupted(packed, edits))
     sound(packed[: int(share * len(packed))])
 

@@ -4,10 +4,10 @@ use arrow_array::RecordBatch;
 use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt64Type};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::columns::{BLOCK, EVERY, Full, blocks, instants};
+use super::columns::{EVERY, Full, blocks, instants};
 use super::lists::Lists;
 use super::words::Listed;
-use super::{BATCH_ROWS, column, ms, nullable};
+use super::{column, ms, nullable};
 use crate::cause::{Cause, Owner, Row, Rule};
 
 const CAUSES: usize = Cause::ALL.len();
@@ -35,19 +35,19 @@ blocks! {
 
 #[derive(Default)]
 pub struct Causes {
-    rows: usize,
     columns: Columns,
     schema: Option<SchemaRef>,
 }
 
 impl Causes {
     pub fn len(&self) -> usize {
-        self.rows
+        self.columns.rows
     }
 
     /// True when the batch is full.
     pub fn push(&mut self, exchange: u64, r: &Row) -> bool {
-        let (columns, row) = (&mut self.columns, self.rows % BLOCK);
+        let columns = &mut self.columns;
+        let row = columns.place();
         columns.exchange.set(row, exchange);
         columns.start.set(row, r.start);
         columns.end.set(row, r.end);
@@ -65,22 +65,14 @@ impl Causes {
         columns.rule.set(row, r.rule as usize, Rule::word);
         columns.confidence.set(row, r.confidence);
         columns.evidence.set(row, &r.evidence);
-        self.rows += 1;
-        row == BLOCK - 1 && self.block_full()
-    }
-
-    #[inline(never)]
-    fn block_full(&mut self) -> bool {
-        self.columns.keep(BLOCK);
-        self.rows >= BATCH_ROWS
+        columns.done(row)
     }
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
-        let rows = std::mem::take(&mut self.rows);
         let c = &mut self.columns;
-        c.keep(rows % BLOCK);
-        let has = c.has.take();
+        let has = c.end();
+        let rows = has.rows();
         super::next_batch(
             &mut self.schema,
             vec![

@@ -19,21 +19,49 @@ const _: () = assert!(BATCH_ROWS.is_multiple_of(BLOCK));
 /// The bit of a column that every row sets.
 pub const EVERY: u32 = 0;
 
-/// Names a table's columns, so that all move their blocks together. `has` tells by row which of them have a value.
+/// Names a table's columns, so that all fill and move their blocks together: `place` says where the next row goes, `done`
+/// that it is there. `has` tells by row which columns have a value.
 macro_rules! blocks {
     ($(#[$note:meta])* struct $name:ident { $($column:ident: $kind:ty,)* }) => {
         $(#[$note])*
         #[derive(Default)]
         struct $name {
+            /// Of the batch so far.
+            rows: usize,
             has: $crate::table::columns::Masks,
             $($column: $kind,)*
         }
 
         impl $name {
+            #[inline(always)]
+            fn place(&self) -> usize {
+                self.rows % $crate::table::columns::BLOCK
+            }
+
+            /// True when the batch is full.
+            #[inline(always)]
+            fn done(&mut self, place: usize) -> bool {
+                self.rows += 1;
+                place == $crate::table::columns::BLOCK - 1 && self.block_full()
+            }
+
+            #[inline(never)]
+            fn block_full(&mut self) -> bool {
+                self.keep($crate::table::columns::BLOCK);
+                self.rows >= $crate::table::BATCH_ROWS
+            }
+
             /// Moves the block's first rows to the batch.
             fn keep(&mut self, rows: usize) {
                 let moved = self.has.keep(rows);
                 $(self.$column.keep(&moved);)*
+            }
+
+            /// Ends the batch: all its rows lie in the columns.
+            fn end(&mut self) -> $crate::table::columns::Taken {
+                self.keep(self.place());
+                self.rows = 0;
+                self.has.take()
             }
         }
     };
@@ -368,17 +396,16 @@ mod tests {
         ] {
             let set = |row: usize| row >= first && row.is_multiple_of(3);
             for row in 0..rows {
-                let place = row % BLOCK;
+                let place = columns.place();
                 columns.has.set(place, 0);
                 if set(row) {
                     columns.some.set(place, row as u32 + 1);
                     columns.has.set(place, 2);
                 }
-                if place == BLOCK - 1 || row + 1 == rows {
-                    columns.keep(place + 1);
-                }
+                assert_eq!(columns.done(place), row + 1 == BATCH_ROWS);
             }
-            let has = columns.has.take();
+            let has = columns.end();
+            assert_eq!(has.rows(), rows);
             let array = columns.some.take(&has);
             let want: Vec<Option<u32>> = (0..rows).map(|row| set(row).then_some(row as u32 + 1)).collect();
             assert_eq!(array.iter().collect::<Vec<_>>(), want);

@@ -12,7 +12,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArr
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef};
 
-use super::columns::{BLOCK, EVERY, Full, Partial, Rare, blocks, instants};
+use super::columns::{EVERY, Full, Partial, Rare, blocks, instants};
 use super::words::{Listed, dictionary};
 use super::{BATCH_ROWS, column, ms, nullable};
 use crate::facts::flag;
@@ -70,7 +70,6 @@ blocks! {
 
 #[derive(Default)]
 pub struct Events {
-    rows: usize,
     columns: Columns,
     mss: Rare<UInt16Type>,
     wscale: Rare<UInt8Type>,
@@ -81,13 +80,13 @@ pub struct Events {
 
 impl Events {
     pub fn len(&self) -> usize {
-        self.rows
+        self.columns.rows
     }
 
     /// True when the batch is full.
     #[inline(always)]
     pub fn push(&mut self, e: &Event<'_>) -> bool {
-        let (segment, facts, row) = (e.segment, e.facts, self.rows % BLOCK);
+        let (segment, facts, row) = (e.segment, e.facts, self.columns.place());
         let (src, dst) = self.addresses.keys(e);
         if segment.options.mss.is_some() || segment.options.wscale.is_some() || e.sack.is_some() {
             self.push_rare(e);
@@ -150,31 +149,25 @@ impl Events {
             has |= has::WAITED;
         }
         columns.has.set(row, has);
-        self.rows += 1;
-        row == BLOCK - 1 && self.block_full()
+        columns.done(row)
     }
 
     /// What few rows have.
     #[cold]
     #[inline(never)]
     fn push_rare(&mut self, e: &Event<'_>) {
-        self.mss.push(self.rows, e.segment.options.mss);
-        self.wscale.push(self.rows, e.segment.options.wscale);
-        self.sack.push(self.rows, e.sack);
-    }
-
-    #[inline(never)]
-    fn block_full(&mut self) -> bool {
-        self.columns.keep(BLOCK);
-        self.rows >= BATCH_ROWS
+        let row = self.columns.rows;
+        self.mss.push(row, e.segment.options.mss);
+        self.wscale.push(row, e.segment.options.wscale);
+        self.sack.push(row, e.sack);
     }
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
-        let (rows, addresses) = (std::mem::take(&mut self.rows), self.addresses.take());
+        let addresses = self.addresses.take();
         let c = &mut self.columns;
-        c.keep(rows % BLOCK);
-        let has = c.has.take();
+        let has = c.end();
+        let rows = has.rows();
         let mut columns = vec![
             c.frame.column(rows, "frame"),
             instants(&mut c.time, rows, "time"),

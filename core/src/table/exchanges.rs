@@ -6,9 +6,9 @@ use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt16Type, UInt3
 use arrow_array::{Float64Array, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::columns::{BLOCK, EVERY, Full, Moved, Partial, Slots, blocks, instants, some_instants};
+use super::columns::{EVERY, Full, Moved, Partial, Slots, blocks, instants, some_instants};
 use super::words::{Fixed, Heard, Listed, Texts};
-use super::{BATCH_ROWS, Column, column, ms, nullable};
+use super::{Column, column, ms, nullable};
 use crate::cause::{Cause, Legs, Row};
 use crate::exchange::{Exchange, Message};
 
@@ -61,7 +61,6 @@ blocks! {
 
 #[derive(Default)]
 pub struct Exchanges {
-    rows: usize,
     columns: Columns,
     target: Texts,
     schema: Option<SchemaRef>,
@@ -69,7 +68,7 @@ pub struct Exchanges {
 
 impl Exchanges {
     pub fn len(&self) -> usize {
-        self.rows
+        self.columns.rows
     }
 
     /// A cause of the exchange that comes next.
@@ -80,7 +79,7 @@ impl Exchanges {
 
     /// True when the batch is full.
     pub fn push(&mut self, e: &Exchange, legs: &Legs) -> bool {
-        let row = self.rows % BLOCK;
+        let row = self.columns.place();
         let top_cause = self.columns.spent.set(row);
         self.target.push(e.target.as_deref());
         let columns = &mut self.columns;
@@ -128,22 +127,14 @@ impl Exchanges {
             has |= has::TOP_CAUSE;
         }
         columns.has.set(row, has);
-        self.rows += 1;
-        row == BLOCK - 1 && self.block_full()
-    }
-
-    #[inline(never)]
-    fn block_full(&mut self) -> bool {
-        self.columns.keep(BLOCK);
-        self.rows >= BATCH_ROWS
+        columns.done(row)
     }
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
-        let rows = std::mem::take(&mut self.rows);
         let c = &mut self.columns;
-        c.keep(rows % BLOCK);
-        let has = c.has.take();
+        let has = c.end();
+        let rows = has.rows();
         let mut columns = vec![
             c.exchange.column(rows, "exchange"),
             c.stream.column(rows, "stream"),

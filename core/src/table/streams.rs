@@ -8,9 +8,9 @@ use arrow_array::types::{
 };
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::columns::{BLOCK, EVERY, Full, Partial, blocks, instants};
+use super::columns::{EVERY, Full, Partial, blocks, instants};
 use super::words::{Fixed, Texts};
-use super::{BATCH_ROWS, Column, addresses, column, ms, nullable};
+use super::{Column, addresses, column, ms, nullable};
 use crate::exchange::Names;
 use crate::messages::Side;
 use crate::stream::{Counts, Stream};
@@ -88,7 +88,6 @@ blocks! {
 
 #[derive(Default)]
 pub struct Rows {
-    rows: usize,
     columns: Columns,
     clients: Vec<IpAddr>,
     servers: Vec<IpAddr>,
@@ -100,12 +99,13 @@ pub struct Rows {
 
 impl Rows {
     pub fn len(&self) -> usize {
-        self.rows
+        self.columns.rows
     }
 
     /// True when the batch is full.
     pub fn push(&mut self, id: u32, stream: &Stream, names: &Names) -> bool {
-        let (columns, row) = (&mut self.columns, self.rows % BLOCK);
+        let columns = &mut self.columns;
+        let row = columns.place();
         let told = stream.tracking.told();
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
         self.clients.push(client);
@@ -133,30 +133,16 @@ impl Rows {
         columns.has.set(row, has);
         let sides = [(&mut self.client, Side::Client), (&mut self.server, Side::Server)];
         for ((rows, side), leg) in sides.into_iter().zip(stream.legs) {
-            rows.set(row, stream.side(side), leg, stream.window_min(side));
+            rows.push(stream.side(side), leg, stream.window_min(side));
         }
-        self.rows += 1;
-        row == BLOCK - 1 && self.block_full()
-    }
-
-    #[inline(never)]
-    fn block_full(&mut self) -> bool {
-        self.keep(BLOCK);
-        self.rows >= BATCH_ROWS
-    }
-
-    fn keep(&mut self, rows: usize) {
-        self.columns.keep(rows);
-        self.client.keep(rows);
-        self.server.keep(rows);
+        columns.done(row)
     }
 
     /// The rows so far as a batch; the next one begins empty.
     pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
-        let rows = std::mem::take(&mut self.rows);
-        self.keep(rows % BLOCK);
         let c = &mut self.columns;
-        let has = c.has.take();
+        let has = c.end();
+        let rows = has.rows();
         let text = |ends: &mut Vec<IpAddr>| addresses(ends.drain(..).map(Some));
         let (client_leg, client) = self.client.take("client");
         let (server_leg, server) = self.server.take("server");
@@ -191,8 +177,8 @@ impl Rows {
 }
 
 impl OfSide {
-    fn set(&mut self, row: usize, counts: &Counts, leg: Option<i64>, window_min: Option<u32>) {
-        let trips = &counts.trips;
+    fn push(&mut self, counts: &Counts, leg: Option<i64>, window_min: Option<u32>) {
+        let (trips, row) = (&counts.trips, self.place());
         self.packets.set(row, counts.packets);
         self.bytes.set(row, counts.bytes);
         self.payload.set(row, counts.payload);
@@ -217,11 +203,12 @@ impl OfSide {
         }
         has |= self.stdev.set_some(row, trips.stdev_ms());
         self.has.set(row, has);
+        self.done(row);
     }
 
     /// The column of the path, and the others.
     fn take(&mut self, side: &str) -> (Column, Vec<Column>) {
-        let has = self.has.take();
+        let has = self.end();
         let rows = has.rows();
         let name = |what: &str| format!("{side}_{what}");
         let columns = vec![

@@ -223,10 +223,12 @@ mod tests {
     fn words_are_numbered_anew_in_each_batch() {
         let mut columns = Columns::default();
         let name = |place| ["a", "b", "c"].get(place).copied().unwrap_or_default();
-        for (place, want) in [(2, "c"), (0, "a")] {
-            columns.word.set(0, place, name);
-            columns.keep(1);
-            let array = columns.word.take(&columns.has.take());
+        for (word, want) in [(2, "c"), (0, "a")] {
+            let row = columns.place();
+            columns.word.set(row, word, name);
+            columns.done(row);
+            let has = columns.end();
+            let array = columns.word.take(&has);
             let array = array.as_any().downcast_ref::<DictionaryArray<Int32Type>>();
             let texts = array.and_then(|a| {
                 a.downcast_dict::<StringArray>()
