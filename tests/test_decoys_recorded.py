@@ -54,3 +54,11 @@ def test_a_full_accept_queue() -> None:
     assert lost and {r["owner"] for r in lost} == {"server"}
     worst = next(f for f in capture.arrow("findings").to_pylist() if f["cause"] == "rto")
     assert "accept queue" in worst["fix"]
+
+
+def test_a_proxy_before_a_server_that_stalls() -> None:
+    capture = lp.read(FOLDER / "proxy.pcap.gz")
+    ports = {s["stream"]: s["server_port"] for s in capture.arrow("streams").to_pylist()}
+    leg = {e["exchange"]: ports[e["stream"]] for e in capture.arrow("exchanges").to_pylist()}
+    stalls = proven_stalls(capture.arrow("causes").to_pylist())
+    assert [leg[exchange] for exchange in stalls] == [8001] * 15

@@ -27,17 +27,37 @@ const MAX_JITTER_NS: i64 = 10_000_000;
 pub struct Leg {
     min: Option<i64>,
     count: u64,
-    /// In 32 bits: more than four seconds are no jitter.
-    recent: Vec<u32>,
+    recent: Vec<Sample>,
+}
+
+/// In 31 bits, for more than two seconds are no jitter; the last one says that a program answered, not a kernel.
+#[derive(Debug, Clone, Copy)]
+struct Sample(u32);
+
+impl Sample {
+    const PROGRAM: u32 = 1 << 31;
+
+    fn new(ns: i64, by_program: bool) -> Self {
+        let brief = u32::try_from(ns).unwrap_or(u32::MAX).min(Self::PROGRAM - 1);
+        Sample(brief | if by_program { Self::PROGRAM } else { 0 })
+    }
+
+    fn ns(self) -> i64 {
+        i64::from(self.0 & !Self::PROGRAM)
+    }
+
+    fn by_program(self) -> bool {
+        self.0 & Self::PROGRAM != 0
+    }
 }
 
 impl Leg {
-    pub fn add(&mut self, sample: i64) {
+    pub fn add(&mut self, sample: i64, by_program: bool) {
         if sample < 0 {
             return; // the clock went back
         }
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
-        let brief = u32::try_from(sample).unwrap_or(u32::MAX);
+        let brief = Sample::new(sample, by_program);
         if self.recent.len() < KEPT {
             if self.recent.len() == self.recent.capacity() {
                 self.recent.reserve_exact(GROWN); // most pairs of addresses have few samples
@@ -64,7 +84,7 @@ impl Leg {
         let of = self
             .recent
             .iter()
-            .map(|s| i64::from(*s) - best)
+            .map(|s| s.ns() - best)
             .filter(|d| *d < TIMER_NS);
         let late = of.clone().filter(|d| *d > by).count();
         late as f64 / of.count().max(1) as f64
@@ -72,11 +92,21 @@ impl Leg {
 
     /// Third quartile of the samples above their minimum: how much the path itself wavers.
     pub fn jitter(&self) -> i64 {
+        self.wavers(|_| true)
+    }
+
+    /// The same of what kernels answered alone: beside a host there is no path, and what its program takes is no jitter.
+    pub fn kernels_jitter(&self) -> i64 {
+        self.wavers(|sample| !sample.by_program())
+    }
+
+    fn wavers(&self, counts: impl Fn(&Sample) -> bool) -> i64 {
         let Some(min) = self.min else { return 0 };
         let mut above: Vec<i64> = self
             .recent
             .iter()
-            .map(|s| i64::from(*s) - min.min(u32::MAX.into()))
+            .filter(|s| counts(s))
+            .map(|s| s.ns() - min)
             .filter(|d| *d < HOST_NS)
             .collect();
         above.sort_unstable();
@@ -246,9 +276,9 @@ impl Pairs {
         self.pairs.get(id as usize)
     }
 
-    pub fn add(&mut self, id: u32, side: usize, sample: i64) {
+    pub fn add(&mut self, id: u32, side: usize, sample: i64, by_program: bool) {
         if let Some(leg) = self.pairs.get_mut(id as usize).and_then(|p| p.legs.get_mut(side)) {
-            leg.add(sample);
+            leg.add(sample, by_program);
         }
     }
 
@@ -276,14 +306,27 @@ mod tests {
         assert!(!pairs.is_firm(pair + 1), "nothing is known of it");
         for _ in 0..64 {
             assert!(!pairs.is_firm(pair));
-            pairs.add(pair, 0, MS);
+            pairs.add(pair, 0, MS, false);
         }
         assert!(!pairs.is_firm(pair), "one leg says nothing of the other");
         for _ in 0..64 {
             assert!(!pairs.is_firm(pair));
-            pairs.add(pair, 1, MS);
+            pairs.add(pair, 1, MS, false);
         }
         assert!(pairs.is_firm(pair));
+    }
+
+    #[test]
+    fn what_a_program_takes_is_no_kernels_jitter() {
+        let mut leg = Leg::default();
+        assert_eq!((leg.jitter(), leg.kernels_jitter()), (0, 0));
+        for ns in [1_000, 8 * MS, 9 * MS, 7 * MS, i64::from(u32::MAX)] {
+            leg.add(ns, true);
+        }
+        assert_eq!((leg.jitter(), leg.kernels_jitter()), (9 * MS - 1_000, 0));
+        leg.add(3_000, false);
+        assert_eq!((leg.min(), leg.kernels_jitter()), (Some(1_000), 2_000));
+        assert_eq!((leg.late(MS), leg.late(10 * MS)), (0.6, 0.0));
     }
 
     #[test]

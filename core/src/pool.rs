@@ -18,7 +18,7 @@ use crate::messages::Side;
 use crate::wait::Candidate;
 pub use apart::Apart;
 use idle::Idle;
-use judged::{AT_ENDPOINT_NS, verdict};
+use judged::{AT_ENDPOINT_NS, SOON_NS, verdict};
 pub use judged::{Freed, HELD_NS, Judged, Ruling, Verdict};
 use spread::slope;
 
@@ -190,6 +190,9 @@ impl Pool {
         let path = pairs.get(self.pair).and_then(|p| p.legs.get(sender));
         j.sender_jitter = path.map_or(0, |l| l.jitter());
         j.tight_limit = if j.sender_leg < AT_ENDPOINT_NS {
+            // there is no path, and of what its program takes to answer little can be a busy host's
+            let kernels = path.map_or(0, |leg| leg.kernels_jitter());
+            j.sender_jitter = j.sender_jitter.min(SOON_NS.max(kernels));
             TIGHT_AT_ENDPOINT_NS.max(j.sender_jitter)
         } else {
             TIGHT_NS.max(j.sender_jitter)

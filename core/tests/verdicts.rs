@@ -40,8 +40,8 @@ impl Endpoint {
         let mut pairs = Pairs::default();
         let (client, server) = (IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
         let pair = pairs.id(client, server);
-        pairs.add(pair, Side::Server.index(), legs.0);
-        pairs.add(pair, Side::Client.index(), legs.1);
+        pairs.add(pair, Side::Server.index(), legs.0, false);
+        pairs.add(pair, Side::Client.index(), legs.1, false);
         let mut pools = Pools::default();
         let id = pools.id(
             Key {
@@ -402,7 +402,7 @@ fn jittered_releases_are_proven_by_the_slope() {
                 // what else comes over that path wavers as much
                 let other = random.below(1200 * US) + if i % 10 == 0 { random.below(12 * MS) } else { 0 };
                 let pair = e.pairs.id(IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
-                e.pairs.add(pair, Side::Server.index(), legs.0 + other);
+                e.pairs.add(pair, Side::Server.index(), legs.0 + other, false);
             }
             let judged = e.judged();
             assert_eq!(judged.verdict, Verdict::Proven, "{legs:?} {seed}: {judged:?}");

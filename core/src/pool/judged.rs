@@ -13,8 +13,9 @@ const LOOSE_NS: i64 = 25_000_000;
 pub(super) const AT_ENDPOINT_NS: i64 = 100_000;
 /// What a kernel needs at most to send what an ACK has freed, seen at its own side.
 pub(super) const INSTANT_NS: i64 = 60_000;
-/// What a busy host adds at most to the promptest tenth of its releases, seen from elsewhere.
-const SOON_NS: i64 = 750_000;
+/// What a busy host adds at most: to the promptest tenth of its releases, seen from elsewhere, and to half of them
+/// beside it.
+pub(super) const SOON_NS: i64 = 750_000;
 /// Of so many held ACKs one may be followed late, by a busy host.
 pub(super) const STRAY_SHARE: usize = 10;
 /// So many held candidates make a verdict; fewer are at most probable.

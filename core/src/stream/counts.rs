@@ -174,7 +174,7 @@ pub(super) fn sample_leg(
     let best = leg.map_or(sample, |leg| leg.min(sample));
     *leg = Some(best);
     if let Some(pair) = stream.tracking.pair() {
-        pairs.add(pair, side.index(), sample);
+        pairs.add(pair, side.index(), sample, segment.len > 0 || segment.has(FIN));
     }
     if segment.has(SYN) || (segment.len == 0 && segment.flags & (FIN | RST) == 0) {
         let handshake = facts.ack == 1 && peer.syn;

@@ -141,7 +141,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, s
     let pair = pairs.id(client.0, server.0);
     for (side, leg) in stream.legs.iter().enumerate() {
         if let Some(leg) = leg {
-            pairs.add(pair, side, *leg);
+            pairs.add(pair, side, *leg, false); // of the handshake
         }
     }
     let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));
