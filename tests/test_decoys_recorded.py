@@ -62,3 +62,13 @@ def test_a_proxy_before_a_server_that_stalls() -> None:
     leg = {e["exchange"]: ports[e["stream"]] for e in capture.arrow("exchanges").to_pylist()}
     stalls = proven_stalls(capture.arrow("causes").to_pylist())
     assert [leg[exchange] for exchange in stalls] == [8001] * 15
+
+
+def test_full_segments_that_are_shorter_than_the_options_say() -> None:
+    capture = lp.read(FOLDER / "path-mtu.pcap.gz")
+    found = capture.arrow("causes").to_pylist()
+    assert len(proven_stalls(found)) == 36
+    (evidence,) = capture.arrow("evidence").to_pylist()
+    assert evidence["verdict"] == "nagle" and evidence["refuted"] == 0
+    thought = [r["duration_ms"] for r in found if r["cause"] == "server_think" and r["confidence"] >= PROVEN]
+    assert sum(thought) < 15  # the program answers at once; the line takes 85 ms

@@ -364,6 +364,19 @@ fn tail_probe_then_timeouts() {
     );
 }
 
+/// Some firewalls change sequence numbers and leave the SACK option as it was.
+#[test]
+fn a_sack_of_what_cannot_have_been_sent_calls_for_nothing() {
+    let mut play = Play::new();
+    let at = play.asked(0);
+    play.answer_at(at, 1, Some(1 << 30));
+    play.send(300_000, 1, MSS);
+    assert_eq!(
+        repaired(play.send(330_000, 1, MSS)),
+        (Repair::TailProbe, Some(300_000))
+    );
+}
+
 #[test]
 fn a_lost_tail_that_never_came_by_shows_in_the_identifications() {
     let mut play = Play::new();

@@ -261,6 +261,8 @@ pub struct Seen<'a, 'b> {
     pub side: Side,
     pub at: At,
     pub mss: u32,
+    /// Less than a full segment, or with a small tail, and the end of what the program wrote.
+    pub small: bool,
     pub syn_seen: bool,
     /// Its IPv4 identifications are counted on this connection alone.
     pub own_ids: bool,

@@ -1,11 +1,12 @@
 //! The counters of one row of `streams`, and the legs that its ACKs measure.
 
 use super::Stream;
+use super::full_size::{DEFAULT_MSS, FullSize, SMALLEST_MSS};
 use super::ids::Ids;
 use crate::facts::{Facts, flag};
 use crate::leg::{Pairs, RoundTrips};
 use crate::messages::{At, Side};
-use crate::segment::{ACK, FIN, RST, SYN, Segment};
+use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 
 /// What one side of a stream did.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +17,7 @@ pub struct Counts {
     pub retransmissions: u64,
     pub out_of_order: u64,
     pub mss: Option<u16>,
+    pub(super) full: FullSize,
     pub scale: Option<u8>,
     /// SACK permitted, as the SYN says.
     pub sack: Option<bool>,
@@ -32,28 +34,19 @@ pub struct Counts {
     pub ids: Ids,
 }
 
-crate::pack::packed!(struct Counts { packets, bytes, payload, retransmissions, out_of_order, mss, scale, sack, sacks, dsacks, window_min, trips, syn, fin, poisoned, ids });
+crate::pack::packed!(struct Counts { packets, bytes, payload, retransmissions, out_of_order, mss, full, scale, sack, sacks, dsacks, window_min, trips, syn, fin, poisoned, ids });
 
-/// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
-pub(super) const DEFAULT_MSS: u32 = 1460;
 const TIMESTAMP_BYTES: u32 = 12;
 
-/// The current MSS of both senders: the smaller option less what the timestamps take.
-pub(super) fn mss_of(counts: &[Counts; 2], timestamps: bool) -> u32 {
-    let [a, b] = counts;
-    let mss = match (a.mss, b.mss) {
-        (Some(a), Some(b)) => u32::from(a.min(b)),
-        (Some(one), None) | (None, Some(one)) => u32::from(one),
-        (None, None) => DEFAULT_MSS,
-    };
-    mss.saturating_sub(if timestamps { TIMESTAMP_BYTES } else { 0 })
-        .max(1)
+/// What the options say of both senders' segments: the smaller MSS less what the time stamps take.
+pub(super) fn say_mss(counts: &mut [Counts; 2], timestamps: bool) {
+    let mss = counts.iter().filter_map(|side| side.mss).map(u32::from).min();
+    let stamps = if timestamps { TIMESTAMP_BYTES } else { 0 };
+    let said = mss.unwrap_or(DEFAULT_MSS).saturating_sub(stamps).max(1);
+    counts.iter_mut().for_each(|side| side.full.say(said));
 }
 
-/// A segment that is no longer than this was one frame (RFC 9293 3.7.1).
-const SMALLEST_MSS: u32 = 536;
-
-/// Counters of `streams`.
+/// Counters of `streams`. Says whether the segment is a small one.
 #[inline(always)]
 pub(super) fn count(
     stream: &mut Stream,
@@ -62,14 +55,17 @@ pub(super) fn count(
     frame_bytes: u32,
     side: Side,
     facts: &Facts,
-) {
+) -> bool {
+    let [client, server] = &mut stream.counts;
+    let counts = if side == Side::Client { client } else { server };
+    let small = counts
+        .full
+        .small(segment.len, segment.has(PSH), segment.has(FIN), facts);
     let frames = if segment.len > SMALLEST_MSS {
-        segment.len.div_ceil(stream.mss)
+        segment.len.div_ceil(counts.full.mss)
     } else {
         1
     };
-    let [client, server] = &mut stream.counts;
-    let counts = if side == Side::Client { client } else { server };
     counts.ids.packet(segment.ip_id, frames);
     counts.packets += 1;
     counts.bytes += u64::from(frame_bytes);
@@ -80,6 +76,7 @@ pub(super) fn count(
     if !facts.ordinary || !stream.timestamps {
         count_unusual(stream, segment, frame, side, facts);
     }
+    small
 }
 
 /// What an ordinary segment of a stream with time stamps does not have.
@@ -123,7 +120,7 @@ fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
         counts.sack = Some(segment.options.sack_permitted);
     }
     stream.timestamps |= has_timestamps(segment);
-    stream.mss = mss_of(&stream.counts, stream.timestamps);
+    say_mss(&mut stream.counts, stream.timestamps);
     if segment.flags & (FIN | RST) != 0 {
         let [client, server] = &mut stream.counts;
         let counts = if side == Side::Client { client } else { server };
@@ -151,7 +148,6 @@ pub(super) fn sample_leg(
     at: At,
 ) -> Option<i64> {
     let covered = facts.covered.filter(|_| segment.has(ACK))?;
-    let mss = stream.mss;
     let [client, server] = &mut stream.counts;
     let (own, peer) = if side == Side::Client {
         (client, server)
@@ -178,8 +174,8 @@ pub(super) fn sample_leg(
     }
     if segment.has(SYN) || (segment.len == 0 && segment.flags & (FIN | RST) == 0) {
         let handshake = facts.ack == 1 && peer.syn;
-        own.trips
-            .add(sample, handshake || covered.bytes >= ACK_AT_ONCE * mss);
+        let at_once = ACK_AT_ONCE * peer.full.mss;
+        own.trips.add(sample, handshake || covered.bytes >= at_once);
     }
     if segment.has(SYN) {
         return None;

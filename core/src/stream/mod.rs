@@ -3,6 +3,7 @@
 
 mod asked;
 mod counts;
+mod full_size;
 mod ids;
 mod index;
 mod roles;
@@ -25,7 +26,7 @@ use crate::wait::Release;
 
 pub use asked::{Answer, Asked};
 pub use counts::Counts;
-use counts::{DEFAULT_MSS, count, sample_leg};
+use counts::{count, sample_leg};
 use index::Index;
 use roles::roles;
 pub use store::MOST_AWAKE;
@@ -70,8 +71,6 @@ pub struct Stream {
     /// Best round trips from the capture to each side and back, by `Side`.
     pub legs: [Option<i64>; 2],
     pub timestamps: bool,
-    /// Of both senders, by what was seen so far.
-    mss: u32,
     pub closed_by: Option<&'static str>,
     pub reused: bool,
     /// From the second packet on, where the first was a SYN.
@@ -157,7 +156,6 @@ impl Stream {
             counts: Default::default(),
             legs: [None; 2],
             timestamps: false,
-            mss: DEFAULT_MSS,
             closed_by: None,
             reused,
             setup: None,
@@ -363,7 +361,7 @@ impl Streams {
             frame: at.frame,
             time_ns: at.time_ns,
         };
-        count(stream, segment, at.frame, frame_bytes, side, &facts);
+        let small = count(stream, segment, at.frame, frame_bytes, side, &facts);
         let hold = sample_leg(stream, &mut self.pairs, segment, side, &facts, at);
         if stream.setting_up {
             stream.note_setup(segment, side, at);
@@ -384,6 +382,7 @@ impl Streams {
             side,
             at,
             scale_known,
+            small,
             sack.as_deref(),
             &mut release,
         );

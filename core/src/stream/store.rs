@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::counts::mss_of;
+use super::counts::say_mss;
 use super::{Endpoint, Stream, Tracking};
 use crate::exchange::Ledger;
 use crate::messages::At;
@@ -228,7 +228,6 @@ impl Pack for Stream {
             counts,
             legs,
             timestamps,
-            mss: _,
             closed_by,
             reused,
             setup,
@@ -271,7 +270,6 @@ impl Pack for Stream {
             counts: Pack::unpack(from),
             legs: Pack::unpack(from),
             timestamps: Pack::unpack(from),
-            mss: 0,
             closed_by: Pack::unpack(from),
             reused: Pack::unpack(from),
             setup: Pack::unpack(from),
@@ -279,7 +277,7 @@ impl Pack for Stream {
             asked: Pack::unpack(from),
             tracking: Pack::unpack(from),
         };
-        stream.mss = mss_of(&stream.counts, stream.timestamps);
+        say_mss(&mut stream.counts, stream.timestamps);
         stream
     }
 }

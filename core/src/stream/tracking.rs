@@ -102,6 +102,7 @@ pub(super) fn track(
     side: Side,
     at: At,
     scale_known: bool,
+    small: bool,
     sack: Option<&[(i64, i64)]>,
     release: &mut Release,
 ) {
@@ -111,13 +112,13 @@ pub(super) fn track(
         }
         begin(stream, id, pairs, ledger, side);
     }
-    let mss = stream.mss;
     let seen = Seen {
         segment,
         facts,
         side,
         at,
-        mss,
+        mss: stream.side(side).full.mss,
+        small,
         syn_seen: stream.side(side).syn,
         own_ids: stream.side(side).ids.own,
         scale_known,

@@ -262,7 +262,7 @@ pub struct Data {
     pub at: At,
     pub start: i64,
     pub end: i64,
-    /// Less than full segments, or with a small tail.
+    /// Less than full segments, or with a small tail, and the end of what the program wrote.
     pub small: bool,
     pub fin: bool,
     pub pushed: bool,

@@ -188,9 +188,6 @@ impl Sender {
         } else if a.duplicate {
             self.duplicates += 1;
         }
-        if let Some(sacked) = a.sacked {
-            self.sacked = self.sacked.max(sacked);
-        }
         if a.scale_known {
             let edge = a.ack + a.window;
             let before = self.edge.unwrap_or(edge);
@@ -198,6 +195,12 @@ impl Sender {
                 self.edge_moved = Some((at, before));
             }
             self.edge = Some(before.max(edge));
+        }
+        // beyond all that the peer ever had room for it is none: who rewrote the numbers on the path forgot the option
+        if let Some(sacked) = a.sacked
+            && self.edge.is_none_or(|edge| sacked <= edge)
+        {
+            self.sacked = self.sacked.max(sacked);
         }
         if a.window == 0 {
             self.zero_seen = Some(at);

@@ -8,7 +8,7 @@ use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Ledger, Seen, aside};
 use crate::messages::{At, Side};
 use crate::segment::{FIN, PSH, SYN};
-use crate::wait::{Data, Outcome, Release, Step, Wait, is_small};
+use crate::wait::{Data, Outcome, Release, Step, Wait};
 
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
@@ -37,7 +37,7 @@ impl Tracker {
             at,
             start,
             end: start + i64::from(segment.len),
-            small: is_small(segment.len, seen.mss),
+            small: seen.small,
             fin: segment.has(FIN),
             pushed: segment.has(PSH),
             mss: seen.mss,

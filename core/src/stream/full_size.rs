@@ -1,0 +1,224 @@
+//! How much a full segment of one side holds. The options only say the most: a path with a smaller MTU, or an option in
+//! every segment (MPTCP, MD5), leaves less; and without the SYNs it is not known.
+
+use crate::facts::Facts;
+use crate::pack::{Pack, Packer, Unpacker};
+use crate::wait::is_small;
+
+/// A segment that is no longer than this was one frame (RFC 9293 3.7.1), and is not taken for a full one.
+pub(super) const SMALLEST_MSS: u32 = 536;
+/// So many sizes are learnt of one side; where they change more often, they are no full ones.
+const MOST_SIZES: u8 = 8;
+/// So many small segments without a push, and none with: its sender does not push.
+const MANY_UNPUSHED: u8 = 8;
+
+/// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
+pub(super) const DEFAULT_MSS: u32 = 1460;
+
+/// Kernels push the end of what a program wrote (tcp_mark_push). So segments that are not pushed, though there was room in
+/// the window, are as long as their sender makes them: what its program wrote goes on behind them.
+#[derive(Debug, Clone, Copy)]
+pub struct FullSize {
+    pub(super) mss: u32,
+    /// The most that the options of both sides allow.
+    said: u32,
+    /// What one that was not pushed held, below `mss`.
+    less: u32,
+    learnt: u8,
+    /// Small segments without a push, before any with.
+    unpushed: u8,
+}
+
+impl Default for FullSize {
+    fn default() -> Self {
+        FullSize {
+            mss: DEFAULT_MSS,
+            said: DEFAULT_MSS,
+            less: 0,
+            learnt: 0,
+            unpushed: 0,
+        }
+    }
+}
+
+impl FullSize {
+    pub(super) fn say(&mut self, said: u32) {
+        if self.mss == self.said || self.mss > said {
+            self.mss = said;
+        }
+        self.said = said;
+    }
+
+    /// Whether the segment is a small one: not a full one, and the end of what the program wrote.
+    #[inline(always)]
+    pub(super) fn small(&mut self, len: u32, pushed: bool, fin: bool, facts: &Facts) -> bool {
+        len > 0
+            && is_small(len, self.mss)
+            && (pushed && self.learnt == 0 || self.is_end(len, pushed, fin, facts))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_end(&mut self, len: u32, pushed: bool, fin: bool, facts: &Facts) -> bool {
+        if pushed && (len < self.mss || len > self.said) || fin {
+            return true;
+        }
+        if len > SMALLEST_MSS && facts.ordinary && facts.flags == 0 {
+            self.learn(len);
+        }
+        pushed && is_small(len, self.mss) || !pushed && self.never_pushes(facts)
+    }
+
+    /// Who never pushes tells nothing by it.
+    fn never_pushes(&mut self, facts: &Facts) -> bool {
+        let since_push = facts.push_bytes_sent.map(i64::from);
+        let not_yet = since_push.is_some_and(|bytes| bytes >= facts.next_seq - 1);
+        self.unpushed += u8::from(not_yet && self.unpushed < MANY_UNPUSHED);
+        not_yet && self.unpushed == MANY_UNPUSHED
+    }
+
+    fn learn(&mut self, len: u32) {
+        // several segments in one frame (TSO, GRO) are alike
+        let mut frames = len.div_ceil(self.said)..=len / SMALLEST_MSS;
+        let Some(frames) = frames.find(|frames| len.is_multiple_of(*frames)) else {
+            return;
+        };
+        let size = len / frames;
+        if size < self.mss && size != self.less {
+            self.less = size; // the next one tells: a single one may have been cut on its way
+        } else if self.learnt < MOST_SIZES {
+            self.learnt += 1;
+            self.mss = size;
+        } else {
+            self.mss = self.said;
+        }
+    }
+}
+
+/// What the options said is told anew by whoever unpacks both sides.
+impl Pack for FullSize {
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.learnt.pack(to);
+        self.less.pack(to);
+        self.unpushed.pack(to);
+        if self.learnt > 0 {
+            self.mss.pack(to);
+            self.said.pack(to);
+        }
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let (learnt, less, unpushed) = Pack::unpack(from);
+        let mut full = FullSize {
+            learnt,
+            less,
+            unpushed,
+            ..FullSize::default()
+        };
+        if learnt > 0 {
+            full.mss = u32::unpack(from).max(1);
+            full.said = u32::unpack(from).max(1);
+        }
+        full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: u32 = 1448;
+    const PUSHED: bool = true;
+    const NOT: bool = false;
+
+    struct Side {
+        full: FullSize,
+        sent: i64,
+        since_push: u32,
+    }
+
+    impl Side {
+        fn new() -> Self {
+            let mut full = FullSize::default();
+            full.say(SAID);
+            Side {
+                full,
+                sent: 1,
+                since_push: 0,
+            }
+        }
+
+        /// Whether a segment is small, and the MSS after it.
+        fn sends(&mut self, len: u32, pushed: bool) -> (bool, u32) {
+            self.since_push += len;
+            self.sent += i64::from(len);
+            let facts = Facts {
+                ordinary: true,
+                next_seq: self.sent,
+                push_bytes_sent: Some(self.since_push),
+                ..Facts::default()
+            };
+            let small = self.full.small(len, pushed, false, &facts);
+            if pushed {
+                self.since_push = 0;
+            }
+            (small, self.full.mss)
+        }
+
+        fn all<const N: usize>(&mut self, segments: [(u32, bool); N]) -> [(bool, u32); N] {
+            segments.map(|(len, pushed)| self.sends(len, pushed))
+        }
+    }
+
+    const FULL: (bool, u32) = (false, SAID);
+    const SMALL: (bool, u32) = (true, SAID);
+
+    #[test]
+    fn what_is_not_pushed_is_full() {
+        let said = [(1448, NOT), (2896, NOT), (612, PUSHED), (1448, PUSHED)];
+        assert_eq!(Side::new().all(said), [FULL, FULL, SMALL, FULL]);
+        let less = [(1360, NOT), (1360, NOT), (1360, PUSHED), (88, PUSHED)];
+        assert_eq!(
+            Side::new().all(less),
+            [FULL, (false, 1360), (false, 1360), (true, 1360)]
+        );
+        let in_one_frame = [(13600, NOT), (27200, NOT), (13688, PUSHED)];
+        assert_eq!(Side::new().all(in_one_frame), [FULL, (false, 1360), (true, 1360)]);
+    }
+
+    #[test]
+    fn one_that_was_cut_in_two_changes_nothing() {
+        let mut side = Side::new();
+        side.all([(1388, NOT), (1388, NOT), (300, PUSHED)]);
+        let cut = [(616, NOT), (772, NOT), (616, NOT), (772, NOT), (1388, NOT)];
+        assert_eq!(side.all(cut), [(false, 1388); 5]);
+    }
+
+    #[test]
+    fn paths_change() {
+        let mut side = Side::new();
+        side.all([(1360, NOT), (1360, NOT), (1300, NOT)]);
+        assert_eq!(side.sends(1300, NOT), (false, 1300));
+        assert_eq!(side.sends(1448, PUSHED), FULL);
+    }
+
+    #[test]
+    fn what_changes_all_the_time_is_no_size() {
+        let mut side = Side::new();
+        side.sends(100, PUSHED);
+        for i in 0..40 {
+            side.sends(600 + 7 * (i / 2), NOT);
+        }
+        assert_eq!(side.sends(1000, PUSHED), SMALL);
+    }
+
+    /// Of a sender that never pushes the first few pass for full ones.
+    #[test]
+    fn who_never_pushes_sends_small_ones_all_the_same() {
+        let mut side = Side::new();
+        let small: Vec<bool> = (0..10).map(|_| side.sends(100, NOT).0).collect();
+        assert_eq!(small, [[false; 5], [false, false, true, true, true]].concat());
+        side.sends(100, PUSHED);
+        assert_eq!(side.sends(100, NOT), FULL);
+    }
+}
