@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, findings, quality
-from latpcap.findings import sockets, spent
+from latpcap.findings import evidence, sockets, spent
 from latpcap.findings.connections import DATA, SYN
 from latpcap.tables import requests
 from latpcap.vocabulary import PROVEN, STALL
@@ -96,6 +96,7 @@ def _overall(capture: Capture, scope: Tables) -> dict[str, Any]:
     data["server"], data["servers"] = server.name, _servers(streams)
     data["pauses"] = findings.setups.pauses(tables, server.address, server.port)
     data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
+    data["goodbyes"] = server.goodbyes
     for name, share in (("p50_ms", 0.50), ("p90_ms", 0.90), ("p99_ms", 0.99)):
         data[name] = arrays.percentile(server.latency, share)
     data["total_ms"] = float(server.latency.sum())
@@ -167,12 +168,15 @@ def _main(data: dict[str, Any], item: spent.Spent, tables: Mapping[str, pa.Table
     at = int(
         item.rows[list(arrays.numbers(tables["exchanges"], "exchange")[item.rows]).index(first["typical_exchange"])]
     )
+    pieces, longest = evidence.pieces(item, first["typical_exchange"], tables["causes"])
     data["typical"] = {
         "exchange": first["typical_exchange"],
         "stream": first["typical_stream"],
         "latency_ms": tables["exchanges"]["latency_ms"][at].as_py(),
         "frames": first["typical_frames"],
         "ms": first["typical_ms"],
+        "pieces": pieces,
+        "longest_ms": longest,
         "owner": item.owner,
         "confidence": first["confidence"],
     }

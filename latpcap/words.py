@@ -81,10 +81,18 @@ def _latency(d: dict[str, Any]) -> str:
         some = "" if d["cut"] == d["complete"] else f"{d['cut']:,} of them "
         parts.append(f"{some}not answered to the end: what was seen of them")
     if d["incomplete"]:
-        parts.append(f"{d['incomplete']:,} incomplete")
+        parts.append(f"{d['incomplete']:,} incomplete{_goodbyes(d)}")
     if d["servers"] > 1:
         parts.append(f"{d['servers'] - 1:,} further server{'s' if d['servers'] > 2 else ''} took less time")
     return "  latency   " + "; ".join(parts)
+
+
+def _goodbyes(d: dict[str, Any]) -> str:
+    """What of the incomplete ones needed no answer?"""
+    if not d["goodbyes"]:
+        return ""
+    some = "" if d["goodbyes"] == d["incomplete"] else f"{d['goodbyes']:,} of them "
+    return f" ({some}last words before the client's FIN)"
 
 
 def _share(d: dict[str, Any]) -> str:
@@ -157,7 +165,7 @@ def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
         lines.append((1, f"  {row['owner']:9} {row['cause']}: {spent} ({_percent(row['share'])} of all time)"))
     if t["frames"]:
         chain = " > ".join(str(f) for f in t["frames"])
-        lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_ms(t['ms'])} ms of {name}"))
+        lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_shown(t)} of {name}"))
     lines += _slowest(d)
     lines += _not(d, skip=tuple(row["cause"] for row in d["findings"][:3]))
     fix = _setup(d)["fix"] if _asked_late(d) else d["fix"]
@@ -172,6 +180,13 @@ def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
     lines.append((0, f"  sure?     {sure}{rival}"))
     lines += _unknown(d, None)
     return lines + _also(d)
+
+
+def _shown(t: dict[str, Any]) -> str:
+    """How much time do these frames show? They are those of the longest piece."""
+    if t["pieces"] == 1 or t["longest_ms"] > 0.9 * t["ms"]:
+        return f"{_ms(t['ms'])} ms"
+    return f"{_ms(t['longest_ms'])} ms, the longest of {t['pieces']:,} pieces that make {_ms(t['ms'])} ms"
 
 
 def _headline(d: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from case_scripts import SCRIPTS
 from makepcap import Ends, Talk, answer, get, pcap, pcap_of
 
 import latpcap as lp
-from latpcap import _core
+from latpcap import _core, words
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 CLIPS = SAMPLES / "clips"
@@ -185,3 +185,12 @@ def test_a_lone_stall_is_only_probable() -> None:
     why = lp.read(pcap(situations.stall(2)[0].tape)).why()
     assert why.to_dict()["proven"] == 0 and why.to_dict()["confidence"] < 0.9
     assert "probably slow" in str(why) and "probable" in str(why) and "sure?     proven" not in str(why)
+
+
+def test_frames_of_one_piece_say_how_much_they_show() -> None:
+    whole = {"pieces": 1, "longest_ms": 40.0, "ms": 40.0}
+    assert words._shown(whole) == words._shown(whole | {"pieces": 3, "longest_ms": 39.0}) == "40.0 ms"
+    parts = whole | {"pieces": 1200, "longest_ms": 1.5}
+    assert words._shown(parts) == "1.50 ms, the longest of 1,200 pieces that make 40.0 ms"
+    typical = read("nginx-good.pcap").why().to_dict()["typical"]
+    assert typical["pieces"] >= 1 and 0 < typical["longest_ms"] <= typical["ms"]

@@ -12,6 +12,8 @@ from latpcap.vocabulary import STALL
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from latpcap.arrays import Array
+
 QUICK = 17
 """Linux acknowledges up to 16 segments at once at the start of a connection, whatever its timer."""
 
@@ -40,11 +42,7 @@ def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> dict[str, 
     exchanges, causes = tables["exchanges"], tables["causes"]
     position = int(item.rows[which])
     number = exchanges["exchange"][position].as_py()
-    mine = item.causes[arrays.numbers(causes, "exchange")[item.causes] == number]
-    if item.cause == STALL:  # the held ACK names all three frames
-        words, names = arrays.codes(causes, "cause")
-        held = mine[words[mine] == names.index("delayed_ack")] if "delayed_ack" in names else mine
-        mine = held if len(held) else mine
+    mine = _pieces(item, number, causes)
     longest = int(mine[np.argmax(arrays.numbers(causes, "duration_ms")[mine])])
     return {
         "exchange": number,
@@ -52,6 +50,22 @@ def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> dict[str, 
         "ms": float(item.ms[which]),
         "frames": causes["evidence"][longest].as_py(),
     }
+
+
+def _pieces(item: Spent, exchange: int, causes: pa.Table) -> Array:
+    """The rows of `causes` that this finding has in one exchange; of a stall, those that name all three frames."""
+    mine: Array = item.causes[arrays.numbers(causes, "exchange")[item.causes] == exchange]
+    words, names = arrays.codes(causes, "cause")
+    if item.cause != STALL or "delayed_ack" not in names:
+        return mine
+    held: Array = mine[words[mine] == names.index("delayed_ack")]
+    return held if len(held) else mine
+
+
+def pieces(item: Spent, exchange: int, causes: pa.Table) -> tuple[int, float]:
+    """In how many pieces does this finding's time lie in one exchange, and how long is the longest, in ms?"""
+    ms = arrays.numbers(causes, "duration_ms")[_pieces(item, exchange, causes)]
+    return len(ms), float(ms.max())
 
 
 def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:

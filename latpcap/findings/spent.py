@@ -30,6 +30,8 @@ TCP_WAITS = (
 """Causes in which TCP, and no program, kept an exchange waiting."""
 STUCK_MS = 1000.0
 """An exchange that never ended and waited for TCP this long is worth a judgement."""
+GOODBYE_NS = 1_000_000_000
+"""Who closes later than this after its last message had waited for an answer."""
 AT = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
 
 
@@ -46,6 +48,8 @@ class Server:
     """So many of them are not complete: their latencies are what was seen of them."""
     incomplete: int
     """Further ones that are not complete and not judged."""
+    goodbyes: int
+    """So many of those are a client's last words, at once before it closed: a quit, an unbind, a terminate."""
     clients: list[str]
 
     @property
@@ -147,6 +151,7 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Serve
     protocol, protocols = arrays.codes(exchanges, "protocol")
     asked = protocol != (protocols.index(SETUP) if SETUP in protocols else -2)
     time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), seen)
+    goodbye = ~complete & ~begun & _last_words(streams, exchanges, stream_row)
     found = []
     for first, whole in _split(place).items():
         mine = whole[asked[whole]]
@@ -161,10 +166,26 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Serve
             continue
         rows = rows[np.lexsort((rows, time[rows]))]
         names = sorted(set(arrays.taken(streams, "client", np.unique(stream_row[rows])).to_pylist()))
-        missing = len(mine) - len(rows)
+        missing = np.setdiff1d(mine, rows)
         [server] = streams.select(["server", "server_port"]).slice(first, 1).to_pylist()
-        found.append(Server(server["server"], server["server_port"], rows, time[rows], len(waiting), missing, names))
+        counts = len(waiting), len(missing), int(goodbye[missing].sum())
+        found.append(Server(server["server"], server["server_port"], rows, time[rows], *counts, names))
     found.sort(key=lambda s: (-float(s.latency.sum()), s.name))
+    return found
+
+
+def _last_words(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Array:
+    """Which exchanges are a message, not known to be a request, that their client closed behind?"""
+
+    def says(table: pa.Table, column: str, word: str) -> Array:
+        code, words = arrays.codes(table, column)
+        found: Array = code == _code(words, word)
+        return found
+
+    ended = arrays.numbers(streams, "end")[stream_row] - arrays.numbers(exchanges, "request_end")
+    nameless = arrays.codes(exchanges, "method")[0] < 0
+    fins = says(exchanges, "cut_by", "fin") & says(streams, "closed_by", "client_fin")[stream_row]
+    found: Array = nameless & fins & (ended < GOODBYE_NS)
     return found
 
 

@@ -17,11 +17,24 @@ pub(super) fn of_head(head: &[u8]) -> Option<Box<str>> {
     named(value.into_iter().next()?)
 }
 
-/// The software version of an SSH greeting (RFC 4253 4.2), or the words of an SMTP or FTP server's 220 that say so.
+/// The software version of an SSH greeting (RFC 4253 4.2), the words of an SMTP or FTP server's 220 that say so, those
+/// of an IMAP or POP3 server's OK (RFC 9051 7.1, RFC 1939 4), or the version in a MySQL server's handshake.
 pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
+    if let Some(version) = mysql(first) {
+        let version = named(version)?;
+        let says_who = version.contains("MariaDB");
+        return Some(if says_who {
+            version
+        } else {
+            format!("MySQL {version}").into()
+        });
+    }
     let line = first.get(..memchr::memchr(b'\n', first)?)?;
     if let Some(version) = line.strip_prefix(b"SSH-") {
         return named(version.get(memchr::memchr(b'-', version)? + 1..)?);
+    }
+    if let Some(words) = line.strip_prefix(b"* OK ").or_else(|| line.strip_prefix(b"+OK ")) {
+        return named(behind_codes(words));
     }
     let words = line
         .strip_prefix(b"220 ")
@@ -32,6 +45,28 @@ pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
             .any(|part| part.eq_ignore_ascii_case(word))
     };
     (says(b"smtp") || says(b"ftp")).then(|| named(words))?
+}
+
+/// An IMAP server's words behind its response code: `[CAPABILITY IMAP4rev1 ...] Dovecot ready.`
+fn behind_codes(words: &[u8]) -> &[u8] {
+    let end = words
+        .first()
+        .filter(|first| **first == b'[')
+        .and_then(|_| memchr::memchr(b']', words));
+    end.and_then(|end| words.get(end + 1..)).unwrap_or(words)
+}
+
+/// The server's version in the first packet of MySQL's protocol (HandshakeV10): a length of three bytes, number 0, 10,
+/// and a text that ends with 0. MariaDB puts `5.5.5-` before its own for old clients.
+fn mysql(first: &[u8]) -> Option<&[u8]> {
+    let [low, middle, high, 0, 10, text @ ..] = first else {
+        return None;
+    };
+    let whole = u32::from_le_bytes([*low, *middle, *high, 0]) as usize;
+    let version = text.get(..memchr::memchr(0, text.get(..MAX_NAME.min(text.len()))?)?)?;
+    let is_text = version.iter().all(u8::is_ascii_graphic) && version.first()?.is_ascii_digit();
+    let own = version.strip_prefix(b"5.5.5-").unwrap_or(version);
+    (is_text && whole > version.len()).then_some(own)
 }
 
 /// The line that `bytes` begin with, as a name: cut between characters; none where it is empty.
@@ -100,7 +135,24 @@ mod tests {
             ("220 (vsFTPd 3.0.3)\r\n", Some("(vsFTPd 3.0.3)")),
             ("220 ready for tls\r\n", None),
             ("220 no ESMTP line end", None),
-            ("* OK Dovecot ready.\r\n", None),
+            ("* OK Dovecot ready.\r\n", Some("Dovecot ready.")),
+            (
+                "* OK [CAPABILITY IMAP4rev1 SASL-IR] Dovecot (Debian) ready.\r\n",
+                Some("Dovecot (Debian) ready."),
+            ),
+            ("* OK [CAPABILITY IMAP4rev1]\r\n", None),
+            ("* OK [ALERT no end\r\n", Some("[ALERT no end")),
+            ("+OK Dovecot (Debian) ready.\r\n", Some("Dovecot (Debian) ready.")),
+            ("+OK\r\n", None),
+            (
+                "\x60\0\0\0\x0a5.5.5-10.11.19-MariaDB-0+deb12u1\0\x07\0\0\0",
+                Some("10.11.19-MariaDB-0+deb12u1"),
+            ),
+            ("\x4a\0\0\0\x0a8.0.36\0\x07\0\0\0", Some("MySQL 8.0.36")),
+            ("\x05\0\0\0\x0a8.0.36\0\x07", None), // shorter than its version
+            ("\x4a\0\0\0\x0a8.0.36", None),
+            ("\x4a\0\0\0\x0aten\0\0", None),
+            ("\x4a\0\0\0\x0a\0\0", None),
         ] {
             assert_eq!(of_greeting(said.as_bytes()).as_deref(), name, "{said}");
         }

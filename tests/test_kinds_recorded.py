@@ -1,0 +1,34 @@
+"""Are conversations of further protocols read as their users would? See recorded/kinds/README.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import latpcap as lp
+
+FOLDER = Path(__file__).resolve().parent / "recorded" / "kinds"
+
+
+def read(name: str) -> lp.Capture:
+    return lp.read(FOLDER / f"{name}.pcap.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "software"),
+    [("mariadb", "10.11.19-MariaDB-0+deb12u1"), ("imap", "Dovecot (Debian) ready.")],
+)
+def test_greetings_name_the_server(name: str, software: str) -> None:
+    assert read(name).arrow("streams")["server_software"].to_pylist() == [software]
+
+
+def test_a_quit_is_no_request_without_an_answer() -> None:
+    capture = read("mariadb")
+    rows: list[dict[str, Any]] = capture.arrow("exchanges").to_pylist()
+    assert [(r["complete"], r["cut_by"]) for r in rows] == [(True, None)] * 8 + [(False, "fin")]
+    why = capture.why()
+    assert (why.to_dict()["incomplete"], why.to_dict()["goodbyes"]) == (1, 1)
+    assert "8 complete exchanges; 1 incomplete (last words before the client's FIN)\n" in str(why)
+    assert read("imap").why().to_dict()["goodbyes"] == 0
