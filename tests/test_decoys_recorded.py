@@ -72,3 +72,9 @@ def test_full_segments_that_are_shorter_than_the_options_say() -> None:
     assert evidence["verdict"] == "nagle" and evidence["refuted"] == 0
     thought = [r["duration_ms"] for r in found if r["cause"] == "server_think" and r["confidence"] >= PROVEN]
     assert sum(thought) < 15  # the program answers at once; the line takes 85 ms
+
+
+def test_a_queue_that_stands_on_the_path() -> None:
+    found = [r for r in rows("queue") if r["cause"] == "server_think" and r["duration_ms"] > 3]
+    assert len(found) >= 40
+    assert not [r for r in found if r["confidence"] >= PROVEN]

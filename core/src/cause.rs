@@ -8,9 +8,10 @@ mod names;
 use ahash::AHashSet;
 
 use crate::exchange::{Exchange, Piece};
+use crate::leg::{AT_HOST_NS, Round};
 use crate::messages::{At, Side};
 use crate::pool::{Freed, Judged, Ruling, Verdict};
-use crate::wait::{CORK_NS, Candidate, Repair, Wait};
+use crate::wait::{CORK_NS, Candidate, NOISE_NS, Repair, Wait};
 
 use clocked::{clocked, lone};
 use cutter::{Cutter, Named, row};
@@ -33,14 +34,15 @@ pub struct Row {
     pub confidence: f64,
 }
 
-/// A round trip to the host that the capture sits at is shorter than this, one to another host's longer than that.
-const AT_HOST_NS: i64 = 100_000;
+/// A round trip to another host than the one that the capture sits at is longer than this.
 const AWAY_NS: i64 = 500_000;
 
 /// The path as far as it is known: best round trips to the client and to the server, by `Side`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Legs {
     pub min: [Option<i64>; 2],
+    /// What the exchange's own connection took lately, by the answers of kernels.
+    pub rounds: [Round; 2],
 }
 
 impl Legs {
@@ -140,7 +142,7 @@ fn judge(piece: &Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
     let rest = match &piece.step.wait {
         Wait::Turn { since } => {
             approach(&mut cutter, *since, piece, legs);
-            thought(&cutter, side, legs)
+            thought(&cutter, side, legs, 0)
         }
         Wait::App => {
             reach(&mut cutter, piece, legs);
@@ -169,14 +171,18 @@ fn judge_rare(piece: Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
     let (from, to) = (piece.step.from, piece.step.to);
     let ends = [piece.from_frame, piece.to_frame, 0];
     let rest = match &piece.step.wait {
-        Wait::QueuedTurn { since, queued } => {
+        Wait::QueuedTurn { since, late, queued } => {
             approach(&mut cutter, *since, &piece, legs);
-            // the answer's time stamp says when it left its host
-            cutter.end = end.saturating_sub(*queued).max(cutter.at);
-            think_on(&mut cutter, side, legs);
-            cutter.end = end;
-            let evidence = [cutter.from_frame, cutter.to_frame, 0];
-            row(Cause::Queueing, Owner::Network, Rule::Timestamps, 0.8, evidence)
+            if *queued == 0 {
+                thought(&cutter, side, legs, *late)
+            } else {
+                // the answer's time stamp says when it left its host
+                cutter.end = end.saturating_sub(i64::from(*queued)).max(cutter.at);
+                think_on(&mut cutter, side, legs);
+                cutter.end = end;
+                let evidence = [cutter.from_frame, cutter.to_frame, 0];
+                row(Cause::Queueing, Owner::Network, Rule::Timestamps, 0.8, evidence)
+            }
         }
         Wait::LateTurn { since, pool } => {
             approach(&mut cutter, *since, &piece, legs);
@@ -187,7 +193,7 @@ fn judge_rare(piece: Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
                 let evidence = [cutter.from_frame, cutter.to_frame, 0];
                 row(Cause::Cork, Owner::of(side), Rule::CorkPool, 0.6, evidence)
             } else {
-                thought(&cutter, side, legs)
+                thought(&cutter, side, legs, 0)
             }
         }
         Wait::Suspected { held } => return suspected(&mut cutter, *held, &piece),
@@ -350,18 +356,25 @@ fn leg(cutter: &mut Cutter<'_>, from: i64, side: Side, legs: &Legs) {
     );
 }
 
-/// This side's program had the turn.
+/// This side's program had the turn; its segment passed so much later than at best, by its clock. Where the larger part of the time may be the path's, that is no proof against it.
 #[inline(always)]
-fn thought(cutter: &Cutter<'_>, side: Side, legs: &Legs) -> Named {
+fn thought(cutter: &Cutter<'_>, side: Side, legs: &Legs, late: u32) -> Named {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
-    let known = legs.min.get(side.index()).copied().flatten().is_some();
-    let sure = if known { 0.9 } else { 0.6 };
+    let sure = match legs.min.get(side.index()).copied().flatten() {
+        None => 0.6,
+        Some(leg) => {
+            let round = legs.rounds.get(side.index()).copied().unwrap_or_default();
+            let beyond = round.beyond(leg) + i64::from(late);
+            let doubt = beyond >= NOISE_NS && beyond > (cutter.end - cutter.at) / 2;
+            if doubt { 0.7 } else { 0.9 }
+        }
+    };
     row(think(side), Owner::of(side), Rule::Turn, sure, evidence)
 }
 
 /// The rest of the cutter's time is this side's program's.
 fn think_on(cutter: &mut Cutter<'_>, side: Side, legs: &Legs) {
-    let named = thought(cutter, side, legs);
+    let named = thought(cutter, side, legs, 0);
     cutter.cut(cutter.end, named);
 }
 

@@ -20,6 +20,8 @@ const GROWN: usize = 8;
 const HOST_NS: i64 = 15_000_000;
 /// No delayed-ACK timer is shorter: Linux holds an ACK for 40 ms (TCP_DELACK_MIN) less a tick, others longer.
 const TIMER_NS: i64 = 35_000_000;
+/// A round trip to the host that the capture sits at is shorter than this.
+pub const AT_HOST_NS: i64 = 100_000;
 /// Jitter above this is no basis for a verdict.
 const MAX_JITTER_NS: i64 = 10_000_000;
 
@@ -118,6 +120,39 @@ impl Leg {
     }
 }
 
+fn brief(ns: i64) -> u32 {
+    u32::try_from(ns).unwrap_or(u32::MAX)
+}
+
+/// A round trip of one connection that a kernel has answered: what the path takes beside what a program does. 0 where there
+/// is none; in 32 bits, the lowest of which says that one ACK at least could not have been held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Round(u32);
+
+impl Pack for Round {
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.0.pack(to);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Round(u32::unpack(from))
+    }
+}
+
+impl Round {
+    #[inline]
+    fn new(ns: i64, prompt: bool) -> Self {
+        Round(brief(ns) & !1 | u32::from(prompt))
+    }
+
+    /// How much worse than at best on this leg, where no timer explains that.
+    pub fn beyond(self, leg: i64) -> i64 {
+        let beyond = (i64::from(self.0) - leg).max(0);
+        let prompt = self.0 & 1 != 0;
+        if prompt || beyond < TIMER_NS { beyond } else { 0 }
+    }
+}
+
 /// Round trips of one leg without those that a receiver's timer may have spoiled.
 ///
 /// A receiver may wait before it acknowledges, unless two full segments are there or it is the handshake (RFC 9293
@@ -133,9 +168,11 @@ pub struct RoundTrips {
     /// Samples left out: as late as a timer makes them.
     pub held: u64,
     best: Option<i64>,
+    /// The newest sample that was not left out.
+    newest: Round,
 }
 
-crate::pack::packed!(struct RoundTrips { prompt, free, held, best });
+crate::pack::packed!(struct RoundTrips { prompt, free, held, best, newest });
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Spread {
@@ -205,7 +242,24 @@ impl RoundTrips {
             self.free.add(ns);
         } else {
             self.held += 1;
+            return;
         }
+        self.newest = Round::new(ns, self.prompt.count > 0);
+    }
+
+    /// What the path takes by what the host's kernel has answered: lately where time stamps tell how it wavers (`stamped`),
+    /// else at its worst. Beside the host there is no path that wavers, but its own queue.
+    #[inline]
+    pub fn round(&self, stamped: bool) -> Round {
+        if stamped { self.newest } else { self.worst() }
+    }
+
+    #[cold]
+    fn worst(&self) -> Round {
+        if self.best.is_some_and(|best| best < AT_HOST_NS) {
+            return self.newest;
+        }
+        Round::new(self.prompt.max.max(self.free.max), self.prompt.count > 0)
     }
 
     pub fn samples(&self) -> u64 {
@@ -327,6 +381,22 @@ mod tests {
         leg.add(3_000, false);
         assert_eq!((leg.min(), leg.kernels_jitter()), (Some(1_000), 2_000));
         assert_eq!((leg.late(MS), leg.late(10 * MS)), (0.6, 0.0));
+    }
+
+    #[test]
+    fn what_a_kernel_has_answered_tells_the_path_of_a_connection() {
+        let mut trips = RoundTrips::default();
+        assert_eq!(trips.round(true).beyond(MS), 0);
+        trips.add(40 * MS, false);
+        assert_eq!(trips.round(true).beyond(MS), 0, "that may have been a timer");
+        assert_eq!(trips.round(true).beyond(10 * MS), 30 * MS);
+        trips.add(44 * MS, true);
+        trips.add(6 * MS, false);
+        for (stamped, leg, beyond) in [(true, MS, 5 * MS), (false, MS, 43 * MS), (false, 9 * MS, 35 * MS)] {
+            assert_eq!(trips.round(stamped).beyond(leg), beyond + 1);
+        }
+        trips.add(20_000, true);
+        assert_eq!(trips.round(false), trips.round(true), "the host's own queue");
     }
 
     #[test]

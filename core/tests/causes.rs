@@ -38,6 +38,7 @@ fn stall() -> Candidate {
         freed: at(5, 47 * MS + 10 * US),
         small_bytes: 238,
         freed_bytes: 612,
+        path_held: false,
         pool: 0,
     }
 }
@@ -66,10 +67,30 @@ fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Ro
 }
 
 #[test]
+fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
+    let legs = Legs {
+        min: [None, Some(6 * MS)],
+        ..Legs::default()
+    };
+    for (late, took, proven) in [(0, 4, true), (20, 57, true), (20, 39, false), (2, 3, true)] {
+        let wait = Wait::QueuedTurn {
+            since: At { frame: 1, time_ns: 0 },
+            late: (late * MS) as u32,
+            queued: 0,
+        };
+        let rows = cut(wait, 0, (6 + took) * MS, &[], &legs);
+        let think = rows.last().unwrap();
+        assert_eq!((think.cause, think.end), (Cause::ServerThink, (6 + took) * MS));
+        assert_eq!(think.confidence >= 0.9, proven, "{late} ms late, {took} ms");
+    }
+}
+
+#[test]
 fn a_stall_is_cut_into_path_hold_and_release() {
     let c = stall();
     let legs = Legs {
         min: [Some(2 * MS), Some(2 * MS)],
+        ..Legs::default()
     };
     let rows = cut(
         Wait::Small(Box::new(c)),
@@ -100,6 +121,7 @@ fn a_held_ack_stalls_a_sender_with_a_window_of_one_segment() {
     let at = |frame, time_ns| At { frame, time_ns };
     let legs = Legs {
         min: [Some(2 * MS), Some(10 * US)],
+        ..Legs::default()
     };
     let rows = |held: i64, collapsed: bool| {
         let wait = Wait::LoneClocked {
@@ -145,7 +167,16 @@ fn what_reached_the_receivers_host_was_not_lost_on_the_path() {
         ),
         (Repair::Timeout, first, [Some(10 * US), None], Owner::Network),
     ] {
-        let rows = cut(wait(how, first), 0, 230 * MS, &[], &Legs { min });
+        let rows = cut(
+            wait(how, first),
+            0,
+            230 * MS,
+            &[],
+            &Legs {
+                min,
+                ..Legs::default()
+            },
+        );
         assert_eq!(rows[0].owner, owner, "{how:?} {first:?} {min:?}");
         assert_eq!(
             rows[0].confidence < 0.9,
@@ -165,6 +196,7 @@ fn every_wait_fills_its_time_exactly() {
         let (a, b, small) = (at(5), at(6), at(7));
         let [first, second, third] = [at(1).time_ns, at(2).time_ns, at(3).time_ns];
         let how = Repair::Fast;
+        let late = third.unsigned_abs() as u32;
         let odd = Candidate {
             small,
             ack: a,
@@ -177,7 +209,8 @@ fn every_wait_fills_its_time_exactly() {
             Wait::LateTurn { since: b, pool: 0 },
             Wait::QueuedTurn {
                 since: b,
-                queued: third.abs(),
+                late,
+                queued: third.unsigned_abs() as u32,
             },
             Wait::Suspected { held: None },
             Wait::Suspected { held: Some(a) },
@@ -204,6 +237,7 @@ fn every_wait_fills_its_time_exactly() {
         let (from, to) = (first.min(second), first.max(second));
         let legs = Legs {
             min: [Some(third.abs()), None],
+            ..Legs::default()
         };
         for wait in waits {
             let rows = cut(wait.clone(), from, to, &judged, &legs);

@@ -6,10 +6,14 @@ from typing import Any
 
 from latpcap.findings.sockets import ENOUGH, FEW, HELD_UP
 from latpcap.findings.spent import SIDES, Spent
-from latpcap.vocabulary import STALL
+from latpcap.vocabulary import PROVEN, STALL
 
 FOLLOWS = 0.5
 """A slope above it: the gaps follow the ACKs, and are no pauses of a program."""
+CLEARED = ("nodelay", "pause")
+"""Verdicts on a sender that leave nothing to Nagle's algorithm."""
+QUEUE = ("a queue on the path", "not ruled out: it may have held the larger part, by kernels' answers or time stamps")
+"""What a program's time that is not proven may be instead."""
 OTHERS = {
     "cwnd": ("the receiver's window, pacing or a small send buffer", "not ruled out by these packets"),
     "bandwidth": ("pacing by the sender", "not ruled out by these packets"),
@@ -33,6 +37,8 @@ def rival(item: Spent, pools: dict[str, dict[str, Any]], streams: dict[str, Any]
     if item.cause in ("nagle", "delayed_ack"):
         return f"the {item.owner}'s program paused", "the freed segments followed the ACKs within the path's time"
     if item.cause in ("server_think", "client_think"):
+        if item.confidence < PROVEN and (not pools[item.owner]["held"] or pools[item.owner]["verdict"] in CLEARED):
+            return QUEUE
         return _against_stall(pools[item.owner], item.owner)
     if item.cause == "network":
         return "the programs are slow", _against_programs(streams)

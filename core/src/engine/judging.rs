@@ -86,6 +86,7 @@ impl Analysis {
     fn legs(&self, exchange: &Exchange) -> Legs {
         Legs {
             min: [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side)),
+            rounds: exchange.rounds,
         }
     }
 

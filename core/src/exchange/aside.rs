@@ -3,6 +3,7 @@
 
 use super::Ledger;
 use super::setup::PROTOCOL;
+use crate::leg::Round;
 use crate::messages::{At, Side};
 use crate::wait::{Step, Suspect, Wait};
 
@@ -22,6 +23,7 @@ pub struct Place {
     pub stream: u32,
     pub index: u32,
     pub pair: u32,
+    pub rounds: [Round; 2],
 }
 
 /// The peer's last byte, where this step is the wait after it.
@@ -68,6 +70,7 @@ pub fn suspect(found: &Suspect, seen: Side, place: Place, ledger: &mut Ledger) {
 
 fn push(method: &'static str, step: Step, sender: Side, place: Place, ledger: &mut Ledger) {
     let mut exchange = ledger.open(place.stream, place.index, place.pair);
+    exchange.rounds = place.rounds;
     exchange.protocol = PROTOCOL;
     exchange.method = Some(method.into());
     (exchange.request.first, exchange.request.last) = (step.from, step.to);

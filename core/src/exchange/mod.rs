@@ -12,6 +12,7 @@ use smol_str::SmolStr;
 
 use crate::facts::{Facts, flag};
 use crate::issue::{Issue, Kind};
+use crate::leg::{Round, RoundTrips};
 use crate::messages::{At, Memory, Side};
 use crate::pool::Pools;
 use crate::segment::Segment;
@@ -109,11 +110,13 @@ pub struct Exchange {
     pub complete: bool,
     pub cut_by: Option<&'static str>,
     pub pair: u32,
+    /// What the path to each side took by the answers of its kernel.
+    pub rounds: [Round; 2],
     /// Both senders' steps that overlap it, and maybe others.
     pub steps: [Vec<Step>; 2],
 }
 
-crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, target, status, request, asked_at, response, dialogue, complete, cut_by, pair, steps });
+crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, target, status, request, asked_at, response, dialogue, complete, cut_by, pair, rounds, steps });
 
 impl Exchange {
     /// As new, with the buffers of the one before.
@@ -124,6 +127,7 @@ impl Exchange {
             stream: _,
             index: _,
             pair: _,
+            rounds,
             protocol,
             method,
             target,
@@ -139,6 +143,7 @@ impl Exchange {
         (*protocol, *method, *target) = ("", None, None);
         (*status, *cut_by, *response) = (None, None, None);
         (*dialogue, *complete, *asked_at) = (false, false, 0);
+        *rounds = Default::default();
         request.clear();
         for steps in steps {
             steps.clear();
@@ -269,6 +274,8 @@ pub struct Seen<'a, 'b> {
     pub scale_known: bool,
     /// Best round trips so far to the client and to the server, by `Side`.
     pub legs: &'a [Option<i64>; 2],
+    /// Round trips to this side that its kernel has answered.
+    pub trips: &'a RoundTrips,
     /// SACK blocks, relative and unwrapped.
     pub sack: Option<&'a [(i64, i64)]>,
 }

@@ -26,11 +26,13 @@ pub struct Setup {
     ended: Option<At>,
     /// The client's first byte after that.
     used: Option<At>,
+    /// The time stamps of the first answer and of that ACK, until data comes.
+    stamps: [Option<u32>; 2],
     refused: bool,
     over: bool,
 }
 
-crate::pack::packed!(struct Setup { asked, asked_again, answered, answered_again, ended, used, refused, over });
+crate::pack::packed!(struct Setup { asked, asked_again, answered, answered_again, ended, used, stamps, refused, over });
 
 impl Setup {
     /// Begins with the client's first SYN.
@@ -73,17 +75,32 @@ impl Setup {
         } else if syn {
             match (self.answered, side) {
                 (None, Side::Client) => self.asked_again = at,
-                (None, Side::Server) => (self.answered, self.answered_again) = (Some(at), at),
+                (None, Side::Server) => {
+                    (self.answered, self.answered_again) = (Some(at), at);
+                    self.stamps = [segment.options.timestamps.map(|t| t.0), None];
+                }
                 (Some(_), _) => self.answered_again = at,
             }
         } else if self.answered.is_none() {
             (self.asked, self.over) = (None, true); // the capture lacks the answer
         } else if side == Side::Client {
             self.ended = Some(at);
+            let [_, ack] = &mut self.stamps;
+            *ack = segment.options.timestamps.map(|t| t.0);
             if segment.len > 0 {
                 (self.used, self.over) = (Some(at), true);
             }
         }
+    }
+
+    /// When the two sides' time stamps passed.
+    pub fn take_stamps(&mut self) -> [Option<(Side, i64, u32)>; 2] {
+        let [answer, ack] = std::mem::take(&mut self.stamps);
+        let stamp = |side, at: Option<At>, stamp: Option<u32>| Some((side, at?.time_ns, stamp?));
+        [
+            stamp(Side::Server, self.answered, answer),
+            stamp(Side::Client, self.ended, ack),
+        ]
     }
 
     /// Whether the set-up has a row of its own: where it took time, and a packet of it was sent again, or no

@@ -107,6 +107,11 @@ impl Tracker {
         }
     }
 
+    /// A packet of the handshake: its time stamp, and when that passed.
+    pub fn began(&mut self, side: Side, time_ns: i64, tsval: u32) {
+        pick(&mut self.senders, side).began(time_ns, tsval);
+    }
+
     pub fn pair(&self) -> u32 {
         self.pairing.pair
     }

@@ -41,6 +41,10 @@ impl Streams {
         for (side, leg) in min.iter_mut().enumerate() {
             *leg = pair.and_then(|pair| self.pairs.min(pair, side)).or(*leg);
         }
-        Some((exchange, Legs { min }))
+        let legs = Legs {
+            min,
+            ..Legs::default()
+        };
+        Some((exchange, legs))
     }
 }

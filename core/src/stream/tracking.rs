@@ -112,17 +112,20 @@ pub(super) fn track(
         }
         begin(stream, id, pairs, ledger, side);
     }
+    let [client, server] = &stream.counts;
+    let own = if side == Side::Client { client } else { server };
     let seen = Seen {
         segment,
         facts,
         side,
         at,
-        mss: stream.side(side).full.mss,
+        mss: own.full.mss,
         small,
-        syn_seen: stream.side(side).syn,
-        own_ids: stream.side(side).ids.own,
+        syn_seen: own.syn,
+        own_ids: own.ids.own,
         scale_known,
         legs: &stream.legs,
+        trips: &own.trips,
         sack,
     };
     let Tracking::Live(tracker) = &mut stream.tracking else {
@@ -149,6 +152,11 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, s
     let mut tracker = Tracker::boxed(id, pair, pools, ledger);
     if stream.side(side.other()).packets == 0 {
         tracker.alone(side);
+    }
+    if let Some(setup) = &mut stream.setup {
+        for (side, time_ns, tsval) in setup.take_stamps().into_iter().flatten() {
+            tracker.began(side, time_ns, tsval);
+        }
     }
     stream.tracking = Tracking::Live(tracker);
 }

@@ -12,7 +12,7 @@ const MAX_LATE_NS: u64 = 2_000_000_000;
 /// Segments before the best time is known.
 const ENOUGH: u32 = 8;
 /// What a tick, the drift and a busy host explain.
-const NOISE_NS: i64 = 3_000_000;
+pub const NOISE_NS: i64 = 3_000_000;
 /// No clock that counts milliseconds stands still for longer.
 pub(super) const GRAIN_NS: i64 = 20_000_000;
 /// After more late ones in a row the capture's clock has been set, or the best time is not known.
@@ -67,9 +67,41 @@ impl Clock {
         elapsed >= RATED_NS && counted.saturating_sub(elapsed).saturating_abs() <= elapsed / 4
     }
 
-    /// A segment that was sent for the first time: how long the path held it beyond its best; 0 where that is not sure.
+    /// Whether this clock was seen to count something else than milliseconds.
+    fn is_other(&self, time_ns: i64, tsval: u32) -> bool {
+        let Some((since, first)) = self.base else {
+            return false;
+        };
+        let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
+        let elapsed = time_ns.wrapping_sub(since);
+        self.odd || elapsed >= RATED_NS && counted.saturating_sub(elapsed).saturating_abs() > elapsed / 5 * 2
+    }
+
+    /// Whether the path may have made the larger part of the gap before a segment: by its sender's clock it left with the
+    /// one before it (which has the time stamp `before`), or passed that much later than at best.
+    pub fn may_have_held(&self, time_ns: i64, tsval: u32, before: Option<u32>, gap: i64) -> bool {
+        let unknown = gap >= RATED_NS && !self.counts_ms(time_ns, tsval);
+        if gap < NOISE_NS || unknown || self.is_other(time_ns, tsval) {
+            return false;
+        }
+        let late = |ticks: i64, elapsed: i64| {
+            let late = elapsed.saturating_sub(ticks * TICK_NS);
+            late > gap / 2 && late <= MAX_LATE_NS.cast_signed()
+        };
+        let since = |from: u32| i64::from(tsval.wrapping_sub(from).cast_signed());
+        let together = before.is_some_and(|before| since(before) >= 0 && late(since(before), gap));
+        let [low, now] = self.low;
+        together
+            || self.base.is_some_and(|(start, first)| {
+                let elapsed = time_ns.wrapping_sub(start).saturating_sub(low.min(now));
+                late(since(first), elapsed)
+            })
+    }
+
+    /// A segment that was sent for the first time: how much later than the best one of its time it passed; 0 where a tick or
+    /// a busy host explains that.
     #[inline(always)]
-    pub fn excess(&mut self, time_ns: i64, tsval: u32) -> i64 {
+    pub fn late(&mut self, time_ns: i64, tsval: u32) -> i64 {
         let (since, first) = *self.base.get_or_insert((time_ns, tsval));
         let ticks = i64::from(tsval.wrapping_sub(first).cast_signed());
         let elapsed = time_ns.wrapping_sub(since);
@@ -91,20 +123,21 @@ impl Clock {
             self.running = 0;
             return 0;
         }
-        self.excess_of(late, time_ns, tsval)
+        late
     }
 
-    /// The same of a segment that is later than the best one of its time.
+    /// How long the path may have held such a segment beyond its best, and how long it did so for sure; 0 where this clock
+    /// does not tell.
     #[cold]
     #[inline(never)]
-    fn excess_of(&mut self, late: i64, time_ns: i64, tsval: u32) -> i64 {
+    pub fn believed(&mut self, late: i64, time_ns: i64, tsval: u32) -> (u32, u32) {
+        let late = u32::try_from(late).unwrap_or(u32::MAX);
         self.late = self.late.saturating_add(1);
         let rare = self.late.saturating_mul(RARE) <= self.seen;
         self.running = self.running.saturating_add(1);
-        let queue = late >= GRAIN_NS && self.running <= RUN && self.counts_ms(time_ns, tsval);
-        if self.seen < ENOUGH || !rare && !queue {
-            return 0;
-        }
-        late - TICK_NS
+        let queue = i64::from(late) >= GRAIN_NS && self.running <= RUN && self.counts_ms(time_ns, tsval);
+        let sure = self.seen >= ENOUGH && (rare || queue);
+        let held = if sure { late - TICK_NS as u32 } else { 0 };
+        (if self.is_other(time_ns, tsval) { 0 } else { late }, held)
     }
 }

@@ -11,6 +11,7 @@ mod sender;
 use crate::facts::Covered;
 use crate::messages::At;
 
+pub use clock::NOISE_NS;
 pub use one_way::{OneWay, Passed, Suspect};
 pub use sender::Sender;
 
@@ -52,11 +53,13 @@ pub struct Candidate {
     pub freed: At,
     pub small_bytes: u32,
     pub freed_bytes: u32,
+    /// By its sender's clock the path may have held it back for the larger part of the gap.
+    pub path_held: bool,
     /// Where the endpoints' evidence is pooled (`pool.rs`).
     pub pool: u32,
 }
 
-crate::pack::packed!(struct Candidate { small, held_from, ack, ack_pure, ack_fin, arrived, freed, small_bytes, freed_bytes, pool });
+crate::pack::packed!(struct Candidate { small, held_from, ack, ack_pure, ack_fin, arrived, freed, small_bytes, freed_bytes, path_held, pool });
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
@@ -64,10 +67,12 @@ pub enum Wait {
     Turn {
         since: At,
     },
-    /// The same, and by its sender's clock the path held it so much longer than at best.
+    /// The same, and by its sender's clock it passed so much later than at best: so long the path may have held it, and so
+    /// long it did (`queued`, where that is sure).
     QueuedTurn {
         since: At,
-        queued: i64,
+        late: u32,
+        queued: u32,
     },
     /// The same, and small, after about the kernel's probe timer: a cork, or a program.
     LateTurn {
@@ -76,7 +81,8 @@ pub enum Wait {
     },
     /// The same message goes on and nothing held it back.
     App,
-    /// The same behind a full unacknowledged segment, where few writes end: the line may have been busy.
+    /// The same behind a full unacknowledged segment, where few writes end: the line may have been busy. Or by its sender's
+    /// clock the path may have held it back.
     Unsure,
     /// Right behind the previous one.
     Burst,
@@ -136,7 +142,7 @@ crate::pack::packed!(enum Wait {
     0 Turn { since }, 1 App, 2 Burst, 3 FullBurst, 4 Small(candidate), 5 Spaced, 6 Clocked { ack, acked },
     7 Window { opened }, 8 ZeroWindow { opened }, 9 Repair { how, first, filled }, 10 Cork, 11 Handshake, 12 Hole,
     13 LateTurn { since, pool }, 14 Suspected { held }, 15 LoneClocked { ack, acked, collapsed },
-    16 QueuedTurn { since, queued }, 17 Queued, 18 Probe { small, pool }, 19 Unsure
+    16 QueuedTurn { since, late, queued }, 17 Queued, 18 Probe { small, pool }, 19 Unsure
 } else Hole);
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -117,6 +117,11 @@ pub struct Sender {
 crate::pack::packed!(struct Sender { last, last_full, last_more, last_gap, pace, even, next, una, small, refuting, awaiting, probing, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, last_id, counting, clock });
 
 impl Sender {
+    /// A packet of the handshake: its time stamp, and when that passed.
+    pub fn began(&mut self, time_ns: i64, tsval: u32) {
+        self.clock.late(time_ns, tsval);
+    }
+
     /// The peer's newest byte that brought the other direction forward.
     pub fn peer_spoke(&mut self, at: At) {
         self.peer_data = Some(at);

@@ -6,6 +6,7 @@ use super::{Stretch, Tracker, both, offset, pick};
 use crate::assemble::{Assembler, Room};
 use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Ledger, Seen, aside};
+use crate::leg::RoundTrips;
 use crate::messages::{At, Side};
 use crate::segment::{FIN, PSH, SYN};
 use crate::wait::{Data, Outcome, Release, Step, Wait};
@@ -60,7 +61,7 @@ impl Tracker {
         let outcome = sender.data(&data, id_jump, seen.facts.first_copy);
         if let Outcome::Forward(step) = &outcome {
             *release = step.release(leg_ns);
-            self.forward(side, step, &data, ledger);
+            self.forward(side, step, &data, seen.trips, ledger);
         }
         if let Outcome::Forward(step) = outcome {
             self.pairing.keep(side, step, ledger);
@@ -99,8 +100,18 @@ impl Tracker {
 
     /// A segment brought its side forward: what its step says to others than the exchange.
     #[inline(always)]
-    pub(super) fn forward(&mut self, side: Side, step: &Step, data: &Data, ledger: &mut Ledger) {
+    pub(super) fn forward(
+        &mut self,
+        side: Side,
+        step: &Step,
+        data: &Data,
+        trips: &RoundTrips,
+        ledger: &mut Ledger,
+    ) {
         let at = data.at;
+        if let Wait::Turn { .. } | Wait::QueuedTurn { .. } | Wait::LateTurn { .. } = &step.wait {
+            *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
+        }
         pick(&mut self.senders, side.other()).peer_spoke(at);
         match &step.wait {
             Wait::Small(candidate) if !ledger.pools.add(self.pairing.stream, candidate) => ledger.distrust(
@@ -109,7 +120,7 @@ impl Tracker {
                 at,
             ),
             Wait::Turn { .. } | Wait::QueuedTurn { .. } if data.small => ledger.pools.began(data.pool, None),
-            Wait::LateTurn { since, pool } => {
+            Wait::LateTurn { since, pool, .. } => {
                 let waited = at.time_ns - since.time_ns;
                 ledger.pools.began(*pool, Some((waited, at.time_ns)));
             }

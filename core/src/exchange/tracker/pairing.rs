@@ -3,6 +3,7 @@
 use super::aside::Place;
 use super::{BIAS, MAX_OPEN, aside};
 use crate::exchange::{Exchange, Ledger, Message};
+use crate::leg::Round;
 use crate::messages::{At, Close, Side};
 use crate::queue::Queue;
 use crate::wait::Step;
@@ -16,6 +17,8 @@ pub(super) struct Pairing {
     pub(super) stream: u32,
     pub(super) pair: u32,
     pub(super) steps: [Vec<Step>; 2],
+    /// What the path to each side took lately, when its turn was over.
+    pub(super) rounds: [Round; 2],
     /// How many of them the ledger knows of; it hears of long messages only.
     pub(super) counted: usize,
     // boxed: an exchange changes hands several times
@@ -52,7 +55,7 @@ pub(super) struct Pairing {
 }
 
 crate::pack::packed!(struct Pairing {
-    stream, pair, steps, counted, open, settling, protocol, interim, unsolicited, client_ack, answers_lost, mixed,
+    stream, pair, steps, rounds, counted, open, settling, protocol, interim, unsolicited, client_ack, answers_lost, mixed,
     unasked, answered, shown, paused, lone_pause, pauses, exchanges, busy, idle,
     frame,
 });
@@ -73,6 +76,7 @@ impl Pairing {
             stream: own_stream,
             pair: own_pair,
             steps,
+            rounds,
             counted,
             open,
             settling,
@@ -96,7 +100,7 @@ impl Pairing {
         (*own_stream, *own_pair, *protocol, *exchanges) = (stream, pair, "", 0);
         (*counted, *client_ack, *busy, *idle, *frame) = (0, 0, 0, 0, 0);
         (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
-        (*answered, *pauses) = (false, false);
+        (*answered, *pauses, *rounds) = (false, false, Default::default());
         (*mixed, *shown, *paused, *lone_pause) = (None, None, None, None);
         steps.iter_mut().for_each(Vec::clear);
         open.clear();
@@ -115,6 +119,7 @@ impl Pairing {
             stream: self.stream,
             index: self.exchanges,
             pair: self.pair,
+            rounds: self.rounds,
         }
     }
 

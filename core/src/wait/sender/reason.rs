@@ -66,7 +66,8 @@ impl Sender {
         {
             match p.ack {
                 Some(ack) => {
-                    let candidate = candidate(&p, &ack, d);
+                    let mut candidate = candidate(&p, &ack, d);
+                    candidate.path_held = self.may_be_held_by_path(d.at.time_ns, d.tsval, gap);
                     if candidate.arrived == Some(false) && overdue(gap, d) {
                         return Wait::Probe {
                             pool: d.pool,
@@ -133,31 +134,49 @@ impl Sender {
         match turn {
             Some(since) if small && timed(d.at, since) => Wait::LateTurn { since, pool: d.pool },
             Some(since) => {
-                let queued = d.tsval.map_or(0, |tsval| self.clock.excess(d.at.time_ns, tsval));
-                if queued >= GRAIN_NS || queued > 0 && d.leg_ns >= PATH_NS {
-                    Wait::QueuedTurn { since, queued }
-                } else {
-                    Wait::Turn { since }
+                let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
+                match d.tsval.map_or(0, |tsval| self.clock.late(time_ns, tsval)) {
+                    0 => Wait::Turn { since },
+                    late => {
+                        let (late, queued) = self.clock.believed(late, time_ns, tsval);
+                        let sure = i64::from(queued) >= GRAIN_NS || d.leg_ns >= PATH_NS;
+                        let queued = if sure { queued } else { 0 };
+                        Wait::QueuedTurn { since, late, queued }
+                    }
                 }
             }
             None if gap <= BURST_NS && self.last_full => Wait::FullBurst,
             None if gap <= BURST_NS => Wait::Burst,
             None if self.line_was_busy(d, gap) => Wait::Spaced,
-            None if self.last_full && self.una < d.start => Wait::Unsure,
+            None if self.last_full && self.una < d.start
+                || self.may_be_held_by_path(d.at.time_ns, d.tsval, gap) =>
+            {
+                Wait::Unsure
+            }
             None => Wait::App,
         }
     }
 
     /// By its sender's clock this segment followed the one before it in less than half the time.
     fn held_by_path(&self, d: &Data, gap: i64) -> bool {
-        let last = self.recent.get(self.sent.wrapping_sub(1) % RECENT);
-        match (last.and_then(|last| last.tsval), d.tsval) {
+        match (self.last_tsval(), d.tsval) {
             (Some(before), Some(now)) => {
                 let ticks = now.wrapping_sub(before).cast_signed();
                 self.clock.counts_ms(d.at.time_ns, now) && (0..gap / 2 / TICK_NS).contains(&i64::from(ticks))
             }
             _ => false,
         }
+    }
+
+    #[cold]
+    fn may_be_held_by_path(&self, time_ns: i64, tsval: Option<u32>, gap: i64) -> bool {
+        let held = |now| self.clock.may_have_held(time_ns, now, self.last_tsval(), gap);
+        tsval.is_some_and(held)
+    }
+
+    fn last_tsval(&self) -> Option<u32> {
+        let last = self.recent.get(self.sent.wrapping_sub(1) % RECENT);
+        last.and_then(|last| last.tsval)
     }
 
     /// Behind a full segment that was not pushed there was more, and few writes end just where an unacknowledged one is
@@ -203,6 +222,7 @@ fn candidate(p: &Small, ack: &AckSeen, d: &Data) -> Candidate {
         freed: d.at,
         small_bytes: p.bytes,
         freed_bytes: (d.end - d.start) as u32,
+        path_held: false,
         pool: d.pool,
     }
 }
