@@ -32,3 +32,13 @@ def test_a_quit_is_no_request_without_an_answer() -> None:
     assert (why.to_dict()["incomplete"], why.to_dict()["goodbyes"]) == (1, 1)
     assert "8 complete exchanges; 1 incomplete (last words before the client's FIN)\n" in str(why)
     assert read("imap").why().to_dict()["goodbyes"] == 0
+
+
+def test_tls_that_is_asked_for_in_the_hellos_own_turn() -> None:
+    capture = read("mariadb-tls")
+    rows: list[dict[str, Any]] = capture.arrow("exchanges").to_pylist()
+    assert [r["method"] for r in rows] == ["handshake"] + [None] * 9
+    assert {r["protocol"] for r in rows} == {"tls"} and not rows[-1]["complete"]
+    asked = rows[0]
+    assert (asked["request_first_frame"], asked["request_last_frame"], asked["response_last_frame"]) == (6, 8, 11)
+    assert asked["top_cause"] == "client_think" and asked["capture_gap_ms"] == 0

@@ -67,16 +67,13 @@ def _against_pause(pool: dict[str, Any]) -> str:
 def _against_stall(pool: dict[str, Any], owner: str) -> tuple[str, str]:
     name = f"Nagle on the {owner}, delayed ACK on the {SIDES[owner]}"
     if mixed(pool):
-        on, off = (
-            f"{pool['refuted']:,} small segments left over unacknowledged ones",
-            f"{pool['tight']:,} with their ACK",
-        )
+        on, off = _left_over(pool), f"{pool['tight']:,} with their ACK"
         return (
             name,
             f"not ruled out: {on}, but {off}: TCP_NODELAY may not be set on all sockets",
         )
     if pool["verdict"] == "nodelay" or (pool["refuted"] and pool["verdict"] not in HELD_UP):
-        return name, f"{pool['refuted']:,} small segments left over unacknowledged ones: Nagle does not act there"
+        return name, f"{_left_over(pool)}: Nagle does not act there"
     if pool["verdict"] == "pause":
         return name, f"the gaps do not follow the ACKs that they end near (slope {pool['slope'] or 0:.2f})"
     if pool["verdict"] in HELD_UP:
@@ -84,6 +81,12 @@ def _against_stall(pool: dict[str, Any], owner: str) -> tuple[str, str]:
     if pool["held"]:
         return name, f"not ruled out: {pool['held']:,} of its gaps ended with a held ACK"
     return name, "no small segment waited behind an unacknowledged one here"
+
+
+def _left_over(pool: dict[str, Any]) -> str:
+    if pool["refuted"] == 1:
+        return "1 small segment left over an unacknowledged one"
+    return f"{pool['refuted']:,} small segments left over unacknowledged ones"
 
 
 def mixed(pool: dict[str, Any]) -> bool:

@@ -16,7 +16,8 @@
 //! `Lost` may stand anywhere. The message that is open then stays open and ends as a turn does: when
 //! the other side speaks, or at the close. So from `Lost` on a message may have neither `Request` nor
 //! `Response`. Reading goes on as turns until a turn begins with a start line that a protocol knows, or a packet
-//! in a turn with the head of a protocol that the stream has spoken; the next `Request` or `Response` says so.
+//! in a turn with the head of a protocol that the stream has spoken; the next `Request` or `Response` says so. A
+//! ClientHello inside a turn names the turn's message.
 
 mod banner;
 mod http1;
@@ -62,6 +63,9 @@ struct Protocol {
     opens: fn(Side, &[u8]) -> bool,
     /// Whether a packet in the middle of a turn begins one, on a stream that has spoken this protocol: strictest.
     resumes: fn(Side, &[u8]) -> bool,
+    /// Whether a packet inside a turn carries on in this protocol, on a stream that spoke none: what the turn said
+    /// before was the way to ask for it, and stays in its message.
+    joins: fn(Side, &[u8]) -> bool,
     reader: fn() -> Known,
 }
 
@@ -70,12 +74,14 @@ const PROTOCOLS: [Protocol; 2] = [
         sniff: http1::sniff,
         opens: http1::opens,
         resumes: http1::resumes,
+        joins: |_, _| false,
         reader: || Known::Http(Default::default()),
     },
     Protocol {
         sniff: tls::sniff,
         opens: tls::opens,
         resumes: |_, _| false, // where a turn ends is all that can be known
+        joins: tls::joins,
         reader: || Known::Tls(Default::default()),
     },
 ];
@@ -323,7 +329,13 @@ fn follow_again(reader: &mut Known, pen: &mut Pen<'_, impl Listener>, first: &[u
         }
     };
     if inside && reader.is_turns() {
-        return false;
+        let joins = |protocol: &&Protocol| (protocol.joins)(side, first);
+        let Some(protocol) = PROTOCOLS.iter().find(joins) else {
+            return false;
+        };
+        *reader = (protocol.reader)();
+        pen.protocol(reader.name());
+        return true;
     }
     let Some(protocol) = PROTOCOLS.iter().find(begins) else {
         return false;

@@ -19,6 +19,8 @@ const SERVER_HELLO: u8 = 2;
 const LONGEST: u32 = (1 << 14) + 2048;
 /// An alert of TLS 1.3: two bytes, the inner type, the tag (RFC 8446 5.2, 6).
 const SHORTEST_TOLD: u32 = 2 + 1 + 16;
+/// No ClientHello is longer, with every key share of its time in it.
+const MAX_HELLO_MESSAGE: u32 = 1 << 16;
 /// So much of a ClientHello is kept to read the server's name.
 const MAX_HELLO: usize = 4096;
 
@@ -27,6 +29,8 @@ pub(super) struct Tls {
     client: Half,
     server: Half,
     stage: Stage,
+    /// The client's hello was read: what is set up is the answer to it.
+    asked: bool,
     /// TLS 1.3: handshake messages behind the ServerHello look like application data.
     modern: bool,
     /// The server's first record behind the handshake: a ticket, if another of its length follows.
@@ -37,7 +41,7 @@ pub(super) struct Tls {
     lone: Option<u32>,
 }
 
-crate::pack::packed!(struct Tls { client, server, stage, modern, held, tickets_over, lone });
+crate::pack::packed!(struct Tls { client, server, stage, asked, modern, held, tickets_over, lone });
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -114,6 +118,31 @@ pub(super) fn sniff(side: Side, first: &[u8]) -> Guess {
 /// Whether a turn begins with this side's hello.
 pub(super) fn opens(side: Side, first: &[u8]) -> bool {
     first.first() == Some(&HANDSHAKE) && sniff(side, first) == Guess::Yes
+}
+
+/// Whether a client's packet is a ClientHello from its beginning, as behind MySQL's SSLRequest in the same turn:
+/// record and message must agree, for nobody says what comes.
+pub(super) fn joins(side: Side, first: &[u8]) -> bool {
+    let &[
+        HANDSHAKE,
+        3,
+        0..=4,
+        high,
+        low,
+        CLIENT_HELLO,
+        top,
+        middle,
+        bottom,
+        3,
+        0..=4,
+        ..,
+    ] = first
+    else {
+        return false;
+    };
+    let record = u32::from_be_bytes([0, 0, high, low]);
+    let message = u32::from_be_bytes([0, top, middle, bottom]);
+    side == Side::Client && record <= LONGEST && message + 4 >= record && message < MAX_HELLO_MESSAGE
 }
 
 fn hello_of(side: Side) -> u8 {
@@ -302,6 +331,7 @@ impl Tls {
                 pen.request(&"handshake".into(), &name.into());
                 pen.dialogue();
                 pen.end();
+                self.asked = true;
             }
             APPLICATION_DATA if side == Side::Server && !half.finished => self.modern = true,
             // the client's Finished, in TLS 1.3
@@ -318,7 +348,11 @@ impl Tls {
     /// The handshake ends with the packet that the pen stands for.
     fn established(&mut self, pen: &mut Pen<'_, impl Listener>) {
         self.stage = Stage::Data;
-        pen.end_here_of(Side::Server);
+        if self.asked {
+            pen.end_here_of(Side::Server);
+        } else {
+            pen.end_of(Side::Server); // no dialogue without its first word
+        }
     }
 
     fn half(&mut self, side: Side) -> &mut Half {

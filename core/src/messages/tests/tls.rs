@@ -85,6 +85,54 @@ fn one_three_with_tickets_and_an_alert() {
     assert_eq!((notes.as_str(), protocol), (want.as_str(), "tls"));
 }
 
+fn packet_by_packet(script: &[(Side, Vec<u8>)]) -> (String, &'static str) {
+    let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
+    for (side, bytes) in script {
+        at.frame += 1;
+        messages.feed(*side, at, Piece::Bytes(bytes), &mut notes);
+    }
+    for side in [C, S] {
+        messages.close(side, at, Close::Fin, &mut notes);
+    }
+    (short(&notes.list), messages.protocol())
+}
+
+/// MySQL: a greeting, the request for TLS, and in the same turn the hello.
+#[test]
+fn a_hello_behind_the_request_for_it() {
+    let hello = client_hello("db");
+    let sent = hello.len();
+    let rest = [
+        (S, [server_hello(), record(20, 1), record(23, 1200)].concat()),
+        (C, [record(20, 1), record(23, 53)].concat()),
+        (C, record(23, 100)),
+        (S, [record(23, 234), record(23, 234)].concat()),
+        (S, record(23, 400)),
+    ];
+    let asked = [(S, vec![10; 90]), (C, vec![32; 36])];
+    let script = [&asked[..], &[(C, hello.clone())], &rest].concat();
+    let set_up = 95 + 6 + 1205;
+    let before = "S( S)90 C(";
+    let want = format!(
+        "{before} handshake.db dialogue C){} S( S){set_up} C( C)105 S( S)405",
+        36 + sent
+    );
+    assert_eq!(packet_by_packet(&script), (want, "tls"));
+
+    // where one packet holds both, nobody sees the hello: the server's is no dialogue's answer
+    let script = [&asked[..1], &[(C, [vec![32; 36], hello.clone()].concat())], &rest].concat();
+    let want = format!("{before} C){} S( S){set_up} C( C)105 S( S)405", 36 + sent);
+    assert_eq!(packet_by_packet(&script), (want, "tls"));
+
+    // what only looks like one, and what a server says
+    for (side, at, byte) in [(C, 3, 0x40), (C, 5, 2), (C, 6, 9), (C, 9, 4), (S, 0, 22)] {
+        let mut other = hello.clone();
+        other[at] = byte;
+        let script = [(side, vec![32; 36]), (side, other)];
+        assert_eq!(packet_by_packet(&script).1, "turns", "{side:?} {at}");
+    }
+}
+
 /// Without tickets the first record is the answer, and it begins with its own packet.
 #[test]
 fn a_single_record_is_no_ticket() {
