@@ -23,6 +23,8 @@ SOME_GAPS = 0.1
 SOME_DOUBLES = 0.05
 DOUBLE_NS = 20_000_000
 """No timer repeats a segment this soon, and a repeat has a new time stamp."""
+UNDOUBLE = "editcap -d; of tcpdump -i any: editcap -I 20 -D 100"
+"""A capture of all interfaces has each one's number and direction before the packet: those 20 bytes differ."""
 CLOCK_BACK = 0.001  # of the frames
 SET_BACK = "time stamps go back"
 """What the core says of steps of 1 ms and more; smaller ones are frames that two processors handed over, no clock."""
@@ -134,7 +136,7 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
     by_side = [(int((client[doubled] == side).sum()), int((client == side).sum())) for side in (True, False)]
     if not any(twice > MOSTLY * (all_ - twice) for twice, all_ in by_side):
         return [Check("doubles", count, of, 1.0, f"{seen}: doubled on the path, or by a mirror port")]
-    says = f"{seen} (two points at once, or a mirror port): capture at one, or take the doubles out first (editcap -d)"
+    says = f"{seen} (two points at once, or a mirror port): capture at one, or take the doubles out first ({UNDOUBLE})"
     return [Check("doubles", count, of, SUSPECTED, says)]
 
 

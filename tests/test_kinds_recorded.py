@@ -42,3 +42,10 @@ def test_tls_that_is_asked_for_in_the_hellos_own_turn() -> None:
     asked = rows[0]
     assert (asked["request_first_frame"], asked["request_last_frame"], asked["response_last_frame"]) == (6, 8, 11)
     assert asked["top_cause"] == "client_think" and asked["capture_gap_ms"] == 0
+
+
+def test_a_body_that_waits_for_a_continue() -> None:
+    capture = read("expect")
+    [first, *_] = capture.arrow("findings").to_pylist()
+    assert (first["cause"], first["exchanges"]) == ("client_think", 3)
+    assert "wait for a 100 Continue" in first["fix"] and "curl -H 'Expect:'" in str(capture.why())

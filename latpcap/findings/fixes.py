@@ -69,6 +69,12 @@ HOST_DROPS = (
 """What to do about bytes that were sent again though their first copy had come."""
 LONG_MS = 2000.0
 """A server that is silent for so long may have had nothing to say."""
+CONTINUE_MS = (970.0, 1100.0)
+"""So long curl and what is built on it hold a request's body back where no 100 Continue comes (RFC 9110 10.1.1)."""
+EXPECTED = (
+    " (Or did it wait for a 100 Continue, as curl does for a second? Then answer its Expect header, or leave it out: "
+    "curl -H 'Expect:'.)"
+)
 
 
 def fix(cause: str, owner: str, typical_ms: float, software: str | None) -> Fix:
@@ -85,6 +91,8 @@ def fix(cause: str, owner: str, typical_ms: float, software: str | None) -> Fix:
         knob = known.fix
         if cause == "server_think" and typical_ms > LONG_MS:
             knob += " (Or was this a long poll, which is meant to wait?)"
+        if cause == "client_think" and CONTINUE_MS[0] < typical_ms < CONTINUE_MS[1]:
+            knob += EXPECTED
     return Fix(knob, owner if owner in ("client", "server") else None, COSTS.get(cause))
 
 
