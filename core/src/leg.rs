@@ -40,7 +40,7 @@ impl Sample {
     const PROGRAM: u32 = 1 << 31;
 
     fn new(ns: i64, by_program: bool) -> Self {
-        let brief = u32::try_from(ns).unwrap_or(u32::MAX).min(Self::PROGRAM - 1);
+        let brief = ns.cast_unsigned().min(u64::from(Self::PROGRAM - 1)) as u32;
         Sample(brief | if by_program { Self::PROGRAM } else { 0 })
     }
 
@@ -330,6 +330,7 @@ impl Pairs {
         self.pairs.get(id as usize)
     }
 
+    #[inline(always)]
     pub fn add(&mut self, id: u32, side: usize, sample: i64, by_program: bool) {
         if let Some(leg) = self.pairs.get_mut(id as usize).and_then(|p| p.legs.get_mut(side)) {
             leg.add(sample, by_program);

@@ -269,9 +269,6 @@ pub struct Seen<'a, 'b> {
     /// Less than a full segment, or with a small tail, and the end of what the program wrote.
     pub small: bool,
     pub syn_seen: bool,
-    /// Its IPv4 identifications are counted on this connection alone.
-    pub own_ids: bool,
-    pub scale_known: bool,
     /// Best round trips so far to the client and to the server, by `Side`.
     pub legs: &'a [Option<i64>; 2],
     /// Round trips to this side that its kernel has answered.

@@ -145,9 +145,17 @@ impl Tracker {
         self.messages.software()
     }
 
-    /// One segment of the stream; fills in why it left when it carries data that brought the stream forward.
+    /// One segment of the stream; fills in why it left when it carries data that brought the stream forward. `own_ids`: its
+    /// IPv4 identifications are counted on this connection alone.
     #[inline(always)]
-    pub fn segment(&mut self, seen: &Seen<'_, '_>, ledger: &mut Ledger, release: &mut Release) {
+    pub fn segment(
+        &mut self,
+        seen: &Seen<'_, '_>,
+        own_ids: bool,
+        scale_known: bool,
+        ledger: &mut Ledger,
+        release: &mut Release,
+    ) {
         // a clock that goes back must not make an interval negative
         self.clock = self.clock.max(seen.at.time_ns);
         let at = At {
@@ -168,7 +176,7 @@ impl Tracker {
             own.passed(seen.facts.seq, at, segment.ip_id);
         }
         // of a counter that others may count up too, a gap excuses, and accuses nobody
-        let missing = if seen.own_ids { id_jump } else { 0 };
+        let missing = if own_ids { id_jump } else { 0 };
         let sure = peer.sure_refutations(
             id_jump > 1,
             seen.facts.ack,
@@ -183,7 +191,7 @@ impl Tracker {
             at,
             ack: seen.facts.ack,
             window: i64::from(seen.facts.window),
-            scale_known: seen.scale_known,
+            scale_known,
             len: segment.len,
             fin: segment.has(FIN),
             duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,

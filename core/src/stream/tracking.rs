@@ -122,16 +122,15 @@ pub(super) fn track(
         mss: own.full.mss,
         small,
         syn_seen: own.syn,
-        own_ids: own.ids.own,
-        scale_known,
         legs: &stream.legs,
         trips: &own.trips,
         sack,
     };
+    let own_ids = own.ids.own;
     let Tracking::Live(tracker) = &mut stream.tracking else {
         return;
     };
-    tracker.segment(&seen, ledger, release);
+    tracker.segment(&seen, own_ids, scale_known, ledger, release);
     if stream.counts.iter().all(|c| c.fin) && tracker.is_done() {
         stream.tracking.end(at, ledger);
     }
