@@ -10,7 +10,7 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::pack::{Pack, Packer, Unpacker};
+use crate::pack::{Pack, Packer, Spans, U8s, U32s, U64s, Unpacker, Value};
 
 /// Samples kept for the spread; the newest replace the oldest.
 const KEPT: usize = 64;
@@ -172,7 +172,71 @@ pub struct RoundTrips {
     newest: Round,
 }
 
-crate::pack::packed!(struct RoundTrips { prompt, free, held, best, newest });
+/// One sample says all of a spread, and many connections have no more.
+impl Pack for RoundTrips {
+    #[inline]
+    fn pack(&self, to: &mut Packer<'_>) {
+        let RoundTrips {
+            prompt,
+            free,
+            held,
+            best,
+            newest,
+        } = self;
+        to.groups((
+            U8s {
+                0: [prompt.count, free.count, *held],
+            },
+            Spans {
+                0: [prompt.max, free.max, best.told()],
+            },
+            U32s { 0: [newest.0.told()] },
+        ));
+        for spread in [prompt, free] {
+            if spread.count > 1 {
+                to.groups(U64s {
+                    0: [spread.sum.to_bits(), spread.squares.to_bits()],
+                });
+            }
+        }
+    }
+
+    #[inline]
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let (
+            U8s {
+                0: [prompt, free, held],
+            },
+            Spans {
+                0: [prompt_max, free_max, best],
+            },
+            U32s { 0: [newest] },
+        ) = from.groups();
+        let [prompt, free] = [(prompt, prompt_max), (free, free_max)].map(|(count, max)| {
+            let mut spread = Spread::default();
+            if count > 1 {
+                let U64s { 0: both } = from.groups();
+                let [sum, squares] = both.map(f64::from_bits);
+                spread = Spread {
+                    count,
+                    sum,
+                    squares,
+                    max,
+                };
+            } else if count == 1 {
+                spread.add(max);
+            }
+            spread
+        });
+        RoundTrips {
+            prompt,
+            free,
+            held,
+            best: Value::of(best),
+            newest: Round(Value::of(newest)),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Spread {
@@ -180,40 +244,6 @@ struct Spread {
     sum: f64,
     squares: f64,
     max: i64,
-}
-
-/// One sample says all, and many connections have no more.
-impl Pack for Spread {
-    fn pack(&self, to: &mut Packer<'_>) {
-        let Spread {
-            count,
-            sum,
-            squares,
-            max,
-        } = self;
-        count.pack(to);
-        max.pack(to);
-        if *count > 1 {
-            (*sum, *squares).pack(to);
-        }
-    }
-
-    fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let (count, max) = (u64::unpack(from), i64::unpack(from));
-        let mut spread = Spread::default();
-        if count > 1 {
-            let (sum, squares) = Pack::unpack(from);
-            spread = Spread {
-                count,
-                sum,
-                squares,
-                max,
-            };
-        } else if count == 1 {
-            spread.add(max);
-        }
-        spread
-    }
 }
 
 impl Spread {

@@ -1,16 +1,21 @@
 //! State at rest: what is remembered of a stream that has been quiet while many others spoke, as few bytes as it needs.
 //!
 //! `packed!` names the fields of a structure once more, in any order; a field that is forgotten does not compile.
+//! The structures that every stream has say which of their fields are alike (`groups`): told together they cost less.
 //! Numbers are written with as many bytes as they need (`bytes`), none where they are 0, for most of a stream's state is
 //! nothing yet; instants and frames by their distance to the stream's newest packet where that is shorter.
 //! The bytes are this process's own and are never stored; whatever they say, reading them cannot fail.
 
 mod bytes;
+mod groups;
 #[cfg(test)]
 mod tests;
 mod values;
 
-use bytes::{Reader, Writer};
+use bytes::{MOST_ROW, Reader, Writer};
+pub use groups::{
+    Flags, Group, LongSpans, Moments, Same, Spans, Times, U8s, U16s, U24s, U32s, U64s, Value, Zeros,
+};
 use values::{zagzig, zigzag};
 
 /// The words of this crate that were packed so far: a word is its number here.
@@ -69,6 +74,8 @@ pub struct Packer<'a> {
     words: &'a mut Words,
     named: Named,
     pub base: Base,
+    /// Most of what comes is nothing yet.
+    pub sparse: bool,
 }
 
 #[derive(Debug)]
@@ -100,12 +107,41 @@ impl<'a> Packer<'a> {
             words,
             named: Named::new(),
             base,
+            sparse: false,
         }
     }
 
     /// All that was packed.
     pub fn finish(self) -> &'a [u8] {
-        self.to.finish()
+        self.to.finish(self.sparse)
+    }
+
+    /// Fields that are alike (`groups`).
+    #[inline(always)]
+    pub fn groups<G: Group>(&mut self, groups: G) {
+        const { assert!(G::FLAGS < u64::BITS && G::ROW <= MOST_ROW) };
+        let in_row = !self.sparse && groups.beyond(self.base) == 0;
+        self.to
+            .bits(groups.flags() << 1 | u64::from(in_row), G::FLAGS + 1);
+        if in_row {
+            let base = self.base;
+            if let Some(row) = self.to.row(G::ROW) {
+                groups.put(row, base);
+            }
+        } else {
+            self.sparsely(groups);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn sparsely<G: Group>(&mut self, groups: G) {
+        groups.write(&mut self.to, self.base);
+    }
+
+    /// Instants that others will name.
+    pub fn know(&mut self, instants: impl IntoIterator<Item = Base>) {
+        instants.into_iter().for_each(|instant| self.named.push(instant));
     }
 
     /// A frame and its time.
@@ -145,6 +181,35 @@ impl<'a> Unpacker<'a> {
         }
     }
 
+    #[inline(always)]
+    pub fn groups<G: Group>(&mut self) -> G {
+        let bits = self.from.bits(G::FLAGS + 1);
+        if bits & 1 == 0 {
+            return self.sparsely(bits >> 1);
+        }
+        match self.from.row(G::ROW) {
+            Some(row) => G::get(bits >> 1, row, self.base),
+            None => self.lastly(bits >> 1),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn sparsely<G: Group>(&mut self, flags: u64) -> G {
+        G::read(flags, &mut self.from, self.base)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lastly<G: Group>(&mut self, flags: u64) -> G {
+        let row = self.from.last_row();
+        G::get(flags, row.get(..G::ROW).unwrap_or_default(), self.base)
+    }
+
+    pub fn know(&mut self, instants: impl IntoIterator<Item = Base>) {
+        instants.into_iter().for_each(|instant| self.named.push(instant));
+    }
+
     pub fn instant(&mut self) -> Base {
         let place = self.from.number() as usize;
         if let Some(named) = self.named.bases.get(place) {
@@ -172,7 +237,8 @@ impl<'a> Unpacker<'a> {
 }
 
 /// Makes a structure or an enum fit to rest: `packed!(struct Name { field, ... })`, `packed!(struct Name(value))` or
-/// `packed!(enum Name { 0 Variant, 1 Variant { field }, 2 Variant(value) } else Variant)`.
+/// `packed!(enum Name { 0 Variant, 1 Variant { field }, 2 Variant(value) } else Variant)`. What is packed often says which
+/// fields are alike: `packed!(struct Name { Flags field, ...; U16s field, ...; Spans field, ...; } rest { field, ... })` (`groups`).
 macro_rules! packed {
     (struct $name:ident ( $field:ident )) => {
         impl $crate::pack::Pack for $name {
@@ -195,6 +261,22 @@ macro_rules! packed {
 
             fn unpack(from: &mut $crate::pack::Unpacker<'_>) -> Self {
                 Self { $($field: $crate::pack::Pack::unpack(from)),* }
+            }
+        }
+    };
+    (struct $name:ident { $($kind:ident $($field:ident),+;)+ } rest { $($rest:ident),* }) => {
+        impl $crate::pack::Pack for $name {
+            #[inline]
+            fn pack(&self, to: &mut $crate::pack::Packer<'_>) {
+                let Self { $($($field,)+)+ $($rest,)* } = self;
+                to.groups(($($crate::pack::$kind { 0: [$($crate::pack::Value::told(*$field)),+] },)+));
+                $($crate::pack::Pack::pack($rest, to);)*
+            }
+
+            #[inline]
+            fn unpack(from: &mut $crate::pack::Unpacker<'_>) -> Self {
+                let ($($crate::pack::$kind { 0: [$($field),+] },)+) = from.groups();
+                Self { $($($field: $crate::pack::Value::of($field),)+)+ $($rest: $crate::pack::Pack::unpack(from),)* }
             }
         }
     };

@@ -30,6 +30,7 @@ impl Analysis {
     pub(super) fn give(&mut self, id: u32, stream: &Stream, judged: &[Judged]) {
         if let Some((exchange, legs)) = self.streams.setup(id, stream) {
             self.partition(&exchange, &legs, judged);
+            self.streams.ledger.done(exchange);
         }
         self.tables.stream(id, stream, &self.streams.ledger.names);
     }
@@ -69,6 +70,7 @@ impl Analysis {
             }
             probe::of_stream(id, &stream).for_each(|probe| probes.push(probe));
             self.give(id, &stream, &judged);
+            self.streams.done(stream);
         }
         if until < all {
             return Stage::Giving(until, judged, probes);

@@ -45,6 +45,7 @@ impl Analysis {
                 self.tables.probe(probe);
             }
             self.give(id, &stream, &judged);
+            self.streams.done(stream);
         }
     }
 

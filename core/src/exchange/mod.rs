@@ -293,7 +293,7 @@ impl Seen<'_, '_> {
 
 impl Ledger {
     /// A new exchange.
-    fn open(&mut self, stream: u32, index: u32, pair: u32) -> Box<Exchange> {
+    pub(crate) fn open(&mut self, stream: u32, index: u32, pair: u32) -> Box<Exchange> {
         let mut exchange = self.spare.pop().unwrap_or_default();
         (exchange.stream, exchange.index, exchange.pair) = (stream, index, pair);
         exchange.id = self.next_id;

@@ -2,7 +2,7 @@
 //! byte. The handshake lasts as long seen from either end, so it is the one wait for the path that a capture at
 //! the server shows as well.
 
-use super::{Exchange, Message};
+use super::{Exchange, Ledger, Message};
 use crate::messages::{At, Side};
 use crate::segment::{FIN, RST, SYN, Segment};
 use crate::wait::{Repair, Step, Wait};
@@ -32,7 +32,11 @@ pub struct Setup {
     over: bool,
 }
 
-crate::pack::packed!(struct Setup { asked, asked_again, answered, answered_again, ended, used, stamps, refused, over });
+crate::pack::packed!(struct Setup {
+    Flags refused, over;
+    Same asked, asked_again;
+    Moments answered, answered_again, ended, used;
+} rest { stamps });
 
 impl Setup {
     /// Begins with the client's first SYN.
@@ -118,10 +122,11 @@ impl Setup {
     }
 
     /// The row that it makes, with its steps, which the two sides make in turn; none where no SYN was captured, or no answer to it
-    /// though there was one. `id` and `index` follow those of all requests.
-    pub fn exchange(&self, id: u64, stream: u32, index: u32) -> Option<Exchange> {
+    /// though there was one. Its number and its `index` follow those of all requests.
+    pub fn exchange(&self, stream: u32, index: u32, ledger: &mut Ledger) -> Option<Box<Exchange>> {
         let asked = self.asked?;
-        let [mut client, mut server] = [Vec::with_capacity(3), Vec::with_capacity(2)];
+        let mut exchange = ledger.open(stream, index, 0);
+        let [client, server] = &mut exchange.steps;
         let step = |steps: &mut Vec<Step>, from: At, to: At, wait: Wait| {
             if to.time_ns > from.time_ns {
                 steps.push(Step { from, to, wait });
@@ -132,40 +137,32 @@ impl Setup {
             first: Some(first),
             filled: None,
         };
-        step(&mut client, asked, self.asked_again, repeated(asked));
+        step(client, asked, self.asked_again, repeated(asked));
         if let Some(answered) = self.answered {
-            step(&mut server, self.asked_again, answered, Wait::Handshake);
-            step(&mut server, answered, self.answered_again, repeated(answered));
+            step(server, self.asked_again, answered, Wait::Handshake);
+            step(server, answered, self.answered_again, repeated(answered));
         }
         if let Some(ended) = self.ended {
-            step(&mut client, self.answered_again, ended, Wait::Handshake);
+            step(client, self.answered_again, ended, Wait::Handshake);
             if let Some(used) = self.used {
-                step(&mut client, ended, used, Wait::App);
+                step(client, ended, used, Wait::App);
             }
         }
-        let message = |first: At, last: At| Message {
-            first,
-            last,
-            complete: true,
-            ..Message::default()
-        };
         let last = self.used.or(self.ended).unwrap_or(self.answered_again);
-        Some(Exchange {
-            id,
-            stream,
-            index,
-            protocol: PROTOCOL,
-            method: Some(METHOD.into()),
-            request: message(asked, self.asked_again),
-            response: self.answered.map(|first| message(first, last)),
-            cut_by: match (self.refused, self.ended) {
-                (true, _) => Some("rst"),
-                (false, None) => Some("capture_end"),
-                (false, Some(_)) => None,
-            },
-            dialogue: true,
-            steps: [client, server],
-            ..Exchange::default()
-        })
+        let whole = |message: &mut Message, first, last| {
+            (message.first, message.last, message.complete) = (first, last, true);
+        };
+        whole(&mut exchange.request, asked, self.asked_again);
+        if let Some(first) = self.answered {
+            whole(exchange.response.get_or_insert_default(), first, last);
+        }
+        (exchange.protocol, exchange.method) = (PROTOCOL, Some(METHOD.into()));
+        exchange.cut_by = match (self.refused, self.ended) {
+            (true, _) => Some("rst"),
+            (false, None) => Some("capture_end"),
+            (false, Some(_)) => None,
+        };
+        exchange.dialogue = true;
+        Some(exchange)
     }
 }

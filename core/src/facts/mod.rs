@@ -10,6 +10,7 @@ mod room;
 mod rules;
 
 use crate::messages::At;
+use crate::pack::Value;
 use crate::queue::Queue;
 use crate::segment::{ACK, FIN, SYN, Segment};
 use crate::seq::{le, lt, unwrap_near};
@@ -76,7 +77,25 @@ pub enum Scale {
     Shift(u8),
 }
 
-crate::pack::packed!(enum Scale { 0 Unknown, 1 Unused, 2 Shift(shift) } else Unknown);
+impl Value for Scale {
+    type Told = u64;
+
+    fn told(self) -> u64 {
+        match self {
+            Scale::Unknown => 0,
+            Scale::Unused => 1,
+            Scale::Shift(shift) => u64::from(shift) + 2,
+        }
+    }
+
+    fn of(told: u64) -> Self {
+        match told {
+            0 => Scale::Unknown,
+            1 => Scale::Unused,
+            _ => Scale::Shift((told - 2) as u8),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Unacked {
@@ -86,7 +105,7 @@ struct Unacked {
     time: i64,
 }
 
-crate::pack::packed!(struct Unacked { seq, next, frame, time });
+crate::pack::packed!(struct Unacked { U32s seq, next; Times time; } rest { frame });
 
 /// What one direction of a stream remembers. Names follow Wireshark's structure where it has one.
 #[derive(Debug, Clone)]
@@ -117,7 +136,18 @@ pub struct Flow {
     pub high: i64,
 }
 
-crate::pack::packed!(struct Flow { base, scale, window, next_seq, next_seq_time, max_seq_to_be_acked, last_ack, last_ack_time, duplicate_acks, last_flags, unacked, counted, barred, rising, bytes_in_flight_valid, first_ack_pending, push_set_last, push_bytes_sent, sacked_bytes, high });
+crate::pack::packed!(struct Flow {
+    Flags barred, rising, bytes_in_flight_valid, first_ack_pending, push_set_last;
+    U32s base, next_seq, max_seq_to_be_acked;
+    U32s last_ack;
+    U8s scale, duplicate_acks;
+    U16s last_flags;
+    U16s window;
+    U24s push_bytes_sent;
+    Spans high;
+    Times next_seq_time, last_ack_time;
+    Zeros sacked_bytes, counted;
+} rest { unacked });
 
 impl Default for Flow {
     fn default() -> Self {
@@ -172,7 +202,11 @@ pub struct Shared {
     settled: bool,
 }
 
-crate::pack::packed!(struct Shared { newest_syn, initial_rtt_ns, completeness, started, settled });
+crate::pack::packed!(struct Shared {
+    Flags started, settled;
+    U8s completeness;
+    Spans initial_rtt_ns;
+} rest { newest_syn });
 
 /// The unacknowledged bytes that an ACK newly covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 
-use crate::pack::{Pack, Packer, Unpacker, packed};
+use crate::pack::{Base, Pack, Packer, Unpacker, Value, packed};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,6 +41,31 @@ impl Pack for At {
     fn unpack(from: &mut Unpacker<'_>) -> Self {
         let (frame, time_ns) = from.instant();
         At { frame, time_ns }
+    }
+}
+
+impl Value for At {
+    type Told = Option<Base>;
+
+    fn told(self) -> Option<Base> {
+        Some((self.frame, self.time_ns))
+    }
+
+    fn of(told: Option<Base>) -> Self {
+        let (frame, time_ns) = told.unwrap_or_default();
+        At { frame, time_ns }
+    }
+}
+
+impl Value for Option<At> {
+    type Told = Option<Base>;
+
+    fn told(self) -> Option<Base> {
+        self.and_then(At::told)
+    }
+
+    fn of(told: Option<Base>) -> Self {
+        told.map(|(frame, time_ns)| At { frame, time_ns })
     }
 }
 

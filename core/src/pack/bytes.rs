@@ -2,7 +2,10 @@
 //!
 //! A flag is a bit. A number is a bit that says whether it is more than 0, and if so seven bits a byte, the lowest
 //! first; the zeros at the end of its first byte say how many bytes follow. Sixty-four bits stand before the bytes of
-//! the numbers that they announce. Zeros at the end are left out.
+//! the numbers that they announce. Zeros at the end may be left out.
+//!
+//! Numbers that are about as large (`groups`) take as many bytes each as the largest needs, and three bits say how many;
+//! or they stand in a row whose length is known, and one bit says so.
 
 /// Bits that stand together.
 const GROUP: u32 = 64;
@@ -10,11 +13,18 @@ const GROUP_BYTES: usize = 8;
 /// A number with more bits stands behind an empty byte, as it is.
 const MOST_BITS: u32 = 56;
 const MOST_BYTES: usize = 9;
-/// What a group's numbers may take.
-const GROUP_ROOM: usize = GROUP as usize * MOST_BYTES;
+/// Bits that say how many bytes numbers take that are alike, and how many numbers those may be.
+const WIDTH_BITS: u32 = 3;
+const MOST_ALIKE: usize = 8;
+/// The longest row.
+pub(super) const MOST_ROW: usize = 64;
+/// What each of 64 bits may announce, if it were a row's.
+const GROUP_ROOM: usize = GROUP as usize * MOST_ROW;
+const _: () = assert!(GROUP as usize * MOST_BYTES <= GROUP_ROOM);
+const _: () = assert!((GROUP / WIDTH_BITS + 1) as usize * MOST_ALIKE * 8 <= GROUP_ROOM);
 
 #[derive(Debug)]
-pub(super) struct Writer<'a> {
+pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
     /// The end of what was written; beyond it `out` holds anything.
     end: usize,
@@ -54,6 +64,45 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// The lowest `count` bits, others being 0.
+    #[inline]
+    pub(super) fn bits(&mut self, bits: u64, count: u32) {
+        self.bits |= bits << self.filled;
+        self.filled += count;
+        if self.filled >= GROUP {
+            self.bits_beyond(bits, count);
+        }
+    }
+
+    /// So many of the bits belong to the next 64.
+    #[cold]
+    fn bits_beyond(&mut self, bits: u64, count: u32) {
+        let beyond = self.filled - GROUP;
+        self.next_group();
+        (self.bits, self.filled) = (if beyond > 0 { bits >> (count - beyond) } else { 0 }, beyond);
+    }
+
+    /// So many bytes to be filled.
+    #[inline(always)]
+    pub(super) fn row(&mut self, len: usize) -> Option<&mut [u8]> {
+        let (start, end) = (self.end, self.end + len);
+        self.end = end;
+        self.out.get_mut(start..end)
+    }
+
+    /// All as wide as the largest.
+    pub(super) fn alike(&mut self, numbers: &[u64]) {
+        let all = numbers.iter().fold(0, |all, number| all | number);
+        let code = (u64::BITS - all.leading_zeros()).div_ceil(8).min(7);
+        self.bits(code.into(), WIDTH_BITS);
+        if code > 0 {
+            for number in numbers {
+                self.word(self.end, *number);
+                self.end += width_of(code);
+            }
+        }
+    }
+
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         let end = self.end + bytes.len();
         self.room(end + GROUP_ROOM);
@@ -63,10 +112,13 @@ impl<'a> Writer<'a> {
         self.end = end;
     }
 
-    /// All that was written.
-    pub(super) fn finish(mut self) -> &'a [u8] {
+    /// All that was written, `sparse`: without the zeros at the end.
+    pub(super) fn finish(mut self, sparse: bool) -> &'a [u8] {
         self.next_group();
         let written = self.out.get(..self.bits_at).unwrap_or_default();
+        if !sparse {
+            return written;
+        }
         let end = written.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
         written.get(..end).unwrap_or_default()
     }
@@ -112,8 +164,13 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// 0 to 6 bytes, or 8.
+fn width_of(code: u32) -> usize {
+    if code > 6 { 8 } else { code as usize }
+}
+
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     rest: &'a [u8],
     bits: u64,
     left: u32,
@@ -144,6 +201,58 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(super) fn number(&mut self) -> u64 {
         if self.flag() { self.more() } else { 0 }
+    }
+
+    #[inline]
+    pub(super) fn bits(&mut self, count: u32) -> u64 {
+        let bits = self.bits & !(u64::MAX << count);
+        if count < self.left {
+            self.bits >>= count;
+            self.left -= count;
+            bits
+        } else {
+            self.bits_beyond(bits, count)
+        }
+    }
+
+    #[cold]
+    fn bits_beyond(&mut self, bits: u64, count: u32) -> u64 {
+        let (had, beyond) = (self.left, count - self.left);
+        self.next_group();
+        let more = self.bits & !(u64::MAX << beyond);
+        self.bits >>= beyond;
+        self.left -= beyond;
+        if beyond > 0 { bits | more << had } else { bits }
+    }
+
+    /// The next bytes, where there are so many.
+    #[inline(always)]
+    pub(super) fn row(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (row, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        Some(row)
+    }
+
+    /// The last bytes, with the zeros that were left out.
+    #[cold]
+    pub(super) fn last_row(&mut self) -> [u8; MOST_ROW] {
+        let mut row = [0; MOST_ROW];
+        row.iter_mut()
+            .zip(self.rest)
+            .for_each(|(place, byte)| *place = *byte);
+        self.rest = &[];
+        row
+    }
+
+    pub(super) fn alike(&mut self, numbers: &mut [u64]) {
+        let code = self.bits(WIDTH_BITS) as u32;
+        if code > 0 {
+            let width = width_of(code);
+            for number in numbers {
+                *number = self.word() & u64::MAX >> (u64::BITS - 8 * width as u32);
+                self.skip(width);
+            }
+        }
     }
 
     pub(super) fn bytes(&mut self, len: usize) -> Vec<u8> {

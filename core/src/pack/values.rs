@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use smol_str::SmolStr;
 
-use super::{Pack, Packer, Unpacker};
+use super::{Pack, Packer, Unpacker, Value};
 
 /// Small numbers, whatever their sign, are small.
 pub(super) fn zigzag(number: i64) -> u64 {
@@ -278,5 +278,107 @@ impl<T: Pack> Pack for BTreeMap<u64, T> {
     fn unpack(from: &mut Unpacker<'_>) -> Self {
         let len = usize::unpack(from);
         (0..len).map(|_| Pack::unpack(from)).collect()
+    }
+}
+
+impl Value for bool {
+    type Told = bool;
+
+    fn told(self) -> bool {
+        self
+    }
+
+    fn of(told: bool) -> Self {
+        told
+    }
+}
+
+impl Value for i64 {
+    type Told = i64;
+
+    fn told(self) -> i64 {
+        self
+    }
+
+    fn of(told: i64) -> Self {
+        told
+    }
+}
+
+/// A duration, and not the longest there is.
+impl Value for Option<i64> {
+    type Told = i64;
+
+    fn told(self) -> i64 {
+        self.map_or(0, |span| span.saturating_add(i64::from(span >= 0)))
+    }
+
+    fn of(told: i64) -> Self {
+        (told != 0).then(|| told - i64::from(told > 0))
+    }
+}
+
+impl Value for u64 {
+    type Told = u64;
+
+    fn told(self) -> u64 {
+        self
+    }
+
+    fn of(told: u64) -> Self {
+        told
+    }
+}
+
+macro_rules! words {
+    ($($number:ty)*) => {$(
+        impl Value for $number {
+            type Told = u64;
+
+            fn told(self) -> u64 {
+                self as u64
+            }
+
+            fn of(told: u64) -> Self {
+                told as $number
+            }
+        }
+
+        impl Value for Option<$number> {
+            type Told = u64;
+
+            fn told(self) -> u64 {
+                self.map_or(0, |number| u64::from(number) + 1)
+            }
+
+            fn of(told: u64) -> Self {
+                told.checked_sub(1).map(|number| number as $number)
+            }
+        }
+    )*};
+}
+words!(u8 u16 u32);
+
+impl Value for usize {
+    type Told = u64;
+
+    fn told(self) -> u64 {
+        self as u64
+    }
+
+    fn of(told: u64) -> Self {
+        told as usize
+    }
+}
+
+impl Value for Option<bool> {
+    type Told = u64;
+
+    fn told(self) -> u64 {
+        self.map_or(0, |set| u64::from(set) + 1)
+    }
+
+    fn of(told: u64) -> Self {
+        (told > 0).then_some(told > 1)
     }
 }

@@ -34,7 +34,15 @@ pub struct Counts {
     pub ids: Ids,
 }
 
-crate::pack::packed!(struct Counts { packets, bytes, payload, retransmissions, out_of_order, mss, full, scale, sack, sacks, dsacks, window_min, trips, syn, fin, poisoned, ids });
+crate::pack::packed!(struct Counts {
+    Flags syn, fin;
+    U16s packets;
+    U24s bytes, payload;
+    U16s mss;
+    U8s scale, sack;
+    U24s window_min;
+    Zeros retransmissions, out_of_order, sacks, dsacks, poisoned;
+} rest { full, trips, ids });
 
 const TIMESTAMP_BYTES: u32 = 12;
 

@@ -2,7 +2,7 @@
 //! every segment (MPTCP, MD5), leaves less; and without the SYNs it is not known.
 
 use crate::facts::Facts;
-use crate::pack::{Pack, Packer, Unpacker};
+use crate::pack::{Pack, Packer, Unpacker, Value, Zeros};
 use crate::wait::is_small;
 
 /// A segment that is no longer than this was one frame (RFC 9293 3.7.1), and is not taken for a full one.
@@ -98,9 +98,9 @@ impl FullSize {
 /// What the options said is told anew by whoever unpacks both sides.
 impl Pack for FullSize {
     fn pack(&self, to: &mut Packer<'_>) {
-        self.learnt.pack(to);
-        self.less.pack(to);
-        self.unpushed.pack(to);
+        to.groups(Zeros {
+            0: [self.learnt.told(), self.less.told(), self.unpushed.told()],
+        });
         if self.learnt > 0 {
             self.mss.pack(to);
             self.said.pack(to);
@@ -108,11 +108,13 @@ impl Pack for FullSize {
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let (learnt, less, unpushed) = Pack::unpack(from);
+        let Zeros {
+            0: [learnt, less, unpushed],
+        } = from.groups();
         let mut full = FullSize {
-            learnt,
-            less,
-            unpushed,
+            learnt: Value::of(learnt),
+            less: Value::of(less),
+            unpushed: Value::of(unpushed),
             ..FullSize::default()
         };
         if learnt > 0 {

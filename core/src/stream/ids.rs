@@ -30,7 +30,12 @@ pub struct Ids {
     pub own: bool,
 }
 
-crate::pack::packed!(struct Ids { last, next, steps, gaps, odd, unseen, own });
+crate::pack::packed!(struct Ids {
+    Flags own;
+    U16s last, next;
+    U8s steps, odd, gaps;
+    U16s unseen;
+} rest {});
 
 impl Ids {
     /// A packet; `frames` is how many the network made of it (segmentation offload).

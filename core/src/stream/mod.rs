@@ -74,7 +74,7 @@ pub struct Stream {
     pub closed_by: Option<&'static str>,
     pub reused: bool,
     /// From the second packet on, where the first was a SYN.
-    setup: Option<Box<Setup>>,
+    setup: Option<Setup>,
     /// Further segments may belong to it.
     setting_up: bool,
     /// The SYNs, until data comes.
@@ -135,7 +135,10 @@ impl Stream {
         if side == Side::Client { client } else { server }
     }
 
+    /// `asked` is a buffer.
+    #[allow(clippy::too_many_arguments)]
     fn open(
+        asked: Vec<Asked>,
         segment: &Segment<'_>,
         from_low: bool,
         low: Endpoint,
@@ -160,7 +163,7 @@ impl Stream {
             reused,
             setup: None,
             setting_up: true,
-            asked: Vec::new(),
+            asked,
             tracking: Tracking::default(),
         }
     }
@@ -246,8 +249,8 @@ impl Streams {
         }
         let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
         let (low, high) = if from_low { (src, dst) } else { (dst, src) };
-        let stream = Stream::open(segment, from_low, low, high, at, reused);
-        let id = self.store.open(stream);
+        let open = |asked| Stream::open(asked, segment, from_low, low, high, at, reused);
+        let id = self.store.open(open, at);
         self.index.insert(&key, id, known.map(|(id, _)| id));
         self.remember(slot, key, id);
         (id, from_low, reused)
@@ -413,6 +416,11 @@ impl Streams {
         let mut stream = self.store.unpack(left)?;
         stream.flows.iter_mut().for_each(|flow| self.room.forget(flow));
         Some(stream)
+    }
+
+    /// The stream has its row.
+    pub fn done(&mut self, stream: Box<Stream>) {
+        self.store.done(stream);
     }
 
     /// The stream, for its row: nothing is left of it.

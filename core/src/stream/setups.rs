@@ -14,7 +14,7 @@ impl Stream {
     pub(super) fn note_setup(&mut self, segment: &Segment<'_>, side: Side, at: At) {
         let packets: u64 = self.counts.iter().map(|c| c.packets).sum();
         if packets == 2 && self.completeness() & 1 != 0 {
-            self.setup = Some(Box::new(Setup::new(self.first)));
+            self.setup = Some(Setup::new(self.first));
         }
         match &mut self.setup {
             Some(setup) if setup.pending() => {
@@ -28,14 +28,13 @@ impl Stream {
 
 impl Streams {
     /// A stream's set-up, if it is worth a row (`Setup::matters`): with the next number there is, and the best legs.
-    pub fn setup(&mut self, id: u32, stream: &Stream) -> Option<(Exchange, Legs)> {
+    pub fn setup(&mut self, id: u32, stream: &Stream) -> Option<(Box<Exchange>, Legs)> {
         let told = stream.tracking.told();
         let setup = stream.setup.as_ref()?;
         if !setup.matters(told.busy) {
             return None;
         }
-        let exchange = setup.exchange(self.ledger.next_id, id, told.exchanges)?;
-        self.ledger.next_id += 1;
+        let exchange = setup.exchange(id, told.exchanges, &mut self.ledger)?;
         let pair = self.pairs.find(stream.client().0, stream.server().0);
         let mut min = stream.legs;
         for (side, leg) in min.iter_mut().enumerate() {

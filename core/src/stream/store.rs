@@ -1,13 +1,14 @@
 //! All streams by their numbers. Those that spoke lately lie open; the others rest, packed into as few bytes as their
-//! state needs: the SYN of a flood takes 110 bytes, a connection that was closed some 240.
+//! state needs: the SYN of a flood takes 120 bytes, a connection that was closed some 280.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 use super::counts::say_mss;
-use super::{Endpoint, Stream, Tracking};
+use super::{Asked, Endpoint, Stream, Tracking};
 use crate::exchange::Ledger;
 use crate::messages::At;
-use crate::pack::{Base, Pack, Packer, Unpacker, Words, packed};
+use crate::pack::{Base, Flags, LongSpans, Pack, Packer, Spans, U16s, U32s, Unpacker, Value, Words};
 
 /// Streams that lie open; beyond it the one that was quiet for longest goes to rest.
 pub const MOST_AWAKE: usize = 4096;
@@ -29,6 +30,9 @@ pub(super) struct Store {
     /// The streams that lie open, and the newest packet of each when it was put here.
     awake: VecDeque<(u32, u64)>,
     over: VecDeque<u32>,
+    /// Where streams lay that are gone, for others.
+    #[allow(clippy::vec_box)] // a kilobyte each, and they go where they came from
+    spare: Vec<Box<Stream>>,
     most_awake: usize,
     words: Words,
     scratch: Vec<u8>,
@@ -42,6 +46,7 @@ impl Default for Store {
             slots: Vec::new(),
             awake: VecDeque::new(),
             over: VecDeque::new(),
+            spare: Vec::new(),
             most_awake: MOST_AWAKE,
             words: Words::default(),
             scratch: Vec::new(),
@@ -60,15 +65,34 @@ impl Store {
         self.most_awake = streams.max(1);
     }
 
-    pub(super) fn open(&mut self, stream: Stream) -> u32 {
+    /// A new stream, made with a buffer.
+    pub(super) fn open(&mut self, stream: impl FnOnce(Vec<Asked>) -> Stream, at: At) -> u32 {
         if self.slots.is_empty() {
-            self.base = (stream.last.frame, stream.last.time_ns);
+            self.base = (at.frame, at.time_ns);
         }
         let id = self.slots.len() as u32;
         self.make_room();
-        self.awake.push_back((id, stream.last.frame));
-        self.slots.push(Slot::Awake(Box::new(stream)));
+        self.awake.push_back((id, at.frame));
+        let stream = match self.spare.pop() {
+            Some(mut spare) => {
+                let mut asked = std::mem::take(&mut spare.asked);
+                asked.clear();
+                *spare = stream(asked);
+                spare
+            }
+            None => Box::new(stream(Vec::new())),
+        };
+        self.slots.push(Slot::Awake(stream));
         id
+    }
+
+    /// Nobody needs it any more.
+    pub(super) fn done(&mut self, mut stream: Box<Stream>) {
+        if self.spare.len() < MOST_OVER {
+            // what may be large
+            (stream.tracking, stream.flows) = Default::default();
+            self.spare.push(stream);
+        }
     }
 
     /// The stream, as it is.
@@ -104,12 +128,19 @@ impl Store {
         slot.map_or(Slot::Given, |slot| std::mem::replace(slot, Slot::Given))
     }
 
-    pub(super) fn unpack(&self, slot: Slot) -> Option<Box<Stream>> {
+    pub(super) fn unpack(&mut self, slot: Slot) -> Option<Box<Stream>> {
         match slot {
             Slot::Awake(stream) => Some(stream),
             Slot::Resting(packed) | Slot::Following(packed) => {
                 let mut from = Unpacker::new(&packed, &self.words, self.base);
-                Some(Box::new(Stream::unpack(&mut from)))
+                let stream = Stream::unpack(&mut from);
+                match self.spare.pop() {
+                    Some(mut spare) => {
+                        *spare = stream;
+                        Some(spare)
+                    }
+                    None => Some(Box::new(stream)),
+                }
             }
             Slot::Given => None,
         }
@@ -191,6 +222,7 @@ impl Store {
             _ => Slot::Resting(packed),
         };
         self.put(id, slot);
+        self.done(stream);
     }
 }
 
@@ -201,7 +233,50 @@ pub(super) struct Head {
     pub(super) bases: [Option<u32>; 2],
 }
 
-packed!(struct Head { low, high, bases });
+impl Pack for Head {
+    #[inline]
+    fn pack(&self, to: &mut Packer<'_>) {
+        let Head { low, high, bases } = self;
+        let ports = U16s {
+            0: [low.1, high.1].map(Value::told),
+        };
+        let bases = U32s {
+            0: bases.map(Value::told),
+        };
+        match (low.0, high.0) {
+            (IpAddr::V4(low), IpAddr::V4(high)) => {
+                let ends = [low, high].map(|address| u64::from(address.to_bits()));
+                to.groups((Flags([true]), ports, bases, U32s { 0: ends }));
+            }
+            ends => {
+                to.groups((Flags([false]), ports, bases, U32s { 0: [0; 2] }));
+                ends.pack(to);
+            }
+        }
+    }
+
+    #[inline]
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let (
+            Flags([v4]),
+            U16s {
+                0: [low_port, high_port],
+            },
+            U32s { 0: bases },
+            U32s { 0: ends },
+        ) = from.groups();
+        let [low, high] = if v4 {
+            ends.map(|address| IpAddr::from((address as u32).to_be_bytes()))
+        } else {
+            Pack::unpack(from)
+        };
+        Head {
+            low: (low, Value::of(low_port)),
+            high: (high, Value::of(high_port)),
+            bases: bases.map(Value::of),
+        }
+    }
+}
 
 impl Stream {
     fn head(&self) -> Head {
@@ -235,48 +310,86 @@ impl Pack for Stream {
             asked,
             tracking,
         } = self;
+        to.sparse = tracking.is_before();
         self.head().pack(to); // first: `Store::head` reads no further
-        last.pack(to);
-        to.base = (last.frame, last.time_ns);
-        first.pack(to);
+        let base = to.base;
+        let [newest, oldest] = [last, first].map(|at| (at.frame, at.time_ns));
+        to.groups((
+            Flags([*client_is_low, *timestamps, *reused]),
+            Flags([closed_by.is_some(), setup.is_some(), asked.is_empty()]),
+            U32s {
+                0: [last.frame.wrapping_sub(base.0)],
+            },
+            U16s {
+                0: [last.frame.wrapping_sub(first.frame)],
+            },
+            LongSpans {
+                0: [
+                    last.time_ns.wrapping_sub(base.1),
+                    last.time_ns.wrapping_sub(first.time_ns),
+                ],
+            },
+            Spans {
+                0: legs.map(Value::told),
+            },
+        ));
+        to.base = newest;
+        to.know([newest, oldest]);
+        roles_by.pack(to);
+        if let Some(word) = closed_by {
+            word.pack(to);
+        }
         flows.pack(to);
         shared.pack(to);
-        client_is_low.pack(to);
-        roles_by.pack(to);
         counts.pack(to);
-        legs.pack(to);
-        timestamps.pack(to);
-        closed_by.pack(to);
-        reused.pack(to);
-        setup.pack(to);
-        asked.pack(to);
+        if !asked.is_empty() {
+            asked.pack(to);
+        }
         tracking.pack(to);
+        if let Some(setup) = setup {
+            to.base = oldest;
+            setup.pack(to);
+        }
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
         let Head { low, high, .. } = Pack::unpack(from);
-        let last = At::unpack(from);
-        from.base = (last.frame, last.time_ns);
+        let (
+            Flags([client_is_low, timestamps, reused]),
+            Flags([closed, set_up, unasked]),
+            U32s { 0: [frame] },
+            U16s { 0: [frames] },
+            LongSpans { 0: [time, span] },
+            Spans { 0: legs },
+        ) = from.groups();
+        let newest = (from.base.0.wrapping_add(frame), from.base.1.wrapping_add(time));
+        let oldest = (newest.0.wrapping_sub(frames), newest.1.wrapping_sub(span));
+        from.base = newest;
+        from.know([newest, oldest]);
         // in the order of `pack`
         let mut stream = Stream {
             low,
             high,
-            last,
-            first: Pack::unpack(from),
+            last: Value::of(Some(newest)),
+            first: Value::of(Some(oldest)),
+            client_is_low,
+            timestamps,
+            reused,
+            legs: legs.map(Value::of),
+            roles_by: Pack::unpack(from),
+            closed_by: closed.then(|| Pack::unpack(from)),
             flows: Pack::unpack(from),
             shared: Pack::unpack(from),
-            client_is_low: Pack::unpack(from),
-            roles_by: Pack::unpack(from),
             counts: Pack::unpack(from),
-            legs: Pack::unpack(from),
-            timestamps: Pack::unpack(from),
-            closed_by: Pack::unpack(from),
-            reused: Pack::unpack(from),
-            setup: Pack::unpack(from),
             setting_up: true, // the next segment tells
-            asked: Pack::unpack(from),
+            asked: if unasked { Vec::new() } else { Pack::unpack(from) },
             tracking: Pack::unpack(from),
+            setup: None,
         };
+        if set_up {
+            from.base = oldest;
+            stream.setup = Some(Pack::unpack(from));
+        }
         say_mss(&mut stream.counts, stream.timestamps);
         stream
     }

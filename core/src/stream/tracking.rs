@@ -19,7 +19,7 @@ pub enum Tracking {
     Before,
     Live(Box<Tracker>),
     /// Both sides sent a FIN and everything was answered: what comes now are repeats.
-    Over(Box<Told>),
+    Over(Told),
 }
 
 /// What the data of a stream told about it.
@@ -35,7 +35,7 @@ pub struct Told {
     pair: u32,
 }
 
-packed!(struct Told { protocol, exchanges, software, busy, pair });
+packed!(struct Told { U16s exchanges, pair; Spans busy; } rest { protocol, software });
 
 packed!(enum Tracking { 0 Before, 1 Live(tracker), 2 Over(told) } else Before);
 
@@ -68,7 +68,7 @@ impl Tracking {
                 busy: tracker.busy(),
                 pair: tracker.pair(),
             },
-            Tracking::Over(told) => **told,
+            Tracking::Over(told) => *told,
         }
     }
 
@@ -83,7 +83,7 @@ impl Tracking {
                 software,
                 ..self.told()
             };
-            if let Tracking::Live(tracker) = std::mem::replace(self, Tracking::Over(Box::new(told))) {
+            if let Tracking::Live(tracker) = std::mem::replace(self, Tracking::Over(told)) {
                 tracker.leave(ledger);
             }
         }
@@ -139,7 +139,7 @@ pub(super) fn track(
 /// The first data of a stream.
 #[inline(never)]
 fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, side: Side) {
-    stream.asked = Vec::new(); // no probe
+    stream.asked.clear(); // no probe
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
     for (side, leg) in stream.legs.iter().enumerate() {
