@@ -14,7 +14,7 @@ from simulator import MS, Host, Path, Script, record
 
 import latpcap as lp
 from latpcap import findings, quality
-from latpcap.vocabulary import STALL
+from latpcap.vocabulary import STALL, SUSPECTED
 
 HEAD, BODY = b"HTTP/1.1 200 OK\r\nContent-Length: 600\r\n\r\n", b"b" * 600
 ASK, NODELAY = ((0.0, get()),), Host(nodelay=True)
@@ -90,6 +90,10 @@ def test_a_bad_recording_accuses_nobody(bad: str, script: str, place: str) -> No
     for row in capture.arrow("findings").to_pylist():
         if row["kind"] == "latency" and row["grade"] in ("proven", "probable") and row["share"] > 0.1:
             assert row["cause"] in truth and (row["cause"] != "nagle" or script == "stall"), row
+    if check == "doubles":  # the rows say no more than the findings
+        for row in capture.arrow("causes").to_pylist():
+            stall = row["cause"] in ("nagle", "delayed_ack") and script == "stall"
+            assert row["confidence"] <= SUSPECTED or stall, row
 
 
 def test_a_server_that_is_silent_for_long_is_no_clock() -> None:

@@ -34,6 +34,8 @@ pub struct Row {
     pub confidence: f64,
 }
 
+/// What the capture itself puts in doubt is no more than this.
+const SUSPECTED: f64 = 0.5;
 /// A round trip to another host than the one that the capture sits at is longer than this.
 const AWAY_NS: i64 = 500_000;
 
@@ -95,6 +97,16 @@ pub fn partition(exchange: &Exchange, known: &Known<'_>, rows: &mut Vec<Row>) {
     }
     for piece in server {
         judge(&piece, known, rows);
+    }
+}
+
+/// Packets that are in the capture twice make waits of their own, and spoil the legs: nothing is more than suspected, but
+/// stalls whose evidence holds together all the same.
+#[cold]
+pub fn doubt(rows: &mut [Row]) {
+    let stall = |row: &Row| matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.confidence >= 0.9;
+    for row in rows.iter_mut().filter(|row| !stall(row)) {
+        row.confidence = row.confidence.min(SUSPECTED);
     }
 }
 

@@ -140,7 +140,9 @@ def _how_sure(
 ) -> dict[str, Any]:
     # a stall whose evidence holds together in a doubled capture is one; everything else rests on doubtful legs there
     held = item.cause == STALL and pools[item.owner]["verdict"] in sockets.HELD_UP
-    limits = [c for c in checks if c.most < item.confidence and not (held and c.check == "doubles")]
+    # (the core knows of it, so that its rows have no more confidence either)
+    doubled = [c for c in checks if c.check == "doubles" and c.most <= item.confidence and not held]
+    limits = [c for c in checks if c.most < item.confidence and c.check != "doubles"] + doubled
     sure = min([item.confidence, *(c.most for c in limits)])
     if item.server.cut:
         sure = min(sure, 0.7)

@@ -108,5 +108,8 @@ impl Analysis {
 fn give_exchange(exchange: &Exchange, known: &Known<'_>, rows: &mut Vec<Row>, tables: &mut Tables) {
     rows.clear();
     cause::partition(exchange, known, rows);
+    if exchange.doubled {
+        cause::doubt(rows);
+    }
     tables.settled(exchange, rows, known.legs);
 }

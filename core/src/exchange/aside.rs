@@ -24,6 +24,7 @@ pub struct Place {
     pub index: u32,
     pub pair: u32,
     pub rounds: [Round; 2],
+    pub doubled: bool,
 }
 
 /// The peer's last byte, where this step is the wait after it.
@@ -70,7 +71,7 @@ pub fn suspect(found: &Suspect, seen: Side, place: Place, ledger: &mut Ledger) {
 
 fn push(method: &'static str, step: Step, sender: Side, place: Place, ledger: &mut Ledger) {
     let mut exchange = ledger.open(place.stream, place.index, place.pair);
-    exchange.rounds = place.rounds;
+    (exchange.rounds, exchange.doubled) = (place.rounds, place.doubled);
     exchange.protocol = PROTOCOL;
     exchange.method = Some(method.into());
     (exchange.request.first, exchange.request.last) = (step.from, step.to);

@@ -112,11 +112,13 @@ pub struct Exchange {
     pub pair: u32,
     /// What the path to each side took by the answers of its kernel.
     pub rounds: [Round; 2],
+    /// Its connection's segments are in the capture twice.
+    pub doubled: bool,
     /// Both senders' steps that overlap it, and maybe others.
     pub steps: [Vec<Step>; 2],
 }
 
-crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, target, status, request, asked_at, response, dialogue, complete, cut_by, pair, rounds, steps });
+crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, target, status, request, asked_at, response, dialogue, complete, cut_by, pair, rounds, doubled, steps });
 
 impl Exchange {
     /// As new, with the buffers of the one before.
@@ -128,6 +130,7 @@ impl Exchange {
             index: _,
             pair: _,
             rounds,
+            doubled,
             protocol,
             method,
             target,
@@ -143,7 +146,7 @@ impl Exchange {
         (*protocol, *method, *target) = ("", None, None);
         (*status, *cut_by, *response) = (None, None, None);
         (*dialogue, *complete, *asked_at) = (false, false, 0);
-        *rounds = Default::default();
+        (*rounds, *doubled) = (Default::default(), false);
         request.clear();
         for steps in steps {
             steps.clear();

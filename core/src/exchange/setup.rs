@@ -13,6 +13,9 @@ const METHOD: &str = "connect";
 /// One part in so many of a connection's time is worth a row.
 const SHARE: i64 = 10;
 
+/// Kernels wait a second and more for the answer to a SYN (RFC 6298 2.1); none repeats it sooner than this.
+const SYN_TIMER_NS: i64 = 100_000_000;
+
 /// One stream's handshake so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Setup {
@@ -76,6 +79,8 @@ impl Setup {
                 (self.answered, self.answered_again) = (Some(at), at);
             }
             (self.ended, self.refused, self.over) = (Some(at), true, true);
+        } else if syn && self.is_copy(side, at) {
+            // a kernel waits longer: the network doubled it, or the capture has it twice
         } else if syn {
             match (self.answered, side) {
                 (None, Side::Client) => self.asked_again = at,
@@ -95,6 +100,15 @@ impl Setup {
                 (self.used, self.over) = (Some(at), true);
             }
         }
+    }
+
+    /// A SYN, or SYN/ACK, so soon after the one before it that no timer sent it again.
+    fn is_copy(&self, side: Side, at: At) -> bool {
+        let before = match side {
+            Side::Client => Some(self.asked_again),
+            Side::Server => self.answered,
+        };
+        before.is_some_and(|before| at.time_ns - before.time_ns < SYN_TIMER_NS)
     }
 
     /// When the two sides' time stamps passed.

@@ -126,6 +126,11 @@ impl Tracker {
         self.pairing.busy
     }
 
+    /// Its segments are in the capture twice.
+    pub fn is_doubled(&self) -> bool {
+        self.pairing.doubled
+    }
+
     /// Only this side has been captured so far.
     pub fn alone(&mut self, side: Side) {
         self.alone = Some(Box::new((side, OneWay::default())));

@@ -34,7 +34,8 @@ impl Streams {
         if !setup.matters(told.busy) {
             return None;
         }
-        let exchange = setup.exchange(id, told.exchanges, &mut self.ledger)?;
+        let mut exchange = setup.exchange(id, told.exchanges, &mut self.ledger)?;
+        exchange.doubled = told.doubled;
         let pair = self.pairs.find(stream.client().0, stream.server().0);
         let mut min = stream.legs;
         for (side, leg) in min.iter_mut().enumerate() {

@@ -31,11 +31,13 @@ pub struct Told {
     pub software: Option<Name>,
     /// The time that all exchanges took together.
     pub busy: i64,
+    /// Its segments are in the capture twice.
+    pub doubled: bool,
     /// Of addresses, in `Pairs`; 0 where `Before`.
     pair: u32,
 }
 
-packed!(struct Told { U16s exchanges, pair; Spans busy; } rest { protocol, software });
+packed!(struct Told { Flags doubled; U16s exchanges, pair; Spans busy; } rest { protocol, software });
 
 packed!(enum Tracking { 0 Before, 1 Live(tracker), 2 Over(told) } else Before);
 
@@ -66,6 +68,7 @@ impl Tracking {
                 exchanges: tracker.exchanges(),
                 software: None,
                 busy: tracker.busy(),
+                doubled: tracker.is_doubled(),
                 pair: tracker.pair(),
             },
             Tracking::Over(told) => *told,

@@ -109,12 +109,14 @@ pub struct Sender {
     recent: [Sent; RECENT],
     sent: usize,
     resent: VecDeque<Resent>,
+    /// Segments that passed twice.
+    copies: u32,
     last_id: Option<u16>,
     counting: u8,
     clock: Clock,
 }
 
-crate::pack::packed!(struct Sender { last, last_full, last_more, last_gap, pace, even, next, una, small, refuting, awaiting, probing, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, last_id, counting, clock });
+crate::pack::packed!(struct Sender { last, last_full, last_more, last_gap, pace, even, next, una, small, refuting, awaiting, probing, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, copies, last_id, counting, clock });
 
 impl Sender {
     /// A packet of the handshake: its time stamp, and when that passed.

@@ -108,7 +108,7 @@ impl Pairing {
         if exchange.protocol.is_empty() {
             exchange.protocol = self.protocol;
         }
-        exchange.rounds = self.rounds;
+        (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
         let (start, end) = exchange.span();
         self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);
         if self.is_idle() {

@@ -9,7 +9,7 @@ use crate::exchange::{Ledger, Seen, aside};
 use crate::leg::RoundTrips;
 use crate::messages::{At, Side};
 use crate::segment::{FIN, PSH, SYN};
-use crate::wait::{Data, Outcome, Release, Step, Wait};
+use crate::wait::{Data, Outcome, Release, Sender, Step, Wait};
 
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
@@ -65,6 +65,11 @@ impl Tracker {
         }
         if let Outcome::Forward(step) = outcome {
             self.pairing.keep(side, step, ledger);
+            if self.pairing.doubled {
+                self.weigh_copies();
+            }
+        } else {
+            self.weigh_copies();
         }
         let first = if seen.syn_seen { 1 } else { start };
         pick(&mut self.assemblers, side).start(offset(first));
@@ -138,6 +143,12 @@ impl Tracker {
                 pairing.paused = Some(step.clone());
             }
         }
+    }
+
+    /// Whether the capture has this stream twice.
+    #[cold]
+    fn weigh_copies(&mut self) {
+        self.pairing.doubled = self.senders.iter().any(Sender::is_doubled);
     }
 
     /// The stream is over.

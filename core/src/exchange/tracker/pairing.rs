@@ -19,6 +19,8 @@ pub(super) struct Pairing {
     pub(super) steps: [Vec<Step>; 2],
     /// What the path to each side took lately, when its turn was over.
     pub(super) rounds: [Round; 2],
+    /// Its segments are in the capture twice.
+    pub(super) doubled: bool,
     /// How many of them the ledger knows of; it hears of long messages only.
     pub(super) counted: usize,
     // boxed: an exchange changes hands several times
@@ -55,7 +57,7 @@ pub(super) struct Pairing {
 }
 
 crate::pack::packed!(struct Pairing {
-    stream, pair, steps, rounds, counted, open, settling, protocol, interim, unsolicited, client_ack, answers_lost, mixed,
+    stream, pair, steps, rounds, doubled, counted, open, settling, protocol, interim, unsolicited, client_ack, answers_lost, mixed,
     unasked, answered, shown, paused, lone_pause, pauses, exchanges, busy, idle,
     frame,
 });
@@ -77,6 +79,7 @@ impl Pairing {
             pair: own_pair,
             steps,
             rounds,
+            doubled,
             counted,
             open,
             settling,
@@ -100,7 +103,7 @@ impl Pairing {
         (*own_stream, *own_pair, *protocol, *exchanges) = (stream, pair, "", 0);
         (*counted, *client_ack, *busy, *idle, *frame) = (0, 0, 0, 0, 0);
         (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
-        (*answered, *pauses, *rounds) = (false, false, Default::default());
+        (*answered, *pauses, *doubled, *rounds) = (false, false, false, Default::default());
         (*mixed, *shown, *paused, *lone_pause) = (None, None, None, None);
         steps.iter_mut().for_each(Vec::clear);
         open.clear();
@@ -120,6 +123,7 @@ impl Pairing {
             index: self.exchanges,
             pair: self.pair,
             rounds: self.rounds,
+            doubled: self.doubled,
         }
     }
 

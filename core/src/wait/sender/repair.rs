@@ -1,13 +1,17 @@
 //! What was sent more than once, or later than what follows it: which bytes are missing, how they came again,
 //! and whether that was needed.
 
-use super::{LATE_NS, MAX_HOLES, PROBE_NS, RTO_NS, Sender};
+use super::{LATE_NS, MAX_HOLES, PROBE_NS, RECENT, RTO_NS, Sender};
 use crate::messages::At;
 use crate::wait::{Data, Outcome, Repair, Step, Wait};
 
 /// Repeats that a DSACK may still name.
 const RESENT: usize = 16;
 
+/// Identifications that are counted lie near each other, others hardly ever.
+const NEAR_IDS: i16 = 64;
+/// A capture's two points lie no further apart; what a path doubles may come later.
+const DOUBLE_NS: i64 = 20_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hole {
     pub(super) start: i64,
@@ -61,6 +65,26 @@ impl Sender {
         self.holes.len() >= MAX_HOLES && self.next.is_some_and(|next| start > next)
     }
 
+    /// Every second segment and more is in the capture twice: it was taken at two points, or a mirror port sends both ways.
+    pub fn is_doubled(&self) -> bool {
+        self.copies > 0 && self.copies as usize > self.sent / 2
+    }
+
+    /// By its time stamp, or its IPv4 identification, it was sent before a segment that passed already: what is sent again
+    /// has new ones.
+    fn is_older(&self, d: &Data) -> bool {
+        let last = self.recent.get(self.sent.wrapping_sub(1) % RECENT);
+        let ticks = match (d.tsval, last.and_then(|last| last.tsval)) {
+            (Some(now), Some(last)) => now.wrapping_sub(last).cast_signed(),
+            _ => 0,
+        };
+        let ids = match (d.ip_id.unwrap_or(0), last.map_or(0, |last| last.ip_id)) {
+            (0, _) | (_, 0) => 0,
+            (now, last) => now.wrapping_sub(last).cast_signed(),
+        };
+        ticks < 0 || ticks == 0 && (-NEAR_IDS..0).contains(&ids)
+    }
+
     /// Bytes that were sent before, or that fill a hole.
     pub(super) fn repeat(&mut self, d: &Data, next: i64, first_copy: Option<At>) -> Outcome {
         let from = self.last.unwrap_or(d.at);
@@ -77,13 +101,17 @@ impl Sender {
             };
             return self.repaired(d, from, how, None, Some(hole.seen));
         }
-        // a network's duplicate has the original's IP identification, a sender's repeat a new one
+        // a network's duplicate has the original's IP identification and time stamp, a sender's repeat new ones
         let id = d.ip_id.unwrap_or(0);
-        let copied = id != 0
+        let copied = (id != 0 || d.tsval.is_some())
             && self
                 .recent
                 .iter()
                 .any(|s| s.start == Some(d.start) && s.ip_id == id && s.tsval == d.tsval);
+        let copied = copied || self.is_older(d);
+        if copied && first_copy.is_some_and(|first| d.at.time_ns - first.time_ns < DOUBLE_NS) {
+            self.copies = self.copies.saturating_add(1);
+        }
         if copied || (d.end <= self.una && d.end <= next) {
             return Outcome::Needless;
         }
