@@ -78,3 +78,10 @@ def test_a_queue_that_stands_on_the_path() -> None:
     found = [r for r in rows("queue") if r["cause"] == "server_think" and r["duration_ms"] > 3]
     assert len(found) >= 40
     assert not [r for r in found if r["confidence"] >= PROVEN]
+
+
+def test_nodelay_that_is_set_after_the_log_in() -> None:
+    found = rows("login")
+    waited = [r for r in found if r["to_frame"] in (20, 73, 128) and r["duration_ms"] > 35]
+    assert len(waited) == 3 and all(r["confidence"] < PROVEN for r in waited)
+    assert any(r["rule"] == "write_gap" and r["confidence"] >= PROVEN for r in found)

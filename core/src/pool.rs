@@ -60,8 +60,8 @@ pub struct Pool {
     pub refutations: u64,
     more: u64,
     samples: Vec<Sample>,
-    /// Streams, and how often each has refuted: written down at 1, 2, 4 times and so on.
-    refuters: Vec<(u32, u32)>,
+    /// Streams, how often each has refuted, and when: written down at 1, 2, 4 times and so on.
+    refuters: Vec<(u32, u32, i64)>,
     idle: Idle,
     /// The last judgement, and how much evidence it had.
     judged: Option<(Judged, u64)>,
@@ -98,8 +98,8 @@ impl Pools {
         id
     }
 
-    /// So many small segments were sent over unacknowledged small ones on a stream, after `before` of them.
-    pub fn refute(&mut self, id: u32, stream: u32, times: u64, before: &mut u32) {
+    /// So many small segments were sent over unacknowledged small ones on a stream, after `before` of them, until now.
+    pub fn refute(&mut self, id: u32, stream: u32, times: u64, before: &mut u32, now_ns: i64) {
         let Some(pool) = self.pools.get_mut(id as usize) else {
             return;
         };
@@ -107,7 +107,7 @@ impl Pools {
         let had = before.leading_zeros();
         *before = before.saturating_add(times as u32);
         if before.leading_zeros() != had && pool.refuters.len() < REFUTERS {
-            pool.refuters.push((stream, *before));
+            pool.refuters.push((stream, *before, now_ns));
         }
     }
 
@@ -204,7 +204,27 @@ impl Pool {
         j.corked = self.idle.corked(j.sender_leg);
         j.verdict = verdict(&j);
         self.part(&mut j);
+        if matches!(j.verdict, Verdict::Refuted | Verdict::Mixed) {
+            j.refuted_since = self.refuted_since(&j);
+        }
         j
+    }
+
+    /// When each stream refuted for the first time, by the streams' numbers.
+    fn refuted_since(&self, j: &Judged) -> Vec<(u32, i64)> {
+        if self.refuters.len() >= REFUTERS || self.more > 0 {
+            return Vec::new(); // the first may not be among them
+        }
+        let before_ack = self.samples.iter().filter(|s| j.before_ack(s.release, s.arrived));
+        let mut since: Vec<(u32, i64)> = self
+            .refuters
+            .iter()
+            .map(|(stream, _, at)| (*stream, *at))
+            .chain(before_ack.map(|s| (s.stream, s.acked_at)))
+            .collect();
+        since.sort_unstable();
+        since.dedup_by_key(|(stream, _)| *stream);
+        since
     }
 
     /// Do its connections differ? Then what was held tells of those alone that Nagle's algorithm holds up.

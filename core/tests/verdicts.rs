@@ -92,7 +92,8 @@ impl Endpoint {
     fn add(&mut self, candidate: Candidate) -> Option<Candidate> {
         if candidate.freed.time_ns < candidate.ack.time_ns {
             let before = &mut self.refuted[self.stream as usize];
-            self.pools.refute(self.id, self.stream, 1, before);
+            self.pools
+                .refute(self.id, self.stream, 1, before, candidate.freed.time_ns);
             return None;
         }
         self.pools.add(self.stream, &candidate);
@@ -275,12 +276,30 @@ fn refutations_above_a_tenth_refute() {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[2]), Lcg(5));
         e.stalls(40, &mut random);
         for _ in 0..refuted {
-            e.pools.refute(e.id, 0, 1, &mut e.refuted[0]);
+            e.pools.refute(e.id, 0, 1, &mut e.refuted[0], 0);
         }
         assert_eq!(e.judged().verdict, verdict, "{refuted}");
         let held = e.rulings().iter().filter(|r| confident(r).is_some()).count();
         assert_eq!(held == 0, verdict == Verdict::Refuted);
         assert!(verdict == Verdict::Proven || e.rulings().iter().filter_map(confident).all(|c| c < 0.9));
+    }
+}
+
+/// A program may set TCP_NODELAY when its connection has been set up.
+#[test]
+fn what_a_connection_refutes_later_says_nothing_sure_of_before() {
+    for (since, slack, sure) in [(0, 10 * US, 0.9), (60 * MS, 10 * US, 0.6), (60 * MS, 5 * MS, 0.9)] {
+        let mut e = Endpoint::new(VANTAGES[0]);
+        e.nagle(0, 41 * MS, slack);
+        for _ in 0..5 {
+            e.pools.refute(e.id, 0, 1, &mut e.refuted[0], since);
+        }
+        assert_eq!(e.judged().verdict, Verdict::Refuted);
+        assert_eq!(
+            e.rulings(),
+            [Ruling::Pause { confidence: sure }],
+            "{since} {slack}"
+        );
     }
 }
 
@@ -294,7 +313,7 @@ fn instant_releases_at_the_sender_outweigh_refutations_but_prove_nothing() {
             e.nagle(i * 47 * MS, 41 * MS + i * MS, slack);
         }
         for _ in 0..14 {
-            e.pools.refute(e.id, 0, 1, &mut e.refuted[0]);
+            e.pools.refute(e.id, 0, 1, &mut e.refuted[0], 0);
         }
         assert_eq!(e.judged().verdict, verdict);
         let sure: Vec<f64> = e.rulings().iter().filter_map(confident).collect();

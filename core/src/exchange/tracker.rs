@@ -190,7 +190,9 @@ impl Tracker {
         if sure > 0 {
             let pool = *pick(&mut self.pools, side.other());
             let before = pick(&mut self.refuted, side.other());
-            ledger.pools.refute(pool, self.pairing.stream, sure, before);
+            ledger
+                .pools
+                .refute(pool, self.pairing.stream, sure, before, at.time_ns);
         }
         peer.answer(&Answer {
             at,
@@ -291,7 +293,7 @@ impl Tracker {
             let stream = self.pairing.stream;
             for ((sender, pool), before) in self.senders.iter_mut().zip(self.pools).zip(&mut self.refuted) {
                 let sure = sender.last_refutations();
-                ledger.pools.refute(pool, stream, sure, before);
+                ledger.pools.refute(pool, stream, sure, before, at.time_ns);
             }
         }
     }

@@ -41,14 +41,14 @@ impl Apart {
     /// evidence, are held up by Nagle's algorithm, and refute it.
     pub(super) fn of(
         samples: &[Sample],
-        refuters: &[(u32, u32)],
+        refuters: &[(u32, u32, i64)],
         whole: &Judged,
     ) -> (Option<Apart>, [usize; 3]) {
         let mut mine: AHashMap<u32, Mine<'_>> = AHashMap::new();
         for sample in samples {
             mine.entry(sample.stream).or_default().samples.push(sample);
         }
-        for (stream, times) in refuters {
+        for (stream, times, _) in refuters {
             let refuted = &mut mine.entry(*stream).or_default().refuted;
             *refuted = (*refuted).max(u64::from(*times));
         }

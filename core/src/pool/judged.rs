@@ -1,8 +1,8 @@
 //! What a pool of evidence says: counts of candidates in, a verdict on the sender out, and how each candidate is named.
 
-use super::Sample;
 use super::apart::Apart;
 use super::spread::{at_share, lattice};
+use super::{Sample, TIGHT_NS};
 use crate::wait::Candidate;
 
 /// An ACK that came this much later than the path needs was held. RFC 1122 4.2.3.2 allows 500 ms.
@@ -85,6 +85,8 @@ pub struct Judged {
     pub nodelay_streams: usize,
     /// What its connections say by themselves, where they differ.
     pub apart: Option<Apart>,
+    /// When each connection refuted for the first time, by their numbers.
+    pub refuted_since: Vec<(u32, i64)>,
 }
 
 /// What ended a wait for an ACK that came at once.
@@ -152,7 +154,7 @@ impl Judged {
 
     /// The segment left before the ACK could have reached its sender: read off the timestamps, else by the best
     /// round trip, less what the path wavers.
-    fn before_ack(&self, release: i64, arrived: Option<bool>) -> bool {
+    pub(super) fn before_ack(&self, release: i64, arrived: Option<bool>) -> bool {
         match arrived {
             Some(arrived) => !arrived,
             None => {
@@ -186,6 +188,16 @@ impl Judged {
         own.unwrap_or((self.verdict, self.held))
     }
 
+    /// Whether this wait for a held ACK ended before its connection refuted for the first time: a program may set
+    /// TCP_NODELAY when its connection is set up and logged in (OpenSSH does), and hardly ever takes it back. So
+    /// what it does later says nothing of this one.
+    fn yet_unset(&self, stream: u32, c: &Candidate, hold: i64) -> bool {
+        let found = self.refuted_since.binary_search_by_key(&stream, |since| since.0);
+        let since = found.ok().and_then(|at| self.refuted_since.get(at));
+        let held = c.ack_pure && !c.ack_fin && HELD_NS.contains(&hold);
+        held && since.is_some_and(|(_, at)| c.freed.time_ns < *at)
+    }
+
     pub fn verdict_on(&self, stream: u32) -> Verdict {
         self.on(stream).0
     }
@@ -204,6 +216,12 @@ impl Judged {
             return pause(0.95);
         }
         let (verdict, held) = self.on(stream);
+        if verdict == Verdict::Refuted
+            && late <= self.tight_limit.min(TIGHT_NS)
+            && self.yet_unset(stream, c, hold)
+        {
+            return pause(0.6); // or Nagle's wait: one alone does not tell
+        }
         match verdict {
             Verdict::Refuted | Verdict::AppPause => return pause(0.9),
             Verdict::Proven if late > LOOSE_NS => return pause(0.6),
