@@ -17,6 +17,8 @@ struct Play {
     sender: Sender,
     frame: u64,
     id: u16,
+    /// The number of the newest segment.
+    newest: u16,
     window: i64,
     una: i64,
     sent: Vec<(i64, At)>,
@@ -102,10 +104,11 @@ impl Play {
     }
 
     fn give(&mut self, d: &Data) -> Outcome {
-        let jump = self.sender.id_seen(d.ip_id);
+        let missing = (self.id - self.newest).saturating_sub(1);
+        self.newest = self.id;
         let first = self.sent.iter().find(|s| s.0 == d.start).map(|s| s.1);
         self.sent.push((d.start, d.at));
-        self.sender.data(d, jump, first)
+        self.sender.data(d, missing, first)
     }
 
     /// A segment that must bring the stream forward.

@@ -150,12 +150,13 @@ impl Tracker {
         self.messages.software()
     }
 
-    /// One segment of the stream; fills in why it left when it carries data that brought the stream forward. `own_ids`: its
-    /// IPv4 identifications are counted on this connection alone.
+    /// One segment of the stream; fills in why it left when it carries data that brought the stream forward. So many frames
+    /// of its sender are `missing` before it, by IPv4 identifications; those that `own_ids` counts on this connection alone.
     #[inline(always)]
     pub fn segment(
         &mut self,
         seen: &Seen<'_, '_>,
+        missing: u16,
         own_ids: bool,
         scale_known: bool,
         ledger: &mut Ledger,
@@ -176,14 +177,11 @@ impl Tracker {
         let (own, peer) = both(&mut self.senders, side);
         own.settle_refutation(at.time_ns);
         peer.settle_refutation(at.time_ns);
-        let id_jump = own.id_seen(segment.ip_id);
         if segment.len == 0 && !segment.has(SYN) && !segment.has(RST) {
             own.passed(seen.facts.seq, at, segment.ip_id);
         }
-        // of a counter that others may count up too, a gap excuses, and accuses nobody
-        let missing = if own_ids { id_jump } else { 0 };
         let sure = peer.sure_refutations(
-            id_jump > 1,
+            missing > 0,
             seen.facts.ack,
             segment.options.timestamps.map(|t| t.1),
         );
@@ -215,6 +213,8 @@ impl Tracker {
 
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
         if segment.len > 0 && !keep_alive {
+            // of a counter that others may count up too, a gap excuses, and accuses nobody
+            let missing = if own_ids { missing } else { 0 };
             self.data(seen, at, missing, ledger, release);
         }
         if segment.has(FIN) && !segment.has(SYN) {

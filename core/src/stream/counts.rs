@@ -6,6 +6,7 @@ use super::ids::Ids;
 use crate::facts::{Facts, flag};
 use crate::leg::{Pairs, RoundTrips};
 use crate::messages::{At, Side};
+use crate::pack::Value;
 use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 
 /// What one side of a stream did.
@@ -24,7 +25,7 @@ pub struct Counts {
     /// Segments with SACK blocks, and those of them that report bytes that came twice.
     pub sacks: u64,
     pub dsacks: u64,
-    pub window_min: Option<u32>,
+    pub(super) window_min: Smallest,
     pub trips: RoundTrips,
     pub(super) syn: bool,
     pub(super) fin: bool,
@@ -46,6 +47,34 @@ crate::pack::packed!(struct Counts {
 
 const TIMESTAMP_BYTES: u32 = 12;
 
+/// The smallest window so far, shifted: below 2^30. None is more.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Smallest(u32);
+
+impl Default for Smallest {
+    fn default() -> Self {
+        Smallest(u32::MAX)
+    }
+}
+
+impl Smallest {
+    pub(super) fn get(self) -> Option<u32> {
+        Some(self.0).filter(|window| *window != u32::MAX)
+    }
+}
+
+impl Value for Smallest {
+    type Told = u64;
+
+    fn told(self) -> u64 {
+        self.0.wrapping_add(1).into() // none is 0
+    }
+
+    fn of(told: u64) -> Self {
+        Smallest((told as u32).wrapping_sub(1))
+    }
+}
+
 /// What the options say of both senders' segments: the smaller MSS less what the time stamps take.
 pub(super) fn say_mss(counts: &mut [Counts; 2], timestamps: bool) {
     let mss = counts.iter().filter_map(|side| side.mss).map(u32::from).min();
@@ -54,7 +83,7 @@ pub(super) fn say_mss(counts: &mut [Counts; 2], timestamps: bool) {
     counts.iter_mut().for_each(|side| side.full.say(said));
 }
 
-/// Counters of `streams`. Says whether the segment is a small one.
+/// Counters of `streams`. Says whether the segment is a small one, and how many frames are missing before it.
 #[inline(always)]
 pub(super) fn count(
     stream: &mut Stream,
@@ -63,7 +92,7 @@ pub(super) fn count(
     frame_bytes: u32,
     side: Side,
     facts: &Facts,
-) -> bool {
+) -> (bool, u16) {
     let [client, server] = &mut stream.counts;
     let counts = if side == Side::Client { client } else { server };
     let small = counts
@@ -74,17 +103,17 @@ pub(super) fn count(
     } else {
         1
     };
-    counts.ids.packet(segment.ip_id, frames);
+    let missing = counts.ids.packet(segment.ip_id, frames);
     counts.packets += 1;
     counts.bytes += u64::from(frame_bytes);
     counts.payload += u64::from(segment.len);
     if facts.ordinary || segment.flags & (SYN | RST) == 0 {
-        counts.window_min = Some(counts.window_min.map_or(facts.window, |w| w.min(facts.window)));
+        counts.window_min.0 = counts.window_min.0.min(facts.window);
     }
     if !facts.ordinary || !stream.timestamps {
         count_unusual(stream, segment, frame, side, facts);
     }
-    small
+    (small, missing)
 }
 
 /// What an ordinary segment of a stream with time stamps does not have.

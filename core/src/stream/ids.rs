@@ -8,6 +8,10 @@
 
 /// A number that is this much ahead or behind is of another counter.
 const NEAR: i16 = 256;
+/// So many steps by one show a counter in whose next gap frames are missing, fewer than `NEAR_BY`; of the connection's own
+/// counter `ENOUGH` do.
+const RUN: u32 = 8;
+const NEAR_BY: i16 = 63;
 /// Steps before a counter is believed to be one.
 const ENOUGH: u32 = 5;
 /// Of so many steps one may be no step of that counter: a RST, or the last ACK, has its number from elsewhere.
@@ -26,6 +30,8 @@ pub struct Ids {
     gaps: u32,
     odd: u32,
     unseen: u32,
+    /// Of the steps by one, those before the last number that was no step.
+    broken: u32,
     /// This counter is the connection's own.
     pub own: bool,
 }
@@ -33,44 +39,61 @@ pub struct Ids {
 crate::pack::packed!(struct Ids {
     Flags own;
     U16s last, next;
-    U8s steps, odd, gaps;
+    U8s steps, odd, gaps, broken;
     U16s unseen;
 } rest {});
 
 impl Ids {
-    /// A packet; `frames` is how many the network made of it (segmentation offload).
+    /// A packet; `frames` is how many the network made of it (segmentation offload). Gives the number of frames that are
+    /// missing before it.
     #[inline]
-    pub fn packet(&mut self, id: Option<u16>, frames: u32) {
+    pub fn packet(&mut self, id: Option<u16>, frames: u32) -> u16 {
         if id == Some(self.next) && self.steps > 0 {
             self.steps = self.steps.saturating_add(1);
             (self.last, self.next) = (self.next, self.next.wrapping_add(frames as u16));
+            0
         } else {
-            self.other(id, frames);
+            self.other(id, frames)
         }
     }
 
     /// Not the number that was awaited.
-    fn other(&mut self, id: Option<u16>, frames: u32) {
+    fn other(&mut self, id: Option<u16>, frames: u32) -> u16 {
         // 0 is what hosts write that have no number to give, where it is not this one's turn
         let Some(id) = id.filter(|id| *id != 0 || self.steps > 0 && self.next == 0) else {
-            return;
+            return 0;
         };
+        let mut missing = 0;
         let gap = id.wrapping_sub(self.next).cast_signed();
         if self.steps == 0 && self.odd == 0 {
             self.odd = 1; // the first one has none before it
         } else if id == self.last {
-            return; // the same packet twice
+            return 0; // the same packet twice
         } else if (0..NEAR).contains(&gap) {
+            if gap < NEAR_BY {
+                let enough = if self.own { ENOUGH } else { RUN };
+                let counts = self.by_one().saturating_sub(self.broken) >= enough;
+                missing = if counts { gap.unsigned_abs() } else { 0 };
+            } else {
+                self.broken = self.by_one();
+            }
             self.steps = self.steps.saturating_add(1);
             self.gaps = self.gaps.saturating_add(u32::from(gap > 0));
             self.unseen = self.unseen.saturating_add(u32::from(gap.unsigned_abs()));
         } else if (-NEAR..0).contains(&gap) {
             self.unseen = self.unseen.saturating_sub(1); // overtaken
-            return;
+            self.broken = self.by_one();
+            return 0;
         } else {
             self.odd = self.odd.saturating_add(1);
+            self.broken = self.by_one();
         }
         (self.last, self.next) = (id, id.wrapping_add(frames as u16));
+        missing
+    }
+
+    fn by_one(&self) -> u32 {
+        self.steps.saturating_sub(self.gaps)
     }
 
     /// The handshake: whether it shows a counter of the connection's own.
@@ -153,6 +176,38 @@ mod tests {
         assert_eq!(of((0..40).map(|k| 100 + 2 * k)), None, "every other number");
         assert_eq!(of((0..40).map(|k| 100 + k + k / 10 * 50)), None, "shared");
         assert_eq!(of([0; 40]), None);
+    }
+
+    /// What is missing before each.
+    fn missing(ids: impl IntoIterator<Item = u16>) -> Vec<u16> {
+        let mut seen = Ids::default();
+        ids.into_iter().map(|id| seen.packet(Some(id), 1)).collect()
+    }
+
+    #[test]
+    fn a_gap_in_a_row_of_steps_by_one_is_missing() {
+        let row = || 1..12;
+        assert_eq!(missing(row().chain([12, 14, 15, 18])).split_off(11), [0, 1, 0, 2]);
+        assert_eq!(
+            missing(row().chain([11, 13])).split_off(11),
+            [0, 1],
+            "one came twice"
+        );
+        assert_eq!(missing((1..6).chain([8])).pop(), Some(0), "too few");
+        assert_eq!(
+            missing(row().chain([90, 91, 93])).pop(),
+            Some(0),
+            "another counter"
+        );
+        assert_eq!(missing(row().chain([5, 12, 14])).pop(), Some(0), "an old one");
+        assert_eq!(
+            missing((0..40).map(|k| 100 + 2 * k)),
+            [0; 40],
+            "every other number"
+        );
+        let mut seen = Ids::default();
+        let offloaded = (0..20).map(|k| seen.packet(Some(1 + 4 * k), 4)).sum::<u16>();
+        assert_eq!((offloaded, seen.packet(Some(82), 1)), (0, 1));
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Stream {
         let low = (side == Side::Client) == self.client_is_low;
         let [of_low, of_high] = &self.flows;
         let flow = if low { of_low } else { of_high };
-        let seen = self.side(side).window_min;
+        let seen = self.side(side).window_min.get();
         seen.filter(|window| *window == 0 || flow.scale != Scale::Unknown)
     }
 
@@ -364,7 +364,7 @@ impl Streams {
             frame: at.frame,
             time_ns: at.time_ns,
         };
-        let small = count(stream, segment, at.frame, frame_bytes, side, &facts);
+        let (small, missing) = count(stream, segment, at.frame, frame_bytes, side, &facts);
         let hold = sample_leg(stream, &mut self.pairs, segment, side, &facts, at);
         if stream.setting_up {
             stream.note_setup(segment, side, at);
@@ -386,6 +386,7 @@ impl Streams {
             at,
             scale_known,
             small,
+            missing,
             sack.as_deref(),
             &mut release,
         );

@@ -106,6 +106,7 @@ pub(super) fn track(
     at: At,
     scale_known: bool,
     small: bool,
+    missing: u16,
     sack: Option<&[(i64, i64)]>,
     release: &mut Release,
 ) {
@@ -133,7 +134,7 @@ pub(super) fn track(
     let Tracking::Live(tracker) = &mut stream.tracking else {
         return;
     };
-    tracker.segment(&seen, own_ids, scale_known, ledger, release);
+    tracker.segment(&seen, missing, own_ids, scale_known, ledger, release);
     if stream.counts.iter().all(|c| c.fin) && tracker.is_done() {
         stream.tracking.end(at, ledger);
     }

@@ -23,8 +23,6 @@ const PROBE_NS: i64 = 215_000_000;
 const LATE_NS: i64 = 40_000_000;
 const MAX_HOLES: usize = 64;
 const RECENT: usize = 4;
-/// IPv4 identifications that rose by one in a row before a gap in them is believed.
-const COUNTING_IDS: u8 = 8;
 
 #[derive(Debug, Clone, Copy)]
 struct AckSeen {
@@ -111,12 +109,10 @@ pub struct Sender {
     resent: VecDeque<Resent>,
     /// Segments that passed twice.
     copies: u32,
-    last_id: Option<u16>,
-    counting: u8,
     clock: Clock,
 }
 
-crate::pack::packed!(struct Sender { last, last_full, last_more, last_gap, pace, even, next, una, small, refuting, awaiting, probing, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, copies, last_id, counting, clock });
+crate::pack::packed!(struct Sender { last, last_full, last_more, last_gap, pace, even, next, una, small, refuting, awaiting, probing, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, copies, clock });
 
 impl Sender {
     /// A packet of the handshake: its time stamp, and when that passed.
@@ -128,30 +124,6 @@ impl Sender {
     pub fn peer_spoke(&mut self, at: At) {
         self.peer_data = Some(at);
         self.unanswered.get_or_insert(at);
-    }
-
-    /// A packet of this sender without new data still counts up its IP identification.
-    pub fn id_seen(&mut self, ip_id: Option<u16>) -> u16 {
-        let jump = match (self.last_id, ip_id) {
-            (Some(last), Some(id)) => id.wrapping_sub(last),
-            _ => 0,
-        };
-        if jump == 1 {
-            self.counting = self.counting.saturating_add(1);
-            self.last_id = ip_id;
-            return u16::from(self.counting >= COUNTING_IDS);
-        }
-        if jump > 64 {
-            self.counting = 0; // random or shared counter; a repeat of an old packet gives a jump near 65,536
-        }
-        if jump != 0 && jump < 0x8000 || self.last_id.is_none() {
-            self.last_id = ip_id;
-        }
-        if self.counting >= COUNTING_IDS && jump < 64 {
-            jump
-        } else {
-            0
-        }
     }
 
     /// A packet of the peer: what it acknowledges, opens or reports lost.
@@ -223,9 +195,9 @@ impl Sender {
         self.hole_passed |= self.holes.len() < before;
     }
 
-    /// A segment with payload of this sender.
+    /// A segment with payload of this sender, before which so many frames of its are `missing`.
     #[inline(always)]
-    pub fn data(&mut self, d: &Data, id_jump: u16, first_copy: Option<At>) -> Outcome {
+    pub fn data(&mut self, d: &Data, missing: u16, first_copy: Option<At>) -> Outcome {
         self.refuting = None; // settled before if it was old enough
         let next = self.next.unwrap_or(d.start);
         if d.start < next {
@@ -245,7 +217,7 @@ impl Sender {
         }
         let gap = self.last.map_or(0, |last| d.at.time_ns - last.time_ns);
         let even = gap > BURST_NS && self.is_even(gap);
-        let wait = self.classify(d, from, hole, even, id_jump);
+        let wait = self.classify(d, from, hole, even, missing);
         self.forward(d, gap, even);
         Outcome::Forward(Step { from, to: d.at, wait })
     }

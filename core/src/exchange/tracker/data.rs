@@ -22,7 +22,7 @@ impl Tracker {
         &mut self,
         seen: &Seen<'_, '_>,
         at: At,
-        id_jump: u16,
+        missing: u16,
         ledger: &mut Ledger,
         release: &mut Release,
     ) {
@@ -58,7 +58,7 @@ impl Tracker {
                 at,
             );
         }
-        let outcome = sender.data(&data, id_jump, seen.facts.first_copy);
+        let outcome = sender.data(&data, missing, seen.facts.first_copy);
         if let Outcome::Forward(step) = &outcome {
             *release = step.release(leg_ns);
             self.forward(side, step, &data, seen.trips, ledger);

@@ -20,7 +20,7 @@ const PACE: i64 = 3;
 
 impl Sender {
     #[inline(always)]
-    pub(super) fn classify(&mut self, d: &Data, from: At, hole: bool, even: bool, id_jump: u16) -> Wait {
+    pub(super) fn classify(&mut self, d: &Data, from: At, hole: bool, even: bool, missing: u16) -> Wait {
         let gap = d.at.time_ns - from.time_ns;
         let after = |at: Option<At>| at.is_some_and(|at| at.frame > from.frame);
         if std::mem::take(&mut self.hole_passed) {
@@ -36,10 +36,10 @@ impl Sender {
             self.small = None; // what is answered now came with or after that ACK
         }
         let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
-        if id_jump > 1 && since >= RTO_NS && !hole {
+        if missing > 0 && since >= RTO_NS && !hole {
             // frames of this sender never reached the capture, and this one came a timer later
             self.taint();
-            let probe = id_jump == 2 && since < 2 * d.rtt_ns + PROBE_NS + LATE_NS;
+            let probe = missing == 1 && since < 2 * d.rtt_ns + PROBE_NS + LATE_NS;
             let how = if probe { Repair::TailProbe } else { Repair::Timeout };
             return Wait::Repair {
                 how,
@@ -113,7 +113,7 @@ impl Sender {
             }
             // of a small one it would be Nagle's
             let lone = a.lone && self.last_full && a.bytes <= d.mss;
-            return if lone && id_jump > 1 {
+            return if lone && missing > 0 {
                 // its first copy never reached the capture: that ACK, or a timer, called for this one
                 self.taint();
                 Wait::Repair {
