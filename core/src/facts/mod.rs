@@ -60,6 +60,8 @@ pub mod flag {
     ];
 }
 
+/// Room for so many of them is little.
+const SMALL: usize = 64;
 /// Unacknowledged segments remembered per direction; Wireshark stops at the same number.
 const MAX_UNACKED: usize = 10_000;
 const WINDOW_UNKNOWN: u32 = u32::MAX;
@@ -177,6 +179,11 @@ impl Default for Flow {
 }
 
 impl Flow {
+    /// What it holds beyond itself is no burden to whoever keeps it.
+    pub fn is_small(&self) -> bool {
+        self.unacked.capacity() <= SMALL
+    }
+
     /// When the byte `seq` was sent first, if it is still unacknowledged.
     fn first_copy(&self, seq: u32) -> Option<At> {
         if self.next_seq == 0 || !lt(seq, self.next_seq) {

@@ -135,37 +135,61 @@ impl Stream {
         if side == Side::Client { client } else { server }
     }
 
-    /// `asked` is a buffer.
-    #[allow(clippy::too_many_arguments)]
-    fn open(
-        asked: Vec<Asked>,
-        segment: &Segment<'_>,
-        from_low: bool,
-        low: Endpoint,
-        high: Endpoint,
-        at: At,
-        reused: bool,
-    ) -> Self {
-        let (sender_is_client, roles_by) = roles(segment);
+    /// A place for a stream.
+    fn blank() -> Self {
+        let nobody = (IpAddr::from([0; 4]), 0);
         Stream {
-            low,
-            high,
+            low: nobody,
+            high: nobody,
             flows: Default::default(),
             shared: Shared::default(),
-            client_is_low: sender_is_client == from_low,
-            roles_by,
-            first: at,
-            last: at,
+            client_is_low: false,
+            roles_by: "",
+            first: At::default(),
+            last: At::default(),
             counts: Default::default(),
             legs: [None; 2],
             timestamps: false,
             closed_by: None,
-            reused,
+            reused: false,
             setup: None,
             setting_up: true,
-            asked,
+            asked: Vec::new(),
             tracking: Tracking::default(),
         }
+    }
+
+    /// Begins a stream where another one may have been: in place, for a whole new one would be made elsewhere and moved.
+    fn begin(&mut self, segment: &Segment<'_>, from_low: bool, ends: [Endpoint; 2], at: At, reused: bool) {
+        let (sender_is_client, by) = roles(segment);
+        let Stream {
+            low,
+            high,
+            flows,
+            shared,
+            client_is_low,
+            roles_by,
+            first,
+            last,
+            counts,
+            legs,
+            timestamps,
+            closed_by,
+            reused: reuses,
+            setup,
+            setting_up,
+            asked,
+            tracking,
+        } = self;
+        ([*low, *high], *first, *last) = (ends, at, at);
+        (*client_is_low, *roles_by) = (sender_is_client == from_low, by);
+        (*timestamps, *reuses, *setting_up) = (false, reused, true);
+        (*legs, *closed_by, *setup) = ([None; 2], None, None);
+        *shared = Shared::default();
+        flows.iter_mut().for_each(|flow| *flow = Flow::default());
+        counts.iter_mut().for_each(|side| *side = Counts::default());
+        asked.clear();
+        *tracking = Tracking::default();
     }
 }
 
@@ -248,9 +272,9 @@ impl Streams {
             self.retire(id, at);
         }
         let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
-        let (low, high) = if from_low { (src, dst) } else { (dst, src) };
-        let open = |asked| Stream::open(asked, segment, from_low, low, high, at, reused);
-        let id = self.store.open(open, at);
+        let ends = if from_low { [src, dst] } else { [dst, src] };
+        let begin = |stream: &mut Stream| stream.begin(segment, from_low, ends, at, reused);
+        let id = self.store.open(begin, at);
         self.index.insert(&key, id, known.map(|(id, _)| id));
         self.remember(slot, key, id);
         (id, from_low, reused)

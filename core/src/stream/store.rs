@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use super::counts::say_mss;
-use super::{Asked, Endpoint, Stream, Tracking};
+use super::{Endpoint, Flow, Stream, Tracking};
 use crate::exchange::Ledger;
 use crate::messages::At;
 use crate::pack::{Base, Flags, LongSpans, Pack, Packer, Spans, U16s, U32s, Unpacker, Value, Words};
@@ -65,23 +65,16 @@ impl Store {
         self.most_awake = streams.max(1);
     }
 
-    /// A new stream, made with a buffer.
-    pub(super) fn open(&mut self, stream: impl FnOnce(Vec<Asked>) -> Stream, at: At) -> u32 {
+    /// A new stream.
+    pub(super) fn open(&mut self, begin: impl FnOnce(&mut Stream), at: At) -> u32 {
         if self.slots.is_empty() {
             self.base = (at.frame, at.time_ns);
         }
         let id = self.slots.len() as u32;
         self.make_room();
         self.awake.push_back((id, at.frame));
-        let stream = match self.spare.pop() {
-            Some(mut spare) => {
-                let mut asked = std::mem::take(&mut spare.asked);
-                asked.clear();
-                *spare = stream(asked);
-                spare
-            }
-            None => Box::new(stream(Vec::new())),
-        };
+        let mut stream = self.room();
+        begin(&mut stream);
         self.slots.push(Slot::Awake(stream));
         id
     }
@@ -89,10 +82,17 @@ impl Store {
     /// Nobody needs it any more.
     pub(super) fn done(&mut self, mut stream: Box<Stream>) {
         if self.spare.len() < MOST_OVER {
-            // what may be large
-            (stream.tracking, stream.flows) = Default::default();
+            stream.tracking = Tracking::Before;
+            if !stream.flows.iter().all(Flow::is_small) {
+                stream.flows = Default::default();
+            }
             self.spare.push(stream);
         }
+    }
+
+    /// Where a stream may lie; what lay there before has to be written over.
+    fn room(&mut self) -> Box<Stream> {
+        self.spare.pop().unwrap_or_else(|| Box::new(Stream::blank()))
     }
 
     /// The stream, as it is.
@@ -132,15 +132,10 @@ impl Store {
         match slot {
             Slot::Awake(stream) => Some(stream),
             Slot::Resting(packed) | Slot::Following(packed) => {
+                let mut stream = self.room();
                 let mut from = Unpacker::new(&packed, &self.words, self.base);
-                let stream = Stream::unpack(&mut from);
-                match self.spare.pop() {
-                    Some(mut spare) => {
-                        *spare = stream;
-                        Some(spare)
-                    }
-                    None => Some(Box::new(stream)),
-                }
+                stream.unpack(&mut from);
+                Some(stream)
             }
             Slot::Given => None,
         }
@@ -289,7 +284,7 @@ impl Stream {
     }
 }
 
-impl Pack for Stream {
+impl Stream {
     fn pack(&self, to: &mut Packer<'_>) {
         let Stream {
             low: _,
@@ -352,45 +347,58 @@ impl Pack for Stream {
         }
     }
 
-    fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let Head { low, high, .. } = Pack::unpack(from);
+    /// In place, in the order of `pack`: a whole one would be made elsewhere and moved.
+    fn unpack(&mut self, from: &mut Unpacker<'_>) {
+        let Stream {
+            low,
+            high,
+            last,
+            first,
+            flows,
+            shared,
+            client_is_low,
+            roles_by,
+            counts,
+            legs,
+            timestamps,
+            closed_by,
+            reused,
+            setup,
+            setting_up,
+            asked,
+            tracking,
+        } = self;
+        let head = Head::unpack(from);
+        (*low, *high) = (head.low, head.high);
         let (
-            Flags([client_is_low, timestamps, reused]),
+            Flags(known),
             Flags([closed, set_up, unasked]),
             U32s { 0: [frame] },
             U16s { 0: [frames] },
             LongSpans { 0: [time, span] },
-            Spans { 0: legs },
+            Spans { 0: best },
         ) = from.groups();
         let newest = (from.base.0.wrapping_add(frame), from.base.1.wrapping_add(time));
         let oldest = (newest.0.wrapping_sub(frames), newest.1.wrapping_sub(span));
         from.base = newest;
         from.know([newest, oldest]);
-        // in the order of `pack`
-        let mut stream = Stream {
-            low,
-            high,
-            last: Value::of(Some(newest)),
-            first: Value::of(Some(oldest)),
-            client_is_low,
-            timestamps,
-            reused,
-            legs: legs.map(Value::of),
-            roles_by: Pack::unpack(from),
-            closed_by: closed.then(|| Pack::unpack(from)),
-            flows: Pack::unpack(from),
-            shared: Pack::unpack(from),
-            counts: Pack::unpack(from),
-            setting_up: true, // the next segment tells
-            asked: if unasked { Vec::new() } else { Pack::unpack(from) },
-            tracking: Pack::unpack(from),
-            setup: None,
-        };
-        if set_up {
-            from.base = oldest;
-            stream.setup = Some(Pack::unpack(from));
+        [*client_is_low, *timestamps, *reused] = known;
+        *legs = best.map(Value::of);
+        (*last, *first) = (At::of(Some(newest)), At::of(Some(oldest)));
+        *roles_by = Pack::unpack(from);
+        *closed_by = closed.then(|| Pack::unpack(from));
+        flows.iter_mut().for_each(|flow| *flow = Pack::unpack(from));
+        *shared = Pack::unpack(from);
+        counts.iter_mut().for_each(|side| *side = Pack::unpack(from));
+        if unasked {
+            asked.clear();
+        } else {
+            *asked = Pack::unpack(from);
         }
-        say_mss(&mut stream.counts, stream.timestamps);
-        stream
+        *tracking = Pack::unpack(from);
+        from.base = oldest;
+        *setup = set_up.then(|| Pack::unpack(from));
+        *setting_up = true; // the next segment tells
+        say_mss(counts, *timestamps);
     }
 }
