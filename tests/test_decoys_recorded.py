@@ -85,3 +85,11 @@ def test_nodelay_that_is_set_after_the_log_in() -> None:
     waited = [r for r in found if r["to_frame"] in (20, 73, 128) and r["duration_ms"] > 35]
     assert len(waited) == 3 and all(r["confidence"] < PROVEN for r in waited)
     assert any(r["rule"] == "write_gap" and r["confidence"] >= PROVEN for r in found)
+
+
+def test_options_that_change_within_a_connection() -> None:
+    for name, least in (("toggled", 35), ("corked-late", 195)):
+        found = [r for r in rows(name) if r["cause"] == "server_think" and r["duration_ms"] > least]
+        assert len(found) >= 18, name
+        assert not [r for r in found if r["confidence"] >= PROVEN], name
+        assert not proven_stalls(rows(name))

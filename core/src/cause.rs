@@ -199,13 +199,17 @@ fn judge_rare(piece: Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
         Wait::LateTurn { since, pool } => {
             approach(&mut cutter, *since, &piece, legs);
             let waited = to.time_ns - since.time_ns - legs.to(side);
-            let corked = pools.get(*pool as usize).is_some_and(|judged| judged.corked);
-            if corked && CORK_NS.contains(&waited) {
+            let judged = pools.get(*pool as usize).filter(|_| CORK_NS.contains(&waited));
+            if judged.is_some_and(|judged| judged.corked) {
                 // a program that sleeps on the same tick would look alike
                 let evidence = [cutter.from_frame, cutter.to_frame, 0];
                 row(Cause::Cork, Owner::of(side), Rule::CorkPool, 0.6, evidence)
             } else {
-                thought(&cutter, side, legs, 0)
+                let mut named = thought(&cutter, side, legs, 0);
+                if judged.is_some_and(|judged| judged.timed) {
+                    named.confidence = f64::min(named.confidence, 0.7); // it may have been a cork
+                }
+                named
             }
         }
         Wait::Suspected { held } => return suspected(&mut cutter, *held, &piece),

@@ -201,7 +201,7 @@ impl Pool {
         let held = j.count(self.samples.iter(), self.refutations);
         j.slope = slope(&held);
         j.held_by_timer(&held);
-        j.corked = self.idle.corked(j.sender_leg);
+        (j.timed, j.corked) = self.idle.corked(j.sender_leg);
         j.verdict = verdict(&j);
         self.part(&mut j);
         if matches!(j.verdict, Verdict::Refuted | Verdict::Mixed) {

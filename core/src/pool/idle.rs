@@ -39,23 +39,24 @@ impl Idle {
         self.late.len() as u64
     }
 
-    /// Whether this sender's messages wait for the timer; `leg` is the path to it and back.
-    pub(super) fn corked(&self, leg: i64) -> bool {
+    /// Whether messages of this sender may wait for the timer, and whether all of them do; `leg` is the path to it and back.
+    pub(super) fn corked(&self, leg: i64) -> (bool, bool) {
         let held = || {
             self.late
                 .iter()
                 .filter(|(waited, _)| CORK_NS.contains(&(waited - leg)))
         };
         let count = held().count();
+        if count < ENOUGH {
+            return (count > 0, false); // too few to show a tick
+        }
+        let (tick, luck) = lattice(held().map(|(_, end)| *end), ENOUGH);
+        let timed = tick.is_some() && luck.is_some_and(|luck| luck <= LUCK);
         let sooner = self
             .late
             .iter()
             .filter(|(waited, _)| waited - leg < *CORK_NS.start());
         let prompt = self.prompt + sooner.count() as u64;
-        if count < ENOUGH || prompt * PROMPT_SHARE > count as u64 {
-            return false;
-        }
-        let (tick, luck) = lattice(held().map(|(_, end)| *end), ENOUGH);
-        tick.is_some() && luck.is_some_and(|luck| luck <= LUCK)
+        (timed, timed && prompt * PROMPT_SHARE <= count as u64)
     }
 }

@@ -79,6 +79,8 @@ pub struct Judged {
     pub tick_p: Option<f64>,
     /// Its messages leave with the kernel's probe timer: a cork that is never taken off.
     pub corked: bool,
+    /// Some do, as far as one can tell: a cork that is on at times.
+    pub timed: bool,
     /// Connections with any evidence; those on which Nagle's algorithm acts, and those that refute it.
     pub streams: usize,
     pub nagle_streams: usize,
@@ -176,6 +178,12 @@ impl Judged {
         release.is_some_and(|took| took <= least)
     }
 
+    /// Whether the held ones follow their ACKs, whatever refutes it: where an option changes half way, some leave at once
+    /// and all others wait.
+    fn follows(&self) -> bool {
+        self.slope.is_some_and(|slope| slope > 0.5) && self.tight >= ENOUGH && 2 * self.tight >= self.held
+    }
+
     /// Whether releases are late more often than the path and a busy host make them: those are the program's own pauses.
     fn pauses_too(&self) -> bool {
         let strays = f64::max(1.0 / STRAY_SHARE as f64, 3.0 * self.sender_late);
@@ -223,6 +231,7 @@ impl Judged {
             return pause(0.6); // or Nagle's wait: one alone does not tell
         }
         match verdict {
+            Verdict::Refuted if self.follows() => return pause(0.6),
             Verdict::Refuted | Verdict::AppPause => return pause(0.9),
             Verdict::Proven if late > LOOSE_NS => return pause(0.6),
             Verdict::Open if late > self.tight_limit => return pause(0.6),
