@@ -78,6 +78,7 @@ impl Play {
             duplicate: sacked.is_some(),
             sacked,
             tsval: None,
+            echoed: true,
             covered,
         };
         self.sender.answer(&answer);
@@ -200,7 +201,14 @@ fn the_receivers_timer_starts_at_the_first_byte_that_the_ack_covers() {
 
 #[test]
 fn timestamps_tell_whether_the_ack_had_arrived() {
-    for (freed, arrived) in [(50, Some(false)), (92, Some(true)), (99, Some(true))] {
+    // a stamp that will not be echoed shows what is there, and nothing by its absence
+    let cases = [
+        (50, true, Some(false)),
+        (50, false, None),
+        (92, true, Some(true)),
+        (99, false, Some(true)),
+    ];
+    for (freed, echoed, arrived) in cases {
         let mut play = Play::new();
         play.asked(0);
         let mut d = play.data(1_000, 1, 200);
@@ -217,6 +225,7 @@ fn timestamps_tell_whether_the_ack_had_arrived() {
             duplicate: false,
             sacked: None,
             tsval: Some(92),
+            echoed,
             covered: None,
         };
         play.sender.answer(&answer);

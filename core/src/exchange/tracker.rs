@@ -202,6 +202,7 @@ impl Tracker {
             duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
             sacked: seen.sacked(),
             tsval: segment.options.timestamps.map(|t| t.0),
+            echoed: own.is_acknowledged(),
             covered: seen.facts.covered,
         });
         if let Some(twice) = seen.came_twice()

@@ -294,6 +294,9 @@ pub struct Answer {
     pub duplicate: bool,
     pub sacked: Option<i64>,
     pub tsval: Option<u32>,
+    /// Its time stamp is one that the other side will echo: what the peer had sent before it was acknowledged
+    /// (RFC 7323 4.3: a segment beyond the last ACK that was sent does not count).
+    pub echoed: bool,
     pub covered: Option<Covered>,
 }
 

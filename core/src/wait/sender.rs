@@ -30,10 +30,11 @@ struct AckSeen {
     pure: bool,
     fin: bool,
     tsval: Option<u32>,
+    echoed: bool,
     held_from: At,
 }
 
-crate::pack::packed!(struct AckSeen { at, pure, fin, tsval, held_from });
+crate::pack::packed!(struct AckSeen { at, pure, fin, tsval, echoed, held_from });
 
 #[derive(Debug, Clone, Copy)]
 struct Small {
@@ -126,6 +127,11 @@ impl Sender {
         self.unanswered.get_or_insert(at);
     }
 
+    /// Whether the peer has acknowledged all that this sender sent so far.
+    pub fn is_acknowledged(&self) -> bool {
+        self.next.is_none_or(|next| self.una >= next)
+    }
+
     /// A packet of the peer: what it acknowledges, opens or reports lost.
     #[inline(always)]
     pub fn answer(&mut self, a: &Answer) {
@@ -155,6 +161,7 @@ impl Sender {
                 pure: a.len == 0,
                 fin: a.fin,
                 tsval: a.tsval,
+                echoed: a.echoed,
                 held_from,
             });
         }

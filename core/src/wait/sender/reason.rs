@@ -208,7 +208,8 @@ fn candidate(p: &Small, ack: &AckSeen, d: &Data) -> Candidate {
     let arrived = match (p.tsecr, ack.tsval, d.tsecr) {
         // only where the peer's clock moved between the two
         (Some(before), Some(acked), Some(freed)) if (acked.wrapping_sub(before) as i32) > 0 => {
-            Some((freed.wrapping_sub(acked) as i32) >= 0)
+            let moved = (freed.wrapping_sub(acked) as i32) >= 0;
+            (moved || ack.echoed).then_some(moved)
         }
         _ => None,
     };
