@@ -84,15 +84,21 @@ impl FullSize {
             return;
         };
         let size = len / frames;
-        if size < self.mss && size != self.less {
+        let before = if self.learnt > 0 { self.mss } else { self.less };
+        let common = common_divisor(size, before);
+        if size < self.mss && (before == 0 || common < SMALLEST_MSS) && size != self.less {
             self.less = size; // the next one tells: a single one may have been cut on its way
         } else if self.learnt < MOST_SIZES {
             self.learnt += 1;
-            self.mss = size;
+            self.mss = if common < SMALLEST_MSS { size } else { common };
         } else {
             self.mss = self.said;
         }
     }
+}
+
+fn common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 /// What the options said is told anew by whoever unpacks both sides.
