@@ -93,3 +93,9 @@ def test_options_that_change_within_a_connection() -> None:
         assert len(found) >= 18, name
         assert not [r for r in found if r["confidence"] >= PROVEN], name
         assert not proven_stalls(rows(name))
+
+
+def test_a_last_write_with_more_to_come() -> None:
+    held = [r for r in rows("more") if r["duration_ms"] > 35]
+    assert {(r["cause"], r["rule"], r["owner"]) for r in held} == {("cork", "cork_ack", "server")}
+    assert len(held) == 19 and all(r["confidence"] < PROVEN for r in held)

@@ -13,7 +13,7 @@ use crate::messages::{At, Side};
 use crate::pool::{Freed, Judged, Ruling, Verdict};
 use crate::wait::{CORK_NS, Candidate, NOISE_NS, Repair, Wait};
 
-use clocked::{clocked, lone};
+use clocked::{PROMPT_NS, clocked, lone};
 use cutter::{Cutter, Named, row};
 pub use names::{Cause, Owner, Rule};
 
@@ -289,6 +289,15 @@ fn judge_rare(piece: Piece<'_>, known: &Known<'_>, rows: &mut Vec<Row>) {
             row(Cause::Queueing, Owner::Network, Rule::Timestamps, 0.8, ends)
         }
         Wait::Cork => row(Cause::Cork, Owner::of(side), Rule::CorkTimer, 0.7, ends),
+        Wait::Corked { small, ack } => {
+            let evidence = [small.frame, ack.frame, to.frame];
+            if to.time_ns - ack.time_ns - legs.to(side) <= PROMPT_NS {
+                row(Cause::Cork, Owner::of(side), Rule::CorkAck, 0.7, evidence)
+            } else {
+                reach(&mut cutter, &piece, legs);
+                row(think(side), Owner::of(side), Rule::App, 0.7, ends)
+            }
+        }
         Wait::Handshake => {
             // kernels answer at once: what is above the best is the path's, or a host without time for its packets
             match legs.min.get(side.index()).copied().flatten() {

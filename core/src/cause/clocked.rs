@@ -7,7 +7,7 @@ use crate::messages::{At, Side};
 use crate::pool::HELD_NS;
 
 /// Release by an ACK is seen within this of the leg, unless the path wavers more.
-const PROMPT_NS: i64 = 2_000_000;
+pub(super) const PROMPT_NS: i64 = 2_000_000;
 
 /// A segment that left after the ACK of the one full segment in flight. Where a timeout had left a congestion window
 /// of one segment, it waited for that ACK, and what the ACK took beyond the path its receiver held it. Any other

@@ -109,6 +109,7 @@ pub enum Rule {
     Handshake,
     CorkTimer,
     CorkPool,
+    CorkAck,
     FramesMissing,
     Timestamps,
     OneWay,
@@ -120,7 +121,7 @@ pub enum Rule {
 
 impl Rule {
     /// In the order of the enum.
-    pub const ALL: [&str; 31] = [
+    pub const ALL: [&str; 32] = [
         "leg",
         "turn",
         "app",
@@ -145,6 +146,7 @@ impl Rule {
         "handshake",
         "cork_timer",
         "cork_pool",
+        "cork_ack",
         "frames_missing",
         "timestamps",
         "one_way",
@@ -203,6 +205,7 @@ mod tests {
             Rule::Handshake,
             Rule::CorkTimer,
             Rule::CorkPool,
+            Rule::CorkAck,
             Rule::FramesMissing,
             Rule::Timestamps,
             Rule::OneWay,

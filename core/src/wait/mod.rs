@@ -128,6 +128,11 @@ pub enum Wait {
     },
     /// Small, nothing in flight, no trigger, the kernel's probe timer's length.
     Cork,
+    /// Neither full nor pushed, after the ACK of the small one before it: its program had said that there is more (MSG_MORE).
+    Corked {
+        small: At,
+        ack: At,
+    },
     /// A kernel's answer to a SYN or SYN/ACK: no program is asked.
     Handshake,
     /// The capture lacks frames here.
@@ -142,7 +147,7 @@ crate::pack::packed!(enum Wait {
     0 Turn { since }, 1 App, 2 Burst, 3 FullBurst, 4 Small(candidate), 5 Spaced, 6 Clocked { ack, acked },
     7 Window { opened }, 8 ZeroWindow { opened }, 9 Repair { how, first, filled }, 10 Cork, 11 Handshake, 12 Hole,
     13 LateTurn { since, pool }, 14 Suspected { held }, 15 LoneClocked { ack, acked, collapsed },
-    16 QueuedTurn { since, late, queued }, 17 Queued, 18 Probe { small, pool }, 19 Unsure
+    16 QueuedTurn { since, late, queued }, 17 Queued, 18 Probe { small, pool }, 19 Unsure, 20 Corked { small, ack }
 } else Hole);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -241,6 +246,7 @@ impl Step {
                 Release::new(Released::WindowOpen, Some(opened.frame), waited)
             }
             Wait::Cork => Release::new(Released::Cork, None, waited),
+            Wait::Corked { ack, .. } => by_ack(*ack, Released::Cork),
             Wait::Repair { how, first, .. } => {
                 let word = match how {
                     Repair::Fast => Released::FastRetransmit,

@@ -11,6 +11,8 @@ const LEAST_PROBE_NS: i64 = 200_000_000;
 const MOST_PROBE_NS: i64 = 1_000_000_000;
 /// What an ACK releases is seen within this of the leg.
 const PROMPT_NS: i64 = 2_000_000;
+/// No segment is so short because the path takes no longer ones (RFC 9293 3.7.1).
+const UNFINISHED: i64 = 536;
 /// A sender that is nearer has no path to the capture on which its segments could queue.
 const PATH_NS: i64 = 100_000;
 /// So many even gaps in a row are a pace.
@@ -103,6 +105,13 @@ impl Sender {
             }
         }
         if turn.is_none()
+            && !d.pushed
+            && d.end - d.start <= UNFINISHED
+            && let Some((small, ack)) = self.unfinished(from, gap)
+        {
+            return Wait::Corked { small, ack };
+        }
+        if turn.is_none()
             && let Some(a) = self.advanced
             && a.ack.frame > from.frame
             && gap > BURST_NS
@@ -155,6 +164,14 @@ impl Sender {
             }
             None => Wait::App,
         }
+    }
+
+    /// The small segment right before, and its ACK, where that came after it.
+    #[cold]
+    fn unfinished(&self, from: At, gap: i64) -> Option<(At, At)> {
+        let small = self.small.filter(|p| p.at.frame == from.frame && !p.tainted)?;
+        let ack = small.ack.filter(|_| gap > BURST_NS)?;
+        Some((small.at, ack.at))
     }
 
     /// By its sender's clock this segment followed the one before it in less than half the time.
