@@ -175,7 +175,6 @@ impl Tracker {
             self.listen(seen, at);
         }
         let (own, peer) = both(&mut self.senders, side);
-        own.settle_refutation(at.time_ns);
         peer.settle_refutation(at.time_ns);
         if segment.len == 0 && !segment.has(SYN) && !segment.has(RST) {
             own.passed(seen.facts.seq, at, segment.ip_id);

@@ -205,7 +205,8 @@ impl Sender {
     /// A segment with payload of this sender, before which so many frames of its are `missing`.
     #[inline(always)]
     pub fn data(&mut self, d: &Data, missing: u16, first_copy: Option<At>) -> Outcome {
-        self.refuting = None; // settled before if it was old enough
+        self.settle_refutation(d.at.time_ns);
+        self.refuting = None;
         let next = self.next.unwrap_or(d.start);
         if d.start < next {
             return self.repeat(d, next, first_copy);
