@@ -114,9 +114,6 @@ impl Tracker {
         ledger: &mut Ledger,
     ) {
         let at = data.at;
-        if let Wait::Turn { .. } | Wait::QueuedTurn { .. } | Wait::LateTurn { .. } = &step.wait {
-            *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
-        }
         pick(&mut self.senders, side.other()).peer_spoke(at);
         match &step.wait {
             Wait::Small(candidate) if !ledger.pools.add(self.pairing.stream, candidate) => ledger.distrust(
@@ -124,8 +121,14 @@ impl Tracker {
                 "too much evidence on delayed ACKs; the rest is only counted",
                 at,
             ),
-            Wait::Turn { .. } | Wait::QueuedTurn { .. } if data.small => ledger.pools.began(data.pool, None),
-            Wait::LateTurn { since, pool, .. } => {
+            Wait::Turn { .. } | Wait::QueuedTurn { .. } => {
+                *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
+                if data.small {
+                    ledger.pools.began(data.pool, None);
+                }
+            }
+            Wait::LateTurn { since, pool } => {
+                *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 let waited = at.time_ns - since.time_ns;
                 ledger.pools.began(*pool, Some((waited, at.time_ns)));
             }
