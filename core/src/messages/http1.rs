@@ -22,6 +22,7 @@ use head::{Asked, Body, Head, Start};
 pub(super) use known::{opens, resumes, sniff};
 use lines::skip_line_ends;
 
+pub(super) const NAME: &str = "http";
 /// Longest head: servers refuse above 8 to 64 KiB.
 const MAX_HEAD: usize = 64 << 10;
 /// Requests that may await their response; beyond it (one direction captured, mostly) the oldest is forgotten.
@@ -71,7 +72,7 @@ crate::pack::packed!(enum State { 0 Head, 1 Length(left), 2 Chunked(chunked), 3 
 
 impl Reader for Http1 {
     fn name(&self) -> &'static str {
-        "http"
+        NAME
     }
 
     #[inline(always)]

@@ -57,6 +57,7 @@ enum Guess {
 
 /// One protocol: how to know it and who reads it. A new one is a file beside `turns.rs`, a line here and one in `Known`.
 struct Protocol {
+    name: &'static str,
     /// Whether a stream is of this protocol, by the first bytes of one side. `More` for at most `MAX_UNDECIDED` bytes.
     sniff: fn(Side, &[u8]) -> Guess,
     /// Whether a turn in the middle of a stream begins a message of this protocol: stricter, no `More`.
@@ -71,6 +72,7 @@ struct Protocol {
 
 const PROTOCOLS: [Protocol; 2] = [
     Protocol {
+        name: http1::NAME,
         sniff: http1::sniff,
         opens: http1::opens,
         resumes: http1::resumes,
@@ -78,6 +80,7 @@ const PROTOCOLS: [Protocol; 2] = [
         reader: || Known::Http(Default::default()),
     },
     Protocol {
+        name: tls::NAME,
         sniff: tls::sniff,
         opens: tls::opens,
         resumes: |_, _| false, // where a turn ends is all that can be known
@@ -340,13 +343,12 @@ fn follow_again(reader: &mut Known, pen: &mut Pen<'_, impl Listener>, first: &[u
     let Some(protocol) = PROTOCOLS.iter().find(begins) else {
         return false;
     };
-    let new = (protocol.reader)();
-    if reader.name() == new.name() {
+    if reader.name() == protocol.name {
         with!(reader, known => known.resume(side, inside));
     } else if inside {
         return false;
     } else {
-        *reader = new;
+        *reader = (protocol.reader)();
     }
     // what was said so far was said in the old protocol
     pen.end();

@@ -110,6 +110,30 @@ fn cases_read_the_same_however_they_are_cut() {
 }
 
 #[test]
+fn a_head_that_was_cut_before_reads_the_same() {
+    let ask = [bytes(C, "GET /a HTTP/1.1\r\nHo"), (C, Piece::Missing(9))];
+    let cut = [bytes(S, "HTTP/1.1 204 No"), (S, Piece::Missing(30))];
+    let whole = [bytes(S, "HTTP/1.1 204 No"), bytes(S, " Content\r\n\r\n")];
+    let closed = [bytes(S, "HTTP/1.1 204 No")];
+    let said = |answer: &[(Side, Piece<'_>)], notes: &mut Notes| {
+        let mut messages = Messages::new();
+        notes.list.clear();
+        for (side, piece) in ask.iter().chain(answer) {
+            messages.feed(*side, At::default(), *piece, notes);
+        }
+        messages.close(S, At::default(), Close::Fin, notes);
+        short(&notes.list)
+    };
+    let answers = [&cut[..], &whole, &closed];
+    let first = answers.map(|answer| said(answer, &mut Notes::default()));
+    assert!(first.iter().all(|said| said.contains("GET./a")));
+    let mut notes = Notes::default();
+    for _ in 0..2 {
+        assert_eq!(answers.map(|answer| said(answer, &mut notes)), first);
+    }
+}
+
+#[test]
 fn begin_and_end_carry_the_packets_of_the_first_and_the_last_byte() {
     let (_, script, close, _) = CASES[0];
     let notes = read(cut(script, |text| text.chunks(1).collect()), close);

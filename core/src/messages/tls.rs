@@ -7,6 +7,7 @@ mod hello;
 use super::pen::Pen;
 use super::{At, Close, Guess, Listener, Piece, Read, Reader, Side};
 
+pub(super) const NAME: &str = "tls";
 const HEADER: usize = 5;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
@@ -154,7 +155,7 @@ fn hello_of(side: Side) -> u8 {
 
 impl Reader for Tls {
     fn name(&self) -> &'static str {
-        "tls"
+        NAME
     }
 
     #[inline(never)]

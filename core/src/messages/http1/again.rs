@@ -1,7 +1,8 @@
 //! Heads that come again, byte for byte: a program asks for the same thing, a server answers the same for as long
-//! as its `Date` stands. Comparing one with a head that was read before costs much less than reading it.
+//! as its `Date` stands. Comparing one with a head that was read before costs much less than reading it. The same
+//! for heads that end in the middle, as all do where the snap length is short.
 
-use super::head::Head;
+use super::head::{Head, Start};
 use crate::messages::Side;
 
 /// Heads kept, each in a place by its first bytes and its piece's length.
@@ -14,12 +15,26 @@ pub(in crate::messages) struct Again {
     kept: [Kept; PLACES],
     /// The newest of those that are not kept.
     long: Option<Head>,
+    cut: [Cut; PLACES],
+    /// Room for the next head that comes in parts.
+    pub(super) spare: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
     bytes: Vec<u8>,
     head: Option<(Side, Head)>,
+}
+
+/// All that was captured of a head: the beginning of one beyond doubt, but without its end.
+#[derive(Debug, Default)]
+pub(super) struct Cut {
+    bytes: Vec<u8>,
+    side: Option<Side>,
+    /// Its start line is whole.
+    pub(super) line: bool,
+    /// What its start line says.
+    start: Option<Start>,
 }
 
 impl Again {
@@ -37,6 +52,9 @@ impl Again {
             None => false,
         };
         if !same {
+            if known_cut(&self.cut, side, bytes).is_some() {
+                return None;
+            }
             let head = read(side, bytes)?;
             if let Some(long) = kept.keep(side, bytes, head) {
                 return Some(self.long.insert(long));
@@ -44,6 +62,40 @@ impl Again {
         }
         kept.head.as_ref().map(|(_, head)| head)
     }
+
+    /// What is known of these bytes, if a head ended with them before it was whole.
+    #[inline(always)]
+    pub(super) fn cut(&self, side: Side, bytes: &[u8]) -> Option<&Cut> {
+        known_cut(&self.cut, side, bytes)
+    }
+
+    /// What `read` says of the start line of a head that ends with these bytes before it is whole.
+    pub(super) fn or_read_cut(
+        &mut self,
+        side: Side,
+        bytes: &[u8],
+        line: bool,
+        read: impl FnOnce() -> Option<Start>,
+    ) -> Option<&Start> {
+        let cut = self.cut.get_mut(place(side, bytes))?;
+        if !cut.is(side, bytes) {
+            cut.bytes.clear();
+            cut.bytes.extend_from_slice(bytes);
+            (cut.side, cut.line, cut.start) = (Some(side), line, read());
+        }
+        cut.start.as_ref()
+    }
+}
+
+impl Cut {
+    fn is(&self, side: Side, bytes: &[u8]) -> bool {
+        self.side == Some(side) && self.bytes == bytes
+    }
+}
+
+fn known_cut<'a>(known: &'a [Cut; PLACES], side: Side, bytes: &[u8]) -> Option<&'a Cut> {
+    let cut = known.get(place(side, bytes))?;
+    cut.is(side, bytes).then_some(cut)
 }
 
 impl Kept {
@@ -92,6 +144,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_cut_head_is_known_by_all_its_bytes_and_its_side() {
+        let mut again = Again::default();
+        let bytes = b"HTTP/1.1 200 OK\r\nDate: Mon";
+        let start = Start::Response { status: 200 };
+        for read in [Some(start.clone()), None] {
+            let known = again.or_read_cut(Side::Server, bytes, true, || read);
+            assert_eq!(known, Some(&start));
+        }
+        assert!(again.cut(Side::Server, bytes).is_some_and(|cut| cut.line));
+        assert!(again.cut(Side::Client, bytes).is_none());
+        assert!(again.cut(Side::Server, b"HTTP/1.1 200 OK\r\nDate: Mo").is_none());
+        assert!(again.cut(Side::Server, b"HTTP/1.1 200 OK\r\nDate: Tue").is_none());
     }
 
     #[test]

@@ -79,6 +79,17 @@ impl Http1 {
     ) -> Result<&'a [u8], &'a [u8]> {
         let side = pen.side();
         let half = self.half(side);
+        if half.head.is_empty()
+            && let Some(again) = pen.again()
+        {
+            half.head = std::mem::take(&mut again.spare);
+            if let Some(cut) = again.cut(side, bytes) {
+                half.line = cut.line;
+                half.head.extend_from_slice(bytes);
+                pen.count(bytes.len() as u64);
+                return Ok(&[]);
+            }
+        }
         let end = end_of_head(&half.head, bytes);
         let room = MAX_HEAD.saturating_sub(half.head.len());
         let (mine, rest) = split(bytes, end.unwrap_or(bytes.len()).min(room));
@@ -111,20 +122,42 @@ impl Http1 {
         Ok(rest)
     }
 
-    /// Names the message of a head that is not whole, if its start line says enough; whether it does.
+    /// Names the message of a head that is not whole, if its start line says enough; whether it does. `cut` says that
+    /// the head goes on behind what is here.
     #[cold]
     pub(super) fn name_unfinished(&mut self, pen: &mut Pen<'_, impl Listener>, cut: bool) -> bool {
-        let bytes = std::mem::take(&mut self.half(pen.side()).head);
-        match head::start_line(pen.side(), &bytes, cut) {
+        let side = pen.side();
+        let half = self.half(side);
+        if half.head.is_empty() {
+            return false;
+        }
+        let (mut bytes, line) = (std::mem::take(&mut half.head), half.line);
+        // taken out, so that the pen can write what it remembers
+        let mut again = pen.again().take().unwrap_or_default();
+        let read = || head::start_line(side, &bytes, cut);
+        let named = if cut {
+            self.say(pen, again.or_read_cut(side, &bytes, line, read))
+        } else {
+            self.say(pen, read().as_ref())
+        };
+        bytes.clear();
+        again.spare = bytes;
+        *pen.again() = Some(again);
+        named
+    }
+
+    /// Names the message of a head that is not whole by what its start line says, if it says enough.
+    fn say(&mut self, pen: &mut Pen<'_, impl Listener>, start: Option<&Start>) -> bool {
+        match start {
             Some(Start::Request {
                 method,
                 target,
                 asked,
             }) => {
-                self.ask(asked);
-                pen.request(&method, &target);
+                self.ask(*asked);
+                pen.request(method, target);
             }
-            Some(Start::Response { status }) => {
+            Some(&Start::Response { status }) => {
                 let interim = is_interim(status);
                 if !interim {
                     self.pending.pop_front();
