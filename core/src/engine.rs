@@ -3,14 +3,13 @@
 
 mod end;
 mod judging;
-
-use std::collections::BTreeMap;
+mod reasons;
 
 use crate::capture::{Reader, Record, Sink};
 use crate::cause::Row;
 use crate::exchange::Exchange;
 use crate::frame::{self, Foreign, Fragments, Packet, Place, Unread, Unwrapped};
-use crate::issue::{Counted, Issue, Kind};
+use crate::issue::{Issue, Kind};
 use crate::messages::At;
 use crate::probe::{self, Probes};
 use crate::segment::Segment;
@@ -18,15 +17,10 @@ use crate::stream::{self, Answer, Event, Streams};
 use crate::table::Tables;
 use crate::watch::Watch;
 use end::Stage;
-
-/// Different reasons that are counted apart; later ones share a row.
-const MAX_REASONS: usize = 4096;
+use reasons::Reasons;
 
 /// Two processors that hand over their frames may swap them by so much; a clock that is set goes back further.
 const SWAPPED_NS: i64 = 1_000_000;
-
-/// What is counted together: the file, what is wrong, and a number that splits it.
-type Reason = (u32, Kind, &'static str, &'static str, u32);
 
 #[derive(Default)]
 pub struct Engine {
@@ -43,7 +37,7 @@ pub struct Analysis {
     /// The stream whose payload is wanted, in a second reading.
     pub watch: Option<Watch>,
     probes: Probes,
-    issues: BTreeMap<Reason, Counted>,
+    issues: Reasons,
     /// Buffers of what is judged, for the next.
     #[allow(clippy::vec_box)] // as in the ledger
     judging: Vec<Box<Exchange>>,
@@ -108,7 +102,7 @@ impl Sink for Analysis {
 
     fn issue(&mut self, issue: Issue) {
         let file = self.file();
-        self.issue_in(issue.in_file(file));
+        self.issues.count(&issue.in_file(file));
     }
 }
 
@@ -137,30 +131,6 @@ impl Analysis {
     /// The number of the file that is being read.
     fn file(&self) -> u32 {
         self.files.len().saturating_sub(1) as u32
-    }
-
-    /// Counts an issue that knows its file.
-    fn issue_in(&mut self, issue: Issue) {
-        let key = (issue.file, issue.kind, issue.layer, issue.reason, issue.group);
-        let frame = issue.frame;
-        let counted = match self.issues.get_mut(&key) {
-            Some(counted) => counted,
-            None => self.new_reason(key, issue),
-        };
-        counted.count += 1;
-        counted.last_frame = frame.or(counted.last_frame);
-    }
-
-    #[cold]
-    fn new_reason(&mut self, mut key: Reason, issue: Issue) -> &mut Counted {
-        if self.issues.len() >= MAX_REASONS {
-            key = (0, issue.kind, "capture", "further reasons", 0);
-        }
-        self.issues.entry(key).or_insert(Counted {
-            issue,
-            count: 0,
-            last_frame: None,
-        })
     }
 
     /// A frame that is older than the one before it.
@@ -298,17 +268,19 @@ impl Analysis {
 
     fn fragment_issues(&mut self) {
         for issue in std::mem::take(&mut self.fragments.issues) {
-            self.issue_in(issue);
+            self.issues.count(&issue);
         }
     }
 
     /// What the streams had to say about the packet at `offset`.
     fn take_issues(&mut self, offset: u64) {
-        let mut issues = std::mem::take(&mut self.streams.ledger.issues);
-        for issue in issues.drain(..) {
-            self.issue(if offset == 0 { issue } else { issue.at(offset) });
+        let file = self.file();
+        for issue in &mut self.streams.ledger.issues {
+            issue.file = file;
+            issue.offset = (offset > 0).then_some(offset).or(issue.offset);
+            self.issues.count(issue);
         }
-        self.streams.ledger.issues = issues;
+        self.streams.ledger.issues.clear();
     }
 }
 
@@ -393,7 +365,7 @@ impl Engine {
 
     /// The first file's name and what kept it from being read, if no file could be read at all.
     pub fn refused(&self) -> Option<(&str, &Issue)> {
-        let mut refused = (self.analysis.issues.values())
+        let mut refused = (self.analysis.issues.counted())
             .map(|counted| &counted.issue)
             .filter(|issue| issue.kind == Kind::Refused);
         let (first, files) = (refused.next()?, &self.analysis.files);

@@ -78,7 +78,7 @@ impl Analysis {
         while let Some(probe) = probes.pop(u64::MAX) {
             self.tables.probe(probe);
         }
-        let issues = self.issues.values();
+        let issues = self.issues.counted();
         self.tables.finish(&self.streams, &judged, &self.files, issues);
         Stage::Finished
     }

@@ -76,22 +76,29 @@ impl Tracker {
         self.read_data(seen, at, start, ledger);
     }
 
-    /// Reads what the segment brings: nearly always it is whole, and the next in order.
+    /// Reads what the segment brings: nearly always it is the next in order, and whole but for the snap length.
     fn read_data(&mut self, seen: &Seen<'_, '_>, at: At, start: i64, ledger: &mut Ledger) {
         let (side, segment, from) = (seen.side, seen.segment, offset(start));
         let len = u64::from(segment.len);
         let (assembler, other) = both(&mut self.assemblers, side);
-        if segment.payload.len() as u64 == len && assembler.goes_on(from, len) {
+        let here = segment.payload.len() as u64;
+        if here <= len && assembler.goes_on(from, len) {
             let mut hearing = Hearing {
                 pairing: &mut self.pairing,
                 ledger,
                 side,
                 from,
-                to: from + len,
+                to: from + here,
                 other: other.next(),
             };
             let piece = Stretch::Bytes(segment.payload);
-            return self.messages.feed(side, at, piece, &mut hearing);
+            self.messages.feed(side, at, piece, &mut hearing);
+            if here < len {
+                (hearing.from, hearing.to) = (from + here, from + len);
+                let piece = Stretch::Missing(len - here);
+                self.messages.feed(side, at, piece, &mut hearing);
+            }
+            return;
         }
         let mut room = Room::Enough;
         let read = |assembler: &mut Assembler, mut give: &mut dyn FnMut(Stretch<'_>)| {

@@ -1,0 +1,106 @@
+//! Issues by their reasons: each reason has one row, however often it comes. Knows no reason.
+
+use std::collections::BTreeMap;
+
+use crate::issue::{Counted, Issue, Kind};
+
+/// Different reasons that are counted apart; later ones share a row.
+const MAX_REASONS: usize = 4096;
+
+/// What is counted together: the file, what is wrong, and a number that splits it.
+type Reason = (u32, Kind, &'static str, &'static str, u32);
+
+#[derive(Debug, Default)]
+pub(super) struct Reasons {
+    /// Where each is counted.
+    places: BTreeMap<Reason, usize>,
+    counted: Vec<Counted>,
+    /// What was counted last: mostly it comes again, for each stream of a capture with a short snap length, say.
+    newest: usize,
+}
+
+impl Reasons {
+    #[inline(always)]
+    pub(super) fn count(&mut self, issue: &Issue) {
+        let place = match self.counted.get(self.newest) {
+            Some(newest) if is_same(&newest.issue, issue) => self.newest,
+            _ => self.place(issue),
+        };
+        if let Some(counted) = self.counted.get_mut(place) {
+            counted.count += 1;
+            counted.last_frame = issue.frame.or(counted.last_frame);
+        }
+    }
+
+    /// In the order of their reasons.
+    pub(super) fn counted(&self) -> impl Iterator<Item = &Counted> {
+        let places = self.places.values();
+        places.filter_map(|place| self.counted.get(*place))
+    }
+
+    #[cold]
+    fn place(&mut self, issue: &Issue) -> usize {
+        let mut key = (issue.file, issue.kind, issue.layer, issue.reason, issue.group);
+        let known = self.places.get(&key).copied();
+        self.newest = known.unwrap_or_else(|| {
+            if self.places.len() >= MAX_REASONS {
+                key = (0, issue.kind, "capture", "further reasons", 0);
+            }
+            *self.places.entry(key).or_insert_with(|| {
+                self.counted.push(Counted {
+                    issue: issue.clone(),
+                    count: 0,
+                    last_frame: None,
+                });
+                self.counted.len() - 1
+            })
+        });
+        self.newest
+    }
+}
+
+/// Whether they are counted together beyond doubt; a reason that stands in two places is looked up.
+#[inline(always)]
+fn is_same(one: &Issue, other: &Issue) -> bool {
+    std::ptr::eq(one.reason, other.reason)
+        && std::ptr::eq(one.layer, other.layer)
+        && (one.file, one.kind, one.group) == (other.file, other.kind, other.group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_in_turns_is_counted_apart_and_beyond_the_limit_together() {
+        let mut reasons = Reasons::default();
+        let issue = |group: u32, frame| Issue {
+            group,
+            ..Issue::new(Kind::Skipped, "ethernet", "unknown").in_frame(frame)
+        };
+        for frame in 1..=6 {
+            reasons.count(&issue(2 - frame as u32 / 3, frame));
+        }
+        let rows = |reasons: &Reasons| {
+            let row = |c: &Counted| (c.issue.group, c.issue.frame, c.count, c.last_frame);
+            reasons.counted().map(row).collect::<Vec<_>>()
+        };
+        let want = [
+            (0, Some(6), 1, Some(6)),
+            (1, Some(3), 3, Some(5)),
+            (2, Some(1), 2, Some(2)),
+        ];
+        assert_eq!(rows(&reasons), want);
+        for group in 3..MAX_REASONS as u32 + 9 {
+            reasons.count(&issue(group, 7));
+            reasons.count(&issue(1, 8));
+        }
+        let rows = rows(&reasons);
+        assert_eq!(rows.len(), MAX_REASONS + 1);
+        assert_eq!(
+            rows.iter().map(|row| row.2).max(),
+            Some(3 + MAX_REASONS as u64 + 6)
+        );
+        assert!(rows.iter().any(|row| row.2 == 9 && row.0 == MAX_REASONS as u32));
+    }
+}
