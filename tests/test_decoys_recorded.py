@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import latpcap as lp
 from latpcap.vocabulary import PROVEN
 
@@ -56,12 +58,14 @@ def test_a_full_accept_queue() -> None:
     assert "accept queue" in worst["fix"]
 
 
-def test_a_proxy_before_a_server_that_stalls() -> None:
-    capture = lp.read(FOLDER / "proxy.pcap.gz")
+@pytest.mark.parametrize(("name", "stalls"), [("proxy", 15), ("proxy-lan", 14)])
+def test_a_proxy_before_a_server_that_stalls(name: str, stalls: int) -> None:
+    capture = lp.read(FOLDER / f"{name}.pcap.gz")
     ports = {s["stream"]: s["server_port"] for s in capture.arrow("streams").to_pylist()}
     leg = {e["exchange"]: ports[e["stream"]] for e in capture.arrow("exchanges").to_pylist()}
-    stalls = proven_stalls(capture.arrow("causes").to_pylist())
-    assert [leg[exchange] for exchange in stalls] == [8001] * 15
+    found = capture.arrow("causes").to_pylist()
+    assert [leg[exchange] for exchange in proven_stalls(found)] == [8001] * stalls
+    assert not [r for r in found if r["cause"] == "delayed_ack" and leg[r["exchange"]] != 8001]
 
 
 def test_full_segments_that_are_shorter_than_the_options_say() -> None:

@@ -111,12 +111,12 @@ impl Leg {
             .map(|s| s.ns() - min)
             .filter(|d| *d < HOST_NS)
             .collect();
-        above.sort_unstable();
-        above
-            .get(above.len() * 3 / 4)
-            .copied()
-            .unwrap_or(0)
-            .min(MAX_JITTER_NS)
+        let third = above.len() * 3 / 4;
+        if third >= above.len() {
+            return 0;
+        }
+        let (_, quartile, _) = above.select_nth_unstable(third);
+        (*quartile).min(MAX_JITTER_NS)
     }
 }
 

@@ -7,6 +7,7 @@
 mod apart;
 mod idle;
 mod judged;
+mod relay;
 mod spread;
 
 use std::net::IpAddr;
@@ -20,6 +21,7 @@ pub use apart::Apart;
 use idle::Idle;
 use judged::{AT_ENDPOINT_NS, SOON_NS, verdict};
 pub use judged::{Freed, HELD_NS, Judged, Ruling, Verdict};
+use relay::Relay;
 use spread::slope;
 
 /// Candidates remembered per pool, and in all pools together; later ones are only counted.
@@ -51,6 +53,8 @@ struct Sample {
     stream: u32,
     arrived: Option<bool>,
     timer: bool,
+    /// Another server's connection brought such a segment between ACK and freed segment.
+    relayed: bool,
 }
 
 #[derive(Debug)]
@@ -72,6 +76,8 @@ pub struct Pools {
     index: AHashMap<Key, u32>,
     pools: Vec<Pool>,
     kept: usize,
+    /// By the `Side` that sent it.
+    relays: [Relay; 2],
 }
 
 impl Pools {
@@ -121,8 +127,26 @@ impl Pools {
         }
     }
 
+    /// Whether another server's connection brought, in the same direction, a late small segment after this candidate's ACK.
+    fn is_relayed(&mut self, c: &Candidate) -> bool {
+        let Some(Pool { key, .. }) = self.pools.get(c.pool as usize) else {
+            return false;
+        };
+        let [client, server] = &mut self.relays;
+        let relay = if key.sender == Side::Client {
+            client
+        } else {
+            server
+        };
+        let brought = relay.since(c.pool, c.ack.time_ns);
+        relay.passed(c.pool, c.freed.time_ns);
+        let other = brought.and_then(|id| self.pools.get(id as usize));
+        other.is_some_and(|other| (other.key.server, other.key.server_port) != (key.server, key.server_port))
+    }
+
     /// Remembers a stream's candidate; false where it can only be counted, because there are too many of them or of pools.
     pub fn add(&mut self, stream: u32, c: &Candidate) -> bool {
+        let relayed = self.is_relayed(c);
         let Some(pool) = self.pools.get_mut(c.pool as usize) else {
             return false;
         };
@@ -139,6 +163,7 @@ impl Pools {
             stream,
             arrived: c.arrived,
             timer: c.ack_pure && !c.ack_fin,
+            relayed,
         });
         true
     }

@@ -58,6 +58,8 @@ pub struct Judged {
     pub opportunities: u64,
     pub held: usize,
     pub tight: usize,
+    /// Held ones between which and what they freed another server's connection brought what it had waited with.
+    pub relayed: usize,
     pub refuted: u64,
     pub slope: Option<f64>,
     pub sender_leg: i64,
@@ -134,6 +136,7 @@ impl Judged {
             .iter()
             .filter(|s| (s.release - self.sender_leg).abs() <= self.tight_limit)
             .count();
+        self.relayed = held.iter().filter(|s| s.relayed).count();
         let mut releases: Vec<i64> = held
             .iter()
             .map(|s| (s.release - self.sender_leg).max(0))
@@ -176,6 +179,11 @@ impl Judged {
             (self.release_best, SOON_NS.max(self.sender_jitter))
         };
         release.is_some_and(|took| took <= least)
+    }
+
+    /// Whether its program may have had nothing to send before (`relay`).
+    fn is_relay(&self) -> bool {
+        2 * self.relayed > self.held
     }
 
     /// Whether the held ones follow their ACKs, whatever refutes it: where an option changes half way, some leave at once
@@ -234,7 +242,7 @@ impl Judged {
             Verdict::Refuted if self.follows() => return pause(0.6),
             Verdict::Refuted | Verdict::AppPause => return pause(0.9),
             Verdict::Proven if late > LOOSE_NS => return pause(0.6),
-            Verdict::Open if late > self.tight_limit => return pause(0.6),
+            Verdict::Open if late > self.tight_limit || self.is_relay() => return pause(0.6),
             Verdict::Proven if late > self.tight_limit && self.pauses_too() => return pause(0.6),
             _ => {}
         }
@@ -292,7 +300,7 @@ pub(super) fn verdict(j: &Judged) -> Verdict {
         Some(_) => j.tight >= 2,
         None => j.tight >= 3 && 2 * j.tight >= j.held,
     };
-    if share <= 0.02 && follows && j.by_kernel() {
+    if share <= 0.02 && follows && j.by_kernel() && !j.is_relay() {
         Verdict::Proven
     } else {
         Verdict::Open

@@ -29,8 +29,12 @@ pub(super) fn slope(held: &[&Sample]) -> Option<f64> {
             }
         }
     }
-    slopes.sort_unstable_by(f64::total_cmp);
-    slopes.get(slopes.len() / 2).copied()
+    let middle = slopes.len() / 2;
+    if slopes.is_empty() {
+        return None;
+    }
+    let (_, median, _) = slopes.select_nth_unstable_by(middle, f64::total_cmp);
+    Some(*median)
 }
 
 /// Median absolute deviation.
