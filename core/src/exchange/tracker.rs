@@ -94,7 +94,7 @@ impl Tracker {
         (*own_pools, *refuted, *closed, *clock) = (pools, [0; 2], [false; 2], i64::MIN);
         *senders = Default::default();
         *assemblers = [Assembler::new(), Assembler::new()];
-        *messages = Messages::new();
+        messages.renew(&mut ledger.memory);
         *alone = None;
         pairing.renew(stream, pair);
         tracker

@@ -44,6 +44,18 @@ pub trait Listener {
 #[derive(Debug, Default)]
 pub struct Memory {
     again: Option<Box<http1::Again>>,
+    /// One of a stream that is over, for the next.
+    http: Option<Box<http1::Http1>>,
+}
+
+impl Memory {
+    fn http(&mut self) -> Box<http1::Http1> {
+        let Some(mut reader) = self.http.take() else {
+            return Box::default();
+        };
+        *reader = http1::Http1::default();
+        reader
+    }
 }
 
 /// What a protocol's first bytes say.
@@ -67,7 +79,7 @@ struct Protocol {
     /// Whether a packet inside a turn carries on in this protocol, on a stream that spoke none: what the turn said
     /// before was the way to ask for it, and stays in its message.
     joins: fn(Side, &[u8]) -> bool,
-    reader: fn() -> Known,
+    reader: fn(&mut Memory) -> Known,
 }
 
 const PROTOCOLS: [Protocol; 2] = [
@@ -77,7 +89,7 @@ const PROTOCOLS: [Protocol; 2] = [
         opens: http1::opens,
         resumes: http1::resumes,
         joins: |_, _| false,
-        reader: || Known::Http(Default::default()),
+        reader: |memory| Known::Http(memory.http()),
     },
     Protocol {
         name: tls::NAME,
@@ -85,7 +97,7 @@ const PROTOCOLS: [Protocol; 2] = [
         opens: tls::opens,
         resumes: |_, _| false, // where a turn ends is all that can be known
         joins: tls::joins,
-        reader: || Known::Tls(Default::default()),
+        reader: |_| Known::Tls(Default::default()),
     },
 ];
 
@@ -185,6 +197,14 @@ impl Messages {
         Messages::default()
     }
 
+    /// The same in the place of another stream's, which is over.
+    pub fn renew(&mut self, memory: &mut Memory) {
+        if let Known::Http(reader) = std::mem::take(&mut self.reader) {
+            memory.http = Some(reader);
+        }
+        *self = Messages::new();
+    }
+
     /// "" while undecided, the protocol that was recognised last (also for what follows an upgrade), else "turns".
     pub fn protocol(&self) -> &'static str {
         match self.stage {
@@ -238,7 +258,7 @@ impl Messages {
     /// Whether this piece can be read now: the protocol is known with it. Else it is held.
     #[cold]
     fn decided(&mut self, side: Side, at: At, piece: Piece<'_>, listener: &mut impl Listener) -> bool {
-        let decided = self.decide(side, piece);
+        let decided = self.decide(side, piece, listener.memory());
         if let (None, Piece::Bytes(bytes)) = (decided, piece) {
             self.undecided.push((side, at, bytes.into()));
             return false;
@@ -248,7 +268,7 @@ impl Messages {
     }
 
     /// Looks at a side's first bytes: `None` when they are too few to tell.
-    fn decide(&mut self, side: Side, piece: Piece<'_>) -> Option<Stage> {
+    fn decide(&mut self, side: Side, piece: Piece<'_>, memory: &mut Memory) -> Option<Stage> {
         let Piece::Bytes(bytes) = piece else {
             return Some(Stage::Turns);
         };
@@ -265,7 +285,7 @@ impl Messages {
         for protocol in &PROTOCOLS {
             match (protocol.sniff)(side, first) {
                 Guess::Yes => {
-                    self.reader = (protocol.reader)();
+                    self.reader = (protocol.reader)(memory);
                     return Some(Stage::Following);
                 }
                 Guess::More if first.len() < MAX_UNDECIDED => stage = None,
@@ -336,7 +356,7 @@ fn follow_again(reader: &mut Known, pen: &mut Pen<'_, impl Listener>, first: &[u
         let Some(protocol) = PROTOCOLS.iter().find(joins) else {
             return false;
         };
-        *reader = (protocol.reader)();
+        *reader = (protocol.reader)(pen.memory());
         pen.protocol(reader.name());
         return true;
     }
@@ -348,7 +368,7 @@ fn follow_again(reader: &mut Known, pen: &mut Pen<'_, impl Listener>, first: &[u
     } else if inside {
         return false;
     } else {
-        *reader = (protocol.reader)();
+        *reader = (protocol.reader)(pen.memory());
     }
     // what was said so far was said in the old protocol
     pen.end();

@@ -2,7 +2,7 @@
 //! `End` or `Cut` before the next is settled here, once for all protocols. Knows no protocol.
 
 use super::http1::Again;
-use super::{At, Close, Listener, Note, Side};
+use super::{At, Close, Listener, Memory, Note, Side};
 use smol_str::SmolStr;
 
 /// The messages that are open now.
@@ -83,6 +83,10 @@ impl<'a, L: Listener> Pen<'a, L> {
     #[inline(always)]
     pub(super) fn other_is_open(&mut self) -> bool {
         self.message(self.side.other()).open
+    }
+
+    pub(super) fn memory(&mut self) -> &mut Memory {
+        self.listener.memory()
     }
 
     /// Heads read before, on any stream.

@@ -27,11 +27,13 @@ pub(super) fn roles(segment: &Segment<'_>) -> (bool, &'static str) {
 impl Stream {
     /// Where only ports told the roles, a SYN that comes late or the first bytes of data tell better.
     pub(super) fn better_roles(&mut self, segment: &Segment<'_>, from_low: bool) {
+        if matches!(self.roles_by, "syn" | "syn_ack") {
+            return; // nothing tells better
+        }
         let (sender_is_client, roles_by) = roles(segment);
-        let told = matches!(self.roles_by, "syn" | "syn_ack");
         let tells = match roles_by {
-            "syn" | "syn_ack" => !told,
-            "content" => !told && self.roles_by != "content",
+            "syn" | "syn_ack" => true,
+            "content" => self.roles_by != "content",
             _ => false,
         };
         if tells {
