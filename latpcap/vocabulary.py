@@ -100,7 +100,7 @@ _ALL = (
     ),
     Cause(
         "cork",
-        "a tail held by TCP_CORK or MSG_MORE until its timer",
+        "a tail held by TCP_CORK or MSG_MORE until its timer, or an ACK",
         "sender",
         "Clear TCP_CORK after the last write, and do not set MSG_MORE on it.",
         "#A6761D",

@@ -103,3 +103,9 @@ def test_a_last_write_with_more_to_come() -> None:
     held = [r for r in rows("more") if r["duration_ms"] > 35]
     assert {(r["cause"], r["rule"], r["owner"]) for r in held} == {("cork", "cork_ack", "server")}
     assert len(held) == 19 and all(r["confidence"] < PROVEN for r in held)
+
+
+def test_the_rival_that_was_not_ruled_out() -> None:
+    for name, rival in (("toggled", "Nagle on the server"), ("more", "Nagle's algorithm"), ("queue", "pacing")):
+        sure = next(line for line in str(lp.read(FOLDER / f"{name}.pcap.gz").why()).splitlines() if "sure?" in line)
+        assert f"rival: {rival}" in sure

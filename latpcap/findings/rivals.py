@@ -14,6 +14,9 @@ CLEARED = ("nodelay", "pause")
 """Verdicts on a sender that leave nothing to Nagle's algorithm."""
 QUEUE = ("a queue on the path", "not ruled out: it may have held the larger part, by kernels' answers or time stamps")
 """What a program's time that is not proven may be instead."""
+MORE = ("Nagle's algorithm on the sender", "a kernel pushes the end of what was written, and this was not pushed")
+"""What a cork may be instead whose segment left with an ACK, sooner than by the timer."""
+CORK_MS = 190.0
 OTHERS = {
     "cwnd": ("the receiver's window, pacing or a small send buffer", "not ruled out by these packets"),
     "bandwidth": ("pacing by the sender", "not ruled out by these packets"),
@@ -37,9 +40,13 @@ def rival(item: Spent, pools: dict[str, dict[str, Any]], streams: dict[str, Any]
     if item.cause in ("nagle", "delayed_ack"):
         return f"the {item.owner}'s program paused", "the freed segments followed the ACKs within the path's time"
     if item.cause in ("server_think", "client_think"):
-        if item.confidence < PROVEN and (not pools[item.owner]["held"] or pools[item.owner]["verdict"] in CLEARED):
+        pool = pools[item.owner]
+        cleared = not pool["held"] or pool["verdict"] in CLEARED
+        if item.confidence < PROVEN and cleared and not mixed(pool):
             return QUEUE
-        return _against_stall(pools[item.owner], item.owner)
+        return _against_stall(pool, item.owner)
+    if item.cause == "cork" and item.total_ms < CORK_MS * len(item.rows):
+        return MORE
     if item.cause == "network":
         return "the programs are slow", _against_programs(streams)
     if item.cause in OTHERS:
