@@ -3,6 +3,7 @@
 
 mod asked;
 mod counts;
+mod event;
 mod full_size;
 mod ids;
 mod index;
@@ -21,12 +22,13 @@ use crate::issue::{Issue, Kind};
 use crate::leg::Pairs;
 use crate::messages::{At, Side};
 use crate::segment::{SYN, Segment};
-use crate::seq::unwrap_near;
 use crate::wait::Release;
 
 pub use asked::{Answer, Asked};
 pub use counts::Counts;
 use counts::{count, sample_leg};
+use event::relative_sack;
+pub use event::{Event, Rows};
 use index::Index;
 use roles::roles;
 pub use store::MOST_AWAKE;
@@ -38,23 +40,6 @@ use tuple::FourTuple;
 const RECENT: usize = 1024;
 
 pub type Endpoint = (IpAddr, u16);
-
-/// One row of `events`, before it becomes columns.
-#[derive(Debug)]
-pub struct Event<'a> {
-    pub at: At,
-    pub stream: u32,
-    pub from_client: bool,
-    /// From the smaller endpoint; unlike the roles this never changes.
-    pub from_low: bool,
-    pub segment: &'a Segment<'a>,
-    pub facts: &'a Facts,
-    /// SACK blocks, relative and unwrapped.
-    pub sack: Option<&'a [(i64, i64)]>,
-    pub time_delta: i64,
-    pub hold: Option<i64>,
-    pub release: &'a Release,
-}
 
 pub struct Stream {
     low: Endpoint,
@@ -204,11 +189,6 @@ pub struct Streams {
     pub pairs: Pairs,
     pub ledger: Ledger,
     room: Room,
-}
-
-/// Takes the rows of facts.
-pub trait Rows {
-    fn event(&mut self, event: &Event<'_>);
 }
 
 impl Streams {
@@ -452,20 +432,4 @@ impl Streams {
     pub fn take(&mut self, id: u32) -> Option<Box<Stream>> {
         self.store.take(id)
     }
-}
-
-/// SACK blocks relative to the acknowledged direction, unwrapped; none without the option.
-fn relative_sack(segment: &Segment<'_>, rev: &Flow) -> Option<Box<[(i64, i64)]>> {
-    if segment.options.sack.count == 0 {
-        return None;
-    }
-    let blocks = segment.options.sack.blocks();
-    let base = rev.base.unwrap_or(0);
-    let relative = |n: u32| unwrap_near(n.wrapping_sub(base), rev.high);
-    Some(
-        blocks
-            .iter()
-            .map(|(left, right)| (relative(*left), relative(*right)))
-            .collect(),
-    )
 }

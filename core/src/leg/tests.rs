@@ -1,0 +1,77 @@
+//! Round trips by pair of addresses, and those of one connection.
+
+use super::*;
+
+const MS: i64 = 1_000_000;
+
+#[test]
+fn a_path_is_firm_when_both_legs_were_measured_often() {
+    let mut pairs = Pairs::default();
+    let address = |last| IpAddr::from([10, 0, 0, last]);
+    let pair = pairs.id(address(1), address(2));
+    assert!(!pairs.is_firm(pair + 1), "nothing is known of it");
+    for _ in 0..64 {
+        assert!(!pairs.is_firm(pair));
+        pairs.add(pair, 0, MS, false);
+    }
+    assert!(!pairs.is_firm(pair), "one leg says nothing of the other");
+    for _ in 0..64 {
+        assert!(!pairs.is_firm(pair));
+        pairs.add(pair, 1, MS, false);
+    }
+    assert!(pairs.is_firm(pair));
+}
+
+#[test]
+fn what_a_program_takes_is_no_kernels_jitter() {
+    let mut leg = Leg::default();
+    assert_eq!((leg.jitter(), leg.kernels_jitter()), (0, 0));
+    for ns in [1_000, 8 * MS, 9 * MS, 7 * MS, i64::from(u32::MAX)] {
+        leg.add(ns, true);
+    }
+    assert_eq!((leg.jitter(), leg.kernels_jitter()), (9 * MS - 1_000, 0));
+    leg.add(3_000, false);
+    assert_eq!((leg.min(), leg.kernels_jitter()), (Some(1_000), 2_000));
+    assert_eq!((leg.late(MS), leg.late(10 * MS)), (0.6, 0.0));
+}
+
+#[test]
+fn what_a_kernel_has_answered_tells_the_path_of_a_connection() {
+    let mut trips = RoundTrips::default();
+    assert_eq!(trips.round(true).beyond(MS), 0);
+    trips.add(40 * MS, false);
+    assert_eq!(trips.round(true).beyond(MS), 0, "that may have been a timer");
+    assert_eq!(trips.round(true).beyond(10 * MS), 30 * MS);
+    trips.add(44 * MS, true);
+    trips.add(6 * MS, false);
+    for (stamped, leg, beyond) in [(true, MS, 5 * MS), (false, MS, 43 * MS), (false, 9 * MS, 35 * MS)] {
+        assert_eq!(trips.round(stamped).beyond(leg), beyond + 1);
+    }
+    trips.add(20_000, true);
+    assert_eq!(trips.round(false), trips.round(true), "the host's own queue");
+}
+
+#[test]
+fn held_acks_do_not_spoil_the_round_trips() {
+    let mut trips = RoundTrips::default();
+    trips.add(MS, true);
+    for ns in [2 * MS, 43 * MS, 3 * MS, 41 * MS] {
+        trips.add(ns, false);
+    }
+    assert_eq!((trips.samples(), trips.held, trips.max()), (3, 2, Some(3 * MS)));
+    assert_eq!((trips.mean_ms(), trips.stdev_ms()), (Some(2.0), Some(1.0)));
+    trips.add(90 * MS, true); // two full segments: a queue, not a hold
+    assert_eq!((trips.samples(), trips.max()), (4, Some(90 * MS)));
+}
+
+#[test]
+fn what_came_before_a_much_better_sample_was_held() {
+    let mut trips = RoundTrips::default();
+    trips.add(44 * MS, false);
+    trips.add(42 * MS, false);
+    assert_eq!((trips.samples(), trips.held), (2, 0));
+    trips.add(MS, false);
+    assert_eq!((trips.samples(), trips.held, trips.mean_ms()), (1, 2, Some(1.0)));
+    assert_eq!((trips.max(), trips.stdev_ms()), (Some(MS), None));
+    assert_eq!(RoundTrips::default().mean_ms(), None);
+}
