@@ -3,18 +3,19 @@
 
 mod clocked;
 mod cutter;
+mod legs;
 mod names;
 
 use ahash::AHashSet;
 
 use crate::exchange::{Exchange, Piece};
-use crate::leg::{AT_HOST_NS, Round};
 use crate::messages::{At, Side};
 use crate::pool::{Freed, Judged, Ruling, Verdict};
 use crate::wait::{CORK_NS, Candidate, NOISE_NS, Repair, Wait};
 
 use clocked::{PROMPT_NS, clocked, lone};
 use cutter::{Cutter, Named, row};
+pub use legs::Legs;
 pub use names::{Cause, Owner, Rule};
 
 /// Up to three frames that a reader can look up in Wireshark.
@@ -36,28 +37,6 @@ pub struct Row {
 
 /// What the capture itself puts in doubt is no more than this.
 const SUSPECTED: f64 = 0.5;
-/// A round trip to another host than the one that the capture sits at is longer than this.
-const AWAY_NS: i64 = 500_000;
-
-/// The path as far as it is known: best round trips to the client and to the server, by `Side`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Legs {
-    pub min: [Option<i64>; 2],
-    /// What the exchange's own connection took lately, by the answers of kernels.
-    pub rounds: [Round; 2],
-}
-
-impl Legs {
-    fn to(&self, side: Side) -> i64 {
-        self.min.get(side.index()).copied().flatten().unwrap_or(0)
-    }
-
-    /// The capture sits at this side's host, and clearly not at the other's.
-    fn beside(&self, side: Side) -> bool {
-        let [near, far] = [side, side.other()].map(|side| self.min.get(side.index()).copied().flatten());
-        near.is_some_and(|leg| leg < AT_HOST_NS) && far.is_some_and(|leg| leg >= AWAY_NS)
-    }
-}
 
 /// What the whole capture says, for the judging of one exchange.
 #[derive(Debug, Clone, Copy)]
