@@ -360,7 +360,8 @@ fn leg(cutter: &mut Cutter<'_>, from: i64, side: Side, legs: &Legs) {
     );
 }
 
-/// This side's program had the turn; its segment passed so much later than at best, by its clock. Where the larger part of the time may be the path's, that is no proof against it.
+/// This side's program had the turn; its segment passed so much later than at best, by its clock. Where the larger part
+/// of the time may be the path's, that is no proof against it.
 #[inline(always)]
 fn thought(cutter: &Cutter<'_>, side: Side, legs: &Legs, late: u32) -> Named {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
