@@ -54,6 +54,9 @@ EXPRESSIONS = [
 ALL = len(EXPRESSIONS)
 """The tap of all frames, behind the expressions."""
 
+DAMAGED = 2
+"""tshark's exit code where a capture is damaged (its answers are complete) or refused (it gives none)."""
+
 TUNNEL = "packets inside a tunnel or behind MPLS, which latpcap and tshark number differently"
 FACTS = "a fact of `events` that differs, see the Wireshark scorer"
 OUTER = "tshark has the addresses of a tunnel's outer headers, too; latpcap those of the packet that carries TCP"
@@ -115,12 +118,25 @@ end
 """
 
 
+class TsharkError(Exception):
+    """tshark neither answered every expression nor refused the capture."""
+
+
 def of_tshark(path: Path, script: Path) -> dict[int, set[int]]:
-    """The frames of each expression; an expression without frames may be missing."""
+    """The frames of each expression; none at all where tshark refuses the capture."""
     words = ["tshark", "-n", "-q", "-r", str(path), "-X", f"lua_script:{script}"]
-    said = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=120).stdout
-    rows = [line.split("\t") for line in said.splitlines() if line.startswith("filter\t")]
-    return {int(number) - 1: {int(frame) for frame in frames.split()} for _, number, frames in rows}
+    said = ""
+    for _ in range(2):  # a run of it that dies half way says nothing about latpcap
+        try:
+            ran = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=120)
+        except subprocess.TimeoutExpired:
+            said = "nothing within 120 s"
+            continue
+        rows = [line.split("\t") for line in ran.stdout.splitlines() if line.startswith("filter\t")]
+        if (ran.returncode, len(rows)) in {(0, 1 + ALL), (DAMAGED, 1 + ALL), (DAMAGED, 0)}:
+            return {int(number) - 1: {int(frame) for frame in frames.split()} for _, number, frames in rows}
+        said = f"exit code {ran.returncode}, {len(rows)} answers, {ran.stderr[-300:].strip()!r}"
+    raise TsharkError(f"{path.parent.name}/{path.name}: tshark fails twice: {said}")
 
 
 def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int]]]:
@@ -132,15 +148,15 @@ def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int
     known = set(cap.arrow("events")["frame"].to_pylist())
     if not known:
         return []
-    theirs = of_tshark(path, script)
-    if not theirs.pop(ALL, None):
-        return []  # a container that tshark does not open
-    out = []
-    for number, expression in enumerate(EXPRESSIONS):
-        ours = set(cap.filter(expression).arrow("events")["frame"].to_pylist())
-        wanted = theirs.get(number, set()) & known
-        if ours != wanted:
-            out.append((expression, sorted(ours - wanted), sorted(wanted - ours)))
+    ours = [set(cap.filter(expression).arrow("events")["frame"].to_pylist()) for expression in EXPRESSIONS]
+    for _ in range(2):  # once in thousands of runs tshark has answered otherwise: what differs is asked again
+        theirs = of_tshark(path, script)
+        if not theirs.pop(ALL, None):
+            return []  # a container that tshark does not open
+        pairs = [(expression, ours[n], theirs[n] & known) for n, expression in enumerate(EXPRESSIONS)]
+        out = [(expression, sorted(a - b), sorted(b - a)) for expression, a, b in pairs if a != b]
+        if not out:
+            break
     return out
 
 
@@ -151,7 +167,11 @@ def main() -> int:
         script = Path(scratch) / "filters.lua"
         taps = ", ".join(f"[==[{expression}]==]" for expression in [*EXPRESSIONS, "frame"])
         script.write_text(TAP.format(expressions=taps))
-        found = dict(zip(paths, pool.map(lambda path: differences(path, script), paths), strict=True))
+        try:
+            found = dict(zip(paths, pool.map(lambda path: differences(path, script), paths), strict=True))
+        except TsharkError as failed:
+            print(failed)
+            return 1
     unexplained = 0
     for path, rows in found.items():
         for expression, ours, theirs in rows:
