@@ -325,3 +325,21 @@ def test_names_from_the_wire_stay_harmless() -> None:
     (text,) = [bracket.text for bracket in graph.brackets if "GET" in bracket.text]
     assert len(text) < 90 and text.endswith("ms")
     assert_legible(graph.plot())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_letters_that_the_font_lacks_are_marked_and_stop_nothing(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "Grüße 日本 \N{HANGUL SYLLABLE GA}.pcap"
+    path.write_bytes((SAMPLES / "clips" / "split-nagle.pcap").read_bytes())
+    cap = lp.read(path)
+    graph = cap.flow_graph(exchange="worst")
+    assert "Grüße �� �.pcap, tcp.stream eq 1, worst exchange" in [w.text for w in ink_of(graph.plot().ax_).words]
+    for picture in (
+        graph,
+        cap.waterfall(by="uri"),
+        cap.timeline(),
+        cap.latency().plot(),
+        cap.stream(0).time_sequence(),
+    ):
+        picture.save(tmp_path / f"日本{suffix}")

@@ -169,15 +169,17 @@ class Display:
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        ax.set_title(self.title, fontproperties=paper.font(EM), loc="left", parse_math=False)
+        ax.set_title(paper.drawable(self.title), fontproperties=paper.font(EM), loc="left", parse_math=False)
         handles: list[Any] = []
         for key in self.keys():
             dot = _MARKERS.get(key.shape)
             style: Any = "none" if dot else {"line": "-", "dash": "--"}.get(key.shape)
             if style is None:
-                handles.append(Patch(facecolor=key.colour, label=key.name))
+                handles.append(Patch(facecolor=key.colour, label=paper.drawable(key.name)))
             else:
-                handles.append(Line2D([], [], color=key.colour, linestyle=style, marker=dot, label=key.name))
+                handles.append(
+                    Line2D([], [], color=key.colour, linestyle=style, marker=dot, label=paper.drawable(key.name))
+                )
         if handles:
             legend = ax.legend(handles=handles, prop=paper.font(EM * 0.8), framealpha=0.9)
             for words in legend.get_texts():
@@ -207,7 +209,9 @@ def words(ax: Axes, x: float, y: float, text: str, **options: Any) -> Any:
     """A small text at a place of the data, never read as mathematics."""
     size = options.pop("size", _SMALL)
     bold = options.pop("bold", False)
-    return ax.text(x, y, text, fontproperties=paper.font(EM * size, bold=bold), parse_math=False, **options)
+    return ax.text(
+        x, y, paper.drawable(text), fontproperties=paper.font(EM * size, bold=bold), parse_math=False, **options
+    )
 
 
 def _key_width(key: Key) -> float:

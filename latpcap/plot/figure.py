@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,26 @@ def font(points: float, *, bold: bool = False) -> FontProperties:
 
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     return FontProperties(fname=Path(mpl.get_data_path(), "fonts", "ttf", name), size=points)
+
+
+def drawable(text: str) -> str:
+    """What of this text can our font draw? What it has no letter for (Chinese, Japanese, Korean) becomes "�".
+
+    A file's name or a request's target may hold anything, and another font would be other pixels on another machine.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    known = _letters()
+    return "".join(letter if ord(letter) in known else "\ufffd" for letter in text)
+
+
+@lru_cache(maxsize=1)
+def _letters() -> frozenset[int]:
+    """The characters that the font has in both of its weights."""
+    from matplotlib.ft2font import FT2Font
+
+    faces = [FT2Font(str(font(10, bold=bold).get_file())) for bold in (False, True)]
+    return frozenset(faces[0].get_charmap()) & frozenset(faces[1].get_charmap())
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from latpcap.plot.figure import font
+from latpcap.plot.figure import drawable, font
 from latpcap.plot.flow_layout import (
     BAND,
     INSET,
@@ -87,7 +87,7 @@ class Pen:
         self.ax.text(
             x,
             y,
-            text,
+            drawable(text),
             ha=ha,
             va="baseline",
             color=colour,

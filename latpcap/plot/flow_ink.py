@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from latpcap.plot import figure as paper
-from latpcap.plot.figure import font
+from latpcap.plot.figure import drawable, font
 from latpcap.plot.flow_draw import BLACK, Pen
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Ink(Pen):
     ) -> None:
         """One line of text, as `Pen.text`."""
         dx, dy = self.shift
-        self.words.append(Word(x + dx, y + dy, text, size * self.scale, ha, colour, bold, behind))
+        self.words.append(Word(x + dx, y + dy, drawable(text), size * self.scale, ha, colour, bold, behind))
 
     def box(
         self,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from latpcap.plot import flow_scale
-from latpcap.plot.figure import font
+from latpcap.plot.figure import drawable, font
 from latpcap.plot.flow_brackets import FlowBracket
 from latpcap.plot.flow_rows import FlowRow
 from latpcap.plot.flow_waits import FlowMark
@@ -33,7 +33,7 @@ def width_of(text: str, size: float = 1.0, bold: bool = False) -> float:
     """
     from matplotlib.textpath import text_to_path
 
-    width, _, _ = text_to_path.get_text_width_height_descent(text, font(100, bold=bold), False)
+    width, _, _ = text_to_path.get_text_width_height_descent(drawable(text), font(100, bold=bold), False)
     return float(width) / 100 * size * 1.04
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from latpcap.plot.display import EM, Display, Key, Panel, label, words
-from latpcap.plot.figure import font
+from latpcap.plot.figure import drawable, font
 from latpcap.plot.text import count, percent, spent
 from latpcap.plot.waterfall_rows import ALIGNS, NAMES, Plan, plan
 from latpcap.vocabulary import CAUSES, PROVEN
@@ -181,7 +181,7 @@ def _short(name: str) -> str:
 def _beside(ax: Axes, text: str, place: tuple[float, float], shift: float, *, size: float) -> None:
     """A text so many points to the right of a place of the data, or to its left."""
     side: Any = "left" if shift > 0 else "right"
-    note = ax.annotate(text, place, (shift, 0), textcoords="offset points", ha=side, va="center")
+    note = ax.annotate(drawable(text), place, (shift, 0), textcoords="offset points", ha=side, va="center")
     note.set_fontproperties(font(EM * size))
     note.set_parse_math(False)
     note.set_annotation_clip(False)
