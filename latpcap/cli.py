@@ -6,6 +6,7 @@ Answers go to standard output; warnings and errors, one line each, to standard e
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -73,16 +74,27 @@ def _stop(sentence: str, code: int) -> None:
 def _read(file: str, display_filter: str | None = None, *, again: bool = False) -> Capture:
     """Opens a capture and warns of damage; `again`: its bytes are wanted twice, so that standard input is kept."""
     from latpcap.capture import read
+    from latpcap.results import is_results
 
+    if file != "-" and is_results(file):
+        reads = "why, compare, latency, plot latency and plot waterfall read them, in Python latpcap.open_results"
+        raise CaptureError(file, f"holds the results of a batch, expected a capture file; {reads}")
     if display_filter is not None:
         from latpcap.filters.grammar import parse
 
         parse(display_filter)  # a slip of the pen is said before a long file is read
     again = again or display_filter is not None
-    capture = read(sys.stdin.buffer.read() if file == "-" and again else file)
+    capture = read(_kept() if file == "-" and again else file)
     for sentence in capture.damage:
         typer.echo(f"latpcap: warning: {sentence}; rows up to there are given", err=True)
     return capture if display_filter is None else capture.filter(display_filter)
+
+
+def _kept() -> io.BytesIO:
+    """Standard input, to be read more than once, under the name that it has elsewhere."""
+    held = io.BytesIO(sys.stdin.buffer.read())
+    held.name = "<stdin>"
+    return held
 
 
 def _version(asked: bool) -> None:

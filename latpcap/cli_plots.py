@@ -10,6 +10,7 @@ import typer
 
 from latpcap.cli_options import File, FilterOption, StreamOption
 from latpcap.errors import OutputError
+from latpcap.names import shortest
 
 if TYPE_CHECKING:
     from latpcap.capture import Capture
@@ -70,7 +71,9 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         first, *others = [
             _latency(_scope(read, file, stream, display_filter, stored=True), by, which, percentiles) for file in files
         ]
-        _save(lambda: first.plot(*others, scale=scale), output, dpi)
+        titles = [one.title for one in (first, *others)]
+        labels = shortest(files) if len(set(titles)) < len(titles) else None
+        _save(lambda: first.plot(*others, labels=labels, scale=scale), output, dpi)
 
     @plots.command()
     def waterfall(

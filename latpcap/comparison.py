@@ -281,9 +281,9 @@ class Comparison:
     def __str__(self) -> str:
         lines = []
         for word, side, many in zip(("before", "after"), self._sides, self._counts, strict=True):
-            lines.append(
-                f"{word:9} {side.name}: {count(len(side.latency), 'complete exchange')}, {count(many, self.unit)}"
-            )
+            unit, _, of = self.unit.partition(" ")  # "run of exchanges"
+            units = f"{count(many, unit)} {of}".strip()
+            lines.append(f"{word:9} {side.name}: {count(len(side.latency), 'complete exchange')}, {units}")
         width = max(len(c.name) for c in [*self._metrics, *self._causes])
         lines += [f"  {_line(c, width)}" for c in self._metrics]
         moved = [c for c in self._causes if c.moved]

@@ -229,7 +229,9 @@ def _single(capture: Capture, number: int) -> dict[str, Any]:
         table.filter(pc.equal(table["exchange"], pa.scalar(number, pa.uint64()))) if 0 <= number < 2**63 else table[:0]
     )
     if found.num_rows == 0:
-        raise IndexError(f"no exchange {number}: {Path(capture.name).name} has {table.num_rows:,} exchanges")
+        have = table["exchange"]
+        span = f"those of {capture.title} are {have[0]} to {have[-1]}" if len(have) else f"{capture.title} has none"
+        raise IndexError(f"no exchange {number}: {span}")
     row = found.select(
         ["exchange", "stream", "index", "protocol", "method", "target", "status", "latency_ms", "client_latency_ms",
          "ttfb_ms", "complete", "cut_by", "request_first_frame", "response_last_frame", "top_cause"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import groups
 from latpcap.percentiles import rank
+from latpcap.tables import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,10 @@ WHICH = ("latency_ms", "client_latency_ms")
 
 PERCENTILES = (50.0, 75.0, 90.0, 99.0)
 MOST_ROWS = 40
+_WHY = {
+    "latency_ms": "not complete in the capture",
+    "client_latency_ms": "not complete in the capture, or the path to the client not known",
+}
 _OTHERS = 8  # groups that a picture overlays
 
 
@@ -144,22 +149,25 @@ class Latency:
         every = (self, *others)
         if labels is not None and len(labels) != len(every):
             raise ValueError(f"{len(labels)} labels for {len(every)} latencies")
+        titles = [one.title for one in every]
+        if len(set(titles)) < len(titles):  # files of one name, in several folders
+            told = labels or [f"{title} ({i})" for i, title in enumerate(titles, 1)]
+            titles = [own if title in own else f"{title} ({own})" for title, own in zip(titles, told, strict=True)]
         series, left = [], 0
         for number, one in enumerate(every):
             own_groups = one.rows()
             left += max(0, len(own_groups) - _OTHERS)
             for name, rows in own_groups[:_OTHERS]:
-                own = labels[number] if labels is not None else one.title
+                own = labels[number] if labels is not None else titles[number]
                 label = own if not one.by else name if len(every) == 1 else f"{own} {name}"
                 values = rows[rows[one.which].notna()].sort_values(one.which)
                 causes = values["top_cause"].astype(object).where(values["top_cause"].notna(), None)
                 series.append(Series(label or f"{number + 1}", values[one.which].to_numpy(), tuple(causes)))
-        note = f"{left} groups with less time are not shown." if left else ""
+        note = f"{count(left, 'group')} with less time not shown." if left else ""
         missing = sum(int(one.table["left_out"].sum()) for one in every)
         if missing:
-            why = "their answers are not complete in the capture, or the client's view is not known"
-            note = f"{note} {missing:,} exchanges have no latency: {why}.".strip()
-        title = "Latency of " + (self.title if len(every) == 1 else " and ".join(one.title for one in every))
+            note = f"{note} {count(missing, 'exchange')} without a latency: {_WHY[self.which]}.".strip()
+        title = f"Latency of {' and '.join(titles)}"
         picture = LatencyPlot(
             series,
             percentiles=self.percentiles,
@@ -215,10 +223,10 @@ def _summary(values: Any, percentiles: Sequence[float]) -> dict[str, float | Non
 def _report(latency: Latency) -> str:
     """One group, in the shape of wrk's report."""
     row = latency.table.iloc[0]
-    count, left = int(row["count"]), int(row["left_out"])
+    counted, left = int(row["count"]), int(row["left_out"])
     where = "estimated at the client" if latency.which == "client_latency_ms" else "as the capture saw it"
-    lines = [f"{latency.title}: latency of {count:,} of {count + left:,} exchanges, {where}"]
-    if not count:
+    lines = [f"{latency.title}: latency of {counted:,} of {count(counted + left, 'exchange')}, {where}"]
+    if not counted:
         return "\n".join([*lines, "  no exchange has one"])
     cells = [_time(row[c]) for c in ("mean_ms", "stdev_ms", "max_ms")] + [_percent(row["within_stdev_percent"])]
     lines.append(f"{'':11} " + " ".join(f"{head:>10}" for head in ("Avg", "Stdev", "Max", "+/- Stdev")))
@@ -227,7 +235,7 @@ def _report(latency: Latency) -> str:
     lines += [f"  {percent:>6g}% {_time(row[f'p{percent:g}_ms']):>10}" for percent in latency.percentiles]
     if latency.seconds:
         moved = row["transfer_bytes_per_s"]
-        lines.append(f"  {count:,} answers in {latency.seconds:.2f}s, {_size(moved * latency.seconds)}")
+        lines.append(f"  {count(counted, 'answer')} in {latency.seconds:.2f}s, {_size(moved * latency.seconds)}")
         lines += [f"Requests/sec: {row['requests_per_s']:>12.2f}", f"Transfer/sec: {_size(moved):>12}"]
     return "\n".join(lines)
 
@@ -252,9 +260,9 @@ def _grouped(latency: Latency) -> str:
     ]
     left = int(latency.table["left_out"].sum())
     if left:
-        lines.append(f"{left:,} exchanges are left out: not complete in the capture, or not known at the client")
+        lines.append(f"{count(left, 'exchange')} left out: {_WHY[latency.which]}")
     if len(latency.table) > len(rows):
-        lines.append(f"… {len(latency.table) - len(rows):,} more groups with less time")
+        lines.append(f"… {count(len(latency.table) - len(rows), 'more group')} with less time")
     return "\n".join([f"{latency.title}: {latency.which} by {', '.join(latency.by)}", *lines])
 
 
@@ -272,8 +280,8 @@ def _time(ms: float | None) -> str:
     return _scaled(ms, 1000, ("ms", "s")) if ms >= 0.85 else f"{ms * 1000:.2f}us"
 
 
-def _size(count: float) -> str:
-    return _scaled(count, 1024, ("B", "KB", "MB", "GB", "TB"))
+def _size(amount: float) -> str:
+    return _scaled(amount, 1024, ("B", "KB", "MB", "GB", "TB"))
 
 
 def _percent(value: float | None) -> str:

@@ -217,7 +217,7 @@ def _open(source: One, name: str) -> tuple[BinaryIO, bool]:
     path = Path(source)
     try:
         if path.is_dir():
-            raise CaptureError(name, "is a directory, expected a capture file")
+            raise CaptureError(name, "is a directory, expected a capture file; latpcap.batch reads folders")
         return open(path, "rb", buffering=0), True
     except FileNotFoundError:
         raise CaptureError(name, "no such file") from None

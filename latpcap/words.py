@@ -41,7 +41,7 @@ def _first_line(d: dict[str, Any]) -> str:
     streams, exchanges = _count(d["streams"], "TCP stream"), _count(d["exchanges"], "exchange")
     where = {("at_client",): ", captured at the client", ("at_server",): ", captured at the server"}
     name = d["file"] if d.get("filter") is None else f"{d['file']} [{printable(d['filter'])}]"
-    line = f"{name}: {_count(d['frames'], 'frame')}, {streams}, {exchanges} in {d['seconds']:.2f} s"
+    line = f"{name}: {_count(d['frames'], 'frame')}, {streams}, {exchanges} in {d['seconds']:,.2f} s"
     return line + where.get(tuple(d["positions"]), "")
 
 
@@ -100,7 +100,7 @@ def _share(d: dict[str, Any]) -> str:
     return (
         f"  share     {_ms(p50['ms'])} of {_ms(p50['of_ms'])} ms at p50 ({_percent(p50['share'])}), "
         f"{_ms(p99['ms'])} of {_ms(p99['of_ms'])} ms at p99 ({_percent(p99['share'])}); "
-        f"{d['hit']:,} of {d['complete']:,} exchanges"
+        f"{d['hit']:,} of {_count(d['complete'], 'exchange')}"
     )
 
 
@@ -353,7 +353,9 @@ def _sure_stall(d: dict[str, Any], pool: dict[str, Any]) -> str:
     text = f"  sure?     {_grade(d['confidence'])}"
     if pool.get("release_p95_ms") is not None:
         within = _us(pool["release_p95_ms"] * 1000)
-        text += f": 95 % of {pool['held']:,} freed segments left within {within} of the ACK"
+        which = f"95 % of {pool['held']:,} freed segments" if pool["held"] > 1 else "the one freed segment"
+        path = " (the path taken off)" if (pool.get("sender_rtt_ms") or 0.0) > 0.1 * pool["release_p95_ms"] else ""
+        text += f": {which} left within {within} of the ACK{path}"
     if pool.get("slope") is not None:
         text += f"; gaps follow the ACKs (slope {pool['slope']:.2f}, a pause gives 0)"
     if d["findings"][0]["grade"] != "proven":

@@ -194,3 +194,10 @@ def test_frames_of_one_piece_say_how_much_they_show() -> None:
     assert words._shown(parts) == "1.50 ms, the longest of 1,200 pieces that make 40.0 ms"
     typical = read("nginx-good.pcap").why().to_dict()["typical"]
     assert typical["pieces"] >= 1 and 0 < typical["longest_ms"] <= typical["ms"]
+
+
+def test_a_lone_freed_segment_is_no_percentage() -> None:
+    """Its release is counted without the path, the frames beside it show both: the sentence says so."""
+    text = str(lp.read(Path(__file__).with_name("cases") / "stall_alone" / "capture.pcap").why())
+    assert ": the one freed segment left within 10 us of the ACK (the path taken off); a pause of the program" in text
+    assert "next segment 20 us after that" in text

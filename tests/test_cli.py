@@ -86,6 +86,7 @@ def test_why_as_json() -> None:
 def test_standard_input() -> None:
     data = STALL.read_bytes()
     said = f"{lp.read(STALL).why()}\n".replace(STALL.name, "<stdin>")
+    assert program("why", "-", "-Y", "tcp", stdin=data)[1].startswith("<stdin> [tcp]: ")
     for content in (data, gzip.compress(data)):
         assert program("why", "-", stdin=content) == (0, said, "")
 
@@ -207,7 +208,15 @@ def test_files_that_are_no_capture(tmp_path: Path) -> None:
         assert "needed 24 bytes, had 17" in complains(UNREADABLE, *words, cut)
 
 
+def test_results_where_a_capture_is_expected(tmp_path: Path) -> None:
+    lp.batch(SMALL, tmp_path, quiet=True)
+    for words in (("streams",), ("plot", "timeline", "-o", "x.png"), ("why", "--stream", 0, "-Y", "tcp")):
+        code, _, err = run(*words, tmp_path)
+        assert code and "is a directory" not in err and ("results of a batch" in err or "its file instead" in err)
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
+    assert "no exchange 30: those of quickack.pcap are 0 to 29" in complains(USAGE, "why", SMALL, "--exchange", 30)
     assert "no column 'latency'" in complains(USAGE, "exchanges", SMALL, "--sort", "latency")
     assert "latency_ms" in complains(USAGE, "exchanges", SMALL, "--sort", "latency")  # the near one is named
     assert "unknown suffix '.xlsx'" in complains(USAGE, "events", SMALL, "-o", tmp_path / "out.xlsx")

@@ -99,6 +99,7 @@ def test_units_are_the_largest_that_are_enough() -> None:
     few = sample(rng, streams=2, each=200)
     found = Comparison(few, many)
     assert found.unit == "run of exchanges" and found.metrics.moved.notna().any()
+    assert f"{len(few.latency):,} complete exchanges, " in str(found) and str(found).count(" runs of exchanges\n") == 2
 
 
 def test_too_few_exchanges_are_no_news() -> None:

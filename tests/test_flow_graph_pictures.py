@@ -83,6 +83,11 @@ def test_nothing_is_freed_by_an_answer() -> None:
     assert not any(row.tag for row in graph.rows)
 
 
+def test_the_answer_to_what_was_freed_is_not_freed() -> None:
+    graph = lp.read(SAMPLES / "more" / "path40-nagle.pcap").stream(0).flow_graph(exchange=10)
+    assert [(row.frame, row.tag) for row in graph.rows if row.tag] == [(114, "freed")]
+
+
 # --- which packets ---
 
 

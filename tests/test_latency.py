@@ -105,7 +105,7 @@ def test_what_has_no_latency_is_counted(fast: lp.Capture) -> None:
     whole = fast.latency()
     assert whole.table.iloc[0][["count", "left_out"]].tolist() == [949, 19]
     assert "latency of 949 of 968 exchanges" in str(whole)
-    assert "19 exchanges are left out" in str(fast.latency("server"))
+    assert "19 exchanges left out: not complete" in str(fast.latency("server"))
     tops = fast.latency("top_cause").table
     assert tops["top_cause"].isna().sum() == 1 and tops.loc[tops["top_cause"].isna(), "count"].tolist() == [0]
     assert tops.loc[tops["top_cause"].isna(), ["mean_ms", "p50_ms", "max_ms"]].isna().all(axis=None)
@@ -243,3 +243,23 @@ def test_command(tmp_path: Path) -> None:
 def test_wrong_usage_is_one_line(words: tuple[Any, ...], sentence: str) -> None:
     code, out, err = run(*words)
     assert code == 2 and out == "" and sentence in err and err.count("\n") == 1
+
+
+def test_captures_of_one_name_are_told_apart(slow: lp.Capture, tmp_path: Path) -> None:
+    one, other = slow.latency(), slow.filter("tcp.stream < 9").latency()
+    other.title = one.title
+    named, numbered = one.plot(other, labels=["before", "after"]), one.plot(other)
+    assert named.title == f"Latency of {one.title} (before) and {one.title} (after)"
+    assert [s.name for s in named.series] == ["before", "after"]
+    assert [s.name for s in numbered.series] == [f"{one.title} (1)", f"{one.title} (2)"]
+    for day in ("monday", "tuesday"):
+        (tmp_path / day).mkdir()
+        (tmp_path / day / "web.pcap").write_bytes((SAMPLES / "clips" / "think40.pcap").read_bytes())
+    files = [tmp_path / day / "web.pcap" for day in ("monday", "tuesday")]
+    assert run("plot", "latency", *files, "-o", tmp_path / "x.svg") == (0, "", "")
+
+
+def test_what_is_left_out_says_why_in_good_grammar(fast: lp.Capture) -> None:
+    one = lp.read(CASES / "stall_alone" / "capture.pcap").filter("frame.number == 4")
+    assert "latency of 1 of 1 exchange, " in str(one.latency()) and "  1 answer in " in str(one.latency())
+    assert fast.latency().plot().note == "19 exchanges without a latency: not complete in the capture."

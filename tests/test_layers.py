@@ -35,6 +35,7 @@ ORDER = [
     "filters",
     "words",
     "html",
+    "names",
     "percentiles",
     "groups",
     "tables",

@@ -15,6 +15,7 @@ from archives import CLIPS, SAMPLES, SMALL, TABLES, captures, later, same
 
 import latpcap as lp
 from latpcap.archive.model import identity
+from latpcap.names import shortest
 from latpcap.results import Results
 from latpcap.tables import requests
 
@@ -33,12 +34,14 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 def test_results_print_what_they_are(results: Results) -> None:
     like = [lp.read(file) for file in FILES]
-    frames, streams, exchanges = (
+    frames, streams, rows = (
         sum(n) for n in zip(*((c.frames, len(c.streams), len(c.exchanges)) for c in like), strict=True)
     )
+    exchanges = results.why().to_dict()["exchanges"]  # set-ups and pauses have rows, and are none
+    assert exchanges < rows and results.captures.to_pandas().exchanges.sum() == exchanges
     assert repr(results) == f"{results.title}, {frames:,} frames, {streams} TCP streams, {exchanges:,} exchanges"
     assert results.title.endswith(": 8 captures")
-    assert repr(results.exchanges).startswith("exchanges of ") and f"{exchanges:,} rows" in repr(results.exchanges)
+    assert repr(results.exchanges).startswith("exchanges of ") and f"{rows:,} rows" in repr(results.exchanges)
     assert "<pre" in results._repr_html_() and results.failed == []
 
 
@@ -95,6 +98,7 @@ def test_streams_of_two_files_stay_apart(tmp_path: Path) -> None:
     assert (
         text.startswith("out (2 captures): ") and "a.pcap, tcp.stream eq " in text
     ) or "b.pcap, tcp.stream eq " in text
+    assert both.why().to_dict()["exchanges"] == 2 * one.why().to_dict()["exchanges"]
     with pytest.raises(ValueError, match="slice of one file"):
         both.latency(by="stream")
     assert both.slice(file="a.pcap").latency(by="stream").table.equals(one.latency(by="stream").table)
@@ -150,7 +154,19 @@ def test_what_failed_is_said(tmp_path: Path) -> None:
     lp.batch(tmp_path / "in", tmp_path / "out", quiet=True)
     found = lp.open_results(tmp_path / "out")
     assert [Path(f.file).name for f in found.failed] == ["empty.pcap"]
-    assert repr(found).endswith("; 1 file failed") and "failed" in str(found.why()).splitlines()[-1]
+    assert repr(found).endswith("; 1 file failed")
+    assert str(found.why()).splitlines()[-1] == "  failed    1 file not in the results; failed says which, and why"
+
+
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for day in ("monday", "tuesday"):
+        (tmp_path / day).mkdir()
+        shutil.copy(SMALL, tmp_path / day / "web.pcap")
+    lp.batch([tmp_path / "monday", tmp_path / "tuesday"], tmp_path / "out", quiet=True)
+    assert "day/web.pcap, tcp.stream eq " in str(lp.open_results(tmp_path / "out").why())
+    assert shortest(["/a/b/x.pcap", "/a/c/x.pcap", "y.pcap"]) == ["b/x.pcap", "c/x.pcap", "y.pcap"]
+    assert shortest(["x.pcap", "x.pcap"]) == ["x.pcap", "x.pcap"]
+    assert shortest(["/x.pcap", "d/x.pcap", "s3://bucket/d/x.pcap"]) == ["/x.pcap", "d/x.pcap", "bucket/d/x.pcap"]
 
 
 @pytest.mark.parametrize("place", ["nowhere", "empty"])

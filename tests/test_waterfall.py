@@ -182,6 +182,15 @@ def test_pictures_are_as_they_were(slow: lp.Capture) -> None:
     )
 
 
+def test_given_axes_count_whole_exchanges_and_say_what_is_hatched() -> None:
+    from matplotlib.figure import Figure
+
+    ax = Figure(figsize=(5, 2.5)).add_subplot()
+    lp.read(SAMPLES / "more" / "path40-nagle.pcap").stream(0).waterfall(sort="start", max_rows=1).plot(ax)
+    assert all(float(tick).is_integer() for tick in ax.get_yticks())
+    assert "hatched: probable" in [words.get_text() for words in ax.get_legend().get_texts()]
+
+
 def test_given_axes_are_drawn_on(slow: lp.Capture) -> None:
     from matplotlib.figure import Figure
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap.archive.stored import Stored
 from latpcap.diagnosis import Why, stall_frames
-from latpcap.tables import Tables
+from latpcap.names import shortest
+from latpcap.tables import Tables, count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,6 +133,12 @@ class Joined(Tables):
             schema = schema.append(pa.field(name, pa.string()))
         return pa.Table.from_pylist(rows, schema=schema)
 
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        """The short name of each capture's first file: names are often the same in every folder."""
+        paths = [row["files"][0] for row in self._rows]
+        return dict(zip(paths, shortest(paths), strict=True))
+
     def place(self, stream: int) -> tuple[dict[str, Any], int]:
         """Which capture and which of its streams has this number?"""
         from bisect import bisect_right
@@ -179,7 +186,7 @@ class Joined(Tables):
 
     def _named(self, stream: int) -> str:
         capture, number = self.place(stream)
-        file = capture["files"][0].replace("\\", "/").rpartition("/")[2]
+        file = self._files[capture["files"][0]]
         more = len(capture["files"]) - 1
         return f"{file}{f' and {more} more' if more else ''}, tcp.stream eq {number}"
 
@@ -195,7 +202,7 @@ class ArchiveWhy(Why):
     def __str__(self) -> str:
         failed = len(self._data["failed"])
         return self._text + (
-            f"\n  failed    {failed:,} files are not in the results; failed names them" if failed else ""
+            f"\n  failed    {count(failed, 'file')} not in the results; failed says which, and why" if failed else ""
         )
 
     __repr__ = __str__

@@ -127,6 +127,7 @@ class _Capture:
         """Issues that the engine cannot know of."""
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="parquet")
         self._waiting: deque[Future[None]] = deque()
+        self._requests = 0
 
     def write(self, outcome: Outcome) -> int:
         """Analyses as many files as belong together, writes what came of them, and gives their number."""
@@ -228,8 +229,15 @@ class _Capture:
 
         for name, of in rows.items():
             if name in self._files and len(of):
-                with self._writing(name):
-                    self._files[name].add(pa.table(of))
+                self._store(name, pa.table(of))
+
+    def _store(self, name: str, table: pa.Table) -> None:
+        import pyarrow.compute as pc
+
+        with self._writing(name):
+            self._files[name].add(table)
+        if name == "streams":  # set-ups and pauses have rows of exchanges, and are none
+            self._requests += pc.sum(table["exchanges"]).as_py() or 0
 
     def _writing(self, name: str) -> _Writing:
         return _Writing(f"{places.bare(self._output.place)}: {name} of {printable(self._heads[0].part.name)}")
@@ -251,8 +259,7 @@ class _Capture:
         issues = self._issues(pa.table(self._engine.take("issues")))
         for name in self._names:
             table = issues if name == "issues" else pa.table(self._engine.take(name))
-            with self._writing(name):
-                self._files[name].add(table)
+            self._store(name, table)
         row = self._row(issues)
         metadata = self._metadata(row)
         for name, file in self._files.items():
@@ -293,6 +300,7 @@ class _Capture:
             "first": engine.first_ns,
             "last": engine.last_ns,
             **{name: self._files[name].rows for name in self._names if name != "issues"},
+            "exchanges": self._requests,
             "issues": issues.num_rows,
             "damaged": "damaged" in kinds,
             "latpcap": self._options.version,

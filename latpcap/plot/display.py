@@ -32,12 +32,15 @@ _MARKERS = {"dot": "o", "cross": "x", "square": "s"}
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A colour of the legend: `shape` is "box", "line", "dash", "dot", "cross" or "square"; `name` is bold."""
+    """A colour of the legend: `shape` is "box", "line", "dash", "dot", "cross" or "square"; `name` is bold. `alone` is
+    the name where there is no room for the words.
+    """
 
     colour: str
     name: str
     words: str = ""
     shape: str = "box"
+    alone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +175,12 @@ class Display:
         ax.set_title(paper.drawable(self.title), fontproperties=paper.font(EM), loc="left", parse_math=False)
         handles: list[Any] = []
         for key in self.keys():
-            dot = _MARKERS.get(key.shape)
+            dot, name = _MARKERS.get(key.shape), paper.drawable(key.alone or key.name)
             style: Any = "none" if dot else {"line": "-", "dash": "--"}.get(key.shape)
             if style is None:
-                handles.append(Patch(facecolor=key.colour, label=paper.drawable(key.name)))
+                handles.append(Patch(facecolor=key.colour, label=name))
             else:
-                handles.append(
-                    Line2D([], [], color=key.colour, linestyle=style, marker=dot, label=paper.drawable(key.name))
-                )
+                handles.append(Line2D([], [], color=key.colour, linestyle=style, marker=dot, label=name))
         if handles:
             legend = ax.legend(handles=handles, prop=paper.font(EM * 0.8), framealpha=0.9)
             for words in legend.get_texts():

@@ -118,7 +118,8 @@ def mark(
             found.append(replace(wait, upper=upper, lower=lower))
             if wait.cause is None:
                 continue
-            waited = FREED if wait.cause in FREEING and events[lower].get("len") else ""
+            goes = events[lower].get("len") and _is_of(events[lower], _held_up(wait))
+            waited = FREED if wait.cause in FREEING and goes else ""
             ended = [(lower, wait.cause, HELD if wait.cause == "delayed_ack" else waited)]
             freed = _freed(events, of_stream, lower, wait, pieces[stream]) if wait.cause in FREEING else []
             for number, name, tag in ended + [(number, wait.parent or wait.cause, FREED) for number in freed]:
@@ -145,15 +146,30 @@ def _piece(cause: Record) -> _Piece:
     )
 
 
+def _held_up(wait: FlowMark) -> str | None:
+    """Whose segments could not go: those of `client` or `server`? The receiver owns a held ACK and a full window."""
+    if wait.cause in ("nagle", "cwnd"):
+        return wait.owner
+    return {"client": "server", "server": "client"}.get(wait.owner or "")
+
+
+def _is_of(event: Record, side: str | None) -> bool:
+    """Is this packet from that side, as far as both are known?"""
+    if side is None or event["from_client"] is None:
+        return True
+    return bool(event["from_client"] == (side == "client"))
+
+
 def _freed(
     events: Sequence[Record], of_stream: list[int], lower: int, wait: FlowMark, pieces: list[_Piece]
 ) -> list[int]:
     """The rows of the segments that the end of a wait let go: by the event's own word, else by the parent's
-    piece that follows.
+    piece that follows. Never those of the other side: they answer what went.
     """
     frame, instant, side = (events[lower][name] for name in ("frame", "time", "from_client"))
     freed = [i for i in of_stream if i > lower and events[i]["release_frame"] == frame]
     freed = [i for i in freed if side is None or events[i]["from_client"] != side]
+    freed = [i for i in freed if _is_of(events[i], _held_up(wait))]
     if not freed and wait.parent:
         follow = {p.to_frame for p in pieces if p.cause == wait.parent and p.start == instant}
         freed = [i for i in of_stream if i > lower and events[i]["frame"] in follow]

@@ -103,8 +103,8 @@ class TimeSequence(Display):
                 found += [key] if len(marks) else []
             found.append(Key(_ACK, "acknowledged", shape="line"))
             if self.data.window is not None:
-                far = self._top() < max(self.data.window.values, default=0)
-                found.append(Key(_WINDOW, "window", "partly above the picture" if far else "", "dash"))
+                where = _over(self._top(), self.data.window.values)
+                found.append(Key(_WINDOW, "window", where, "dash"))
             found += [Key(_ACK, "duplicate_ack", shape="cross")] if len(self.data.duplicates.seconds) else []
             if len(self.data.zero_windows.seconds):
                 found.append(Key(_ZERO, "zero_window", "announced", "square"))
@@ -117,7 +117,9 @@ class TimeSequence(Display):
                 counted = f"{number} of {self.mark_ms:g} ms or more: {ms(spent[name])} ms"
                 found.append(Key(CAUSES[name].colour, name, counted))
         if not all(stall.proven for stall in self.data.stalls):
-            found.append(Key("#6E6E6E", "dashed bar", f"probable: confidence below {PROVEN:g}", "dash"))
+            found.append(
+                Key("#6E6E6E", "dashed bar", f"probable: confidence below {PROVEN:g}", "dash", "dashed bar: probable")
+            )
         return found
 
     def _range(self) -> tuple[float, float]:
@@ -216,6 +218,13 @@ class TimeSequence(Display):
         ax.stairs(acknowledged, edges, color=_ACK, linewidth=1.2, linestyle=(0, (3, 1.5)))
         ax.set_ylim(0, float(max(*sent, *acknowledged, 0)) * 1.1 or 1)
         label(ax, y="Mbit/s")
+
+
+def _over(top: float, values: Any) -> str:
+    """How much of a line does not fit under the upper edge?"""
+    if not len(values) or max(values) <= top:
+        return ""
+    return "above the picture" if min(values) > top else "partly above the picture"
 
 
 def _steps(ax: Axes, line: Any, colour: str, width: float, gid: str, dashes: Any = "-") -> None:

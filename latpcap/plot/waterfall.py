@@ -94,7 +94,7 @@ class Waterfall(Display):
             for name, total in self.plan.totals.items()
         ]
         if self.plan.unproven:
-            found.append(Key("#9A9A9A", "hatched", f"probable: confidence below {PROVEN:g}"))
+            found.append(Key("#9A9A9A", "hatched", f"probable: confidence below {PROVEN:g}", alone="hatched: probable"))
         return found
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
@@ -162,6 +162,8 @@ class Waterfall(Display):
         if not self.plan.named:
             if self.plan.groups:
                 ax.set_yticks([])
+            else:
+                ax.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
             label(ax, y="exchanges")
             return
         label(ax, y=None)
