@@ -175,12 +175,16 @@ class Tables:
     def exchanges(self) -> pd.DataFrame:
         """How long did each request take? One row a request and its answer, with its time in ms by cause.
 
-        `latency_ms` is null where the answer is not complete; `cut_by` says why then. Beside the requests stand rows
+        Which: `exchange, stream, index, protocol, method, target, status`. When: `start, end`, and of request and
+        answer the first and last frame, instants and bytes. How long: `latency_ms` (at the capture),
+        `client_latency_ms` (the client's clock, estimated), `ttfb_ms`, TRANSUM's `request_spread_ms, service_ms,
+        response_spread_ms`; a column `…_ms` for each cause (0 where it has none), `top_cause`. The latencies are null
+        where the exchange is not `complete`; `cut_by` says why then. Beside the requests stand rows
         with `protocol` "tcp" that are never `complete`. `method` "connect": set-ups that mattered, from the first
         SYN to the client's first byte, where a SYN was repeated, no request followed, or a tenth of the time went.
         "pause": the client waited 20 ms or more before its next request, not just once, and such pauses are a tenth
         of its connection's time; `index` is that request's. "one_way": only one direction was captured, and a gap in
-        it may be a stall.
+        it may be a stall. docs/exchanges-and-causes.md has each column.
         """
         return self._frame("exchanges")
 
@@ -188,13 +192,26 @@ class Tables:
     def causes(self) -> pd.DataFrame:
         """Where did each exchange's time go? Rows that follow each other without gap, to the nanosecond.
 
-        `confidence` from 0.9 on is proven, below it probable. `evidence` lists frames to look up.
+        `exchange` is whose time it is; `start, end, duration_ms`; `cause`, the `parent` that it is inside (null: none)
+        and its `owner` (`client, server, network, capture`); `from_frame, to_frame` bound it, `evidence` lists the
+        frames to look up, `rule` names the test that spoke. `confidence` from 0.9 on is proven, above 0.5 probable, up
+        to 0.5 suspected. Of an exchange that is not complete the rows cover what was seen of it: leave them out of
+        sums. docs/exchanges-and-causes.md has each column, docs/causes.md how each cause is told.
         """
         return self._frame("causes")
 
     @property
     def evidence(self) -> pd.DataFrame:
-        """Does Nagle act here, or not? One row a sender and peer, with what was counted for and against."""
+        """Does Nagle act here, or not? One row a sender and peer, with what was counted for and against.
+
+        `server, server_port, client`, and the `sender` whose segments were counted. `verdict`: `nagle`, `nodelay`,
+        `pause` (the program's own), `mixed` (its connections differ), `open` (too little to say). Counts:
+        `opportunities`, `held` and of these `tight` (left with the late ACK), `refuted` (left before it). `slope`: 1
+        where the gap follows the ACK, 0 where it does not. In ms: `sender_rtt_ms, receiver_rtt_ms` (0: none measured),
+        `tight_ms`, `hold_…_ms` of the receiver's ACKs, `release_…_ms` from the ACK to what it freed; the receiver's
+        `tick_ms` with the chance `tick_p` that it is luck. Connections: `streams, nagle_streams, nodelay_streams`.
+        Null: nothing was held, or too little. docs/exchanges-and-causes.md has each column.
+        """
         return self._frame("evidence")
 
     @property
@@ -202,7 +219,7 @@ class Tables:
         """What is wrong, who owns it, how sure is that, and what would mend it? One row a server and cause.
 
         The most time first; then what happened to connections, then delayed ACKs that nobody waited for.
-        The columns and their meanings: `latpcap.findings.COLUMNS`.
+        The columns and their meanings: `latpcap.findings.COLUMNS`, and docs/exchanges-and-causes.md.
         """
         return self._frame("findings")
 
@@ -222,7 +239,12 @@ class Tables:
 
     @property
     def issues(self) -> pd.DataFrame:
-        """What could not be read or trusted? One row a reason, with its first place and its count."""
+        """What could not be read or trusted? One row a reason, with its first place and its count.
+
+        `file`; `kind`: `refused`, `damaged` (rows up to there are given), `skipped` (not understood), `distrusted`;
+        `offset` in bytes after decompression, `frame` and `last_frame` (null where it has no such place), `layer`,
+        `reason` in words, `count`. docs/exchanges-and-causes.md has each column.
+        """
         return self._frame("issues")
 
 

@@ -10,9 +10,12 @@ import pytest
 from makepcap import EPOCH_NS, Ends, Segment, Talk, answer, get, pcap, sack
 
 import latpcap as lp
+from latpcap.vocabulary import CAUSES
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENT = (ROOT / "docs" / "events-and-streams.md").read_text(encoding="utf-8")
+DOCUMENT = "\n".join(
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("events-and-streams.md", "exchanges-and-causes.md")
+)
 
 
 def row(talk: Talk) -> dict[str, Any]:
@@ -205,6 +208,17 @@ def documented(section: str) -> set[str]:
     return {name for name in names if not name.startswith("…")} | sides
 
 
-@pytest.mark.parametrize("table", ["events", "streams"])
+@pytest.mark.parametrize("table", ["events", "streams", "probes", "causes", "evidence", "findings", "issues"])
 def test_every_column_is_documented(table: str) -> None:
     assert documented(table) == set(lp.read(pcap([])).arrow(table).column_names)
+
+
+def test_every_column_of_exchanges_is_documented() -> None:
+    causes = {f"{name}_ms" for name in CAUSES}
+    assert documented("exchanges") | causes == set(lp.read(pcap([])).arrow("exchanges").column_names)
+
+
+@pytest.mark.parametrize("table", ["events", "streams", "exchanges", "causes", "evidence", "issues"])
+def test_the_docstring_names_the_columns(table: str) -> None:
+    said = getattr(lp.Capture, table).__doc__ or ""
+    assert "docs/" in said and sum(f"{name}" in said for name in lp.read(pcap([])).arrow(table).column_names) > 7
