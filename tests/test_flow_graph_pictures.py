@@ -14,6 +14,7 @@ from test_flow_graph import assert_legible, ink_of
 
 import latpcap as lp
 from latpcap.plot.flow_scale import LONGEST, Step, nice, scale_of, stack
+from latpcap.plot.text import tenths
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 
@@ -100,7 +101,7 @@ def test_picks(bad: lp.Capture) -> None:
         assert graph.rows[0].frame == row.request_first_frame
         assert {r.stream for r in graph.rows} == {row.stream}
         (bracket,) = graph.brackets
-        assert bracket.text.startswith(f"exchange {row.exchange}: GET / 200, {row.latency_ms:.1f} ms")
+        assert bracket.text.startswith(f"exchange {row.exchange}: GET / 200, {tenths(row.latency_ms)} ms")
         assert graph.rows[bracket.lower].frame == row.response_last_frame
         assert len(graph.rows) - bracket.lower <= 2  # and the ACK
         assert f"tcp.stream eq {row.stream}, {which} exchange" in graph.title
@@ -348,3 +349,10 @@ def test_letters_that_the_font_lacks_are_marked_and_stop_nothing(tmp_path: Path,
         cap.stream(0).time_sequence(),
     ):
         picture.save(tmp_path / f"日本{suffix}")
+
+
+def test_times_below_a_tenth_of_a_millisecond_are_not_nought(bad: lp.Capture) -> None:
+    setup = bad.flow_graph(max_rows=6).brackets[0]
+    assert setup.text == "exchange 960: connection set-up, 0.026 ms"
+    marks = bad.stream(24).flow_graph(exchange=0, mark_ms=0.01).marks
+    assert [mark.text for mark in marks] == ["0.20 ms server_think (server)"]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from latpcap.plot.flow_rows import FlowRow, Record
+from latpcap.plot.text import tenths
 
 _LONGEST_TARGET = 40  # characters; a target comes from the wire and may be of any length
 _BESIDE = {"connect": "connection set-up", "pause": "the client's pause", "one_way": "a stall is suspected"}
@@ -61,7 +62,7 @@ def text_of(exchange: Record) -> str:
     """How is an exchange named in a picture, e.g. `exchange 879: GET / 200, 43.9 ms`?"""
     if _is_setup(exchange):
         what = _BESIDE.get(exchange["method"], "beside the requests")
-        return f"exchange {exchange['exchange']}: {what}, {(exchange['end'] - exchange['start']) / 1e6:,.1f} ms"
+        return f"exchange {exchange['exchange']}: {what}, {tenths((exchange['end'] - exchange['start']) / 1e6)} ms"
     raw = exchange["target"] or ""
     target = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in raw)
     if len(target) > _LONGEST_TARGET:
@@ -69,7 +70,7 @@ def text_of(exchange: Record) -> str:
     words = [exchange["method"], target, str(exchange["status"] or "")]
     what = " ".join(word for word in words if word)
     latency = exchange["latency_ms"]
-    took = f"{latency:,.1f} ms" if latency is not None else f"not complete ({exchange['cut_by'] or 'cut'})"
+    took = f"{tenths(latency)} ms" if latency is not None else f"not complete ({exchange['cut_by'] or 'cut'})"
     return f"exchange {exchange['exchange']}: " + ", ".join(word for word in (what, took) if word)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from latpcap.plot.flow_rows import FlowRow, Record
+from latpcap.plot.text import tenths
 from latpcap.vocabulary import CAUSES, PROVEN
 
 FREEING = ("nagle", "delayed_ack", "cwnd", "receive_window", "zero_window")
@@ -46,7 +47,8 @@ class FlowMark:
     @property
     def text(self) -> str:
         """What is written beside the wait, e.g. `43.0 ms delayed_ack (client)`."""
-        length = f"{self.ms:,.1f} ms" if self.of_ms is None else f"{self.ms:,.1f} of {self.of_ms:,.1f} ms"
+        whole = "" if self.of_ms is None else f" of {tenths(self.of_ms)}"
+        length = f"{tenths(self.ms)}{whole} ms"
         if self.cause is None:
             return length
         owner = f" ({self.owner})" if self.owner and self.owner != self.cause else ""

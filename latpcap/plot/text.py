@@ -10,6 +10,11 @@ def ms(value: float) -> str:
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 or value == 0 else f"{value:.3f}"
 
 
+def tenths(value: float) -> str:
+    """Milliseconds to a tenth, and what is shorter than one as `ms` writes it: 0.026 is not 0.0."""
+    return f"{value:,.1f}" if value >= 1 or value == 0 else ms(value)
+
+
 def spent(total_ms: float) -> str:
     """A sum of time, in s from one second on."""
     return f"{total_ms / 1000:,.1f} s" if total_ms >= 1000 else f"{ms(total_ms)} ms"

@@ -80,7 +80,8 @@ class Timeline(Display):
             self.subtitle = "no exchange with a latency"
         missing = [name for name in ("retransmission", "zero_window", "RST") if name not in self.lanes]
         if missing:
-            self.subtitle += f"; no {' and no '.join(missing)}"
+            *more, last = missing
+            self.subtitle += f"; no {', no '.join(more)} and no {last}" if more else f"; no {last}"
         if self.total > _FEW:
             self.note = f"Exchanges that would fall on the same of {_CELLS[0]} x {_CELLS[1]} places are one dot."
 
