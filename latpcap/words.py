@@ -12,6 +12,8 @@ from latpcap.vocabulary import CAUSES, PROVEN, STALL, SUSPECTED
 MOST_LINES = 15
 NOTHING = 0.005
 """A share below it is not worth a word."""
+HOLDS_UP = 0.1
+"""A share of the time from which on a cause does hold answers up."""
 FAST_MS = 2.0
 """A server whose 99th percentile is below this is not slow."""
 
@@ -199,6 +201,10 @@ def _headline(d: dict[str, Any]) -> str:
         why = forbids[0] if forbids else CAUSES[name].meaning
         return f"{d['server']}: this capture cannot say where the time went: {why}."
     if name == "network":
+        behind = d["findings"][1] if len(d["findings"]) > 1 else {"share": 0.0}
+        if behind["share"] >= HOLDS_UP:
+            rest = f"{_percent(behind['share'])} go to {behind['cause']} ({behind['owner']})"
+            return f"{d['server']}: most time is the path's round trip ({_percent(found['share'])}); {rest}."
         return f"{d['server']}: most time is the path's round trip; no program and no setting holds its answers up."
     if _rare(d):
         hit = f"{d['hit']:,} of {_count(d['complete'], 'exchange')}"

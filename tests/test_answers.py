@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace as Namespace
 from typing import Any
 
 import dpkt
@@ -17,6 +18,7 @@ from makepcap import Ends, Talk, answer, get, pcap, pcap_of
 
 import latpcap as lp
 from latpcap import _core, words
+from latpcap.findings import rivals
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 CLIPS = SAMPLES / "clips"
@@ -201,3 +203,29 @@ def test_a_lone_freed_segment_is_no_percentage() -> None:
     text = str(lp.read(Path(__file__).with_name("cases") / "stall_alone" / "capture.pcap").why())
     assert ": the one freed segment left within 10 us of the ACK (the path taken off); a pause of the program" in text
     assert "next segment 20 us after that" in text
+
+
+def test_the_path_is_no_excuse_where_a_program_takes_a_share() -> None:
+    """Most time is the path's, but not all: the first sentence names what takes a tenth and more beside it."""
+    for think, sentence in ((6.0, "round trip (77 %); 23 % go to server_think (server)."), (0.5, "no program and no")):
+        talk = Talk(client_leg=0.05, server_leg=20)
+        talk.open()
+        for at in range(50, 500, 60):
+            talk.client(at, get())
+            talk.server(at + 20 + think, b"".join(answer(200)))
+            talk.client(at + 20.1 + think)
+        assert sentence in str(lp.read(pcap(talk.tape)).why()).splitlines()[1]
+
+
+def test_a_copy_that_nobody_saw_is_not_called_seen() -> None:
+    item = Namespace(cause="rto")
+    assert rivals.rival(item, {}, {}, "timeout")[1] == "bytes went out a second time, which no program does"  # type: ignore[arg-type]
+    assert "no second copy was seen" in rivals.rival(item, {}, {}, "ip_id_gap")[1]  # type: ignore[arg-type]
+
+
+def test_the_only_connection_is_no_fraction() -> None:
+    talk = Talk()
+    talk.client(0, flags="S")
+    talk.server(1, flags="RA")
+    told = lp.read(pcap(talk.tape)).findings["says"].item()
+    assert told == "the only connection to 10.0.0.2:80 was refused with RST: nothing listens on that port"

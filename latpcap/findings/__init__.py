@@ -107,7 +107,7 @@ def _of_server(
         if item.total_ms / total < LEAST_SHARE and cohorts["p99"][1] < LEAST_P99_SHARE:
             continue
         row = _blank() | _what(item, total, cohorts, tables)
-        row |= _how_sure(item, pools, stream, checks)
+        row |= _how_sure(item, pools, stream, checks, evidence.rule(item, tables["causes"]))
         row |= evidence.of(item, tables)
         row |= _sockets(item, items, mine, pools, tables)
         row |= _mend(item, items, tables, stream, row["typical_ms"])
@@ -136,8 +136,9 @@ def _what(
 
 
 def _how_sure(
-    item: spent.Spent, pools: dict[str, dict[str, Any]], stream: dict[str, Any], checks: list[quality.Check]
-) -> dict[str, Any]:
+    item: spent.Spent, pools: dict[str, dict[str, Any]], stream: dict[str, Any], checks: list[quality.Check],
+    rule: str | None,
+) -> dict[str, Any]:  # fmt: skip
     # a stall whose evidence holds together in a doubled capture is one; everything else rests on doubtful legs there
     held = item.cause == STALL and pools[item.owner]["verdict"] in sockets.HELD_UP
     # (the core knows of it, so that its rows have no more confidence either)
@@ -148,7 +149,7 @@ def _how_sure(
         sure = min(sure, 0.7)
     if item.cause in ("server_think", "client_think") and rivals.mixed(pools[item.owner]):
         sure = min(sure, 0.7)
-    name, lost = rivals.rival(item, pools, stream)
+    name, lost = rivals.rival(item, pools, stream, rule)
     word = "unknown" if any(c.forbids for c in limits) else grade(item.cause, sure)
     return {
         "confidence": sure, "grade": word, "proven": item.proven if sure >= PROVEN else 0,

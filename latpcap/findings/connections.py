@@ -156,10 +156,14 @@ def _events(seen: _Seen, cause: str, owner: str, which: Array, says: str, confid
     for server, rows in seen.by_server(which):
         (address, port), first, of = seen.name(server), seen.first(rows), int(seen.of[server])
         count = f"{len(rows):,} of {of:,} connections to {endpoint(address, port)}"
+        words = says
+        if of == 1:
+            count = f"the only connection to {endpoint(address, port)}"
+            words = says.replace("{n} were", "{n} was") if says.startswith("{n}") else says
         found.append(
             Event(
                 cause, address, port, owner, len(rows), of, seen.clients(rows), first["client"], first["stream"],
-                first["first_frame"], None, says.format(n=count), confidence,
+                first["first_frame"], None, words.format(n=count), confidence,
             )
         )  # fmt: skip
     return found

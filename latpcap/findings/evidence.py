@@ -68,6 +68,17 @@ def pieces(item: Spent, exchange: int, causes: pa.Table) -> tuple[int, float]:
     return len(ms), float(ms.max())
 
 
+def rule(item: Spent, causes: pa.Table) -> str | None:
+    """Which test spoke for most of this time? None without any."""
+    import numpy as np
+
+    code, names = arrays.codes(causes, "rule")
+    if not len(item.causes):
+        return None
+    spent = np.bincount(code[item.causes], arrays.numbers(causes, "duration_ms")[item.causes], len(names))
+    return names[int(spent.argmax())]
+
+
 def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
     """The client address that it took the most time of, and that client's share."""
     import numpy as np

@@ -31,10 +31,19 @@ OTHERS = {
     "queueing": ("the programs are slow", "the receiver's own clock says that the packets were on the path"),
 }
 """The strongest rival of each cause that needs no counts, and why it lost."""
+_NUMBERS = "not ruled out: no second copy was seen, only numbers (IPv4 identifications) of frames that never came by"
+BY_RULE = {
+    "ip_id_gap": ("the program paused", _NUMBERS),
+    "copy_not_seen": ("the program paused", _NUMBERS),
+    "hole_filled": ("the program paused", "bytes that were missing came later, which no program does"),
+}
+"""The same of repairs whose first copy is not in the capture, by the rule that spoke."""
 
 
-def rival(item: Spent, pools: dict[str, dict[str, Any]], streams: dict[str, Any]) -> tuple[str, str]:
-    """The strongest other explanation, and why it lost (or that it did not)."""
+def rival(
+    item: Spent, pools: dict[str, dict[str, Any]], streams: dict[str, Any], rule: str | None = None
+) -> tuple[str, str]:
+    """The strongest other explanation, and why it lost (or that it did not); `rule` spoke for most of the time."""
     if item.cause == STALL:
         return f"the {item.owner}'s program pauses between its writes", _against_pause(pools[item.owner])
     if item.cause in ("nagle", "delayed_ack"):
@@ -49,6 +58,8 @@ def rival(item: Spent, pools: dict[str, dict[str, Any]], streams: dict[str, Any]
         return MORE
     if item.cause == "network":
         return "the programs are slow", _against_programs(streams)
+    if rule in BY_RULE:
+        return BY_RULE[rule]
     if item.cause in OTHERS:
         return OTHERS[item.cause]
     return "any other cause", "the packets that would tell are not in the capture"
