@@ -89,6 +89,11 @@ impl Assembler {
         self.next
     }
 
+    /// Whether anything is held out of order.
+    pub fn holds(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Captured bytes that are held out of order now.
     pub fn held(&self) -> usize {
         self.held.as_ref().map_or(0, |held| held.bytes)

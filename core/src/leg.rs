@@ -329,11 +329,20 @@ pub struct Pairs {
     hasher: RandomState,
     ends: Vec<(IpAddr, IpAddr)>,
     pairs: Vec<Pair>,
+    /// The one that was asked for last: connections of the same hosts follow each other.
+    newest: u32,
 }
 
 impl Pairs {
     pub fn id(&mut self, client: IpAddr, server: IpAddr) -> u32 {
-        let (ends, hasher) = ((client, server), &self.hasher);
+        if self.ends.get(self.newest as usize) != Some(&(client, server)) {
+            self.newest = self.id_of((client, server));
+        }
+        self.newest
+    }
+
+    fn id_of(&mut self, ends: (IpAddr, IpAddr)) -> u32 {
+        let hasher = &self.hasher;
         let known = |id: &u32| self.ends.get(*id as usize) == Some(&ends);
         let hash = |id: &u32| hasher.hash_one(self.ends.get(*id as usize));
         match self.index.entry(hasher.hash_one(Some(&ends)), known, hash) {

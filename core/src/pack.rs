@@ -20,11 +20,40 @@ use values::{zagzig, zigzag};
 
 /// The words of this crate that were packed so far: a word is its number here.
 #[derive(Debug)]
-pub struct Words(Vec<&'static str>);
+pub struct Words {
+    all: Vec<&'static str>,
+    /// A number by the lowest bits of the word's address: most words find theirs here.
+    near: [u16; 1 << u8::BITS],
+}
 
 impl Default for Words {
     fn default() -> Self {
-        Words(vec![""])
+        Words {
+            all: vec![""],
+            near: [0; 1 << u8::BITS],
+        }
+    }
+}
+
+impl Words {
+    fn get(&self, number: usize) -> &'static str {
+        self.all.get(number).copied().unwrap_or_default()
+    }
+
+    fn number(&mut self, word: &'static str) -> usize {
+        // `table::columns` tells words apart by their place
+        let same = |known: &&str| std::ptr::eq(*known, word);
+        let Some(near) = self.near.get_mut(usize::from(word.as_ptr().addr() as u8)) else {
+            return 0;
+        };
+        if !self.all.get(usize::from(*near)).is_some_and(same) {
+            let known = self.all.iter().position(same);
+            *near = known.unwrap_or(self.all.len()) as u16;
+            if known.is_none() {
+                self.all.push(word);
+            }
+        }
+        usize::from(*near)
     }
 }
 

@@ -75,6 +75,8 @@ pub struct Pool {
 pub struct Pools {
     index: AHashMap<Key, u32>,
     pools: Vec<Pool>,
+    /// By its sender's `Side`, the one that was asked for last: connections of the same hosts follow each other.
+    newest: [u32; 2],
     kept: usize,
     /// By the `Side` that sent it.
     relays: [Relay; 2],
@@ -83,6 +85,19 @@ pub struct Pools {
 impl Pools {
     /// The pool's number, or `u32::MAX` where there are too many (such candidates stay unjudged).
     pub fn id(&mut self, key: Key, pair: u32) -> u32 {
+        let place = key.sender.index();
+        let newest = self.newest.get(place).copied().unwrap_or_default();
+        if (self.pools.get(newest as usize)).is_some_and(|pool| pool.key == key) {
+            return newest;
+        }
+        let id = self.id_of(key, pair);
+        if let Some(newest) = self.newest.get_mut(place) {
+            *newest = id;
+        }
+        id
+    }
+
+    fn id_of(&mut self, key: Key, pair: u32) -> u32 {
         if let Some(&id) = self.index.get(&key) {
             return id;
         }

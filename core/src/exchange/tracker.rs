@@ -92,8 +92,9 @@ impl Tracker {
             clock,
         } = &mut *tracker;
         (*own_pools, *refuted, *closed, *clock) = (pools, [0; 2], [false; 2], i64::MIN);
-        *senders = Default::default();
-        *assemblers = [Assembler::new(), Assembler::new()];
+        for (sender, assembler) in senders.iter_mut().zip(assemblers) {
+            (*sender, *assembler) = (Sender::default(), Assembler::new());
+        }
         messages.renew(&mut ledger.memory);
         *alone = None;
         pairing.renew(stream, pair);
@@ -293,7 +294,9 @@ impl Tracker {
             let stream = self.pairing.stream;
             for ((sender, pool), before) in self.senders.iter_mut().zip(self.pools).zip(&mut self.refuted) {
                 let sure = sender.last_refutations();
-                ledger.pools.refute(pool, stream, sure, before, at.time_ns);
+                if sure > 0 {
+                    ledger.pools.refute(pool, stream, sure, before, at.time_ns);
+                }
             }
         }
     }
@@ -323,13 +326,15 @@ impl Tracker {
             }
         }
         for side in [Side::Client, Side::Server] {
-            self.read(
-                side,
-                at,
-                u64::MAX,
-                |assembler, give| assembler.finish(give),
-                ledger,
-            );
+            if pick(&mut self.assemblers, side).holds() {
+                self.read(
+                    side,
+                    at,
+                    u64::MAX,
+                    |assembler, give| assembler.finish(give),
+                    ledger,
+                );
+            }
         }
         for side in [Side::Client, Side::Server] {
             self.close(side, at, how, ledger);

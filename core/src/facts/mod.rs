@@ -179,6 +179,19 @@ impl Default for Flow {
 }
 
 impl Flow {
+    /// All that a stream's row asks of a flow that is over.
+    pub fn for_row(scaled: bool) -> Self {
+        Flow {
+            scale: if scaled { Scale::Unused } else { Scale::Unknown },
+            ..Flow::default()
+        }
+    }
+
+    /// What its windows stand for is known.
+    pub fn is_scaled(&self) -> bool {
+        self.scale != Scale::Unknown
+    }
+
     /// What it holds beyond itself is no burden to whoever keeps it.
     pub fn is_small(&self) -> bool {
         self.unacked.capacity() <= SMALL

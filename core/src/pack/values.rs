@@ -86,19 +86,12 @@ impl Pack for f64 {
 
 impl Pack for &'static str {
     fn pack(&self, to: &mut Packer<'_>) {
-        let same = |word: &&str| std::ptr::eq(*word, *self); // `table::columns` tells words apart by their place
-        let known = to.words.0.iter().position(same);
-        known
-            .unwrap_or_else(|| {
-                to.words.0.push(self);
-                to.words.0.len() - 1
-            })
-            .pack(to);
+        to.words.number(self).pack(to);
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
         let number = usize::unpack(from);
-        from.words.0.get(number).copied().unwrap_or_default()
+        from.words.get(number)
     }
 }
 

@@ -4,7 +4,7 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::store::Store;
+use super::store::{Head, Store};
 use super::tuple::FourTuple;
 
 /// Half of an entry's hash, and the stream's number: nine bytes of table each, whatever the addresses.
@@ -19,28 +19,23 @@ fn whole(half: u32) -> u64 {
     u64::from(half) << 32 | u64::from(half)
 }
 
-fn is(store: &Store, id: u32, key: &FourTuple) -> bool {
-    store
-        .head(id)
-        .is_some_and(|head| FourTuple::between(head.low, head.high) == *key)
-}
-
 impl Index {
-    fn half(&self, key: &FourTuple) -> u32 {
+    pub(super) fn half(&self, key: &FourTuple) -> u32 {
         self.hasher.hash_one(key) as u32
     }
 
-    pub(super) fn get(&self, key: &FourTuple, store: &Store) -> Option<u32> {
-        let half = self.half(key);
-        let found = self
-            .table
-            .find(whole(half), |(known, id)| *known == half && is(store, *id, key));
-        found.map(|(_, id)| *id)
+    /// The stream between these ends, and what is known of it without waking it; `half` is that of the key.
+    pub(super) fn get(&self, half: u32, key: &FourTuple, store: &Store) -> Option<(u32, Head)> {
+        let mut seen = None;
+        let found = self.table.find(whole(half), |(known, id)| {
+            seen = (*known == half).then(|| store.head(*id)).flatten();
+            seen.as_ref().is_some_and(|head| head.key() == *key)
+        });
+        Some((found?.1, seen?))
     }
 
     /// The newest stream between these ends, which may have been another one's.
-    pub(super) fn insert(&mut self, key: &FourTuple, id: u32, before: Option<u32>) {
-        let half = self.half(key);
+    pub(super) fn insert(&mut self, half: u32, id: u32, before: Option<u32>) {
         let entry = self.table.entry(
             whole(half),
             |(_, known)| Some(*known) == before,

@@ -2,6 +2,7 @@
 //! `streams`. Segments in, event rows out; data goes on to the stream's `Tracker`.
 
 mod asked;
+mod cells;
 mod counts;
 mod event;
 mod full_size;
@@ -112,7 +113,7 @@ impl Stream {
         let [of_low, of_high] = &self.flows;
         let flow = if low { of_low } else { of_high };
         let seen = self.side(side).window_min.get();
-        seen.filter(|window| *window == 0 || flow.scale != Scale::Unknown)
+        seen.filter(|window| *window == 0 || flow.is_scaled())
     }
 
     pub fn side(&self, side: Side) -> &Counts {
@@ -208,7 +209,7 @@ impl Streams {
     /// Somebody answered the SYN that `quoted` is the head of.
     pub fn answered(&mut self, quoted: &Segment<'_>, answer: Answer) {
         let (key, from_low) = FourTuple::of(quoted);
-        if let Some(id) = self.index.get(&key, &self.store)
+        if let Some((id, _)) = self.index.get(self.index.half(&key), &key, &self.store)
             && let Some(stream) = self.store.get(id)
         {
             stream.answered(from_low, quoted.seq, answer);
@@ -236,34 +237,36 @@ impl Streams {
         from_low: bool,
     ) -> (u32, bool, bool) {
         let slot = key.slot() % RECENT;
-        let known = match self.recent.get(slot) {
-            Some(Some((recent, id))) if *recent == key => Some((*id, true)),
-            _ => self.index.get(&key, &self.store).map(|id| (id, false)),
+        let half = self.index.half(&key);
+        let recent = match self.recent.get(slot) {
+            Some(Some((recent, id))) if *recent == key => Some(*id),
+            _ => None,
         };
-        let mut reused = false;
-        if let Some((id, recent)) = known {
-            reused = segment.has(SYN) && self.reuses_ports(id, segment, from_low);
-            if !reused {
-                if !recent {
+        let known = match recent {
+            Some(id) => self.store.head(id).map(|head| (id, head)),
+            None => self.index.get(half, &key, &self.store),
+        };
+        let mut before = None;
+        if let Some((id, head)) = known {
+            let [of_low, of_high] = head.bases;
+            let base = if from_low { of_low } else { of_high };
+            if !facts::reuses_ports(segment, base) {
+                if recent.is_none() {
                     self.remember(slot, key, id);
                 }
                 return (id, from_low, false);
             }
             self.retire(id, at);
+            before = Some(id);
         }
         let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
         let ends = if from_low { [src, dst] } else { [dst, src] };
+        let reused = before.is_some();
         let begin = |stream: &mut Stream| stream.begin(segment, from_low, ends, at, reused);
         let id = self.store.open(begin, at);
-        self.index.insert(&key, id, known.map(|(id, _)| id));
+        self.index.insert(half, id, before);
         self.remember(slot, key, id);
         (id, from_low, reused)
-    }
-
-    fn reuses_ports(&self, id: u32, segment: &Segment<'_>, from_low: bool) -> bool {
-        let head = self.store.head(id);
-        let base = head.and_then(|head| *head.bases.get(usize::from(!from_low))?);
-        facts::reuses_ports(segment, base)
     }
 
     /// Nothing more will come on this stream: another one has its ports.
@@ -418,7 +421,7 @@ impl Streams {
 
     /// A stream whose ports others use now, for its row.
     pub fn retired(&mut self, left: Slot) -> Option<Box<Stream>> {
-        let mut stream = self.store.unpack(left)?;
+        let mut stream = self.store.unpack(left, true)?;
         stream.flows.iter_mut().for_each(|flow| self.room.forget(flow));
         Some(stream)
     }
@@ -430,6 +433,6 @@ impl Streams {
 
     /// The stream, for its row: nothing is left of it.
     pub fn take(&mut self, id: u32) -> Option<Box<Stream>> {
-        self.store.take(id)
+        self.store.take_for_row(id)
     }
 }

@@ -36,7 +36,8 @@ impl Streams {
         }
         let mut exchange = setup.exchange(id, told.exchanges, &mut self.ledger)?;
         exchange.doubled = told.doubled;
-        let pair = self.pairs.find(stream.client().0, stream.server().0);
+        let of_ends = || self.pairs.find(stream.client().0, stream.server().0);
+        let pair = stream.tracking.pair().or_else(of_ends);
         let mut min = stream.legs;
         for (side, leg) in min.iter_mut().enumerate() {
             *leg = pair.and_then(|pair| self.pairs.min(pair, side)).or(*leg);

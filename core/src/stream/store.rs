@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use super::cells::{Cell, Cells};
 use super::counts::say_mss;
-use super::{Endpoint, Flow, Stream, Tracking};
+use super::{Endpoint, Flow, FourTuple, Stream, Tracking};
 use crate::exchange::Ledger;
 use crate::messages::At;
 use crate::pack::{Base, Flags, LongSpans, Pack, Packer, Spans, U16s, U32s, Unpacker, Value, Words};
@@ -18,15 +19,17 @@ const MOST_OVER: usize = 128;
 
 pub enum Slot {
     Awake(Box<Stream>),
-    Resting(Box<[u8]>),
+    Resting(Cell),
     /// With somebody who follows its data, and has to be told when the capture ends.
-    Following(Box<[u8]>),
+    Following(Cell),
     /// Its row was handed on.
     Given,
 }
 
 pub(super) struct Store {
     slots: Vec<Slot>,
+    /// Of those that rest.
+    cells: Cells,
     /// The streams that lie open, and the newest packet of each when it was put here.
     awake: VecDeque<(u32, u64)>,
     over: VecDeque<u32>,
@@ -44,6 +47,7 @@ impl Default for Store {
     fn default() -> Self {
         Store {
             slots: Vec::new(),
+            cells: Cells::default(),
             awake: VecDeque::new(),
             over: VecDeque::new(),
             spare: Vec::new(),
@@ -119,7 +123,13 @@ impl Store {
     /// The stream for good: its number stays without one.
     pub(super) fn take(&mut self, id: u32) -> Option<Box<Stream>> {
         let slot = self.leave(id);
-        self.unpack(slot)
+        self.unpack(slot, false)
+    }
+
+    /// The same where only its row is still to be made.
+    pub(super) fn take_for_row(&mut self, id: u32) -> Option<Box<Stream>> {
+        let slot = self.leave(id);
+        self.unpack(slot, true)
     }
 
     /// The same, as it lies here.
@@ -128,13 +138,14 @@ impl Store {
         slot.map_or(Slot::Given, |slot| std::mem::replace(slot, Slot::Given))
     }
 
-    pub(super) fn unpack(&mut self, slot: Slot) -> Option<Box<Stream>> {
+    pub(super) fn unpack(&mut self, slot: Slot, for_row: bool) -> Option<Box<Stream>> {
         match slot {
             Slot::Awake(stream) => Some(stream),
-            Slot::Resting(packed) | Slot::Following(packed) => {
+            Slot::Resting(cell) | Slot::Following(cell) => {
                 let mut stream = self.room();
-                let mut from = Unpacker::new(&packed, &self.words, self.base);
-                stream.unpack(&mut from);
+                let packed = self.cells.get(&cell);
+                stream.unpack(&mut Unpacker::new(packed, &self.words, self.base), for_row);
+                self.cells.free(cell);
                 Some(stream)
             }
             Slot::Given => None,
@@ -145,7 +156,8 @@ impl Store {
     pub(super) fn head(&self, id: u32) -> Option<Head> {
         match self.slots.get(id as usize)? {
             Slot::Awake(stream) => Some(stream.head()),
-            Slot::Resting(packed) | Slot::Following(packed) => {
+            Slot::Resting(cell) | Slot::Following(cell) => {
+                let packed = self.cells.get(cell);
                 Some(Pack::unpack(&mut Unpacker::new(packed, &self.words, self.base)))
             }
             Slot::Given => None,
@@ -211,10 +223,10 @@ impl Store {
     fn rest(&mut self, id: u32, stream: Box<Stream>) {
         let mut packer = Packer::new(&mut self.scratch, &mut self.words, self.base);
         stream.pack(&mut packer);
-        let packed = Box::from(packer.finish());
+        let cell = self.cells.keep(packer.finish());
         let slot = match stream.tracking {
-            Tracking::Live(_) => Slot::Following(packed),
-            _ => Slot::Resting(packed),
+            Tracking::Live(_) => Slot::Following(cell),
+            _ => Slot::Resting(cell),
         };
         self.put(id, slot);
         self.done(stream);
@@ -226,6 +238,12 @@ pub(super) struct Head {
     pub(super) low: Endpoint,
     pub(super) high: Endpoint,
     pub(super) bases: [Option<u32>; 2],
+}
+
+impl Head {
+    pub(super) fn key(&self) -> FourTuple {
+        FourTuple::between(self.low, self.high)
+    }
 }
 
 impl Pack for Head {
@@ -312,6 +330,8 @@ impl Stream {
         to.groups((
             Flags([*client_is_low, *timestamps, *reused]),
             Flags([closed_by.is_some(), setup.is_some(), asked.is_empty()]),
+            Flags(flows.each_ref().map(Flow::is_scaled)),
+            Flags([flows.iter().any(Flow::is_long)]),
             U32s {
                 0: [last.frame.wrapping_sub(base.0)],
             },
@@ -334,7 +354,6 @@ impl Stream {
         if let Some(word) = closed_by {
             word.pack(to);
         }
-        flows.pack(to);
         shared.pack(to);
         counts.pack(to);
         if !asked.is_empty() {
@@ -345,10 +364,13 @@ impl Stream {
             to.base = oldest;
             setup.pack(to);
         }
+        to.base = newest;
+        flows.pack(to); // last: a row needs little of them
     }
 
-    /// In place, in the order of `pack`: a whole one would be made elsewhere and moved.
-    fn unpack(&mut self, from: &mut Unpacker<'_>) {
+    /// In place, in the order of `pack`: a whole one would be made elsewhere and moved. What only further segments ask of a
+    /// flow is left out where `for_row` says so.
+    fn unpack(&mut self, from: &mut Unpacker<'_>, for_row: bool) {
         let Stream {
             low,
             high,
@@ -373,6 +395,8 @@ impl Stream {
         let (
             Flags(known),
             Flags([closed, set_up, unasked]),
+            Flags([low_scaled, high_scaled]),
+            Flags([long]),
             U32s { 0: [frame] },
             U16s { 0: [frames] },
             LongSpans { 0: [time, span] },
@@ -387,7 +411,6 @@ impl Stream {
         (*last, *first) = (At::of(Some(newest)), At::of(Some(oldest)));
         *roles_by = Pack::unpack(from);
         *closed_by = closed.then(|| Pack::unpack(from));
-        flows.iter_mut().for_each(|flow| *flow = Pack::unpack(from));
         *shared = Pack::unpack(from);
         counts.iter_mut().for_each(|side| *side = Pack::unpack(from));
         if unasked {
@@ -398,6 +421,14 @@ impl Stream {
         *tracking = Pack::unpack(from);
         from.base = oldest;
         *setup = set_up.then(|| Pack::unpack(from));
+        from.base = newest;
+        for (flow, scaled) in flows.iter_mut().zip([low_scaled, high_scaled]) {
+            *flow = if for_row && !long {
+                Flow::for_row(scaled)
+            } else {
+                Pack::unpack(from)
+            };
+        }
         *setting_up = true; // the next segment tells
         say_mss(counts, *timestamps);
     }

@@ -215,6 +215,8 @@ struct Addresses {
     words: Vec<String>,
     /// By stream: the batch that the keys belong to, the smaller and the larger endpoint's key (roles may change).
     streams: Vec<(u32, i32, i32)>,
+    /// Of the newest stream in this batch: many have an address in common with the one before.
+    ends: Option<[(IpAddr, i32); 2]>,
     batch: u32,
 }
 
@@ -244,6 +246,7 @@ impl Addresses {
         }
         let (src, dst) = (self.key(e.segment.src), self.key(e.segment.dst));
         let (low, high) = if e.from_low { (src, dst) } else { (dst, src) };
+        self.ends = Some([(e.segment.src, src), (e.segment.dst, dst)]);
         if let Some(slot) = self.streams.get_mut(index) {
             *slot = (self.batch, low, high);
         }
@@ -251,6 +254,10 @@ impl Addresses {
     }
 
     fn key(&mut self, address: IpAddr) -> i32 {
+        let near = self.ends.iter().flatten().find(|(known, _)| *known == address);
+        if let Some((_, key)) = near {
+            return *key;
+        }
         let words = &mut self.words;
         *self.known.entry(address).or_insert_with(|| {
             words.push(address.to_string());
@@ -260,6 +267,7 @@ impl Addresses {
 
     fn take(&mut self) -> ArrayRef {
         self.known.clear();
+        self.ends = None;
         self.batch = (self.batch + 1) % u32::MAX;
         Arc::new(StringArray::from(std::mem::take(&mut self.words)))
     }

@@ -117,8 +117,8 @@ fn duration_options<R>(rows: &[R], of: impl Fn(&R) -> Option<i64>) -> ArrayRef {
 
 /// Addresses as text. The standard library's way takes ten times as long for the common ones, and the same one often
 /// comes again.
-fn addresses(addresses: impl Iterator<Item = Option<IpAddr>>) -> ArrayRef {
-    let mut texts = StringBuilder::new();
+fn addresses(addresses: impl ExactSizeIterator<Item = Option<IpAddr>>) -> ArrayRef {
+    let mut texts = StringBuilder::with_capacity(addresses.len(), USUAL_ADDRESS * addresses.len());
     let (mut text, mut last) = (String::with_capacity(40), None);
     for address in addresses {
         let Some(address) = address else {
@@ -133,6 +133,9 @@ fn addresses(addresses: impl Iterator<Item = Option<IpAddr>>) -> ArrayRef {
     }
     Arc::new(texts.finish())
 }
+
+/// Bytes of an IPv4 address as text, at most.
+const USUAL_ADDRESS: usize = 15;
 
 fn write_address(address: IpAddr, text: &mut String) {
     let IpAddr::V4(v4) = address else {
