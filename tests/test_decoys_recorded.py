@@ -109,3 +109,10 @@ def test_the_rival_that_was_not_ruled_out() -> None:
     for name, rival in (("toggled", "Nagle on the server"), ("more", "Nagle's algorithm"), ("queue", "pacing")):
         sure = next(line for line in str(lp.read(FOLDER / f"{name}.pcap.gz").why()).splitlines() if "sure?" in line)
         assert f"rival: {rival}" in sure
+
+
+@pytest.mark.parametrize("name", ["paced", "paced-answers"])
+def test_a_pacing_kernel_is_no_program(name: str) -> None:
+    found = rows(name)
+    held = [r for r in found if r["duration_ms"] > 6]
+    assert len(held) >= 13 and not [r for r in held if r["confidence"] >= PROVEN]

@@ -38,7 +38,7 @@ fn stall() -> Candidate {
         freed: at(5, 47 * MS + 10 * US),
         small_bytes: 238,
         freed_bytes: 612,
-        path_held: false,
+        held_back: false,
         pool: 0,
     }
 }

@@ -83,7 +83,7 @@ impl Endpoint {
             freed: at(2, freed),
             small_bytes: 238,
             freed_bytes: 612,
-            path_held: false,
+            held_back: false,
             pool: self.id,
         };
         self.add(candidate)

@@ -225,8 +225,8 @@ impl Judged {
         let hold = c.ack.time_ns - c.held_from.time_ns - self.receiver_leg;
         let wait = c.ack.time_ns - c.small.time_ns;
         let pause = |confidence| Ruling::Pause {
-            // no proof of a pause, by its own clock
-            confidence: if c.path_held { 0.6 } else { confidence },
+            // no proof of a pause: the path's, by its own clock, or the pacing's
+            confidence: if c.held_back { 0.6 } else { confidence },
         };
         if self.before_ack(release, c.arrived) {
             return pause(0.95);

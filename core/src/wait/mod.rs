@@ -53,13 +53,13 @@ pub struct Candidate {
     pub freed: At,
     pub small_bytes: u32,
     pub freed_bytes: u32,
-    /// By its sender's clock the path may have held it back for the larger part of the gap.
-    pub path_held: bool,
+    /// The path may have held it back for the larger part of the gap by its sender's clock, or its sender's pacing by its bytes.
+    pub held_back: bool,
     /// Where the endpoints' evidence is pooled (`pool.rs`).
     pub pool: u32,
 }
 
-crate::pack::packed!(struct Candidate { small, held_from, ack, ack_pure, ack_fin, arrived, freed, small_bytes, freed_bytes, path_held, pool });
+crate::pack::packed!(struct Candidate { small, held_from, ack, ack_pure, ack_fin, arrived, freed, small_bytes, freed_bytes, held_back, pool });
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
@@ -67,8 +67,8 @@ pub enum Wait {
     Turn {
         since: At,
     },
-    /// The same, and by its sender's clock it passed so much later than at best: so long the path may have held it, and so
-    /// long it did (`queued`, where that is sure).
+    /// The same, and by its sender's clock it passed so much later than at best: so long the path may have held it (or its
+    /// sender's pacing, whose pace it keeps), and so long it did (`queued`, where that is sure).
     QueuedTurn {
         since: At,
         late: u32,
@@ -82,7 +82,7 @@ pub enum Wait {
     /// The same message goes on and nothing held it back.
     App,
     /// The same behind a full unacknowledged segment, where few writes end: the line may have been busy. Or by its sender's
-    /// clock the path may have held it back.
+    /// clock the path may have held it back, or its sender's pacing by its bytes.
     Unsure,
     /// Right behind the previous one.
     Burst,

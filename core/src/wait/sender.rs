@@ -1,6 +1,7 @@
 //! One sender's side of a stream: what it has sent, what its peer has answered, and from both the reason why
 //! the next segment left when it did.
 
+mod pacer;
 mod reason;
 mod refuting;
 mod repair;
@@ -11,6 +12,7 @@ use super::clock::Clock;
 use super::{Answer, Data, Outcome, Refutation, Step};
 use crate::messages::At;
 
+use pacer::Pacer;
 use repair::{Hole, Resent};
 
 /// Segments that follow each other this closely were never held by anybody.
@@ -111,9 +113,10 @@ pub struct Sender {
     /// Segments that passed twice.
     copies: u32,
     clock: Clock,
+    pacer: Pacer,
 }
 
-crate::pack::packed!(struct Sender { last, last_full, last_more, last_gap, pace, even, next, una, small, refuting, awaiting, probing, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, copies, clock });
+crate::pack::packed!(struct Sender { last, last_full, last_more, last_gap, pace, even, next, una, small, refuting, awaiting, probing, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, copies, clock, pacer });
 
 impl Sender {
     /// A packet of the handshake: its time stamp, and when that passed.
@@ -237,6 +240,9 @@ impl Sender {
 
     #[inline(always)]
     fn forward(&mut self, d: &Data, gap: i64, even: bool) {
+        if self.pacer.cares(d) {
+            self.pacer.sent(d, gap, self.sent);
+        }
         self.unanswered = None;
         self.collapsed &= self.una >= d.start;
         if d.small {

@@ -69,7 +69,7 @@ impl Sender {
             match p.ack {
                 Some(ack) => {
                     let mut candidate = candidate(&p, &ack, d);
-                    candidate.path_held = self.may_be_held_by_path(d.at.time_ns, d.tsval, gap);
+                    candidate.held_back = self.may_be_held(d, gap);
                     if candidate.arrived == Some(false) && overdue(gap, d) {
                         return Wait::Probe {
                             pool: d.pool,
@@ -117,7 +117,7 @@ impl Sender {
             && gap > BURST_NS
         {
             let (ack, acked) = (a.ack, a.acked);
-            if d.at.time_ns - ack.time_ns > d.leg_ns + PROMPT_NS && self.line_was_busy(d, gap) {
+            if d.at.time_ns - ack.time_ns > d.leg_ns + PROMPT_NS && self.keeps_pace(d, gap) {
                 return Wait::Spaced;
             }
             // of a small one it would be Nagle's
@@ -145,6 +145,11 @@ impl Sender {
             Some(since) => {
                 let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
                 match d.tsval.map_or(0, |tsval| self.clock.late(time_ns, tsval)) {
+                    0 if self.pacer.keeps(d.start, gap) => Wait::QueuedTurn {
+                        since,
+                        late: u32::try_from(gap).unwrap_or(u32::MAX),
+                        queued: 0,
+                    },
                     0 => Wait::Turn { since },
                     late => {
                         let (late, queued) = self.clock.believed(late, time_ns, tsval);
@@ -156,12 +161,8 @@ impl Sender {
             }
             None if gap <= BURST_NS && self.last_full => Wait::FullBurst,
             None if gap <= BURST_NS => Wait::Burst,
-            None if self.line_was_busy(d, gap) => Wait::Spaced,
-            None if self.last_full && self.una < d.start
-                || self.may_be_held_by_path(d.at.time_ns, d.tsval, gap) =>
-            {
-                Wait::Unsure
-            }
+            None if self.keeps_pace(d, gap) => Wait::Spaced,
+            None if self.last_full && self.una < d.start || self.may_be_held(d, gap) => Wait::Unsure,
             None => Wait::App,
         }
     }
@@ -185,15 +186,24 @@ impl Sender {
         }
     }
 
+    /// The path may have held it back by its sender's clock, or the sender's pacing by its bytes.
     #[cold]
-    fn may_be_held_by_path(&self, time_ns: i64, tsval: Option<u32>, gap: i64) -> bool {
-        let held = |now| self.clock.may_have_held(time_ns, now, self.last_tsval(), gap);
-        tsval.is_some_and(held)
+    fn may_be_held(&self, d: &Data, gap: i64) -> bool {
+        let path = |now| {
+            self.clock
+                .may_have_held(d.at.time_ns, now, self.last_tsval(), gap)
+        };
+        d.tsval.is_some_and(path) || self.pacer.may_have_held(d.start, gap, self.sent, d.mss)
     }
 
     fn last_tsval(&self) -> Option<u32> {
         let last = self.recent.get(self.sent.wrapping_sub(1) % RECENT);
         last.and_then(|last| last.tsval)
+    }
+
+    /// It kept the line's pace, or the one that its sender's kernel keeps.
+    fn keeps_pace(&self, d: &Data, gap: i64) -> bool {
+        self.line_was_busy(d, gap) || self.pacer.keeps(d.start, gap)
     }
 
     /// Behind a full segment that was not pushed there was more, and few writes end just where an unacknowledged one is
@@ -240,7 +250,7 @@ fn candidate(p: &Small, ack: &AckSeen, d: &Data) -> Candidate {
         freed: d.at,
         small_bytes: p.bytes,
         freed_bytes: (d.end - d.start) as u32,
-        path_held: false,
+        held_back: false,
         pool: d.pool,
     }
 }

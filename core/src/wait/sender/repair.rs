@@ -169,6 +169,7 @@ impl Sender {
     ) -> Outcome {
         self.taint();
         self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
+        self.pacer.again();
         self.last = Some(d.at);
         self.last_full = !d.small;
         self.collapsed |= how == Repair::Timeout;

@@ -1,0 +1,182 @@
+//! Whether the kernel's pacing may have made a gap (SO_MAX_PACING_RATE, BBR, fq): after so many bytes it waits as long as
+//! its rate needs for them (tcp_update_skb_after_send). A program that pauses for as long looks the same, unless its sender
+//! was seen to be faster; where bytes of different numbers are followed by gaps in proportion, it is the pacing.
+
+use super::BURST_NS;
+use crate::wait::{Data, NOISE_NS};
+
+/// The kernel paces nothing before so many segments.
+const UNPACED: i64 = 10;
+/// Nobody paces more slowly, in bytes a second.
+const SLOWEST: u32 = 32_000;
+/// What was idle before is paced at up to twice the rate, and a path may compress gaps by as much.
+const HASTE: u32 = 4;
+/// Rates that differ by less than one part in so many are one rate.
+const ALIKE: u32 = 32;
+/// Numbers of bytes that differ by less than one part in so many tell nothing of proportion.
+const DIFFER: u32 = 4;
+/// Of such pairs of gaps, one after the other, how many show a pace; each that does not takes half of one away.
+const SHOWN: u8 = 4;
+const MOST: u8 = 12;
+/// No segment begins there.
+const NOTHING: i64 = 0;
+
+/// What a sender's gaps behind full segments say of its rate.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pacer {
+    /// Where what left together began, from its first full segment on; or `NOTHING`.
+    begun: i64,
+    /// Bytes a second: as fast as this it was at least once.
+    fastest: u32,
+    /// By the newest gap, and after so many bytes.
+    rate: u32,
+    bytes: u32,
+    alike: u8,
+}
+
+crate::pack::packed!(struct Pacer { begun, fastest, rate, bytes, alike });
+
+impl Pacer {
+    /// Whether a segment tells anything here: it is full, or behind such a one.
+    #[inline(always)]
+    pub(super) fn cares(&self, d: &Data) -> bool {
+        self.begun != NOTHING || d.end - d.start >= i64::from(d.mss)
+    }
+
+    /// A segment left so long after what it follows, as the sender's segment number `sent`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn sent(&mut self, d: &Data, gap: i64, sent: usize) {
+        if self.begun != NOTHING && gap > BURST_NS {
+            self.full(d.start, gap, sent);
+            self.begun = NOTHING;
+        }
+        if self.begun == NOTHING && d.end - d.start >= i64::from(d.mss) {
+            self.begun = d.start;
+        }
+    }
+
+    fn full(&mut self, start: i64, gap: i64, sent: usize) {
+        if (sent as i64) < UNPACED {
+            return;
+        }
+        let (bytes, rate) = self.rate(start, gap);
+        self.fastest = self.fastest.max(rate);
+        if !self.is_alike(rate) {
+            self.alike = self.alike.saturating_sub(1);
+        } else if bytes.abs_diff(self.bytes) > self.bytes / DIFFER {
+            self.alike = (self.alike + 2).min(MOST);
+        }
+        (self.rate, self.bytes) = (rate, bytes);
+    }
+
+    /// What was sent again spoils the count of bytes.
+    pub(super) fn again(&mut self) {
+        self.begun = NOTHING;
+    }
+
+    /// After how many bytes this gap came, and the rate by which it would be the pacing's, in bytes a second.
+    fn rate(&self, start: i64, gap: i64) -> (u32, u32) {
+        let bytes = u32::try_from(start.saturating_sub(self.begun)).unwrap_or(0);
+        let rate = u64::from(bytes) * 1_000_000_000 / gap.unsigned_abs().max(1);
+        (bytes, u32::try_from(rate).unwrap_or(u32::MAX))
+    }
+
+    fn is_alike(&self, rate: u32) -> bool {
+        rate.abs_diff(self.rate) <= self.rate / ALIKE
+    }
+
+    /// Whether gaps were seen to be as long as the bytes before them are many, and this one is.
+    #[inline(always)]
+    pub(super) fn keeps(&self, start: i64, gap: i64) -> bool {
+        self.alike >= SHOWN && self.is_paced(start, gap)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_paced(&self, start: i64, gap: i64) -> bool {
+        self.begun != NOTHING && self.is_alike(self.rate(start, gap).1)
+    }
+
+    /// Whether a segment that begins at `start` may have been paced; its sender's full segments are so long.
+    #[inline(always)]
+    pub(super) fn may_have_held(&self, start: i64, gap: i64, sent: usize, full: u32) -> bool {
+        self.begun != NOTHING && gap >= NOISE_NS && self.is_possible(start, gap, sent, full)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_possible(&self, start: i64, gap: i64, sent: usize, full: u32) -> bool {
+        // a segment that passes the capture may be many (offloads)
+        let most = sent as i64 + start / i64::from(full.max(1));
+        let rate = self.rate(start, gap).1;
+        most >= UNPACED && rate >= SLOWEST && rate.saturating_mul(HASTE) >= self.fastest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::At;
+
+    const FULL: u32 = 1448;
+
+    fn sent(pacer: &mut Pacer, start: i64, bytes: i64, gap: i64, sent: usize) {
+        let data = Data {
+            at: At::default(),
+            start,
+            end: start + bytes,
+            small: false,
+            fin: false,
+            pushed: true,
+            mss: FULL,
+            tsval: None,
+            tsecr: None,
+            ip_id: None,
+            rtt_ns: 0,
+            leg_ns: 0,
+            pool: 0,
+        };
+        pacer.sent(&data, gap, sent);
+    }
+
+    /// Gaps in milliseconds behind so many bytes each, from the tenth segment on, and then so many bytes; with where these end.
+    fn after(gaps: &[(i64, f64)], bytes: i64) -> (Pacer, i64) {
+        let (mut pacer, mut start, mut gap) = (Pacer::default(), 100_000, 50.0);
+        for (bytes, next) in gaps.iter().chain([&(bytes, 0.0)]) {
+            sent(&mut pacer, start, *bytes, (gap * 1e6) as i64, 10);
+            (start, gap) = (start + bytes, *next);
+        }
+        (pacer, start)
+    }
+
+    #[test]
+    fn a_pause_may_be_the_pacing_s_unless_its_sender_was_faster() {
+        let held = |gaps: &[(i64, f64)], bytes: i64, gap: f64| {
+            let (pacer, start) = after(gaps, bytes);
+            pacer.may_have_held(start, (gap * 1e6) as i64, 10, FULL)
+        };
+        assert!(held(&[], 2896, 7.2));
+        assert!(held(&[(2896, 7.2), (3000, 40.0)], 2896, 7.2));
+        assert!(!held(&[(2896, 1.5)], 2896, 7.2)); // it was faster
+        assert!(!held(&[], 2896, 95.0)); // nobody paces so slowly
+        assert!(!held(&[], 200, 4.0) && !held(&[], 2896, 2.0));
+        let mut new = Pacer::default();
+        sent(&mut new, 1, 2896, 0, 0);
+        assert!(!new.may_have_held(2897, 7_200_000, 2, FULL)); // nor so early
+        assert!(new.may_have_held(20_273, 7_200_000, 3, FULL)); // fourteen segments, put together by a card
+    }
+
+    #[test]
+    fn a_pace_shows_in_gaps_that_are_in_proportion() {
+        let paced = [(2896, 7.2), (9000, 22.4), (1448, 3.6), (7000, 17.5)];
+        let (pacer, start) = after(&paced, 3000);
+        assert!(pacer.keeps(start, 7_500_000) && !pacer.keeps(start, 9_500_000));
+        let paused = [(2896, 7.2), (9000, 7.2), (1448, 7.2), (7000, 7.2), (2896, 7.2)];
+        let (pacer, start) = after(&paused, 3000);
+        assert!(!pacer.keeps(start, 3_000_000) && !pacer.keeps(start, 7_200_000));
+        let alike = [(2896, 7.2); 9];
+        let (pacer, start) = after(&alike, 2896);
+        assert!(!pacer.keeps(start, 7_200_000)); // a program that always does the same
+    }
+}
