@@ -244,10 +244,13 @@ class Capture(Tables):
         """Why were the requests slow, who waited for whom, and which frames show it?
 
         Prints as at most 15 lines; `to_dict()` has every number of the text. `stream` limits the answer to
-        one tcp.stream, `exchange` to one row of `exchanges`; IndexError where there is none.
+        one tcp.stream, `exchange` to one row of `exchanges`, or with `stream` to its number there; IndexError where
+        there is none.
         """
         from latpcap.diagnosis import Why
 
+        if stream is not None and exchange is not None:
+            return self.stream(stream).why(exchange=exchange)
         if exchange is not None:
             return Why.of_exchange(self, exchange)
         if stream is not None:

@@ -1,6 +1,7 @@
 """The `latpcap` command: the same words as in Python, in the same order.
 
-Exit codes: 0 analysed; 2 wrong usage or an output that cannot be written; 3 a capture could not be read.
+Exit codes: 0 analysed; 1 a rule of `compare --fail-on` fails; 2 wrong usage or an output that cannot be written; 3 a
+capture could not be read.
 Answers go to standard output; warnings and errors, one line each, to standard error.
 """
 
@@ -130,10 +131,7 @@ def why(
         typer.echo(json.dumps(stored.to_dict(), indent=2) if as_json else str(stored))
         return
     capture = _read(file, display_filter)
-    if stream is not None and exchange is not None:
-        answer = capture.stream(stream).why(exchange=exchange)
-    else:
-        answer = capture.why(stream=stream, exchange=exchange)
+    answer = capture.why(stream=stream, exchange=exchange)
     typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else str(answer))
 
 

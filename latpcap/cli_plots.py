@@ -84,7 +84,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             str, typer.Option("--sort", help="latency_ms (longest first), start, or a cause.")
         ] = "latency_ms",
         align: Annotated[
-            str, typer.Option("--align", help="start: all bars begin at 0; clock: at their time.")
+            str, typer.Option("--align", help="start: all bars begin at 0; clock: at their time, --max-rows of them.")
         ] = "start",
         top: Annotated[int | None, typer.Option("--top", help="Only the first N exchanges.", min=1)] = None,
         max_rows: Annotated[int, typer.Option("--max-rows", help="At most so many bars with names.", min=1)] = 60,

@@ -139,7 +139,11 @@ class Follow:
         self.chunks = chunks
 
     def payload(self, node: int) -> bytes:
-        """What did this node say? Its bytes in order; holes and what the snap length cut are left out."""
+        """What did this node say? Its bytes in order; holes and what the snap length cut are left out. `node` is 0 or
+        1, as in `nodes`; IndexError for another.
+        """
+        if node not in (0, 1):
+            raise IndexError(f"no node {node}: 0 is {self.nodes[0]}, 1 is {self.nodes[1]}")
         return b"".join(chunk.data for chunk in self.chunks if chunk.node == node)
 
     @property
@@ -148,18 +152,18 @@ class Follow:
         return sum(chunk.lost for chunk in self.chunks)
 
     def text(self, *, frames: bool = False) -> str:
-        """Everything as text, other characters as dots; `tshark -q -z follow,tcp,ascii,N` prints the same.
+        """What did they say, as text? All of it, other letters as dots, as `tshark -q -z follow,tcp,ascii,N` does.
 
         With `frames` a line before each piece says which frame brought it, and which bytes of its sender it holds.
         """
         return self._shown("text", frames, _as_text)
 
     def hex(self, *, frames: bool = False) -> str:
-        """Everything as a hex dump with the offsets of each side; as `follow,tcp,hex,N`."""
+        """What did they say, byte by byte? A hex dump with the offsets of each side; as `follow,tcp,hex,N`."""
         return self._shown("hex", frames, _as_hex)
 
     def raw(self, *, frames: bool = False) -> str:
-        """Everything as hex digits, a line a piece; as `follow,tcp,raw,N`."""
+        """What did they say, for another program? Hex digits, a line a piece; as `follow,tcp,raw,N`."""
         return self._shown("raw", frames, lambda chunk, at: f"{_tab(chunk)}{_shown_bytes(chunk).hex()}\n")
 
     def _shown(self, mode: str, frames: bool, show: Callable[[Chunk, int], str]) -> str:

@@ -61,9 +61,8 @@ class Stream(Tables):
         if exchange is None:
             return self.capture.why(stream=self.number)
         rows = self.arrow("exchanges").select(["exchange", "index", "protocol", "method"]).to_pylist()
-        rows = [
-            r for r in rows if r["protocol"] != SETUP or r["method"] == "connect"
-        ]  # a pause has its request's index
+        # a pause has its request's index, and a set-up that of the first one
+        rows = [r for r in rows if r["protocol"] != SETUP] or [r for r in rows if r["method"] == "connect"]
         number = next((r["exchange"] for r in rows if r["index"] == exchange), None)
         if number is None:
             have = count(len(rows), "exchange")

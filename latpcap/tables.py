@@ -83,9 +83,9 @@ class Tables:
         """Where did each exchange's time go? Horizontal bars, cut into the causes; an area is time spent.
 
         `sort` is "latency_ms" (longest first), "start", or a cause (most of it first); `by` groups as in `latency`.
-        `align="clock"` puts each bar at its time in the capture. `top` shows so many only. Above `max_rows` exchanges
-        bars have no names, above 240 one is the mean of several, and the picture says so. ValueError for another word
-        or without exchanges.
+        `align="clock"` puts each bar at its time in the capture, the first `max_rows` of them only. `top` shows so many
+        only. Else, above `max_rows` exchanges bars have no names, above 240 one is the mean of several, and the picture
+        says so. ValueError for another word or without exchanges.
         """
         from latpcap import groups
         from latpcap.plot.waterfall import Waterfall

@@ -200,3 +200,14 @@ def test_data_frames_keep_types_and_nulls() -> None:
     good = read("nginx-good.pcap").exchanges
     good = good[good["protocol"] != "tcp"]
     assert good.loc[~good["complete"], "latency_ms"].isna().all() and good["status"].isna().sum() == 19
+
+
+def test_an_exchange_of_a_stream_is_counted_there() -> None:
+    capture = read("nginx-latency.pcap")
+    assert str(capture.why(stream=24, exchange=2)) == str(capture.stream(24).why(exchange=2))
+    assert capture.why(stream=24, exchange=2).to_dict()["stream"] == 24
+    assert capture.why(stream=0, exchange=0).to_dict()["method"] == "connect"  # where there is no request
+    path = read("more/path40.pcap")  # its set-ups have rows
+    assert path.why(stream=0, exchange=0).to_dict()["protocol"] == "http"
+    with pytest.raises(IndexError, match="has 20 exchanges, counted from 0"):
+        path.why(stream=0, exchange=20)

@@ -356,3 +356,11 @@ def test_times_below_a_tenth_of_a_millisecond_are_not_nought(bad: lp.Capture) ->
     assert setup.text == "exchange 960: connection set-up, 0.026 ms"
     marks = bad.stream(24).flow_graph(exchange=0, mark_ms=0.01).marks
     assert [mark.text for mark in marks] == ["0.20 ms server_think (server)"]
+
+
+def test_a_page_without_the_longest_wait_says_where_it_is(bad: lp.Capture) -> None:
+    first = bad.flow_graph(max_rows=10)
+    assert first.note.endswith(" The longest wait, 43.9 ms of delayed_ack, is in frames=(968, 1126).")
+    there = bad.flow_graph(frames=(968, 1126), max_rows=200)
+    assert max(mark.ms for mark in there.marks) == pytest.approx(43.9, abs=0.1) and "longest" not in there.note
+    assert "longest" not in bad.stream(24).flow_graph(max_rows=22).note

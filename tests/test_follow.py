@@ -165,3 +165,11 @@ def test_tshark_prints_the_same(tmp_path: Path, seed: int) -> None:
         follow = cap.stream(number).follow()
         for mode, form in forms.items():
             assert getattr(follow, mode)() == theirs[form, str(number)], (number, mode)
+
+
+def test_there_are_two_nodes() -> None:
+    said = lp.read(SAMPLES / "clips" / "quickack.pcap").stream(0).follow()
+    assert said.payload(0) and said.payload(1)
+    for node in (2, -1):
+        with pytest.raises(IndexError, match=rf"no node {node}: 0 is 192.168.0.2:\d+, 1 is 192.168.0.30:9000"):
+            said.payload(node)

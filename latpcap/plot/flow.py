@@ -19,6 +19,7 @@ from latpcap.plot.flow_clock import Clock
 from latpcap.plot.flow_ink import Ink, root
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.plot.flow_waits import FlowMark
+from latpcap.plot.text import tenths
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -164,7 +165,7 @@ class FlowGraph:
             marks=page.marks,
             brackets=page.brackets,
             title=title,
-            note=_note(book, number),
+            note=_note(book, number) + _elsewhere(book, page),
             status=f"{len(page.nodes)} node(s), {len(page.rows)} of {book.total} item(s)"
             + (f"; waits of at least {book.mark_ms:g} ms are marked" if any(r.stream >= 0 for r in page.rows) else ""),
             to_scale=to_scale,
@@ -318,6 +319,15 @@ def _has_nanoseconds(table: pa.Table) -> bool:
     instants = flow_book.nanoseconds(table["time"])
     whole = pc.multiply(pc.divide(instants, pa.scalar(1000)), pa.scalar(1000))
     return not pc.all(pc.equal(instants, whole)).as_py()
+
+
+def _elsewhere(book: FlowBook, page: flow_book.Page) -> str:
+    """Where the wait is that one looks for, if this page shows none that is half as long."""
+    found = book.longest_wait() if book.pages > 1 else None
+    if found is None or found[0] <= 2 * max((mark.ms for mark in page.marks), default=0.0):
+        return ""
+    took, cause, low, high = found
+    return f" The longest wait, {tenths(took)} ms of {cause}, is in frames=({low}, {high})."
 
 
 def _note(book: FlowBook, number: int, *, earlier: bool = False) -> str:

@@ -133,6 +133,26 @@ class FlowBook:
         (low,), (high,) = self._records(first, 1), self._records(last, 1)
         return low["frame"], high["frame"]
 
+    def longest_wait(self) -> tuple[float, str, int, int] | None:
+        """Where was the longest wait: its ms, cause, first and last frame? None where none is as long as the marked."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self._causes is None or not len(self):
+            return None
+        (low,), (high,) = self._records(0, 1), self._records(len(self) - 1, 1)
+        first, last = pa.scalar(low["frame"], pa.uint64()), pa.scalar(high["frame"], pa.uint64())
+        inside = pc.and_(
+            pc.greater_equal(self._causes["from_frame"], first), pc.less_equal(self._causes["to_frame"], last)
+        )
+        causes = self._causes.filter(inside)
+        took = pc.subtract(nanoseconds(causes["end"]), nanoseconds(causes["start"]))
+        most = pc.max(took).as_py()
+        if most is None or most < self.mark_ms * 1e6:
+            return None
+        (row,) = records(causes.slice(pc.index(took, most).as_py(), 1), _CAUSES)
+        return most / 1e6, row["cause"], row["from_frame"], row["to_frame"]
+
     def page(self, number: int) -> Page:
         """What is on this page? IndexError if there is none."""
         if not 0 <= number < self.pages:
