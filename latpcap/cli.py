@@ -38,6 +38,9 @@ app = typer.Typer(
 )
 
 SortOption = Annotated[str | None, typer.Option("--sort", help="Sort by this column, largest first.")]
+ColumnsOption = Annotated[
+    str | None, typer.Option("--columns", help="Only these columns, in this order, with commas between.")
+]
 TopOption = Annotated[int | None, typer.Option("--top", help="Only the first N rows.", min=0)]
 OutOption = Annotated[Path | None, typer.Option("-o", "--output", help="Write to a file: .parquet, .csv or .json.")]
 
@@ -142,6 +145,7 @@ def _table_command(name: str, question: str) -> None:
         display_filter: FilterOption = None,
         sort: SortOption = None,
         top: TopOption = None,
+        columns: ColumnsOption = None,
         output: OutOption = None,
     ) -> None:
         from latpcap import export
@@ -149,10 +153,13 @@ def _table_command(name: str, question: str) -> None:
         capture = _read(file, display_filter)
         table = (capture if stream is None else capture.stream(stream)).arrow(name)
         table = _arranged(table, name, sort, top)
+        if columns is not None:
+            chosen = [word.strip() for word in columns.split(",")]
+            table = table.select([_known(table, name, word, "--columns") for word in chosen])
         if output is not None:
             export.write(table, output)
         else:
-            typer.echo(export.as_text(_brief(table) if name == "findings" else table))
+            typer.echo(export.as_text(_brief(table) if name == "findings" and columns is None else table))
 
     app.command(name=name, help=question)(command)
 
@@ -186,13 +193,18 @@ cli_plots.register(app, _read)
 
 def _arranged(table: pa.Table, name: str, sort: str | None, top: int | None) -> Any:
     if sort is not None:
-        if sort not in table.column_names:
-            import difflib
-
-            near = difflib.get_close_matches(sort, table.column_names, 3) or table.column_names[:8]
-            raise typer.BadParameter(f"{name} has no column {sort!r}; near: {', '.join(near)}", param_hint="--sort")
-        table = _sorted(table, sort)
+        table = _sorted(table, _known(table, name, sort, "--sort"))
     return table if top is None else table[:top]
+
+
+def _known(table: pa.Table, name: str, column: str, option: str) -> str:
+    """The column, where the table has it."""
+    if column not in table.column_names:
+        import difflib
+
+        near = difflib.get_close_matches(column, table.column_names, 3) or table.column_names[:8]
+        raise typer.BadParameter(f"{name} has no column {column!r}; near: {', '.join(near)}", param_hint=option)
+    return column
 
 
 def _sorted(table: pa.Table, column: str) -> Any:

@@ -44,7 +44,7 @@ def as_text(table: pa.Table) -> str:
     """What does this table look like in a terminal? All rows; on a terminal the first 40, and a line says so."""
     import pandas as pd
 
-    from latpcap.tables import to_pandas
+    from latpcap.tables import count, to_pandas
 
     cut = sys.stdout.isatty() and table.num_rows > TERMINAL_ROWS
     frame = to_pandas(table[:TERMINAL_ROWS] if cut else table)
@@ -57,7 +57,8 @@ def as_text(table: pa.Table) -> str:
     with pd.option_context("display.max_colwidth", 60):
         text = frame.to_string(index=False, na_rep="", float_format="{:.3f}".format)
     if cut:
-        text += f"\n… {table.num_rows - TERMINAL_ROWS:,} more rows; --top N or -o FILE gives others"
+        left = count(table.num_rows - TERMINAL_ROWS, "more row")
+        text += f"\n… {left}; --top N or -o FILE gives others, --columns A,B fewer columns"
     return text
 
 

@@ -68,7 +68,7 @@ def table(frame: pd.DataFrame, *, rows: int = MOST_ROWS, sortable: bool = False)
     )
     click = f' onclick="{escape(_SORT)}"' if sortable else ""
     left = len(frame) - len(shown)
-    foot = f'<div style="{_INK}font-size:11px">… {left:,} more rows</div>' if left else ""
+    foot = f'<div style="{_INK}font-size:11px">… {left:,} more row{"s" if left > 1 else ""}</div>' if left else ""
     style = f"{_INK}border-collapse:collapse;font-size:12px;margin-top:6px"
     return f'<table style="{style}"><thead{click}>{_ROW}{heads}</tr></thead><tbody>{body}</tbody></table>{foot}'
 

@@ -435,7 +435,7 @@ def _ms(value: float) -> str:
 
 
 def _us(value: float) -> str:
-    return f"{value:.0f} us" if value < 1000 else f"{value / 1000:.1f} ms"
+    return f"{max(value, 1):.0f} us" if value < 1000 else f"{value / 1000:.1f} ms"
 
 
 def _percent(share: float) -> str:

@@ -215,6 +215,18 @@ def test_results_where_a_capture_is_expected(tmp_path: Path) -> None:
         assert code and "is a directory" not in err and ("results of a batch" in err or "its file instead" in err)
 
 
+def test_columns_are_chosen(tmp_path: Path) -> None:
+    words = ("exchanges", SMALL, "--sort", "latency_ms", "--top", 2, "--columns", "top_cause, stream")
+    rows = answered(*words).splitlines()
+    assert rows[0].split() == ["top_cause", "stream"] and len(rows) == 3
+    assert answered(*words, "-o", tmp_path / "x.csv") == ""
+    assert (tmp_path / "x.csv").read_text().splitlines()[0] == '"top_cause","stream"'
+    assert answered("findings", SMALL, "--columns", "fix").splitlines()[0].split() == ["fix"]
+    assert "no column 'latency'; near: latency_ms" in complains(
+        USAGE, "exchanges", SMALL, "--columns", "stream,latency"
+    )
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     assert "no exchange 30: those of quickack.pcap are 0 to 29" in complains(USAGE, "why", SMALL, "--exchange", 30)
     assert "no column 'latency'" in complains(USAGE, "exchanges", SMALL, "--sort", "latency")

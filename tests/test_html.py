@@ -96,13 +96,13 @@ def test_ink_and_paper_are_ours_in_dark_notebooks_too() -> None:
 def test_a_table_says_what_it_leaves_out_and_keeps_null_empty() -> None:
     frame = pd.DataFrame({"name": [BAD, None, "x" * 500], "value": [1.5, None, 2000.0], "yes": [True, False, True]})
     page = checked(html.table(frame, rows=2, sortable=True))
-    assert "… 1 more rows" in page.words
+    assert "… 1 more row" in page.words
     assert page.words[3:] == [
         "".join(c if c.isprintable() else "�" for c in BAD),
         "1.500",
         "yes",
         "no",
-        "… 1 more rows",
+        "… 1 more row",
     ]
     assert page.attributes["data-v"] == ["1.5", "-1e308"]
     assert len("".join(checked(html.table(frame)).words)) < 300
