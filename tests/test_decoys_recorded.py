@@ -116,3 +116,8 @@ def test_a_pacing_kernel_is_no_program(name: str) -> None:
     found = rows(name)
     held = [r for r in found if r["duration_ms"] > 6]
     assert len(held) >= 13 and not [r for r in held if r["confidence"] >= PROVEN]
+
+
+def test_a_file_that_passes_on_another_connection() -> None:
+    held = [r for r in rows("ftp") if r["rule"] == "app" and r["duration_ms"] > 6]
+    assert len(held) == 2 and all(r["confidence"] < PROVEN for r in held)

@@ -6,6 +6,7 @@ mod names;
 pub mod setup;
 mod steps;
 mod tracker;
+mod transfers;
 
 use ahash::AHashSet;
 use smol_str::SmolStr;
@@ -22,6 +23,7 @@ pub use names::{Name, Names};
 pub use steps::Piece;
 use steps::{Cut, take_turns};
 pub use tracker::Tracker;
+use transfers::Transfers;
 
 /// Repeats of one message that are remembered; the newest replace the oldest.
 const MAX_COPIES: usize = 8;
@@ -255,6 +257,8 @@ pub struct Ledger {
     held: usize,
     /// Steps of long messages that they remember now.
     steps: usize,
+    /// What passed on connections of one direction.
+    pub transfers: Transfers,
     /// What the readers of messages remember of all streams.
     memory: Memory,
     /// What could not be read or trusted on the way; taken away after each packet.
@@ -312,7 +316,10 @@ impl Ledger {
 
     /// This exchange is finished.
     #[inline(always)]
-    fn settle(&mut self, exchange: Box<Exchange>) {
+    fn settle(&mut self, mut exchange: Box<Exchange>) {
+        if !self.transfers.is_empty() {
+            self.transfers.excuse(&mut exchange);
+        }
         if exchange.is_plain() {
             self.plain.push(exchange);
         } else {

@@ -37,10 +37,12 @@ pub struct Tracker {
     /// While only this side has been captured.
     alone: Option<Box<(Side, OneWay)>>,
     closed: [bool; 2],
+    /// When its first data passed.
+    begun: i64,
     clock: i64,
 }
 
-crate::pack::packed!(struct Tracker { pools, senders, refuted, assemblers, messages, pairing, alone, closed, clock });
+crate::pack::packed!(struct Tracker { pools, senders, refuted, assemblers, messages, pairing, alone, closed, begun, clock });
 
 fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
     let [client, server] = two;
@@ -70,6 +72,7 @@ impl Tracker {
             pairing: Pairing::new(stream, pair),
             alone: None,
             closed: [false; 2],
+            begun: 0,
             clock: i64::MIN,
         }
     }
@@ -89,9 +92,10 @@ impl Tracker {
             pairing,
             alone,
             closed,
+            begun,
             clock,
         } = &mut *tracker;
-        (*own_pools, *refuted, *closed, *clock) = (pools, [0; 2], [false; 2], i64::MIN);
+        (*own_pools, *refuted, *closed, *begun, *clock) = (pools, [0; 2], [false; 2], 0, i64::MIN);
         for (sender, assembler) in senders.iter_mut().zip(assemblers) {
             (*sender, *assembler) = (Sender::default(), Assembler::new());
         }
@@ -111,6 +115,11 @@ impl Tracker {
     /// A packet of the handshake: its time stamp, and when that passed.
     pub fn began(&mut self, side: Side, time_ns: i64, tsval: u32) {
         pick(&mut self.senders, side).began(time_ns, tsval);
+    }
+
+    /// Its first data pass now.
+    pub fn begin(&mut self, time_ns: i64) {
+        self.begun = time_ns;
     }
 
     pub fn pair(&self) -> u32 {
@@ -236,6 +245,11 @@ impl Tracker {
     /// A side's FIN was seen, or a RST.
     #[cold]
     fn closing(&mut self, reset: bool, at: At, ledger: &mut Ledger) {
+        let [client, server] = &self.senders;
+        if client.has_sent() != server.has_sent() {
+            let Pairing { pair, stream, .. } = self.pairing;
+            ledger.transfers.ended(pair, stream, self.begun, at.time_ns);
+        }
         for side in [Side::Client, Side::Server] {
             // a FIN may come before bytes that are still to be sent again
             if pick(&mut self.assemblers, side).ended() {

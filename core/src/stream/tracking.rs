@@ -114,7 +114,7 @@ pub(super) fn track(
         if segment.len == 0 {
             return;
         }
-        begin(stream, id, pairs, ledger, side);
+        begin(stream, id, pairs, ledger, side, at);
     }
     let [client, server] = &stream.counts;
     let own = if side == Side::Client { client } else { server };
@@ -142,7 +142,7 @@ pub(super) fn track(
 
 /// The first data of a stream.
 #[inline(never)]
-fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, side: Side) {
+fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, side: Side, at: At) {
     stream.asked.clear(); // no probe
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
@@ -153,6 +153,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, s
     }
     let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));
     let mut tracker = Tracker::boxed(id, pair, pools, ledger);
+    tracker.begin(at.time_ns);
     if stream.side(side.other()).packets == 0 {
         tracker.alone(side);
     }

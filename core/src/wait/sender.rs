@@ -130,6 +130,10 @@ impl Sender {
         self.unanswered.get_or_insert(at);
     }
 
+    pub fn has_sent(&self) -> bool {
+        self.last.is_some()
+    }
+
     /// Whether the peer has acknowledged all that this sender sent so far.
     pub fn is_acknowledged(&self) -> bool {
         self.next.is_none_or(|next| self.una >= next)
