@@ -15,7 +15,7 @@ use crate::pack::{Base, Flags, LongSpans, Pack, Packer, Spans, U16s, U32s, Unpac
 pub const MOST_AWAKE: usize = 4096;
 /// Of them so many that are over, for what comes a round trip late; the next ones to open lie where they lay, in the
 /// processor's cache.
-const MOST_OVER: usize = 128;
+const MOST_OVER: usize = 32;
 
 pub enum Slot {
     Awake(Box<Stream>),
@@ -430,6 +430,8 @@ impl Stream {
             };
         }
         *setting_up = true; // the next segment tells
-        say_mss(counts, *timestamps);
+        if !for_row {
+            say_mss(counts, *timestamps);
+        }
     }
 }

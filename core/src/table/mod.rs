@@ -119,18 +119,24 @@ fn duration_options<R>(rows: &[R], of: impl Fn(&R) -> Option<i64>) -> ArrayRef {
 /// comes again.
 fn addresses(addresses: impl ExactSizeIterator<Item = Option<IpAddr>>) -> ArrayRef {
     let mut texts = StringBuilder::with_capacity(addresses.len(), USUAL_ADDRESS * addresses.len());
-    let (mut text, mut last) = (String::with_capacity(40), None);
-    for address in addresses {
-        let Some(address) = address else {
-            texts.append_null();
-            continue;
-        };
-        if last.replace(address) != Some(address) {
+    let mut text = String::with_capacity(40);
+    let (mut last, mut times) = (None, 0);
+    let mut append = |address: Option<IpAddr>, times| match address {
+        None => texts.append_nulls(times),
+        Some(address) => {
             text.clear();
             write_address(address, &mut text);
+            texts.append_value_n(&text, times);
         }
-        texts.append_value(&text);
+    };
+    for address in addresses {
+        if address != last {
+            append(last, times);
+            (last, times) = (address, 0);
+        }
+        times += 1;
     }
+    append(last, times);
     Arc::new(texts.finish())
 }
 
