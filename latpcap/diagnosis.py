@@ -91,6 +91,9 @@ def _overall(capture: Capture, scope: Tables) -> dict[str, Any]:
     if not ledger.servers:
         data["verdict"] = "no_exchanges"
         data["silent"] = _silent(streams)
+        bare = not streams.num_rows and data["filter"] is None
+        data["skipped"] = _skipped(tables["issues"]) if bare else []
+        data["pings"] = tables["probes"].num_rows if bare else 0  # without TCP there are no others
         return data
     server = ledger.servers[0]
     data["server"], data["servers"] = server.name, _servers(streams)
@@ -119,6 +122,13 @@ def _servers(streams: pa.Table) -> int:
     asked = arrays.numbers(streams, "exchanges") > 0
     server, _ = arrays.codes(streams, "server")
     return len(np.unique((server.astype(np.int64) << 16 | arrays.numbers(streams, "server_port"))[asked]))
+
+
+def _skipped(issues: pa.Table) -> list[dict[str, Any]]:
+    """What of a capture without TCP was not understood, the most frames first: there may be TCP in it."""
+    rows = [row for row in issues.select(["kind", "reason", "count"]).to_pylist() if row["kind"] == "skipped"]
+    rows.sort(key=lambda row: -row["count"])
+    return [{"reason": row["reason"], "frames": row["count"]} for row in rows]
 
 
 def _silent(streams: pa.Table) -> dict[str, int]:

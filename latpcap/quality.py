@@ -189,8 +189,9 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
         return []
     one = missing == 1
     says = (
-        f"{missing:,} packet{' was' if one else 's were'} sent and {'is' if one else 'are'} not in the capture "
-        f"(IPv4 identifications skip {'it' if one else 'them'}): lost before this point, or missed by the capture"
+        f"at least {missing:,} packet{' was' if one else 's were'} sent and {'is' if one else 'are'} not in the "
+        f"capture (IPv4 identifications skip {'it' if one else 'them'}): lost before this point, or missed by the "
+        "capture"
     )
     return [Check("unseen_frames", missing, sent, 1.0, says)]
 

@@ -49,7 +49,12 @@ def _first_line(d: dict[str, Any]) -> str:
 
 def _no_exchanges(d: dict[str, Any]) -> list[tuple[int, str]]:
     if not d["streams"]:
-        return [(0, "No TCP stream: nothing that latpcap could judge.")]
+        told = [(0, "No TCP stream: nothing that latpcap could judge.")]
+        for row in d["skipped"][:3]:
+            told.append((1, f"  skipped   {_count(row['frames'], 'frame')} of {d['frames']:,}: {row['reason']}"))
+        if d["pings"]:
+            told.append((2, f"  probes    {_count(d['pings'], 'ping')}, in the table probes with their round trips"))
+        return told
     silent = d["silent"]
     words = {
         "unanswered": "without an answer to the SYN",

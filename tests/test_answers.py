@@ -229,3 +229,17 @@ def test_the_only_connection_is_no_fraction() -> None:
     talk.server(1, flags="RA")
     told = lp.read(pcap(talk.tape)).findings["says"].item()
     assert told == "the only connection to 10.0.0.2:80 was refused with RST: nothing listens on that port"
+
+
+def test_without_tcp_the_answer_says_what_there_is() -> None:
+    can = bytearray(pcap_of([(0, b"abcdefgh")] * 3))
+    can[20] = 227  # the link type
+    assert str(lp.read(bytes(can)).why()).splitlines()[1:] == [
+        "No TCP stream: nothing that latpcap could judge.",
+        "  skipped   3 frames of 3: link type is not read (227)",
+    ]
+    whole = lp.read(SAMPLES / "probes.pcap")
+    records = [(r.time_ns, r.data) for r in whole.records(range(1, 13))]  # two of ARP, ten of ping
+    told = str(lp.read(pcap_of(records)).why()).splitlines()
+    assert told[2:] == ["  probes    5 pings, in the table probes with their round trips"]
+    assert len(str(whole.filter("tcp.port == 9").why()).splitlines()) == 2  # that a filter leaves nothing says nothing
