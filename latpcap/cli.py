@@ -67,7 +67,7 @@ def main() -> None:
         if "\n" in text:  # no command at all: the help is the answer
             typer.echo(text, err=True)
             sys.exit(EXIT_USAGE)
-        _stop(f"{text} (see --help)", EXIT_USAGE)
+        _stop(f"{text.removesuffix('.')} (see --help)", EXIT_USAGE)
 
 
 def _stop(sentence: str, code: int) -> None:

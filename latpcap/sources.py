@@ -270,8 +270,12 @@ def _open_by_fsspec(url: str, problem: Exception) -> BinaryIO:
         raise CaptureError(name_of(url), f"cannot be opened ({_words(problem)}; fsspec is not installed)") from None
     try:
         return cast(BinaryIO, fsspec.open(url, "rb").open())
-    except FileNotFoundError:
-        raise
+    except FileNotFoundError as missing:
+        cause = missing.__cause__
+        if not isinstance(cause, Exception) or getattr(cause, "status", None) == 404:
+            raise
+        # fsspec calls it so, too, when a web server cannot be asked
+        raise CaptureError(name_of(url), f"cannot be opened ({_words(cause)})") from None
     except Exception as other:  # whatever a file system of fsspec's raises
         raise CaptureError(name_of(url), f"cannot be opened ({_words(other)})") from None
 

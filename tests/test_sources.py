@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import bz2
+import functools
 import gzip
+import http.server
 import io
 import lzma
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -198,3 +201,22 @@ def test_damage_is_not_unpacked_to_its_end() -> None:
     cap = lp.read(file)
     assert (cap.frames, cap.damage != []) == (6, True)
     assert file.taken < 1 << 20
+
+
+def test_a_web_server_that_is_not_there_is_no_missing_file(tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp")
+    (tmp_path / "a.pcap").write_bytes((SAMPLE.parent / "clips" / "quickack.pcap").read_bytes())
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=tmp_path)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{server.server_port}"
+        assert lp.read(f"{place}/a.pcap").frames == 164
+        with pytest.raises(lp.CaptureError, match=r"/b\.pcap: no such file"):
+            lp.read(f"{place}/b.pcap")
+        server.shutdown()
+    with pytest.raises(lp.CaptureError, match=r"cannot be opened \("):
+        lp.read(f"{place}/a.pcap")
