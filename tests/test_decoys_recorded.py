@@ -121,3 +121,10 @@ def test_a_pacing_kernel_is_no_program(name: str) -> None:
 def test_a_file_that_passes_on_another_connection() -> None:
     held = [r for r in rows("ftp") if r["rule"] == "app" and r["duration_ms"] > 6]
     assert len(held) == 2 and all(r["confidence"] < PROVEN for r in held)
+
+
+def test_messages_that_pass_in_parts_on_several_connections() -> None:
+    capture = lp.read(FOLDER / "multipath.pcap.gz")
+    assert not [r for r in capture.arrow("causes").to_pylist() if r["confidence"] >= PROVEN]
+    said = [i for i in capture.arrow("issues").to_pylist() if "multipath" in i["reason"]]
+    assert [i["count"] for i in said] == [4]

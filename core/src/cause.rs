@@ -37,6 +37,8 @@ pub struct Row {
 
 /// What the capture itself puts in doubt is no more than this.
 const SUSPECTED: f64 = 0.5;
+/// What connections that the capture does not put together put in doubt is no more than this.
+const PROBABLE: f64 = 0.7;
 
 /// What the whole capture says, for the judging of one exchange.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +48,8 @@ pub struct Known<'a> {
     pub stream: u32,
     /// By the numbers of the pools.
     pub pools: &'a [Judged],
+    /// Parts of its messages may have passed on other connections.
+    pub spread: bool,
     /// Frames of repeats that were not needed, if there is any.
     pub needless: Option<&'a AHashSet<u64>>,
 }
@@ -86,6 +90,14 @@ pub fn doubt(rows: &mut [Row]) {
     let stall = |row: &Row| matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.confidence >= 0.9;
     for row in rows.iter_mut().filter(|row| !stall(row)) {
         row.confidence = row.confidence.min(SUSPECTED);
+    }
+}
+
+/// Parts of its messages may have passed on other connections: nothing is more than probable.
+#[cold]
+pub fn spread(rows: &mut [Row]) {
+    for row in rows {
+        row.confidence = row.confidence.min(PROBABLE);
     }
 }
 

@@ -26,7 +26,18 @@ impl Sack {
     }
 }
 
-/// The options that latpcap uses (RFC 9293 3.2, RFC 7323, RFC 2018).
+/// What a SYN says of multipath TCP (RFC 8684).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Multipath {
+    #[default]
+    Nothing,
+    /// MP_CAPABLE: further paths may follow.
+    Capable,
+    /// MP_JOIN: a further path of another connection.
+    Joins,
+}
+
+/// The options that latpcap uses (RFC 9293 3.2, RFC 7323, RFC 2018, RFC 8684).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
     pub mss: Option<u16>,
@@ -34,6 +45,7 @@ pub struct Options {
     pub sack_permitted: bool,
     pub timestamps: Option<(u32, u32)>,
     pub sack: Sack,
+    pub multipath: Multipath,
     /// The capture ends within the options: what is not here may have been there.
     pub cut: bool,
 }

@@ -61,6 +61,7 @@ fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Ro
         stream: 0,
         pools: judged,
         needless: None,
+        spread: false,
     };
     cause::partition(&exchange, &known, &mut rows);
     rows

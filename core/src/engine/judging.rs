@@ -67,13 +67,15 @@ impl Analysis {
     fn settle_plain(&mut self) {
         let next = std::mem::take(&mut self.judging);
         let mut plain = std::mem::replace(&mut self.streams.ledger.plain, next);
+        let joined = self.streams.ledger.multipath.joined;
         for exchange in plain.drain(..) {
-            if self.streams.pairs.is_firm(exchange.pair) {
+            if !joined && self.streams.pairs.is_firm(exchange.pair) {
                 let known = Known {
                     legs: &self.legs(&exchange),
                     stream: exchange.stream,
                     pools: &[],
                     needless: None,
+                    spread: false,
                 };
                 give_exchange(&exchange, &known, &mut self.rows, &mut self.tables);
                 self.streams.ledger.done(exchange);
@@ -98,6 +100,7 @@ impl Analysis {
             legs,
             stream: exchange.stream,
             pools,
+            spread: self.streams.ledger.multipath.is_spread(exchange.stream),
             needless: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),
         };
         give_exchange(exchange, &known, &mut self.rows, &mut self.tables);
@@ -110,6 +113,9 @@ fn give_exchange(exchange: &Exchange, known: &Known<'_>, rows: &mut Vec<Row>, ta
     cause::partition(exchange, known, rows);
     if exchange.doubled {
         cause::doubt(rows);
+    }
+    if known.spread {
+        cause::spread(rows);
     }
     tables.settled(exchange, rows, known.legs);
 }

@@ -2,6 +2,7 @@
 //! that need them are settled. Segments in, exchanges with their time cut into steps out.
 
 mod aside;
+mod multipath;
 mod names;
 pub mod setup;
 mod steps;
@@ -16,9 +17,10 @@ use crate::issue::{Issue, Kind};
 use crate::leg::{Round, RoundTrips};
 use crate::messages::{At, Memory, Side};
 use crate::pool::Pools;
-use crate::segment::Segment;
+use crate::segment::{self, ACK, SYN, Segment};
 use crate::wait::{Data, Step, Wait};
 
+use multipath::Multipath;
 pub use names::{Name, Names};
 pub use steps::Piece;
 use steps::{Cut, take_turns};
@@ -257,6 +259,7 @@ pub struct Ledger {
     held: usize,
     /// Steps of long messages that they remember now.
     steps: usize,
+    pub multipath: Multipath,
     /// What passed on connections of one direction.
     pub transfers: Transfers,
     /// What the readers of messages remember of all streams.
@@ -337,6 +340,20 @@ impl Ledger {
                 "too many needless repeats; further ones are called repairs",
                 repeat,
             );
+        }
+    }
+
+    /// A packet of a stream's set-up names multipath TCP: where it is the server's answer, that has agreed.
+    #[cold]
+    pub fn agreed(&mut self, stream: u32, answer: &Segment<'_>, at: At) {
+        if !answer.has(SYN) || !answer.has(ACK) {
+            return;
+        }
+        let joins = answer.options.multipath == segment::Multipath::Joins;
+        self.multipath.agreed(stream, joins);
+        if joins {
+            let reason = "a connection is a further path of another one (multipath): messages may pass in parts on both";
+            self.distrust("tcp", reason, at);
         }
     }
 

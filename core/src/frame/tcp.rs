@@ -1,11 +1,11 @@
-//! The TCP header and its options (RFC 9293 3.1, RFC 7323, RFC 2018). Reads one segment; knows nothing of
+//! The TCP header and its options (RFC 9293 3.1, RFC 7323, RFC 2018, RFC 8684). Reads one segment; knows nothing of
 //! the stream it belongs to.
 
 use std::net::IpAddr;
 
 use super::{Packet, Unread, View};
 use crate::cursor::{self, Cursor, Header};
-use crate::segment::{Options, Sack, Segment};
+use crate::segment::{Multipath, Options, Sack, Segment};
 
 /// The header up to the window: all that is used of it lies there. Wireshark too analyses a segment whose
 /// checksum and urgent pointer the snap length cut off.
@@ -117,6 +117,7 @@ fn segment<'a>(
                 count: 0,
                 blocks: [(0, 0); 4],
             },
+            multipath: Multipath::Nothing,
             cut: false,
         },
         ip_id: at.ip_id,
@@ -159,6 +160,13 @@ fn read_options(bytes: &[u8], options: &mut Options) -> Option<()> {
                 if let (8, Some(head)) = (times.len(), Header::<8>::of(times)) {
                     options.timestamps = Some((head.be32::<0>(), head.be32::<4>()));
                 }
+            }
+            (30, &[first, ..]) => {
+                options.multipath = match first >> 4 {
+                    0 => Multipath::Capable,
+                    1 => Multipath::Joins,
+                    _ => options.multipath,
+                };
             }
             _ => {}
         }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::{Packet, Unwrapped, decode};
 use crate::issue::Kind;
-use crate::segment::{Options, Sack, Segment};
+use crate::segment::{Multipath, Options, Sack, Segment};
 
 const ETHERNET: u32 = 1;
 const TIMES: &[u8] = b"\x01\x01\x08\x0a\0\0\0\x07\0\0\0\x09";
@@ -322,6 +322,11 @@ fn options() {
             "{bytes:x?}"
         );
     }
+    let capable = read(b"\x1e\x04\x01\x81").multipath;
+    let joins = read(b"\x1e\x0c\x11\x02\0\0\0\x01\0\0\0\x02").multipath;
+    let signal = read(b"\x1e\x08\x20\0\0\0\0\x02\x1e\x02").multipath;
+    let expected = [Multipath::Capable, Multipath::Joins, Multipath::Nothing];
+    assert_eq!([capable, joins, signal], expected);
     // An option of an odd length is passed over; of two of a kind the later counts.
     assert_eq!(
         read(b"\x03\x02\x01\x01\x02\x04\x05\x06\x02\x04\x05\x07").mss,

@@ -22,7 +22,7 @@ use crate::facts::{self, Facts, Flow, Room, Scale, Shared};
 use crate::issue::{Issue, Kind};
 use crate::leg::Pairs;
 use crate::messages::{At, Side};
-use crate::segment::{SYN, Segment};
+use crate::segment::{Multipath, SYN, Segment};
 use crate::wait::Release;
 
 pub use asked::{Answer, Asked};
@@ -253,6 +253,9 @@ impl Streams {
             if !facts::reuses_ports(segment, base) {
                 if recent.is_none() {
                     self.remember(slot, key, id);
+                }
+                if segment.options.multipath != Multipath::Nothing {
+                    self.ledger.agreed(id, segment, at);
                 }
                 return (id, from_low, false);
             }
