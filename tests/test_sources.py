@@ -204,6 +204,7 @@ def test_damage_is_not_unpacked_to_its_end() -> None:
 
 
 def test_a_web_server_that_is_not_there_is_no_missing_file(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
     pytest.importorskip("aiohttp")
     (tmp_path / "a.pcap").write_bytes((SAMPLE.parent / "clips" / "quickack.pcap").read_bytes())
 
