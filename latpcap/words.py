@@ -205,16 +205,18 @@ def _headline(d: dict[str, Any]) -> str:
         forbids = [c["says"] for c in d["quality"] if c["check"] in found["limited_by"] and c["most"] <= SUSPECTED]
         why = forbids[0] if forbids else CAUSES[name].meaning
         return f"{d['server']}: this capture cannot say where the time went: {why}."
+    part = "most time" if found["share"] >= 0.5 else "the largest part of the time"
     if name == "network":
         behind = d["findings"][1] if len(d["findings"]) > 1 else {"share": 0.0}
         if behind["share"] >= HOLDS_UP:
             rest = f"{_percent(behind['share'])} go to {behind['cause']} ({behind['owner']})"
-            return f"{d['server']}: most time is the path's round trip ({_percent(found['share'])}); {rest}."
+            return f"{d['server']}: {part} is the path's round trip ({_percent(found['share'])}); {rest}."
         return f"{d['server']}: most time is the path's round trip; no program and no setting holds its answers up."
     if _rare(d):
         hit = f"{d['hit']:,} of {_count(d['complete'], 'exchange')}"
         return f"{d['server']}: {hit} took most of all time, because of {name}: {CAUSES[name].meaning}."
-    most = {"proven": "most time goes", "probable": "most time probably goes"}.get(found["grade"], "most time may go")
+    goes = {"proven": "goes", "probable": "probably goes"}.get(found["grade"], "may go")
+    most = f"{part} {goes}"
     if d["p99_ms"] < FAST_MS:
         return f"{d['server']} answers fast; {most} to {name}: {CAUSES[name].meaning}."
     return f"{d['server']}: {most} to {name}: {CAUSES[name].meaning}."

@@ -207,7 +207,10 @@ def test_a_lone_freed_segment_is_no_percentage() -> None:
 
 def test_the_path_is_no_excuse_where_a_program_takes_a_share() -> None:
     """Most time is the path's, but not all: the first sentence names what takes a tenth and more beside it."""
-    for think, sentence in ((6.0, "round trip (77 %); 23 % go to server_think (server)."), (0.5, "no program and no")):
+    for think, sentence in (
+        (6.0, "most time is the path's round trip (77 %); 23 % go to server_think (server)."),
+        (0.5, "most time is the path's round trip; no program and no setting holds its answers up."),
+    ):
         talk = Talk(client_leg=0.05, server_leg=20)
         talk.open()
         for at in range(50, 500, 60):
@@ -243,3 +246,10 @@ def test_without_tcp_the_answer_says_what_there_is() -> None:
     told = str(lp.read(pcap_of(records)).why()).splitlines()
     assert told[2:] == ["  probes    5 pings, in the table probes with their round trips"]
     assert len(str(whole.filter("tcp.port == 9").why()).splitlines()) == 2  # that a filter leaves nothing says nothing
+
+
+def test_less_than_half_is_not_most() -> None:
+    data = lp.read(SAMPLES / "clips" / "think40.pcap").why().to_dict()
+    assert ": most time goes to server_think: " in words.overall(data)
+    data["findings"][0]["share"] = 0.49
+    assert ": the largest part of the time goes to server_think: " in words.overall(data)
