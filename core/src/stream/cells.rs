@@ -1,5 +1,5 @@
-//! Where streams at rest lie: cells in large blocks, which others take over. Short connections come to rest and leave by the
-//! thousand, and the system's memory would have to be asked twice for each.
+//! Where streams at rest lie: those that are over in cells of large blocks, which others take over. Short connections come to
+//! rest and leave by the thousand, and the system's memory would have to be asked twice for each.
 
 use std::ops::Range;
 
@@ -8,6 +8,8 @@ const UNIT: usize = 16;
 /// What is longer has a block of its own.
 const MOST_UNITS: usize = 128;
 const BLOCK_BYTES: usize = 1 << 16;
+/// A cell that is longer than needed by one part in so many is as good as a new one.
+const SLACK: usize = 8;
 
 /// A place with something in it: whoever has it gives it back.
 #[derive(Debug)]
@@ -50,15 +52,25 @@ impl Cells {
     pub(super) fn keep(&mut self, bytes: &[u8]) -> Cell {
         let units = bytes.len().div_ceil(UNIT).max(1);
         if units > MOST_UNITS {
-            return self.alone(bytes);
+            return self.keep_apart(bytes);
         }
-        let cell = self.take_free(units).unwrap_or_else(|| self.cut(units));
+        let free = (units..=units + units / SLACK).find_map(|units| self.take_free(units));
+        let cell = free.unwrap_or_else(|| self.cut(units));
         let place = self.place(&cell);
         if let Some((place, behind)) = place.split_at_mut_checked(bytes.len()) {
             place.copy_from_slice(bytes);
             behind.fill(0);
         }
         cell
+    }
+
+    /// In memory that goes back when it leaves: for what is long, and for what will all leave at the end.
+    pub(super) fn keep_apart(&mut self, bytes: &[u8]) -> Cell {
+        Cell {
+            block: self.number(bytes.into()),
+            start: 0,
+            units: 0,
+        }
     }
 
     pub(super) fn get(&self, cell: &Cell) -> &[u8] {
@@ -126,16 +138,6 @@ impl Cells {
         self.rest.split(units)
     }
 
-    /// A block for one thing.
-    #[cold]
-    fn alone(&mut self, bytes: &[u8]) -> Cell {
-        Cell {
-            block: self.number(bytes.into()),
-            start: 0,
-            units: 0,
-        }
-    }
-
     fn number(&mut self, block: Box<[u8]>) -> u32 {
         let number = self.gone.pop().unwrap_or(self.blocks.len() as u32);
         match self.blocks.get_mut(number as usize) {
@@ -198,7 +200,7 @@ mod tests {
             let (text, got) = (text(number), cells.get(&cell));
             let (whole, behind) = got.split_at(text.len());
             assert_eq!(whole, text);
-            assert!(behind.len() < UNIT && behind.iter().all(|byte| *byte == 0) || text.is_empty());
+            assert!(behind.iter().all(|byte| *byte == 0));
             cells.free(cell);
         }
         let blocks = cells.blocks.len();

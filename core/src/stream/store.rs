@@ -177,7 +177,7 @@ impl Store {
             Some(Slot::Following(_)) => {
                 if let Some(mut stream) = self.take(id) {
                     stream.tracking.end(at, ledger);
-                    self.rest(id, stream);
+                    self.rest(id, stream, true);
                 }
             }
             _ => {}
@@ -192,7 +192,7 @@ impl Store {
             && matches!(self.slots.get(id as usize), Some(Slot::Awake(_)))
             && let Some(stream) = self.take(id)
         {
-            self.rest(id, stream);
+            self.rest(id, stream, false);
         }
     }
 
@@ -209,7 +209,8 @@ impl Store {
             if newest > frame {
                 self.awake.push_back((id, newest));
             } else if let Some(stream) = self.take(id) {
-                self.rest(id, stream);
+                let apart = stream.tracking.is_live();
+                self.rest(id, stream, apart);
             }
         }
     }
@@ -220,10 +221,16 @@ impl Store {
         }
     }
 
-    fn rest(&mut self, id: u32, stream: Box<Stream>) {
+    /// `apart` where hardly another one will take over its memory.
+    fn rest(&mut self, id: u32, stream: Box<Stream>, apart: bool) {
         let mut packer = Packer::new(&mut self.scratch, &mut self.words, self.base);
         stream.pack(&mut packer);
-        let cell = self.cells.keep(packer.finish());
+        let packed = packer.finish();
+        let cell = if apart {
+            self.cells.keep_apart(packed)
+        } else {
+            self.cells.keep(packed)
+        };
         let slot = match stream.tracking {
             Tracking::Live(_) => Slot::Following(cell),
             _ => Slot::Resting(cell),
