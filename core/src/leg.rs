@@ -75,6 +75,13 @@ impl Leg {
         self.min
     }
 
+    /// Whether a kernel has answered by itself lately, sooner than its timer: what programs alone answer may take longer than
+    /// the path does.
+    pub fn is_by_kernel(&self) -> bool {
+        let mut recent = self.recent.iter();
+        recent.any(|sample| !sample.by_program() && sample.ns() < TIMER_NS)
+    }
+
     /// Measured so often that one more sample will hardly be the best.
     fn is_firm(&self) -> bool {
         self.count >= KEPT as u64

@@ -229,6 +229,7 @@ impl Pool {
         };
         let path = pairs.get(self.pair).and_then(|p| p.legs.get(sender));
         j.sender_jitter = path.map_or(0, |l| l.jitter());
+        j.leg_is_best = path.is_none_or(|l| l.is_by_kernel());
         j.tight_limit = if j.sender_leg < AT_ENDPOINT_NS {
             // there is no path, and of what its program takes to answer little can be a busy host's
             let kernels = path.map_or(0, |leg| leg.kernels_jitter());

@@ -605,3 +605,16 @@ fn a_few_exchanges_of_a_connection_say_little_and_many_connections_together_enou
         assert_eq!(proven(&mut e), [0; 16]);
     }
 }
+
+#[test]
+fn what_programs_alone_have_answered_is_no_best_round_trip() {
+    for (by_program, sure) in [(false, 0.95), (true, 0.6)] {
+        let mut endpoint = Endpoint::new((3 * MS, MS));
+        endpoint.pairs = Pairs::default();
+        let pair = endpoint.pairs.id(IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
+        endpoint.pairs.add(pair, Side::Server.index(), 3 * MS, by_program);
+        // sooner behind the ACK than anything came back
+        endpoint.gap(0, 170 * MS, 170 * MS + 250 * US);
+        assert_eq!(endpoint.rulings(), [Ruling::Pause { confidence: sure }]);
+    }
+}
