@@ -554,6 +554,16 @@ fn a_hole_that_is_acknowledged_is_the_captures() {
 }
 
 #[test]
+fn a_hole_that_was_acknowledged_before_it_shows_is_the_captures() {
+    let mut play = Play::new();
+    play.asked(0);
+    play.send(1_000, 1, 200);
+    play.ack(41_000, 401);
+    assert_eq!(play.send(41_020, 401, 200), Wait::Hole);
+    assert_ne!(play.send(81_020, 601, 200), Wait::Hole, "that gap has an end of its own");
+}
+
+#[test]
 fn cork_leaves_without_any_trigger_after_the_kernels_timer() {
     let cork = |ack: Option<i64>, us: i64, len: i64| {
         let mut play = Play::new();

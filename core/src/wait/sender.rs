@@ -221,7 +221,9 @@ impl Sender {
         // a side's first message begins to be waited for when its peer has spoken
         let from = self.last.or(self.unanswered).unwrap_or(d.at);
         let hole = d.start > next;
-        if hole && self.holes.len() < MAX_HOLES {
+        if hole && self.una > next {
+            self.hole_passed = true; // the peer has acknowledged it before this segment shows it
+        } else if hole && self.holes.len() < MAX_HOLES {
             self.holes.push(Hole {
                 start: next,
                 end: d.start,
