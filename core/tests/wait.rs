@@ -560,7 +560,11 @@ fn a_hole_that_was_acknowledged_before_it_shows_is_the_captures() {
     play.send(1_000, 1, 200);
     play.ack(41_000, 401);
     assert_eq!(play.send(41_020, 401, 200), Wait::Hole);
-    assert_ne!(play.send(81_020, 601, 200), Wait::Hole, "that gap has an end of its own");
+    assert_ne!(
+        play.send(81_020, 601, 200),
+        Wait::Hole,
+        "that gap has an end of its own"
+    );
 }
 
 #[test]

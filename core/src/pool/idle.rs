@@ -50,8 +50,7 @@ impl Idle {
         if count < ENOUGH {
             return (count > 0, false); // too few to show a tick
         }
-        let (tick, luck) = lattice(held().map(|(_, end)| *end), ENOUGH);
-        let timed = tick.is_some() && luck.is_some_and(|luck| luck <= LUCK);
+        let timed = lattice(held().map(|(_, end)| *end)).is_some_and(|(_, luck)| luck <= LUCK);
         let sooner = self
             .late
             .iter()

@@ -20,8 +20,6 @@ pub(super) const SOON_NS: i64 = 750_000;
 pub(super) const STRAY_SHARE: usize = 10;
 /// So many held candidates make a verdict; fewer are at most probable.
 pub(super) const ENOUGH: usize = 8;
-/// Holds whose ends may show the receiver's tick.
-const TICKS: usize = 15;
 
 /// What the pool says of its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -156,7 +154,7 @@ impl Judged {
         holds.sort_unstable();
         (self.hold_min, self.hold_median) = (holds.first().copied(), at_share(&holds, 0.5));
         self.hold_max = holds.last().copied();
-        (self.tick_ns, self.tick_p) = lattice(held.iter().map(|s| s.acked_at), TICKS);
+        (self.tick_ns, self.tick_p) = lattice(held.iter().map(|s| s.acked_at)).unzip();
     }
 
     /// The segment left before the ACK could have reached its sender: read off the timestamps, else by the best

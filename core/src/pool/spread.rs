@@ -6,6 +6,17 @@ use super::Sample;
 const SLOPED: usize = 96;
 /// Slopes between ACK times that differ less than this are noise.
 const SLOPE_APART_NS: i64 = 300_000;
+/// Timers of many connections that end on one tick are handled one after the other, within this time.
+const TOGETHER_NS: i64 = 500_000;
+/// The ticks of kernels, the longest first.
+const TICKS_NS: [i64; 4] = [10_000_000, 4_000_000, 3_333_333, 1_000_000];
+/// So many ends at least show a tick.
+const LEAST_ENDS: usize = 8;
+/// How far ends lie together on a tick: 1 if they fall on one point of it, 0 if anywhere. Beside it, and on it.
+const FITS: f64 = 0.7;
+const FITS_WELL: f64 = 0.85;
+/// The chance that times without a tick fall together.
+const LUCK: f64 = 1e-3;
 
 /// Median slope of (small -> freed) over (small -> ACK): near 1 where the sender follows the ACK, near 0
 /// where a program pauses for a time of its own. None where the ACKs vary too little to tell.
@@ -51,25 +62,67 @@ pub(super) fn at_share(sorted: &[i64], share: f64) -> Option<i64> {
     sorted.get(rank - 1).copied()
 }
 
-/// Kernel timers end on the host's scheduler tick: folds the ends of the waits and tests whether they
-/// fall together (Rayleigh). The longest tick that fits is the tick.
-pub(super) fn lattice(ends: impl Iterator<Item = i64> + Clone, least: usize) -> (Option<i64>, Option<f64>) {
-    let count = ends.clone().count();
-    if count < least {
-        return (None, None);
+/// Kernel timers end on the host's scheduler tick: folds the ends of the waits and tests whether they fall together
+/// (Rayleigh). The longest tick that fits is the tick, or none is, where it fits badly: its parts fit as well. Timers
+/// that ended together are one piece of evidence.
+pub(super) fn lattice(ends: impl Iterator<Item = i64>) -> Option<(i64, f64)> {
+    let mut ends: Vec<i64> = ends.collect();
+    ends.sort_unstable();
+    ends.dedup_by(|end, before| *end - *before < TOGETHER_NS);
+    if ends.len() < LEAST_ENDS {
+        return None;
     }
-    let n = count as f64;
-    for period in [10_000_000i64, 4_000_000, 3_333_333, 1_000_000] {
+    let n = ends.len() as f64;
+    let fits = |period: i64| {
         let (mut x, mut y) = (0.0, 0.0);
-        for end in ends.clone() {
+        for end in &ends {
             let turn = end.rem_euclid(period) as f64 / period as f64 * std::f64::consts::TAU;
             x += turn.cos();
             y += turn.sin();
         }
-        let together = (x * x + y * y).sqrt() / n;
-        if together > 0.7 {
-            return (Some(period), Some((-n * together * together).exp()));
-        }
+        (period, (x * x + y * y).sqrt() / n)
+    };
+    let (period, together) = TICKS_NS.into_iter().map(fits).find(|fit| fit.1 > FITS)?;
+    let luck = (-n * together * together).exp();
+    (together > FITS_WELL && luck <= LUCK).then_some((period, luck))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn tick(ends: impl IntoIterator<Item = i64>) -> Option<i64> {
+        lattice(ends.into_iter()).map(|(period, _)| period)
     }
-    (None, None)
+
+    #[test]
+    fn timers_end_on_a_tick() {
+        for period in [4 * MS, 10_000_000 / 3, MS] {
+            let ends = [0, 7, 23, 58, 101, 146, 199, 235, 314].map(|at| at * period + at % 3 * 40_000);
+            assert_eq!(tick(ends), Some(period));
+        }
+        let pauses = (0..40).map(|n| n * 46_770_000);
+        assert_eq!(tick(pauses), None);
+    }
+
+    #[test]
+    fn timers_that_end_together_are_one() {
+        let ends = [0, 52, 96, 148, 200, 252, 296, 348].map(|at| at * MS);
+        let alone = lattice(ends.into_iter());
+        let together = ends.iter().flat_map(|end| (0..10).map(move |n| end + n * 40_000));
+        assert_eq!(lattice(together), alone);
+        assert_eq!(alone.map(|(period, _)| period), Some(4 * MS));
+        let twice = [0, 50 * MS]
+            .into_iter()
+            .flat_map(|end| (0..10).map(move |n| end + n * 40_000));
+        assert_eq!(tick(twice), None);
+    }
+
+    #[test]
+    fn what_fits_a_tick_badly_shows_none_of_its_parts() {
+        let ends = (0..24).map(|n| n * 44 * MS + n % 2 * MS); // on a tick of 4 ms, or a quarter of it later
+        assert_eq!(tick(ends), None);
+    }
 }
