@@ -57,6 +57,15 @@ struct Sample {
     relayed: bool,
 }
 
+/// A stream that has refuted: how often, and when. Written down at 1, 2, 4 times and so on.
+#[derive(Debug, Clone, Copy)]
+struct Refuter {
+    stream: u32,
+    times: u32,
+    at: i64,
+    first: bool,
+}
+
 #[derive(Debug)]
 pub struct Pool {
     pub key: Key,
@@ -64,8 +73,7 @@ pub struct Pool {
     pub refutations: u64,
     more: u64,
     samples: Vec<Sample>,
-    /// Streams, how often each has refuted, and when: written down at 1, 2, 4 times and so on.
-    refuters: Vec<(u32, u32, i64)>,
+    refuters: Vec<Refuter>,
     idle: Idle,
     /// The last judgement, and how much evidence it had.
     judged: Option<(Judged, u64)>,
@@ -128,7 +136,12 @@ impl Pools {
         let had = before.leading_zeros();
         *before = before.saturating_add(times as u32);
         if before.leading_zeros() != had && pool.refuters.len() < REFUTERS {
-            pool.refuters.push((stream, *before, now_ns));
+            pool.refuters.push(Refuter {
+                stream,
+                times: *before,
+                at: now_ns,
+                first: had == u32::BITS,
+            });
         }
     }
 
@@ -260,7 +273,8 @@ impl Pool {
         let mut since: Vec<(u32, i64)> = self
             .refuters
             .iter()
-            .map(|(stream, _, at)| (*stream, *at))
+            .filter(|r| r.first)
+            .map(|r| (r.stream, r.at))
             .chain(before_ack.map(|s| (s.stream, s.acked_at)))
             .collect();
         since.sort_unstable();

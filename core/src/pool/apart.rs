@@ -7,9 +7,9 @@
 
 use ahash::AHashMap;
 
-use super::Sample;
 use super::judged::{AT_ENDPOINT_NS, ENOUGH, INSTANT_NS, Judged, STRAY_SHARE, Verdict, verdict};
 use super::spread::slope;
+use super::{Refuter, Sample};
 
 /// Refutations that are no accident: a frame that the capture lacks makes one.
 const REFUTED: u64 = 3;
@@ -41,16 +41,16 @@ impl Apart {
     /// evidence, are held up by Nagle's algorithm, and refute it.
     pub(super) fn of(
         samples: &[Sample],
-        refuters: &[(u32, u32, i64)],
+        refuters: &[Refuter],
         whole: &Judged,
     ) -> (Option<Apart>, [usize; 3]) {
         let mut mine: AHashMap<u32, Mine<'_>> = AHashMap::new();
         for sample in samples {
             mine.entry(sample.stream).or_default().samples.push(sample);
         }
-        for (stream, times, _) in refuters {
-            let refuted = &mut mine.entry(*stream).or_default().refuted;
-            *refuted = (*refuted).max(u64::from(*times));
+        for refuter in refuters {
+            let refuted = &mut mine.entry(refuter.stream).or_default().refuted;
+            *refuted = (*refuted).max(u64::from(refuter.times));
         }
         let streams = mine.len();
         let mut streams_by_number: Vec<(u32, Mine<'_>)> = mine.into_iter().collect();

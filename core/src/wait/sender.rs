@@ -209,6 +209,22 @@ impl Sender {
         self.hole_passed |= self.holes.len() < before;
     }
 
+    /// Bytes are missing before this segment.
+    #[cold]
+    fn found_hole(&mut self, start: i64, d: &Data) {
+        if self.una > start {
+            self.hole_passed = true; // the peer acknowledged them before this segment shows it
+        } else if self.holes.len() < MAX_HOLES {
+            self.holes.push(Hole {
+                start,
+                end: d.start,
+                seen: d.at,
+                next_id: d.ip_id,
+                tail: false,
+            });
+        }
+    }
+
     /// A segment with payload of this sender, before which so many frames of its are `missing`.
     #[inline(always)]
     pub fn data(&mut self, d: &Data, missing: u16, first_copy: Option<At>) -> Outcome {
@@ -221,16 +237,8 @@ impl Sender {
         // a side's first message begins to be waited for when its peer has spoken
         let from = self.last.or(self.unanswered).unwrap_or(d.at);
         let hole = d.start > next;
-        if hole && self.una > next {
-            self.hole_passed = true; // the peer has acknowledged it before this segment shows it
-        } else if hole && self.holes.len() < MAX_HOLES {
-            self.holes.push(Hole {
-                start: next,
-                end: d.start,
-                seen: d.at,
-                next_id: d.ip_id,
-                tail: false,
-            });
+        if hole {
+            self.found_hole(next, d);
         }
         let gap = self.last.map_or(0, |last| d.at.time_ns - last.time_ns);
         let even = gap > BURST_NS && self.is_even(gap);
