@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from latpcap import _core, links, sources
+from latpcap.amounts import count
 from latpcap.errors import CaptureError
 from latpcap.stream import Stream
-from latpcap.tables import Tables, card, count, requests
+from latpcap.tables import Tables, card, requests
 
 if TYPE_CHECKING:
     import pyarrow as pa

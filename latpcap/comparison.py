@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+from latpcap.amounts import count
 from latpcap.errors import LatpcapError
-from latpcap.tables import card, count
+from latpcap.tables import card
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:

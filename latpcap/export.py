@@ -44,7 +44,8 @@ def as_text(table: pa.Table) -> str:
     """What does this table look like in a terminal? All rows; on a terminal the first 40, and a line says so."""
     import pandas as pd
 
-    from latpcap.tables import count, to_pandas
+    from latpcap.amounts import count
+    from latpcap.tables import to_pandas
 
     cut = sys.stdout.isatty() and table.num_rows > TERMINAL_ROWS
     frame = to_pandas(table[:TERMINAL_ROWS] if cut else table)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from latpcap import groups
+from latpcap.amounts import count
 from latpcap.percentiles import rank
-from latpcap.tables import count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,10 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from latpcap.amounts import count
 from latpcap.archive import layout, places
 from latpcap.archive.scope import Scope
-from latpcap.tables import card, count, to_pandas
+from latpcap.tables import card, to_pandas
 
 if TYPE_CHECKING:
     import datetime as dt

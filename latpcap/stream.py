@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from latpcap.tables import SETUP, Tables, card, count
+from latpcap.amounts import count
+from latpcap.tables import SETUP, Tables, card
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -256,11 +256,6 @@ def card(title: str, text: str, tables: dict[str, pa.Table] | None = None) -> st
     return html.card(title, html.text(text), *folded)
 
 
-def count(number: int, word: str) -> str:
-    """How many are there, in words? "1 frame", "4,966 frames"."""
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
-
-
 SETUP = "tcp"
 """The `protocol` of a row of `exchanges` that is no request: a set-up, a client's pause, a suspicion."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from latpcap.amounts import count, ms, percent, us
 from latpcap.vocabulary import CAUSES, PROVEN, STALL, SUSPECTED
 
 MOST_LINES = 15
@@ -40,10 +41,10 @@ def _kept(lines: list[tuple[int, str]]) -> list[str]:
 
 
 def _first_line(d: dict[str, Any]) -> str:
-    streams, exchanges = _count(d["streams"], "TCP stream"), _count(d["exchanges"], "exchange")
+    streams, exchanges = count(d["streams"], "TCP stream"), count(d["exchanges"], "exchange")
     where = {("at_client",): ", captured at the client", ("at_server",): ", captured at the server"}
     name = d["file"] if d.get("filter") is None else f"{d['file']} [{printable(d['filter'])}]"
-    line = f"{name}: {_count(d['frames'], 'frame')}, {streams}, {exchanges} in {d['seconds']:,.2f} s"
+    line = f"{name}: {count(d['frames'], 'frame')}, {streams}, {exchanges} in {d['seconds']:,.2f} s"
     return line + where.get(tuple(d["positions"]), "")
 
 
@@ -51,9 +52,9 @@ def _no_exchanges(d: dict[str, Any]) -> list[tuple[int, str]]:
     if not d["streams"]:
         told = [(0, "No TCP stream: nothing that latpcap could judge.")]
         for row in d["skipped"][:3]:
-            told.append((1, f"  skipped   {_count(row['frames'], 'frame')} of {d['frames']:,}: {row['reason']}"))
+            told.append((1, f"  skipped   {count(row['frames'], 'frame')} of {d['frames']:,}: {row['reason']}"))
         if d["pings"]:
-            told.append((2, f"  probes    {_count(d['pings'], 'ping')}, in the table probes with their round trips"))
+            told.append((2, f"  probes    {count(d['pings'], 'ping')}, in the table probes with their round trips"))
         return told
     silent = d["silent"]
     words = {
@@ -83,7 +84,7 @@ def _end(row: dict[str, Any]) -> str:
 
 def _latency(d: dict[str, Any]) -> str:
     kind = "exchange" if d["cut"] else "complete exchange"
-    parts = [f"p50 {_ms(d['p50_ms'])}, p99 {_ms(d['p99_ms'])} ms of {_count(d['complete'], kind)}"]
+    parts = [f"p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms of {count(d['complete'], kind)}"]
     if d["cut"]:
         some = "" if d["cut"] == d["complete"] else f"{d['cut']:,} of them "
         parts.append(f"{some}not answered to the end: what was seen of them")
@@ -105,9 +106,9 @@ def _goodbyes(d: dict[str, Any]) -> str:
 def _share(d: dict[str, Any]) -> str:
     p50, p99 = d["share"]["p50"], d["share"]["p99"]
     return (
-        f"  share     {_ms(p50['ms'])} of {_ms(p50['of_ms'])} ms at p50 ({_percent(p50['share'])}), "
-        f"{_ms(p99['ms'])} of {_ms(p99['of_ms'])} ms at p99 ({_percent(p99['share'])}); "
-        f"{d['hit']:,} of {_count(d['complete'], 'exchange')}"
+        f"  share     {ms(p50['ms'])} of {ms(p50['of_ms'])} ms at p50 ({percent(p50['share'])}), "
+        f"{ms(p99['ms'])} of {ms(p99['of_ms'])} ms at p99 ({percent(p99['share'])}); "
+        f"{d['hit']:,} of {count(d['complete'], 'exchange')}"
     )
 
 
@@ -120,7 +121,7 @@ def _stall(d: dict[str, Any]) -> list[tuple[int, str]]:
     likely = {"proven": "is", "probable": "is probably"}.get(found["grade"], "may be")
     headline = f"{d['server']} {likely} slow because {what} for acknowledgements that {who} back."
     if _rare(d):
-        few = f"{d['hit']:,} of {_count(d['complete'], 'exchange')}"
+        few = f"{d['hit']:,} of {count(d['complete'], 'exchange')}"
         likely = {"proven": "wait", "probable": "probably wait"}.get(found["grade"], "may wait")
         headline = f"{d['server']}: {few} {likely} for acknowledgements that {who} back, and take most of all time."
     lines = [
@@ -129,7 +130,7 @@ def _stall(d: dict[str, Any]) -> list[tuple[int, str]]:
         (0, _share(d)),
     ]
     legs = (pool.get("sender_rtt_ms") or 0.0) + (pool.get("receiver_rtt_ms") or 0.0)
-    path = f"; {_ms(legs)} ms of each wait are the path's" if legs > 0.05 * t["ms"] else ""
+    path = f"; {ms(legs)} ms of each wait are the path's" if legs > 0.05 * t["ms"] else ""
     if "bytes" in t:
         first, second = t["bytes"]
         words = f"a small segment ({second:,} bytes) waits until the one before it ({first:,} bytes) is acknowledged"
@@ -142,7 +143,7 @@ def _stall(d: dict[str, Any]) -> list[tuple[int, str]]:
         a, b, c = t["frames"]
         lines.append(
             (0, f"  see       frames {a} > {b} > {c} (tcp.stream eq {t['stream']}): segment, its ACK "
-                f"{t['ack_after_ms']:.1f} ms later, next segment {_us(t['release_us'])} after that")
+                f"{t['ack_after_ms']:.1f} ms later, next segment {us(t['release_us'])} after that")
         )  # fmt: skip
     lines += _not(d, skip=("nagle", "delayed_ack", *(("network",) if path else ())))
     lines.append((1, _options(d, sender, receiver)))
@@ -168,8 +169,8 @@ def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
     t = d["typical"]
     lines = [(0, _headline(d)), (0, _latency(d)), (0, _share(d))]
     for row in d["findings"][:3]:
-        spent = f"{_ms(row['total_ms'])} ms in {_count(row['exchanges'], 'exchange')}"
-        lines.append((1, f"  {row['owner']:9} {row['cause']}: {spent} ({_percent(row['share'])} of all time)"))
+        spent = f"{ms(row['total_ms'])} ms in {count(row['exchanges'], 'exchange')}"
+        lines.append((1, f"  {row['owner']:9} {row['cause']}: {spent} ({percent(row['share'])} of all time)"))
     if t["frames"]:
         chain = " > ".join(str(f) for f in t["frames"])
         lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_shown(t)} of {name}"))
@@ -192,8 +193,8 @@ def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
 def _shown(t: dict[str, Any]) -> str:
     """How much time do these frames show? They are those of the longest piece."""
     if t["pieces"] == 1 or t["longest_ms"] > 0.9 * t["ms"]:
-        return f"{_ms(t['ms'])} ms"
-    return f"{_ms(t['longest_ms'])} ms, the longest of {t['pieces']:,} pieces that make {_ms(t['ms'])} ms"
+        return f"{ms(t['ms'])} ms"
+    return f"{ms(t['longest_ms'])} ms, the longest of {t['pieces']:,} pieces that make {ms(t['ms'])} ms"
 
 
 def _headline(d: dict[str, Any]) -> str:
@@ -209,11 +210,11 @@ def _headline(d: dict[str, Any]) -> str:
     if name == "network":
         behind = d["findings"][1] if len(d["findings"]) > 1 else {"share": 0.0}
         if behind["share"] >= HOLDS_UP:
-            rest = f"{_percent(behind['share'])} go to {behind['cause']} ({behind['owner']})"
-            return f"{d['server']}: {part} is the path's round trip ({_percent(found['share'])}); {rest}."
+            rest = f"{percent(behind['share'])} go to {behind['cause']} ({behind['owner']})"
+            return f"{d['server']}: {part} is the path's round trip ({percent(found['share'])}); {rest}."
         return f"{d['server']}: most time is the path's round trip; no program and no setting holds its answers up."
     if _rare(d):
-        hit = f"{d['hit']:,} of {_count(d['complete'], 'exchange')}"
+        hit = f"{d['hit']:,} of {count(d['complete'], 'exchange')}"
         return f"{d['server']}: {hit} took most of all time, because of {name}: {CAUSES[name].meaning}."
     goes = {"proven": "goes", "probable": "probably goes"}.get(found["grade"], "may go")
     most = f"{part} {goes}"
@@ -246,8 +247,8 @@ def _slowest(d: dict[str, Any]) -> list[tuple[int, str]]:
         return []
     chain = " > ".join(str(f) for f in worst["worst_frames"])
     return [
-        (0, f"  slowest   at p99 it is {worst['cause']} ({worst['owner']}): {_ms(worst['of_p99_ms'])} ms "
-            f"({_percent(worst['of_p99_share'])}), frames {chain} (tcp.stream eq {worst['worst_stream']})")
+        (0, f"  slowest   at p99 it is {worst['cause']} ({worst['owner']}): {ms(worst['of_p99_ms'])} ms "
+            f"({percent(worst['of_p99_share'])}), frames {chain} (tcp.stream eq {worst['worst_stream']})")
     ]  # fmt: skip
 
 
@@ -260,12 +261,12 @@ def _gain(d: dict[str, Any]) -> list[tuple[int, str]]:
     if _rare(d):
         at_best = row["gain_p99_low_ms"]
         few = at_best is None or at_best > 0.9 * d["p99_ms"]
-        return [] if few else [(0, f"  gain      p99 at best {_ms(at_best)} ms instead of {_ms(d['p99_ms'])}")]
+        return [] if few else [(0, f"  gain      p99 at best {ms(at_best)} ms instead of {ms(d['p99_ms'])}")]
     if low > 0.9 * d["p50_ms"]:
         return []
     bound = "at best " if high is None else ""
-    span = _ms(low) if high is None or _ms(low) == _ms(high) else f"{_ms(low)}-{_ms(high)}"
-    text = f"  gain      p50 {bound}{span} ms instead of {_ms(d['p50_ms'])}"
+    span = ms(low) if high is None or ms(low) == ms(high) else f"{ms(low)}-{ms(high)}"
+    text = f"  gain      p50 {bound}{span} ms instead of {ms(d['p50_ms'])}"
     if limit == "server":
         text += f", {_times(row)} the requests/s; then the server's capacity is the limit"
     elif limit == "unknown":
@@ -281,7 +282,7 @@ def _times(row: dict[str, Any]) -> str:
 def _next(d: dict[str, Any]) -> list[tuple[int, str]]:
     """The findings behind the first, in a line."""
     rows = [r for r in d["findings"][1:4] if r["share"] >= 0.05]
-    parts = [f"{r['cause']} ({r['owner']}, {_percent(r['share'])} of all time)" for r in rows]
+    parts = [f"{r['cause']} ({r['owner']}, {percent(r['share'])} of all time)" for r in rows]
     return [(1, f"  next      {', '.join(parts)}")] if parts else []
 
 
@@ -289,13 +290,13 @@ def _also(d: dict[str, Any]) -> list[tuple[int, str]]:
     """What is there and does not matter, or matters elsewhere."""
     parts = []
     if d["first_fast"]:
-        parts.append(f"{_count(d['first_fast'], 'first exchange')} of streams fast (quick ACKs at the start)")
+        parts.append(f"{count(d['first_fast'], 'first exchange')} of streams fast (quick ACKs at the start)")
     if d["fin_released"]:
-        parts.append(f"{_count(d['fin_released'], 'wait')} ended by the peer's FIN, not by its timer")
+        parts.append(f"{count(d['fin_released'], 'wait')} ended by the peer's FIN, not by its timer")
     harmless = [e for e in d["events"] if e["kind"] == "harmless"]
     if harmless:
         held = sum(e["delayed_ack_seen_on"] for e in harmless)
-        parts.append(f"{_count(held, 'held ACK')} that nobody waited for: harmless")
+        parts.append(f"{count(held, 'held ACK')} that nobody waited for: harmless")
     said = {
         "unanswered": "never answered",
         "refused": "refused",
@@ -305,11 +306,11 @@ def _also(d: dict[str, Any]) -> list[tuple[int, str]]:
     for cause, words in said.items():
         number = sum(e["streams"] for e in d["events"] if e["cause"] == cause)
         if number:
-            parts.append(f"{_count(number, 'connection')} {words}")
+            parts.append(f"{count(number, 'connection')} {words}")
     if d["pauses"]["count"]:
         times = "once" if d["pauses"]["count"] == 1 else f"{d['pauses']['count']:,} times"
         parts.append(
-            f"clients paused {_ms(d['pauses']['median_ms'])} ms between requests, {times}: no part of a latency"
+            f"clients paused {ms(d['pauses']['median_ms'])} ms between requests, {times}: no part of a latency"
         )
     idle = [e for e in d["events"] if e["kind"] == "setup" and e["max_ms"] > d["p50_ms"] and _end(e) == d["server"]]
     before = [(0, f"  before    {e['says']} (tcp.stream eq {e['worst_stream']})") for e in idle[:1]]
@@ -332,12 +333,12 @@ def _not(d: dict[str, Any], skip: tuple[str, ...]) -> list[tuple[int, str]]:
         ("client_think", "client think"),
     ):
         if name not in skip and spent.get(name, 0.0) / total < 0.2:
-            parts.append(f"{words} ({_percent(spent.get(name, 0.0) / total)})")
+            parts.append(f"{words} ({percent(spent.get(name, 0.0) / total)})")
     lost = d["retransmissions"]
     if not lost and not any(spent.get(name) for name in _REPAIRS):
         parts.append("losses (no retransmission)")
     seen = (
-        f"{_count(lost, 'retransmission')} seen" if lost and "doubles" not in {c["check"] for c in d["quality"]} else ""
+        f"{count(lost, 'retransmission')} seen" if lost and "doubles" not in {c["check"] for c in d["quality"]} else ""
     )
     said = "; ".join(part for part in (", ".join(parts), seen) if part)
     return [(1, "  not       " + said)] if said else []
@@ -365,7 +366,7 @@ def _options(d: dict[str, Any], sender: str, receiver: str) -> str:
 def _sure_stall(d: dict[str, Any], pool: dict[str, Any]) -> str:
     text = f"  sure?     {_grade(d['confidence'])}"
     if pool.get("release_p95_ms") is not None:
-        within = _us(pool["release_p95_ms"] * 1000)
+        within = us(pool["release_p95_ms"] * 1000)
         which = f"95 % of {pool['held']:,} freed segments" if pool["held"] > 1 else "the one freed segment"
         path = " (the path taken off)" if (pool.get("sender_rtt_ms") or 0.0) > 0.1 * pool["release_p95_ms"] else ""
         text += f": {which} left within {within} of the ACK{path}"
@@ -384,7 +385,7 @@ def _grade(confidence: float) -> str:
 def _unknown(d: dict[str, Any], sender: str | None) -> list[tuple[int, str]]:
     spent = sum(c["total_ms"] for c in d["causes"] if c["cause"] in ("unknown", "capture_gap"))
     share = spent / d["total_ms"] if d["total_ms"] else 0.0
-    parts = [f"{_percent(share)} of the time has no named cause"] if share >= NOTHING else []
+    parts = [f"{percent(share)} of the time has no named cause"] if share >= NOTHING else []
     if sender:
         parts.append(f"how long the {sender}'s program took between its two writes: the wait hides it")
     return [(2, "  unknown   " + "; ".join(parts))] if parts else []
@@ -400,7 +401,7 @@ def of_exchange(d: dict[str, Any]) -> str:
     total = sum(c["duration_ms"] for c in d["causes"])
     lines = [
         head,
-        f"  {_ms(total)} ms from frame {d['request_first_frame']} to {d['response_last_frame'] or 'the end'}",
+        f"  {ms(total)} ms from frame {d['request_first_frame']} to {d['response_last_frame'] or 'the end'}",
     ]
     room = MOST_LINES - len(lines) - 1
     shown = sorted(range(len(d["causes"])), key=lambda i: -d["causes"][i]["duration_ms"])[:room]
@@ -409,12 +410,12 @@ def of_exchange(d: dict[str, Any]) -> str:
         inside = f" inside {c['parent']}" if c["parent"] else ""
         chain = " > ".join(str(f) for f in c["evidence"])
         lines.append(
-            f"  {_ms(c['duration_ms']):>9} ms  {c['cause'] + inside:27} {c['owner']:8} frames {chain}  "
+            f"  {ms(c['duration_ms']):>9} ms  {c['cause'] + inside:27} {c['owner']:8} frames {chain}  "
             f"({c['rule']}, {_grade(c['confidence'])})"
         )
     if len(shown) < len(d["causes"]):
         rest = [c["duration_ms"] for i, c in enumerate(d["causes"]) if i not in shown]
-        lines.append(f"  {_ms(sum(rest)):>9} ms  in {len(rest)} shorter pieces")
+        lines.append(f"  {ms(sum(rest)):>9} ms  in {len(rest)} shorter pieces")
     return "\n".join(lines)
 
 
@@ -429,23 +430,3 @@ def _short(target: str | None) -> str | None:
 def printable(text: str) -> str:
     """What of this text may stand on a terminal? Control characters and the like become "�"."""
     return "".join(c if c.isprintable() else "�" for c in text)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
-
-
-def _ms(value: float) -> str:
-    if value >= 99.95:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.01 or value == 0 else f"{value:.3f}"
-
-
-def _us(value: float) -> str:
-    return f"{max(value, 1):.0f} us" if value < 1000 else f"{value / 1000:.1f} ms"
-
-
-def _percent(share: float) -> str:
-    if 0 < share < 0.0005:
-        return "under 0.1 %"
-    return f"{100 * share:.0f} %" if share >= 0.095 or share == 0 else f"{100 * share:.1f} %"

@@ -33,6 +33,7 @@ ORDER = [
     "filters.evaluate",
     "filters.limit",
     "filters",
+    "amounts",
     "words",
     "html",
     "names",

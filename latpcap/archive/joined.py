@@ -12,10 +12,11 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from latpcap.amounts import count
 from latpcap.archive.stored import Stored
 from latpcap.diagnosis import Why, stall_frames
 from latpcap.names import shortest
-from latpcap.tables import Tables, count
+from latpcap.tables import Tables
 
 if TYPE_CHECKING:
     import pyarrow as pa

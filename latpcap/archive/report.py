@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from latpcap.tables import card, count
+from latpcap.amounts import count
+from latpcap.tables import card
 
 if TYPE_CHECKING:
     from latpcap.archive.inputs import Found

@@ -90,7 +90,8 @@ class LatencyPlot(Display):
         return np.maximum(np.asarray(values, float), self._floor) if self.log else np.asarray(values, float)
 
     def _line(self, one: Series) -> str:
-        from latpcap.plot.text import count, ms
+        from latpcap.amounts import count
+        from latpcap.plot.text import ms
 
         ranks = ", ".join(f"p{p:g} {ms(rank(one.values, p))}" for p in self.percentiles)
         return f"{count(len(one.values), 'exchange')}: {ranks}, max {ms(float(one.values[-1]))} ms"
@@ -193,7 +194,8 @@ class LatencyPlot(Display):
 
     def _peak(self, ax: Axes) -> None:
         """What the highest bar is, in words."""
-        from latpcap.plot.text import count, ms
+        from latpcap.amounts import count
+        from latpcap.plot.text import ms
 
         counts = self.counts[0]
         at = int(counts.argmax())

@@ -20,11 +20,6 @@ def spent(total_ms: float) -> str:
     return f"{total_ms / 1000:,.1f} s" if total_ms >= 1000 else f"{ms(total_ms)} ms"
 
 
-def count(number: int, word: str) -> str:
-    """So many things: 1 exchange, 2,000 exchanges."""
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
-
-
 def percent(part: float, whole: float) -> str:
     """A share: 96 %, 0.4 %, less than 0.1 %."""
     share = 100 * part / whole if whole else 0.0

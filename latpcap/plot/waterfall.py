@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from latpcap.amounts import count
 from latpcap.plot.display import EM, Display, Key, Panel, label, words
 from latpcap.plot.figure import drawable, font
-from latpcap.plot.text import count, percent, spent
+from latpcap.plot.text import percent, spent
 from latpcap.plot.waterfall_rows import ALIGNS, NAMES, Plan, plan
 from latpcap.vocabulary import CAUSES, PROVEN
 
