@@ -42,8 +42,6 @@ pub struct Assembler {
     held: Option<Box<Held>>,
 }
 
-crate::pack::packed!(struct Assembler { next, acked, end, held });
-
 /// Stretches beyond the first hole, by offset, without overlap.
 #[derive(Debug, Default)]
 struct Held {
@@ -51,16 +49,12 @@ struct Held {
     bytes: usize,
 }
 
-crate::pack::packed!(struct Held { stretches, bytes });
-
 /// `len` bytes of the stream, of which the first `captured.len()` are here.
 #[derive(Debug)]
 struct Stretch {
     len: u64,
     captured: Box<[u8]>,
 }
-
-crate::pack::packed!(struct Stretch { len, captured });
 
 impl Default for Assembler {
     fn default() -> Self {

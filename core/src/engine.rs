@@ -289,11 +289,6 @@ impl Engine {
         Engine::default()
     }
 
-    /// So many streams lie open, the others rest: more is faster, and takes memory.
-    pub fn keep_awake(&mut self, streams: usize) {
-        self.analysis.streams.keep_awake(streams);
-    }
-
     /// What is pushed from now on belongs to this file; the one before, if there was one, has ended. Its frames
     /// are counted on and its streams go on, as if the files were one. Issues count offsets in each file.
     pub fn next_file(&mut self, name: &str) {

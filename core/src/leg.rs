@@ -10,8 +10,6 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::pack::{Pack, Packer, Spans, U8s, U32s, U64s, Unpacker, Value};
-
 /// Samples kept for the spread; the newest replace the oldest.
 const KEPT: usize = 64;
 /// Room for so many is made at a time.
@@ -136,16 +134,6 @@ fn brief(ns: i64) -> u32 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Round(u32);
 
-impl Pack for Round {
-    fn pack(&self, to: &mut Packer<'_>) {
-        self.0.pack(to);
-    }
-
-    fn unpack(from: &mut Unpacker<'_>) -> Self {
-        Round(u32::unpack(from))
-    }
-}
-
 impl Round {
     #[inline]
     fn new(ns: i64, prompt: bool) -> Self {
@@ -177,72 +165,6 @@ pub struct RoundTrips {
     best: Option<i64>,
     /// The newest sample that was not left out.
     newest: Round,
-}
-
-/// One sample says all of a spread, and many connections have no more.
-impl Pack for RoundTrips {
-    #[inline]
-    fn pack(&self, to: &mut Packer<'_>) {
-        let RoundTrips {
-            prompt,
-            free,
-            held,
-            best,
-            newest,
-        } = self;
-        to.groups((
-            U8s {
-                0: [prompt.count, free.count, *held],
-            },
-            Spans {
-                0: [prompt.max, free.max, best.told()],
-            },
-            U32s { 0: [newest.0.told()] },
-        ));
-        for spread in [prompt, free] {
-            if spread.count > 1 {
-                to.groups(U64s {
-                    0: [spread.sum.to_bits(), spread.squares.to_bits()],
-                });
-            }
-        }
-    }
-
-    #[inline]
-    fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let (
-            U8s {
-                0: [prompt, free, held],
-            },
-            Spans {
-                0: [prompt_max, free_max, best],
-            },
-            U32s { 0: [newest] },
-        ) = from.groups();
-        let [prompt, free] = [(prompt, prompt_max), (free, free_max)].map(|(count, max)| {
-            let mut spread = Spread::default();
-            if count > 1 {
-                let U64s { 0: both } = from.groups();
-                let [sum, squares] = both.map(f64::from_bits);
-                spread = Spread {
-                    count,
-                    sum,
-                    squares,
-                    max,
-                };
-            } else if count == 1 {
-                spread.add(max);
-            }
-            spread
-        });
-        RoundTrips {
-            prompt,
-            free,
-            held,
-            best: Value::of(best),
-            newest: Round(Value::of(newest)),
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]

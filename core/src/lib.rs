@@ -1,7 +1,7 @@
 //! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
 //!
 //! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
-//! `issue`, `seq`, `segment`, `cursor`, `pack`, `queue` -> `capture`, `frame` -> `records` -> `messages`, `assemble` ->
+//! `issue`, `seq`, `segment`, `cursor`, `queue` -> `capture`, `frame` -> `records` -> `messages`, `assemble` ->
 //! `facts` -> `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `watch` -> `probe` -> `table` -> `engine` -> `python`.
 
 #![forbid(unsafe_code)]
@@ -17,7 +17,6 @@ pub mod frame;
 pub mod issue;
 pub mod leg;
 pub mod messages;
-pub mod pack;
 pub mod pool;
 pub mod probe;
 #[cfg(feature = "python")]

@@ -4,8 +4,6 @@ use std::collections::{VecDeque, vec_deque};
 use std::iter::Chain;
 use std::option;
 
-use crate::pack::{Pack, Packer, Unpacker};
-
 /// In order of arrival; there are others only where there is a first.
 #[derive(Debug, Clone)]
 pub struct Queue<T> {
@@ -135,21 +133,6 @@ impl<'a, T> IntoIterator for &'a mut Queue<T> {
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter_mut()
-    }
-}
-
-impl<T: Pack> Pack for Queue<T> {
-    fn pack(&self, to: &mut Packer<'_>) {
-        self.len().pack(to);
-        self.iter().for_each(|value| value.pack(to));
-    }
-
-    fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let mut all = VecDeque::unpack(from);
-        Queue {
-            first: all.pop_front(),
-            others: all,
-        }
     }
 }
 

@@ -8,7 +8,6 @@
 mod common;
 
 use std::net::Ipv4Addr;
-use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
@@ -187,30 +186,6 @@ fn what_nobody_acknowledged_is_bounded_in_all() {
             .iter()
             .any(|(_, reason)| reason.contains("unacknowledged segments in all"));
         assert_eq!(found, bounded, "{said:?}");
-    }
-}
-
-/// Streams that rest are as they were.
-#[test]
-fn resting_changes_nothing() {
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample_pcaps");
-    let clips = std::fs::read_dir(samples.join("clips")).unwrap();
-    let names = clips.map(|clip| format!("clips/{}", clip.unwrap().file_name().to_str().unwrap()));
-    let pcaps = names.filter(|name| name.ends_with("pcap"));
-    for name in ["probes.pcap".to_string(), "nginx-good.pcap".to_string()]
-        .into_iter()
-        .chain(pcaps)
-    {
-        let bytes = sample(&name);
-        let whole = Tables::of(&bytes);
-        for awake in [1, 7] {
-            let mut engine = Engine::new();
-            engine.keep_awake(awake);
-            assert!(
-                Tables::by(engine, [[&bytes[..]]]) == whole,
-                "{name}, {awake} awake"
-            );
-        }
     }
 }
 

@@ -35,7 +35,7 @@ impl Analysis {
         self.tables.stream(id, stream, &self.streams.ledger.names);
     }
 
-    /// Ends some streams. Those that rested are woken one after the other, so that not all lie open at once.
+    /// Ends some streams.
     pub(super) fn end_some(&mut self, next: u32) -> Stage {
         let (all, until) = (self.streams.len() as u32, next.saturating_add(PART));
         for id in next..until.min(all) {
@@ -60,7 +60,7 @@ impl Analysis {
         for id in next..until.min(all) {
             let retired = self.streams.retired.pop_if(|(retired, _)| *retired == id);
             let Some(stream) = retired
-                .and_then(|(_, left)| self.streams.retired(left))
+                .map(|(_, stream)| stream)
                 .or_else(|| self.streams.take(id))
             else {
                 continue; // it was given before

@@ -37,10 +37,7 @@ impl Analysis {
         let judged = self.settle(false);
         let mut retired = std::mem::take(&mut self.streams.retired);
         retired.sort_unstable_by_key(|(id, _)| *id);
-        for (id, left) in retired {
-            let Some(stream) = self.streams.retired(left) else {
-                continue;
-            };
+        for (id, stream) in retired {
             for probe in probe::of_stream(id, &stream) {
                 self.tables.probe(probe);
             }

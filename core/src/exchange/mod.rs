@@ -46,8 +46,6 @@ pub struct Message {
     copies: Vec<Repeat>,
 }
 
-crate::pack::packed!(struct Message { first, last, bytes, complete, end_offset, copies });
-
 /// A repeat of a message's bytes, and its TSval.
 #[derive(Debug, Clone, Copy)]
 struct Repeat {
@@ -56,8 +54,6 @@ struct Repeat {
     end: i64,
     tsval: Option<u32>,
 }
-
-crate::pack::packed!(struct Repeat { at, start, end, tsval });
 
 impl Message {
     fn clear(&mut self) {
@@ -121,8 +117,6 @@ pub struct Exchange {
     /// Both senders' steps that overlap it, and maybe others.
     pub steps: [Vec<Step>; 2],
 }
-
-crate::pack::packed!(struct Exchange { id, stream, index, protocol, method, target, status, request, asked_at, response, dialogue, complete, cut_by, pair, rounds, doubled, steps });
 
 impl Exchange {
     /// As new, with the buffers of the one before.

@@ -9,8 +9,6 @@ const MAX_NAMES: usize = 1 << 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name(u32);
 
-crate::pack::packed!(struct Name(place));
-
 #[derive(Debug, Default)]
 pub struct Names {
     known: AHashMap<Box<str>, Name>,

@@ -35,12 +35,6 @@ pub struct Setup {
     over: bool,
 }
 
-crate::pack::packed!(struct Setup {
-    Flags refused, over;
-    Same asked, asked_again;
-    Moments answered, answered_again, ended, used;
-} rest { stamps });
-
 impl Setup {
     /// Begins with the client's first SYN.
     pub fn new(syn: At) -> Self {

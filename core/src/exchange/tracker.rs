@@ -42,8 +42,6 @@ pub struct Tracker {
     clock: i64,
 }
 
-crate::pack::packed!(struct Tracker { pools, senders, refuted, assemblers, messages, pairing, alone, closed, begun, clock });
-
 fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
     let [client, server] = two;
     match side {

@@ -10,7 +10,6 @@ mod room;
 mod rules;
 
 use crate::messages::At;
-use crate::pack::Value;
 use crate::queue::Queue;
 use crate::segment::{ACK, FIN, SYN, Segment};
 use crate::seq::{le, lt, unwrap_near};
@@ -79,26 +78,6 @@ pub enum Scale {
     Shift(u8),
 }
 
-impl Value for Scale {
-    type Told = u64;
-
-    fn told(self) -> u64 {
-        match self {
-            Scale::Unknown => 0,
-            Scale::Unused => 1,
-            Scale::Shift(shift) => u64::from(shift) + 2,
-        }
-    }
-
-    fn of(told: u64) -> Self {
-        match told {
-            0 => Scale::Unknown,
-            1 => Scale::Unused,
-            _ => Scale::Shift((told - 2) as u8),
-        }
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 struct Unacked {
     seq: u32,
@@ -106,8 +85,6 @@ struct Unacked {
     frame: u64,
     time: i64,
 }
-
-crate::pack::packed!(struct Unacked { U32s seq, next; Times time; } rest { frame });
 
 /// What one direction of a stream remembers. Names follow Wireshark's structure where it has one.
 #[derive(Debug, Clone)]
@@ -137,19 +114,6 @@ pub struct Flow {
     /// Highest relative sequence number seen, unwrapped.
     pub high: i64,
 }
-
-crate::pack::packed!(struct Flow {
-    Flags barred, rising, bytes_in_flight_valid, first_ack_pending, push_set_last;
-    U32s base, next_seq, max_seq_to_be_acked;
-    U32s last_ack;
-    U8s scale, duplicate_acks;
-    U16s last_flags;
-    U16s window;
-    U24s push_bytes_sent;
-    Spans high;
-    Times next_seq_time, last_ack_time;
-    Zeros sacked_bytes, counted;
-} rest { unacked });
 
 impl Default for Flow {
     fn default() -> Self {
@@ -221,12 +185,6 @@ pub struct Shared {
     /// Both sides' numbers have a beginning, and no round trip is being measured.
     settled: bool,
 }
-
-crate::pack::packed!(struct Shared {
-    Flags started, settled;
-    U8s completeness;
-    Spans initial_rtt_ns;
-} rest { newest_syn });
 
 /// The unacknowledged bytes that an ACK newly covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

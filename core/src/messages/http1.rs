@@ -42,8 +42,6 @@ pub(super) struct Http1 {
     searched: u8,
 }
 
-crate::pack::packed!(struct Http1 { client, server, pending, early, searched });
-
 /// One side.
 #[derive(Debug, Default)]
 struct Half {
@@ -53,8 +51,6 @@ struct Half {
     /// The start line in `head` is whole.
     line: bool,
 }
-
-crate::pack::packed!(struct Half { state, head, line });
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -67,8 +63,6 @@ enum State {
     /// Behind a CONNECT request: whether this is HTTP depends on the response.
     Tunnel,
 }
-
-crate::pack::packed!(enum State { 0 Head, 1 Length(left), 2 Chunked(chunked), 3 UntilClose, 4 Tunnel } else Head);
 
 impl Reader for Http1 {
     fn name(&self) -> &'static str {

@@ -28,7 +28,6 @@ mod tests;
 mod tls;
 mod turns;
 
-use crate::pack::packed;
 pub use notes::{At, Close, Note, Piece, Side};
 use pen::{Open, Pen};
 
@@ -129,8 +128,6 @@ enum Known {
     Tls(Box<tls::Tls>),
 }
 
-packed!(enum Known { 0 Turns, 1 Http(reader), 2 Tls(reader) } else Turns);
-
 /// Does the same with whichever reader it is.
 macro_rules! with {
     ($known:expr, $reader:ident => $does:expr) => {
@@ -180,8 +177,6 @@ pub struct Messages {
     greeted: bool,
 }
 
-packed!(struct Messages { stage, open, reader, undecided, greeted });
-
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     #[default]
@@ -189,8 +184,6 @@ enum Stage {
     Following,
     Turns,
 }
-
-packed!(enum Stage { 0 Undecided, 1 Following, 2 Turns } else Undecided);
 
 impl Messages {
     pub fn new() -> Self {

@@ -2,16 +2,12 @@
 
 use smol_str::SmolStr;
 
-use crate::pack::{Base, Pack, Packer, Unpacker, Value, packed};
-
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     Client,
     Server,
 }
-
-packed!(enum Side { 0 Client, 1 Server } else Client);
 
 impl Side {
     pub fn other(self) -> Side {
@@ -31,42 +27,6 @@ impl Side {
 pub struct At {
     pub frame: u64,
     pub time_ns: i64,
-}
-
-impl Pack for At {
-    fn pack(&self, to: &mut Packer<'_>) {
-        to.instant((self.frame, self.time_ns));
-    }
-
-    fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let (frame, time_ns) = from.instant();
-        At { frame, time_ns }
-    }
-}
-
-impl Value for At {
-    type Told = Option<Base>;
-
-    fn told(self) -> Option<Base> {
-        Some((self.frame, self.time_ns))
-    }
-
-    fn of(told: Option<Base>) -> Self {
-        let (frame, time_ns) = told.unwrap_or_default();
-        At { frame, time_ns }
-    }
-}
-
-impl Value for Option<At> {
-    type Told = Option<Base>;
-
-    fn told(self) -> Option<Base> {
-        self.and_then(At::told)
-    }
-
-    fn of(told: Option<Base>) -> Self {
-        told.map(|(frame, time_ns)| At { frame, time_ns })
-    }
 }
 
 /// The next stretch of one side's stream, in order and without overlap.

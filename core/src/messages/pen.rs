@@ -16,8 +16,6 @@ pub(super) struct Open {
     pub(super) software: Option<Box<str>>,
 }
 
-crate::pack::packed!(struct Open { client, server, recognised, software });
-
 #[derive(Debug, Default)]
 struct Message {
     open: bool,
@@ -25,8 +23,6 @@ struct Message {
     bytes: u64,
     last: At,
 }
-
-crate::pack::packed!(struct Message { open, named, bytes, last });
 
 impl Open {
     #[inline(always)]

@@ -42,8 +42,6 @@ pub(super) struct Tls {
     lone: Option<u32>,
 }
 
-crate::pack::packed!(struct Tls { client, server, stage, asked, modern, held, tickets_over, lone });
-
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Joined in the middle, or nothing read yet.
@@ -53,15 +51,11 @@ enum Stage {
     Data,
 }
 
-crate::pack::packed!(enum Stage { 0 Unknown, 1 Handshake, 2 Data } else Unknown);
-
 #[derive(Debug, Clone, Copy)]
 struct Held {
     at: At,
     len: u32,
 }
-
-crate::pack::packed!(struct Held { at, len });
 
 /// One side.
 #[derive(Debug, Default)]
@@ -81,8 +75,6 @@ struct Half {
     over: bool,
 }
 
-crate::pack::packed!(struct Half { header, have, left, kind, len, belongs, hello, changed, finished, over });
-
 /// Where a record's bytes are counted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Belongs {
@@ -91,8 +83,6 @@ enum Belongs {
     Message,
     Held,
 }
-
-crate::pack::packed!(enum Belongs { 0 Nowhere, 1 Message, 2 Held } else Nowhere);
 
 /// Whether a stream that begins like this is TLS: a record's header, and a hello where it is a handshake's.
 pub(super) fn sniff(side: Side, first: &[u8]) -> Guess {

@@ -75,9 +75,8 @@ fn answers(rows: &[Probe]) -> Vec<Told> {
 /// The probes that these streams turn out to have been.
 fn of_streams(streams: &mut Streams) -> Vec<Probe> {
     let mut found = Vec::new();
-    for (id, left) in std::mem::take(&mut streams.retired) {
-        let stream = streams.retired(left);
-        found.extend(stream.iter().flat_map(|stream| of_stream(id, stream)));
+    for (id, stream) in std::mem::take(&mut streams.retired) {
+        found.extend(of_stream(id, &stream));
     }
     for id in 0..streams.len() as u32 {
         let stream = streams.take(id);

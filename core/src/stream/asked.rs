@@ -5,7 +5,6 @@ use std::net::IpAddr;
 
 use super::Stream;
 use crate::messages::At;
-use crate::pack::packed;
 use crate::segment::{ACK, RST, SYN, Segment};
 
 /// SYNs of one stream that differ; beyond it the rest count as repeats of the newest.
@@ -20,7 +19,6 @@ pub struct Asked {
     /// The first answer counts.
     pub answer: Option<Answer>,
 }
-packed!(struct Asked { from_low, seq, sent, repeats, answer });
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
@@ -28,7 +26,6 @@ pub struct Answer {
     pub from: IpAddr,
     pub at: At,
 }
-packed!(struct Answer { word, from, at });
 
 impl Stream {
     /// A segment of this stream; those with neither SYN nor RST ask and answer nothing.

@@ -6,7 +6,6 @@ use super::ids::Ids;
 use crate::facts::{Facts, flag};
 use crate::leg::{Pairs, RoundTrips};
 use crate::messages::{At, Side};
-use crate::pack::Value;
 use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 
 /// What one side of a stream did.
@@ -35,16 +34,6 @@ pub struct Counts {
     pub ids: Ids,
 }
 
-crate::pack::packed!(struct Counts {
-    Flags syn, fin;
-    U16s packets;
-    U24s bytes, payload;
-    U16s mss;
-    U8s scale, sack;
-    U24s window_min;
-    Zeros retransmissions, out_of_order, sacks, dsacks, poisoned;
-} rest { full, trips, ids });
-
 const TIMESTAMP_BYTES: u32 = 12;
 
 /// The smallest window so far, shifted: below 2^30. None is more.
@@ -60,18 +49,6 @@ impl Default for Smallest {
 impl Smallest {
     pub(super) fn get(self) -> Option<u32> {
         Some(self.0).filter(|window| *window != u32::MAX)
-    }
-}
-
-impl Value for Smallest {
-    type Told = u64;
-
-    fn told(self) -> u64 {
-        self.0.wrapping_add(1).into() // none is 0
-    }
-
-    fn of(told: u64) -> Self {
-        Smallest((told as u32).wrapping_sub(1))
     }
 }
 

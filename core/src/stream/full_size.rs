@@ -2,7 +2,6 @@
 //! every segment (MPTCP, MD5), leaves less; and without the SYNs it is not known.
 
 use crate::facts::Facts;
-use crate::pack::{Pack, Packer, Unpacker, Value, Zeros};
 use crate::wait::is_small;
 
 /// A segment that is no longer than this was one frame (RFC 9293 3.7.1), and is not taken for a full one.
@@ -99,36 +98,6 @@ impl FullSize {
 
 fn common_divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { common_divisor(b, a % b) }
-}
-
-/// What the options said is told anew by whoever unpacks both sides.
-impl Pack for FullSize {
-    fn pack(&self, to: &mut Packer<'_>) {
-        to.groups(Zeros {
-            0: [self.learnt.told(), self.less.told(), self.unpushed.told()],
-        });
-        if self.learnt > 0 {
-            self.mss.pack(to);
-            self.said.pack(to);
-        }
-    }
-
-    fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let Zeros {
-            0: [learnt, less, unpushed],
-        } = from.groups();
-        let mut full = FullSize {
-            learnt: Value::of(learnt),
-            less: Value::of(less),
-            unpushed: Value::of(unpushed),
-            ..FullSize::default()
-        };
-        if learnt > 0 {
-            full.mss = u32::unpack(from).max(1);
-            full.said = u32::unpack(from).max(1);
-        }
-        full
-    }
 }
 
 #[cfg(test)]

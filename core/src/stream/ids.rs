@@ -36,13 +36,6 @@ pub struct Ids {
     pub own: bool,
 }
 
-crate::pack::packed!(struct Ids {
-    Flags own;
-    U16s last, next;
-    U8s steps, odd, gaps, broken;
-    U16s unseen;
-} rest {});
-
 impl Ids {
     /// A packet; `frames` is how many the network made of it (segmentation offload). Gives the number of frames that are
     /// missing before it.

@@ -2,7 +2,6 @@
 //! `streams`. Segments in, event rows out; data goes on to the stream's `Tracker`.
 
 mod asked;
-mod cells;
 mod counts;
 mod event;
 mod full_size;
@@ -32,8 +31,7 @@ use event::relative_sack;
 pub use event::{Event, Rows};
 use index::Index;
 use roles::roles;
-pub use store::MOST_AWAKE;
-use store::{Slot, Store};
+use store::Store;
 pub use tracking::Tracking;
 use tracking::track;
 use tuple::FourTuple;
@@ -184,7 +182,7 @@ pub struct Streams {
     index: Index,
     store: Store,
     /// Streams whose ports others use now, with their numbers: their rows are finished.
-    pub retired: Vec<(u32, Slot)>,
+    pub retired: Vec<(u32, Box<Stream>)>,
     /// Streams seen lately, by their ports: spares most packets the look-up in a large table.
     recent: Vec<Option<(FourTuple, u32)>>,
     pub pairs: Pairs,
@@ -199,11 +197,6 @@ impl Streams {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// So many streams lie open, the others rest (`store`): more is faster, and takes memory.
-    pub fn keep_awake(&mut self, streams: usize) {
-        self.store.keep_awake(streams);
     }
 
     /// Somebody answered the SYN that `quoted` is the head of.
@@ -266,7 +259,7 @@ impl Streams {
         let ends = if from_low { [src, dst] } else { [dst, src] };
         let reused = before.is_some();
         let begin = |stream: &mut Stream| stream.begin(segment, from_low, ends, at, reused);
-        let id = self.store.open(begin, at);
+        let id = self.store.open(begin);
         self.index.insert(half, id, before);
         self.remember(slot, key, id);
         (id, from_low, reused)
@@ -274,8 +267,11 @@ impl Streams {
 
     /// Nothing more will come on this stream: another one has its ports.
     fn retire(&mut self, id: u32, at: At) {
-        let left = self.store.retire(id, at, &mut self.ledger);
-        self.retired.push((id, left));
+        self.store.end(id, at, &mut self.ledger);
+        if let Some(mut stream) = self.store.take(id) {
+            stream.flows.iter_mut().for_each(|flow| self.room.forget(flow));
+            self.retired.push((id, stream));
+        }
     }
 
     fn remember(&mut self, slot: usize, key: FourTuple, id: u32) {
@@ -383,7 +379,6 @@ impl Streams {
             stream.ask(segment, from_low, at);
         }
 
-        let was_live = stream.tracking.is_live();
         let mut release = Release::default();
         track(
             stream,
@@ -400,9 +395,6 @@ impl Streams {
             sack.as_deref(),
             &mut release,
         );
-        if was_live && !stream.tracking.is_live() {
-            self.store.over(id);
-        }
         to.event(&Event {
             at,
             stream: id,
@@ -422,13 +414,6 @@ impl Streams {
         self.store.end(id, at, &mut self.ledger);
     }
 
-    /// A stream whose ports others use now, for its row.
-    pub fn retired(&mut self, left: Slot) -> Option<Box<Stream>> {
-        let mut stream = self.store.unpack(left, true)?;
-        stream.flows.iter_mut().for_each(|flow| self.room.forget(flow));
-        Some(stream)
-    }
-
     /// The stream has its row.
     pub fn done(&mut self, stream: Box<Stream>) {
         self.store.done(stream);
@@ -436,6 +421,6 @@ impl Streams {
 
     /// The stream, for its row: nothing is left of it.
     pub fn take(&mut self, id: u32) -> Option<Box<Stream>> {
-        self.store.take_for_row(id)
+        self.store.take(id)
     }
 }

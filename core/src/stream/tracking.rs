@@ -6,7 +6,6 @@ use crate::exchange::{Ledger, Name, Seen, Tracker};
 use crate::facts::Facts;
 use crate::leg::Pairs;
 use crate::messages::{At, Close, Side};
-use crate::pack::packed;
 use crate::pool::Key;
 use crate::segment::Segment;
 use crate::wait::Release;
@@ -37,18 +36,9 @@ pub struct Told {
     pair: u32,
 }
 
-packed!(struct Told { Flags doubled; U16s exchanges, pair; Spans busy; } rest { protocol, software });
-
-packed!(enum Tracking { 0 Before, 1 Live(tracker), 2 Over(told) } else Before);
-
 impl Tracking {
     pub(super) fn is_before(&self) -> bool {
         matches!(self, Tracking::Before)
-    }
-
-    /// Somebody follows the data.
-    pub(super) fn is_live(&self) -> bool {
-        matches!(self, Tracking::Live(_))
     }
 
     /// The number of the two addresses in `Pairs`.

@@ -40,8 +40,6 @@ pub struct Clock {
     odd: bool,
 }
 
-crate::pack::packed!(struct Clock { base, low, window, seen, late, running, odd });
-
 impl Default for Clock {
     fn default() -> Self {
         Clock {

@@ -35,8 +35,6 @@ pub enum Repair {
     Syn,
 }
 
-crate::pack::packed!(enum Repair { 0 Fast, 1 TailProbe, 2 Timeout, 3 Reordered, 4 Syn } else Fast);
-
 /// A small segment that left after an ACK covered the previous small one: Nagle, or a look-alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
@@ -58,8 +56,6 @@ pub struct Candidate {
     /// Where the endpoints' evidence is pooled (`pool.rs`).
     pub pool: u32,
 }
-
-crate::pack::packed!(struct Candidate { small, held_from, ack, ack_pure, ack_fin, arrived, freed, small_bytes, freed_bytes, held_back, pool });
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
@@ -143,21 +139,12 @@ pub enum Wait {
     },
 }
 
-crate::pack::packed!(enum Wait {
-    0 Turn { since }, 1 App, 2 Burst, 3 FullBurst, 4 Small(candidate), 5 Spaced, 6 Clocked { ack, acked },
-    7 Window { opened }, 8 ZeroWindow { opened }, 9 Repair { how, first, filled }, 10 Cork, 11 Handshake, 12 Hole,
-    13 LateTurn { since, pool }, 14 Suspected { held }, 15 LoneClocked { ack, acked, collapsed },
-    16 QueuedTurn { since, late, queued }, 17 Queued, 18 Probe { small, pool }, 19 Unsure, 20 Corked { small, ack }
-} else Hole);
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub from: At,
     pub to: At,
     pub wait: Wait,
 }
-
-crate::pack::packed!(struct Step { from, to, wait });
 
 /// Why a data segment left when it did, by the past alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -322,5 +309,3 @@ pub struct Refutation {
     pub small: At,
     pub freed: At,
 }
-
-crate::pack::packed!(struct Refutation { pool, small, freed });

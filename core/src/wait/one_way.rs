@@ -31,8 +31,6 @@ pub struct Passed {
     pub stamps: Option<(u32, u32)>,
 }
 
-crate::pack::packed!(struct Passed { at, start, len, ack, mss, stamps });
-
 /// A gap of this side that looks like its peer's timer, or like its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspect {
@@ -47,8 +45,6 @@ pub struct Suspect {
     ticks: Option<u32>,
 }
 
-crate::pack::packed!(struct Suspect { from, held, to, silent, acked, ticks });
-
 /// One direction's packets so far.
 #[derive(Debug, Default)]
 pub struct OneWay {
@@ -58,8 +54,6 @@ pub struct OneWay {
     late: Option<(At, Passed)>,
     found: Vec<Suspect>,
 }
-
-crate::pack::packed!(struct OneWay { last, data, late, found });
 
 impl OneWay {
     /// The next packet of this side.

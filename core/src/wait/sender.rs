@@ -36,8 +36,6 @@ struct AckSeen {
     held_from: At,
 }
 
-crate::pack::packed!(struct AckSeen { at, pure, fin, tsval, echoed, held_from });
-
 #[derive(Debug, Clone, Copy)]
 struct Small {
     at: At,
@@ -48,16 +46,12 @@ struct Small {
     tainted: bool,
 }
 
-crate::pack::packed!(struct Small { at, end, bytes, tsecr, ack, tainted });
-
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
     start: Option<i64>,
     ip_id: u16,
     tsval: Option<u32>,
 }
-
-crate::pack::packed!(struct Sent { start, ip_id, tsval });
 
 /// The peer's newest ACK of new bytes.
 #[derive(Debug, Clone, Copy)]
@@ -69,8 +63,6 @@ struct Advanced {
     /// Without data, and nothing else was in flight.
     lone: bool,
 }
-
-crate::pack::packed!(struct Advanced { ack, acked, bytes, lone });
 
 #[derive(Debug, Default)]
 pub struct Sender {
@@ -115,8 +107,6 @@ pub struct Sender {
     clock: Clock,
     pacer: Pacer,
 }
-
-crate::pack::packed!(struct Sender { last, last_full, last_more, last_gap, pace, even, next, una, small, refuting, awaiting, probing, edge, edge_moved, zero_seen, advanced, collapsed, answered, peer_data, unanswered, sacked, duplicates, repeats, holes, hole_passed, recent, sent, resent, copies, clock, pacer });
 
 impl Sender {
     /// A packet of the handshake: its time stamp, and when that passed.

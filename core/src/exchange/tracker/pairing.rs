@@ -56,12 +56,6 @@ pub(super) struct Pairing {
     pub(super) frame: u64,
 }
 
-crate::pack::packed!(struct Pairing {
-    stream, pair, steps, rounds, doubled, counted, open, settling, protocol, interim, unsolicited, client_ack, answers_lost, mixed,
-    unasked, answered, shown, paused, lone_pause, pauses, exchanges, busy, idle,
-    frame,
-});
-
 impl Pairing {
     pub(super) fn new(stream: u32, pair: u32) -> Self {
         Pairing {

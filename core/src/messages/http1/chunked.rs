@@ -14,8 +14,6 @@ pub(super) enum Chunked {
     Trailer(bool),
 }
 
-crate::pack::packed!(enum Chunked { 0 Size(size), 1 Extension(size), 2 Data(left), 3 AfterData, 4 Trailer(any) } else AfterData);
-
 /// How far the given bytes went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {

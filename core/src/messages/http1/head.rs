@@ -1,8 +1,6 @@
 //! HTTP/1 heads: start line and the few headers that say where the body ends. Reads a head's bytes,
 //! gives a `Head`; refuses to know what the other headers mean.
 
-mod quick;
-
 use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig, Request, Response, Status};
@@ -26,8 +24,6 @@ pub(super) enum Asked {
     Connect,
     Other,
 }
-
-crate::pack::packed!(enum Asked { 0 Head, 1 Connect, 2 Other } else Other);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Start {
@@ -94,10 +90,6 @@ struct Framing {
 #[inline(never)]
 pub(super) fn parse(side: Side, bytes: &[u8]) -> Option<Head> {
     end_of_head(&[], bytes)?; // else it is not whole, as in captures of each packet's first bytes
-    quick::parse(side, bytes).or_else(|| parse_thoroughly(side, bytes))
-}
-
-fn parse_thoroughly(side: Side, bytes: &[u8]) -> Option<Head> {
     match parse_up_to::<HEADERS>(side, bytes) {
         Err(httparse::Error::TooManyHeaders) => parse_up_to::<MAX_HEADERS>(side, bytes).ok()?,
         parsed => parsed.ok()?,

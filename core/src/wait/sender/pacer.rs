@@ -34,8 +34,6 @@ pub(super) struct Pacer {
     alike: u8,
 }
 
-crate::pack::packed!(struct Pacer { begun, fastest, rate, bytes, alike });
-
 impl Pacer {
     /// Whether a segment tells anything here: it is full, or behind such a one.
     #[inline(always)]

@@ -22,8 +22,6 @@ pub(super) struct Hole {
     pub(super) tail: bool,
 }
 
-crate::pack::packed!(struct Hole { start, end, seen, next_id, tail });
-
 /// A repeat: which bytes, and when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Resent {
@@ -31,8 +29,6 @@ pub(super) struct Resent {
     end: i64,
     at: At,
 }
-
-crate::pack::packed!(struct Resent { start, end, at });
 
 impl Sender {
     /// The peer got these bytes twice: the newest repeat of them, if there was one.
