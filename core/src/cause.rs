@@ -8,8 +8,8 @@ mod names;
 
 use ahash::AHashSet;
 
+use crate::base::{At, Side};
 use crate::exchange::{Exchange, Piece};
-use crate::messages::{At, Side};
 use crate::pool::{Freed, Judged, Ruling, Verdict};
 use crate::wait::{CORK_NS, Candidate, NOISE_NS, Repair, Wait};
 

@@ -5,12 +5,12 @@ mod end;
 mod judging;
 mod reasons;
 
+use crate::base::At;
 use crate::capture::{Reader, Record, Sink};
 use crate::cause::Row;
 use crate::exchange::Exchange;
 use crate::frame::{self, Foreign, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Issue, Kind};
-use crate::messages::At;
 use crate::probe::{self, Probes};
 use crate::segment::Segment;
 use crate::stream::{self, Answer, Event, Streams};

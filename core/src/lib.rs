@@ -1,12 +1,13 @@
 //! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
 //!
 //! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
-//! `issue`, `seq`, `segment`, `cursor`, `queue` -> `capture`, `frame` -> `records` -> `messages`, `assemble` ->
+//! `base`, `issue`, `seq`, `segment`, `cursor`, `queue` -> `capture`, `frame` -> `records` -> `messages`, `assemble` ->
 //! `facts` -> `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `watch` -> `probe` -> `table` -> `engine` -> `python`.
 
 #![forbid(unsafe_code)]
 
 pub mod assemble;
+pub mod base;
 pub mod capture;
 pub mod cause;
 pub mod cursor;

@@ -14,8 +14,8 @@ use std::net::IpAddr;
 
 use ahash::AHashMap;
 
+use crate::base::Side;
 use crate::leg::Pairs;
-use crate::messages::Side;
 use crate::wait::Candidate;
 pub use apart::Apart;
 use idle::Idle;

@@ -7,9 +7,9 @@ use std::net::IpAddr;
 
 use ahash::AHashMap;
 
+use crate::base::At;
 use crate::frame::{Echo, Icmp};
 use crate::issue::{Issue, Kind};
-use crate::messages::At;
 use crate::stream::{Answer, Stream};
 
 /// Echo requests that wait for their answer; beyond this many the oldest is given up.

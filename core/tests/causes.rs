@@ -4,9 +4,9 @@
 mod common;
 
 use common::{Lcg, MS};
+use latpcap_core::base::At;
 use latpcap_core::cause::{self, Cause, Known, Legs, Owner, Row};
 use latpcap_core::exchange::Exchange;
-use latpcap_core::messages::At;
 use latpcap_core::pool::{Judged, Verdict};
 use latpcap_core::wait::{Candidate, Repair, Step, Wait};
 

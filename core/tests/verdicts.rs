@@ -11,8 +11,8 @@ mod common;
 use std::net::IpAddr;
 
 use common::{CLIENT, Lcg, MS, SERVER};
+use latpcap_core::base::{At, Side};
 use latpcap_core::leg::Pairs;
-use latpcap_core::messages::{At, Side};
 use latpcap_core::pool::{Freed, Judged, Key, Pools, Ruling, Verdict};
 use latpcap_core::wait::Candidate;
 

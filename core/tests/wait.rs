@@ -4,8 +4,8 @@
 mod common;
 
 use common::MS;
+use latpcap_core::base::At;
 use latpcap_core::facts::Covered;
-use latpcap_core::messages::At;
 use latpcap_core::wait::{Answer, Candidate, Data, Outcome, Repair, Sender, Wait, is_small};
 
 const MSS: i64 = 1000;

@@ -2,8 +2,8 @@
 //! a held ACK, or nothing of the kind.
 
 use super::{Cause, Cutter, Legs, Named, Owner, Rule, reach, row, think};
+use crate::base::{At, Side};
 use crate::exchange::Piece;
-use crate::messages::{At, Side};
 use crate::pool::HELD_NS;
 
 /// Release by an ACK is seen within this of the leg, unless the path wavers more.

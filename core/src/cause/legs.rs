@@ -1,7 +1,7 @@
 //! The path to both hosts, as the cuts need it.
 
+use crate::base::Side;
 use crate::leg::{AT_HOST_NS, Round};
-use crate::messages::Side;
 
 /// A round trip to another host than the one that the capture sits at is longer than this.
 const AWAY_NS: i64 = 500_000;

@@ -1,6 +1,6 @@
 //! The vocabulary: every cause's name, who owns it, and by which rule it was named.
 
-use crate::messages::Side;
+use crate::base::Side;
 
 /// The closed set of causes, in the order of the table and its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

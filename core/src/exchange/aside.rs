@@ -3,8 +3,8 @@
 
 use super::Ledger;
 use super::setup::PROTOCOL;
+use crate::base::{At, Side};
 use crate::leg::Round;
-use crate::messages::{At, Side};
 use crate::wait::{Step, Suspect, Wait};
 
 /// What the rows call themselves, in `method`.

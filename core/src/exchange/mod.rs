@@ -12,10 +12,11 @@ mod transfers;
 use ahash::AHashSet;
 use smol_str::SmolStr;
 
+use crate::base::{At, Side};
 use crate::facts::{Facts, flag};
 use crate::issue::{Issue, Kind};
 use crate::leg::{Round, RoundTrips};
-use crate::messages::{At, Memory, Side};
+use crate::messages::Memory;
 use crate::pool::Pools;
 use crate::segment::{self, ACK, SYN, Segment};
 use crate::wait::{Data, Step, Wait};

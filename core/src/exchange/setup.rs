@@ -3,7 +3,7 @@
 //! the server shows as well.
 
 use super::{Exchange, Ledger, Message};
-use crate::messages::{At, Side};
+use crate::base::{At, Side};
 use crate::segment::{FIN, RST, SYN, Segment};
 use crate::wait::{Repair, Step, Wait};
 

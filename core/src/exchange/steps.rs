@@ -1,6 +1,6 @@
 //! The steps of one direction: cut to an exchange, and merged where there are too many.
 
-use crate::messages::{At, Side};
+use crate::base::{At, Side};
 use crate::wait::{Step, Wait};
 
 /// A step, cut to the exchange that it belongs to.

@@ -8,8 +8,9 @@ mod pairing;
 
 use super::{Ledger, Seen, aside};
 use crate::assemble::Assembler;
+use crate::base::{At, Side};
 use crate::facts::flag;
-use crate::messages::{At, Close, Messages, Piece as Stretch, Side};
+use crate::messages::{Close, Messages, Piece as Stretch};
 use crate::segment::{FIN, RST, SYN};
 use crate::wait::{Answer, OneWay, Passed, Release, Sender};
 use hearing::Hearing;

@@ -89,7 +89,7 @@ impl Transfers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::At;
+    use crate::base::At;
 
     fn at(ms: i64) -> At {
         At {

@@ -9,7 +9,7 @@ mod handshake;
 mod room;
 mod rules;
 
-use crate::messages::At;
+use crate::base::At;
 use crate::queue::Queue;
 use crate::segment::{ACK, FIN, SYN, Segment};
 use crate::seq::{le, lt, unwrap_near};

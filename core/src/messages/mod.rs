@@ -28,7 +28,8 @@ mod tests;
 mod tls;
 mod turns;
 
-pub use notes::{At, Close, Note, Piece, Side};
+use crate::base::{At, Side};
+pub use notes::{Close, Note, Piece};
 use pen::{Open, Pen};
 
 /// Who is told what the readers find, while they read.

@@ -2,32 +2,7 @@
 
 use smol_str::SmolStr;
 
-/// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
-    Client,
-    Server,
-}
-
-impl Side {
-    pub fn other(self) -> Side {
-        match self {
-            Side::Client => Side::Server,
-            Side::Server => Side::Client,
-        }
-    }
-
-    pub fn index(self) -> usize {
-        self as usize
-    }
-}
-
-/// The packet that made a byte readable in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct At {
-    pub frame: u64,
-    pub time_ns: i64,
-}
+use crate::base::{At, Side};
 
 /// The next stretch of one side's stream, in order and without overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use super::Stream;
-use crate::messages::At;
+use crate::base::At;
 use crate::segment::{ACK, RST, SYN, Segment};
 
 /// SYNs of one stream that differ; beyond it the rest count as repeats of the newest.

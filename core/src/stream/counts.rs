@@ -3,9 +3,9 @@
 use super::Stream;
 use super::full_size::{DEFAULT_MSS, FullSize, SMALLEST_MSS};
 use super::ids::Ids;
+use crate::base::{At, Side};
 use crate::facts::{Facts, flag};
 use crate::leg::{Pairs, RoundTrips};
-use crate::messages::{At, Side};
 use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 
 /// What one side of a stream did.

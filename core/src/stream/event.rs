@@ -1,7 +1,7 @@
 //! One segment as a row of facts, and who takes it.
 
+use crate::base::At;
 use crate::facts::{Facts, Flow};
-use crate::messages::At;
 use crate::segment::Segment;
 use crate::seq::unwrap_near;
 use crate::wait::Release;

@@ -15,12 +15,12 @@ mod tuple;
 
 use std::net::IpAddr;
 
+use crate::base::{At, Side};
 use crate::exchange::Ledger;
 use crate::exchange::setup::Setup;
 use crate::facts::{self, Facts, Flow, Room, Scale, Shared};
 use crate::issue::{Issue, Kind};
 use crate::leg::Pairs;
-use crate::messages::{At, Side};
 use crate::segment::{Multipath, SYN, Segment};
 use crate::wait::Release;
 

@@ -1,8 +1,8 @@
 //! Who is the client of a stream, and how that was decided.
 
 use super::Stream;
+use crate::base::Side;
 use crate::messages;
-use crate::messages::Side;
 use crate::segment::{ACK, SYN, Segment};
 
 /// Who is the client, from a stream's first packet: handshake, then content, then ports.

@@ -1,10 +1,10 @@
 //! The set-up of every connection that began with a SYN, and which of them are worth a row.
 
 use super::{Stream, Streams};
+use crate::base::{At, Side};
 use crate::cause::Legs;
 use crate::exchange::Exchange;
 use crate::exchange::setup::Setup;
-use crate::messages::{At, Side};
 use crate::segment::Segment;
 
 impl Stream {

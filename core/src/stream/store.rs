@@ -1,8 +1,8 @@
 //! All streams by their numbers.
 
 use super::{Endpoint, Flow, FourTuple, Stream, Tracking};
+use crate::base::At;
 use crate::exchange::Ledger;
-use crate::messages::At;
 
 /// Boxes of streams that are gone, kept for the next ones.
 const MAX_SPARE: usize = 32;

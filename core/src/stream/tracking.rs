@@ -2,10 +2,11 @@
 //! ended. A stream that is over keeps no more than its row needs.
 
 use super::{Endpoint, Stream};
+use crate::base::{At, Side};
 use crate::exchange::{Ledger, Name, Seen, Tracker};
 use crate::facts::Facts;
 use crate::leg::Pairs;
-use crate::messages::{At, Close, Side};
+use crate::messages::Close;
 use crate::pool::Key;
 use crate::segment::Segment;
 use crate::wait::Release;

@@ -8,7 +8,7 @@ use arrow_array::{RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 
 use super::{column, duration_options, durations, fixed_words, nullable, option, plain};
-use crate::messages::Side;
+use crate::base::Side;
 use crate::pool::{Judged, Pool};
 use crate::stream::Streams;
 

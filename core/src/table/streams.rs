@@ -11,8 +11,8 @@ use arrow_schema::{ArrowError, SchemaRef};
 use super::columns::{EVERY, Full, Partial, blocks, instants};
 use super::words::{Fixed, Texts};
 use super::{Column, addresses, column, ms, nullable};
+use crate::base::Side;
 use crate::exchange::Names;
-use crate::messages::Side;
 use crate::stream::{Counts, Stream};
 
 /// Nearer than this to an endpoint's answer, and four times nearer than to the other's: the capture is there.

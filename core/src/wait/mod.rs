@@ -8,8 +8,8 @@ mod clock;
 mod one_way;
 mod sender;
 
+use crate::base::At;
 use crate::facts::Covered;
-use crate::messages::At;
 
 pub use clock::NOISE_NS;
 pub use one_way::{OneWay, Passed, Suspect};

@@ -5,7 +5,7 @@
 //! alike while the ACKs inside them move.
 
 use super::{HEARD_TICKS, is_small};
-use crate::messages::At;
+use crate::base::At;
 
 /// A held ACK, its way and the path's: where the path is not known.
 const GAP_NS: std::ops::RangeInclusive<i64> = 35_000_000..=90_000_000;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use super::clock::Clock;
 use super::{Answer, Data, Outcome, Refutation, Step};
-use crate::messages::At;
+use crate::base::At;
 
 use pacer::Pacer;
 use repair::{Hole, Resent};

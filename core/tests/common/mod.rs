@@ -11,8 +11,8 @@ pub mod tables;
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use latpcap_core::base::At;
 use latpcap_core::facts::{self, Facts, Flow, Shared, flag};
-use latpcap_core::messages::At;
 use latpcap_core::segment::{ACK, FIN, Options, PSH, RST, SYN, Sack, Segment};
 
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);

@@ -3,9 +3,9 @@
 use super::data::FEW_STEPS;
 use super::pairing::Pairing;
 use super::{MAX_OPEN, Tracker, offset, pick};
+use crate::base::{At, Side};
 use crate::exchange::steps::between;
 use crate::exchange::{Exchange, Ledger, Repeat, Seen};
-use crate::messages::{At, Side};
 use crate::segment::ACK;
 
 /// An ACK this soon after a repeat (as a share of the leg) was caused by the first copy.

@@ -4,10 +4,10 @@ use super::hearing::Hearing;
 use super::pairing::Pairing;
 use super::{Stretch, Tracker, both, offset, pick};
 use crate::assemble::{Assembler, Room};
+use crate::base::{At, Side};
 use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Ledger, Seen, aside};
 use crate::leg::RoundTrips;
-use crate::messages::{At, Side};
 use crate::segment::{FIN, PSH, SYN};
 use crate::wait::{Data, Outcome, Release, Sender, Step, Wait};
 

@@ -4,8 +4,9 @@ use smol_str::SmolStr;
 
 use super::BIAS;
 use super::pairing::Pairing;
+use crate::base::{At, Side};
 use crate::exchange::Ledger;
-use crate::messages::{At, Listener, Memory, Messages, Note, Piece, Side};
+use crate::messages::{Listener, Memory, Messages, Note, Piece};
 
 /// The reader stops here because the connection became another protocol: nothing is wrong.
 const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];

@@ -2,9 +2,10 @@
 
 use super::aside::Place;
 use super::{BIAS, MAX_OPEN, aside};
+use crate::base::{At, Side};
 use crate::exchange::{Exchange, Ledger, Message};
 use crate::leg::Round;
-use crate::messages::{At, Close, Side};
+use crate::messages::Close;
 use crate::queue::Queue;
 use crate::wait::Step;
 

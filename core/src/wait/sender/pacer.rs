@@ -115,7 +115,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::At;
+    use crate::base::At;
 
     const FULL: u32 = 1448;
 

@@ -2,7 +2,7 @@
 
 use super::refuting::heard;
 use super::{AckSeen, BURST_NS, LATE_NS, PROBE_NS, RECENT, RTO_NS, Sender, Small};
-use crate::messages::At;
+use crate::base::At;
 use crate::wait::clock::{GRAIN_NS, TICK_NS};
 use crate::wait::{CORK_NS, Candidate, Data, LONG_PATH_NS, Repair, Wait};
 

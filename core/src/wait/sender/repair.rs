@@ -2,7 +2,7 @@
 //! and whether that was needed.
 
 use super::{LATE_NS, MAX_HOLES, PROBE_NS, RECENT, RTO_NS, Sender};
-use crate::messages::At;
+use crate::base::At;
 use crate::wait::{Data, Outcome, Repair, Step, Wait};
 
 /// Repeats that a DSACK may still name.
