@@ -21,12 +21,18 @@
 
 mod banner;
 mod http1;
+#[allow(dead_code)] // no reader uses it yet
+mod http2;
 mod notes;
 mod pen;
+#[allow(dead_code)] // no reader uses it yet
+mod pieces;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod turns;
+#[allow(dead_code)] // no reader uses it yet
+mod websocket;
 
 use crate::base::{At, Side};
 pub use notes::{Close, Note, Piece};

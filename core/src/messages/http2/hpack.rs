@@ -1,0 +1,453 @@
+//! Compressed headers (RFC 7541). Reads the header blocks of one direction in their order, tells the few fields that
+//! an exchange needs; refuses to guess what an index means whose entry the capture does not show.
+//!
+//! A capture may begin in the middle, or lack a block: then the dynamic table holds entries that nobody can name.
+//! Positions count from the newest entry, so those that were inserted since are right at their index, and an index
+//! behind them is a field with an unknown name or value. It reads on; `None` is told for the value.
+//!
+//! The limit that SETTINGS set need not be read: an encoder says which size it uses (4.2), and until then it is 4,096.
+
+use std::collections::VecDeque;
+
+use super::huffman;
+use super::statics::STATIC;
+
+/// Longer values are cut: they only name an exchange.
+const MAX_VALUE: usize = 2048;
+/// So much of a name is looked at: more than the longest that matters.
+const MAX_NAME: usize = 16;
+/// The largest table that is kept. Encoders that use a larger one refer to entries that are unknown here.
+const MAX_TABLE: usize = 64 << 10;
+/// What an empty table may grow to before its encoder says otherwise (RFC 9113 6.5.2).
+const FIRST_LIMIT: usize = 4096;
+/// What an entry is counted beside its name and value (4.1).
+const ENTRY: usize = 32;
+/// Integers beyond this are of no header (5.1 leaves the bound to the decoder).
+const MAX_INTEGER: usize = 1 << 28;
+/// Octets of an integer behind its prefix: 28 bits and what a wasteful encoder adds.
+const MAX_OCTETS: u32 = 5;
+
+/// The names that an exchange needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    Method,
+    Path,
+    Authority,
+    Status,
+    /// `:protocol` of an extended CONNECT (RFC 8441).
+    Protocol,
+    ContentType,
+    GrpcStatus,
+    Server,
+    /// Any other name.
+    Other,
+    /// A name that the capture does not show.
+    Unknown,
+}
+
+impl Name {
+    fn of(name: &[u8]) -> Name {
+        match name {
+            b":method" => Name::Method,
+            b":path" => Name::Path,
+            b":authority" => Name::Authority,
+            b":status" => Name::Status,
+            b":protocol" => Name::Protocol,
+            b"content-type" => Name::ContentType,
+            b"grpc-status" => Name::GrpcStatus,
+            b"server" => Name::Server,
+            _ => Name::Other,
+        }
+    }
+
+    fn matters(self) -> bool {
+        !matches!(self, Name::Other | Name::Unknown)
+    }
+}
+
+/// Why a block cannot be read.
+pub(super) type Wrong = &'static str;
+
+/// An entry of the dynamic table. Names and values are kept only of what an exchange needs.
+#[derive(Debug)]
+struct Entry {
+    name: Name,
+    name_len: u16,
+    size: u32,
+    value: Option<Box<str>>,
+}
+
+/// One direction's decoder.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    /// Newest first.
+    table: VecDeque<Entry>,
+    size: usize,
+    limit: usize,
+    /// Entries that are not here may lie behind those that are.
+    partial: bool,
+}
+
+/// A field's name while it is read.
+#[derive(Clone, Copy)]
+struct Named {
+    name: Name,
+    len: usize,
+}
+
+impl Decoder {
+    /// From the connection's beginning: the table is empty.
+    pub(super) fn new() -> Self {
+        Decoder {
+            table: VecDeque::new(),
+            size: 0,
+            limit: FIRST_LIMIT,
+            partial: false,
+        }
+    }
+
+    /// In the middle of a connection: the table is unknown. So is its limit; with a larger one, entries are forgotten
+    /// here that the encoder still knows, and are unknown again.
+    pub(super) fn joined() -> Self {
+        Decoder {
+            partial: true,
+            ..Decoder::new()
+        }
+    }
+
+    /// A block was not seen or not understood: what it inserted is unknown, so no position is right any more.
+    pub(super) fn forget(&mut self) {
+        *self = Decoder::joined();
+    }
+
+    /// Reads one whole block and tells its fields: the value where it is known, and `None` where it is not. Of other
+    /// names nothing is told but that a field is unknown. A block that cannot be read to its end is forgotten.
+    pub(super) fn block(
+        &mut self,
+        block: &[u8],
+        mut tell: impl FnMut(Name, Option<&str>),
+    ) -> Result<(), Wrong> {
+        let read = self.fields(&mut Block { rest: block }, &mut tell);
+        if read.is_err() {
+            self.forget();
+        }
+        read
+    }
+
+    fn fields(
+        &mut self,
+        block: &mut Block<'_>,
+        tell: &mut impl FnMut(Name, Option<&str>),
+    ) -> Result<(), Wrong> {
+        while let Some(first) = block.rest.first() {
+            match first.leading_zeros() {
+                0 => self.indexed(block.integer(7)?, tell)?,
+                1 => self.literal(block, 6, true, tell)?,
+                2 => self.resize(block.integer(5)?)?,
+                // without indexing, or never indexed (6.2.2, 6.2.3): the same here
+                _ => self.literal(block, 4, false, tell)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// 6.1: name and value are an entry's.
+    fn indexed(&mut self, index: usize, tell: &mut impl FnMut(Name, Option<&str>)) -> Result<(), Wrong> {
+        let place = index.checked_sub(1).ok_or("header index 0")?;
+        match STATIC.get(place) {
+            Some((name, value)) => told(tell, Name::of(name.as_bytes()), Some(value)),
+            None => match self.entry(place)? {
+                Some(entry) => told(tell, entry.name, entry.value.as_deref()),
+                None => tell(Name::Unknown, None),
+            },
+        }
+        Ok(())
+    }
+
+    /// The dynamic entry of a place behind the static ones; `None` where it is not known.
+    fn entry(&self, place: usize) -> Result<Option<&Entry>, Wrong> {
+        match self.table.get(place - STATIC.len()) {
+            None if !self.partial => Err("header index behind the table"),
+            entry => Ok(entry),
+        }
+    }
+
+    /// 6.2: the value, and perhaps the name, are spelled out.
+    fn literal(
+        &mut self,
+        block: &mut Block<'_>,
+        prefix: u32,
+        inserts: bool,
+        tell: &mut impl FnMut(Name, Option<&str>),
+    ) -> Result<(), Wrong> {
+        let mut kept = Vec::new();
+        let named = match block.integer(prefix)?.checked_sub(1) {
+            None => {
+                let len = block.string(MAX_NAME, &mut kept)?;
+                let name = Name::of(&kept);
+                kept.clear();
+                Named { name, len }
+            }
+            Some(place) => self.name_of(place)?,
+        };
+        let most = if named.name.matters() { MAX_VALUE } else { 0 };
+        let len = block.string(most, &mut kept)?;
+        let value = named.name.matters().then(|| text(&kept, len > most));
+        told(tell, named.name, value.as_deref());
+        if inserts {
+            self.insert(named, value, len);
+        }
+        Ok(())
+    }
+
+    fn name_of(&self, place: usize) -> Result<Named, Wrong> {
+        let named = |name, len| Named { name, len };
+        Ok(match STATIC.get(place) {
+            Some((name, _)) => named(Name::of(name.as_bytes()), name.len()),
+            None => match self.entry(place)? {
+                Some(entry) => named(entry.name, usize::from(entry.name_len)),
+                None => named(Name::Unknown, 0),
+            },
+        })
+    }
+
+    /// 4.4: an entry larger than the table empties it.
+    fn insert(&mut self, named: Named, value: Option<Box<str>>, value_len: usize) {
+        let size = named.len + value_len + ENTRY;
+        self.shrink(self.limit.saturating_sub(size));
+        if size > self.limit {
+            return;
+        }
+        self.size += size;
+        self.table.push_front(Entry {
+            name: named.name,
+            name_len: u16::try_from(named.len).unwrap_or(u16::MAX),
+            size: size as u32, // within the limit
+            value,
+        });
+    }
+
+    /// 6.3: the encoder says how large its table is from here on.
+    fn resize(&mut self, limit: usize) -> Result<(), Wrong> {
+        // an encoder that shrinks its table to nothing and lets it grow again has emptied it
+        if limit == 0 {
+            self.partial = false;
+        }
+        if limit > MAX_TABLE {
+            self.partial = true;
+        }
+        self.limit = limit.min(MAX_TABLE);
+        self.shrink(self.limit);
+        Ok(())
+    }
+
+    /// 4.3: the oldest go.
+    fn shrink(&mut self, most: usize) {
+        while self.size > most
+            && let Some(oldest) = self.table.pop_back()
+        {
+            self.size -= oldest.size as usize;
+        }
+    }
+}
+
+fn told(tell: &mut impl FnMut(Name, Option<&str>), name: Name, value: Option<&str>) {
+    if name != Name::Other {
+        tell(name, value);
+    }
+}
+
+/// A value as it is shown; an ellipsis stands for what was cut.
+fn text(kept: &[u8], cut: bool) -> Box<str> {
+    let text = String::from_utf8_lossy(kept);
+    if cut {
+        let whole = text.trim_end_matches('\u{FFFD}');
+        format!("{whole}…").into()
+    } else {
+        text.into()
+    }
+}
+
+/// What is left of a block.
+struct Block<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Block<'a> {
+    fn byte(&mut self) -> Result<u8, Wrong> {
+        let (first, rest) = self.rest.split_first().ok_or("a header block ends in a field")?;
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    /// 5.1: what the first byte holds behind `8 - prefix` bits of something else, and the octets that continue it.
+    fn integer(&mut self, prefix: u32) -> Result<usize, Wrong> {
+        let full = (1usize << prefix) - 1;
+        let mut value = usize::from(self.byte()?) & full;
+        if value < full {
+            return Ok(value);
+        }
+        for octet in 0..MAX_OCTETS {
+            let byte = self.byte()?;
+            value += usize::from(byte & 0x7f) << (7 * octet);
+            if value > MAX_INTEGER {
+                break;
+            }
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err("a header's integer is too large")
+    }
+
+    /// 5.2: puts at most `most` bytes into `kept`; gives the whole length.
+    fn string(&mut self, most: usize, kept: &mut Vec<u8>) -> Result<usize, Wrong> {
+        let coded = self.rest.first().is_some_and(|first| first & 0x80 != 0);
+        let len = self.integer(7)?;
+        let (bytes, rest) = self
+            .rest
+            .split_at_checked(len)
+            .ok_or("a header block ends in a string")?;
+        self.rest = rest;
+        if coded {
+            return huffman::decode(bytes, most, kept).map_err(|_| "a header's text is not coded right");
+        }
+        kept.extend_from_slice(bytes.get(..most).unwrap_or(bytes));
+        Ok(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What one block tells, as `Name=value`, `?` for what is not known.
+    fn block(decoder: &mut Decoder, bytes: &[u8]) -> Result<Vec<String>, Wrong> {
+        let mut told = Vec::new();
+        decoder.block(bytes, |name, value| {
+            told.push(format!("{name:?}={}", value.unwrap_or("?")))
+        })?;
+        Ok(told)
+    }
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u8> = text
+            .chars()
+            .filter_map(|c| c.to_digit(16))
+            .map(|d| d as u8)
+            .collect();
+        digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    }
+
+    fn sizes(decoder: &Decoder) -> Vec<u32> {
+        decoder.table.iter().map(|entry| entry.size).collect()
+    }
+
+    #[test]
+    fn the_requests_of_rfc_7541_c_4() {
+        let mut decoder = Decoder::new();
+        let first = ["Method=GET", "Path=/", "Authority=www.example.com"];
+        assert_eq!(
+            block(&mut decoder, &hex("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff")).unwrap(),
+            first
+        );
+        assert_eq!(
+            block(&mut decoder, &hex("8286 84be 5886 a8eb 1064 9cbf")).unwrap(),
+            first
+        );
+        let third = hex("8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf");
+        let said = ["Method=GET", "Path=/index.html", "Authority=www.example.com"];
+        assert_eq!(block(&mut decoder, &third).unwrap(), said);
+        assert_eq!((decoder.size, sizes(&decoder)), (164, vec![54, 53, 57]));
+    }
+
+    #[test]
+    fn the_answers_of_rfc_7541_c_6_evict() {
+        let mut decoder = Decoder::new();
+        decoder.resize(256).unwrap();
+        let first = "4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e 919d \
+                     29ad 1718 63c7 8f0b 97c8 e9ae 82ae 43d3";
+        assert_eq!(block(&mut decoder, &hex(first)).unwrap(), ["Status=302"]);
+        assert_eq!((decoder.size, sizes(&decoder)), (222, vec![63, 65, 52, 42]));
+        assert_eq!(
+            block(&mut decoder, &hex("4883 640e ffc1 c0bf")).unwrap(),
+            ["Status=307"]
+        );
+        let third = "88c1 6196 d07a be94 1054 d444 a820 0595 040b 8166 e084 a62d 1bff c05a 839b d9ab 77ad 94e7 821d \
+                     d7f2 e6c7 b335 dfdf cd5b 3960 d5af 2708 7f36 72c1 ab27 0fb5 291f 9587 3160 65c0 03ed 4ee5 b106 \
+                     3d50 07";
+        assert_eq!(block(&mut decoder, &hex(third)).unwrap(), ["Status=200"]);
+        assert_eq!((decoder.size, sizes(&decoder)), (215, vec![98, 52, 65]));
+    }
+
+    #[test]
+    fn what_the_capture_does_not_show_is_unknown_and_read_over() {
+        let mut decoder = Decoder::joined();
+        // an entry from before the capture, a path under a name from there, and a path under a name that is known
+        let told = block(&mut decoder, b"\x82\xbf\x7f\x04\x02/x\x44\x02/y\x88").unwrap();
+        assert_eq!(
+            told,
+            ["Method=GET", "Unknown=?", "Unknown=?", "Path=/y", "Status=200"]
+        );
+        // the newest is at its place, the one before it has no name, what lies behind is unknown
+        assert_eq!(
+            block(&mut decoder, &[0xbe, 0xbf, 0xc0]).unwrap(),
+            ["Path=/y", "Unknown=?", "Unknown=?"]
+        );
+        decoder.forget();
+        assert_eq!(block(&mut decoder, &[0xbe]).unwrap(), ["Unknown=?"]);
+        // an encoder that empties its table begins anew
+        assert_eq!(block(&mut decoder, &[0x20, 0x3f, 0xe1, 0x1f]).unwrap(), [""; 0]);
+        assert!(block(&mut decoder, &[0xbe]).is_err());
+    }
+
+    #[test]
+    fn a_block_that_is_wrong_makes_the_table_unknown() {
+        let wrong: [&[u8]; 8] = [
+            b"\x80",                         // index 0
+            b"\xbf",                         // behind the table
+            b"\x44",                         // no value
+            b"\x44\x05abc",                  // a short value
+            b"\x44\x81\x00",                 // padding of zeros
+            b"\xff\xff\xff\xff\xff\xff\x01", // an integer without end
+            b"\xff\xff\xff\xff\xff\x0f",     // and one that is too large
+            b"\x3f",                         // the size update that other decoders fall over
+        ];
+        for bytes in wrong {
+            let mut decoder = Decoder::new();
+            block(&mut decoder, b"\x44\x02/y").unwrap();
+            assert!(block(&mut decoder, bytes).is_err(), "{bytes:x?}");
+            assert_eq!(block(&mut decoder, &[0xbe]).unwrap(), ["Unknown=?"], "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn long_values_are_cut_and_counted_whole() {
+        let mut decoder = Decoder::new();
+        let path = [b"\x44\x7f\xb1\x17".to_vec(), "é".repeat(1560).into_bytes()].concat();
+        let told = block(&mut decoder, &path).unwrap();
+        assert_eq!(told, [format!("Path={}…", "é".repeat(1024))]);
+        assert_eq!(decoder.size, 5 + 3120 + 32);
+        // an entry larger than the table empties it
+        let large = [b"\x44\x7f\x81\x1f".to_vec(), vec![b'x'; 4096]].concat();
+        block(&mut decoder, &large).unwrap();
+        assert_eq!((decoder.size, decoder.table.len()), (0, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_blocks_are_read_or_wrong_and_the_table_keeps_its_limit(
+            blocks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..12),
+            joined in any::<bool>(),
+        ) {
+            let mut decoder = if joined { Decoder::joined() } else { Decoder::new() };
+            for bytes in &blocks {
+                let _ = decoder.block(bytes, |name, value| assert!(name != Name::Unknown || value.is_none()));
+                let sum: usize = decoder.table.iter().map(|entry| entry.size as usize).sum();
+                prop_assert_eq!(decoder.size, sum);
+                prop_assert!(sum <= decoder.limit && decoder.limit <= MAX_TABLE);
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! WebSocket (RFC 6455): its frames, and the ids of JSON messages.
+
+mod frames;
+mod id;

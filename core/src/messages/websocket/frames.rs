@@ -1,0 +1,313 @@
+//! WebSocket frames (RFC 6455 5.2). Reads one direction's bytes, gives frame headers and payloads however the bytes
+//! are cut; knows which headers are legal, and nothing of messages.
+
+use crate::base::Side;
+use crate::cursor;
+
+/// The longest header: two bytes, a length of eight, a mask of four.
+const HEADER: usize = 14;
+/// No frame is longer; with eight bytes for a length this leaves out what is not one.
+const MAX_PAYLOAD: u64 = 1 << 32;
+
+pub(super) const CONTINUATION: u8 = 0;
+pub(super) const TEXT: u8 = 1;
+pub(super) const BINARY: u8 = 2;
+pub(super) const CLOSE: u8 = 8;
+const PONG: u8 = 10;
+
+/// A frame's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// The last of its message.
+    pub(super) fin: bool,
+    /// RSV1: the message is compressed (RFC 7692).
+    pub(super) compressed: bool,
+    pub(super) opcode: u8,
+    /// Bytes of the header and of the payload.
+    pub(super) header: u64,
+    pub(super) len: u64,
+    mask: [u8; 4],
+}
+
+impl Frame {
+    /// Control frames may stand between the frames of a message (5.4).
+    pub(super) fn is_control(self) -> bool {
+        self.opcode >= CLOSE
+    }
+}
+
+/// How many bytes a header has that begins with these two.
+fn header_len(first: u8, second: u8) -> Option<usize> {
+    let opcode = first & 0xf;
+    let known = matches!(opcode, CONTINUATION | TEXT | BINARY | CLOSE..=PONG);
+    // RSV2 and RSV3 have no meaning; control frames are short and whole
+    let control = opcode >= CLOSE;
+    let fits = !control || first & 0xc0 == 0x80 && second & 0x7f <= 125;
+    let mask = usize::from(second & 0x80 != 0) * 4;
+    (known && fits && first & 0x30 == 0).then_some(match second & 0x7f {
+        126 => 4 + mask,
+        127 => 10 + mask,
+        _ => 2 + mask,
+    })
+}
+
+/// A whole header, where a sender writes one: the client masks, the server never (5.1), lengths are as short as they
+/// can be written.
+fn frame(side: Side, header: &[u8]) -> Option<Frame> {
+    let ([first, second], rest) = header.split_first_chunk::<2>()?;
+    let masked = second & 0x80 != 0;
+    let (len, rest, least) = match second & 0x7f {
+        126 => {
+            let (len, rest) = rest.split_first_chunk::<2>()?;
+            (u64::from(u16::from_be_bytes(*len)), rest, 126)
+        }
+        127 => {
+            let (len, rest) = rest.split_first_chunk::<8>()?;
+            (u64::from_be_bytes(*len), rest, 1 << 16)
+        }
+        short => (u64::from(short), rest, 0),
+    };
+    let mask = if masked { *rest.first_chunk::<4>()? } else { [0; 4] };
+    let legal = masked == (side == Side::Client) && len >= least && len <= MAX_PAYLOAD;
+    legal.then_some(Frame {
+        fin: first & 0x80 != 0,
+        compressed: first & 0x40 != 0,
+        opcode: first & 0xf,
+        header: header.len() as u64,
+        len,
+        mask,
+    })
+}
+
+/// Whether bytes from the middle of a connection are frames of this side: every header in them is legal, and the
+/// first frame begins a message or is a whole control frame.
+pub(super) fn chain(side: Side, mut bytes: &[u8]) -> bool {
+    let mut frames = 0;
+    while let [first, second, ..] = *bytes {
+        let Some(header) = header_len(first, second) else {
+            return false;
+        };
+        let (header, rest) = cursor::split(bytes, header);
+        let Some(frame) = frame(side, header) else {
+            // cut in the header: as good as what was seen before it
+            return frames > 0 && rest.is_empty();
+        };
+        if frames == 0 && frame.opcode == CONTINUATION {
+            return false;
+        }
+        frames += 1;
+        bytes = cursor::from(rest, usize::try_from(frame.len).unwrap_or(usize::MAX));
+    }
+    frames > 0
+}
+
+/// One direction's place between frames.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    header: [u8; HEADER],
+    have: usize,
+    need: usize,
+    /// Bytes of the payload that are still to come, and the mask's turn for the next of them.
+    left: u64,
+    mask: [u8; 4],
+    turn: usize,
+}
+
+/// What stands next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part<'a> {
+    /// All bytes were of a header that is not whole yet.
+    Partly,
+    /// A header, of which these bytes held the end.
+    Header(Frame),
+    /// A piece of its payload as on the wire. A frame without a payload has none.
+    Payload(&'a [u8]),
+    /// No frame of this side begins like this.
+    Wrong,
+}
+
+impl Frames {
+    /// Takes the next part off the front of `bytes`, which are not empty.
+    pub(super) fn next<'a>(&mut self, side: Side, bytes: &mut &'a [u8]) -> Part<'a> {
+        if self.left > 0 {
+            let (here, rest) = cursor::split(bytes, usize::try_from(self.left).unwrap_or(usize::MAX));
+            *bytes = rest;
+            self.left -= here.len() as u64;
+            self.turn += here.len();
+            return Part::Payload(here);
+        }
+        while let Some((byte, rest)) = bytes.split_first() {
+            if let Some(slot) = self.header.get_mut(self.have) {
+                *slot = *byte;
+            }
+            self.have += 1;
+            *bytes = rest;
+            let [first, second, ..] = self.header;
+            if self.have == 2 {
+                let Some(need) = header_len(first, second) else {
+                    return Part::Wrong;
+                };
+                self.need = need;
+            }
+            if self.have >= 2 && self.have == self.need {
+                return self.whole(side);
+            }
+        }
+        Part::Partly
+    }
+
+    fn whole<'a>(&mut self, side: Side) -> Part<'a> {
+        let header = self.header.get(..self.have).unwrap_or_default();
+        let Some(frame) = frame(side, header) else {
+            return Part::Wrong;
+        };
+        self.have = 0;
+        (self.left, self.mask, self.turn) = (frame.len, frame.mask, 0);
+        Part::Header(frame)
+    }
+
+    /// The text of the payload's piece that was given last.
+    pub(super) fn unmasked(&self, piece: &[u8]) -> impl Iterator<Item = u8> {
+        let first = self.turn - piece.len();
+        let masks = self.mask.into_iter().cycle().skip(first % 4);
+        piece.iter().zip(masks).map(|(byte, mask)| byte ^ mask)
+    }
+
+    /// The whole payload has been read.
+    pub(super) fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Bytes of a frame have been read, and others of it are still to come.
+    pub(super) fn is_inside(&self) -> bool {
+        self.left > 0 || self.have > 0
+    }
+
+    /// So many bytes are not in the capture: whether they all lie within the payload that is being read.
+    pub(super) fn skip(&mut self, missing: u64) -> bool {
+        let within = self.left > 0 && missing <= self.left;
+        if within {
+            self.left -= missing;
+            self.turn += (missing % 4) as usize;
+        }
+        within
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Side::{Client as C, Server as S};
+    use proptest::prelude::*;
+
+    pub(crate) fn written(side: Side, first: u8, payload: &[u8]) -> Vec<u8> {
+        let bit = if side == C { 0x80 } else { 0 };
+        let mut out = vec![first];
+        match payload.len() {
+            len @ 0..=125 => out.push(bit | len as u8),
+            len @ 126..=0xffff => {
+                out.push(bit | 126);
+                out.extend((len as u16).to_be_bytes());
+            }
+            len => {
+                out.push(bit | 127);
+                out.extend((len as u64).to_be_bytes());
+            }
+        }
+        let mask = if side == C {
+            [0x37, 0xfa, 0x21, 0x3d]
+        } else {
+            [0; 4]
+        };
+        out.extend(mask.iter().take(if side == C { 4 } else { 0 }));
+        out.extend(
+            payload
+                .iter()
+                .zip(mask.into_iter().cycle())
+                .map(|(byte, mask)| byte ^ mask),
+        );
+        out
+    }
+
+    fn read(side: Side, pieces: &[&[u8]]) -> (Vec<(Frame, Vec<u8>)>, bool) {
+        let (mut frames, mut said) = (Frames::default(), Vec::<(Frame, Vec<u8>)>::new());
+        for piece in pieces {
+            let mut bytes = *piece;
+            while !bytes.is_empty() {
+                match frames.next(side, &mut bytes) {
+                    Part::Header(frame) => said.push((frame, Vec::new())),
+                    Part::Payload(here) => said.last_mut().unwrap().1.extend(frames.unmasked(here)),
+                    Part::Partly => assert!(bytes.is_empty()),
+                    Part::Wrong => return (said, false),
+                }
+            }
+        }
+        (said, true)
+    }
+
+    #[test]
+    fn frames_are_the_same_however_they_are_cut() {
+        for side in [C, S] {
+            let texts = [&b"Hello"[..], b"", &[b'x'; 300], &[b'y'; 70_000]];
+            let all: Vec<u8> = texts.iter().flat_map(|text| written(side, 0x81, text)).collect();
+            let whole = read(side, &[&all]);
+            assert!(whole.1);
+            assert!(whole.0.iter().map(|(_, text)| text).eq(texts));
+            assert!(chain(side, &all));
+            for size in [1, 2, 3, 5, 100] {
+                assert!(
+                    read(side, &all.chunks(size).collect::<Vec<_>>()) == whole,
+                    "in chunks of {size}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_masked_hello_of_rfc_6455_5_7() {
+        let bytes = [0x81, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58];
+        assert_eq!(read(C, &[&bytes]).0[0].1, b"Hello");
+        assert!(!read(S, &[&bytes]).1, "servers do not mask");
+    }
+
+    #[test]
+    fn no_peer_sends_these() {
+        let wrong: [&[u8]; 6] = [
+            b"\x83\x00",                   // an opcode that is not defined
+            b"\x91\x00",                   // RSV3
+            b"\x09\x00",                   // a ping in parts
+            b"\x89\x7e\x00\x7e",           // a long ping
+            b"\x81\x7e\x00\x05",           // a short length in two bytes
+            b"\x81\x7f\xff\0\0\0\0\0\0\0", // longer than any
+        ];
+        for bytes in wrong {
+            assert!(!read(S, &[bytes]).1, "{bytes:x?}");
+            assert!(!chain(S, bytes), "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_begin_a_message_is_no_beginning() {
+        assert!(!chain(S, &written(S, 0x80, b"the end of one")));
+        assert!(!chain(S, b"\x81"));
+        assert!(!chain(S, b"HTTP/1.1 200 OK\r\n"));
+        assert!(chain(S, &[&written(S, 0x81, b"Hello")[..], b"\x81"].concat()));
+        assert!(!chain(
+            S,
+            &[&written(S, 0x81, b"Hello")[..], b"no frame"].concat()
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_the_same_however_they_are_cut(
+            bytes in prop::collection::vec(prop_oneof![3 => 0x80..0x83u8, 1 => 0..3u8, 1 => any::<u8>()], 0..100),
+            size in 1..20usize,
+        ) {
+            for side in [C, S] {
+                prop_assert_eq!(read(side, &[&bytes]), read(side, &bytes.chunks(size).collect::<Vec<_>>()));
+                chain(side, &bytes);
+            }
+        }
+    }
+}
