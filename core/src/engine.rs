@@ -7,10 +7,10 @@ mod reasons;
 
 use crate::base::At;
 use crate::capture::{Reader, Record, Sink};
-use crate::cause::Row;
 use crate::exchange::Exchange;
 use crate::frame::{self, Foreign, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Issue, Kind};
+use crate::judge::{Row, Senders};
 use crate::probe::{self, Probes};
 use crate::segment::Segment;
 use crate::stream::{self, Answer, Event, Streams};
@@ -38,6 +38,7 @@ pub struct Analysis {
     pub watch: Option<Watch>,
     probes: Probes,
     issues: Reasons,
+    senders: Senders,
     /// Buffers of what is judged, for the next.
     #[allow(clippy::vec_box)] // as in the ledger
     judging: Vec<Box<Exchange>>,

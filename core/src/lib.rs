@@ -1,24 +1,25 @@
 //! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
 //!
 //! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
-//! `base`, `issue`, `seq`, `segment`, `cursor`, `queue` -> `capture`, `frame` -> `records` -> `messages`, `assemble` ->
-//! `facts` -> `leg` -> `wait` -> `pool` -> `exchange` -> `cause` -> `stream` -> `watch` -> `probe` -> `table` -> `engine` -> `python`.
+//! `base`, `issue`, `seq`, `segment`, `cursor`, `queue`, `judge::limits` -> `capture`, `frame` -> `records` -> `messages`,
+//! `assemble` -> `facts` -> `observe` -> `evidence` -> `exchange` -> `judge` -> `stream` -> `watch` -> `probe` -> `table` ->
+//! `engine` -> `python`.
 
 #![forbid(unsafe_code)]
 
 pub mod assemble;
 pub mod base;
 pub mod capture;
-pub mod cause;
 pub mod cursor;
 pub mod engine;
+pub mod evidence;
 pub mod exchange;
 pub mod facts;
 pub mod frame;
 pub mod issue;
-pub mod leg;
+pub mod judge;
 pub mod messages;
-pub mod pool;
+pub mod observe;
 pub mod probe;
 #[cfg(feature = "python")]
 mod python;
@@ -28,5 +29,4 @@ pub mod segment;
 pub mod seq;
 pub mod stream;
 pub mod table;
-pub mod wait;
 pub mod watch;

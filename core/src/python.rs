@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyString, PyTuple};
 
 use crate::capture::{self, NO_LINK};
-use crate::cause::Cause;
 use crate::engine::Engine;
 use crate::frame::{self, Unwrapped};
+use crate::judge::Cause;
 use crate::records;
 use crate::table;
 use crate::watch::Watch;

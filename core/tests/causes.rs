@@ -5,22 +5,21 @@ mod common;
 
 use common::{Lcg, MS};
 use latpcap_core::base::At;
-use latpcap_core::cause::{self, Cause, Known, Legs, Owner, Row};
 use latpcap_core::exchange::Exchange;
-use latpcap_core::pool::{Judged, Verdict};
-use latpcap_core::wait::{Candidate, Repair, Step, Wait};
+use latpcap_core::judge::{self, Cause, Context, Judged, Owner, Paths, Row, Verdict};
+use latpcap_core::observe::{Candidate, Repair, Step, Wait};
 
 const US: i64 = 1000;
 
 /// The capture is 2 ms there and back from either end.
 fn proven() -> Judged {
-    let (sender_leg, receiver_leg) = (2 * MS, 2 * MS);
+    let (sender_rtt, receiver_rtt) = (2 * MS, 2 * MS);
     Judged {
         verdict: Verdict::Proven,
         held: 20,
         tight_limit: 2 * MS,
-        sender_leg,
-        receiver_leg,
+        sender_rtt,
+        receiver_rtt,
         ..Judged::default()
     }
 }
@@ -44,7 +43,7 @@ fn stall() -> Candidate {
 }
 
 /// The rows of one step of the server, from 0 on.
-fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Row> {
+fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], paths: &Paths) -> Vec<Row> {
     let at = |frame, time_ns| At { frame, time_ns };
     let step = Step {
         from: at(1, from),
@@ -56,22 +55,22 @@ fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], legs: &Legs) -> Vec<Ro
     (exchange.request.first, exchange.request.last) = (step.from, step.to);
     exchange.dialogue = true;
     exchange.steps[1].push(step);
-    let known = Known {
-        legs,
+    let known = Context {
+        paths,
         stream: 0,
         pools: judged,
         needless: None,
         spread: false,
     };
-    cause::partition(&exchange, &known, &mut rows);
+    judge::partition(&exchange, &known, &mut rows);
     rows
 }
 
 #[test]
 fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
-    let legs = Legs {
+    let paths = Paths {
         min: [None, Some(6 * MS)],
-        ..Legs::default()
+        ..Paths::default()
     };
     for (late, took, proven) in [(0, 4, true), (20, 57, true), (20, 39, false), (2, 3, true)] {
         let wait = Wait::QueuedTurn {
@@ -79,7 +78,7 @@ fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
             late: (late * MS) as u32,
             queued: 0,
         };
-        let rows = cut(wait, 0, (6 + took) * MS, &[], &legs);
+        let rows = cut(wait, 0, (6 + took) * MS, &[], &paths);
         let think = rows.last().unwrap();
         assert_eq!((think.cause, think.end), (Cause::ServerThink, (6 + took) * MS));
         assert_eq!(think.confidence >= 0.9, proven, "{late} ms late, {took} ms");
@@ -89,16 +88,16 @@ fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
 #[test]
 fn a_stall_is_cut_into_path_hold_and_release() {
     let c = stall();
-    let legs = Legs {
+    let paths = Paths {
         min: [Some(2 * MS), Some(2 * MS)],
-        ..Legs::default()
+        ..Paths::default()
     };
     let rows = cut(
         Wait::Small(Box::new(c)),
         c.small.time_ns,
         c.freed.time_ns,
         &[proven()],
-        &legs,
+        &paths,
     );
     let shape: Vec<_> = rows
         .iter()
@@ -120,9 +119,9 @@ fn a_stall_is_cut_into_path_hold_and_release() {
 #[test]
 fn a_held_ack_stalls_a_sender_with_a_window_of_one_segment() {
     let at = |frame, time_ns| At { frame, time_ns };
-    let legs = Legs {
+    let paths = Paths {
         min: [Some(2 * MS), Some(10 * US)],
-        ..Legs::default()
+        ..Paths::default()
     };
     let rows = |held: i64, collapsed: bool| {
         let wait = Wait::LoneClocked {
@@ -130,7 +129,7 @@ fn a_held_ack_stalls_a_sender_with_a_window_of_one_segment() {
             acked: at(1, 0),
             collapsed,
         };
-        let rows = cut(wait, 0, 2 * MS + held + 30 * US, &[], &legs);
+        let rows = cut(wait, 0, 2 * MS + held + 30 * US, &[], &paths);
         rows.iter()
             .map(|r| (r.cause, r.parent, r.owner, r.end - r.start))
             .collect::<Vec<_>>()
@@ -173,9 +172,9 @@ fn what_reached_the_receivers_host_was_not_lost_on_the_path() {
             0,
             230 * MS,
             &[],
-            &Legs {
+            &Paths {
                 min,
-                ..Legs::default()
+                ..Paths::default()
             },
         );
         assert_eq!(rows[0].owner, owner, "{how:?} {first:?} {min:?}");
@@ -236,12 +235,12 @@ fn every_wait_fills_its_time_exactly() {
             Wait::Hole,
         ];
         let (from, to) = (first.min(second), first.max(second));
-        let legs = Legs {
+        let paths = Paths {
             min: [Some(third.abs()), None],
-            ..Legs::default()
+            ..Paths::default()
         };
         for wait in waits {
-            let rows = cut(wait.clone(), from, to, &judged, &legs);
+            let rows = cut(wait.clone(), from, to, &judged, &paths);
             let mut reached = from;
             for row in &rows {
                 assert!(row.start == reached && row.end > row.start, "{wait:?} {rows:?}");

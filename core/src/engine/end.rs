@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use super::Analysis;
 use super::judging::MAX_PENDING;
-use crate::pool::Judged;
+use crate::judge::Judged;
 use crate::probe::{self, Queue};
 use crate::stream::Stream;
 
@@ -28,8 +28,8 @@ impl Analysis {
     /// The rows of a stream that is over. How long its connection took to set up is told now, as the path is best
     /// known at the end.
     pub(super) fn give(&mut self, id: u32, stream: &Stream, judged: &[Judged]) {
-        if let Some((exchange, legs)) = self.streams.setup(id, stream) {
-            self.partition(&exchange, &legs, judged);
+        if let Some((exchange, paths)) = self.streams.setup(id, stream) {
+            self.partition(&exchange, &paths, judged);
             self.streams.ledger.done(exchange);
         }
         self.tables.stream(id, stream, &self.streams.ledger.names);

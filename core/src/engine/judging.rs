@@ -1,9 +1,8 @@
 //! When finished exchanges are judged: what they wait for, and the rows that come of it.
 
 use super::Analysis;
-use crate::cause::{self, Known, Legs, Row};
 use crate::exchange::Exchange;
-use crate::pool::Judged;
+use crate::judge::{self, Context, Judged, Paths, Row};
 use crate::probe;
 use crate::table::{BATCH_ROWS, Tables};
 
@@ -51,24 +50,26 @@ impl Analysis {
         let mut pending = std::mem::take(&mut self.streams.ledger.settled);
         pending.append(&mut self.streams.ledger.plain);
         pending.sort_by_key(|e| e.id);
-        let judged = self.streams.ledger.pools.judge(&self.streams.pairs, last);
+        let judged = self
+            .senders
+            .judge(&self.streams.ledger.pools, &self.streams.pairs, last);
         for exchange in pending {
-            let legs = self.legs(&exchange);
-            self.partition(&exchange, &legs, &judged);
+            let paths = self.paths(&exchange);
+            self.partition(&exchange, &paths, &judged);
             self.streams.ledger.done(exchange);
         }
         judged
     }
 
-    /// The exchanges that wait for nothing but legs, where those have been measured often enough.
+    /// The exchanges that wait for nothing but the path, where its round trips have been measured often enough.
     fn settle_plain(&mut self) {
         let next = std::mem::take(&mut self.judging);
         let mut plain = std::mem::replace(&mut self.streams.ledger.plain, next);
         let joined = self.streams.ledger.multipath.joined;
         for exchange in plain.drain(..) {
             if !joined && self.streams.pairs.is_firm(exchange.pair) {
-                let known = Known {
-                    legs: &self.legs(&exchange),
+                let known = Context {
+                    paths: &self.paths(&exchange),
                     stream: exchange.stream,
                     pools: &[],
                     needless: None,
@@ -83,18 +84,18 @@ impl Analysis {
         self.judging = plain;
     }
 
-    fn legs(&self, exchange: &Exchange) -> Legs {
-        Legs {
+    fn paths(&self, exchange: &Exchange) -> Paths {
+        Paths {
             min: [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side)),
             rounds: exchange.rounds,
         }
     }
 
     /// Gives the rows of an exchange that others may have a say in.
-    pub(super) fn partition(&mut self, exchange: &Exchange, legs: &Legs, pools: &[Judged]) {
+    pub(super) fn partition(&mut self, exchange: &Exchange, paths: &Paths, pools: &[Judged]) {
         let needless = &self.streams.ledger.needless;
-        let known = Known {
-            legs,
+        let known = Context {
+            paths,
             stream: exchange.stream,
             pools,
             spread: self.streams.ledger.multipath.is_spread(exchange.stream),
@@ -105,14 +106,14 @@ impl Analysis {
 }
 
 /// Gives an exchange's row and those of its causes; `rows` is a buffer.
-fn give_exchange(exchange: &Exchange, known: &Known<'_>, rows: &mut Vec<Row>, tables: &mut Tables) {
+fn give_exchange(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>, tables: &mut Tables) {
     rows.clear();
-    cause::partition(exchange, known, rows);
+    judge::partition(exchange, known, rows);
     if exchange.doubled {
-        cause::doubt(rows);
+        judge::doubt(rows);
     }
     if known.spread {
-        cause::spread(rows);
+        judge::spread(rows);
     }
-    tables.settled(exchange, rows, known.legs);
+    tables.settled(exchange, rows, known.paths);
 }

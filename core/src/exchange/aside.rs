@@ -4,8 +4,8 @@
 use super::Ledger;
 use super::setup::PROTOCOL;
 use crate::base::{At, Side};
-use crate::leg::Round;
-use crate::wait::{Step, Suspect, Wait};
+use crate::evidence::rtt::Round;
+use crate::observe::{Step, Suspect, Wait};
 
 /// What the rows call themselves, in `method`.
 const PAUSE: &str = "pause";

@@ -13,13 +13,13 @@ use ahash::AHashSet;
 use smol_str::SmolStr;
 
 use crate::base::{At, Side};
+use crate::evidence::Pools;
+use crate::evidence::rtt::{Round, RoundTrips};
 use crate::facts::{Facts, flag};
 use crate::issue::{Issue, Kind};
-use crate::leg::{Round, RoundTrips};
 use crate::messages::Memory;
-use crate::pool::Pools;
+use crate::observe::{Data, Step, Wait};
 use crate::segment::{self, ACK, SYN, Segment};
-use crate::wait::{Data, Step, Wait};
 
 use multipath::Multipath;
 pub use names::{Name, Names};

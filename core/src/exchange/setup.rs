@@ -4,8 +4,8 @@
 
 use super::{Exchange, Ledger, Message};
 use crate::base::{At, Side};
+use crate::observe::{Repair, Step, Wait};
 use crate::segment::{FIN, RST, SYN, Segment};
-use crate::wait::{Repair, Step, Wait};
 
 /// What the set-up's row calls itself, in `protocol` and `method`.
 pub const PROTOCOL: &str = "tcp";

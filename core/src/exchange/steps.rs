@@ -1,7 +1,7 @@
 //! The steps of one direction: cut to an exchange, and merged where there are too many.
 
 use crate::base::{At, Side};
-use crate::wait::{Step, Wait};
+use crate::observe::{Step, Wait};
 
 /// A step, cut to the exchange that it belongs to.
 #[derive(Debug, Clone, Copy)]

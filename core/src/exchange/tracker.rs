@@ -11,8 +11,8 @@ use crate::assemble::Assembler;
 use crate::base::{At, Side};
 use crate::facts::flag;
 use crate::messages::{Close, Messages, Piece as Stretch};
+use crate::observe::{Answer, OneWay, Passed, Release, Sender};
 use crate::segment::{FIN, RST, SYN};
-use crate::wait::{Answer, OneWay, Passed, Release, Sender};
 use hearing::Hearing;
 use pairing::Pairing;
 

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::Exchange;
-use crate::wait::{Step, Wait};
+use crate::observe::{Step, Wait};
 
 /// Transfers that are remembered, of all hosts.
 const MOST: usize = 32;

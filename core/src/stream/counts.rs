@@ -4,8 +4,8 @@ use super::Stream;
 use super::full_size::{DEFAULT_MSS, FullSize, SMALLEST_MSS};
 use super::ids::Ids;
 use crate::base::{At, Side};
+use crate::evidence::rtt::{Pairs, RoundTrips};
 use crate::facts::{Facts, flag};
-use crate::leg::{Pairs, RoundTrips};
 use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 
 /// What one side of a stream did.

@@ -2,9 +2,9 @@
 
 use crate::base::At;
 use crate::facts::{Facts, Flow};
+use crate::observe::Release;
 use crate::segment::Segment;
 use crate::seq::unwrap_near;
-use crate::wait::Release;
 
 /// One row of `events`, before it becomes columns.
 #[derive(Debug)]

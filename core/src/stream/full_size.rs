@@ -2,7 +2,7 @@
 //! every segment (MPTCP, MD5), leaves less; and without the SYNs it is not known.
 
 use crate::facts::Facts;
-use crate::wait::is_small;
+use crate::observe::is_small;
 
 /// A segment that is no longer than this was one frame (RFC 9293 3.7.1), and is not taken for a full one.
 pub(super) const SMALLEST_MSS: u32 = 536;

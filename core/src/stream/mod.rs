@@ -16,13 +16,13 @@ mod tuple;
 use std::net::IpAddr;
 
 use crate::base::{At, Side};
+use crate::evidence::rtt::Pairs;
 use crate::exchange::Ledger;
 use crate::exchange::setup::Setup;
 use crate::facts::{self, Facts, Flow, Room, Scale, Shared};
 use crate::issue::{Issue, Kind};
-use crate::leg::Pairs;
+use crate::observe::Release;
 use crate::segment::{Multipath, SYN, Segment};
-use crate::wait::Release;
 
 pub use asked::{Answer, Asked};
 pub use counts::Counts;

@@ -2,9 +2,9 @@
 
 use super::{Stream, Streams};
 use crate::base::{At, Side};
-use crate::cause::Legs;
 use crate::exchange::Exchange;
 use crate::exchange::setup::Setup;
+use crate::judge::Paths;
 use crate::segment::Segment;
 
 impl Stream {
@@ -27,8 +27,8 @@ impl Stream {
 }
 
 impl Streams {
-    /// A stream's set-up, if it is worth a row (`Setup::matters`): with the next number there is, and the best legs.
-    pub fn setup(&mut self, id: u32, stream: &Stream) -> Option<(Box<Exchange>, Legs)> {
+    /// A stream's set-up, if it is worth a row (`Setup::matters`): with the next number there is, and the best round trips.
+    pub fn setup(&mut self, id: u32, stream: &Stream) -> Option<(Box<Exchange>, Paths)> {
         let told = stream.tracking.told();
         let setup = stream.setup.as_ref()?;
         if !setup.matters(told.busy) {
@@ -42,10 +42,10 @@ impl Streams {
         for (side, leg) in min.iter_mut().enumerate() {
             *leg = pair.and_then(|pair| self.pairs.min(pair, side)).or(*leg);
         }
-        let legs = Legs {
+        let paths = Paths {
             min,
-            ..Legs::default()
+            ..Paths::default()
         };
-        Some((exchange, legs))
+        Some((exchange, paths))
     }
 }

@@ -3,13 +3,13 @@
 
 use super::{Endpoint, Stream};
 use crate::base::{At, Side};
+use crate::evidence::Key;
+use crate::evidence::rtt::Pairs;
 use crate::exchange::{Ledger, Name, Seen, Tracker};
 use crate::facts::Facts;
-use crate::leg::Pairs;
 use crate::messages::Close;
-use crate::pool::Key;
+use crate::observe::Release;
 use crate::segment::Segment;
-use crate::wait::Release;
 
 /// How far a stream's data has come.
 #[derive(Default)]

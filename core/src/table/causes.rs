@@ -8,7 +8,7 @@ use super::columns::{EVERY, Full, blocks, instants};
 use super::lists::Lists;
 use super::words::Listed;
 use super::{column, ms, nullable};
-use crate::cause::{Cause, Owner, Row, Rule};
+use crate::judge::{Cause, Owner, Row, Rule};
 
 const CAUSES: usize = Cause::ALL.len();
 const OWNERS: usize = Owner::ALL.len();

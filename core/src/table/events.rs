@@ -16,8 +16,8 @@ use super::columns::{EVERY, Full, Partial, Rare, blocks, instants};
 use super::words::{Listed, dictionary};
 use super::{BATCH_ROWS, column, ms, nullable};
 use crate::facts::flag;
+use crate::observe::Released;
 use crate::stream::Event;
-use crate::wait::Released;
 
 /// Wireshark's labels of the nine flags, in its order.
 const LABELS: [&str; 9] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"];

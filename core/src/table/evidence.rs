@@ -9,7 +9,8 @@ use arrow_schema::ArrowError;
 
 use super::{column, duration_options, durations, fixed_words, nullable, option, plain};
 use crate::base::Side;
-use crate::pool::{Judged, Pool};
+use crate::evidence::Pool;
+use crate::judge::Judged;
 use crate::stream::Streams;
 
 pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowError> {
@@ -49,8 +50,8 @@ pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowE
         column("tight", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.tight as u64)),
         column("refuted", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.refuted)),
         nullable("slope", option::<Float64Type, Row<'_>>(&rows, |r| r.1.slope)),
-        column("sender_rtt_ms", durations(&rows, |r| r.1.sender_leg)),
-        column("receiver_rtt_ms", durations(&rows, |r| r.1.receiver_leg)),
+        column("sender_rtt_ms", durations(&rows, |r| r.1.sender_rtt)),
+        column("receiver_rtt_ms", durations(&rows, |r| r.1.receiver_rtt)),
         column("tight_ms", durations(&rows, |r| r.1.tight_limit)),
         nullable("hold_min_ms", duration_options(&rows, |r| r.1.hold_min)),
         nullable("hold_median_ms", duration_options(&rows, |r| r.1.hold_median)),

@@ -9,8 +9,8 @@ use arrow_schema::{ArrowError, SchemaRef};
 use super::columns::{EVERY, Full, Moved, Partial, Slots, blocks, instants, some_instants};
 use super::words::{Fixed, Heard, Listed, Texts};
 use super::{Column, column, ms, nullable};
-use crate::cause::{Cause, Legs, Row};
 use crate::exchange::{Exchange, Message};
+use crate::judge::{Cause, Paths, Row};
 
 const CAUSES: usize = Cause::ALL.len();
 /// One bit each tells which of them a row has.
@@ -78,7 +78,7 @@ impl Exchanges {
     }
 
     /// True when the batch is full.
-    pub fn push(&mut self, e: &Exchange, legs: &Legs) -> bool {
+    pub fn push(&mut self, e: &Exchange, paths: &Paths) -> bool {
         let row = self.columns.place();
         let top_cause = self.columns.spent.set(row);
         self.target.push(e.target.as_deref());
@@ -114,7 +114,7 @@ impl Exchanges {
                 columns.service.set(row, ms(service));
                 columns.response_spread.set(row, ms(response_spread));
                 has |= has::LATENCY;
-                let latency = client_latency(end - start, legs).map(ms);
+                let latency = client_latency(end - start, paths).map(ms);
                 has |= columns.client_latency.set_some(row, latency);
             }
         }
@@ -228,8 +228,8 @@ impl Spent {
 
 /// The client's own clock starts half a round trip before the request passes the capture and ends half a
 /// round trip after the response did.
-fn client_latency(latency: i64, legs: &Legs) -> Option<i64> {
-    let [client, _] = legs.min;
+fn client_latency(latency: i64, paths: &Paths) -> Option<i64> {
+    let [client, _] = paths.min;
     Some(latency + client?)
 }
 

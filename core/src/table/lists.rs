@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field};
 
 use super::BATCH_ROWS;
 use super::columns::{BLOCK, Moved};
-use crate::cause::Evidence;
+use crate::judge::Evidence;
 
 /// Frames of one list.
 const MOST: usize = std::mem::size_of::<Evidence>() / std::mem::size_of::<u64>();

@@ -22,10 +22,9 @@ use arrow_array::types::{ArrowPrimitiveType, Float64Type, TimestampNanosecondTyp
 use arrow_array::{ArrayRef, Int32Array, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
-use crate::cause::{Legs, Row};
 use crate::exchange::{Exchange, Names};
 use crate::issue::Counted;
-use crate::pool::Judged;
+use crate::judge::{Judged, Paths, Row};
 use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
@@ -194,14 +193,14 @@ impl Tables {
     }
 
     /// A finished exchange and its partition.
-    pub fn settled(&mut self, exchange: &Exchange, causes: &[Row], legs: &Legs) {
+    pub fn settled(&mut self, exchange: &Exchange, causes: &[Row], paths: &Paths) {
         for row in causes {
             self.exchanges.spend(row);
             if self.causes.push(exchange.id, row) {
                 self.flush_causes();
             }
         }
-        if self.exchanges.push(exchange, legs) {
+        if self.exchanges.push(exchange, paths) {
             self.flush_exchanges();
         }
     }

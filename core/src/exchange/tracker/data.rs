@@ -5,11 +5,11 @@ use super::pairing::Pairing;
 use super::{Stretch, Tracker, both, offset, pick};
 use crate::assemble::{Assembler, Room};
 use crate::base::{At, Side};
+use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Ledger, Seen, aside};
-use crate::leg::RoundTrips;
+use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};
-use crate::wait::{Data, Outcome, Release, Sender, Step, Wait};
 
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;

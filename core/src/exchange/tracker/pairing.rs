@@ -3,11 +3,11 @@
 use super::aside::Place;
 use super::{BIAS, MAX_OPEN, aside};
 use crate::base::{At, Side};
+use crate::evidence::rtt::Round;
 use crate::exchange::{Exchange, Ledger, Message};
-use crate::leg::Round;
 use crate::messages::Close;
+use crate::observe::Step;
 use crate::queue::Queue;
-use crate::wait::Step;
 
 /// Buffers for more are not kept for the next stream.
 const SMALL: usize = 64;

@@ -1,11 +1,7 @@
 //! Small sent over unacknowledged small: a socket without Nagle's algorithm, as soon as that is sure.
 
 use super::{Data, Refutation, Sender, Small};
-use crate::wait::HEARD_TICKS;
-
-/// A small segment with more of its sender's data this close behind it was cut from a longer queue:
-/// Nagle looks at the queue's last buffer only (tcp_nagle_test), so it refutes nothing.
-const QUEUE_NS: i64 = 100_000;
+use crate::judge::limits::{HEARD_TICKS, QUEUE_NS};
 
 impl Sender {
     /// Time goes on: what left small over small is a refutation if its sender sent nothing right behind it.

@@ -1,24 +1,13 @@
 //! Why a segment left when it did, by what its sender had sent and its peer had answered.
 
 use super::refuting::heard;
-use super::{AckSeen, BURST_NS, LATE_NS, PROBE_NS, RECENT, RTO_NS, Sender, Small};
+use super::{AckSeen, RECENT, Sender, Small};
 use crate::base::At;
-use crate::wait::clock::{GRAIN_NS, TICK_NS};
-use crate::wait::{CORK_NS, Candidate, Data, LONG_PATH_NS, Repair, Wait};
-
-/// A tail loss probe's least and longest wait beyond the round trip: the retransmission timeout bounds it.
-const LEAST_PROBE_NS: i64 = 200_000_000;
-const MOST_PROBE_NS: i64 = 1_000_000_000;
-/// What an ACK releases is seen within this of the leg.
-const PROMPT_NS: i64 = 2_000_000;
-/// No segment is so short because the path takes no longer ones (RFC 9293 3.7.1).
-const UNFINISHED: i64 = 536;
-/// A sender that is nearer has no path to the capture on which its segments could queue.
-const PATH_NS: i64 = 100_000;
-/// So many even gaps in a row are a pace.
-const EVEN_GAPS: u8 = 2;
-/// What keeps the pace comes at most so many times as late as the one before it.
-const PACE: i64 = 3;
+use crate::judge::limits::{
+    AT_HOST_NS, BURST_NS, CORK_NS, EVEN_GAPS, GRAIN_NS, LATE_NS, LEAST_PROBE_NS, LONG_PATH_NS, MOST_PROBE_NS,
+    PACE, PROBE_NS, PROMPT_NS, RTO_NS, TICK_NS, UNFINISHED,
+};
+use crate::observe::{Candidate, Data, Repair, Wait};
 
 impl Sender {
     #[inline(always)]
@@ -153,7 +142,7 @@ impl Sender {
                     0 => Wait::Turn { since },
                     late => {
                         let (late, queued) = self.clock.believed(late, time_ns, tsval);
-                        let sure = i64::from(queued) >= GRAIN_NS || d.leg_ns >= PATH_NS;
+                        let sure = i64::from(queued) >= GRAIN_NS || d.leg_ns >= AT_HOST_NS;
                         let queued = if sure { queued } else { 0 };
                         Wait::QueuedTurn { since, late, queued }
                     }

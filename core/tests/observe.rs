@@ -6,7 +6,7 @@ mod common;
 use common::MS;
 use latpcap_core::base::At;
 use latpcap_core::facts::Covered;
-use latpcap_core::wait::{Answer, Candidate, Data, Outcome, Repair, Sender, Wait, is_small};
+use latpcap_core::observe::{Answer, Candidate, Data, Outcome, Repair, Sender, Wait, is_small};
 
 const MSS: i64 = 1000;
 const RTT: i64 = 10 * MS;

@@ -1,4 +1,4 @@
-//! Nagle or a program's pause? Synthetic endpoints at three vantages, judged by `pool`
+//! Nagle or a program's pause? Synthetic endpoints at three vantages, judged by `judge::sender`
 //! (see docs/architecture.md).
 #![allow(
     clippy::unwrap_used,
@@ -12,9 +12,10 @@ use std::net::IpAddr;
 
 use common::{CLIENT, Lcg, MS, SERVER};
 use latpcap_core::base::{At, Side};
-use latpcap_core::leg::Pairs;
-use latpcap_core::pool::{Freed, Judged, Key, Pools, Ruling, Verdict};
-use latpcap_core::wait::Candidate;
+use latpcap_core::evidence::rtt::Pairs;
+use latpcap_core::evidence::{Key, Pools};
+use latpcap_core::judge::{Freed, Judged, Ruling, Senders, Verdict};
+use latpcap_core::observe::Candidate;
 
 const US: i64 = 1000;
 /// Round trips from the capture to the sender and to the receiver: at the sender, at the receiver, between.
@@ -24,9 +25,10 @@ const VANTAGES: [(i64, i64); 3] = [(20 * US, 4 * MS), (4 * MS, 20 * US), (2 * MS
 struct Endpoint {
     pairs: Pairs,
     pools: Pools,
+    judged: Senders,
     id: u32,
     /// Round trips to the sender and to the receiver.
-    legs: (i64, i64),
+    rtts: (i64, i64),
     frame: u64,
     /// Whose gaps come now, and how often each stream has refuted.
     stream: u32,
@@ -36,12 +38,12 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    fn new(legs: (i64, i64)) -> Self {
+    fn new(rtts: (i64, i64)) -> Self {
         let mut pairs = Pairs::default();
         let (client, server) = (IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
         let pair = pairs.id(client, server);
-        pairs.add(pair, Side::Server.index(), legs.0, false);
-        pairs.add(pair, Side::Client.index(), legs.1, false);
+        pairs.add(pair, Side::Server.index(), rtts.0, false);
+        pairs.add(pair, Side::Client.index(), rtts.1, false);
         let mut pools = Pools::default();
         let id = pools.id(
             Key {
@@ -55,8 +57,9 @@ impl Endpoint {
         Endpoint {
             pairs,
             pools,
+            judged: Senders::default(),
             id,
-            legs,
+            rtts,
             frame: 0,
             stream: 0,
             refuted: [0; 16],
@@ -66,7 +69,7 @@ impl Endpoint {
     }
 
     /// A small segment passes at `small`, its ACK at `ack`, the next small one at `freed`. Where no ACK
-    /// passed before the second, `wait.rs` makes a refutation of it.
+    /// passed before the second, `observe` makes a refutation of it.
     fn gap(&mut self, small: i64, ack: i64, freed: i64) -> Option<Candidate> {
         self.frame += 3;
         let at = |n: u64, time_ns: i64| At {
@@ -104,13 +107,13 @@ impl Endpoint {
 
     /// Under Nagle: the ACK leaves after `hold`, the next segment `slack` after it has arrived.
     fn nagle(&mut self, small: i64, hold: i64, slack: i64) -> Option<Candidate> {
-        let ack = small + self.legs.1 + hold;
-        self.gap(small, ack, ack + self.legs.0 + slack)
+        let ack = small + self.rtts.1 + hold;
+        self.gap(small, ack, ack + self.rtts.0 + slack)
     }
 
     /// Without: the next segment leaves the program `pause` after the first, whatever was acknowledged.
     fn pause(&mut self, small: i64, hold: i64, pause: i64) -> Option<Candidate> {
-        self.gap(small, small + self.legs.1 + hold, small + pause)
+        self.gap(small, small + self.rtts.1 + hold, small + pause)
     }
 
     /// True ones.
@@ -121,7 +124,7 @@ impl Endpoint {
     }
 
     fn judged(&mut self) -> Judged {
-        self.pools.judge(&self.pairs, true).remove(0)
+        self.judged.judge(&self.pools, &self.pairs, true).remove(0)
     }
 
     fn rulings(&mut self) -> Vec<Ruling> {
@@ -147,8 +150,8 @@ fn confident(ruling: &Ruling) -> Option<f64> {
 
 #[test]
 fn true_nagle_is_proven_and_held() {
-    for legs in VANTAGES {
-        let (mut e, mut random) = (Endpoint::new(legs), Lcg(1));
+    for rtts in VANTAGES {
+        let (mut e, mut random) = (Endpoint::new(rtts), Lcg(1));
         for i in 0..42 {
             let (hold, slack) = (40 * MS + random.below(4 * MS), random.below(60 * US));
             e.nagle(i * 47 * MS, hold, slack);
@@ -157,35 +160,35 @@ fn true_nagle_is_proven_and_held() {
         assert_eq!(
             (judged.verdict, judged.held, judged.refuted),
             (Verdict::Proven, 42, 0),
-            "{legs:?}"
+            "{rtts:?}"
         );
         assert!(judged.slope.is_some_and(|slope| slope > 0.9), "{judged:?}");
         let rulings = e.rulings();
         for (c, ruling) in e.candidates.iter().zip(rulings) {
             let Ruling::Held { hold, confidence } = ruling else {
-                panic!("{ruling:?} at {legs:?}")
+                panic!("{ruling:?} at {rtts:?}")
             };
-            assert!(confidence >= 0.98 && hold == c.ack.time_ns - c.small.time_ns - legs.1);
+            assert!(confidence >= 0.98 && hold == c.ack.time_ns - c.small.time_ns - rtts.1);
         }
     }
 }
 
 #[test]
 fn pauses_near_the_timer_are_never_proven_stalls() {
-    for (vantage, legs) in VANTAGES.into_iter().enumerate() {
+    for (vantage, rtts) in VANTAGES.into_iter().enumerate() {
         for step in 0..=15 {
             for seed in 0..20 {
                 let pause = 40_500 * US + step * 500 * US;
                 let mut random = Lcg(1 + seed * 1000 + step as u64 * 7 + vantage as u64);
-                let mut e = Endpoint::new(legs);
+                let mut e = Endpoint::new(rtts);
                 for _stream in 0..3 {
                     let mut now = random.below(1000 * MS);
                     for _exchange in 0..14 {
-                        let passing = legs.1 / 2; // to the receiver, and the same back
+                        let passing = rtts.1 / 2; // to the receiver, and the same back
                         let hold = timer(now + passing, &mut random);
                         let pause = pause + 50 * US + random.below(250 * US);
                         e.pause(now, hold, pause);
-                        now += pause + legs.0 + legs.1 + 100 * US + random.below(300 * US);
+                        now += pause + rtts.0 + rtts.1 + 100 * US + random.below(300 * US);
                     }
                 }
                 let judged = e.judged();
@@ -195,7 +198,7 @@ fn pauses_near_the_timer_are_never_proven_stalls() {
                     .filter_map(confident)
                     .filter(|c| *c >= 0.9)
                     .count();
-                let case = format!("pause {pause} legs {legs:?} seed {seed}: {judged:?}");
+                let case = format!("pause {pause} rtts {rtts:?} seed {seed}: {judged:?}");
                 assert!(
                     judged.verdict != Verdict::Proven && sure == 0,
                     "{sure} stalls, {case}"
@@ -209,13 +212,13 @@ fn pauses_near_the_timer_are_never_proven_stalls() {
 /// kernel such a program follows the ACKs, but it has to be woken up, or passes the path's time beside them.
 #[test]
 fn a_program_that_sleeps_on_the_receivers_tick_is_no_proven_stall() {
-    for (legs, beside) in [
+    for (rtts, beside) in [
         ((10 * US, 12 * US), 100 * US),
         ((6500 * US, 15 * US), 800 * US),
         ((15 * US, 6500 * US), 800 * US),
         ((2 * MS, 2 * MS), 1500 * US),
     ] {
-        let (mut e, mut random) = (Endpoint::new(legs), Lcg(17));
+        let (mut e, mut random) = (Endpoint::new(rtts), Lcg(17));
         for i in 0..40 {
             let hold = timer(i * 47 * MS + random.below(9 * MS), &mut random);
             e.nagle(i * 60 * MS, hold, beside + random.below(150 * US));
@@ -230,15 +233,15 @@ fn a_program_that_sleeps_on_the_receivers_tick_is_no_proven_stall() {
 /// ones are no stalls.
 #[test]
 fn a_proven_sender_has_pauses_of_its_own() {
-    for legs in VANTAGES {
-        let (mut e, mut random) = (Endpoint::new(legs), Lcg(19));
+    for rtts in VANTAGES {
+        let (mut e, mut random) = (Endpoint::new(rtts), Lcg(19));
         let mut stalls = Vec::new();
         for i in 0..40 {
             let (hold, pause) = (40 * MS + random.below(4 * MS), 20 * MS + random.below(40 * MS));
-            let waited = (legs.0 + legs.1 + hold).max(pause);
+            let waited = (rtts.0 + rtts.1 + hold).max(pause);
             e.gap(
                 i * 90 * MS,
-                i * 90 * MS + legs.1 + hold,
+                i * 90 * MS + rtts.1 + hold,
                 i * 90 * MS + waited + 20 * US,
             );
             stalls.push(waited > pause);
@@ -246,17 +249,17 @@ fn a_proven_sender_has_pauses_of_its_own() {
         assert_eq!(e.judged().verdict, Verdict::Proven);
         let rulings = e.rulings();
         for (c, (ruling, stall)) in e.candidates.iter().zip(rulings.iter().zip(&stalls)) {
-            let close = c.freed.time_ns - c.ack.time_ns - legs.0 < 2 * MS; // nobody can tell these
+            let close = c.freed.time_ns - c.ack.time_ns - rtts.0 < 2 * MS; // nobody can tell these
             let sure = confident(ruling).is_some_and(|c| c >= 0.9);
-            assert!(sure == *stall || close, "{legs:?} {ruling:?}");
+            assert!(sure == *stall || close, "{rtts:?} {ruling:?}");
         }
     }
 }
 
 #[test]
 fn a_pause_of_43_ms_is_named_a_pause() {
-    for legs in VANTAGES {
-        let (mut e, mut random) = (Endpoint::new(legs), Lcg(3));
+    for rtts in VANTAGES {
+        let (mut e, mut random) = (Endpoint::new(rtts), Lcg(3));
         for i in 0..42 {
             let hold = 40 * MS + random.below(4 * MS);
             e.pause(i * 50 * MS, hold, 43 * MS + random.below(200 * US));
@@ -338,8 +341,8 @@ fn few_candidates_are_at_most_probable() {
 
 #[test]
 fn a_path_of_40_ms_is_no_hold() {
-    for legs in [(20 * US, 40 * MS), (40 * MS, 20 * US), (20 * MS, 20 * MS)] {
-        let mut e = Endpoint::new(legs);
+    for rtts in [(20 * US, 40 * MS), (40 * MS, 20 * US), (20 * MS, 20 * MS)] {
+        let mut e = Endpoint::new(rtts);
         for i in 0..20 {
             e.nagle(i * 90 * MS, 30 * US, 20 * US);
         }
@@ -353,7 +356,7 @@ fn a_path_of_40_ms_is_no_hold() {
                         ..
                     }
                 ),
-                "{ruling:?} {legs:?}"
+                "{ruling:?} {rtts:?}"
             );
         }
     }
@@ -408,9 +411,9 @@ fn timestamps_overrule_the_legs() {
 
 #[test]
 fn jittered_releases_are_proven_by_the_slope() {
-    for legs in VANTAGES {
+    for rtts in VANTAGES {
         for seed in 0..20 {
-            let (mut e, mut random) = (Endpoint::new(legs), Lcg(100 + seed));
+            let (mut e, mut random) = (Endpoint::new(rtts), Lcg(100 + seed));
             for i in 0..42 {
                 let burst = if random.below(10) == 0 {
                     random.below(12 * MS)
@@ -422,10 +425,10 @@ fn jittered_releases_are_proven_by_the_slope() {
                 // what else comes over that path wavers as much
                 let other = random.below(1200 * US) + if i % 10 == 0 { random.below(12 * MS) } else { 0 };
                 let pair = e.pairs.id(IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
-                e.pairs.add(pair, Side::Server.index(), legs.0 + other, false);
+                e.pairs.add(pair, Side::Server.index(), rtts.0 + other, false);
             }
             let judged = e.judged();
-            assert_eq!(judged.verdict, Verdict::Proven, "{legs:?} {seed}: {judged:?}");
+            assert_eq!(judged.verdict, Verdict::Proven, "{rtts:?} {seed}: {judged:?}");
             assert!(judged.slope.is_some() && e.rulings().iter().all(|r| confident(r) == Some(0.99)));
         }
     }
@@ -470,7 +473,7 @@ fn judging_early_does_not_change_the_last_word() {
     let (mut random, mut same) = (Lcg(23), Lcg(23));
     for _ in 0..30 {
         early.stalls(1, &mut random);
-        early.pools.judge(&early.pairs, false);
+        early.judged.judge(&early.pools, &early.pairs, false);
         late.stalls(1, &mut same);
     }
     assert_eq!(format!("{:?}", early.judged()), format!("{:?}", late.judged()));
@@ -499,21 +502,21 @@ fn mixture(
         e.stream = stream;
         let mut now = random.below(1000 * MS);
         for _ in 0..exchanges {
-            let hold = timer(now + e.legs.1 / 2, random);
+            let hold = timer(now + e.rtts.1 / 2, random);
             if stream % 2 == 1 {
                 let pause = length(random);
                 e.pause(now, hold, pause);
             } else {
                 e.nagle(now, hold, 3 * US + random.below(40 * US));
             }
-            now += 44 * MS + e.legs.0 + e.legs.1 + random.below(4 * MS);
+            now += 44 * MS + e.rtts.0 + e.rtts.1 + random.below(4 * MS);
         }
     }
 }
 
 #[test]
 fn where_connections_differ_each_is_judged_by_its_own_evidence() {
-    for legs in VANTAGES {
+    for rtts in VANTAGES {
         for (seed, pause) in [
             (1, 50 * US),
             (2, 43 * MS),
@@ -521,11 +524,11 @@ fn where_connections_differ_each_is_judged_by_its_own_evidence() {
             (4, 48 * MS + 500 * US),
             (5, 57 * MS),
         ] {
-            let (mut e, mut random) = (Endpoint::new(legs), Lcg(seed));
-            let length = |random: &mut Lcg| pause + legs.0 + random.below(200 * US);
+            let (mut e, mut random) = (Endpoint::new(rtts), Lcg(seed));
+            let length = |random: &mut Lcg| pause + rtts.0 + random.below(200 * US);
             mixture(&mut e, 8, 14, length, &mut random);
             let judged = e.judged();
-            let case = format!("pause {pause} legs {legs:?}: {judged:?}");
+            let case = format!("pause {pause} rtts {rtts:?}: {judged:?}");
             assert_eq!(judged.verdict, Verdict::Mixed, "{case}");
             assert_eq!((judged.streams, judged.nagle_streams), (8, 4), "{case}");
             assert_eq!(
@@ -547,29 +550,29 @@ fn where_connections_differ_each_is_judged_by_its_own_evidence() {
 #[test]
 fn pauses_on_some_connections_are_no_stalls_of_theirs() {
     // the others have TCP_NODELAY too, and no pause
-    for legs in VANTAGES {
+    for rtts in VANTAGES {
         for step in 0..=20 {
             for seed in 0..10 {
                 let pause = 40 * MS + step * 500 * US;
                 let spread = if seed % 2 == 0 { 250 * US } else { 4 * MS };
                 let mut random = Lcg(1 + seed * 77 + step as u64);
-                let mut e = Endpoint::new(legs);
+                let mut e = Endpoint::new(rtts);
                 for stream in 0..12 {
                     e.stream = stream;
                     let mut now = random.below(1000 * MS);
                     for _ in 0..14 {
-                        let hold = timer(now + legs.1 / 2, &mut random);
+                        let hold = timer(now + rtts.1 / 2, &mut random);
                         let length = if stream % 2 == 1 {
                             pause + random.below(spread)
                         } else {
                             50 * US
                         };
-                        e.pause(now, hold, length + legs.0);
-                        now += length + legs.0 + legs.1 + random.below(4 * MS);
+                        e.pause(now, hold, length + rtts.0);
+                        now += length + rtts.0 + rtts.1 + random.below(4 * MS);
                     }
                 }
                 let judged = e.judged();
-                assert_eq!(proven(&mut e), [0; 16], "pause {pause} legs {legs:?} {judged:?}");
+                assert_eq!(proven(&mut e), [0; 16], "pause {pause} rtts {rtts:?} {judged:?}");
             }
         }
     }
@@ -577,8 +580,8 @@ fn pauses_on_some_connections_are_no_stalls_of_theirs() {
 
 #[test]
 fn a_few_exchanges_of_a_connection_say_little_and_many_connections_together_enough() {
-    for legs in VANTAGES {
-        let (mut e, mut random) = (Endpoint::new(legs), Lcg(9));
+    for rtts in VANTAGES {
+        let (mut e, mut random) = (Endpoint::new(rtts), Lcg(9));
         mixture(&mut e, 16, 4, |_| 50 * US, &mut random);
         let judged = e.judged();
         assert_eq!(
@@ -593,7 +596,7 @@ fn a_few_exchanges_of_a_connection_say_little_and_many_connections_together_enou
                 .all(|(s, n)| *n == if s % 2 == 0 { 4 } else { 0 })
         );
         // one such connection alone
-        let mut e = Endpoint::new(legs);
+        let mut e = Endpoint::new(rtts);
         mixture(&mut e, 1, 4, |_| 0, &mut random);
         for stream in 1..16 {
             e.stream = stream;

@@ -2,7 +2,7 @@
 //! peer's answers in, one `Step` per segment that brought the stream forward out.
 //!
 //! A step is the time between two such segments with everything that is needed to judge it later,
-//! when the path's legs and the other exchanges of the same endpoints are known (`cause.rs`).
+//! when the path's round trips and the other exchanges of the same endpoints are known (`judge`).
 
 mod clock;
 mod one_way;
@@ -10,19 +10,10 @@ mod sender;
 
 use crate::base::At;
 use crate::facts::Covered;
+use crate::judge::limits::PROMPT_NS;
 
-pub use clock::NOISE_NS;
 pub use one_way::{OneWay, Passed, Suspect};
 pub use sender::Sender;
-
-/// How much later than the path explains a segment may follow the ACK that freed it (event rows only).
-const RELEASED_NS: i64 = 2_000_000;
-/// An echoed time stamp that moved this far shows that the peer was heard meanwhile.
-const HEARD_TICKS: u32 = 20;
-/// Linux' cork timer: the probe timer at its lowest, up to three ticks late (tcp_check_probe_timer).
-pub const CORK_NS: std::ops::RangeInclusive<i64> = 200_000_000..=213_000_000;
-/// A path to the sender that is longer than this is not looked at for a cork.
-const LONG_PATH_NS: i64 = 500_000_000;
 
 /// How a loss was repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +44,7 @@ pub struct Candidate {
     pub freed_bytes: u32,
     /// The path may have held it back for the larger part of the gap by its sender's clock, or its sender's pacing by its bytes.
     pub held_back: bool,
-    /// Where the endpoints' evidence is pooled (`pool.rs`).
+    /// Where the endpoints' evidence is pooled (`evidence`).
     pub pool: u32,
 }
 
@@ -198,11 +189,11 @@ impl Release {
 }
 
 impl Step {
-    /// Why the segment left, by the past alone; `leg` is the best round trip to its sender so far.
-    pub fn release(&self, leg: i64) -> Release {
+    /// Why the segment left, by the past alone; `rtt` is the best round trip to its sender so far.
+    pub fn release(&self, rtt: i64) -> Release {
         let waited = self.to.time_ns - self.from.time_ns;
         let by_ack = |ack: At, word: Released| {
-            let prompt = self.to.time_ns - ack.time_ns - leg <= RELEASED_NS;
+            let prompt = self.to.time_ns - ack.time_ns - rtt <= PROMPT_NS;
             if prompt {
                 Release::new(word, Some(ack.frame), waited)
             } else {

@@ -1,13 +1,27 @@
-//! What a segment waited for that left after an ACK with nothing small outstanding: the congestion window, the line,
-//! a held ACK, or nothing of the kind.
+//! The congestion window: the sender may have no more bytes in flight until an ACK comes.
+//!
+//! Claims: a segment that left with an ACK of earlier data, and nothing small outstanding, waited for that ACK.
+//! Predicts: it leaves as promptly as the path allows, and the round trip of what was acknowledged is the path's.
+//! Rivals: the line (`line`: it left too soon to have been released, or the round trip grew), the send buffer, pacing, a
+//! program that wrote just then (`program`).
 
-use super::{Cause, Cutter, Legs, Named, Owner, Rule, reach, row, think};
-use crate::base::{At, Side};
+use super::limits::{HELD_NS, PROMPT_NS};
+use super::partition::{Cutter, Named, row};
+use super::path::{Paths, reach};
+use super::program::think;
+use super::vocabulary::{Cause, Owner, Rule};
+use crate::base::At;
 use crate::exchange::Piece;
-use crate::pool::HELD_NS;
 
-/// Release by an ACK is seen within this of the leg, unless the path wavers more.
-pub(super) const PROMPT_NS: i64 = 2_000_000;
+/// After an ACK of earlier data, with nothing small outstanding: the congestion window's turn, or the line's, or by chance.
+#[inline(always)]
+pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At, piece: &Piece<'_>, paths: &Paths) {
+    let named = named(ack, acked, piece, paths);
+    if named.cause == think(piece.sender) {
+        reach(cutter, piece, paths);
+    }
+    cutter.cut(piece.end, named);
+}
 
 /// A segment that left after the ACK of the one full segment in flight. Where a timeout had left a congestion window
 /// of one segment, it waited for that ACK, and what the ACK took beyond the path its receiver held it. Any other
@@ -19,11 +33,11 @@ pub(super) fn lone(
     acked: At,
     collapsed: bool,
     piece: &Piece<'_>,
-    legs: &Legs,
+    paths: &Paths,
 ) {
     let side = piece.sender;
-    let hold = ack.time_ns - acked.time_ns - legs.to(side.other());
-    let named = clocked(ack, acked, piece.step.from, piece.step.to, side, legs);
+    let hold = ack.time_ns - acked.time_ns - paths.to(side.other());
+    let named = named(ack, acked, piece, paths);
     let program = named.cause == think(side);
     let held = !program && named.rule != Rule::Spacing && HELD_NS.contains(&hold);
     let evidence = [acked.frame, ack.frame, piece.step.to.frame];
@@ -39,7 +53,7 @@ pub(super) fn lone(
         return cutter.cut(cutter.end, waits);
     }
     if program || held {
-        reach(cutter, piece, legs);
+        reach(cutter, piece, paths);
     }
     let named = if held {
         row(think(side), Owner::of(side), Rule::LookAlike, 0.6, evidence)
@@ -49,27 +63,21 @@ pub(super) fn lone(
     cutter.cut(cutter.end, named);
 }
 
-/// A segment that left after an ACK with nothing small outstanding: the congestion window's turn, or the
-/// line's, or by chance.
-pub(super) fn clocked(ack: At, acked: At, from: At, to: At, side: Side, legs: &Legs) -> Named {
+fn named(ack: At, acked: At, piece: &Piece<'_>, paths: &Paths) -> Named {
+    let (side, from, to) = (piece.sender, piece.step.from, piece.step.to);
     let evidence = [acked.frame, ack.frame, to.frame];
-    let sender = legs.to(side);
+    let sender = paths.to(side);
     let release = to.time_ns - ack.time_ns;
     let line = |rule| row(Cause::Bandwidth, Owner::Network, rule, 0.7, evidence);
     if release - sender > PROMPT_NS {
-        return row(
-            think(side),
-            Owner::of(side),
-            Rule::App,
-            0.7,
-            [from.frame, to.frame, 0],
-        );
+        let ends = [from.frame, to.frame, 0];
+        return row(think(side), Owner::of(side), Rule::App, 0.7, ends);
     }
     if release < sender / 2 {
         return line(Rule::Spacing); // it was under way before that ACK reached the sender
     }
     let round = ack.time_ns - acked.time_ns;
-    let receiver = legs.to(side.other());
+    let receiver = paths.to(side.other());
     if round > receiver + (receiver / 2).max(PROMPT_NS) {
         return line(Rule::Queue); // its round trip grew: the bottleneck's queue was full
     }

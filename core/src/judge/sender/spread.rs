@@ -1,32 +1,20 @@
 //! How values lie: their spread, and what moves with what. Times of waits in, numbers that a judgement rests on out.
 
-use super::Sample;
+use crate::evidence::Gap;
+use crate::judge::limits::{ENOUGH, FITS, FITS_WELL, SLOPE_APART_NS, TICK_LUCK, TICKS_NS, TOGETHER_NS};
 
 /// Candidates that enter the pairwise slopes, evenly picked (their number is squared).
 const SLOPED: usize = 96;
-/// Slopes between ACK times that differ less than this are noise.
-const SLOPE_APART_NS: i64 = 300_000;
-/// Timers of many connections that end on one tick are handled one after the other, within this time.
-const TOGETHER_NS: i64 = 500_000;
-/// The ticks of kernels, the longest first.
-const TICKS_NS: [i64; 4] = [10_000_000, 4_000_000, 3_333_333, 1_000_000];
-/// So many ends at least show a tick.
-const LEAST_ENDS: usize = 8;
-/// How far ends lie together on a tick: 1 if they fall on one point of it, 0 if anywhere. Beside it, and on it.
-const FITS: f64 = 0.7;
-const FITS_WELL: f64 = 0.85;
-/// The chance that times without a tick fall together.
-const LUCK: f64 = 1e-3;
 
 /// Median slope of (small -> freed) over (small -> ACK): near 1 where the sender follows the ACK, near 0
 /// where a program pauses for a time of its own. None where the ACKs vary too little to tell.
-pub(super) fn slope(held: &[&Sample]) -> Option<f64> {
-    let used: Vec<&Sample> = held.iter().step_by(held.len() / SLOPED + 1).copied().collect();
+pub(super) fn slope(held: &[&Gap]) -> Option<f64> {
+    let used: Vec<&Gap> = held.iter().step_by(held.len() / SLOPED + 1).copied().collect();
     if used.len() < 5 {
         return None;
     }
-    let total = |s: &Sample| s.wait + s.release;
-    let spread = |of: &dyn Fn(&Sample) -> i64| deviation(used.iter().map(|s| of(s)).collect());
+    let total = |s: &Gap| s.wait + s.release;
+    let spread = |of: &dyn Fn(&Gap) -> i64| deviation(used.iter().map(|s| of(s)).collect());
     let informative = spread(&|s| total(s)).min(spread(&|s| s.release)) < spread(&|s| s.wait);
     if !informative {
         return None;
@@ -65,11 +53,11 @@ pub(super) fn at_share(sorted: &[i64], share: f64) -> Option<i64> {
 /// Kernel timers end on the host's scheduler tick: folds the ends of the waits and tests whether they fall together
 /// (Rayleigh). The longest tick that fits is the tick, or none is, where it fits badly: its parts fit as well. Timers
 /// that ended together are one piece of evidence.
-pub(super) fn lattice(ends: impl Iterator<Item = i64>) -> Option<(i64, f64)> {
+pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<(i64, f64)> {
     let mut ends: Vec<i64> = ends.collect();
     ends.sort_unstable();
     ends.dedup_by(|end, before| *end - *before < TOGETHER_NS);
-    if ends.len() < LEAST_ENDS {
+    if ends.len() < ENOUGH {
         return None;
     }
     let n = ends.len() as f64;
@@ -84,7 +72,7 @@ pub(super) fn lattice(ends: impl Iterator<Item = i64>) -> Option<(i64, f64)> {
     };
     let (period, together) = TICKS_NS.into_iter().map(fits).find(|fit| fit.1 > FITS)?;
     let luck = (-n * together * together).exp();
-    (together > FITS_WELL && luck <= LUCK).then_some((period, luck))
+    (together > FITS_WELL && luck <= TICK_LUCK).then_some((period, luck))
 }
 
 #[cfg(test)]

@@ -1,17 +1,14 @@
 //! What was sent more than once, or later than what follows it: which bytes are missing, how they came again,
 //! and whether that was needed.
 
-use super::{LATE_NS, MAX_HOLES, PROBE_NS, RECENT, RTO_NS, Sender};
+use super::{MAX_HOLES, RECENT, Sender};
 use crate::base::At;
-use crate::wait::{Data, Outcome, Repair, Step, Wait};
+use crate::judge::limits::{DOUBLE_NS, LATE_NS, NEAR_IDS, PROBE_NS, RTO_NS};
+use crate::observe::{Data, Outcome, Repair, Step, Wait};
 
 /// Repeats that a DSACK may still name.
 const RESENT: usize = 16;
 
-/// Identifications that are counted lie near each other, others hardly ever.
-const NEAR_IDS: i16 = 64;
-/// A capture's two points lie no further apart; what a path doubles may come later.
-const DOUBLE_NS: i64 = 20_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hole {
     pub(super) start: i64,

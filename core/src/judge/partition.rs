@@ -1,7 +1,24 @@
 //! Cuts a piece of an exchange's time into rows: each begins where the one before it ended.
 
-use super::{Cause, Evidence, Owner, Row, Rule};
+use super::vocabulary::{Cause, Owner, Rule};
 use crate::exchange::Piece;
+
+/// Up to three frames that a reader can look up in Wireshark.
+pub type Evidence = [u64; 3];
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    pub start: i64,
+    pub end: i64,
+    pub cause: Cause,
+    pub parent: Option<Cause>,
+    pub owner: Owner,
+    pub from_frame: u64,
+    pub to_frame: u64,
+    pub evidence: Evidence,
+    pub rule: Rule,
+    pub confidence: f64,
+}
 
 /// A row but for its time and place.
 #[derive(Clone, Copy)]

@@ -11,18 +11,11 @@ use std::collections::VecDeque;
 use super::clock::Clock;
 use super::{Answer, Data, Outcome, Refutation, Step};
 use crate::base::At;
+use crate::judge::limits::BURST_NS;
 
 use pacer::Pacer;
 use repair::{Hole, Resent};
 
-/// Segments that follow each other this closely were never held by anybody.
-const BURST_NS: i64 = 200_000;
-/// The lowest retransmission timeout of Linux (TCP_RTO_MIN) less a tick.
-const RTO_NS: i64 = 190_000_000;
-/// A tail loss probe waits at most 2 RTT + TCP_RTO_MIN (tcp_schedule_loss_probe), and fires a few ticks late.
-const PROBE_NS: i64 = 215_000_000;
-/// What a program may take before the segment that the probe repeats.
-const LATE_NS: i64 = 40_000_000;
 const MAX_HOLES: usize = 64;
 const RECENT: usize = 4;
 

@@ -7,18 +7,13 @@
 
 use ahash::AHashMap;
 
-use super::judged::{AT_ENDPOINT_NS, ENOUGH, INSTANT_NS, Judged, STRAY_SHARE, Verdict, verdict};
 use super::spread::slope;
-use super::{Refuter, Sample};
+use super::{Judged, Verdict, verdict};
+use crate::evidence::{Gap, Refuter};
+use crate::judge::limits::{AT_HOST_NS, ENOUGH, FEW_HELD, INSTANT_NS, LUCK, REFUTED, STRAY_SHARE};
 
-/// Refutations that are no accident: a frame that the capture lacks makes one.
-const REFUTED: u64 = 3;
-/// The chance that a program's pauses follow the ACKs of one connection by luck.
-const LUCK: f64 = 1e-4;
 /// Held ACKs that are compared with each other, evenly picked (their number is squared).
 const COMPARED: usize = 48;
-/// So many held ACKs, all of them followed at once, make a stall probable.
-const FEW: usize = 3;
 
 /// What single connections say, and what all others say together.
 #[derive(Debug, Clone)]
@@ -32,21 +27,17 @@ pub struct Apart {
 
 #[derive(Default)]
 struct Mine<'a> {
-    samples: Vec<&'a Sample>,
+    gaps: Vec<&'a Gap>,
     refuted: u64,
 }
 
 impl Apart {
     /// Connections that differ from what all evidence together says (`whole`), if there are any; and how many have
     /// evidence, are held up by Nagle's algorithm, and refute it.
-    pub(super) fn of(
-        samples: &[Sample],
-        refuters: &[Refuter],
-        whole: &Judged,
-    ) -> (Option<Apart>, [usize; 3]) {
+    pub(super) fn of(gaps: &[Gap], refuters: &[Refuter], whole: &Judged) -> (Option<Apart>, [usize; 3]) {
         let mut mine: AHashMap<u32, Mine<'_>> = AHashMap::new();
-        for sample in samples {
-            mine.entry(sample.stream).or_default().samples.push(sample);
+        for gap in gaps {
+            mine.entry(gap.stream).or_default().gaps.push(gap);
         }
         for refuter in refuters {
             let refuted = &mut mine.entry(refuter.stream).or_default().refuted;
@@ -58,7 +49,7 @@ impl Apart {
 
         let (mut own, mut open) = (Vec::new(), Vec::new());
         for (stream, mine) in streams_by_number {
-            let (mut judged, held) = whole.of(&mine.samples, mine.refuted);
+            let (mut judged, held) = whole.by(&mine.gaps, mine.refuted);
             match alone(&mut judged, &held, whole) {
                 Some(verdict) => own.push((stream, verdict, judged.held)),
                 None => open.push((stream, mine, judged)),
@@ -70,11 +61,8 @@ impl Apart {
             return (None, all(whole.verdict, streams));
         }
 
-        let left: Vec<&Sample> = open
-            .iter()
-            .flat_map(|(_, m, _)| m.samples.iter().copied())
-            .collect();
-        let (mut others, held) = whole.of(&left, open.iter().map(|(_, m, _)| m.refuted).sum());
+        let left: Vec<&Gap> = open.iter().flat_map(|(_, m, _)| m.gaps.iter().copied()).collect();
+        let (mut others, held) = whole.by(&left, open.iter().map(|(_, m, _)| m.refuted).sum());
         others.slope = slope(&held);
         let rest = match verdict(&others) {
             // streams that refute by chance are gone from these: what is left must not look better by that
@@ -94,7 +82,7 @@ impl Apart {
         });
         if against(rest) {
             // too little to differ from the others, and no reason to be named after them
-            let few = |j: &Judged| j.refuted == 0 && j.held >= FEW && j.tight == j.held;
+            let few = |j: &Judged| j.refuted == 0 && j.held >= FEW_HELD && j.tight == j.held;
             own.extend(
                 open.iter()
                     .filter(|(_, _, j)| few(j))
@@ -120,16 +108,16 @@ impl Apart {
 
 impl Judged {
     /// The same path, with a part of the evidence.
-    fn of<'a>(&self, samples: &[&'a Sample], refuted: u64) -> (Judged, Vec<&'a Sample>) {
+    fn by<'a>(&self, gaps: &[&'a Gap], refuted: u64) -> (Judged, Vec<&'a Gap>) {
         let mut part = Judged {
-            sender_leg: self.sender_leg,
-            receiver_leg: self.receiver_leg,
+            sender_rtt: self.sender_rtt,
+            receiver_rtt: self.receiver_rtt,
             tight_limit: self.tight_limit,
             sender_jitter: self.sender_jitter,
             sender_late: self.sender_late,
             ..Judged::default()
         };
-        let held = part.count(samples.iter().copied(), refuted);
+        let held = part.count(gaps.iter().copied(), refuted);
         (part, held)
     }
 }
@@ -144,7 +132,7 @@ fn all(verdict: Verdict, streams: usize) -> [usize; 3] {
 }
 
 /// What a connection says by itself; None where it has too little to say.
-fn alone(own: &mut Judged, held: &[&Sample], whole: &Judged) -> Option<Verdict> {
+fn alone(own: &mut Judged, held: &[&Gap], whole: &Judged) -> Option<Verdict> {
     if own.refuted == 0 && own.tight == own.held && whole.verdict == Verdict::Proven {
         return None; // like the others
     }
@@ -158,17 +146,17 @@ fn alone(own: &mut Judged, held: &[&Sample], whole: &Judged) -> Option<Verdict> 
 }
 
 /// Whether these segments followed their ACKs, and cannot have done so by luck.
-fn follows(j: &Judged, held: &[&Sample]) -> bool {
+fn follows(j: &Judged, held: &[&Gap]) -> bool {
     // a kernel sends at once, a program has to be woken up
-    let instant = j.sender_leg >= AT_ENDPOINT_NS || j.release_median.is_some_and(|half| half <= INSTANT_NS);
+    let instant = j.sender_rtt >= AT_HOST_NS || j.release_median.is_some_and(|half| half <= INSTANT_NS);
     let tight = j.held - j.tight <= j.held / STRAY_SHARE;
     j.refuted == 0 && j.held >= ENOUGH && tight && instant && luck(held) <= LUCK
 }
 
 /// The chance that segments which leave at times of their own lie where these do behind their ACKs: by how many of the
 /// other exchanges' ACKs they would lie there as well.
-fn luck(held: &[&Sample]) -> f64 {
-    let used: Vec<&Sample> = held.iter().step_by(held.len() / COMPARED + 1).copied().collect();
+fn luck(held: &[&Gap]) -> f64 {
+    let used: Vec<&Gap> = held.iter().step_by(held.len() / COMPARED + 1).copied().collect();
     let strays = used.len() / STRAY_SHARE;
     let near = used.len() - strays;
     let mut releases: Vec<i64> = used.iter().map(|s| s.release).collect();
@@ -178,8 +166,7 @@ fn luck(held: &[&Sample]) -> f64 {
     let Some((low, high)) = windows.min_by_key(|(low, high)| *high - *low) else {
         return 1.0;
     };
-    let fits =
-        |freed: &Sample, acked: &Sample| (*low..=*high).contains(&(freed.wait + freed.release - acked.wait));
+    let fits = |freed: &Gap, acked: &Gap| (*low..=*high).contains(&(freed.wait + freed.release - acked.wait));
     let pairs = || {
         let others = |i| used.iter().enumerate().filter(move |(k, _)| *k != i);
         used.iter()

@@ -5,7 +5,7 @@ use super::*;
 const MS: i64 = 1_000_000;
 
 #[test]
-fn a_path_is_firm_when_both_legs_were_measured_often() {
+fn a_path_is_firm_when_both_round_trips_were_measured_often() {
     let mut pairs = Pairs::default();
     let address = |last| IpAddr::from([10, 0, 0, last]);
     let pair = pairs.id(address(1), address(2));
@@ -14,7 +14,7 @@ fn a_path_is_firm_when_both_legs_were_measured_often() {
         assert!(!pairs.is_firm(pair));
         pairs.add(pair, 0, MS, false);
     }
-    assert!(!pairs.is_firm(pair), "one leg says nothing of the other");
+    assert!(!pairs.is_firm(pair), "one side says nothing of the other");
     for _ in 0..64 {
         assert!(!pairs.is_firm(pair));
         pairs.add(pair, 1, MS, false);
@@ -24,15 +24,15 @@ fn a_path_is_firm_when_both_legs_were_measured_often() {
 
 #[test]
 fn what_a_program_takes_is_no_kernels_jitter() {
-    let mut leg = Leg::default();
-    assert_eq!((leg.jitter(), leg.kernels_jitter()), (0, 0));
+    let mut rtt = Rtt::default();
+    assert_eq!((rtt.jitter(), rtt.kernels_jitter()), (0, 0));
     for ns in [1_000, 8 * MS, 9 * MS, 7 * MS, i64::from(u32::MAX)] {
-        leg.add(ns, true);
+        rtt.add(ns, true);
     }
-    assert_eq!((leg.jitter(), leg.kernels_jitter()), (9 * MS - 1_000, 0));
-    leg.add(3_000, false);
-    assert_eq!((leg.min(), leg.kernels_jitter()), (Some(1_000), 2_000));
-    assert_eq!((leg.late(MS), leg.late(10 * MS)), (0.6, 0.0));
+    assert_eq!((rtt.jitter(), rtt.kernels_jitter()), (9 * MS - 1_000, 0));
+    rtt.add(3_000, false);
+    assert_eq!((rtt.min(), rtt.kernels_jitter()), (Some(1_000), 2_000));
+    assert_eq!((rtt.late(MS), rtt.late(10 * MS)), (0.6, 0.0));
 }
 
 #[test]
@@ -44,8 +44,8 @@ fn what_a_kernel_has_answered_tells_the_path_of_a_connection() {
     assert_eq!(trips.round(true).beyond(10 * MS), 30 * MS);
     trips.add(44 * MS, true);
     trips.add(6 * MS, false);
-    for (stamped, leg, beyond) in [(true, MS, 5 * MS), (false, MS, 43 * MS), (false, 9 * MS, 35 * MS)] {
-        assert_eq!(trips.round(stamped).beyond(leg), beyond + 1);
+    for (stamped, rtt, beyond) in [(true, MS, 5 * MS), (false, MS, 43 * MS), (false, 9 * MS, 35 * MS)] {
+        assert_eq!(trips.round(stamped).beyond(rtt), beyond + 1);
     }
     trips.add(20_000, true);
     assert_eq!(trips.round(false), trips.round(true), "the host's own queue");

@@ -1,25 +1,21 @@
-//! What a pool of evidence says: counts of candidates in, a verdict on the sender out, and how each candidate is named.
+//! What all evidence on one sender says: does Nagle's algorithm hold it up, does it refute that, does its program pause?
+//! A pool of evidence and the path's round trips in, one `Judged` out.
 
-use super::apart::Apart;
-use super::spread::{at_share, lattice};
-use super::{Sample, TIGHT_NS};
-use crate::wait::Candidate;
+mod apart;
+mod spread;
 
-/// An ACK that came this much later than the path needs was held. RFC 1122 4.2.3.2 allows 500 ms.
-pub const HELD_NS: std::ops::RangeInclusive<i64> = 25_000_000..=520_000_000;
-/// A proven sender's segment may follow the ACK this much later than the path explains (a loaded host).
-const LOOSE_NS: i64 = 25_000_000;
-/// Nearer than this the capture sits at the endpoint itself, and releases are seen to the microsecond.
-pub(super) const AT_ENDPOINT_NS: i64 = 100_000;
-/// What a kernel needs at most to send what an ACK has freed, seen at its own side.
-pub(super) const INSTANT_NS: i64 = 60_000;
-/// What a busy host adds at most: to the promptest tenth of its releases, seen from elsewhere, and to half of them
-/// beside it.
-pub(super) const SOON_NS: i64 = 750_000;
-/// Of so many held ACKs one may be followed late, by a busy host.
-pub(super) const STRAY_SHARE: usize = 10;
-/// So many held candidates make a verdict; fewer are at most probable.
-pub(super) const ENOUGH: usize = 8;
+use crate::base::Side;
+use crate::evidence::rtt::Pairs;
+use crate::evidence::{Gap, Pool, Pools};
+use crate::observe::Candidate;
+
+use super::cork;
+use super::limits::{
+    AT_HOST_NS, ENOUGH, GROWN, HELD_NS, INSTANT_NS, PROMPT_AT_HOST_NS, PROMPT_NS, SOON_NS, STRAY_SHARE,
+};
+pub use apart::Apart;
+pub(super) use spread::lattice;
+use spread::{at_share, slope};
 
 /// What the pool says of its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,10 +56,10 @@ pub struct Judged {
     pub relayed: usize,
     pub refuted: u64,
     pub slope: Option<f64>,
-    pub sender_leg: i64,
+    pub sender_rtt: i64,
     /// The sender's kernel has answered by itself: nothing comes back sooner.
-    pub leg_is_best: bool,
-    pub receiver_leg: i64,
+    pub rtt_is_best: bool,
+    pub receiver_rtt: i64,
     pub tight_limit: i64,
     /// How much the path to the sender wavers, and how often it is later than `tight_limit`.
     pub sender_jitter: i64,
@@ -93,53 +89,131 @@ pub struct Judged {
     pub refuted_since: Vec<(u32, i64)>,
 }
 
-/// What ended a wait for an ACK that came at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Freed {
-    /// An ACK of its own.
-    ByAck,
-    /// An ACK that came along with data.
-    ByData,
-    ByFin,
-}
+/// The judgements of all senders, and how much evidence each had.
+#[derive(Debug, Default)]
+pub struct Senders(Vec<Option<(Judged, u64)>>);
 
-/// How one candidate is to be named.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Ruling {
-    /// Nagle's wait with a held ACK of so many nanoseconds inside.
-    Held { hold: i64, confidence: f64 },
-    /// Nagle's wait for an ACK that came at once.
-    Waited { freed: Freed, confidence: f64 },
-    /// The program paused.
-    Pause { confidence: f64 },
+impl Senders {
+    /// All senders judged with the round trips known by now, in the order of their pools. Before the `last` time a
+    /// judgement stands until there is notably more evidence: slopes over many pools are dear.
+    pub fn judge(&mut self, pools: &Pools, pairs: &Pairs, last: bool) -> Vec<Judged> {
+        let known = pools.len();
+        self.0.resize_with(known, || None);
+        let judged = pools.iter().zip(&mut self.0).map(|(pool, before)| {
+            let evidence = pool.evidence() + pool.starts.count();
+            match before {
+                Some((judged, had)) if *had == evidence && judged.is_of(pool, pairs) => judged.clone(),
+                Some((judged, had)) if !last && (evidence as f64) < *had as f64 * (1.0 + GROWN) => {
+                    judged.clone()
+                }
+                _ => {
+                    let judged = Judged::of(pool, pairs);
+                    *before = Some((judged.clone(), evidence));
+                    judged
+                }
+            }
+        });
+        judged.collect()
+    }
 }
 
 impl Judged {
+    /// One sender judged by all that was seen of it.
+    pub fn of(pool: &Pool, pairs: &Pairs) -> Judged {
+        let (sender, receiver) = (pool.key.sender.index(), pool.key.sender.other().index());
+        let rtt = |side: usize| pairs.min(pool.pair, side).unwrap_or(0);
+        let mut j = Judged {
+            opportunities: pool.evidence(),
+            sender_rtt: rtt(sender),
+            receiver_rtt: rtt(receiver),
+            ..Judged::default()
+        };
+        let path = pairs.get(pool.pair).and_then(|p| p.rtts.get(sender));
+        j.sender_jitter = path.map_or(0, |l| l.jitter());
+        j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
+        j.tight_limit = if j.sender_rtt < AT_HOST_NS {
+            // there is no path, and of what its program takes to answer little can be a busy host's
+            let kernels = path.map_or(0, |rtt| rtt.kernels_jitter());
+            j.sender_jitter = j.sender_jitter.min(SOON_NS.max(kernels));
+            PROMPT_AT_HOST_NS.max(j.sender_jitter)
+        } else {
+            PROMPT_NS.max(j.sender_jitter)
+        };
+        j.sender_late = path.map_or(0.0, |rtt| rtt.late(j.tight_limit));
+        let held = j.count(pool.gaps.iter(), pool.refutations);
+        j.slope = slope(&held);
+        j.held_by_timer(&held);
+        (j.timed, j.corked) = cork::corked(&pool.starts, j.sender_rtt);
+        j.verdict = verdict(&j);
+        j.part(pool);
+        if matches!(j.verdict, Verdict::Refuted | Verdict::Mixed) {
+            j.refuted_since = j.refuted_since(pool);
+        }
+        j
+    }
+
+    /// Whether the path is still as this judgement knew it.
+    fn is_of(&self, pool: &Pool, pairs: &Pairs) -> bool {
+        let rtt = |side: Side| pairs.min(pool.pair, side.index()).unwrap_or(0);
+        (self.sender_rtt, self.receiver_rtt) == (rtt(pool.key.sender), rtt(pool.key.sender.other()))
+    }
+
+    /// When each stream refuted for the first time, by the streams' numbers.
+    fn refuted_since(&self, pool: &Pool) -> Vec<(u32, i64)> {
+        if !pool.is_whole() {
+            return Vec::new(); // the first may not be among them
+        }
+        let before_ack = pool.gaps.iter().filter(|s| self.before_ack(s.release, s.arrived));
+        let mut since: Vec<(u32, i64)> = pool
+            .refuters
+            .iter()
+            .filter(|r| r.first)
+            .map(|r| (r.stream, r.at))
+            .chain(before_ack.map(|s| (s.stream, s.acked_at)))
+            .collect();
+        since.sort_unstable();
+        since.dedup_by_key(|(stream, _)| *stream);
+        since
+    }
+
+    /// Do its connections differ? Then what was held tells of those alone that Nagle's algorithm holds up.
+    fn part(&mut self, pool: &Pool) {
+        if !pool.is_whole() {
+            return; // not all of them are known
+        }
+        let (apart, counts) = Apart::of(&pool.gaps, &pool.refuters, self);
+        [self.streams, self.nagle_streams, self.nodelay_streams] = counts;
+        if let Some(apart) = apart {
+            let nagle = |s: &&Gap| apart.on(s.stream).0 == Verdict::Proven;
+            let refuted = self.refuted;
+            let held = self.count(pool.gaps.iter().filter(nagle), 0);
+            self.slope = slope(&held);
+            self.held_by_timer(&held);
+            (self.refuted, self.verdict, self.apart) = (refuted, apart.verdict, Some(apart));
+        }
+    }
+
     /// What these candidates, and so many refutations beside them, say on this path: the numbers that `verdict` needs,
     /// but for the slope, which is dear. Gives the held ones.
-    pub(super) fn count<'a>(
-        &mut self,
-        samples: impl Iterator<Item = &'a Sample>,
-        refuted: u64,
-    ) -> Vec<&'a Sample> {
+    pub(super) fn count<'a>(&mut self, gaps: impl Iterator<Item = &'a Gap>, refuted: u64) -> Vec<&'a Gap> {
         self.refuted = refuted;
-        let mut held: Vec<&Sample> = Vec::new();
-        for s in samples {
+        let mut held: Vec<&Gap> = Vec::new();
+        for s in gaps {
             if self.before_ack(s.release, s.arrived) {
                 self.refuted += 1;
-            } else if s.timer && HELD_NS.contains(&(s.covered - self.receiver_leg)) {
+            } else if s.timer && HELD_NS.contains(&(s.covered - self.receiver_rtt)) {
                 held.push(s);
             }
         }
         self.held = held.len();
         self.tight = held
             .iter()
-            .filter(|s| (s.release - self.sender_leg).abs() <= self.tight_limit)
+            .filter(|s| (s.release - self.sender_rtt).abs() <= self.tight_limit)
             .count();
         self.relayed = held.iter().filter(|s| s.relayed).count();
         let mut releases: Vec<i64> = held
             .iter()
-            .map(|s| (s.release - self.sender_leg).max(0))
+            .map(|s| (s.release - self.sender_rtt).max(0))
             .collect();
         releases.sort_unstable();
         self.release_best = at_share(&releases, 0.1);
@@ -149,8 +223,8 @@ impl Judged {
     }
 
     /// How long the receiver held these ACKs, and on which tick.
-    pub(super) fn held_by_timer(&mut self, held: &[&Sample]) {
-        let mut holds: Vec<i64> = held.iter().map(|s| s.covered - self.receiver_leg).collect();
+    pub(super) fn held_by_timer(&mut self, held: &[&Gap]) {
+        let mut holds: Vec<i64> = held.iter().map(|s| s.covered - self.receiver_rtt).collect();
         holds.sort_unstable();
         (self.hold_min, self.hold_median) = (holds.first().copied(), at_share(&holds, 0.5));
         self.hold_max = holds.last().copied();
@@ -163,8 +237,8 @@ impl Judged {
         match arrived {
             Some(arrived) => !arrived,
             None => {
-                let most = AT_ENDPOINT_NS.max(self.sender_leg / 10);
-                release < self.sender_leg - self.sender_jitter.clamp(AT_ENDPOINT_NS, most)
+                let most = AT_HOST_NS.max(self.sender_rtt / 10);
+                release < self.sender_rtt - self.sender_jitter.clamp(AT_HOST_NS, most)
             }
         }
     }
@@ -173,7 +247,7 @@ impl Judged {
     /// beside both hosts, and now and then elsewhere. A program that sleeps on the tick of the receiver's timer (one
     /// kernel, a socket's timeout) follows the ACKs as well, but it has to be woken up, or the tick lies beside them.
     fn by_kernel(&self) -> bool {
-        let (release, least) = if self.sender_leg < AT_ENDPOINT_NS {
+        let (release, least) = if self.sender_rtt < AT_HOST_NS {
             (self.release_median, INSTANT_NS + self.sender_jitter)
         } else {
             (self.release_best, SOON_NS.max(self.sender_jitter))
@@ -182,24 +256,24 @@ impl Judged {
     }
 
     /// Whether its program may have had nothing to send before (`relay`).
-    fn is_relay(&self) -> bool {
+    pub(super) fn is_relay(&self) -> bool {
         2 * self.relayed > self.held
     }
 
     /// Whether the held ones follow their ACKs, whatever refutes it: where an option changes half way, some leave at once
     /// and all others wait.
-    fn follows(&self) -> bool {
+    pub(super) fn follows(&self) -> bool {
         self.slope.is_some_and(|slope| slope > 0.5) && self.tight >= ENOUGH && 2 * self.tight >= self.held
     }
 
     /// Whether releases are late more often than the path and a busy host make them: those are the program's own pauses.
-    fn pauses_too(&self) -> bool {
+    pub(super) fn pauses_too(&self) -> bool {
         let strays = f64::max(1.0 / STRAY_SHARE as f64, 3.0 * self.sender_late);
         (self.held - self.tight) as f64 > strays * self.held as f64
     }
 
     /// The judgement that holds for a stream, and by how many held ACKs.
-    fn on(&self, stream: u32) -> (Verdict, usize) {
+    pub(super) fn on(&self, stream: u32) -> (Verdict, usize) {
         let own = self.apart.as_ref().map(|apart| apart.on(stream));
         own.unwrap_or((self.verdict, self.held))
     }
@@ -207,74 +281,15 @@ impl Judged {
     /// Whether this wait for a held ACK ended before its connection refuted for the first time: a program may set
     /// TCP_NODELAY when its connection is set up and logged in (OpenSSH does), and hardly ever takes it back. So
     /// what it does later says nothing of this one.
-    fn yet_unset(&self, stream: u32, c: &Candidate, hold: i64) -> bool {
+    pub(super) fn yet_unset(&self, stream: u32, c: &Candidate, hold: i64) -> bool {
         let found = self.refuted_since.binary_search_by_key(&stream, |since| since.0);
         let since = found.ok().and_then(|at| self.refuted_since.get(at));
         let held = c.ack_pure && !c.ack_fin && HELD_NS.contains(&hold);
         held && since.is_some_and(|(_, at)| c.freed.time_ns < *at)
     }
 
-    pub fn verdict_on(&self, stream: u32) -> Verdict {
+    pub(super) fn verdict_on(&self, stream: u32) -> Verdict {
         self.on(stream).0
-    }
-
-    /// What one candidate of this pool is, on its stream.
-    pub fn rule(&self, stream: u32, c: &Candidate) -> Ruling {
-        let release = c.freed.time_ns - c.ack.time_ns;
-        let late = release - self.sender_leg;
-        let hold = c.ack.time_ns - c.held_from.time_ns - self.receiver_leg;
-        let wait = c.ack.time_ns - c.small.time_ns;
-        let pause = |confidence| Ruling::Pause {
-            // no proof of a pause: the path's, by its own clock, or the pacing's
-            confidence: if c.held_back { 0.6 } else { confidence },
-        };
-        if self.before_ack(release, c.arrived) {
-            // as soon as a program answers at best: a kernel may be sooner
-            let sure = self.leg_is_best || c.arrived.is_some();
-            return pause(if sure { 0.95 } else { 0.6 });
-        }
-        let (verdict, held) = self.on(stream);
-        if verdict == Verdict::Refuted
-            && late <= self.tight_limit.min(TIGHT_NS)
-            && self.yet_unset(stream, c, hold)
-        {
-            return pause(0.6); // or Nagle's wait: one alone does not tell
-        }
-        match verdict {
-            Verdict::Refuted if self.follows() => return pause(0.6),
-            Verdict::Refuted | Verdict::AppPause => return pause(0.9),
-            Verdict::Proven if late > LOOSE_NS => return pause(0.6),
-            Verdict::Open if late > self.tight_limit || self.is_relay() => return pause(0.6),
-            Verdict::Proven if late > self.tight_limit && self.pauses_too() => return pause(0.6),
-            _ => {}
-        }
-        let confidence = match (verdict, held) {
-            (Verdict::Proven, n) if n >= ENOUGH => 0.99,
-            (_, n) if n >= 5 => 0.88,
-            (_, n) if n >= 3 => 0.8,
-            (_, 2) => 0.75,
-            _ => 0.7,
-        };
-        if c.ack_pure && !c.ack_fin && HELD_NS.contains(&hold) {
-            return Ruling::Held { hold, confidence };
-        }
-        // a release much later than the wait is long was no release
-        let prompt = late <= self.tight_limit && late <= ((wait + release) / 2).max(AT_ENDPOINT_NS);
-        match (c.ack_fin, c.ack_pure, prompt) {
-            (true, _, true) => Ruling::Waited {
-                freed: Freed::ByFin,
-                confidence,
-            },
-            (false, false, true) => Ruling::Waited {
-                freed: Freed::ByData,
-                confidence,
-            },
-            (false, true, true) => Ruling::Waited {
-                freed: Freed::ByAck,
-                confidence,
-            },
-            _ => pause(0.6),
-        }
     }
 }
 
@@ -288,7 +303,7 @@ pub(super) fn verdict(j: &Judged) -> Verdict {
     if share > 0.10 {
         // a queue of small writes leaves all but its tail (tcp_nagle_test), and then only the tail waits: where
         // every held one follows its ACK to the microsecond, luck would be (INSTANT_NS / hold)^held
-        let instant = j.sender_leg < AT_ENDPOINT_NS && j.release_max.is_some_and(|max| max <= INSTANT_NS);
+        let instant = j.sender_rtt < AT_HOST_NS && j.release_max.is_some_and(|max| max <= INSTANT_NS);
         return if instant && j.held >= 2 {
             Verdict::Open
         } else {

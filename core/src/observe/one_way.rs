@@ -4,21 +4,14 @@
 //! A pause of a length of its own, though, shows as one where the peer's clock says when its ACKs left: the gaps stay
 //! alike while the ACKs inside them move.
 
-use super::{HEARD_TICKS, is_small};
+use super::is_small;
 use crate::base::At;
+use crate::judge::limits::{APART_NS, DRIFT, ENOUGH_PAIRS, HEARD_TICKS, ONE_WAY_GAP_NS, TICK_NS};
 
-/// A held ACK, its way and the path's: where the path is not known.
-const GAP_NS: std::ops::RangeInclusive<i64> = 35_000_000..=90_000_000;
 /// Gaps of one stream that are told; more of the same says no more.
 const MAX_SUSPECTS: usize = 1024;
-/// Ticks of the clocks that are read here, and how far they may be from that over a stream.
-const TICK_NS: i64 = 1_000_000;
-const DRIFT: i64 = 50;
-/// ACKs that lie so far apart in their gaps tell whether the gaps go with them; a tick on either side tells nothing.
-const APART_NS: i64 = 2 * TICK_NS;
 /// Each gap is held against so many before it, and so many pairs make a judgement.
 const COMPARED: usize = 48;
-const ENOUGH: u32 = 5;
 
 /// One packet of the side that was captured.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +85,7 @@ impl OneWay {
         let elapsed = between(first.to, last.to);
         let ticks = last.ticks.unwrap_or(0).wrapping_sub(first.ticks.unwrap_or(0));
         let away = i64::from(ticks).saturating_mul(TICK_NS).saturating_sub(elapsed);
-        if away.saturating_abs() > elapsed / DRIFT + GAP_NS.end() {
+        if away.saturating_abs() > elapsed / DRIFT + ONE_WAY_GAP_NS.end() {
             return false; // this clock does not count milliseconds
         }
         let (mut goes, mut stays) = (0u32, 0u32);
@@ -106,7 +99,7 @@ impl OneWay {
                 }
             }
         }
-        stays >= ENOUGH && stays > goes.saturating_mul(2)
+        stays >= ENOUGH_PAIRS && stays > goes.saturating_mul(2)
     }
 
     /// Two small segments of one message with a timer's gap between them, in which the sender heard from its peer.
@@ -114,7 +107,7 @@ impl OneWay {
         let before = self.data.filter(|b| b.len > 0 && p.len > 0)?;
         let one_message = p.start == before.start + i64::from(before.len) && p.ack == before.ack;
         let small = [&before, p].iter().all(|s| is_small(s.len, s.mss));
-        let good = one_message && small && GAP_NS.contains(&between(before.at, p.at));
+        let good = one_message && small && ONE_WAY_GAP_NS.contains(&between(before.at, p.at));
         (good && heard(&before, p) == Some(true)).then(|| {
             let ticks = p.stamps.map(|stamps| stamps.1);
             Suspect {
@@ -138,7 +131,7 @@ impl OneWay {
         if let Some(last) = self.last
             && p.len == 0
             && (1..i64::from(p.mss)).contains(&(p.ack - last.ack))
-            && GAP_NS.contains(&between(last.at, p.at))
+            && ONE_WAY_GAP_NS.contains(&between(last.at, p.at))
         {
             self.late = Some((last.at, *p));
         }

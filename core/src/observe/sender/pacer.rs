@@ -2,22 +2,11 @@
 //! its rate needs for them (tcp_update_skb_after_send). A program that pauses for as long looks the same, unless its sender
 //! was seen to be faster; where bytes of different numbers are followed by gaps in proportion, it is the pacing.
 
-use super::BURST_NS;
-use crate::wait::{Data, NOISE_NS};
+use crate::judge::limits::{
+    ALIKE, BURST_NS, DIFFER, HASTE, NOISE_NS, PACE_MOST, PACE_SHOWN, SLOWEST, UNPACED,
+};
+use crate::observe::Data;
 
-/// The kernel paces nothing before so many segments.
-const UNPACED: i64 = 10;
-/// Nobody paces more slowly, in bytes a second.
-const SLOWEST: u32 = 32_000;
-/// What was idle before is paced at up to twice the rate, and a path may compress gaps by as much.
-const HASTE: u32 = 4;
-/// Rates that differ by less than one part in so many are one rate.
-const ALIKE: u32 = 32;
-/// Numbers of bytes that differ by less than one part in so many tell nothing of proportion.
-const DIFFER: u32 = 4;
-/// Of such pairs of gaps, one after the other, how many show a pace; each that does not takes half of one away.
-const SHOWN: u8 = 4;
-const MOST: u8 = 12;
 /// No segment begins there.
 const NOTHING: i64 = 0;
 
@@ -63,7 +52,7 @@ impl Pacer {
         if !self.is_alike(rate) {
             self.alike = self.alike.saturating_sub(1);
         } else if bytes.abs_diff(self.bytes) > self.bytes / DIFFER {
-            self.alike = (self.alike + 2).min(MOST);
+            self.alike = (self.alike + 2).min(PACE_MOST);
         }
         (self.rate, self.bytes) = (rate, bytes);
     }
@@ -87,7 +76,7 @@ impl Pacer {
     /// Whether gaps were seen to be as long as the bytes before them are many, and this one is.
     #[inline(always)]
     pub(super) fn keeps(&self, start: i64, gap: i64) -> bool {
-        self.alike >= SHOWN && self.is_paced(start, gap)
+        self.alike >= PACE_SHOWN && self.is_paced(start, gap)
     }
 
     #[cold]

@@ -1,7 +1,7 @@
-//! Path legs: how long the path from the capture to an endpoint and back takes at its best.
+//! Round trips from the capture to an endpoint and back: the best of two addresses, and those of one connection.
 //!
 //! A sample is the time from a packet that passes towards an endpoint to that endpoint's first packet
-//! that acknowledges it. The smallest one is the leg; whatever an ACK took beyond it was a hold, a
+//! that acknowledges it. The smallest one is the path's; whatever an ACK took beyond it was a hold, a
 //! queue or a program.
 
 use std::net::IpAddr;
@@ -10,21 +10,15 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
+use crate::judge::limits::{AT_HOST_NS, DELACK_LEAST_NS, HOST_NS, MOST_JITTER_NS};
+
 /// Samples kept for the spread; the newest replace the oldest.
 const KEPT: usize = 64;
 /// Room for so many is made at a time.
 const GROWN: usize = 8;
-/// A sample that is this much above the minimum says something about a host, not about the path's jitter.
-const HOST_NS: i64 = 15_000_000;
-/// No delayed-ACK timer is shorter: Linux holds an ACK for 40 ms (TCP_DELACK_MIN) less a tick, others longer.
-const TIMER_NS: i64 = 35_000_000;
-/// A round trip to the host that the capture sits at is shorter than this.
-pub const AT_HOST_NS: i64 = 100_000;
-/// Jitter above this is no basis for a verdict.
-const MAX_JITTER_NS: i64 = 10_000_000;
 
 #[derive(Debug, Clone, Default)]
-pub struct Leg {
+pub struct Rtt {
     min: Option<i64>,
     count: u64,
     recent: Vec<Sample>,
@@ -51,7 +45,7 @@ impl Sample {
     }
 }
 
-impl Leg {
+impl Rtt {
     pub fn add(&mut self, sample: i64, by_program: bool) {
         if sample < 0 {
             return; // the clock went back
@@ -77,7 +71,7 @@ impl Leg {
     /// the path does.
     pub fn is_by_kernel(&self) -> bool {
         let mut recent = self.recent.iter();
-        recent.any(|sample| !sample.by_program() && sample.ns() < TIMER_NS)
+        recent.any(|sample| !sample.by_program() && sample.ns() < DELACK_LEAST_NS)
     }
 
     /// Measured so often that one more sample will hardly be the best.
@@ -92,7 +86,7 @@ impl Leg {
             .recent
             .iter()
             .map(|s| s.ns() - best)
-            .filter(|d| *d < TIMER_NS);
+            .filter(|d| *d < DELACK_LEAST_NS);
         let late = of.clone().filter(|d| *d > by).count();
         late as f64 / of.count().max(1) as f64
     }
@@ -121,7 +115,7 @@ impl Leg {
             return 0;
         }
         let (_, quartile, _) = above.select_nth_unstable(third);
-        (*quartile).min(MAX_JITTER_NS)
+        (*quartile).min(MOST_JITTER_NS)
     }
 }
 
@@ -140,15 +134,19 @@ impl Round {
         Round(brief(ns) & !1 | u32::from(prompt))
     }
 
-    /// How much worse than at best on this leg, where no timer explains that.
-    pub fn beyond(self, leg: i64) -> i64 {
-        let beyond = (i64::from(self.0) - leg).max(0);
+    /// How much worse than at best on this path, where no timer explains that.
+    pub fn beyond(self, best: i64) -> i64 {
+        let beyond = (i64::from(self.0) - best).max(0);
         let prompt = self.0 & 1 != 0;
-        if prompt || beyond < TIMER_NS { beyond } else { 0 }
+        if prompt || beyond < DELACK_LEAST_NS {
+            beyond
+        } else {
+            0
+        }
     }
 }
 
-/// Round trips of one leg without those that a receiver's timer may have spoiled.
+/// Round trips of one path without those that a receiver's timer may have spoiled.
 ///
 /// A receiver may wait before it acknowledges, unless two full segments are there or it is the handshake (RFC 9293
 /// 3.8.6.3). So a sample from an ACK that had no licence to wait counts however long it took; any other counts if it
@@ -190,14 +188,14 @@ impl RoundTrips {
     #[inline]
     pub fn add(&mut self, ns: i64, prompt: bool) {
         let best = self.best.unwrap_or(ns);
-        if ns < best - TIMER_NS {
+        if ns < best - DELACK_LEAST_NS {
             // the path is so much shorter that all of those were held
             self.held += std::mem::take(&mut self.free).count;
         }
         self.best = Some(best.min(ns));
         if prompt {
             self.prompt.add(ns);
-        } else if ns < best + TIMER_NS {
+        } else if ns < best + DELACK_LEAST_NS {
             self.free.add(ns);
         } else {
             self.held += 1;
@@ -243,14 +241,14 @@ impl RoundTrips {
     }
 }
 
-/// Both legs between one client address and one server address.
+/// Both round trips between one client address and one server address.
 #[derive(Debug, Clone, Default)]
 pub struct Pair {
-    /// Indexed by `Side`: the leg to the client and back, the leg to the server and back.
-    pub legs: [Leg; 2],
+    /// Indexed by `Side`: to the client and back, to the server and back.
+    pub rtts: [Rtt; 2],
 }
 
-/// All address pairs seen with data; streams of a pair share its legs.
+/// All address pairs seen with data; streams of a pair share them.
 #[derive(Debug, Default)]
 pub struct Pairs {
     /// Numbers only: a table of addresses has room for twice as many as there are.
@@ -300,18 +298,18 @@ impl Pairs {
 
     #[inline(always)]
     pub fn add(&mut self, id: u32, side: usize, sample: i64, by_program: bool) {
-        if let Some(leg) = self.pairs.get_mut(id as usize).and_then(|p| p.legs.get_mut(side)) {
-            leg.add(sample, by_program);
+        if let Some(rtt) = self.pairs.get_mut(id as usize).and_then(|p| p.rtts.get_mut(side)) {
+            rtt.add(sample, by_program);
         }
     }
 
-    /// Whether both legs are known as well as they will be.
+    /// Whether both round trips are known as well as they will be.
     pub fn is_firm(&self, id: u32) -> bool {
-        self.get(id).is_some_and(|p| p.legs.iter().all(Leg::is_firm))
+        self.get(id).is_some_and(|p| p.rtts.iter().all(Rtt::is_firm))
     }
 
     pub fn min(&self, id: u32, side: usize) -> Option<i64> {
-        self.get(id).and_then(|p| p.legs.get(side)).and_then(Leg::min)
+        self.get(id).and_then(|p| p.rtts.get(side)).and_then(Rtt::min)
     }
 }
 

@@ -1,26 +1,10 @@
 //! How much later than at best a segment passed the capture, by its sender's own clock. Time stamps of TCP in
 //! (RFC 7323), the excess of the way from the sender out: what the program took before, the clock has counted.
 
-/// Linux, BSD and macOS count milliseconds.
-pub(super) const TICK_NS: i64 = 1_000_000;
-/// Neither clock drifts by much in two of these.
-const WINDOW_NS: i64 = 10_000_000_000;
-/// Clocks whose rate differs by more than one in so many count something else than milliseconds.
-const RATE: u64 = 100;
-/// No path holds a segment for longer.
-const MAX_LATE_NS: u64 = 2_000_000_000;
-/// Segments before the best time is known.
-const ENOUGH: u32 = 8;
-/// What a tick, the drift and a busy host explain.
-pub const NOISE_NS: i64 = 3_000_000;
-/// No clock that counts milliseconds stands still for longer.
-pub(super) const GRAIN_NS: i64 = 20_000_000;
-/// After more late ones in a row the capture's clock has been set, or the best time is not known.
-const RUN: u32 = 8;
-/// A clock's rate shows after this.
-const RATED_NS: i64 = 500_000_000;
-/// Lateness that is not rare among a sender's segments is its clock's grain.
-const RARE: u32 = 4;
+use crate::judge::limits::{
+    CLOCK_ENOUGH, CLOCK_RATE, CLOCK_RUN, CLOCK_WINDOW_NS, GRAIN_NS, MOST_LATE_NS, NOISE_NS, RARE, RATED_NS,
+    TICK_NS,
+};
 
 /// Later than any offset.
 const NONE: i64 = i64::MAX;
@@ -84,7 +68,7 @@ impl Clock {
         }
         let late = |ticks: i64, elapsed: i64| {
             let late = elapsed.saturating_sub(ticks * TICK_NS);
-            late > gap / 2 && late <= MAX_LATE_NS.cast_signed()
+            late > gap / 2 && late <= MOST_LATE_NS.cast_signed()
         };
         let since = |from: u32| i64::from(tsval.wrapping_sub(from).cast_signed());
         let together = before.is_some_and(|before| since(before) >= 0 && late(since(before), gap));
@@ -105,11 +89,11 @@ impl Clock {
         let elapsed = time_ns.wrapping_sub(since);
         let offset = elapsed.wrapping_sub(ticks * TICK_NS);
         let off = offset.unsigned_abs();
-        self.odd |= off > MAX_LATE_NS && off - MAX_LATE_NS > elapsed.unsigned_abs() / RATE;
+        self.odd |= off > MOST_LATE_NS && off - MOST_LATE_NS > elapsed.unsigned_abs() / CLOCK_RATE;
         if self.odd {
             return 0;
         }
-        if time_ns.wrapping_sub(self.window) > WINDOW_NS {
+        if time_ns.wrapping_sub(self.window) > CLOCK_WINDOW_NS {
             let [_, now] = self.low;
             (self.low, self.window) = ([now, NONE], time_ns);
         }
@@ -133,8 +117,9 @@ impl Clock {
         self.late = self.late.saturating_add(1);
         let rare = self.late.saturating_mul(RARE) <= self.seen;
         self.running = self.running.saturating_add(1);
-        let queue = i64::from(late) >= GRAIN_NS && self.running <= RUN && self.counts_ms(time_ns, tsval);
-        let sure = self.seen >= ENOUGH && (rare || queue);
+        let queue =
+            i64::from(late) >= GRAIN_NS && self.running <= CLOCK_RUN && self.counts_ms(time_ns, tsval);
+        let sure = self.seen >= CLOCK_ENOUGH && (rare || queue);
         let held = if sure { late - TICK_NS as u32 } else { 0 };
         (if self.is_other(time_ns, tsval) { 0 } else { late }, held)
     }

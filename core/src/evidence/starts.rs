@@ -1,0 +1,28 @@
+//! How long the first segments of a sender's messages waited, over all its streams: what a cork's timer is looked for in.
+
+/// Waits remembered; later ones say the same.
+const KEPT: usize = 1024;
+
+#[derive(Debug, Default)]
+pub struct Starts {
+    /// Small messages that began sooner than a cork's timer.
+    pub prompt: u64,
+    /// Wait and its end, of those that may have waited for it.
+    pub late: Vec<(i64, i64)>,
+}
+
+impl Starts {
+    pub(super) fn add_prompt(&mut self) {
+        self.prompt += 1;
+    }
+
+    pub(super) fn add_late(&mut self, waited: i64, end: i64) {
+        if self.late.len() < KEPT {
+            self.late.push((waited, end));
+        }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.late.len() as u64
+    }
+}

@@ -1,0 +1,151 @@
+//! Every number that a verdict rests on. Reads nothing; gives each limit once, with its unit and where it comes from;
+//! knows of no segment, sender or exchange.
+//!
+//! Bounds of memory are none of these: they stand where the memory is.
+
+use std::ops::RangeInclusive;
+
+// --- the path
+
+/// A round trip to the host that the capture sits at is shorter than this. Measured: 20 to 60 us, lab.
+pub const AT_HOST_NS: i64 = 100_000;
+/// A round trip to another host is longer than this. Chosen: ten times the one above, less a half.
+pub const AWAY_NS: i64 = 500_000;
+/// A sample that is this much above the best says something about a host, not about the path's jitter. Chosen.
+pub const HOST_NS: i64 = 15_000_000;
+/// Jitter above this is no basis for a verdict. Chosen.
+pub const MOST_JITTER_NS: i64 = 10_000_000;
+/// What an ACK releases passes within this of the round trip to its sender, unless the path wavers more. Measured: lab.
+pub const PROMPT_NS: i64 = 2_000_000;
+/// The same beside the sender. Measured: lab, loaded hosts.
+pub const PROMPT_AT_HOST_NS: i64 = 200_000;
+
+// --- held ACKs
+
+/// No delayed-ACK timer is shorter: Linux holds an ACK for 40 ms (TCP_DELACK_MIN) less a tick, others longer.
+pub const DELACK_LEAST_NS: i64 = 35_000_000;
+/// An ACK that came this much later than the path needs was held. RFC 1122 4.2.3.2 allows 500 ms.
+pub const HELD_NS: RangeInclusive<i64> = 25_000_000..=520_000_000;
+
+// --- Nagle's algorithm
+
+/// A proven sender's segment may follow the ACK this much later than the path explains (a loaded host). Measured: lab.
+pub const LOOSE_NS: i64 = 25_000_000;
+/// What a kernel needs at most to send what an ACK has freed, seen at its own side. Measured: 4 to 60 us, lab.
+pub const INSTANT_NS: i64 = 60_000;
+/// What a busy host adds at most: to the promptest tenth of its releases, seen from elsewhere, and to half of them
+/// beside it. Measured: lab.
+pub const SOON_NS: i64 = 750_000;
+/// A small segment with more of its sender's data this close behind it was cut from a longer queue: Nagle looks at the
+/// queue's last buffer only (tcp_nagle_test), so it refutes nothing.
+pub const QUEUE_NS: i64 = 100_000;
+/// An echoed time stamp that moved this far shows that the peer was heard meanwhile. Chosen: half of the shortest hold.
+pub const HEARD_TICKS: u32 = 20;
+/// So many of a kind make a verdict; fewer are at most probable. Chosen.
+pub const ENOUGH: usize = 8;
+/// So many held ACKs, all of them followed at once, make a stall probable. Chosen.
+pub const FEW_HELD: usize = 3;
+/// Of so many one may stray: a held ACK that is followed late, a corked message that left at once. Chosen.
+pub const STRAY_SHARE: usize = 10;
+/// Refutations that are no accident: a frame that the capture lacks makes one. Chosen.
+pub const REFUTED: u64 = 3;
+/// The chance that a program's own times look like a kernel's by luck. Chosen.
+pub const LUCK: f64 = 1e-4;
+/// A sender that has been judged is judged again when its evidence has grown by this share. Chosen.
+pub const GROWN: f64 = 0.25;
+
+// --- values that lie together
+
+/// Slopes between ACK times that differ less than this are noise. Chosen: a tick of 250 Hz spreads holds by 4 ms.
+pub const SLOPE_APART_NS: i64 = 300_000;
+/// Timers of many connections that end on one tick are handled one after the other, within this time. Measured: lab.
+pub const TOGETHER_NS: i64 = 500_000;
+/// The ticks of kernels (CONFIG_HZ of 100, 250, 300, 1000), the longest first.
+pub const TICKS_NS: [i64; 4] = [10_000_000, 4_000_000, 3_333_333, 1_000_000];
+/// How far ends lie together on a tick: 1 if they fall on one point of it, 0 if anywhere. Beside it, and on it. Chosen.
+pub const FITS: f64 = 0.7;
+pub const FITS_WELL: f64 = 0.85;
+/// The chance that times without a tick fall together. Chosen.
+pub const TICK_LUCK: f64 = 1e-3;
+
+// --- the sender's clock
+
+/// Linux, BSD and macOS count milliseconds in their time stamps.
+pub const TICK_NS: i64 = 1_000_000;
+/// Neither clock drifts by much in two of these. Chosen.
+pub const CLOCK_WINDOW_NS: i64 = 10_000_000_000;
+/// Clocks whose rate differs by more than one in so many count something else than milliseconds. Chosen.
+pub const CLOCK_RATE: u64 = 100;
+/// No path holds a segment for longer. Chosen.
+pub const MOST_LATE_NS: u64 = 2_000_000_000;
+/// Segments before the best time is known. Chosen.
+pub const CLOCK_ENOUGH: u32 = 8;
+/// What a tick, the drift and a busy host explain. Chosen.
+pub const NOISE_NS: i64 = 3_000_000;
+/// No clock that counts milliseconds stands still for longer. Chosen.
+pub const GRAIN_NS: i64 = 20_000_000;
+/// After more late ones in a row the capture's clock has been set, or the best time is not known. Chosen.
+pub const CLOCK_RUN: u32 = 8;
+/// A clock's rate shows after this. Chosen.
+pub const RATED_NS: i64 = 500_000_000;
+/// Lateness that is not rare among a sender's segments is its clock's grain: one in so many. Chosen.
+pub const RARE: u32 = 4;
+
+// --- one direction alone
+
+/// A held ACK, its way and the path's: where the path is not known. Chosen.
+pub const ONE_WAY_GAP_NS: RangeInclusive<i64> = 35_000_000..=90_000_000;
+/// How far the clocks that are read here may be from their ticks over a stream: one part in so many. Chosen.
+pub const DRIFT: i64 = 50;
+/// ACKs that lie so far apart in their gaps tell whether the gaps go with them; a tick on either side tells nothing.
+pub const APART_NS: i64 = 2 * TICK_NS;
+/// So many pairs of gaps make a judgement. Chosen.
+pub const ENOUGH_PAIRS: u32 = 5;
+
+// --- the line, and pacing
+
+/// Segments that follow each other this closely were never held by anybody. Measured: lab.
+pub const BURST_NS: i64 = 200_000;
+/// So many even gaps in a row are a pace. Chosen.
+pub const EVEN_GAPS: u8 = 2;
+/// What keeps the pace comes at most so many times as late as the one before it. Chosen.
+pub const PACE: i64 = 3;
+/// The kernel paces nothing before so many segments (tcp_update_skb_after_send).
+pub const UNPACED: i64 = 10;
+/// Nobody paces more slowly, in bytes a second. Chosen.
+pub const SLOWEST: u32 = 32_000;
+/// What was idle before is paced at up to twice the rate, and a path may compress gaps by as much.
+pub const HASTE: u32 = 4;
+/// Rates that differ by less than one part in so many are one rate. Chosen.
+pub const ALIKE: u32 = 32;
+/// Numbers of bytes that differ by less than one part in so many tell nothing of proportion. Chosen.
+pub const DIFFER: u32 = 4;
+/// Of pairs of gaps that are in proportion, one after the other, how many show a pace; each that is not takes half of
+/// one away. Chosen.
+pub const PACE_SHOWN: u8 = 4;
+pub const PACE_MOST: u8 = 12;
+
+// --- corks
+
+/// Linux' cork timer: the probe timer at its lowest, up to three ticks late (tcp_check_probe_timer).
+pub const CORK_NS: RangeInclusive<i64> = 200_000_000..=213_000_000;
+/// A path to the sender that is longer than this is not looked at for a cork. Chosen.
+pub const LONG_PATH_NS: i64 = 500_000_000;
+/// No segment is so short because the path takes no longer ones (RFC 9293 3.7.1), in bytes.
+pub const UNFINISHED: i64 = 536;
+
+// --- repairs
+
+/// The lowest retransmission timeout of Linux (TCP_RTO_MIN) less a tick.
+pub const RTO_NS: i64 = 190_000_000;
+/// A tail loss probe waits at most 2 RTT + TCP_RTO_MIN (tcp_schedule_loss_probe), and fires a few ticks late.
+pub const PROBE_NS: i64 = 215_000_000;
+/// A tail loss probe's least and longest wait beyond the round trip: the retransmission timeout bounds it.
+pub const LEAST_PROBE_NS: i64 = 200_000_000;
+pub const MOST_PROBE_NS: i64 = 1_000_000_000;
+/// What a program may take before the segment that the probe repeats. Chosen.
+pub const LATE_NS: i64 = 40_000_000;
+/// Identifications that are counted lie near each other, others hardly ever. Chosen.
+pub const NEAR_IDS: i16 = 64;
+/// A capture's two points lie no further apart; what a path doubles may come later. Chosen.
+pub const DOUBLE_NS: i64 = 20_000_000;

@@ -1,0 +1,183 @@
+//! Whose time it was: the one place that concludes. Observations, evidence and exchanges in; rows out that follow each other
+//! without gap or overlap: each row's end is the next one's start, to the nanosecond.
+//!
+//! Each hypothesis has a file that says what it claims, what it predicts that others do not, and its rivals. All numbers
+//! that they use stand in `limits`, all words in `vocabulary`.
+
+pub mod limits;
+
+mod cork;
+mod cwnd;
+mod gap;
+mod line;
+mod nagle;
+mod one_way;
+mod partition;
+mod path;
+mod program;
+mod repair;
+mod sender;
+mod vocabulary;
+mod window;
+
+use ahash::AHashSet;
+
+use crate::base::Side;
+use crate::exchange::{Exchange, Piece};
+use crate::observe::Wait;
+
+pub use nagle::{Freed, Ruling};
+use partition::Cutter;
+pub use partition::{Evidence, Row};
+pub use path::Paths;
+pub use sender::{Apart, Judged, Senders, Verdict};
+pub use vocabulary::{Cause, Owner, Rule};
+
+/// What the capture itself puts in doubt is no more than this.
+const SUSPECTED: f64 = 0.5;
+/// What connections that the capture does not put together put in doubt is no more than this.
+const PROBABLE: f64 = 0.7;
+
+/// What the whole capture says, for the judging of one exchange.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    pub paths: &'a Paths,
+    /// The stream of the exchange.
+    pub stream: u32,
+    /// By the numbers of the pools.
+    pub pools: &'a [Judged],
+    /// Parts of its messages may have passed on other connections.
+    pub spread: bool,
+    /// Frames of repeats that were not needed, if there is any.
+    pub needless: Option<&'a AHashSet<u64>>,
+}
+
+impl Context<'_> {
+    /// The packet of this frame was a repeat that was not needed.
+    fn is_needless(&self, frame: u64) -> bool {
+        self.needless.is_some_and(|needless| needless.contains(&frame))
+    }
+}
+
+/// The time of one exchange, judged piece by piece, in order; added to `rows`.
+pub fn partition(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>) {
+    if known.needless.is_some() || exchange.dialogue {
+        return partition_rare(exchange, known, rows);
+    }
+    // each loop is compiled for its side
+    let [client, server] = exchange.pieces_by_side();
+    for piece in client {
+        judge(&piece, known, rows);
+    }
+    for piece in server {
+        judge(&piece, known, rows);
+    }
+}
+
+/// Packets that are in the capture twice make waits of their own, and spoil the round trips: nothing is more than suspected, but
+/// stalls whose evidence holds together all the same.
+#[cold]
+pub fn doubt(rows: &mut [Row]) {
+    let stall = |row: &Row| matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.confidence >= 0.9;
+    for row in rows.iter_mut().filter(|row| !stall(row)) {
+        row.confidence = row.confidence.min(SUSPECTED);
+    }
+}
+
+/// Parts of its messages may have passed on other connections: nothing is more than probable.
+#[cold]
+pub fn spread(rows: &mut [Row]) {
+    for row in rows {
+        row.confidence = row.confidence.min(PROBABLE);
+    }
+}
+
+/// The same where some repeats were not needed, or both sides take turns.
+#[cold]
+fn partition_rare(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>) {
+    let mut needless: Option<Piece<'_>> = None;
+    exchange.pieces(|mut piece| {
+        let request = needless.take();
+        if let Some(request) = request {
+            if piece.sender == Side::Server {
+                // the request had come the first time: what it waited for is the answer
+                (piece.start, piece.asked) = (request.start, request.start);
+                piece.from_frame = request.from_frame;
+            } else {
+                judge_apart(&request, known, rows);
+            }
+        }
+        if piece.sender == Side::Client
+            && matches!(piece.step.wait, Wait::Repair { .. })
+            && known.is_needless(piece.step.to.frame)
+        {
+            needless = Some(piece);
+        } else {
+            judge_apart(&piece, known, rows);
+        }
+    });
+    if let Some(request) = needless {
+        judge_apart(&request, known, rows);
+    }
+}
+
+#[inline(never)]
+fn judge_apart(piece: &Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
+    judge(piece, known, rows);
+}
+
+/// Gives the time of a piece to what it was spent on: here what nearly all are.
+#[inline(always)]
+fn judge(piece: &Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
+    let paths = known.paths;
+    let mut cutter = Cutter::of(piece, rows);
+    match &piece.step.wait {
+        Wait::Turn { since } => program::turn(&mut cutter, *since, piece, paths),
+        Wait::App => program::paused(&mut cutter, 0.9, piece, paths),
+        Wait::FullBurst => line::burst(&mut cutter, piece),
+        Wait::Burst => program::wrote_again(&mut cutter, piece),
+        Wait::Spaced => line::spaced(&mut cutter, piece),
+        Wait::Clocked { ack, acked } => cwnd::clocked(&mut cutter, *ack, *acked, piece, paths),
+        _ => judge_rare(*piece, known, rows),
+    }
+}
+
+/// The same of the others. By value: a piece that nobody points to stays in registers.
+#[inline(never)]
+fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
+    let (paths, piece) = (known.paths, &piece);
+    let sender = |pool: u32| known.pools.get(pool as usize);
+    let cutter = &mut Cutter::of(piece, rows);
+    match &piece.step.wait {
+        Wait::QueuedTurn { since, late, queued } => {
+            path::queued_turn(cutter, *since, *late, *queued, piece, paths);
+        }
+        Wait::LateTurn { since, pool } => cork::late_turn(cutter, *since, sender(*pool), piece, paths),
+        Wait::Suspected { held } => one_way::suspected(cutter, *held, piece),
+        Wait::Small(c) => match sender(c.pool) {
+            Some(judged) => nagle::cut(cutter, c, judged.rule(known.stream, c), piece, paths),
+            None => gap::unjudged(cutter, piece),
+        },
+        Wait::LoneClocked {
+            ack,
+            acked,
+            collapsed,
+        } => cwnd::lone(cutter, *ack, *acked, *collapsed, piece, paths),
+        Wait::Window { opened } => window::opened(cutter, *opened, false, piece),
+        Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true, piece),
+        Wait::Repair { how, first, filled } => repair::repeat(cutter, *how, *first, *filled, piece, known),
+        Wait::Probe { small, pool } => repair::probe(cutter, *small, *pool, piece, known),
+        Wait::Unsure => program::paused(cutter, 0.7, piece, paths),
+        Wait::Queued => path::queued(cutter, piece, paths),
+        Wait::Cork => cork::tail(cutter, piece),
+        Wait::Corked { small, ack } => cork::unfinished(cutter, *small, *ack, piece, paths),
+        Wait::Handshake => path::handshake(cutter, piece, paths),
+        Wait::Hole => gap::hole(cutter, piece),
+        Wait::Turn { .. }
+        | Wait::App
+        | Wait::FullBurst
+        | Wait::Burst
+        | Wait::Spaced
+        | Wait::Clocked { .. } => {}
+    }
+}

@@ -1,0 +1,35 @@
+//! One direction alone: a gap that Nagle's wait for a held ACK may explain.
+//!
+//! Claims: nothing is proven here; the gap is as long as a delayed ACK, and the peer was heard in it.
+//! Predicts: the echoed time stamp moves inside the gap by a hold.
+//! Rivals: a program's pause of that length, which the other direction would tell apart.
+
+use super::partition::{Cutter, Named, row};
+use super::vocabulary::{Cause, Owner, Rule};
+use crate::base::At;
+use crate::exchange::Piece;
+
+/// The peer's ACK may have been waited for (seen from the sender), or this side's late ACK may have been (seen from the
+/// receiver, where a round trip passes on either side of it).
+pub(super) fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &Piece<'_>) {
+    let sender = piece.sender;
+    let middle = held.map_or(0, |ack| ack.frame);
+    let evidence = [piece.from_frame, middle, piece.to_frame];
+    let sure = if held.is_some() { 0.4 } else { 0.5 };
+    let of = |cause, owner| row(cause, owner, Rule::OneWay, sure, evidence);
+    let delayed = Named {
+        parent: Some(Cause::Nagle),
+        ..of(Cause::DelayedAck, Owner::of(sender.other()))
+    };
+    if let Some(ack) = held {
+        let round = cutter.end.saturating_sub(ack.time_ns);
+        cutter.cut(
+            cutter.at.saturating_add(round),
+            of(Cause::Network, Owner::Network),
+        );
+        cutter.cut(ack.time_ns, delayed);
+        cutter.cut(cutter.end, of(Cause::Nagle, Owner::of(sender)));
+    } else {
+        cutter.cut(cutter.end, delayed);
+    }
+}

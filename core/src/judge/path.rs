@@ -1,0 +1,107 @@
+//! The path: the way to both hosts and back, and what queues on it.
+//!
+//! Claims: packets were on their way for so long (`network`), or stood in a queue (`queueing`).
+//! Predicts: no kernel answers sooner than the path's best round trip; what a queue held left its host sooner, by its
+//! sender's clock, than it passed the capture.
+//! Rivals: a program that takes its time (`program`), a host too busy for its packets.
+
+use super::limits::{AT_HOST_NS, AWAY_NS};
+use super::partition::{Cutter, row};
+use super::program::{approach, think_on, thought};
+use super::vocabulary::{Cause, Owner, Rule};
+use crate::base::{At, Side};
+use crate::evidence::rtt::Round;
+use crate::exchange::Piece;
+
+/// The path as far as it is known: best round trips to the client and to the server, by `Side`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Paths {
+    pub min: [Option<i64>; 2],
+    /// What the exchange's own connection took lately, by the answers of kernels.
+    pub rounds: [Round; 2],
+}
+
+impl Paths {
+    pub fn to(&self, side: Side) -> i64 {
+        self.known(side).unwrap_or(0)
+    }
+
+    pub fn known(&self, side: Side) -> Option<i64> {
+        self.min.get(side.index()).copied().flatten()
+    }
+
+    /// The capture sits at this side's host, and clearly not at the other's.
+    pub fn beside(&self, side: Side) -> bool {
+        let [near, far] = [side, side.other()].map(|side| self.known(side));
+        near.is_some_and(|rtt| rtt < AT_HOST_NS) && far.is_some_and(|rtt| rtt >= AWAY_NS)
+    }
+}
+
+/// Until the request has reached the server and an answer could be back: the path. A pipelined request is
+/// still on its way while earlier answers come.
+#[inline(always)]
+pub(super) fn reach(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
+    if piece.sender == Side::Server {
+        network(cutter, piece.asked, Side::Server, paths);
+    }
+}
+
+#[inline(always)]
+pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Paths) {
+    let evidence = [cutter.from_frame, cutter.to_frame, 0];
+    cutter.cut(
+        from + paths.to(side),
+        row(Cause::Network, Owner::Network, Rule::Leg, 0.9, evidence),
+    );
+}
+
+/// The first segment after the peer spoke passed so much later than at best by its sender's clock; `queued` of that for sure.
+pub(super) fn queued_turn(
+    cutter: &mut Cutter<'_>,
+    since: At,
+    late: u32,
+    queued: u32,
+    piece: &Piece<'_>,
+    paths: &Paths,
+) {
+    let (side, end) = (piece.sender, piece.end);
+    approach(cutter, since, piece, paths);
+    let rest = if queued == 0 {
+        thought(cutter, side, paths, late)
+    } else {
+        // the answer's time stamp says when it left its host
+        cutter.end = end.saturating_sub(i64::from(queued)).max(cutter.at);
+        think_on(cutter, side, paths);
+        cutter.end = end;
+        let evidence = [cutter.from_frame, cutter.to_frame, 0];
+        row(Cause::Queueing, Owner::Network, Rule::Timestamps, 0.8, evidence)
+    };
+    cutter.cut(end, rest);
+}
+
+/// Inside a message: by its sender's clock it left with the segment before it.
+pub(super) fn queued(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
+    reach(cutter, piece, paths);
+    let ends = [piece.from_frame, piece.to_frame, 0];
+    cutter.cut(
+        piece.end,
+        row(Cause::Queueing, Owner::Network, Rule::Timestamps, 0.8, ends),
+    );
+}
+
+/// A kernel's answer to a SYN or SYN/ACK. Kernels answer at once: what is above the best is the path's, or a host
+/// without time for its packets.
+pub(super) fn handshake(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
+    let ends = [piece.from_frame, piece.to_frame, 0];
+    match paths.known(piece.sender) {
+        Some(_) => network(cutter, piece.start, piece.sender, paths),
+        None => cutter.cut(
+            piece.end,
+            row(Cause::Network, Owner::Network, Rule::Leg, 0.7, ends),
+        ),
+    }
+    cutter.cut(
+        piece.end,
+        row(Cause::Queueing, Owner::Network, Rule::Handshake, 0.6, ends),
+    );
+}

@@ -1,0 +1,95 @@
+//! The program: it had not produced the next byte, and nothing held it back.
+//!
+//! Claims: the time between the peer's last byte, less the path, and the first byte of the answer was this side's
+//! program's; or it paused inside a message.
+//! Predicts: the wait goes with nothing on the wire: not with ACKs, windows or timers, and by its sender's clock the
+//! segment left when it passed, less the path.
+//! Rivals: a queue on the path (`path`), the kernel's pacing (`line`), a cork (`cork`), Nagle's algorithm (`nagle`).
+
+use super::limits::NOISE_NS;
+use super::partition::{Cutter, Named, row};
+use super::path::{Paths, network, reach};
+use super::vocabulary::{Cause, Owner, Rule};
+use crate::base::{At, Side};
+use crate::exchange::Piece;
+
+pub(super) fn think(side: Side) -> Cause {
+    match side {
+        Side::Client => Cause::ClientThink,
+        Side::Server => Cause::ServerThink,
+    }
+}
+
+/// From the peer's last byte to the answer's first: the path there and back. What follows is the program's, mostly.
+#[inline(always)]
+pub(super) fn approach(cutter: &mut Cutter<'_>, since: At, piece: &Piece<'_>, paths: &Paths) {
+    if piece.sender == Side::Server {
+        return reach(cutter, piece, paths);
+    }
+    if since.time_ns > cutter.at {
+        continued(cutter, since, paths);
+    }
+    network(cutter, cutter.at, Side::Client, paths);
+}
+
+/// Inside a request: until the server has spoken ("100 Continue") the client waits for it.
+#[cold]
+fn continued(cutter: &mut Cutter<'_>, since: At, paths: &Paths) {
+    let (end, to_frame) = (cutter.end, cutter.to_frame);
+    (cutter.end, cutter.to_frame) = (since.time_ns.min(end), since.frame);
+    network(cutter, cutter.at, Side::Server, paths);
+    think_on(cutter, Side::Server, paths);
+    (cutter.end, cutter.from_frame, cutter.to_frame) = (end, since.frame, to_frame);
+}
+
+/// This side's program had the turn; its segment passed so much later than at best, by its clock. Where the larger part
+/// of the time may be the path's, that is no proof against it.
+#[inline(always)]
+pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32) -> Named {
+    let evidence = [cutter.from_frame, cutter.to_frame, 0];
+    let sure = match paths.known(side) {
+        None => 0.6,
+        Some(best) => {
+            let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
+            let beyond = round.beyond(best) + i64::from(late);
+            let doubt = beyond >= NOISE_NS && beyond > (cutter.end - cutter.at) / 2;
+            if doubt { 0.7 } else { 0.9 }
+        }
+    };
+    row(think(side), Owner::of(side), Rule::Turn, sure, evidence)
+}
+
+/// The first segment after the peer spoke.
+#[inline(always)]
+pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece<'_>, paths: &Paths) {
+    approach(cutter, since, piece, paths);
+    let named = thought(cutter, piece.sender, paths, 0);
+    cutter.cut(piece.end, named);
+}
+
+/// The rest of the cutter's time is this side's program's.
+pub(super) fn think_on(cutter: &mut Cutter<'_>, side: Side, paths: &Paths) {
+    let named = thought(cutter, side, paths, 0);
+    cutter.cut(cutter.end, named);
+}
+
+/// The same message goes on, and nothing held it back; or the line or its sender's pacing may have.
+#[inline(always)]
+pub(super) fn paused(cutter: &mut Cutter<'_>, confidence: f64, piece: &Piece<'_>, paths: &Paths) {
+    reach(cutter, piece, paths);
+    let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
+    cutter.cut(
+        piece.end,
+        row(think(side), Owner::of(side), Rule::App, confidence, ends),
+    );
+}
+
+/// Right behind the previous segment, which was not full: the program wrote again.
+#[inline(always)]
+pub(super) fn wrote_again(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
+    let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
+    cutter.cut(
+        piece.end,
+        row(think(side), Owner::of(side), Rule::WriteGap, 0.9, ends),
+    );
+}

@@ -1,0 +1,22 @@
+//! The receive window: the peer had no room for the next segment.
+//!
+//! Claims: the segment was ready and did not fit before a packet of the peer that moved the window's edge.
+//! Predicts: it ends beyond the edge that was announced before that packet, and leaves with it.
+//! Rivals: none on the wire, where window scaling is known: whether the program had the bytes yet nobody can see.
+
+use super::partition::{Cutter, row};
+use super::vocabulary::{Cause, Owner, Rule};
+use crate::base::At;
+use crate::exchange::Piece;
+
+/// Did not fit before the packet `opened`; `zero` where the window was 0 meanwhile.
+pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, piece: &Piece<'_>) {
+    let cause = if zero {
+        Cause::ZeroWindow
+    } else {
+        Cause::ReceiveWindow
+    };
+    let evidence = [piece.step.from.frame, opened.frame, piece.step.to.frame];
+    let owner = Owner::of(piece.sender.other());
+    cutter.cut(piece.end, row(cause, owner, Rule::Window, 0.95, evidence));
+}
