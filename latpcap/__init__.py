@@ -10,9 +10,9 @@ frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows
 """
 
 from latpcap.archive.public import batch, compare, open_results
-from latpcap.capture import Capture, read
 from latpcap.errors import CaptureError, FilterError, Interrupted, LatpcapError, OutputError
-from latpcap.stream import Stream
+from latpcap.views.capture import Capture, read
+from latpcap.views.stream import Stream
 
 __all__ = [
     "Capture",

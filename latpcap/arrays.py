@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -82,6 +83,13 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
 
 def percentile(ordered: Array, share: float) -> float:
     """Nearest rank, as wrk counts; `ordered` rises and is not empty."""
-    import math
-
     return float(ordered[max(0, math.ceil(share * len(ordered)) - 1)])
+
+
+def rank(ordered: Any, percent: float) -> float:
+    """Which value is this percentile? Nearest rank: the least one with at least `percent` % of all at or below it. No
+    value is made up between two. (wrk takes the next one where the share is met exactly.) `ordered` rises and is not
+    empty.
+    """
+    place = math.ceil(round(len(ordered) * percent / 100, 9)) - 1
+    return float(ordered[min(max(place, 0), len(ordered) - 1)])

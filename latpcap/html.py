@@ -10,6 +10,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from latpcap.format import printable
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -100,7 +102,5 @@ def _missing(value: Any) -> bool:
 
 def _safe(words: str, most: int = MOST_LETTERS) -> str:
     """Letters that show themselves, and not too many."""
-    from latpcap.words import printable  # with the vocabulary, which an import can do without
-
     words = printable(words)
     return words if len(words) <= most else words[: most - 1] + "…"

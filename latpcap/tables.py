@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from latpcap.latency import Latency
     from latpcap.plot.timeline import Timeline
     from latpcap.plot.waterfall import Waterfall
+    from latpcap.views.latency import Latency
 
 
 _FOLDED = {
@@ -66,7 +66,7 @@ class Tables:
         "client_latency_ms" (an estimate of the client's own clock). `.table` is a data frame, `.plot()` the picture.
         ValueError for another word.
         """
-        from latpcap.latency import Latency
+        from latpcap.views.latency import Latency
 
         tables = requests(self.arrow("exchanges")), self.arrow("streams")
         return Latency.from_tables(*tables, by=by, which=which, percentiles=percentiles, title=self.title)
@@ -87,8 +87,8 @@ class Tables:
         only. Else, above `max_rows` exchanges bars have no names, above 240 one is the mean of several, and the picture
         says so. ValueError for another word or without exchanges.
         """
-        from latpcap import groups
         from latpcap.plot.waterfall import Waterfall
+        from latpcap.views import groups
 
         exchanges, streams = requests(self.arrow("exchanges")), self.arrow("streams")
         return Waterfall.from_tables(

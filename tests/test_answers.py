@@ -17,8 +17,8 @@ from case_scripts import SCRIPTS
 from makepcap import Ends, Talk, answer, get, pcap, pcap_of
 
 import latpcap as lp
-from latpcap import _core, words
-from latpcap.findings import rivals
+from latpcap import _core
+from latpcap.findings import rivals, words
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 CLIPS = SAMPLES / "clips"

@@ -12,7 +12,7 @@ import pytest
 from archives import CLIPS, SAMPLES
 
 import latpcap as lp
-from latpcap.comparison import ENOUGH, Change, Comparison, Sample
+from latpcap.archive.comparison import ENOUGH, Change, Comparison, Sample
 from latpcap.vocabulary import CAUSES
 
 START = [sys.executable, "-c", "from latpcap.cli import main; main()"]

@@ -12,7 +12,7 @@ from makepcap import EPOCH_NS, Ends, Talk, answer, get, pcap
 from randomtalk import crowd
 
 import latpcap as lp
-from latpcap.filters.fields import FIELDS
+from latpcap.reading.filters.fields import FIELDS
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_pcaps"

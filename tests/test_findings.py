@@ -18,7 +18,8 @@ from simulator import Path as Way
 from simulator import Script, record
 
 import latpcap as lp
-from latpcap import findings, quality
+from latpcap import findings
+from latpcap.findings import quality
 from latpcap.vocabulary import CAUSES, OWNERS, STALL
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from latpcap.plot import FlowGraph
-from latpcap.plot.flow_ink import Ink, extent
+from latpcap.plot.flow_artist import Ink, extent
 from latpcap.vocabulary import CAUSES, OWNERS
 
 START = 1_795_229_413_110_206_000

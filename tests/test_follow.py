@@ -12,7 +12,7 @@ from makepcap import Ends, Talk, pcap
 from randomtalk import crowd
 
 import latpcap as lp
-from latpcap.follow import MODES, Chunk, Follow, Segment, chunks
+from latpcap.reading.follow import MODES, Chunk, Follow, Segment, chunks
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 RULE = "=" * 67

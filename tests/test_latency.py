@@ -13,10 +13,10 @@ import pytest
 from test_cli import run
 
 import latpcap as lp
-from latpcap.groups import GROUPS
-from latpcap.latency import Latency
-from latpcap.percentiles import rank
+from latpcap.arrays import rank
 from latpcap.plot.latency import LatencyPlot, Series
+from latpcap.views.groups import GROUPS
+from latpcap.views.latency import Latency
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 CASES = Path(__file__).with_name("cases")

@@ -16,7 +16,7 @@ from tsharkfacts import needs_tshark
 from wrappings import ALONE, ETHERNET, MACS, WIFI, WRAPPINGS, amsdu, checked, concatenated, docsis, mpacket, pktap
 
 import latpcap as lp
-from latpcap import links
+from latpcap.reading import links
 
 
 def script() -> list[Segment]:

@@ -33,7 +33,7 @@ def python(code: str, cwd: Path) -> str:
 
 def test_import_is_light(tmp_path: Path) -> None:
     loaded = python("import sys, latpcap; print(*sys.modules)", tmp_path).split()
-    assert "latpcap.capture" in loaded
+    assert "latpcap.views.capture" in loaded
     assert not set(HEAVY) & {name.partition(".")[0] for name in loaded}
 
 

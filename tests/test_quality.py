@@ -13,7 +13,8 @@ from makepcap import Ends, Segment, get, pcap, pcapng
 from simulator import MS, Host, Path, Script, record
 
 import latpcap as lp
-from latpcap import findings, quality
+from latpcap import findings
+from latpcap.findings import quality
 from latpcap.vocabulary import STALL, SUSPECTED
 
 HEAD, BODY = b"HTTP/1.1 200 OK\r\nContent-Length: 600\r\n\r\n", b"b" * 600

@@ -15,8 +15,8 @@ from archives import CLIPS, SAMPLES, SMALL, TABLES, captures, later, same
 
 import latpcap as lp
 from latpcap.archive.model import identity
-from latpcap.names import shortest
-from latpcap.results import Results
+from latpcap.archive.results import Results
+from latpcap.format import shortest
 from latpcap.tables import requests
 
 START = [sys.executable, "-c", "from latpcap.cli import main; main()"]

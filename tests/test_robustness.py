@@ -10,7 +10,8 @@ from robustness import Situation, decoys, holes, judged, points, precision, reca
 from simulator import Host, Path, Script, record
 
 import latpcap as lp
-from latpcap import findings, quality
+from latpcap import findings
+from latpcap.findings import quality
 from latpcap.vocabulary import STALL
 
 

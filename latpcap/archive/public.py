@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from latpcap.archive.comparison import Comparison
     from latpcap.archive.inputs import Inputs
     from latpcap.archive.report import Batch
-    from latpcap.capture import Capture
-    from latpcap.comparison import Comparison
-    from latpcap.results import Results
+    from latpcap.archive.results import Results
+    from latpcap.views.capture import Capture
 
     Side: TypeAlias = str | os.PathLike[str] | Capture | Results
 
@@ -48,8 +48,8 @@ def open_results(place: str | os.PathLike[str]) -> Results:
 
     Raises CaptureError where there are none.
     """
-    from latpcap.archive.stored import Stored
-    from latpcap.results import Results
+    from latpcap.archive.dataset import Stored
+    from latpcap.archive.results import Results
 
     return Results(Stored(os.fspath(place)))
 
@@ -61,6 +61,6 @@ def compare(before: Side, after: Side) -> Comparison:
     complete exchanges are compared; the rule for noise stands at the head of `latpcap.comparison`. Raises CaptureError
     where a side cannot be read, ComparisonError (a LatpcapError) where one has no complete exchange.
     """
-    from latpcap.comparison import Comparison, sample_of
+    from latpcap.archive.comparison import Comparison, sample_of
 
     return Comparison(sample_of(before), sample_of(after))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from latpcap.amounts import count
+from latpcap.format import count
 from latpcap.tables import card
 
 if TYPE_CHECKING:
     from latpcap.archive.inputs import Found
     from latpcap.archive.model import Failure, Outcome
     from latpcap.archive.plan import Plan
-    from latpcap.results import Results
+    from latpcap.archive.results import Results
 
 
 class Batch:

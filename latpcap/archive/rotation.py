@@ -20,11 +20,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from latpcap import _core, links, sources
+from latpcap import _core
 from latpcap.archive import places
 from latpcap.archive.model import Failure, Part
 from latpcap.archive.series import number_of
 from latpcap.errors import CaptureError
+from latpcap.reading import links, sources
 
 OVERLAP_NS = 1_000_000_000
 SILENCE_NS = 60_000_000_000

@@ -14,12 +14,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
-from latpcap import _core, links, sources
+from latpcap import _core
 from latpcap.archive import layout, places, rotation
 from latpcap.archive.model import Failure, Options, Outcome, Part, Task, identity, printable
 from latpcap.archive.output import Output
 from latpcap.archive.tablefile import TableFile
 from latpcap.errors import CaptureError, LatpcapError, OutputError
+from latpcap.reading import links, sources
 
 if TYPE_CHECKING:
     import pyarrow as pa

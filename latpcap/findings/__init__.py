@@ -9,8 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays, quality
-from latpcap.findings import connections, evidence, fixes, gain, harmless, one_way, rivals, setups, sockets, spent
+from latpcap import arrays
+from latpcap.findings import (
+    connections,
+    evidence,
+    fixes,
+    gain,
+    harmless,
+    one_way,
+    quality,
+    rivals,
+    setups,
+    sockets,
+    totals,
+)
 from latpcap.findings.schema import BRIEF, COLUMNS, LISTS, schema
 from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 
@@ -55,7 +67,7 @@ class Lazy(Mapping[str, "pa.Table"]):
 def rows(
     tables: Mapping[str, pa.Table],
     checks: list[quality.Check] | None = None,
-    ledger: spent.Ledger | None = None,
+    ledger: totals.Ledger | None = None,
     servers: int | None = None,
 ) -> list[dict[str, Any]]:
     """The findings as dicts with the columns of `schema()`, the most important first.
@@ -64,7 +76,7 @@ def rows(
     so many servers, those with the most time.
     """
     checks = quality.judge(tables) if checks is None else checks
-    ledger = ledger or spent.Ledger(tables["streams"], tables["exchanges"], tables["causes"])
+    ledger = ledger or totals.Ledger(tables["streams"], tables["exchanges"], tables["causes"])
     found: list[dict[str, Any]] = []
     pooled = by_server(tables["evidence"])
     for server in ledger.servers[:servers]:
@@ -95,7 +107,7 @@ def by_server(evidence: pa.Table) -> dict[tuple[str, int], list[dict[str, Any]]]
 
 
 def _of_server(
-    server: spent.Server, items: list[spent.Spent], tables: Mapping[str, pa.Table], mine: list[dict[str, Any]],
+    server: totals.Server, items: list[totals.Spent], tables: Mapping[str, pa.Table], mine: list[dict[str, Any]],
     checks: list[quality.Check],
 ) -> list[dict[str, Any]]:  # fmt: skip
     pools = {side: sockets.pool(mine, side) for side in ("server", "client")}
@@ -103,7 +115,7 @@ def _of_server(
     stream = evidence.stream_of(server, tables)
     found = []
     for item in items:
-        cohorts = {name: spent.cohort(item, name) for name in spent.COHORTS}
+        cohorts = {name: totals.cohort(item, name) for name in totals.COHORTS}
         if item.total_ms / total < LEAST_SHARE and cohorts["p99"][1] < LEAST_P99_SHARE:
             continue
         row = _blank() | _what(item, total, cohorts, tables)
@@ -116,7 +128,7 @@ def _of_server(
 
 
 def _what(
-    item: spent.Spent, total: float, cohorts: dict[str, tuple[float, float]], tables: Mapping[str, pa.Table]
+    item: totals.Spent, total: float, cohorts: dict[str, tuple[float, float]], tables: Mapping[str, pa.Table]
 ) -> dict[str, Any]:
     import numpy as np
 
@@ -136,7 +148,7 @@ def _what(
 
 
 def _how_sure(
-    item: spent.Spent, pools: dict[str, dict[str, Any]], stream: dict[str, Any], checks: list[quality.Check],
+    item: totals.Spent, pools: dict[str, dict[str, Any]], stream: dict[str, Any], checks: list[quality.Check],
     rule: str | None,
 ) -> dict[str, Any]:  # fmt: skip
     # a stall whose evidence holds together in a doubled capture is one; everything else rests on doubtful legs there
@@ -165,13 +177,13 @@ def grade(cause: str, confidence: float) -> str:
 
 
 def _sockets(
-    item: spent.Spent, items: list[spent.Spent], mine: list[dict[str, Any]], pools: dict[str, dict[str, Any]],
+    item: totals.Spent, items: list[totals.Spent], mine: list[dict[str, Any]], pools: dict[str, dict[str, Any]],
     tables: Mapping[str, pa.Table],
 ) -> dict[str, Any]:  # fmt: skip
     """The options of the side whose bytes had to wait, and its peer's timer."""
-    sender = item.owner if item.owner in spent.SIDES else "server"
+    sender = item.owner if item.owner in totals.SIDES else "server"
     if item.cause in ("delayed_ack", "receive_window", "zero_window"):
-        sender = spent.SIDES[sender]
+        sender = totals.SIDES[sender]
     row: dict[str, Any] = {"sender": sender}
     prompt = evidence.prompt_acks(items, sender, tables)
     corked = sum(len(i.rows) for i in items if i.cause == "cork" and i.owner == sender)
@@ -193,7 +205,7 @@ def _sockets(
 
 
 def _mend(
-    item: spent.Spent, items: list[spent.Spent], tables: Mapping[str, pa.Table], stream: dict[str, Any],
+    item: totals.Spent, items: list[totals.Spent], tables: Mapping[str, pa.Table], stream: dict[str, Any],
     typical_ms: float,
 ) -> dict[str, Any]:  # fmt: skip
     software = evidence.software_of(item.server, tables) if item.cause in fixes.IN_ITS_WORDS else None

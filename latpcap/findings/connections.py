@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
-from latpcap.findings.spent import endpoint
+from latpcap.findings.totals import endpoint
 
 if TYPE_CHECKING:
     import pyarrow as pa

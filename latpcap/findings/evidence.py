@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
-from latpcap.findings.spent import SIDES, Server, Spent
+from latpcap.findings.totals import SIDES, Server, Spent
 from latpcap.vocabulary import STALL
 
 if TYPE_CHECKING:

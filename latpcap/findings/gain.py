@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
-    from latpcap.findings.spent import Spent
+    from latpcap.findings.totals import Spent
 
 ENOUGH = 8
 """Exchanges from which a prediction is made at all."""

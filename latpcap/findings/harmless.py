@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
-from latpcap.findings.spent import SIDES, endpoint
+from latpcap.findings.totals import SIDES, endpoint
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
-from latpcap.findings.spent import SIDES
+from latpcap.findings.totals import SIDES
 from latpcap.vocabulary import STALL
 
 if TYPE_CHECKING:

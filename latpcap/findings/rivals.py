@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from latpcap.findings.sockets import ENOUGH, FEW, HELD_UP
-from latpcap.findings.spent import SIDES, Spent
+from latpcap.findings.totals import SIDES, Spent
 from latpcap.vocabulary import PROVEN, STALL
 
 FOLLOWS = 0.5

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
-from latpcap.findings.spent import SETUP
+from latpcap.findings.totals import SETUP
 from latpcap.vocabulary import CAUSES, PROVEN
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """What does Wireshark's flow graph show of these streams, and why did it take so long?
 
 Reads the `events`, `causes` and `exchanges` tables of one or a few streams, or other packets; gives a picture that can
-be shown, saved or drawn on given axes; knows nothing of captures. What is on a page is computed in flow_book.py, places
-in flow_layout.py, lines in flow_draw.py, tshark's text in flow_text.py, bytes in figure.py.
+be shown, saved or drawn on given axes; knows nothing of captures. flow_pages.py computes what is on a page,
+flow_layout.py places, flow_draw.py lines, flow_text.py tshark's text, figure.py the file's bytes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from latpcap.plot import figure as paper
-from latpcap.plot import flow_book, flow_draw, flow_layout, flow_text
-from latpcap.plot.flow_book import FlowBook
+from latpcap.plot import flow_draw, flow_layout, flow_pages, flow_text
+from latpcap.plot.flow_artist import Ink, root
 from latpcap.plot.flow_brackets import FlowBracket
 from latpcap.plot.flow_clock import Clock
-from latpcap.plot.flow_ink import Ink, root
+from latpcap.plot.flow_pages import FlowPages
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.plot.flow_waits import FlowMark
 from latpcap.plot.text import tenths
@@ -68,7 +68,7 @@ class FlowGraph:
         note: str = "",
         status: str = "",
         to_scale: bool = False,
-        book: FlowBook | None = None,
+        book: FlowPages | None = None,
     ) -> None:
         if not rows:
             raise ValueError("a flow graph needs at least one packet")
@@ -117,7 +117,7 @@ class FlowGraph:
         if digits is None:
             digits = 9 if _has_nanoseconds(table) else 6
         clock = Clock(first_ns if start_ns is None else start_ns, digits, time, before or {})
-        book = FlowBook(
+        book = FlowPages(
             table, causes, exchanges, clock=clock, total=events.num_rows, max_rows=max_rows, mark_ms=mark_ms
         )
         return cls._of_page(book, 0, title, to_scale)
@@ -144,7 +144,7 @@ class FlowGraph:
         """
         if not packets:
             raise ValueError("no packet: there is nothing to draw")
-        book = FlowBook(
+        book = FlowPages(
             packets,
             causes,
             exchanges,
@@ -157,7 +157,7 @@ class FlowGraph:
         return cls._of_page(book, 0, title, to_scale)
 
     @classmethod
-    def _of_page(cls, book: FlowBook, number: int, title: str, to_scale: bool) -> Self:
+    def _of_page(cls, book: FlowPages, number: int, title: str, to_scale: bool) -> Self:
         page = book.page(number)
         return cls(
             nodes=page.nodes,
@@ -296,7 +296,7 @@ def _chosen(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa.Table,
 
     if events.num_rows == 0:
         raise ValueError("no TCP segment in the events table: there is nothing to draw")
-    first_ns = int(flow_book.nanoseconds(events.slice(0, 1)["time"])[0].as_py())
+    first_ns = int(flow_pages.nanoseconds(events.slice(0, 1)["time"])[0].as_py())
     if frames is None:
         return events, first_ns
     low, high = frames
@@ -316,12 +316,12 @@ def _has_nanoseconds(table: pa.Table) -> bool:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    instants = flow_book.nanoseconds(table["time"])
+    instants = flow_pages.nanoseconds(table["time"])
     whole = pc.multiply(pc.divide(instants, pa.scalar(1000)), pa.scalar(1000))
     return not pc.all(pc.equal(instants, whole)).as_py()
 
 
-def _elsewhere(book: FlowBook, page: flow_book.Page) -> str:
+def _elsewhere(book: FlowPages, page: flow_pages.Page) -> str:
     """Where the wait is that one looks for, if this page shows none that is half as long."""
     found = book.longest_wait() if book.pages > 1 else None
     if found is None or found[0] <= 2 * max((mark.ms for mark in page.marks), default=0.0):
@@ -330,7 +330,7 @@ def _elsewhere(book: FlowBook, page: flow_book.Page) -> str:
     return f" The longest wait, {tenths(took)} ms of {cause}, is in frames=({low}, {high})."
 
 
-def _note(book: FlowBook, number: int, *, earlier: bool = False) -> str:
+def _note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
     """The sentence on rows that are not shown, or nothing; `earlier`: those of earlier pages are. The next ones begin
     with the last one shown: a wait may follow it.
     """

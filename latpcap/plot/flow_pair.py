@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 from latpcap.plot import figure as paper
 from latpcap.plot import flow_draw, flow_layout, flow_scale
+from latpcap.plot.flow_artist import Ink, root
 from latpcap.plot.flow_clock import seconds
-from latpcap.plot.flow_ink import Ink, root
 from latpcap.plot.flow_rows import FlowRow
 
 if TYPE_CHECKING:

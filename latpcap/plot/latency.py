@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from latpcap.percentiles import rank
+from latpcap.arrays import rank
 from latpcap.plot.display import Display, Key, Panel, label, words
 from latpcap.vocabulary import CAUSES, SERIES
 
@@ -90,7 +90,7 @@ class LatencyPlot(Display):
         return np.maximum(np.asarray(values, float), self._floor) if self.log else np.asarray(values, float)
 
     def _line(self, one: Series) -> str:
-        from latpcap.amounts import count
+        from latpcap.format import count
         from latpcap.plot.text import ms
 
         ranks = ", ".join(f"p{p:g} {ms(rank(one.values, p))}" for p in self.percentiles)
@@ -194,7 +194,7 @@ class LatencyPlot(Display):
 
     def _peak(self, ax: Axes) -> None:
         """What the highest bar is, in words."""
-        from latpcap.amounts import count
+        from latpcap.format import count
         from latpcap.plot.text import ms
 
         counts = self.counts[0]

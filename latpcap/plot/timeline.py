@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from latpcap.amounts import count
-from latpcap.percentiles import rank
+from latpcap.arrays import rank
+from latpcap.format import count
 from latpcap.plot.display import EM, RASTER, Display, Key, Panel, label
 from latpcap.plot.text import ms
 from latpcap.vocabulary import CAUSES

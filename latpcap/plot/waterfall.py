@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from latpcap.amounts import count
+from latpcap.format import count
 from latpcap.plot.display import EM, Display, Key, Panel, label, words
 from latpcap.plot.figure import drawable, font
 from latpcap.plot.text import percent, spent

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from latpcap.format import printable
 from latpcap.plot.text import ms, spent
 from latpcap.vocabulary import CAUSES, PROVEN
-from latpcap.words import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa

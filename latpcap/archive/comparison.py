@@ -1,0 +1,327 @@
+"""Did it get better, and which cause moved? Two captures or two archives in; changes with their noise out.
+
+Exchanges of one connection resemble each other, so they are no independent samples. What is counted as independent is
+the largest unit of which both sides have at least `ENOUGH`: captures, else streams, else runs of consecutive
+exchanges of a stream.
+
+- Means, of latency and of each cause's time per exchange (these add up to the latency's): ratio estimates over units,
+  with the variance that is robust to what happens inside a unit (Cochran, Sampling Techniques, 3rd ed., chapter 6).
+- Percentiles: Woodruff's interval (JASA 47, 1952) with the same variance of the share below; of a difference: MOVER
+  (Zou and Donner, Statistics in Medicine 27, 2008).
+- More than noise: the interval of 95 % of the change leaves out 0. For the causes it is wider by their number
+  (Bonferroni): where nothing changed, one comparison in twenty names some cause, and not more.
+
+With fewer than `ENOUGH` units there is no interval: unknown. What differs between the recordings besides the fix
+(load, hour, mix of requests) is a change like any other: this says that it moved, not why.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from latpcap.errors import LatpcapError
+from latpcap.format import count
+from latpcap.tables import card
+from latpcap.vocabulary import CAUSES
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+
+ENOUGH = 20
+"""Units of each side below which nothing is said of noise."""
+LEVEL = 0.95
+PERCENTILES = {"p50_ms": 0.50, "p90_ms": 0.90, "p99_ms": 0.99}
+_LEAST_SHARE = 0.001
+"""Causes below this share of both latencies are not compared: nobody waits for them."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """How did one number change? `low` and `high` bound the change; None where there are too few units.
+
+    `moved` says whether that is more than noise: True, False, or None for unknown.
+    """
+
+    name: str
+    before: float
+    after: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def change(self) -> float:
+        """After minus before, in ms."""
+        return self.after - self.before
+
+    @property
+    def moved(self) -> bool | None:
+        """Is it more than noise?"""
+        if self.low is None or self.high is None:
+            return None
+        return self.low > 0 or self.high < 0
+
+
+class ComparisonError(LatpcapError):
+    """Why can these not be compared?"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One side: latency and each cause's ms of every complete exchange, and to which capture and stream it belongs."""
+
+    name: str
+    latency: np.ndarray[Any, Any]
+    spent: np.ndarray[Any, Any]
+    capture: np.ndarray[Any, Any]
+    stream: np.ndarray[Any, Any]
+    index: np.ndarray[Any, Any]
+
+
+def sample_of(source: Any) -> Sample:
+    """What does this capture, or do these results, say of each complete exchange?"""
+    import numpy as np
+
+    columns = ["stream", "index", "latency_ms", *(f"{c}_ms" for c in CAUSES)]
+    source = _opened(source)
+    if hasattr(source, "captures"):
+        table = source.exchanges.to_arrow([("complete", "==", True)], [*columns, "capture"])
+        capture = table["capture"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    else:
+        table = source.arrow("exchanges")
+        table = table.filter(table["complete"])
+        capture = np.zeros(table.num_rows, np.int64)
+    name = str(getattr(source, "title", source))
+    if not table.num_rows:
+        raise ComparisonError(f"{name}: no complete exchange, so there is nothing to compare")
+    numbers = {c: table[c].to_numpy() for c in columns}
+    spent = np.stack([numbers[f"{c}_ms"] for c in CAUSES], axis=1)
+    stream = capture.astype(np.int64) << 32 | numbers["stream"].astype(np.int64)
+    return Sample(name, numbers["latency_ms"], spent, capture, stream, numbers["index"])
+
+
+def _opened(source: Any) -> Any:
+    if not isinstance(source, (str, os.PathLike)):
+        return source
+    from latpcap.archive.public import open_results
+    from latpcap.archive.results import is_results
+    from latpcap.views.capture import read
+
+    return open_results(source) if is_results(source) else read(source)
+
+
+def _units(samples: Sequence[Sample]) -> tuple[str, list[np.ndarray[Any, Any]]]:
+    """What is independent: its name, and the number of each exchange's unit, for every sample."""
+    import numpy as np
+
+    for name in ("capture", "stream"):
+        codes = [np.unique(getattr(s, name), return_inverse=True)[1] for s in samples]
+        if all(c.max() + 1 >= ENOUGH for c in codes):
+            return name, codes
+    return "run of exchanges", [_runs(s) for s in samples]
+
+
+def _runs(sample: Sample) -> np.ndarray[Any, Any]:
+    """Consecutive exchanges of a stream, cut so that there are about as many runs as a run is long, but enough of
+    them."""
+    import numpy as np
+
+    total = len(sample.latency)
+    length = max(1, min(round(total**0.5), total // ENOUGH))
+    order = np.lexsort((sample.index, sample.stream))
+    stream = sample.stream[order]
+    begins = np.r_[True, stream[1:] != stream[:-1]]
+    first = np.maximum.accumulate(np.where(begins, np.arange(total), 0))
+    cuts = begins | ((np.arange(total) - first) % length == 0)
+    codes = np.empty(total, np.int64)
+    codes[order] = np.cumsum(cuts) - 1
+    return codes
+
+
+def _error(values: np.ndarray[Any, Any], units: np.ndarray[Any, Any]) -> float | None:
+    """The standard error of the mean of these values, whatever they share within a unit; None for too few units."""
+    import numpy as np
+
+    many = int(units.max()) + 1
+    if many < ENOUGH:
+        return None
+    apart = np.bincount(units, values - values.mean(), many)
+    return float(np.sqrt((apart**2).sum() * many / (many - 1)) / len(values))
+
+
+def _quantile(z: float, freedom: int) -> float:
+    """Student's t from the normal quantile, by the first terms of its expansion (Abramowitz and Stegun 26.7.5)."""
+    n = max(freedom, 1)
+    return z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+
+
+def _rank(ordered: np.ndarray[Any, Any], share: float) -> float:
+    """Nearest rank: a value that occurs."""
+    import math
+
+    return float(ordered[min(max(math.ceil(share * len(ordered)) - 1, 0), len(ordered) - 1)])
+
+
+class Comparison:
+    """What changed from before to after? Made by `latpcap.compare`; prints as a few lines.
+
+    `metrics` has a row for p50_ms, p90_ms, p99_ms and mean_ms, `causes` one for each cause's time per exchange; both
+    with `before`, `after`, `change`, `low`, `high` (ms; the interval of the change) and `moved` (more than noise;
+    null: unknown).
+    """
+
+    def __init__(self, before: Sample, after: Sample):
+        self._sides = (before, after)
+        self.unit, self._of = _units(self._sides)
+        self._counts = [int(u.max()) + 1 for u in self._of]
+        self._metrics = [*self._percentiles(), self._mean("mean_ms", [s.latency for s in self._sides], 1)]
+        told = [
+            (cause, [s.spent[:, i] for s in self._sides])
+            for i, cause in enumerate(CAUSES)
+            if any(s.spent[:, i].sum() > _LEAST_SHARE * s.latency.sum() for s in self._sides)
+        ]
+        found = [self._mean(cause, values, len(told)) for cause, values in told]
+        self._causes = sorted(found, key=lambda c: -abs(c.change))
+
+    def _quantiles(self, tests: int) -> list[float]:
+        z = NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / tests)
+        return [_quantile(z, many - 1) for many in self._counts]
+
+    def _mean(self, name: str, values: list[np.ndarray[Any, Any]], tests: int) -> Change:
+        before, after = (float(v.mean()) for v in values)
+        errors = [_error(v, u) for v, u in zip(values, self._of, strict=True)]
+        if None in errors:
+            return Change(name, before, after)
+        wide = sum((e * q) ** 2 for e, q in zip(errors, self._quantiles(tests), strict=True) if e is not None) ** 0.5
+        return Change(name, before, after, after - before - wide, after - before + wide)
+
+    def _percentiles(self) -> list[Change]:
+        import numpy as np
+
+        ordered = [np.sort(s.latency) for s in self._sides]
+        found = []
+        for name, share in PERCENTILES.items():
+            before, after = (_rank(o, share) for o in ordered)
+            spans = [self._woodruff(side, ordered[side], share) for side in (0, 1)]
+            if None in spans:
+                found.append(Change(name, before, after))
+                continue
+            (low0, high0), (low1, high1) = (s for s in spans if s is not None)
+            change = after - before
+            low = change - ((after - low1) ** 2 + (high0 - before) ** 2) ** 0.5
+            high = change + ((high1 - after) ** 2 + (before - low0) ** 2) ** 0.5
+            found.append(Change(name, before, after, low, high))
+        return found
+
+    def _woodruff(self, side: int, ordered: np.ndarray[Any, Any], share: float) -> tuple[float, float] | None:
+        latency = self._sides[side].latency
+        error = _error((latency <= _rank(ordered, share)).astype(float), self._of[side])
+        if error is None:
+            return None
+        error = max(error, (share * (1 - share) / len(latency)) ** 0.5)  # where no value lies above, none was seen
+        wide = error * self._quantiles(1)[side]
+        if share + wide >= 1:  # the percentile's upper bound is beyond what was seen
+            return None
+        return _rank(ordered, share - wide), _rank(ordered, share + wide)
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """How did the latency change? A row for p50_ms, p90_ms, p99_ms and mean_ms."""
+        return _frame(self._metrics, "metric")
+
+    @property
+    def causes(self) -> pd.DataFrame:
+        """Which cause moved? A row a cause, its mean ms per exchange, the largest change first; they add up to
+        mean_ms."""
+        return _frame(self._causes, "cause")
+
+    @property
+    def moved(self) -> list[str]:
+        """Which causes moved more than noise does? The largest change first."""
+        return [c.name for c in self._causes if c.moved]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Which numbers stand behind the answer? Plain values, durations in ms (for JSON)."""
+        return {
+            **{
+                side: {"name": s.name, "exchanges": len(s.latency), "units": units}
+                for side, s, units in zip(("before", "after"), self._sides, self._counts, strict=True)
+            },
+            "unit": self.unit,
+            "level": LEVEL,
+            "metrics": [_plain(c) for c in self._metrics],
+            "causes": [_plain(c) for c in self._causes],
+        }
+
+    def failing(self, rule: str) -> str | None:
+        """Does this rule fail? A sentence that says so, or None.
+
+        `p99_ms>20` fails when that is so afterwards; `p99_ms>+5` and `p99_ms>+10%` when it rose by more, and by more
+        than noise. Names are those of `metrics`, and each cause's with `_ms` behind it. ValueError for anything else.
+        """
+        found = re.fullmatch(r"\s*(\w+)\s*>\s*(\+?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", rule)
+        known = {c.name: c for c in self._metrics} | {f"{c}_ms": Change(c, 0.0, 0.0) for c in CAUSES}
+        known |= {f"{c.name}_ms": c for c in self._causes}
+        if found is None or found[1] not in known or (found[4] and not found[2]):
+            raise ValueError(f"expected a rule as p99_ms>20, p99_ms>+5 or nagle_ms>+10%, got {rule!r}")
+        change, limit = known[found[1]], float(found[3])
+        if not found[2]:
+            return f"{found[1]} is {change.after:.3f}, more than {limit:g}" if change.after > limit else None
+        limit = limit / 100 * change.before if found[4] else limit
+        if change.change <= limit or change.moved is False:
+            return None
+        sure = "" if change.moved else " (too few exchanges to tell it from noise)"
+        return f"{found[1]} rose from {change.before:.3f} to {change.after:.3f}, by more than {limit:.3f}{sure}"
+
+    def __str__(self) -> str:
+        lines = []
+        for word, side, many in zip(("before", "after"), self._sides, self._counts, strict=True):
+            unit, _, of = self.unit.partition(" ")  # "run of exchanges"
+            units = f"{count(many, unit)} {of}".strip()
+            lines.append(f"{word:9} {side.name}: {count(len(side.latency), 'complete exchange')}, {units}")
+        width = max(len(c.name) for c in [*self._metrics, *self._causes])
+        lines += [f"  {_line(c, width)}" for c in self._metrics]
+        moved = [c for c in self._causes if c.moved]
+        rest = [c for c in self._causes if c.moved is False]
+        lines += [f"  {'moved' if i == 0 else '':7}{_line(c, width)}" for i, c in enumerate(moved[:6])]
+        if not moved:
+            unsure = any(c.moved is None for c in self._causes)
+            why = (
+                f"fewer than {ENOUGH} units on a side: noise is not known" if unsure else "no cause by more than noise"
+            )
+            lines.append(f"  moved  {why}")
+        if rest:
+            lines.append(f"  noise  {', '.join(c.name for c in rest[:8])}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return card(f"{self._sides[0].name} → {self._sides[1].name}", str(self))
+
+
+def _line(c: Change, width: int) -> str:
+    text = f"{c.name:{width}} {c.before:9.3f} to {c.after:9.3f} ms: {c.change:+.3f}"
+    if c.low is None or c.high is None:
+        return f"{text} (noise unknown)"
+    return f"{text} ({c.low:+.3f} to {c.high:+.3f}){'' if c.moved else ', no more than noise'}"
+
+
+def _plain(c: Change) -> dict[str, Any]:
+    return {
+        "name": c.name, "before": c.before, "after": c.after, "change": c.change, "low": c.low, "high": c.high,
+        "moved": c.moved,
+    }  # fmt: skip
+
+
+def _frame(changes: list[Change], title: str) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.DataFrame([_plain(c) for c in changes]).rename(columns={"name": title})
+    return frame.astype({"low": "float64", "high": "float64", "moved": "boolean"})

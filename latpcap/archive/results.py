@@ -1,0 +1,205 @@
+"""What do the results of a batch say, without reading a capture again, and without loading what nobody asks for?
+
+Only the small table of captures is read at once; everything else is a pyarrow data set until rows are wanted. Streams
+and exchanges are numbered within their capture: (`capture`, `stream`) and (`capture`, `exchange`) are the keys.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from latpcap.archive import layout, places
+from latpcap.archive.selection import Scope
+from latpcap.format import count
+from latpcap.tables import card, to_pandas
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    from latpcap.archive.model import Failure
+    from latpcap.archive.union import Joined
+    from latpcap.findings.why import Why
+    from latpcap.plot.waterfall import Waterfall
+    from latpcap.views.latency import Latency
+
+    Instant: TypeAlias = str | dt.datetime | pd.Timestamp
+    Filter: TypeAlias = ds.Expression | list[Any] | None
+
+TABLES = layout.TABLES
+
+
+def is_results(place: object) -> bool:
+    """Do the results of a batch lie here? False for whatever is no path."""
+    if not isinstance(place, (str, os.PathLike)):
+        return False
+    path = os.fspath(place)
+    if not places.is_url(path):
+        return os.path.isdir(os.path.join(path, layout.TASKS))
+    try:
+        return places.look(path).kind != "file" and bool(places.listing(places.join(path, layout.TASKS)))
+    except OSError:
+        return False
+
+
+class ResultTable:
+    """Which rows does this table hold, over all captures of the results? Nothing is read before rows are asked for."""
+
+    def __init__(self, results: Results, name: str):
+        self.name = name
+        self._results = results
+
+    @property
+    def dataset(self) -> ds.Dataset:
+        """The table as a pyarrow data set: scanner, filters, batches, `to_table`; column `capture` is the partition."""
+        return self._results.dataset(self.name)
+
+    @property
+    def columns(self) -> list[str]:
+        """Which columns are there?"""
+        return list(self.dataset.schema.names)
+
+    def count(self, filter: Filter = None) -> int:
+        """How many rows are there? `filter` as in `to_arrow`."""
+        return int(self.dataset.count_rows(filter=_expression(filter)))
+
+    def to_arrow(self, filter: Filter = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """Which rows are they, as a pyarrow.Table?
+
+        `filter` is a pyarrow.dataset expression (`ds.field("latency_ms") > 1000`) or a list as pandas has it
+        (`[("latency_ms", ">", 1000)]`); row groups that cannot match are not read.
+        """
+        return self.dataset.to_table(filter=_expression(filter), columns=None if columns is None else list(columns))
+
+    def to_pandas(self, filter: Filter = None, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Which rows are they, as a data frame? Arguments as in `to_arrow`, column types as in `Capture`."""
+        return to_pandas(self.to_arrow(filter, columns))
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __repr__(self) -> str:
+        return f"{self.name} of {self._results}: {count(self.count(), 'row')} of {count(len(self.columns), 'column')}"
+
+
+def _expression(given: Filter) -> Any:
+    if isinstance(given, list):
+        import pyarrow.parquet as pq
+
+        return pq.filters_to_expression(given)
+    return given
+
+
+class Results:
+    """What do the captures of an archive say together?
+
+    `events`, `streams`, `exchanges`, `causes`, `evidence`, `probes`, `issues` and `captures` are `ResultTable`s;
+    `slice` limits all of them and the answers. `why`, `findings` and `latency` never read `events`.
+    """
+
+    events: ResultTable
+    streams: ResultTable
+    exchanges: ResultTable
+    causes: ResultTable
+    evidence: ResultTable
+    probes: ResultTable
+    issues: ResultTable
+    captures: ResultTable
+
+    def __init__(self, stored: Any, scope: Scope | None = None):
+        self._stored = stored
+        self._scope = scope or Scope()
+        self._rows = [row for row in stored.captures if self._scope.has(row)]
+        self._joined: Joined | None = None
+        for name in TABLES:
+            setattr(self, name, ResultTable(self, name))
+
+    def slice(
+        self,
+        *,
+        time: tuple[Instant | None, Instant | None] | None = None,
+        server: str | None = None,
+        file: str | None = None,
+    ) -> Results:
+        """What is there of a time, a server or some files only? Limits may be given one after the other.
+
+        `time` is (from, to), to excluded: exchanges, streams and pieces that begin then, events of then; text without
+        a zone is UTC. `server` is an address, or address:port. `file` is a name, or a pattern with `*`, of a
+        capture's file, with or without its folder. ValueError for a time or a server that cannot be read.
+        """
+        return Results(self._stored, self._scope.narrowed(time, server, file))
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """Where do I go on with this table on my own? A pyarrow data set of all its files; KeyError for a wrong
+        name."""
+        if name not in TABLES:
+            raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}")
+        found = self._stored.dataset(name, [row["capture"] for row in self._rows])
+        limits = self._scope.expression(name, found.schema.names, self._stored, self._rows)
+        return found if limits is None else found.filter(limits)
+
+    @property
+    def failed(self) -> list[Failure]:
+        """Which files are not in the results, and why? From the marks of the last run."""
+        return list(self._stored.failed)
+
+    @property
+    def findings(self) -> pd.DataFrame:
+        """What is wrong in the archive, who owns it, how sure is that, and what would mend it? One row a server and
+        cause.
+
+        As `Capture.findings`, over all captures; `worst_file` and `typical_file` name the captures of the streams and
+        frames.
+        """
+        return to_pandas(self._together().findings())
+
+    def latency(self, by: str | Sequence[str] | None = None, **more: Any) -> Latency:
+        """How long did the requests take? As `Capture.latency`; `by="stream"` needs a slice of a single capture."""
+        if "stream" in ((by,) if isinstance(by, str) else tuple(by or ())) and len(self._rows) > 1:
+            raise ValueError("streams are numbered within their capture: take a slice of one file first")
+        return self._together().latency(by, **more)
+
+    def waterfall(self, **more: Any) -> Waterfall:
+        """Where did each exchange's time go, over all captures? As `Capture.waterfall`, with its arguments."""
+        return self._together().waterfall(**more)
+
+    def why(self) -> Why:
+        """Why were the requests slow, over all captures? As `Capture.why`, with the file of the frames to look up."""
+        return self._together().why()
+
+    def _together(self) -> Joined:
+        if self._joined is None:
+            from latpcap.archive.union import Joined
+
+            self._joined = Joined(self._stored, self._rows, self._scope, self.dataset)
+        return self._joined
+
+    @property
+    def place(self) -> str:
+        """Where do they lie?"""
+        return str(self._stored.place)
+
+    @property
+    def title(self) -> str:
+        """What is this, in a few words?"""
+        return f"{self._stored.name}: {count(len(self._rows), 'capture')}{self._scope}"
+
+    def __str__(self) -> str:
+        return self.title
+
+    def __repr__(self) -> str:
+        told = {name: sum(row[name] for row in self._rows) for name in ("frames", "streams", "exchanges")}
+        damaged = sum(row["damaged"] for row in self._rows)
+        text = f"{self}, {count(told['frames'], 'frame')}, {count(told['streams'], 'TCP stream')}, "
+        text += count(told["exchanges"], "exchange")
+        if damaged:
+            text += f"; {damaged:,} damaged"
+        return text + (f"; {count(len(self.failed), 'file')} failed" if self.failed else "")
+
+    def _repr_html_(self) -> str:
+        return card(repr(self), str(self.why()))

@@ -1,0 +1,135 @@
+"""Which part of an archive is meant: a time, a server, some files? Gives the captures and rows that belong to it."""
+
+from __future__ import annotations
+
+import fnmatch
+import ipaddress
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from latpcap.archive.dataset import Stored
+
+_BEGIN = {"events": "time", "streams": "start", "exchanges": "start", "causes": "start", "probes": "sent"}
+"""The column that says when a row was."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A part of the results; without any limit all of them. Instants in UTC, `until` excluded."""
+
+    since: Any = None
+    until: Any = None
+    servers: tuple[tuple[str, int | None], ...] = ()
+    files: tuple[str, ...] = ()
+
+    def narrowed(self, time: Any, server: str | None, file: str | None) -> Scope:
+        """The same with further limits."""
+        scope = self
+        if time is not None:
+            since, until = (None if t is None else _instant(t) for t in time)
+            since = max((t for t in (self.since, since) if t is not None), default=None)
+            until = min((t for t in (self.until, until) if t is not None), default=None)
+            scope = replace(scope, since=since, until=until)
+        if server is not None:
+            scope = replace(scope, servers=(*self.servers, endpoint(server)))
+        if file is not None:
+            scope = replace(scope, files=(*self.files, file))
+        return scope
+
+    def has(self, row: dict[str, Any]) -> bool:
+        """Can this capture hold anything of it?"""
+        if self.since is not None and (row["last"] is None or row["last"] < self.since):
+            return False
+        if self.until is not None and (row["first"] is None or row["first"] >= self.until):
+            return False
+        return all(any(_matches(name, pattern) for name in row["files"]) for pattern in self.files)
+
+    @property
+    def limited(self) -> bool:
+        """Are rows left out of the captures that are meant?"""
+        return bool(self.since is not None or self.until is not None or self.servers)
+
+    def expression(self, table: str, columns: list[str], stored: Stored, rows: list[dict[str, Any]]) -> Any:
+        """Which rows of this table belong to it? A data set expression, or None for all."""
+        import pyarrow.dataset as ds
+
+        found = []
+        if table in _BEGIN:
+            begin = ds.field(_BEGIN[table])
+            found += [begin >= _scalar(self.since)] if self.since is not None else []
+            found += [begin < _scalar(self.until)] if self.until is not None else []
+        for address, port in self.servers:
+            if "server" in columns:
+                here = ds.field("server") == address
+                found.append(here if port is None else here & (ds.field("server_port") == port))
+            elif table != "issues" and table != "captures":
+                found.append(_of_server(table, address, port, stored, rows))
+        return reduce(lambda a, b: a & b, found) if found else None
+
+    def __str__(self) -> str:
+        parts = [f"from {self.since}"] if self.since is not None else []
+        parts += [f"until {self.until}"] if self.until is not None else []
+        parts += [a if p is None else f"[{a}]:{p}" if ":" in a else f"{a}:{p}" for a, p in self.servers]
+        parts += list(self.files)
+        return f" ({', '.join(parts)})" if parts else ""
+
+
+def _of_server(table: str, address: str, port: int | None, stored: Stored, rows: list[dict[str, Any]]) -> Any:
+    """Rows whose stream is one of this server's, capture by capture; of `causes` by their exchange."""
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    here = ds.field("server") == address
+    here = here if port is None else here & (ds.field("server_port") == port)
+    captures = [row["capture"] for row in rows]
+    keys, name = stored.dataset("streams", captures).to_table(filter=here, columns=["capture", "stream"]), "stream"
+    if table == "causes":
+        name = "exchange"
+        both = stored.dataset("exchanges", captures).to_table(columns=["capture", "stream", "exchange"])
+        keys = both.join(keys, ["capture", "stream"], join_type="inner")
+    found = []
+    for capture in pc.unique(keys["capture"]).to_pylist():
+        mine = keys.filter(pc.equal(keys["capture"], capture))[name].combine_chunks()
+        found.append((ds.field("capture") == capture) & ds.field(name).isin(mine))
+    return reduce(lambda a, b: a | b, found) if found else ds.scalar(False)
+
+
+def endpoint(text: str) -> tuple[str, int | None]:
+    """The address and port of "10.0.0.1", "10.0.0.1:80", "fe80::1" or "[fe80::1]:80"; ValueError for anything else."""
+    try:
+        return str(ipaddress.ip_address(text.strip("[]"))), None
+    except ValueError:
+        pass
+    address, _, port = text.rpartition(":")
+    try:
+        number = int(port)
+        if not 0 <= number < 65536:
+            raise ValueError
+        return str(ipaddress.ip_address(address.strip("[]"))), number
+    except ValueError:
+        raise ValueError(f"expected a server as address or address:port, got {text!r}") from None
+
+
+def _instant(given: Any) -> pd.Timestamp:
+    import pandas as pd
+
+    try:
+        instant = pd.Timestamp(given)
+    except (ValueError, TypeError):
+        raise ValueError(f"expected an instant, as in 2026-11-21T10:00:00, got {given!r}") from None
+    return instant.tz_localize("UTC") if instant.tzinfo is None else instant.tz_convert("UTC")
+
+
+def _scalar(instant: pd.Timestamp) -> Any:
+    import pyarrow as pa
+
+    return pa.scalar(instant.value if instant.unit == "ns" else instant.as_unit("ns").value, pa.timestamp("ns", "UTC"))
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(PurePath(name).name, pattern)

@@ -1,0 +1,214 @@
+"""How do many captures answer as one? Their stored tables side by side, streams and exchanges numbered through.
+
+What is computed from a capture's tables (findings, why, latency, pictures of exchanges) is computed from these in the
+same way. Numbers that people look up, streams and exchanges, are given back as they are in their own capture, with
+its file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from latpcap.archive.dataset import Stored
+from latpcap.findings.why import Why, stall_frames
+from latpcap.format import count, shortest
+from latpcap.tables import Tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    from latpcap.archive.selection import Scope
+
+_EXCHANGES = 40
+"""Bits of an exchange's number within its capture; above them stands the capture's."""
+_STREAM = re.compile(r"tcp\.stream eq (\d+)")
+
+
+class Joined(Tables):
+    """The tables of several captures as if they were one. `events` is empty: it is never loaded as a whole."""
+
+    damage: list[str]
+    display_filter = None
+
+    def __init__(self, stored: Stored, rows: list[dict[str, Any]], scope: Scope, dataset: Callable[[str], ds.Dataset]):
+        self._stored, self._rows, self._scope, self._dataset = stored, rows, scope, dataset
+        self._tables: dict[str, pa.Table] = {}
+        self.name = f"{stored.name} ({len(rows):,} captures{scope})" if len(rows) != 1 else rows[0]["files"][0]
+        self.frames = sum(row["frames"] for row in rows)
+        self.damage = [f"{row['files'][0]}: only a part of it could be read" for row in rows if row["damaged"]]
+
+    @property
+    def unfiltered(self) -> Joined:
+        """The whole of it; there is no display filter here."""
+        return self
+
+    @property
+    def title(self) -> str:
+        """What is this, in a few words?"""
+        return self.name
+
+    @property
+    def _start_ns(self) -> int:
+        return min((row["first"].value for row in self._rows if row["first"] is not None), default=0)
+
+    @property
+    def seconds(self) -> float:
+        """How long is it from the first packet of all to the last? Captures may lie apart or beside each other."""
+        first = [row["first"] for row in self._rows if row["first"] is not None]
+        last = [row["last"] for row in self._rows if row["last"] is not None]
+        return float((max(last) - min(first)).total_seconds()) if first else 0.0
+
+    def arrow(self, name: str) -> pa.Table:
+        """Which rows does this table hold? Streams and exchanges numbered through; KeyError for a wrong name."""
+        if name == "findings":
+            return self._findings()
+        if name not in self._tables:
+            self._tables[name] = self._load(name)
+        return self._tables[name]
+
+    def _load(self, name: str) -> pa.Table:
+        import pyarrow.compute as pc
+
+        if name == "events":
+            return self._stored.schema("events").empty_table()
+        limited = self._scope.limited
+        if name == "streams" and limited:  # also those that began earlier and have an exchange in the slice
+            table = self._numbered(self._whole("streams").to_table())
+            mine = pc.is_in(table["stream"], value_set=self.arrow("exchanges")["stream"].combine_chunks())
+            begun = self._numbered(self._dataset("streams").to_table())["stream"]
+            return table.filter(pc.or_(mine, pc.is_in(table["stream"], value_set=begun.combine_chunks())))
+        if name == "causes" and limited:
+            table = self._numbered(self._whole("causes").to_table())
+            table = table.filter(
+                pc.is_in(table["exchange"], value_set=self.arrow("exchanges")["exchange"].combine_chunks())
+            )
+        else:
+            table = self._numbered(self._dataset(name).to_table())
+        if name == "exchanges":
+            table = table.sort_by("exchange")
+        elif name == "streams":
+            table = table.unify_dictionaries().sort_by("stream")
+        elif name == "causes":
+            table = table.sort_by([("exchange", "ascending"), ("start", "ascending")])
+        return table.unify_dictionaries()
+
+    def _whole(self, name: str) -> ds.Dataset:
+        return self._stored.dataset(name, [row["capture"] for row in self._rows])
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        """The number of each capture's first stream, numbered through."""
+        begins = [0]
+        for row in self._rows:
+            begins.append(begins[-1] + row["streams"])
+        return begins
+
+    def _numbered(self, table: pa.Table) -> pa.Table:
+        """The table with numbers that are its own in all captures, without the column that names the capture."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        which = pc.index_in(table["capture"], value_set=pa.array([row["capture"] for row in self._rows], pa.string()))
+        table = table.drop_columns(["capture"])
+        if "stream" in table.column_names:
+            begin = pc.take(pa.array(self._begins, pa.uint32()), which)
+            table = _replaced(table, "stream", pc.add(table["stream"], begin))
+        if "exchange" in table.column_names:
+            high = pc.shift_left(which.cast(pa.uint64()), pa.scalar(_EXCHANGES, pa.uint64()))
+            table = _replaced(table, "exchange", pc.add(table["exchange"], high))
+        return table
+
+    def findings(self) -> pa.Table:  # type: ignore[override]
+        """The findings over all captures, with the files of their streams."""
+        import pyarrow as pa
+
+        table = self.arrow("findings")
+        rows = [self._local(row) for row in table.to_pylist()]
+        schema = table.schema
+        for name in ("worst_file", "typical_file"):
+            schema = schema.append(pa.field(name, pa.string()))
+        return pa.Table.from_pylist(rows, schema=schema)
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        """The short name of each capture's first file: names are often the same in every folder."""
+        paths = [row["files"][0] for row in self._rows]
+        return dict(zip(paths, shortest(paths), strict=True))
+
+    def place(self, stream: int) -> tuple[dict[str, Any], int]:
+        """Which capture and which of its streams has this number?"""
+        from bisect import bisect_right
+
+        which = bisect_right(self._begins, stream) - 1
+        return self._rows[which], stream - self._begins[which]
+
+    def _local(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A finding, or a case of one, with numbers that can be looked up and the file where."""
+        out = dict(row)
+        for case in ("worst_", "typical_", ""):
+            stream = out.get(f"{case}stream")
+            if stream is not None:
+                capture, out[f"{case}stream"] = self.place(stream)
+                out[f"{case}file"] = capture["files"][0]
+            exchange = out.get(f"{case}exchange")
+            if exchange is not None:
+                out[f"{case}exchange"] = exchange & ((1 << _EXCHANGES) - 1)
+        if isinstance(out.get("filter"), str):
+            out["filter"] = _STREAM.sub(lambda m: f"tcp.stream eq {self.place(int(m[1]))[1]}", out["filter"])
+        return out
+
+    def why(self) -> ArchiveWhy:
+        """The answer over all captures."""
+        data = dict(Why.of(self, self).to_dict())  # type: ignore[arg-type]
+        if "typical" in data:
+            stall_frames(data, lambda name: self._quoted(name, data["typical"]))
+        text = str(Why(data))
+        text = _STREAM.sub(lambda m: self._named(int(m[1])), text)
+        for name in ("findings", "events"):
+            data[name] = [self._local(row) for row in data.get(name, [])]
+        if "typical" in data:
+            data["typical"] = self._local(data["typical"])
+        data["captures"] = len(self._rows)
+        data["failed"] = [str(f) for f in self._stored.failed]
+        return ArchiveWhy(data, text)
+
+    def _quoted(self, name: str, case: dict[str, Any]) -> pa.Table:
+        """The few stored events that an answer quotes, of one capture; empty where they were not stored."""
+        import pyarrow.dataset as ds
+
+        capture, _ = self.place(case["stream"])
+        held = self._stored.dataset(name, [capture["capture"]])
+        return held.to_table(filter=ds.field("frame").isin(case["frames"])).sort_by("frame")
+
+    def _named(self, stream: int) -> str:
+        capture, number = self.place(stream)
+        file = self._files[capture["files"][0]]
+        more = len(capture["files"]) - 1
+        return f"{file}{f' and {more} more' if more else ''}, tcp.stream eq {number}"
+
+
+class ArchiveWhy(Why):
+    """Why were the requests of an archive slow? As `Why`; streams, exchanges and frames are those of the file beside
+    them."""
+
+    def __init__(self, data: dict[str, Any], text: str):
+        super().__init__(data)
+        self._text = text
+
+    def __str__(self) -> str:
+        failed = len(self._data["failed"])
+        return self._text + (
+            f"\n  failed    {count(failed, 'file')} not in the results; failed says which, and why" if failed else ""
+        )
+
+    __repr__ = __str__
+
+
+def _replaced(table: pa.Table, name: str, values: Any) -> pa.Table:
+    at = table.schema.get_field_index(name)
+    field = table.schema.field(at)
+    return table.set_column(at, field, values.cast(field.type))

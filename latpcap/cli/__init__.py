@@ -1,0 +1,5 @@
+"""The command `latpcap`. `app` is its root; each other module adds commands or options to it."""
+
+from latpcap.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,97 @@
+"""`latpcap batch`, `latpcap compare` and `latpcap why RESULTS`: the same words as in Python."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from latpcap.errors import Interrupted, OutputError
+
+if TYPE_CHECKING:
+    from latpcap.findings.why import Why
+
+EXIT_FAILED = 1
+EXIT_UNREADABLE = 3
+EXIT_INTERRUPTED = 130
+
+
+def batch(
+    inputs: Annotated[list[str], typer.Argument(help="Folders, files, globs, URLs, or @FILE with one of them a line.")],
+    output: Annotated[str, typer.Option("-o", "--output", help="The results: a folder or a URL.")],
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", help="Captures at a time; one a core if not given.", min=1)
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="A Dask scheduler, as in tcp://head:8786.")
+    ] = None,
+    no_events: Annotated[bool, typer.Option("--no-events", help="Leave out the longest table.")] = False,
+    no_series: Annotated[bool, typer.Option("--no-series", help="Never join files of a rotated capture.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no summary, only what failed.")] = False,
+) -> None:
+    """Analyse many captures into a Parquet data set. Run again, it goes on where it was."""
+    from latpcap.archive.public import batch as work
+
+    client = None if scheduler is None else _client(scheduler)
+    try:
+        done = work(inputs, output, jobs=jobs, client=client, events=not no_events, series=not no_series, quiet=quiet)
+    except Interrupted as problem:  # before typer makes something else of it
+        typer.echo(f"latpcap: {problem}", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    if quiet:
+        for failure in done.failed:
+            typer.echo(f"latpcap: {failure}", err=True)
+    else:
+        typer.echo(str(done))
+    if done.failed:
+        sys.exit(EXIT_UNREADABLE)
+
+
+def _client(address: str) -> object:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise OutputError("--scheduler needs Dask: pip install 'latpcap[dask]'") from None
+    try:
+        client: object = Client(address, timeout="10s")
+        return client
+    except (OSError, ValueError) as problem:
+        raise OutputError(f"{address}: no Dask scheduler answers ({problem})") from None
+
+
+def why(place: str, *, whole: bool) -> Why | None:
+    """The answer of stored results; None where `place` is none. `whole`: nothing smaller was asked for."""
+    from latpcap.archive.public import open_results
+    from latpcap.archive.results import is_results
+
+    if not is_results(place):
+        return None
+    if not whole:
+        raise typer.BadParameter("streams and exchanges are numbered within a capture; give its file instead")
+    return open_results(place).why()
+
+
+def compare(
+    before: Annotated[str, typer.Argument(help="A capture, or the results of a batch.")],
+    after: Annotated[str, typer.Argument(help="The same, later or elsewhere.")],
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option("--fail-on", help="Exit 1 if so: p99_ms>20 (afterwards), p99_ms>+5 or >+10% (rise beyond noise)."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
+) -> None:
+    """Did it get better, which cause moved, by how much, and is that more than noise?"""
+    from latpcap.archive.public import compare as work
+
+    found = work(before, after)
+    try:
+        failing = [sentence for rule in fail_on or () if (sentence := found.failing(rule))]
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="--fail-on") from None
+    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
+    for sentence in failing:
+        typer.echo(f"latpcap: {sentence}", err=True)
+    if failing:
+        sys.exit(EXIT_FAILED)

@@ -1,0 +1,84 @@
+"""The `flow` command of `latpcap`: a flow graph by the words that Python has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from latpcap.cli.options import File, FilterOption, StreamOption
+from latpcap.cli.plots import frames_range
+from latpcap.errors import OutputError
+
+if TYPE_CHECKING:
+    from latpcap.plot.flow import FlowGraph
+    from latpcap.views.capture import Capture
+
+
+def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
+    """Adds the command to the program; `read` opens a capture and warns of damage."""
+
+    @app.command()
+    def flow(
+        file: File,
+        output: Annotated[
+            Path, typer.Option("-o", "--output", help="The picture: .png, .svg, .pdf; .txt as tshark writes it.")
+        ],
+        stream: StreamOption = None,
+        exchange: Annotated[
+            str | None,
+            typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
+        ] = None,
+        frames: Annotated[
+            str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST (frame.number).")
+        ] = None,
+        flows: Annotated[str, typer.Option("--flows", help="tcp, icmp or all.")] = "tcp",
+        time: Annotated[
+            str, typer.Option("--time", help="relative, delta, delta_displayed, date or epoch.")
+        ] = "relative",
+        to_scale: Annotated[bool, typer.Option("--to-scale", help="Long gaps get room as long as they took.")] = False,
+        max_rows: Annotated[
+            int | None, typer.Option("--max-rows", help="At most so many packets on a page (60; 36 of a PDF).", min=1)
+        ] = None,
+        mark_ms: Annotated[float, typer.Option("--mark-ms", help="Mark waits of at least so many ms.")] = 5.0,
+        pages: Annotated[
+            bool, typer.Option("--pages", help="All pages: .png and .svg as numbered files (.pdf has them anyway).")
+        ] = False,
+        beside: Annotated[
+            str | None, typer.Option("--beside", help="Another capture, drawn to the right on the same time scale.")
+        ] = None,
+        beside_stream: Annotated[
+            int | None, typer.Option("--beside-stream", help="A stream to the right, of --beside or of FILE.", min=0)
+        ] = None,
+        dpi: Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG.", min=20, max=1200)] = 100,
+        display_filter: FilterOption = None,
+    ) -> None:
+        """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
+        which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
+        chosen = frames_range(frames)
+
+        def graph(capture: Capture, number: int | None) -> FlowGraph:
+            options: dict[str, Any] = {"exchange": which, "frames": chosen, "time": time, "to_scale": to_scale}
+            options |= {"max_rows": max_rows, "mark_ms": mark_ms}
+            try:
+                if number is not None:
+                    if flows != "tcp":
+                        raise ValueError(f"--flows {flows} is for a capture, not for a stream")
+                    return capture.stream(number).flow_graph(**options)
+                return capture.flow_graph(flows=flows, **options)
+            except ValueError as problem:
+                raise typer.BadParameter(str(problem)) from None
+
+        capture = read(file, display_filter)
+        left = graph(capture, stream)
+        try:
+            if beside is None and beside_stream is None:
+                left.save(output, dpi=dpi, pages=pages or None)
+            else:
+                other = capture if beside is None else read(beside, display_filter)
+                left.beside(graph(other, beside_stream)).save(output, dpi=dpi)
+        except (OSError, ValueError) as problem:
+            reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output.name}: ")
+            raise OutputError(f"{output}: {reason}") from None

@@ -1,0 +1,44 @@
+"""The `follow` and `slice` commands of `latpcap`: the packets themselves, as bytes that were said or as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from latpcap.cli.options import File, FilterOption, StreamOption
+
+if TYPE_CHECKING:
+    from latpcap.views.capture import Capture
+
+
+def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
+    """Adds the commands to the program; `read` opens a capture and warns of damage."""
+
+    @app.command()
+    def follow(
+        file: File,
+        stream: Annotated[int, typer.Option("--stream", help="This tcp.stream.", min=0)],
+        mode: Annotated[str, typer.Option("--as", help="text, hex or raw.")] = "text",
+        frames: Annotated[bool, typer.Option("--frames", help="Say which frame brought which bytes.")] = False,
+    ) -> None:
+        """What did the two ends say? Wireshark's Follow TCP Stream, printed as tshark -z follow prints it."""
+        from latpcap.reading.follow import MODES
+
+        if mode not in MODES:
+            raise typer.BadParameter(f"expected {', '.join(MODES)}, got {mode!r}", param_hint="--as")
+        said = read(file, again=True).stream(stream).follow()
+        typer.echo(getattr(said, mode)(frames=frames), nl=False)
+
+    @app.command("slice")
+    def slice_(
+        file: File,
+        output: Annotated[Path, typer.Option("-o", "--output", help="The slice: .pcap or .pcapng (also with .gz).")],
+        stream: StreamOption = None,
+        display_filter: FilterOption = None,
+    ) -> None:
+        """Which packets does a colleague need? Writes a stream, or what a filter leaves, for Wireshark."""
+        capture = read(file, display_filter, again=True)
+        (capture if stream is None else capture.stream(stream)).to_pcap(output)

@@ -1,0 +1,181 @@
+"""The `latency` and `plot` commands of `latpcap`: reports and pictures by the words that Python has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from latpcap.cli.options import File, FilterOption, StreamOption
+from latpcap.errors import OutputError
+from latpcap.format import shortest
+
+if TYPE_CHECKING:
+    from latpcap.plot.display import Display
+    from latpcap.views.capture import Capture
+    from latpcap.views.latency import Latency
+
+Files = Annotated[list[str], typer.Argument(help="One capture, or several to lay over each other.")]
+By = Annotated[
+    list[str] | None,
+    typer.Option("--by", help="Group by server, client, stream, uri, method, status, protocol or top_cause; repeat."),
+]
+Which = Annotated[str, typer.Option("--which", help="latency_ms (at the capture) or client_latency_ms (estimated).")]
+Percentiles = Annotated[str, typer.Option("--percentiles", help="Percentiles with commas between.")]
+Picture = Annotated[Path, typer.Option("-o", "--output", help="The picture: .png, .svg or .pdf.")]
+Dpi = Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG 8 inches wide.", min=20, max=1200)]
+Scale = Annotated[str, typer.Option("--scale", help="Of the latencies: auto, log or linear.")]
+
+plots = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Draws a picture of a capture.")
+
+
+def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
+    """Adds the commands to the program; `read` opens a capture and warns of damage."""
+
+    @app.command()
+    def latency(
+        file: File,
+        by: By = None,
+        which: Which = "latency_ms",
+        percentiles: Percentiles = "50,75,90,99",
+        stream: StreamOption = None,
+        display_filter: FilterOption = None,
+        output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .parquet, .csv or .json.")] = None,
+    ) -> None:
+        """How long did the requests take? Count, mean, deviation and percentiles, as wrk reports them."""
+        answer = _latency(_scope(read, file, stream, display_filter, stored=True), by, which, percentiles)
+        if output is None:
+            typer.echo(str(answer))
+            return
+        import pyarrow as pa
+
+        from latpcap.cli import export
+
+        export.write(pa.Table.from_pandas(answer.table, preserve_index=False).replace_schema_metadata(), output)
+
+    @plots.command(name="latency")
+    def plot_latency(
+        files: Files,
+        output: Picture,
+        by: By = None,
+        which: Which = "latency_ms",
+        percentiles: Percentiles = "50,75,90,99",
+        stream: StreamOption = None,
+        display_filter: FilterOption = None,
+        scale: Scale = "auto",
+        dpi: Dpi = 100,
+    ) -> None:
+        """How are the latencies distributed? Shares with percentiles, and counts; several captures overlaid."""
+        first, *others = [
+            _latency(_scope(read, file, stream, display_filter, stored=True), by, which, percentiles) for file in files
+        ]
+        titles = [one.title for one in (first, *others)]
+        labels = shortest(files) if len(set(titles)) < len(titles) else None
+        _save(lambda: first.plot(*others, labels=labels, scale=scale), output, dpi)
+
+    @plots.command()
+    def waterfall(
+        file: File,
+        output: Picture,
+        by: By = None,
+        sort: Annotated[
+            str, typer.Option("--sort", help="latency_ms (longest first), start, or a cause.")
+        ] = "latency_ms",
+        align: Annotated[
+            str, typer.Option("--align", help="start: all bars begin at 0; clock: at their time, --max-rows of them.")
+        ] = "start",
+        top: Annotated[int | None, typer.Option("--top", help="Only the first N exchanges.", min=1)] = None,
+        max_rows: Annotated[int, typer.Option("--max-rows", help="At most so many bars with names.", min=1)] = 60,
+        stream: StreamOption = None,
+        display_filter: FilterOption = None,
+        dpi: Dpi = 100,
+    ) -> None:
+        """Where did each exchange's time go? Bars that are cut into their causes."""
+        scope = _scope(read, file, stream, display_filter, stored=True)
+        _save(lambda: scope.waterfall(by=by or None, sort=sort, align=align, top=top, max_rows=max_rows), output, dpi)
+
+    @plots.command()
+    def timeline(
+        file: File,
+        output: Picture,
+        scale: Scale = "auto",
+        stream: StreamOption = None,
+        display_filter: FilterOption = None,
+        dpi: Dpi = 100,
+    ) -> None:
+        """When were exchanges slow, and what happened on the wire then?"""
+        scope = _scope(read, file, stream, display_filter)
+        _save(lambda: scope.timeline(scale=scale), output, dpi)
+
+    @plots.command(name="time-sequence")
+    def time_sequence(
+        file: File,
+        output: Picture,
+        stream: Annotated[int, typer.Option("--stream", help="This tcp.stream.", min=0)],
+        sender: Annotated[str | None, typer.Option("--sender", help="client or server; else who sends more.")] = None,
+        frames: Annotated[str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST.")] = None,
+        panels: Annotated[
+            str, typer.Option("--panels", help="Some of sequence, flight, rtt, throughput, with commas between.")
+        ] = "sequence,flight,rtt,throughput",
+        display_filter: FilterOption = None,
+        mark_ms: Annotated[float, typer.Option("--mark-ms", help="Waits from so many ms on are marked.")] = 5.0,
+        dpi: Dpi = 100,
+    ) -> None:
+        """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls."""
+        scope, chosen = read(file, display_filter).stream(stream), frames_range(frames)
+        options: dict[str, Any] = {"sender": sender, "frames": chosen, "mark_ms": mark_ms}
+        _save(lambda: scope.time_sequence(panels=panels.split(","), **options), output, dpi)
+
+    app.add_typer(plots, name="plot")
+
+
+def _latency(scope: Any, by: list[str] | None, which: str, percentiles: str) -> Latency:
+    try:
+        ranks = [float(word) for word in percentiles.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"expected numbers, as in 50,99.9, got {percentiles!r}", param_hint="--percentiles"
+        ) from None
+    try:
+        answer: Latency = scope.latency(by or None, which=which, percentiles=ranks)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from None
+    return answer
+
+
+def frames_range(text: str | None) -> tuple[int, int] | None:
+    """Which frames does --frames name? Both ends included; None for no option."""
+    if text is None:
+        return None
+    first, dash, last = text.partition("-")
+    if not (dash and first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+        raise typer.BadParameter(f"expected FIRST-LAST, as in 690-1180, got {text!r}", param_hint="--frames")
+    return int(first), int(last)
+
+
+def _scope(
+    read: Callable[..., Capture], file: str, stream: int | None, display_filter: str | None, *, stored: bool = False
+) -> Any:
+    """A capture, a part of one, or, where they will do, the results of a batch."""
+    from latpcap.archive.results import is_results
+
+    if stored and is_results(file):
+        from latpcap.archive.public import open_results
+
+        if stream is not None or display_filter is not None:
+            raise typer.BadParameter("streams and filters are of one capture; give its file instead of the results")
+        return open_results(file)
+    capture = read(file, display_filter)
+    return capture if stream is None else capture.stream(stream)
+
+
+def _save(draw: Callable[[], Any], output: Path, dpi: float) -> None:
+    """Draws and writes; what cannot be drawn or written is one sentence."""
+    try:
+        picture: Display = draw()
+        picture.save(output, dpi=dpi)
+    except (OSError, ValueError) as problem:
+        reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output}: ")
+        raise OutputError(f"{output}: {reason}") from None

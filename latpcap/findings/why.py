@@ -1,0 +1,265 @@
+"""Why were these requests slow? Tables in, one answer in plain words and numbers out.
+
+Reads the findings of a capture or a stream; gives `Why`, whose `to_dict()` holds every number of its text. The words
+of the text are in words.py; what is not a finding (percentiles, counts, the frames' bytes) is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from latpcap import arrays, findings
+from latpcap.findings import evidence, quality, sockets, totals
+from latpcap.findings.connections import DATA, SYN
+from latpcap.tables import requests
+from latpcap.vocabulary import PROVEN, STALL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.tables import Tables
+    from latpcap.views.capture import Capture
+
+
+class Why:
+    """Why was it slow, who waited for whom, how sure is that, and what would mend it?
+
+    `str(why)` is the answer in at most 15 lines; `to_dict()` has every number of it, durations in ms.
+    """
+
+    def __init__(self, data: dict[str, Any]):
+        self._data = data
+
+    @classmethod
+    def of(cls, capture: Capture, scope: Tables) -> Why:
+        """Why were the exchanges of this capture or stream slow?"""
+        return cls(_overall(capture, scope))
+
+    @classmethod
+    def of_exchange(cls, capture: Capture, number: int) -> Why:
+        """Why was this one exchange slow? IndexError where there is no such exchange."""
+        return cls(_single(capture, number))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Which numbers stand behind the answer? Plain dicts, lists, strings and numbers (for JSON)."""
+        return self._data
+
+    def __str__(self) -> str:
+        from latpcap.findings import words
+
+        return words.of_exchange(self._data) if self._data["kind"] == "exchange" else words.overall(self._data)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from latpcap import html
+
+        title, _, rest = str(self).partition("\n")
+        return html.card(title, html.text(rest))
+
+
+def _head(capture: Capture) -> dict[str, Any]:
+    return {
+        "file": Path(capture.name).name,
+        "filter": capture.display_filter,
+        "frames": capture.frames,
+        "streams": capture.arrow("streams").num_rows,
+        "exchanges": requests(capture.arrow("exchanges")).num_rows,
+        "seconds": capture.seconds,
+        "damage": capture.damage,
+    }
+
+
+def _overall(capture: Capture, scope: Tables) -> dict[str, Any]:
+    data: dict[str, Any] = {"kind": "overall", **_head(capture)}
+    data["scope"] = getattr(scope, "number", None)
+    tables = findings.Lazy(scope.arrow)
+    streams = tables["streams"]
+    checks = quality.judge(tables)
+    data["quality"] = [c.to_dict() for c in checks]
+    position, positions = arrays.codes(streams, "position")
+    data["positions"] = sorted(word for code, word in enumerate(positions) if (position == code).any())
+    data["retransmissions"] = sum(
+        int(arrays.numbers(streams, f"{side}_retransmissions").sum()) for side in ("client", "server")
+    )
+    ledger = totals.Ledger(streams, tables["exchanges"], tables["causes"])
+    found = findings.rows(tables, checks, ledger, servers=1)
+    data["findings"] = [r for r in found if r["kind"] == "latency"]
+    data["events"] = [r for r in found if r["kind"] != "latency"]
+    if not ledger.servers:
+        data["verdict"] = "no_exchanges"
+        data["silent"] = _silent(streams)
+        bare = not streams.num_rows and data["filter"] is None
+        data["skipped"] = _skipped(tables["issues"]) if bare else []
+        data["pings"] = tables["probes"].num_rows if bare else 0  # without TCP there are no others
+        return data
+    server = ledger.servers[0]
+    data["server"], data["servers"] = server.name, _servers(streams)
+    data["pauses"] = findings.setups.pauses(tables, server.address, server.port)
+    data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
+    data["goodbyes"] = server.goodbyes
+    for name, share in (("p50_ms", 0.50), ("p90_ms", 0.90), ("p99_ms", 0.99)):
+        data[name] = arrays.percentile(server.latency, share)
+    data["total_ms"] = float(server.latency.sum())
+    items = ledger.spent(server)
+    data["causes"] = _totals(items, tables["causes"])
+    if not data["findings"]:
+        data["verdict"] = "no_time"
+        return data
+    _main(data, items[0], tables)
+    pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
+    data["senders"] = {side: sockets.pool(pooled, side) for side in ("server", "client")}
+    stall_frames(data, capture.unfiltered.arrow)
+    return data
+
+
+def _servers(streams: pa.Table) -> int:
+    """How many servers were asked for anything?"""
+    import numpy as np
+
+    asked = arrays.numbers(streams, "exchanges") > 0
+    server, _ = arrays.codes(streams, "server")
+    return len(np.unique((server.astype(np.int64) << 16 | arrays.numbers(streams, "server_port"))[asked]))
+
+
+def _skipped(issues: pa.Table) -> list[dict[str, Any]]:
+    """What of a capture without TCP was not understood, the most frames first: there may be TCP in it."""
+    rows = [row for row in issues.select(["kind", "reason", "count"]).to_pylist() if row["kind"] == "skipped"]
+    rows.sort(key=lambda row: -row["count"])
+    return [{"reason": row["reason"], "frames": row["count"]} for row in rows]
+
+
+def _silent(streams: pa.Table) -> dict[str, int]:
+    """Connections without any exchange, by how far they got."""
+    code, answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
+    data = code & DATA != 0
+    unanswered = (code & SYN != 0) & (answers == 0) & ~data
+    counts = {"unanswered": unanswered, "without_data": ~data & ~unanswered, "without_answer": data}
+    return {name: int(which.sum()) for name, which in counts.items() if which.any()}
+
+
+def _totals(items: list[totals.Spent], causes: pa.Table) -> list[dict[str, Any]]:
+    """Time and exchanges per cause and owner as the table of causes has them, the most time first."""
+    import numpy as np
+
+    rows = np.concatenate([i.causes for i in items]) if items else np.zeros(0, np.int64)
+    (cause, causes_of), (owner, owners) = arrays.codes(causes, "cause"), arrays.codes(causes, "owner")
+    ms, exchange = arrays.numbers(causes, "duration_ms")[rows], arrays.numbers(causes, "exchange")[rows]
+    sure = arrays.numbers(causes, "confidence")[rows] >= PROVEN
+    key = cause[rows].astype(np.int64) * len(owners) + owner[rows]
+    found = []
+    for code in np.unique(key):
+        mine = key == code
+        found.append(
+            {
+                "cause": causes_of[code // len(owners)],
+                "owner": owners[code % len(owners)],
+                "total_ms": float(ms[mine].sum()),
+                "exchanges": len(np.unique(exchange[mine])),
+                "proven_ms": float(ms[mine & sure].sum()),
+            }
+        )
+    return sorted(found, key=lambda t: (-t["total_ms"], t["cause"], t["owner"]))
+
+
+def _main(data: dict[str, Any], item: totals.Spent, tables: Mapping[str, pa.Table]) -> None:
+    """What the first finding, the one that took the most time, says for the whole answer."""
+    first = data["findings"][0]
+    data["verdict"], data["hit"] = first["cause"], first["exchanges"]
+    data["proven"] = first["proven"] if first["cause"] == STALL else None
+    data["share"] = {
+        name: {"ms": first[f"of_{name}_ms"], "of_ms": data[f"{name}_ms"], "share": first[f"of_{name}_share"]}
+        for name in ("p50", "p90", "p99")
+    } | {"all": first["share"]}
+    data["confidence"], data["fix"] = first["confidence"], first["fix"]
+    data["owners"] = {"nagle": item.owner, "delayed_ack": item.held_by} if item.held_by else {item.cause: item.owner}
+    at = int(
+        item.rows[list(arrays.numbers(tables["exchanges"], "exchange")[item.rows]).index(first["typical_exchange"])]
+    )
+    pieces, longest = evidence.pieces(item, first["typical_exchange"], tables["causes"])
+    data["typical"] = {
+        "exchange": first["typical_exchange"],
+        "stream": first["typical_stream"],
+        "latency_ms": tables["exchanges"]["latency_ms"][at].as_py(),
+        "frames": first["typical_frames"],
+        "ms": first["typical_ms"],
+        "pieces": pieces,
+        "longest_ms": longest,
+        "owner": item.owner,
+        "confidence": first["confidence"],
+    }
+    data["fin_released"], data["first_fast"] = _spared(item, tables)
+
+
+def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, int]:
+    """Of a stall: exchanges whose wait the peer's FIN ended, and first exchanges of streams that had no stall yet."""
+    import numpy as np
+
+    if item.cause != STALL:
+        return 0, 0
+    exchanges, causes = tables["exchanges"], tables["causes"]
+    rule, rules = arrays.codes(causes, "rule")
+    fin = rules.index("nagle_fin_release") if "nagle_fin_release" in rules else -2
+    numbers = arrays.numbers(exchanges, "exchange")[item.server.rows]
+    ended = np.unique(arrays.numbers(causes, "exchange")[rule == fin])
+    index, stream = arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream")
+    stalled = np.zeros(exchanges.num_rows, bool)
+    stalled[item.rows] = True
+    later = np.unique(stream[stalled & (index > 0)])
+    first = item.server.rows[index[item.server.rows] == 0]
+    spared = first[~stalled[first] & np.isin(stream[first], later)]
+    return int(np.isin(ended, numbers).sum()), len(spared)
+
+
+def stall_frames(data: dict[str, Any], arrow: Callable[[str], pa.Table]) -> None:
+    """Of a stall: what its three frames carry, and the times between them."""
+    frames = data["typical"]["frames"]
+    if data["verdict"] != STALL or len(frames) != 3:
+        return
+    import numpy as np
+
+    events = arrow("events")
+    rows = np.flatnonzero(np.isin(arrays.numbers(events, "frame"), frames))
+    times, lengths, from_client = (arrays.numbers(events, c)[rows].tolist() for c in ("time", "len", "from_client"))
+    if len(times) == 3:
+        data["typical"]["bytes"] = [lengths[0], lengths[2]]
+        data["typical"]["sender"] = "client" if from_client[0] else "server"
+        data["typical"]["ack_after_ms"] = (times[1] - times[0]) / 1e6
+        data["typical"]["release_us"] = (times[2] - times[1]) / 1e3
+
+
+def _single(capture: Capture, number: int) -> dict[str, Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = capture.arrow("exchanges")
+    found = (
+        table.filter(pc.equal(table["exchange"], pa.scalar(number, pa.uint64()))) if 0 <= number < 2**63 else table[:0]
+    )
+    if found.num_rows == 0:
+        have = table["exchange"]
+        span = f"those of {capture.title} are {have[0]} to {have[-1]}" if len(have) else f"{capture.title} has none"
+        raise IndexError(f"no exchange {number}: {span}")
+    row = found.select(
+        ["exchange", "stream", "index", "protocol", "method", "target", "status", "latency_ms", "client_latency_ms",
+         "ttfb_ms", "complete", "cut_by", "request_first_frame", "response_last_frame", "top_cause"]
+    ).to_pylist()[0]  # fmt: skip
+    causes = capture.arrow("causes")
+    mine = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
+    data = {"kind": "exchange", **_head(capture), **row}
+    data["causes"] = mine.select(
+        [
+            "cause",
+            "parent",
+            "owner",
+            "duration_ms",
+            "from_frame",
+            "to_frame",
+            "evidence",
+            "rule",
+            "confidence",
+        ]
+    ).to_pylist()
+    return data

@@ -1,0 +1,52 @@
+"""How counts, times, shares and names are written: values in, short words out; knows nothing of what they mean."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+
+def count(number: int, word: str) -> str:
+    """How many are there, in words? "1 frame", "4,966 frames"."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def ms(value: float) -> str:
+    """How many milliseconds, with as many digits as say something? 1,204, 43.8, 0.26, 0.004."""
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.01 or value == 0 else f"{value:.3f}"
+
+
+def us(value: float) -> str:
+    """How many microseconds, as "2 us" (one at least), or as "1.4 ms" from 1,000 on?"""
+    return f"{max(value, 1):.0f} us" if value < 1000 else f"{value / 1000:.1f} ms"
+
+
+def percent(share: float) -> str:
+    """How much of the whole is a share of 0 to 1? "96 %", "0.4 %", "under 0.1 %"."""
+    if 0 < share < 0.0005:
+        return "under 0.1 %"
+    return f"{100 * share:.0f} %" if share >= 0.095 or share == 0 else f"{100 * share:.1f} %"
+
+
+def printable(text: str) -> str:
+    """What of this text may stand on a terminal? Control characters and the like become "�"."""
+    return "".join(c if c.isprintable() else "�" for c in text)
+
+
+def shortest(paths: Sequence[str]) -> list[str]:
+    """What is each of these paths called beside the others? Its last part, and the folders before it that it takes to
+    tell them apart; the same path has the same name.
+    """
+    parts = {path: path.replace("\\", "/").rstrip("/").split("/") for path in paths}
+    names = {path: words[-1] for path, words in parts.items()}
+    deep = 1
+    while True:
+        many = Counter(names.values())
+        alike = [path for path, name in names.items() if many[name] > 1 and len(parts[path]) > deep]
+        if not alike:
+            return [names[path] for path in paths]
+        deep += 1
+        for path in alike:
+            names[path] = "/".join(parts[path][-deep:])

@@ -1,0 +1,193 @@
+"""Which segments pass this filter? Tests all of them at once on Arrow columns; gives a truth for each.
+
+Wireshark 4.0's rules: a test fails where the segment has not got the field; `!=` wants all of a field's values to
+differ, every other operator one that fits, unless `all` or `any` says otherwise.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import operator
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from latpcap.errors import FilterError
+from latpcap.reading.filters import grammar
+from latpcap.reading.filters.fields import FIELDS, Column, Field, Keyed, Source, mapped
+from latpcap.reading.filters.values import Meaning, address
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.views.capture import Capture
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+_ARROW = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+_FLIPPED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+
+_Truths = Callable[[Any], Any]
+"""A column's values to a column of truths."""
+
+
+def mask(capture: Capture, expression: str) -> pa.ChunkedArray:
+    """Which segments pass? One truth for each row of `events`, none of them null. FilterError for a mistake."""
+    tree = grammar.parse(expression)
+    return _Evaluation(capture, expression).truths(tree)
+
+
+class _Evaluation:
+    def __init__(self, capture: Capture, expression: str):
+        self.expression = expression
+        self.meaning = Meaning(expression)
+        self.source = Source(capture)
+
+    def truths(self, node: Any) -> Any:
+        import pyarrow.compute as pc
+
+        if isinstance(node, grammar.Joined):
+            return functools.reduce(pc.and_ if node.word == "and" else pc.or_, map(self.truths, node.parts))
+        if isinstance(node, grammar.Not):
+            return pc.invert(self.truths(node.inner))
+        field = self.field(node.field)
+        if isinstance(node, grammar.Exists):
+            if node.field.mask is not None:
+                bits = self.meaning.value(node.field.mask, field, node.field.name)
+                return self.some(field, lambda column: pc.not_equal(pc.bit_wise_and(column.cast("int64"), bits), 0))
+            return self.some(field, pc.is_valid)
+        if field.kind == "label":
+            reason = f"{node.field.name} is there or not and has no value: write it alone"
+            raise FilterError(self.expression, node.field.at, reason, length=len(node.field.name))
+        if isinstance(node, grammar.Among):
+            tests = [self.item(item, field, node.field) for item in node.items]
+            found = self.some(field, lambda column: functools.reduce(pc.or_, (test(column) for test in tests)))
+            if node.field.every:
+                found = self.every(field, lambda column: functools.reduce(pc.or_, (test(column) for test in tests)))
+            return pc.invert(found) if node.without else found
+        return self.test(node, field)
+
+    def field(self, node: grammar.Field) -> Field:
+        field = FIELDS.get(node.name)
+        if field is None:
+            near = difflib.get_close_matches(node.name.lower(), FIELDS, 3, 0.6)
+            near += [name for name in FIELDS if name.startswith(node.name + ".")][: 3 - len(near)]
+            reason = f"{node.name!r} is no field that latpcap filters by"
+            raise FilterError(self.expression, node.at, reason, length=len(node.name), near=near)
+        if node.mask is not None and field.kind != "int":
+            reason = f"'&' is for numbers, and {node.name} is none"
+            raise FilterError(self.expression, node.at, reason, length=len(node.name))
+        return field
+
+    def some(self, field: Field, truths: _Truths) -> Any:
+        """Has the segment a value that passes?"""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        events = self.source.events
+        found = []
+        for column in field.get(self.source):
+            passed = truths(column.values).fill_null(False)
+            if isinstance(column, Keyed):
+                frames = column.frames.filter(passed)
+                passed = pc.is_in(events["frame"], value_set=pa.array(frames.to_pylist(), events["frame"].type))
+            found.append(passed)
+        return functools.reduce(pc.or_, found)
+
+    def every(self, field: Field, truths: _Truths) -> Any:
+        """Has the segment the field, and no value that does not pass?"""
+        import pyarrow.compute as pc
+
+        return pc.and_not(self.some(field, pc.is_valid), self.some(field, lambda column: pc.invert(truths(column))))
+
+    def test(self, node: grammar.Test, field: Field) -> Any:
+        name = node.field.name
+        if node.operator in ("contains", "matches"):
+            if field.kind != "text":
+                reason = f"{name} is no text, and {node.operator!r} is for text"
+                raise FilterError(self.expression, node.field.at, reason, length=len(name))
+            truths = self.containing(node)
+            return self.every(field, truths) if node.field.every else self.some(field, truths)
+        word = {"any_eq": "eq", "all_eq": "eq", "any_ne": "ne", "all_ne": "ne"}.get(node.operator, node.operator)
+        every = node.operator in ("all_eq", "all_ne") if node.field.every is None else node.field.every
+        if isinstance(node.value, grammar.Word) and node.value.text in FIELDS:
+            return self.two_fields(node, field, word, every)
+        truths = self.compared(node.value, field, node.field, word)
+        return self.every(field, truths) if every else self.some(field, truths)
+
+    def compared(self, value: Any, field: Field, named: grammar.Field, word: str) -> _Truths:
+        """A column against one literal."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if (
+            isinstance(value, grammar.Word)
+            and field.kind == "text"
+            and re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", value.text)
+        ):
+            reason = f"{value.text!r} is no field that latpcap filters by; a string stands in quotes"
+            raise self.meaning.error(value, reason)
+        literal = self.meaning.value(value, field, named.name)
+        compare = _COMPARE[word]
+        if field.kind in ("ipv4", "ipv6"):
+            if word in ("eq", "ne"):
+                return lambda c: mapped(c, lambda w: w and compare(address(w) in literal, True), "bool")
+            bound = literal.network_address
+            if literal.prefixlen < literal.max_prefixlen:
+                raise self.meaning.error(value, "a prefix has no order: compare it with '==' or '!='")
+            return lambda c: mapped(c, lambda w: w and compare(address(w), bound), "bool")
+        if field.kind == "text":
+            return lambda c: mapped(c, lambda w: compare(w.encode(), literal.encode()), "bool")
+        arrow = getattr(pc, _ARROW[word])
+        bits = None if named.mask is None else self.meaning.value(named.mask, field, named.name)
+
+        def truths(column: Any) -> Any:
+            if bits is not None:
+                column = pc.bit_wise_and(column.cast("int64"), bits)
+            return arrow(column, pa.scalar(literal, pa.int64()))
+
+        return truths
+
+    def containing(self, node: grammar.Test) -> _Truths:
+        if node.operator == "contains":
+            part = node.value.text
+            return lambda c: mapped(c, lambda w: part in w, "bool")
+        pattern = self.meaning.pattern(node.value)
+        return lambda c: mapped(c, lambda w: pattern.search(w) is not None, "bool")
+
+    def item(self, item: Any, field: Field, named: grammar.Field) -> _Truths:
+        """One member of a set: a value, or a range with both of its ends."""
+        import pyarrow.compute as pc
+
+        if not isinstance(item, grammar.Range):
+            return self.compared(item, field, named, "eq")
+        low = self.compared(item.low, field, named, "ge")
+        high = self.compared(item.high, field, named, "le")
+        return lambda column: pc.and_(low(column), high(column))
+
+    def two_fields(self, node: grammar.Test, field: Field, word: str, every: bool) -> Any:
+        """A field against another one, value by value."""
+        import pyarrow.compute as pc
+
+        other = FIELDS[node.value.text]
+        if other.kind != field.kind or field.kind == "label":
+            raise self.meaning.error(node.value, f"{node.field.name} and {node.value.text} are not of one kind")
+        left, right = field.get(self.source), other.get(self.source)
+        if not all(isinstance(column, Column) for column in (*left, *right)) or field.kind == "text":
+            raise self.meaning.error(node.value, "values of HTTP and of SACK are compared with literals only")
+        if field.kind in ("ipv4", "ipv6") and word not in ("eq", "ne"):
+            raise self.meaning.error(node.value, "two addresses are compared with '==' or '!='")
+        arrow = getattr(pc, _ARROW[_FLIPPED[word] if every else word])
+        pairs = [arrow(a.values, b.values).fill_null(False) for a in left for b in right]
+        found = functools.reduce(pc.or_, pairs)
+        if every:
+            there = pc.and_(self.some(field, pc.is_valid), self.some(other, pc.is_valid))
+            return pc.and_not(there, found)
+        return found

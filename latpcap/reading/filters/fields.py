@@ -1,0 +1,350 @@
+"""Which fields can a display filter name, and where are their values? Reads the tables of a capture.
+
+A field's values stand either beside the events, one a segment (`Column`), or belong to some frames only (`Keyed`:
+HTTP's, from `exchanges`). A field that a segment may have twice (tcp.port) has two. Null: the segment has not got it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from latpcap.reading.filters.http import completed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.views.capture import Capture
+
+MARKS = [
+    "retransmission",
+    "fast_retransmission",
+    "spurious_retransmission",
+    "out_of_order",
+    "lost_segment",
+    "ack_lost_segment",
+    "duplicate_ack",
+    "keep_alive",
+    "keep_alive_ack",
+    "window_update",
+    "window_full",
+    "zero_window",
+    "zero_window_probe",
+    "zero_window_probe_ack",
+    "reused_ports",
+]
+"""tcp.analysis.* that are there or not; columns of `events` under the same names."""
+
+FLAGS = {"fin": 0, "syn": 1, "reset": 2, "push": 3, "ack": 4, "urg": 5, "ece": 6, "cwr": 7, "ae": 8}
+_LABELS = {"FIN": 1, "SYN": 2, "RST": 4, "PSH": 8, "ACK": 16, "URG": 32, "ECE": 64, "CWR": 128, "AE": 256}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One value a segment, in the order of `events`."""
+
+    values: pa.ChunkedArray
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Values of some frames; a frame may be there twice."""
+
+    frames: pa.ChunkedArray
+    values: pa.ChunkedArray
+
+
+@dataclass(frozen=True)
+class Field:
+    """What kind of value, and how to get it.
+
+    `kind`: "int" (with `bits`), "bool", "duration" and "instant" (both in ns), "seconds" (a float), "ipv4", "ipv6",
+    "text", or "label": there or not, without a value.
+    """
+
+    kind: str
+    get: Callable[[Source], list[Column | Keyed]]
+    meaning: str
+    bits: int = 32
+
+
+class Source:
+    """The tables of one capture, each read when a field first asks for it."""
+
+    def __init__(self, capture: Capture):
+        self.capture = capture
+        self.events = capture.arrow("events")
+
+    @cached_property
+    def exchanges(self) -> pa.Table:
+        """HTTP's exchanges with the frames that completed request and answer."""
+        whole = self.capture.unfiltered
+        return completed(whole.arrow("exchanges"), whole.arrow("events"))
+
+    @cached_property
+    def flags(self) -> pa.ChunkedArray:
+        """The flag bits as a number."""
+        return mapped(self.events["flags"], _bits, "int64")
+
+    @cached_property
+    def frames(self) -> dict[str, pa.Array]:
+        """Length and time of every frame, by a second reading; aligned with the events."""
+        return of_frames(self.capture, self.events["frame"])
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column of `events`."""
+        return self.events[name]
+
+    def nanos(self, name: str) -> pa.ChunkedArray:
+        """A column in ms as whole ns."""
+        import pyarrow.compute as pc
+
+        return pc.round(pc.multiply(self.events[name], 1e6)).cast("int64")
+
+    @cached_property
+    def times(self) -> pa.ChunkedArray:
+        """When each segment was captured, in ns since 1970."""
+        return self.events["time"].cast("int64")
+
+
+def mapped(column: pa.ChunkedArray, of: Callable[[str], Any], to: str) -> pa.ChunkedArray:
+    """A dictionary column through a function of its words, each asked once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    chunks = []
+    for chunk in column.chunks:
+        if not pa.types.is_dictionary(chunk.type):
+            chunk = chunk.dictionary_encode()
+        words = pa.array([of(word) for word in chunk.dictionary.to_pylist()], to)
+        chunks.append(pc.take(words, chunk.indices))
+    return pa.chunked_array(chunks, to)
+
+
+def _bits(label: str) -> int:
+    return sum(_LABELS.get(part, 0) for part in label.split(", "))
+
+
+def of_frames(capture: Capture, frames: pa.ChunkedArray) -> dict[str, pa.Array]:
+    """Original and captured length, and times since the first and the previous frame, for these frames."""
+    import numpy as np
+    import pyarrow as pa
+
+    table = np.frombuffer(b"".join(capture.heads()), "<i8").reshape(-1, 3)
+    times, rows = table[:, 0], frames.to_numpy().astype(np.int64) - 1
+    since = {"time_relative": times - times[:1], "time_delta": np.diff(times, prepend=times[:1])}
+    columns = {**since, "len": table[:, 1], "cap_len": table[:, 2]}
+    return {name: pa.array(column[rows]) for name, column in columns.items()}
+
+
+def _one(name: str) -> Callable[[Source], list[Column | Keyed]]:
+    return lambda s: [Column(s.column(name))]
+
+
+def _both(*names: str) -> Callable[[Source], list[Column | Keyed]]:
+    return lambda s: [Column(s.column(name)) for name in names]
+
+
+def _nanos(name: str) -> Callable[[Source], list[Column | Keyed]]:
+    return lambda s: [Column(s.nanos(name))]
+
+
+def _frame(name: str) -> Callable[[Source], list[Column | Keyed]]:
+    return lambda s: [Column(s.frames[name])]
+
+
+def _where(of: Callable[[Source], pa.ChunkedArray]) -> Callable[[Source], list[Column | Keyed]]:
+    """A label from a column of truths."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        return [Column(pc.if_else(of(source), True, pa.scalar(None, pa.bool_())))]
+
+    return get
+
+
+def _flag(bit: int) -> Callable[[Source], list[Column | Keyed]]:
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow.compute as pc
+
+        return [Column(pc.bit_wise_and(pc.shift_right(source.flags, bit), 1))]
+
+    return get
+
+
+def _modulo(name: str) -> Callable[[Source], list[Column | Keyed]]:
+    """Wireshark shows 32 bits of a relative number."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow.compute as pc
+
+        return [Column(pc.bit_wise_and(source.column(name), 0xFFFFFFFF))]
+
+    return get
+
+
+def _next_seq(source: Source) -> list[Column | Keyed]:
+    import pyarrow.compute as pc
+
+    ends = pc.not_equal(pc.bit_wise_and(source.flags, 3), 0).cast("int64")  # SYN and FIN count once, also together
+    total = pc.add(pc.add(source.column("seq"), source.column("len").cast("int64")), ends)
+    return [Column(pc.bit_wise_and(total, 0xFFFFFFFF))]
+
+
+def _since_first(source: Source) -> list[Column | Keyed]:
+    """Since the stream's first segment, which is `streams.start`."""
+    import pyarrow.compute as pc
+
+    streams = source.capture.arrow("streams")
+    rows = pc.index_in(source.column("stream"), value_set=streams["stream"].combine_chunks())
+    return [Column(pc.subtract(source.times, pc.take(streams["start"].cast("int64"), rows)))]
+
+
+def _of_stream(name: str) -> Callable[[Source], list[Column | Keyed]]:
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow.compute as pc
+
+        streams = source.capture.arrow("streams")
+        rows = pc.index_in(source.column("stream"), value_set=streams["stream"].combine_chunks())
+        return [Column(pc.take(streams[name], rows))]
+
+    return get
+
+
+def _sack(side: str | None) -> Callable[[Source], list[Column | Keyed]]:
+    """The edges of the blocks by frame, or (None) how many there are."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        blocks = source.column("sack")
+        if side is None:
+            return [Column(pc.list_value_length(blocks))]
+        table = source.events.select(["frame", "sack"]).filter(pc.is_valid(blocks)).combine_chunks()
+        blocks = table["sack"].combine_chunks()
+        edges = pc.bit_wise_and(pc.struct_field(pc.list_flatten(blocks), side), 0xFFFFFFFF)
+        return [Keyed(pc.take(table["frame"], pc.list_parent_indices(blocks)), pa.chunked_array([edges]))]
+
+    return get
+
+
+def _address(version: int, *names: str) -> Callable[[Source], list[Column | Keyed]]:
+    """Addresses of one family as words; null for the other."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        family = ":" if version == 6 else "."
+        return [
+            Column(mapped(source.column(n), lambda a: a if (":" in a) == (family == ":") else None, "string"))
+            for n in names
+        ]
+
+    return get
+
+
+def _http(frame: str, value: str | None) -> Callable[[Source], list[Column | Keyed]]:
+    """A value of the exchanges on the frame that completed the message."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow.compute as pc
+
+        table = source.exchanges.filter(pc.is_valid(source.exchanges[frame]))
+        values = pc.is_valid(table[frame]).cast("int8") if value is None else table[value]
+        return [Keyed(table[frame], values)]
+
+    return get
+
+
+def _http_time(source: Source) -> list[Column | Keyed]:
+    """From the frame that completed the request to the one that completed the answer."""
+    import pyarrow.compute as pc
+
+    table, events = source.exchanges, source.capture.unfiltered.arrow("events")
+    table = table.filter(pc.and_(pc.is_valid(table["request_in"]), pc.is_valid(table["response_in"])))
+    frames, times = events["frame"].combine_chunks(), events["time"].cast("int64")
+    begin, end = (pc.take(times, pc.index_in(table[name], value_set=frames)) for name in ("request_in", "response_in"))
+    return [Keyed(table["response_in"], pc.subtract(end, begin))]
+
+
+def _any_mark(source: Source) -> pa.ChunkedArray:
+    import functools
+
+    import pyarrow.compute as pc
+
+    return functools.reduce(pc.or_, (source.column(mark) for mark in MARKS))
+
+
+def _all(source: Source) -> list[Column | Keyed]:
+    return [Column(source.column("frame"))]
+
+
+def _http_any(source: Source) -> list[Column | Keyed]:
+    return [*FIELDS["http.request"].get(source), *FIELDS["http.response"].get(source)]
+
+
+FIELDS: dict[str, Field] = {
+    "frame.number": Field("int", _one("frame"), "the frame's number, from 1"),
+    "frame.time": Field("instant", lambda s: [Column(s.times)], "when it was captured"),
+    "frame.time_epoch": Field("seconds", lambda s: [Column(s.times)], "the same in seconds since 1970"),
+    "frame.time_relative": Field("duration", _frame("time_relative"), "since the capture's first frame"),
+    "frame.time_delta": Field("duration", _frame("time_delta"), "since the frame before it"),
+    "frame.len": Field("int", _frame("len"), "bytes on the wire"),
+    "frame.cap_len": Field("int", _frame("cap_len"), "bytes captured"),
+    "ip": Field("label", _address(4, "src"), "IPv4"),
+    "ip.src": Field("ipv4", _address(4, "src"), "source"),
+    "ip.dst": Field("ipv4", _address(4, "dst"), "destination"),
+    "ip.addr": Field("ipv4", _address(4, "src", "dst"), "source and destination"),
+    "ipv6": Field("label", _address(6, "src"), "IPv6"),
+    "ipv6.src": Field("ipv6", _address(6, "src"), "source"),
+    "ipv6.dst": Field("ipv6", _address(6, "dst"), "destination"),
+    "ipv6.addr": Field("ipv6", _address(6, "src", "dst"), "source and destination"),
+    "tcp": Field("label", _all, "TCP: every segment"),
+    "tcp.stream": Field("int", _one("stream"), "the connection"),
+    "tcp.srcport": Field("int", _one("sport"), "source port", 16),
+    "tcp.dstport": Field("int", _one("dport"), "destination port", 16),
+    "tcp.port": Field("int", _both("sport", "dport"), "source and destination port", 16),
+    "tcp.len": Field("int", _one("len"), "bytes of payload"),
+    "tcp.seq": Field("int", _modulo("seq"), "sequence number, relative"),
+    "tcp.nxtseq": Field("int", _next_seq, "sequence number behind the segment, relative"),
+    "tcp.ack": Field("int", _modulo("ack"), "acknowledgement number, relative"),
+    "tcp.flags": Field("int", lambda s: [Column(s.flags)], "the nine flags as a number", 16),
+    **{f"tcp.flags.{name}": Field("bool", _flag(bit), f"the flag {name.upper()}") for name, bit in FLAGS.items()},
+    "tcp.window_size": Field("int", _one("window"), "window, scaled"),
+    "tcp.options.mss": Field("label", _one("mss"), "option MSS"),
+    "tcp.options.mss_val": Field("int", _one("mss"), "its value", 16),
+    "tcp.options.wscale": Field("label", _one("wscale"), "option window scale"),
+    "tcp.options.wscale.shift": Field("int", _one("wscale"), "its shift", 8),
+    "tcp.options.timestamp": Field("label", _one("tsval"), "option timestamps"),
+    "tcp.options.timestamp.tsval": Field("int", _one("tsval"), "its value"),
+    "tcp.options.timestamp.tsecr": Field("int", _one("tsecr"), "its echo"),
+    "tcp.options.sack": Field("label", _sack(None), "option SACK"),
+    "tcp.options.sack.count": Field("int", _sack(None), "how many blocks", 8),
+    "tcp.options.sack_le": Field("int", _sack("left"), "left edges, relative"),
+    "tcp.options.sack_re": Field("int", _sack("right"), "right edges, relative"),
+    "tcp.time_delta": Field("duration", _nanos("time_delta_ms"), "since the stream's previous segment"),
+    "tcp.time_relative": Field("duration", _since_first, "since the stream's first segment"),
+    "tcp.completeness": Field("int", _of_stream("completeness"), "the stream's completeness, its last value", 8),
+    "tcp.analysis.flags": Field("label", _where(_any_mark), "any of the marks below"),
+    **{
+        f"tcp.analysis.{m}": Field("label", _where(lambda s, m=m: s.column(m)), m.replace("_", " "))  # type: ignore[misc]
+        for m in MARKS
+    },
+    "tcp.analysis.acks_frame": Field("int", _one("acks_frame"), "the frame that it acknowledges"),
+    "tcp.analysis.ack_rtt": Field("duration", _nanos("ack_rtt_ms"), "since that frame"),
+    "tcp.analysis.bytes_in_flight": Field("int", _one("bytes_in_flight"), "bytes not yet acknowledged"),
+    "tcp.analysis.push_bytes_sent": Field("int", _one("push_bytes_sent"), "bytes since the last PSH"),
+    "http": Field("label", _http_any, "a frame that completes a request or an answer"),
+    "http.request": Field("bool", _http("request_in", None), "a frame that completes a request"),
+    "http.request.method": Field("text", _http("request_in", "method"), "GET, POST ..."),
+    "http.request.uri": Field("text", _http("request_in", "target"), "the request's target"),
+    "http.response": Field("bool", _http("response_in", None), "a frame that completes an answer"),
+    "http.response.code": Field("int", _http("response_in", "status"), "its status", 16),
+    "http.time": Field("duration", _http_time, "from the request's frame to the answer's"),
+    "http.request_in": Field("int", _http("response_in", "request_in"), "the request's frame"),
+    "http.response_in": Field("int", _http("request_in", "response_in"), "the answer's frame"),
+}
+"""Every field of the subset; docs/filters.md lists them."""

@@ -1,0 +1,135 @@
+"""What does this word mean for that field? Literals to numbers, times, networks and texts, with a located error."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from latpcap.errors import FilterError
+from latpcap.reading.filters.fields import Field
+from latpcap.reading.filters.grammar import Text, Word
+
+KINDS = {
+    "int": "a number",
+    "bool": "a boolean",
+    "duration": "a time in seconds",
+    "instant": "a date and time",
+    "seconds": "a time in seconds since 1970",
+    "ipv4": "an IPv4 address",
+    "ipv6": "an IPv6 address",
+    "text": "a string",
+}
+_TRUTHS = {"True": 1, "TRUE": 1, "False": 0, "FALSE": 0}
+_NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*")
+_DATES = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%b %d, %Y %H:%M:%S", "%b %d, %Y %H:%M", "%b %d, %Y")
+
+
+class Meaning:
+    """Turns the literals of one expression into values of a field's kind."""
+
+    def __init__(self, expression: str):
+        self.expression = expression
+
+    def error(self, node: Word | Text, reason: str) -> FilterError:
+        """A mistake at this literal."""
+        length = len(node.text) + 2 * isinstance(node, Text)
+        return FilterError(self.expression, node.at, reason, length=max(length, 1))
+
+    def value(self, node: Word | Text, field: Field, name: str) -> Any:
+        """An int for numbers, booleans and times (ns), a network for addresses, a str for text."""
+        if isinstance(node, Text) and field.kind not in ("text", "instant"):
+            wanted = KINDS[field.kind]
+            raise self.error(node, f'{name} is {wanted}, "{node.text}" is a string: write it without quotes')
+        of: Callable[[Word | Text, Field, str], Any] = getattr(self, f"_{field.kind}")
+        return of(node, field, name)
+
+    def _int(self, node: Word | Text, field: Field, name: str) -> int:
+        if node.text.startswith("-"):
+            raise self.error(node, f"{name} has no negative values")
+        if not _NUMBER.fullmatch(node.text):
+            raise self.error(node, f"{node.text!r} is no number, and {name} is one")
+        text = node.text
+        number = int(text, 8) if re.fullmatch(r"0[0-7]+", text) else int(text, 0)
+        if number >= 2**field.bits:
+            raise self.error(node, f"{number} is too big for {name}, whose greatest value is {2**field.bits - 1}")
+        return number
+
+    def _bool(self, node: Word | Text, field: Field, name: str) -> int:
+        if node.text in _TRUTHS:
+            return _TRUTHS[node.text]
+        if _NUMBER.fullmatch(node.text):
+            return int(node.text.strip("0") != "")
+        raise self.error(node, f"{name} is a boolean: 1 and True, or 0 and False")
+
+    def _duration(self, node: Word | Text, field: Field, name: str) -> int:
+        return self._nanos(node, f"{name} is a time in seconds, as in 0.04")
+
+    def _seconds(self, node: Word | Text, field: Field, name: str) -> int:
+        return self._nanos(node, f"{name} is in seconds since 1970, as in 1700000000.5")
+
+    def _nanos(self, node: Word | Text, reason: str) -> int:
+        if not re.fullmatch(r"-?[0-9]{1,11}(\.[0-9]*)?", node.text):
+            raise self.error(node, f"{node.text!r} is no such time: {reason}")
+        return int((Decimal(node.text) * 1_000_000_000).to_integral_value())
+
+    def _instant(self, node: Word | Text, field: Field, name: str) -> int:
+        reason = f'{name} takes a date and time, as in "2026-11-21 06:07:32.5" (local) or "2026-11-21T06:07:32Z"'
+        match = re.fullmatch(r"(.*?)(\.[0-9]{1,9})?\s*(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?", node.text)
+        if match is None:
+            raise self.error(node, reason)
+        text, fraction, zone = match.groups()
+        for form in _DATES:
+            for separator in ("T", " "):
+                try:
+                    moment = datetime.strptime(text, form.replace(" %H", f"{separator}%H"))
+                except ValueError:
+                    continue
+                if zone in ("Z", "UTC"):
+                    moment = moment.replace(tzinfo=UTC)
+                elif zone:
+                    moment = moment.replace(tzinfo=datetime.strptime(zone.replace(":", ""), "%z").tzinfo)
+                try:
+                    return int(moment.timestamp()) * 1_000_000_000 + int(Decimal(fraction or 0) * 1_000_000_000)
+                except (OverflowError, ValueError, OSError, InvalidOperation):
+                    break
+        raise self.error(node, f"{node.text!r} is no such time: {reason}")
+
+    def _ipv4(self, node: Word | Text, field: Field, name: str) -> Any:
+        return self._network(node, name, 4)
+
+    def _ipv6(self, node: Word | Text, field: Field, name: str) -> Any:
+        return self._network(node, name, 6)
+
+    def _network(self, node: Word | Text, name: str, version: int) -> Any:
+        try:
+            network = ipaddress.ip_network(node.text, strict=False)
+        except ValueError:
+            reason = f"{node.text!r} is no IPv{version} address (10.0.0.1) and no prefix (10.0.0.0/8)"
+            if version == 6:
+                reason = f"{node.text!r} is no IPv6 address (2001:db8::1) and no prefix (2001:db8::/32)"
+            raise self.error(node, reason) from None
+        if network.version != version:
+            other = name.replace("ipv6", "ip") if version == 6 else name.replace("ip", "ipv6")
+            raise self.error(node, f"{name} is an IPv{version} address, {node.text} is not: {other} has those")
+        return network
+
+    def _text(self, node: Word | Text, field: Field, name: str) -> str:
+        return node.text
+
+    def pattern(self, node: Word | Text) -> re.Pattern[str]:
+        """A regular expression; upper and lower case are the same, as in Wireshark."""
+        try:
+            return re.compile(node.text, re.IGNORECASE)
+        except (re.error, OverflowError, RecursionError) as problem:
+            raise self.error(node, f"is no regular expression: {problem}") from None
+
+
+@functools.lru_cache(maxsize=65_536)
+def address(word: str) -> Any:
+    """An address of the tables."""
+    return ipaddress.ip_address(word)

@@ -1,0 +1,246 @@
+"""What did the two ends of this stream say to each other, and which frame brought which bytes?
+
+Reads the capture a second time for the payload of one stream and puts it in order as Wireshark's "Follow TCP Stream"
+does: each byte once, as it came first, a hole where the other end acknowledged what the capture has not got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from latpcap.views.capture import Capture
+
+MODES = ("text", "hex", "raw")
+_TSHARK = {"text": "ascii", "hex": "hex", "raw": "raw"}
+_ACK, _SYN = 0x10, 0x02
+_RULE = "=" * 67
+_PRINTED = bytes(b if 32 <= b < 127 or b in b"\r\n" else ord(".") for b in range(256))
+_SHOWN = bytes(b if 32 <= b < 127 else ord(".") for b in range(256))
+
+
+class Chunk(NamedTuple):
+    """Which bytes did this frame bring?
+
+    `node` is 0 for the sender of the stream's first segment, 1 for its peer; `at` counts that node's bytes from 0,
+    holes included. `data` are the bytes that are new; `lost` how many more there were: cut off by the snap length, or,
+    with no data, missing in the capture (`frame` is then the one that acknowledged them).
+    """
+
+    frame: int
+    node: int
+    at: int
+    data: bytes
+    lost: int = 0
+
+    @property
+    def missing(self) -> bool:
+        """Is this a hole in the capture?"""
+        return not self.data and self.lost > 0
+
+
+class Segment(NamedTuple):
+    """One segment as the core gives it; numbers are relative and unwrapped, `length` is by the IP header."""
+
+    frame: int
+    from_first: bool
+    seq: int
+    ack: int
+    flags: int
+    length: int
+    payload: bytes
+
+
+@dataclass
+class _Side:
+    """One direction: the next byte, and what came before its turn, by number and by arrival (heaps)."""
+
+    next: int | None = None
+    first: int = 0
+    early: list[tuple[int, int, Segment]] = field(default_factory=list)
+    ready: list[tuple[int, Segment]] = field(default_factory=list)
+    arrivals: int = 0
+
+    def wait(self, segment: Segment) -> None:
+        """Keeps a segment until its turn."""
+        self.arrivals += 1
+        heappush(self.early, (segment.seq, self.arrivals, segment))
+
+
+def chunks(segments: Iterable[Segment]) -> Iterator[Chunk]:
+    """In which order would the ends have read these bytes? One chunk for each piece of new bytes."""
+    sides = (_Side(), _Side())
+    for segment in segments:
+        node = 0 if segment.from_first else 1
+        if segment.flags & _ACK:
+            yield from _acknowledged(sides[1 - node], 1 - node, segment)
+        yield from _arrived(sides[node], node, segment)
+
+
+def _acknowledged(side: _Side, node: int, by: Segment) -> Iterator[Chunk]:
+    """The peer has bytes that are not in the capture: what came early goes on behind a hole."""
+    while side.next is not None and side.early:
+        lowest = side.early[0][0]
+        if lowest >= by.ack:
+            return
+        yield Chunk(by.frame, node, side.next - side.first, b"", lowest - side.next)
+        side.next = lowest
+        yield from _in_turn(side, node)
+
+
+def _arrived(side: _Side, node: int, segment: Segment) -> Iterator[Chunk]:
+    begin = segment.seq + (1 if segment.flags & _SYN else 0)
+    if side.next is None:
+        side.next = side.first = begin
+    if begin > side.next:
+        if segment.payload:
+            side.wait(segment._replace(seq=begin))
+        return
+    yield from _new_part(side, node, segment._replace(seq=begin), segment.length)
+    yield from _in_turn(side, node)
+
+
+def _new_part(side: _Side, node: int, segment: Segment, length: int) -> Iterator[Chunk]:
+    """What this segment adds to the bytes before it. A repeat whose new bytes were not captured adds nothing."""
+    at = side.next or 0
+    end = segment.seq + length
+    data = segment.payload[at - segment.seq : length]
+    if end <= at or (segment.seq < at and not data):
+        return
+    side.next = end
+    if data:
+        yield Chunk(segment.frame, node, at - side.first, data, end - at - len(data))
+
+
+def _in_turn(side: _Side, node: int) -> Iterator[Chunk]:
+    """Early segments whose turn it is now, the one that came first first."""
+    while side.next is not None:
+        while side.early and side.early[0][0] <= side.next:
+            _, arrival, segment = heappop(side.early)
+            heappush(side.ready, (arrival, segment))
+        if not side.ready:
+            return
+        _, segment = heappop(side.ready)
+        yield from _new_part(side, node, segment, len(segment.payload))
+
+
+class Follow:
+    """What did the two ends say? `chunks` in the order of the bytes; text, hex and raw as tshark prints them.
+
+    `nodes` are the two ends, "address:port", the sender of the first segment first.
+    """
+
+    def __init__(self, stream: int, nodes: tuple[str, str], chunks: list[Chunk]):
+        self.stream = stream
+        self.nodes = nodes
+        self.chunks = chunks
+
+    def payload(self, node: int) -> bytes:
+        """What did this node say? Its bytes in order; holes and what the snap length cut are left out. `node` is 0 or
+        1, as in `nodes`; IndexError for another.
+        """
+        if node not in (0, 1):
+            raise IndexError(f"no node {node}: 0 is {self.nodes[0]}, 1 is {self.nodes[1]}")
+        return b"".join(chunk.data for chunk in self.chunks if chunk.node == node)
+
+    @property
+    def lost(self) -> int:
+        """How many bytes are not there, in holes or behind the snap length?"""
+        return sum(chunk.lost for chunk in self.chunks)
+
+    def text(self, *, frames: bool = False) -> str:
+        """What did they say, as text? All of it, other letters as dots, as `tshark -q -z follow,tcp,ascii,N` does.
+
+        With `frames` a line before each piece says which frame brought it, and which bytes of its sender it holds.
+        """
+        return self._shown("text", frames, _as_text)
+
+    def hex(self, *, frames: bool = False) -> str:
+        """What did they say, byte by byte? A hex dump with the offsets of each side; as `follow,tcp,hex,N`."""
+        return self._shown("hex", frames, _as_hex)
+
+    def raw(self, *, frames: bool = False) -> str:
+        """What did they say, for another program? Hex digits, a line a piece; as `follow,tcp,raw,N`."""
+        return self._shown("raw", frames, lambda chunk, at: f"{_tab(chunk)}{_shown_bytes(chunk).hex()}\n")
+
+    def _shown(self, mode: str, frames: bool, show: Callable[[Chunk, int], str]) -> str:
+        lines = [
+            f"\n{_RULE}\nFollow: tcp,{_TSHARK[mode]}\nFilter: tcp.stream eq {self.stream}\n",
+            f"Node 0: {self.nodes[0]}\nNode 1: {self.nodes[1]}\n",
+        ]
+        at = [0, 0]
+        for chunk in self.chunks:
+            if frames:
+                lines.append(_head(chunk))
+            if not (frames and chunk.missing):
+                lines.append(show(chunk, at[chunk.node]))
+            at[chunk.node] += len(_shown_bytes(chunk))
+        return "".join([*lines, f"{_RULE}\n"])
+
+    def __str__(self) -> str:
+        return self.text(frames=True)
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name} said {len(self.payload(node)):,} bytes" for node, name in enumerate(self.nodes))
+        lost = f"; {self.lost:,} bytes are not in the capture" if self.lost else ""
+        return f"tcp.stream {self.stream}: {said} in {len(self.chunks):,} pieces{lost}"
+
+    def _repr_html_(self) -> str:
+        from latpcap.tables import card
+
+        return card(repr(self), str(self))
+
+
+def _tab(chunk: Chunk) -> str:
+    return "\t" if chunk.node else ""
+
+
+def _head(chunk: Chunk) -> str:
+    if chunk.missing:
+        return f"# node {chunk.node}: {chunk.lost:,} bytes missing before frame {chunk.frame:,} acknowledged them\n"
+    cut = f", {chunk.lost:,} more cut off" if chunk.lost else ""
+    last = chunk.at + len(chunk.data) - 1
+    return f"# frame {chunk.frame:,}, node {chunk.node}, bytes {chunk.at:,}-{last:,}{cut}\n"
+
+
+def _shown_bytes(chunk: Chunk) -> bytes:
+    """A hole is shown in Wireshark's words, which end with a zero byte there."""
+    return f"[{chunk.lost} bytes missing in capture file]\0".encode() if chunk.missing else chunk.data
+
+
+def _as_text(chunk: Chunk, at: int) -> str:
+    data = _shown_bytes(chunk)
+    return f"{_tab(chunk)}{len(data)}\n{data.translate(_PRINTED).decode('ascii')}\n"
+
+
+def _as_hex(chunk: Chunk, at: int) -> str:
+    data = _shown_bytes(chunk)
+    lines = []
+    for begin in range(0, len(data), 16):
+        row = data[begin : begin + 16]
+        digits = [f"{byte:02x}" for byte in row]
+        letters = row.translate(_SHOWN).decode("ascii")
+        left, right = " ".join(digits[:8]), " ".join(digits[8:])
+        shown = f"{letters[:8]} {letters[8:]}" if len(letters) >= 8 else letters
+        lines.append(f"{_tab(chunk)}{at + begin:08X}  {left:<23}  {right:<23}  {shown}".removesuffix(" ") + "\n")
+    return "".join(lines)
+
+
+def follow(capture: Capture, stream: int) -> Follow:
+    """What did the two ends of this stream say? Reads the whole capture again.
+
+    CaptureError where it cannot be read twice.
+    """
+    import pyarrow.compute as pc
+
+    events = capture.unfiltered.arrow("events")
+    first = events.filter(pc.equal(events["stream"], stream)).slice(0, 1).to_pylist()[0]
+    nodes = (_node(first["src"], first["sport"]), _node(first["dst"], first["dport"]))
+    return Follow(stream, nodes, list(chunks(Segment(*fields) for fields in capture.segments(stream))))
+
+
+def _node(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -1,0 +1,142 @@
+"""Juniper's routers: a header with a magic number, what the interface card says, then the frame or the packet.
+
+The numbers of protocols are those of JUNOS; what a card says is told by its first byte, or guessed as Wireshark does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from latpcap.reading.links.parts import Found, Reader, by_version, link, llc, mpls, need, nlpid, ppp
+
+INCOMING, NO_LINK_LAYER, EXTENDED = 0x01, 0x02, 0x80
+SERVICE_COOKIES = {0x54: 4, 0x40: 8, 0x47: 8}
+"""The first byte of what a services card says, and how long it is."""
+PPP_PROTOCOLS = {0x21, 0x23, 0x281, 0x283, 0x3D, 0x57, 0x8021, 0x8023, 0x8281, 0xC021, 0xC023, 0xC223, 0x8057}
+
+
+def headed(inner: Callable[[int, bytes], Found]) -> Reader:
+    """Reads the header that all have; `inner` takes its flags and what follows."""
+
+    def reader(data: bytes) -> Found:
+        flags, at = need(data, 4)[3], 4
+        if data[:3] != b"MGC":  # JUNOS 6 and older
+            return inner(flags, data)
+        if flags & EXTENDED:
+            at = 6 + int.from_bytes(need(data, 6)[4:6], "big")
+        if flags & NO_LINK_LAYER:
+            return _payload(need(data, at + 4)[at], data[at + 4 :])
+        return inner(flags, need(data, at)[at:])
+
+    return reader
+
+
+def _payload(protocol: int, data: bytes) -> Found:
+    if protocol in (2, 3, 6, 7):
+        return by_version(data)
+    return mpls(data) if protocol in (4, 5, 8) else b""
+
+
+def ggsn(_: int, data: bytes) -> Found:
+    """A mobile network's gateway: the protocol, and a VLAN."""
+    protocol = int.from_bytes(need(data, 4)[:2], "little")
+    return by_version(data[8:]) if protocol == 0xA248 else _payload(protocol, data[4:])
+
+
+def services(flags: int, data: bytes) -> Found:
+    """A services card says more of what comes in."""
+    return by_version(data[16 if flags & INCOMING else 12 :])
+
+
+def tunnel(_: int, data: bytes) -> Found:
+    """A secure tunnel: the headers around the packet, 16 bytes more, then the packet in the clear."""
+    if need(data, 38)[12:14] != b"\x08\0" or data[23] != 50:
+        return b""
+    return by_version(data[14 + 4 * (data[14] & 0x0F) + 24 :])
+
+
+def virtual_network(data: bytes) -> Found:
+    """Tagged fields up to one of 255, then Ethernet."""
+    at = 0
+    while need(data, at + 2)[at] != 255:
+        at += 2 + data[at + 1]
+    return link(1, data[at + 2 + data[at + 1] :])
+
+
+def atm1(_: int, data: bytes) -> Found:
+    """The first ATM card: four bytes of its own."""
+    return b"" if need(data, 4)[0] == 0x80 else _cells(data[4:], first_card=True)
+
+
+def atm2(flags: int, data: bytes) -> Found:
+    """The second ATM card: eight bytes, which tell Ethernet."""
+    if need(data, 8)[7] & 0x70:  # a cell of the network's own
+        return b""
+    if not flags & INCOMING and data[3] & 0x3F and data[8:11] not in (b"\xaa\xaa\x03", b"\xfe\xfe\x03"):
+        return link(1, data[8:])
+    return _cells(data[8:], first_card=False)
+
+
+def _cells(data: bytes, first_card: bool) -> Found:
+    if need(data, 3)[:3] in (b"\xaa\xaa\x03", b"\xfe\xfe\x03"):
+        return llc(data)
+    if not first_card and int.from_bytes(data[:2], "big") in PPP_PROTOCOLS:
+        return ppp(data)
+    return nlpid(data[1:]) if data[0] == 3 else by_version(data)
+
+
+def multilink_ppp(flags: int, data: bytes) -> Found:
+    """PPP over several links, by each kind of card."""
+    kind = need(data, 8)[0]
+    rest = data[SERVICE_COOKIES.get(kind, 0) :]
+    if kind == 0x54:
+        return ppp(rest)
+    if kind in SERVICE_COOKIES:
+        if data[5] & 0xF0 == 0 and flags & INCOMING and data[4] & 3 != 3:
+            return ppp(rest)
+        return _service(data[5] >> 4, rest)
+    if data[:2] == b"\xff\x03":
+        return ppp(data)
+    for at in (2, 0):
+        if int.from_bytes(data[at : at + 2], "big") in PPP_PROTOCOLS:
+            return ppp(data[at:])
+    return b""
+
+
+def multilink_frame_relay(_: int, data: bytes) -> Found:
+    """Frame Relay over several links, by each kind of card."""
+    kind = need(data, 8)[0]
+    rest = data[SERVICE_COOKIES.get(kind, 0) :]
+    if kind == 0x54:
+        rest = rest[2:] if rest[:2] in (b"\0\x03", b"\x03\0") else rest
+        return nlpid(rest[1:] if rest[:1] == b"\x03" else rest)
+    if kind in SERVICE_COOKIES:
+        return b"" if data[5] & 0xF0 == 0 and data[4] & 3 == 3 else _service(data[5] >> 4, rest)
+    if data[2:4] in (b"\0\x03", b"\x03\0"):
+        return nlpid(data[4:])
+    return nlpid(data[3:]) if data[2] == 3 else b""
+
+
+def _service(protocol: int, data: bytes) -> Found:
+    if protocol in (0, 1):
+        return by_version(data)
+    return mpls(data) if protocol == 2 else nlpid(data)
+
+
+READERS: dict[int, Reader] = {
+    130: headed(multilink_ppp),
+    131: headed(multilink_frame_relay),
+    133: headed(ggsn),
+    135: headed(atm2),
+    136: headed(services),
+    137: headed(atm1),
+    167: headed(lambda _, data: link(1, data)),  # PPPoE
+    178: headed(lambda _, data: link(1, data)),
+    179: headed(lambda _, data: ppp(data[2:])),
+    180: headed(lambda _, data: link(107, data)),
+    181: headed(lambda _, data: link(104, data)),
+    183: headed(lambda _, data: by_version(data[18:])),  # voice
+    184: virtual_network,
+    200: headed(tunnel),
+}
+"""By LINKTYPE_ number."""

@@ -1,0 +1,103 @@
+"""Headers that capture hardware and systems put before a frame, and that say of what link type it is."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+from latpcap.reading.links.parts import Found, One, by_version, link, need
+
+
+def ppi(data: bytes) -> Found:
+    """Per-packet information."""
+    _, _, size, inner = struct.unpack_from("<BBHI", data)
+    return None if inner == 192 else link(inner, data[size:])
+
+
+def pktap(data: bytes) -> Found:
+    """Apple's PKTAP: which interface and process; a record may have no packet."""
+    size, kind, inner = struct.unpack_from("<III", data)
+    if size < 108:
+        return "cut"
+    return link(inner, need(data, size)[size:]) if kind == 1 else b""
+
+
+def pktap_or_user(data: bytes) -> Found:
+    """LINKTYPE_USER2, which older macOS wrote PKTAP with: only what can be nothing else."""
+    if len(data) < 108:
+        return None
+    size, kind = struct.unpack_from("<II", data)
+    name = data[12:36].rstrip(b"\0")
+    return pktap(data) if size in range(108, 513) and kind in (0, 1) and name.isalnum() and name.isascii() else None
+
+
+def erf(data: bytes) -> Found:
+    """Endace's records: a header, extensions of eight bytes, and by their type a frame with or without a prefix."""
+    more, at = need(data, 16)[8], 16
+    kind = more & 0x7F
+    while more & 0x80:
+        more, at = need(data, at + 8)[at], at + 8
+    packet, wire = data[at:], int.from_bytes(data[14:16], "big")
+    if kind in (2, 11, 16, 20):  # Ethernet
+        return link(1, packet[2:][:wire])
+    if kind in (1, 10, 15, 19):  # HDLC: PPP or Cisco's
+        return link(50, packet[:wire])
+    if kind in (5, 17):  # of several channels
+        return link(50, packet[4:][:wire])
+    if kind in (4, 9):  # AAL5, of several channels
+        return link(100, packet[4 if kind == 4 else 8 :])
+    if kind in (22, 23):
+        return by_version(packet[:wire])
+    return b"" if kind in (27, 48) else None  # what the card says of itself, padding
+
+
+def mpacket(data: bytes) -> Found:
+    """IEEE 802.3br: a preamble whose end says whether the frame is whole, the frame and its checksum."""
+    start, frame = need(data, 12)[7], data[8:-4]
+    if start == 0xD5:
+        return link(1, frame)
+    if start in (0xE6, 0x4C, 0x7F, 0xB3):  # may be interrupted
+        return link(1, frame) if zlib.crc32(frame).to_bytes(4, "little") == data[-4:] else "fragment"
+    return "fragment" if data[6] in (0x61, 0x52, 0x9E, 0x2A) else b""
+
+
+def docsis(data: bytes) -> Found:
+    """A cable network's MAC header; one kind of frame holds others."""
+    control, more = need(data, 6)[:2]
+    kind, what, extended = control >> 6, control >> 1 & 0x1F, bool(control & 1)
+    at = 6 + (more if extended else 0)
+    if kind == 3 and what == 0x1C:
+        return _concatenated(data[6:])
+    if kind == 3 and what == 3:
+        return "fragment"
+    if kind not in (0, 2):
+        return b""
+    if extended and _private(data[4 : 4 + more]):
+        return "encrypted"
+    return link(1, need(data, at)[at:])
+
+
+def _private(elements: bytes) -> bool:
+    """Is there an element of baseline privacy, and is it on?"""
+    at = 0
+    while at < len(elements):
+        kind, size = elements[at] >> 4, elements[at] & 0x0F
+        if kind in (3, 4, 7) and size >= 2 and elements[at + 2 : at + 3] >= b"\x80":
+            return True
+        at += 1 + size
+    return False
+
+
+def _concatenated(data: bytes) -> list[One]:
+    frames: list[One] = []
+    at = 0
+    while at + 6 <= len(data):
+        control, _, size = struct.unpack_from(">BBH", data, at)
+        what = control >> 1 & 0x1F if control >> 6 == 3 else 0
+        if what == 0x1C:
+            break  # none holds another of its kind
+        if what in (2, 4):  # a request: a number stands in place of the length
+            size = what // 4
+        frames.append(link(143, data[at : at + 6 + size]))
+        at += 6 + size
+    return frames

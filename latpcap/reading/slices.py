@@ -1,0 +1,184 @@
+"""How do these packets reach a colleague? Writes chosen frames of a capture as a pcap or pcapng file.
+
+Takes records as `packets.py` reads them; bytes, link types, original lengths and times go through unchanged. dpkt
+writes the head of a pcapng file. Packets are packed here: dpkt's writers know no original length and no nanoseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from latpcap.errors import OutputError
+from latpcap.reading.packets import Record
+from latpcap.vocabulary import PROVEN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.tables import Tables
+    from latpcap.views.capture import Capture
+
+SUFFIXES = (".pcap", ".pcapng")
+LONGEST_IN_PCAP = 262_144
+"""Bytes of a record; Wireshark takes a longer one for damage."""
+NOTED_MS = 1.0
+"""Shorter waits get no comment."""
+
+_Write = Callable[[Record], None]
+
+
+def write_slice(capture: Capture, scope: Tables | None, path: str | os.PathLike[str], about: str) -> int:
+    """Where do these packets go? Writes the frames of a scope's events, or every frame; gives how many it wrote.
+
+    `.pcap` or `.pcapng` by suffix, compressed with `.gz` behind it. `about` says in a pcapng file what was chosen; each
+    of its packets has its frame number in the capture as a comment, with the wait that it shows if there is one.
+
+    OutputError for another suffix, for what pcap cannot hold (two link types, a record beyond 262,144 bytes, a time
+    before 1970 or after 2106), where the file cannot be written, or is the capture itself.
+    """
+    target = Path(path)
+    kind = "".join(target.suffixes[-2:]).lower().removesuffix(".gz")
+    kind = next((suffix for suffix in SUFFIXES if kind.endswith(suffix)), kind)
+    if kind not in SUFFIXES:
+        raise OutputError(f"{target}: unknown suffix {kind!r}; known are {', '.join(SUFFIXES)}, and .gz behind them")
+    if any(_same_file(target, name) for name in capture.files):
+        raise OutputError(f"{target}: is the capture itself")
+    frames = None if scope is None else scope.arrow("events")["frame"].to_pylist()
+    found: Iterator[Record] = (record for record in capture.records(frames) if record.link is not None)
+    head = list(islice(found, 1))
+    found = chain(head, found)
+    if kind == ".pcap":
+        if scope is None:  # of several files only the last one's format is known
+            nanos = len(capture.files) > 1 or capture.format not in ("pcap", "pcap (modified)")
+        else:
+            nanos = _nanos(scope.arrow("events"))
+        link = next((record.link for record in head), 1)
+        return _written(target, lambda file: _pcap(file, nanos, link), found)
+    notes = _notes((capture if scope is None else scope).arrow("causes"))
+    return _written(target, lambda file: _pcapng(file, about, notes), found)
+
+
+def _same_file(path: Path, name: str) -> bool:
+    try:
+        return os.path.samefile(path, name)
+    except (OSError, ValueError):
+        return False
+
+
+def _nanos(events: pa.Table) -> bool:
+    """Does a time need more than microseconds?"""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    times = events["time"].cast(pa.int64())
+    micros = pc.multiply(pc.divide(times, 1000), 1000)
+    return bool(pc.any(pc.not_equal(times, micros)).as_py())
+
+
+def _written(path: Path, begin: Callable[[IO[bytes]], _Write], records: Iterable[Record]) -> int:
+    """The file is there whole or not at all."""
+    count = 0
+    try:
+        with gzip.open(path, "wb") if path.suffix.lower() == ".gz" else open(path, "wb") as file:
+            write = begin(file)  # type: ignore[arg-type]
+            for record in records:
+                write(record)
+                count += 1
+    except BaseException as problem:
+        if path.is_file():
+            with contextlib.suppress(OSError):
+                path.unlink()
+        if isinstance(problem, OutputError):
+            raise OutputError(f"{path}: {problem}") from None
+        if isinstance(problem, OSError):
+            raise OutputError(f"{path}: {problem.strerror or problem}") from None
+        raise
+    return count
+
+
+def _pcap(file: IO[bytes], nanos: bool, link: int | None) -> _Write:
+    """A pcap file: one link type, in microseconds or nanoseconds."""
+    magic, unit = (0xA1B23C4D, 1) if nanos else (0xA1B2C3D4, 1000)
+    file.write(struct.pack("<IHHiIII", magic, 2, 4, 0, 0, LONGEST_IN_PCAP, link or 0))
+
+    def write(record: Record) -> None:
+        if record.link != link:
+            raise OutputError(f"pcap holds one link type, these are {link} and {record.link}: write .pcapng")
+        if len(record.data) > LONGEST_IN_PCAP:
+            raise OutputError(f"frame {record.frame:,} has {len(record.data):,} bytes, beyond pcap: write .pcapng")
+        seconds, rest = divmod(record.time_ns, 1_000_000_000)
+        if not 0 <= seconds < 2**32:
+            raise OutputError(f"frame {record.frame:,} has a time that pcap cannot hold: write .pcapng")
+        file.write(struct.pack("<IIII", seconds, rest // unit, len(record.data), record.original_len) + record.data)
+
+    return write
+
+
+def _pcapng(file: IO[bytes], about: str, notes: Mapping[int, str]) -> _Write:
+    """A pcapng file: an interface for each one of the capture, times in nanoseconds, a comment on each packet."""
+    from dpkt import pcapng
+
+    def option(code: int, value: bytes) -> Any:
+        return pcapng.PcapngOptionLE(code=code, data=value)
+
+    end = pcapng.PcapngOptionLE()
+    comment = option(pcapng.PCAPNG_OPT_COMMENT, about.encode())
+    file.write(
+        bytes(pcapng.SectionHeaderBlockLE(opts=[comment, option(pcapng.PCAPNG_OPT_SHB_USERAPPL, b"latpcap"), end]))
+    )
+    interfaces: dict[tuple[int | None, int], int] = {}
+
+    def write(record: Record) -> None:
+        key = (record.link, record.interface)
+        if key not in interfaces:
+            interfaces[key] = len(interfaces)
+            resolution = option(pcapng.PCAPNG_OPT_IF_TSRESOL, b"\x09")
+            block = pcapng.InterfaceDescriptionBlockLE(linktype=record.link, snaplen=0, opts=[resolution, end])
+            file.write(bytes(block))
+        if record.time_ns < 0:
+            raise OutputError(f"frame {record.frame:,} has a time before 1970, which these files cannot hold")
+        data = record.data + b"\0" * (-len(record.data) % 4)
+        note = notes.get(record.frame)
+        text = (f"frame {record.frame}: {note}" if note else f"frame {record.frame}").encode()
+        options = struct.pack("<HH", 1, len(text)) + text + b"\0" * (-len(text) % 4 + 4)
+        length = 32 + len(data) + len(options)
+        head = struct.pack(
+            "<IIIIIII",
+            6,
+            length,
+            interfaces[key],
+            record.time_ns >> 32,
+            record.time_ns & 0xFFFFFFFF,
+            len(record.data),
+            record.original_len,
+        )
+        file.write(head + data + options + struct.pack("<I", length))
+
+    return write
+
+
+def _notes(causes: pa.Table) -> dict[int, str]:
+    """What to say of a frame: the longest wait that it ended or is the evidence of."""
+    import pyarrow.compute as pc
+
+    long = causes.filter(pc.greater_equal(causes["duration_ms"], NOTED_MS)).sort_by("duration_ms")
+    ended: dict[int, str] = {}
+    shown: dict[int, str] = {}
+    for row in long.to_pylist():
+        wait = f"{row['duration_ms']:.3f} ms {row['cause']}" + (f" inside {row['parent']}" if row["parent"] else "")
+        sure = "proven" if row["confidence"] >= PROVEN else "probable"
+        evidence = ", ".join(str(frame) for frame in row["evidence"])
+        ended[row["to_frame"]] = f"{wait} before it ({row['owner']}, {sure}; evidence: frames {evidence})"
+        for frame in row["evidence"]:
+            if frame != row["to_frame"]:
+                shown[frame] = f"evidence of {wait} before frame {row['to_frame']}"
+    return {
+        frame: "; ".join(filter(None, (ended.get(frame), shown.get(frame)))) for frame in ended.keys() | shown.keys()
+    }

@@ -1,0 +1,308 @@
+"""Where do a capture's bytes come from?
+
+Takes a path, a glob, a URL, a file object, bytes, "-" (standard input), or a list of these; gives names and blocks of
+bytes, unpacked; knows nothing of what is in them but the time of the first packet, which orders rotated files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import io
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from latpcap import _core
+from latpcap.errors import CaptureError
+from latpcap.reading.unpack import unpacked
+
+One = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
+"""One file: a path or URL, "-", bytes, a binary file object."""
+
+Source = One | Iterable[One]
+"""What `latpcap.read` takes: one file, a glob, or several of them that are one capture."""
+
+_HELD = (bytes, bytearray, memoryview)
+BLOCK_BYTES = 1 << 17
+_PEEK_BYTES = 1 << 22
+
+
+def name_of(source: One) -> str:
+    """What is this capture called in messages and tables? A URL without its options, which may hold a key."""
+    if isinstance(source, _HELD):
+        return "<bytes>"
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        return "<stdin>" if path == "-" else _split(path)[0] if _is_url(path) else path
+    return str(getattr(source, "name", "<stream>"))
+
+
+class Origin:
+    """Can this file's bytes be read a second time?
+
+    Made before the first reading, while it can still be seen where that begins.
+    """
+
+    def __init__(self, source: One):
+        self.source = source
+        self.name = name_of(source)
+        self._start: int | None = None
+        self._file: os.stat_result | None = None
+        self._peeked: Iterator[bytes] | None = None
+        if _is_path(source):
+            with contextlib.suppress(OSError, ValueError):
+                self._file = os.stat(cast(str, source))
+        elif not isinstance(source, _HELD):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                self._start = cast(BinaryIO, source).tell()
+
+    def first_blocks(self) -> Iterator[bytes]:
+        """Which bytes does the file hold? The first reading; CaptureError as `blocks` of this module."""
+        found, self._peeked = self._peeked or blocks(self.source), None
+        return found
+
+    def first_ns(self) -> int | None:
+        """When was the first packet, in ns since 1970? None where the file's first bytes do not tell.
+
+        What is wrong with them is said when the file is read.
+        """
+        found = blocks(self.source)
+        again = _is_path(self.source) or isinstance(self.source, _HELD)
+        head: list[bytes] = []
+        first, problem = None, None
+        try:
+            while first is None and sum(map(len, head)) < _PEEK_BYTES and (block := next(found, b"")):
+                head.append(block)
+                first = _core.first_ns(b"".join(head))
+        except CaptureError as one:
+            problem = one
+        if again:
+            cast(Any, found).close()
+        else:
+            self._peeked = chain(head, _raising(problem), found)
+        return first
+
+    def blocks(self) -> Iterator[bytes]:
+        """Which bytes does the capture hold? The same as the first time.
+
+        CaptureError where they are gone: standard input and pipes are read once, a file was replaced or cut.
+        """
+        source = self.source
+        if isinstance(source, (str, os.PathLike)):
+            before = self._file
+            if before is None and _is_url(source):
+                pass
+            elif before is None or not stat.S_ISREG(before.st_mode):
+                raise CaptureError(
+                    self.name, "can be read only once, and the packets' bytes are wanted: save it to a file"
+                )
+            else:
+                with contextlib.suppress(OSError):  # what cannot be opened is said below
+                    now = os.stat(source)
+                    if (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino) or now.st_size < before.st_size:
+                        raise CaptureError(self.name, "was replaced since it was read")
+        elif not isinstance(source, _HELD):
+            try:
+                if self._start is None:
+                    raise io.UnsupportedOperation
+                source.seek(self._start)
+            except (OSError, ValueError):
+                reason = (
+                    "can be read only once (a pipe, or a file that was closed): give latpcap.read its path or its bytes"
+                )
+                raise CaptureError(self.name, reason) from None
+        yield from blocks(source)
+
+
+def origins(source: Source) -> list[Origin]:
+    """Which files does this source name? Those of a list, a glob or a URL with `*` in order of their first packets.
+
+    A path that exists is that file, whatever its name. CaptureError where a glob finds nothing.
+    """
+    if _is_one(source):
+        found = _expanded(cast(One, source))
+    else:
+        found = list(chain.from_iterable(_expanded(one) for one in cast("Iterable[One]", source)))
+        if not found:
+            raise CaptureError("<list>", "is empty, expected at least one capture file")
+    ours = [Origin(one) for one in found]
+    return _in_time_order(ours) if len(ours) > 1 else ours
+
+
+def blocks(source: One) -> Iterator[bytes]:
+    """Which bytes does this file hold, block by block?
+
+    Compressed content is given unpacked. Raises CaptureError where the source cannot be opened or read, or where the
+    compressed data is damaged: what was unpacked up to the damage has been given by then.
+    """
+    name = name_of(source)
+    file, ours = _open(source, name)
+    try:
+        yield from unpacked(_raw(file, name), name)
+    finally:
+        if ours:
+            file.close()
+
+
+def _is_one(source: Source) -> bool:
+    return isinstance(source, (str, os.PathLike, *_HELD)) or hasattr(source, "read") or not isinstance(source, Iterable)
+
+
+def _expanded(source: One) -> list[One]:
+    """A glob's files by name; anything else is itself."""
+    if not isinstance(source, (str, os.PathLike)):
+        return [source]
+    path = os.fspath(source)
+    url = _is_url(path)
+    if not any(mark in (_split(path)[0] if url else path) for mark in "*?["):
+        return [source]
+    if url:
+        found = _listed(path)
+    else:
+        found = (
+            [path] if os.path.lexists(path) else sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+        )
+    if not found:
+        raise CaptureError(name_of(path), "no file matches")
+    return cast("list[One]", found)
+
+
+def _in_time_order(ours: list[Origin]) -> list[Origin]:
+    """By the time of each file's first packet; a file that does not tell stays behind the one before it."""
+    placed: list[tuple[int, Origin]] = []
+    last = -(1 << 63)
+    for origin in ours:
+        first = origin.first_ns()
+        last = last if first is None else first
+        placed.append((last, origin))
+    return [origin for _, origin in sorted(placed, key=lambda one: one[0])]
+
+
+def _raising(problem: CaptureError | None) -> Iterator[bytes]:
+    if problem is not None:
+        raise problem
+    yield from ()
+
+
+def _is_path(source: Source) -> bool:
+    return isinstance(source, (str, os.PathLike)) and os.fspath(source) != "-"
+
+
+def _is_url(source: str | os.PathLike[str]) -> bool:
+    return "://" in os.fspath(source) and not os.path.lexists(source)
+
+
+def _raw(file: BinaryIO, name: str) -> Iterator[bytes]:
+    while block := _read(file, name, BLOCK_BYTES):
+        yield block
+
+
+def _open(source: One, name: str) -> tuple[BinaryIO, bool]:
+    if isinstance(source, _HELD):
+        return io.BytesIO(bytes(source)), True
+    if not isinstance(source, (str, os.PathLike)):
+        if not hasattr(source, "read"):
+            raise TypeError(f"expected a path, bytes or a binary file object, got {type(source).__name__}")
+        return source, False
+    if name == "<stdin>":
+        return sys.stdin.buffer, False
+    if _is_url(source):
+        return _open_url(os.fspath(source)), True
+    path = Path(source)
+    try:
+        if path.is_dir():
+            raise CaptureError(name, "is a directory, expected a capture file; latpcap.batch reads folders")
+        return open(path, "rb", buffering=0), True
+    except FileNotFoundError:
+        raise CaptureError(name, "no such file") from None
+    except (OSError, ValueError) as problem:
+        raise CaptureError(name, f"cannot be opened ({_words(problem)})") from None
+
+
+def _read(file: BinaryIO, name: str, size: int) -> bytes:
+    try:
+        block = file.read(size)
+    except OSError as problem:
+        raise CaptureError(name, f"cannot be read ({_words(problem)})") from None
+    if not isinstance(block, (bytes, bytearray)):
+        raise TypeError("expected a binary file object, got one that reads text")
+    return bytes(block)
+
+
+def _words(problem: Exception) -> str:
+    text = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+    return text[:1].lower() + text[1:]
+
+
+def _split(url: str) -> tuple[str, str]:
+    """A URL and its options, which begin with their "?"; a "?" without a "=" behind it stands for any letter."""
+    path, mark, options = url.rpartition("?")
+    return (path, mark + options) if mark and "=" in options else (url, "")
+
+
+def _open_url(url: str) -> BinaryIO:
+    """pyarrow's file systems (s3, gs, abfs, hdfs, file) first, then fsspec's, where it is installed."""
+    import pyarrow as pa
+    from pyarrow import fs
+
+    try:
+        try:
+            system, path = fs.FileSystem.from_uri(url)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+            return _open_by_fsspec(url, problem)
+        return cast(BinaryIO, system.open_input_stream(path, compression=None))
+    except FileNotFoundError:
+        raise CaptureError(name_of(url), "no such file") from None
+    except (OSError, ValueError) as problem:
+        raise CaptureError(name_of(url), f"cannot be opened ({_words(problem)})") from None
+
+
+def _open_by_fsspec(url: str, problem: Exception) -> BinaryIO:
+    try:
+        fsspec: Any = import_module("fsspec")
+    except ImportError:
+        raise CaptureError(name_of(url), f"cannot be opened ({_words(problem)}; fsspec is not installed)") from None
+    try:
+        return cast(BinaryIO, fsspec.open(url, "rb").open())
+    except FileNotFoundError as missing:
+        cause = missing.__cause__
+        if not isinstance(cause, Exception) or getattr(cause, "status", None) == 404:
+            raise
+        # fsspec calls it so, too, when a web server cannot be asked
+        raise CaptureError(name_of(url), f"cannot be opened ({_words(cause)})") from None
+    except Exception as other:  # whatever a file system of fsspec's raises
+        raise CaptureError(name_of(url), f"cannot be opened ({_words(other)})") from None
+
+
+def _listed(url: str) -> list[str]:
+    """The files that a URL with `*` names, by name."""
+    from fnmatch import fnmatchcase
+
+    import pyarrow as pa
+    from pyarrow import fs
+
+    bare, options = _split(url)
+    scheme, _, path = bare.partition("://")
+    folder = path[: min(path.index(c) for c in "*?[" if c in path)].rpartition("/")[0]
+    try:
+        system, base = fs.FileSystem.from_uri(f"{scheme}://{folder}{options}")
+        found = system.get_file_info(fs.FileSelector(base, recursive=True, allow_not_found=True))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as problem:
+        raise CaptureError(bare, f"cannot be listed ({_words(problem)})") from None
+    pattern = base + path[len(folder) :]
+    depth = pattern.count("/")
+    names = sorted(
+        info.path
+        for info in found
+        if info.type == fs.FileType.File
+        and fnmatchcase(info.path, pattern)
+        and ("**" in pattern or info.path.count("/") == depth)
+    )
+    prefix = path[: len(folder)].removesuffix(base)
+    return [f"{scheme}://{prefix}{name}{options}" for name in names]

@@ -1,0 +1,218 @@
+"""Which flow graph answers this question of a capture or a stream?
+
+Reads a view's tables, and the records of the file where the tables do not hold what is asked for; picks packets and
+gives a `FlowGraph`. How it looks is decided in `plot/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.plot.flow import FlowGraph
+    from latpcap.views.capture import Capture
+    from latpcap.views.stream import Stream
+
+PICKS = ("worst", "typical", "first")
+"""What `exchange=` picks by itself: the longest one, the one at the median (nearest rank), the earliest; of those that
+are complete."""
+
+FLOWS = ("tcp", "icmp", "all")
+"""Wireshark's flow types: TCP segments; ICMP and ICMPv6; every frame."""
+
+
+def graph(
+    view: Capture | Stream,
+    *,
+    flows: str = "tcp",
+    exchange: int | str | None = None,
+    frames: tuple[int, int] | None = None,
+    time: str = "relative",
+    to_scale: bool = False,
+    max_rows: int | None = None,
+    mark_ms: float = 5.0,
+) -> FlowGraph:
+    """Who sent what to whom, and where did the time go? The graph of a view's packets; `flows` is one of `FLOWS`.
+
+    `exchange` is one of `PICKS` or a number: of the table `exchanges` for a capture, counted from 0 on it for a stream.
+    Its packets are shown, and the ACK after them. ValueError for options that make no sense, IndexError where there is
+    no such exchange.
+    """
+    from latpcap.plot.flow import FlowGraph
+    from latpcap.tables import requests
+
+    if flows not in FLOWS:
+        raise ValueError(f"flows={flows!r} is not one of {', '.join(FLOWS)}")
+    capture: Capture = getattr(view, "capture", None) or view  # type: ignore[assignment]
+    number: int | None = getattr(view, "number", None)
+    events, causes, exchanges = (view.arrow(name) for name in ("events", "causes", "exchanges"))
+    words = [view.title]
+    if flows != "tcp":
+        if number is not None or exchange is not None:
+            raise ValueError(f"flows={flows!r} is for a capture, not for a stream or an exchange")
+        if capture.display_filter is not None:
+            raise ValueError(f"flows={flows!r} takes no display filter: filters let TCP segments pass only")
+        return _other(capture, flows, frames, time, to_scale=to_scale, max_rows=max_rows, mark_ms=mark_ms)
+    if exchange is not None:
+        if frames is not None:
+            raise ValueError("an exchange has its own frames: give exchange or frames, not both")
+        row = pick(exchanges, exchange, "index" if number is not None else "exchange")
+        if number is None:
+            words.append(f"tcp.stream eq {row['stream']}")
+        events, exchanges = (_where(table, "stream", [row["stream"]]) for table in (events, exchanges))
+        if row["protocol"] != "tcp":  # a pause goes on behind a picked request, a set-up began before it
+            exchanges = requests(exchanges)
+        causes = _where(causes, "exchange", exchanges["exchange"].to_pylist())
+        frames = (row["request_first_frame"], _last_frame(events, row))
+        if isinstance(exchange, str):
+            words.append(f"{exchange} exchange")
+    return FlowGraph.from_tables(
+        events,
+        causes,
+        exchanges,
+        title=", ".join(words),
+        frames=frames,
+        max_rows=max_rows,
+        mark_ms=mark_ms,
+        start_ns=capture.zero_ns,
+        digits=capture.digits,
+        time=time,
+        before=dict(_before(capture, events, frames)) if time == "delta" else None,
+        to_scale=to_scale,
+    )
+
+
+def pick(exchanges: pa.Table, which: int | str, counted_by: str = "exchange") -> dict[str, Any]:
+    """Which row of `exchanges` is meant? ValueError for an unknown word, IndexError where there is none."""
+    columns = ["exchange", "index", "stream", "complete", "latency_ms", "start", "protocol", "method"]
+    columns += ["request_first_frame", "request_last_frame", "response_last_frame"]
+    table = exchanges.select(columns)
+    table = table.set_column(columns.index("start"), "start", table["start"].cast("int64"))
+    rows: list[dict[str, Any]] = table.to_pylist()
+    if not isinstance(which, str):
+        found = next((row for row in rows if row[counted_by] == which and _counts(row, counted_by)), None)
+        if found is None:
+            raise IndexError(f"no exchange {which}: there are {len(rows):,}, counted from 0")
+        return found
+    if which not in PICKS:
+        raise ValueError(f"exchange={which!r} is neither a number nor one of {', '.join(PICKS)}")
+    rows = [row for row in rows if row["complete"]]
+    if not rows:
+        raise IndexError(f"no {which} exchange: there is no complete one here")
+    if which == "first":
+        return min(rows, key=lambda row: (row["start"], row["exchange"]))
+    rows.sort(key=lambda row: (row["latency_ms"], -row["exchange"]))
+    return rows[-1] if which == "worst" else rows[(len(rows) - 1) // 2]
+
+
+def _counts(row: dict[str, Any], counted_by: str) -> bool:
+    """A pause has the index of the request that follows it."""
+    return counted_by == "exchange" or row["protocol"] != "tcp" or row["method"] == "connect"
+
+
+def _where(table: pa.Table, column: str, values: list[int]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return table.filter(pc.is_in(table[column], value_set=pa.array(values, table[column].type)))
+
+
+def _last_frame(events: pa.Table, row: dict[str, Any]) -> int:
+    """The exchange's last frame, or the one after it on its stream if that only acknowledges."""
+    import pyarrow.compute as pc
+
+    last: int = row["response_last_frame"] or row["request_last_frame"]
+    after = events.filter(pc.greater_equal(events["frame"], last)).select(["frame", "from_client", "len", "flags"])
+    rows = after.slice(0, 2).to_pylist()
+    if len(rows) == 2 and rows[1]["from_client"] != rows[0]["from_client"] and rows[1]["flags"] == "ACK":
+        return rows[1]["frame"] if rows[1]["len"] == 0 else last
+    return last
+
+
+def _before(capture: Capture, events: pa.Table, frames: tuple[int, int] | None) -> Iterator[tuple[int, int]]:
+    """For each frame of the events the instant of the frame before it, TCP or not: from the file, once."""
+    wanted = [frame - 1 for frame in events["frame"].to_pylist() if not frames or frames[0] <= frame <= frames[1]]
+    yield from ((record.frame + 1, record.time_ns) for record in capture.records(wanted))
+
+
+def _other(
+    capture: Capture,
+    flows: str,
+    frames: tuple[int, int] | None,
+    time: str,
+    *,
+    to_scale: bool,
+    max_rows: int | None,
+    mark_ms: float,
+) -> FlowGraph:
+    """The frames that are not TCP, and with `flows="all"` those that are, in the order of the file."""
+    from latpcap.plot.flow import FlowGraph
+    from latpcap.plot.flow_clock import Clock
+    from latpcap.reading import packet_info
+
+    low, high = frames or (1, capture.frames)
+    segments = capture.arrow("events")
+    known = set(segments["frame"].to_pylist())
+    wanted = [number for number in range(max(1, low), min(high, capture.frames) + 1) if number not in known]
+    packets = list(packet_info.packets(capture.records(wanted), only_icmp=flows == "icmp")) if wanted else []
+    told = [_as_tshark(packet) for packet in packets if packet["info"] and packet["protocol"] == "ICMP"]
+    if flows == "all":
+        packets += _segments(capture, low, high)
+        packets.sort(key=lambda packet: packet["frame"])
+    if not packets:
+        what = "ICMP packet" if flows == "icmp" else "frame"
+        raise ValueError(f"there is no {what} in {capture.title}: there is nothing to draw")
+    before = {}
+    if time == "delta":
+        before = {r.frame + 1: r.time_ns for r in capture.records([packet["frame"] - 1 for packet in packets])}
+    return FlowGraph.from_packets(
+        packets,
+        capture.arrow("causes") if flows == "all" else None,
+        capture.arrow("exchanges") if flows == "all" else None,
+        told=told if flows == "icmp" else None,
+        title=f"{capture.title}, {'ICMP flows' if flows == 'icmp' else 'all flows'}",
+        clock=Clock(capture.zero_ns or 0, capture.digits, time, before),
+        max_rows=max_rows,
+        mark_ms=mark_ms,
+        to_scale=to_scale,
+    )
+
+
+def _as_tshark(packet: dict[str, Any]) -> dict[str, Any]:
+    """An echo packet as tshark writes it in a flow graph's text."""
+    comment = f"{packet['protocol']}: {packet['info']}"
+    return packet | {"label": packet["info"], "comment": comment, "dport": packet["code"]}
+
+
+def _segments(capture: Capture, low: int, high: int) -> list[dict[str, Any]]:
+    """The TCP segments as packets with labels: where an HTTP message begins, its first line takes the flags' place."""
+    import pyarrow.compute as pc
+
+    from latpcap.plot.flow_pages import packets_of
+    from latpcap.plot.flow_rows import comment, label
+
+    events = capture.arrow("events")
+    inside = pc.and_(pc.greater_equal(events["frame"], low), pc.less_equal(events["frame"], high))
+    columns = ["protocol", "method", "target", "status", "request_first_frame", "response_first_frame"]
+    begins: dict[int, tuple[str, str]] = {}
+    for row in capture.arrow("exchanges").select(columns).to_pylist():
+        if row["protocol"] == "tcp":  # a set-up or a pause: its packets speak for themselves
+            continue
+        if row["method"]:
+            words = f"{row['method']} {(row['target'] or '')[:40]}".strip()
+            begins[row["request_first_frame"]] = row["protocol"].upper(), words
+        if row["status"] and row["response_first_frame"]:
+            begins[row["response_first_frame"]] = row["protocol"].upper(), str(row["status"])
+    packets = packets_of(events.filter(inside))
+    for packet in packets:
+        remark = comment(packet["flags"], packet["seq"], packet["ack"])
+        words = packet["flags"]
+        if packet["frame"] in begins:
+            protocol, raw = begins[packet["frame"]]
+            words = "".join(letter if letter.isprintable() else "?" for letter in raw)
+            remark = f"{protocol}: {remark}"
+        packet |= {"label": label(words, packet["len"]), "comment": remark}
+    return packets

@@ -1,0 +1,288 @@
+"""How long do requests take, by whatever they are grouped?
+
+Reads the `exchanges` and `streams` tables; gives `Latency`: counts, mean, deviation and percentiles as a data frame, as
+text in the shape of wrk's report, and as a picture. Mean and deviations follow wrk's rules, percentiles are nearest
+ranks; wrk's correction of the samples ("coordinated omission") is not made: these are the exchanges of the capture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from latpcap.arrays import rank
+from latpcap.format import count
+from latpcap.views import groups
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+    from latpcap.plot.latency import LatencyPlot
+
+WHICH = ("latency_ms", "client_latency_ms")
+"""The latency of an exchange: as the capture saw it, or as the client's own clock would say (an estimate)."""
+
+PERCENTILES = (50.0, 75.0, 90.0, 99.0)
+MOST_ROWS = 40
+_WHY = {
+    "latency_ms": "not complete in the capture",
+    "client_latency_ms": "not complete in the capture, or the path to the client not known",
+}
+_OTHERS = 8  # groups that a picture overlays
+
+
+class Latency:
+    """How long did the requests take?
+
+    Attributes: `table`, a data frame with a row per group, the one with the most time first (a single row without
+    groups); `by`, `which` and `percentiles` as asked; `title`, what was measured; `seconds`, from the first request to
+    the last answer. Columns of `table`:
+
+    | column | unit | meaning |
+    | --- | --- | --- |
+    | the groups | | as named in `by`; `server` with its port, `client` without |
+    | `count` | | exchanges that have this latency |
+    | `left_out` | | exchanges that have none: not complete in the capture, or not known at the client |
+    | `mean_ms`, `stdev_ms`, `max_ms` | ms | deviation of the sample (n - 1): null for one exchange |
+    | `within_stdev_percent` | % | exchanges within one deviation of the mean |
+    | `p50_ms`, ... | ms | nearest rank: always a value that occurs |
+    | `requests_per_s` | 1/s | `count` by `seconds`; null where `seconds` is 0 |
+    | `transfer_bytes_per_s` | bytes/s | bytes of these answers by `seconds` |
+
+    Durations of a group without any counted exchange are null.
+    """
+
+    def __init__(
+        self,
+        samples: pd.DataFrame,
+        *,
+        by: Sequence[str] = (),
+        which: str = "latency_ms",
+        percentiles: Sequence[float] = PERCENTILES,
+        title: str = "",
+    ):
+        self.by = tuple(by)
+        self.which = which
+        self.percentiles = tuple(percentiles)
+        self.title = title
+        self._samples = samples
+        timed = samples[samples[which].notna()]
+        self.seconds = (timed["end"].max() - timed["start"].min()).total_seconds() if len(timed) else 0.0
+        self.table = self._table()
+
+    @classmethod
+    def from_tables(
+        cls,
+        exchanges: pa.Table,
+        streams: pa.Table,
+        *,
+        by: str | Sequence[str] | None = None,
+        which: str = "latency_ms",
+        percentiles: Sequence[float] = PERCENTILES,
+        title: str = "",
+    ) -> Latency:
+        """How do the tables of a capture become latencies? `by` is a key of `groups.GROUPS`, several, or None for one
+        group of all. Raises ValueError for another word, another `which`, or a percentile outside 0 to 100.
+        """
+        names = groups.chosen(by)
+        if which not in WHICH:
+            raise ValueError(f"no latency {which!r}; known are {' and '.join(WHICH)}")
+        for percent in percentiles:
+            if not 0 <= percent <= 100:
+                raise ValueError(f"percentile {percent:g} is not between 0 and 100")
+        return cls(_samples(exchanges, streams, names), by=names, which=which, percentiles=percentiles, title=title)
+
+    def rows(self) -> list[tuple[str, pd.DataFrame]]:
+        """Which exchanges belong to which group? Name and rows of each, in the order of `table`."""
+        if not self.by:
+            return [("all", self._samples)]
+        found = dict(list(self._samples.groupby(list(self.by), dropna=False, observed=True, sort=True)))
+        spent = {key: float(rows[self.which].sum()) for key, rows in found.items()}
+        order = sorted(found, key=lambda key: -spent[key])
+        return [(groups.named(self.by, key), found[key]) for key in order]
+
+    def _table(self) -> pd.DataFrame:
+        import pandas as pd
+
+        rows = []
+        for _, group in self.rows():
+            row: dict[str, Any] = {name: group[name].iloc[0] for name in self.by}
+            values = group[self.which].dropna().sort_values().to_numpy()
+            row |= {"count": len(values), "left_out": len(group) - len(values)}
+            row |= _summary(values, self.percentiles)
+            timed = self.seconds or None
+            moved = group.loc[group[self.which].notna(), "response_bytes"].sum()
+            row["requests_per_s"] = len(values) / timed if timed else None
+            row["transfer_bytes_per_s"] = float(moved) / timed if timed else None
+            rows.append(row)
+        names = [
+            *self.by,
+            "count",
+            "left_out",
+            *_summary([], self.percentiles),
+            "requests_per_s",
+            "transfer_bytes_per_s",
+        ]
+        table = pd.DataFrame(rows, columns=names)
+        numbers = [name for name in map(str, table) if name.endswith(("_ms", "_percent", "_per_s"))]
+        return table.astype(dict.fromkeys(numbers, "float64"))
+
+    def plot(
+        self,
+        *others: Latency,
+        labels: Sequence[str] | None = None,
+        scale: str = "auto",
+        panel: str | None = None,
+        ax: Axes | None = None,
+    ) -> LatencyPlot:
+        """How are the latencies distributed, and where do they pile up? Shares (ECDF) with the percentiles marked,
+        and counts (histogram), by top cause where there is one group.
+
+        `others` are overlaid: other captures, or before and after. `labels` name them (default: their titles, or
+        their groups); `scale` of the time axis is "log", "linear" or "auto" (log where the values differ much);
+        `panel` is "ecdf" or "histogram" for one of the two; on given axes `ax` one panel is drawn.
+        """
+        from latpcap.plot.latency import LatencyPlot, Series
+
+        every = (self, *others)
+        if labels is not None and len(labels) != len(every):
+            raise ValueError(f"{len(labels)} labels for {len(every)} latencies")
+        titles = [one.title for one in every]
+        if len(set(titles)) < len(titles):  # files of one name, in several folders
+            told = labels or [f"{title} ({i})" for i, title in enumerate(titles, 1)]
+            titles = [own if title in own else f"{title} ({own})" for title, own in zip(titles, told, strict=True)]
+        series, left = [], 0
+        for number, one in enumerate(every):
+            own_groups = one.rows()
+            left += max(0, len(own_groups) - _OTHERS)
+            for name, rows in own_groups[:_OTHERS]:
+                own = labels[number] if labels is not None else titles[number]
+                label = own if not one.by else name if len(every) == 1 else f"{own} {name}"
+                values = rows[rows[one.which].notna()].sort_values(one.which)
+                causes = values["top_cause"].astype(object).where(values["top_cause"].notna(), None)
+                series.append(Series(label or f"{number + 1}", values[one.which].to_numpy(), tuple(causes)))
+        note = f"{count(left, 'group')} with less time not shown." if left else ""
+        missing = sum(int(one.table["left_out"].sum()) for one in every)
+        if missing:
+            note = f"{note} {count(missing, 'exchange')} without a latency: {_WHY[self.which]}.".strip()
+        title = f"Latency of {' and '.join(titles)}"
+        picture = LatencyPlot(
+            series,
+            percentiles=self.percentiles,
+            title=title + (f", by {', '.join(self.by)}" if self.by else ""),
+            axis="latency at the client, estimated" if self.which == "client_latency_ms" else "latency",
+            note=note,
+            scale=scale,
+            panel=panel,
+        )
+        return picture if ax is None else picture.plot(ax)
+
+    def __str__(self) -> str:
+        return _report(self) if not self.by else _grouped(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from latpcap import html
+
+        body = html.table(self.table, sortable=True) if self.by else html.text(str(self).partition("\n")[2])
+        return html.card(str(self).partition("\n")[0], body)
+
+
+def _samples(exchanges: pa.Table, streams: pa.Table, by: Sequence[str]) -> pd.DataFrame:
+    """The exchanges with what they are grouped by, under the names of `by`."""
+    import pyarrow as pa
+
+    names = ["start", "end", *WHICH, "response_bytes", "top_cause"]
+    columns = {name: exchanges[name] for name in names}
+    columns |= {name: groups.column(exchanges, streams, name) for name in by}
+    table = pa.table(columns)
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table[field.name].cast(pa.string()))
+    frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)
+    return frame
+
+
+def _summary(values: Any, percentiles: Sequence[float]) -> dict[str, float | None]:
+    """The numbers of one group; `values` rise."""
+    names = [f"p{percent:g}_ms" for percent in percentiles]
+    if not len(values):
+        return dict.fromkeys(["mean_ms", "stdev_ms", "max_ms", "within_stdev_percent", *names])
+    mean = float(values.mean())
+    stdev = float(values.std(ddof=1)) if len(values) > 1 else None
+    around = None
+    if stdev is not None:
+        around = 100 * float(((values >= mean - stdev) & (values <= mean + stdev)).mean())
+    row = {"mean_ms": mean, "stdev_ms": stdev, "max_ms": float(values[-1]), "within_stdev_percent": around}
+    return row | {name: rank(values, percent) for name, percent in zip(names, percentiles, strict=True)}
+
+
+def _report(latency: Latency) -> str:
+    """One group, in the shape of wrk's report."""
+    row = latency.table.iloc[0]
+    counted, left = int(row["count"]), int(row["left_out"])
+    where = "estimated at the client" if latency.which == "client_latency_ms" else "as the capture saw it"
+    lines = [f"{latency.title}: latency of {counted:,} of {count(counted + left, 'exchange')}, {where}"]
+    if not counted:
+        return "\n".join([*lines, "  no exchange has one"])
+    cells = [_time(row[c]) for c in ("mean_ms", "stdev_ms", "max_ms")] + [_percent(row["within_stdev_percent"])]
+    lines.append(f"{'':11} " + " ".join(f"{head:>10}" for head in ("Avg", "Stdev", "Max", "+/- Stdev")))
+    lines.append(f"  {'Latency':9} " + " ".join(f"{cell:>10}" for cell in cells))
+    lines.append("  Latency Distribution")
+    lines += [f"  {percent:>6g}% {_time(row[f'p{percent:g}_ms']):>10}" for percent in latency.percentiles]
+    if latency.seconds:
+        moved = row["transfer_bytes_per_s"]
+        lines.append(f"  {count(counted, 'answer')} in {latency.seconds:.2f}s, {_size(moved * latency.seconds)}")
+        lines += [f"Requests/sec: {row['requests_per_s']:>12.2f}", f"Transfer/sec: {_size(moved):>12}"]
+    return "\n".join(lines)
+
+
+def _grouped(latency: Latency) -> str:
+    """Groups as a table with wrk's words."""
+    heads = ["Count", "Avg", "Stdev", "Max", "+/- Stdev", *(f"{p:g}%" for p in latency.percentiles), "Requests/s"]
+    rows = []
+    for (name, _), row in zip(latency.rows()[:MOST_ROWS], latency.table.to_dict("records"), strict=False):
+        times = [_time(row[c]) for c in ("mean_ms", "stdev_ms", "max_ms")]
+        ranks = [_time(row[f"p{p:g}_ms"]) for p in latency.percentiles]
+        rate = "" if row["requests_per_s"] != row["requests_per_s"] else f"{row['requests_per_s']:,.2f}"
+        short = name if len(name) <= 60 else name[:59] + "…"
+        rows.append([short, f"{row['count']:,}", *times, _percent(row["within_stdev_percent"]), *ranks, rate])
+    heads = [" ".join(latency.by), *heads]
+    widths = [max(len(line[i]) for line in [heads, *rows]) for i in range(len(heads))]
+    lines = [
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in [heads, *rows]
+    ]
+    left = int(latency.table["left_out"].sum())
+    if left:
+        lines.append(f"{count(left, 'exchange')} left out: {_WHY[latency.which]}")
+    if len(latency.table) > len(rows):
+        lines.append(f"… {count(len(latency.table) - len(rows), 'more group')} with less time")
+    return "\n".join([f"{latency.title}: {latency.which} by {', '.join(latency.by)}", *lines])
+
+
+def _scaled(value: float, step: float, units: Sequence[str]) -> str:
+    """A number in the unit that wrk would take: the next one from 85 % of it on."""
+    unit = 0
+    while unit + 1 < len(units) and value >= 0.85 * step:
+        value, unit = value / step, unit + 1
+    return f"{value:.2f}{units[unit]}"
+
+
+def _time(ms: float | None) -> str:
+    if ms is None or ms != ms:
+        return ""
+    return _scaled(ms, 1000, ("ms", "s")) if ms >= 0.85 else f"{ms * 1000:.2f}us"
+
+
+def _size(amount: float) -> str:
+    return _scaled(amount, 1024, ("B", "KB", "MB", "GB", "TB"))
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None or value != value else f"{value:.2f}%"
