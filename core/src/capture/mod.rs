@@ -11,6 +11,7 @@ mod netmon;
 mod pcap;
 mod pcapng;
 mod refuse;
+mod secrets;
 mod snoop;
 mod statistics;
 #[cfg(test)]
@@ -44,6 +45,9 @@ pub struct Record<'a> {
 pub trait Sink {
     fn record(&mut self, record: Record<'_>);
     fn issue(&mut self, issue: Issue);
+
+    /// The text of a key log that the capture brings along.
+    fn secrets(&mut self, _text: &[u8]) {}
 }
 
 /// Where the walk stands: the offset of the next byte and the records so far.

@@ -1,12 +1,12 @@
 //! The pcapng file format (draft-ietf-opsawg-pcapng): sections of blocks, each section with a byte order and
-//! interfaces of its own. Reads packets and interfaces; passes over every other block without keeping it.
+//! interfaces of its own. Reads packets, interfaces, statistics and TLS secrets; passes over every other block without
+//! keeping it.
 
 mod packet;
 mod wrong;
 
 use super::interface::Interface;
-use super::statistics;
-use super::{Ask, NO_LINK, Place, Record, Sink};
+use super::{Ask, NO_LINK, Place, Record, Sink, secrets, statistics};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 use packet::{OLD_PACKET, PACKET, SIMPLE_PACKET, ticks};
@@ -29,6 +29,7 @@ const LONGEST_STATISTICS: u32 = 4096;
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const STATISTICS: u32 = 5;
+const SECRETS: u32 = 10;
 
 /// Does the file begin with a section header?
 pub(super) fn begins(bytes: &[u8]) -> bool {
@@ -128,7 +129,14 @@ impl Pcapng {
             }
             // A length that is no multiple of four is rounded up, as Wireshark does.
             let whole = u64::from(total).next_multiple_of(4);
-            let told = kind == STATISTICS && (24..=LONGEST_STATISTICS).contains(&total);
+            let told = match kind {
+                STATISTICS => (24..=LONGEST_STATISTICS).contains(&total),
+                SECRETS if total > LONGEST => {
+                    secrets::too_long(total, LONGEST, place, sink);
+                    false
+                }
+                _ => kind == SECRETS,
+            };
             if !told && !matches!(kind, INTERFACE | OLD_PACKET | SIMPLE_PACKET | PACKET) {
                 self.passing = Some(Passing {
                     total,
@@ -155,6 +163,8 @@ impl Pcapng {
             same_length(total, end, place.offset, place, kind != INTERFACE && !told)?;
             if kind == INTERFACE {
                 self.interface::<BIG>(body, place, sink)?;
+            } else if kind == SECRETS {
+                secrets::hand_on::<BIG>(body, place, sink);
             } else if told {
                 statistics::report::<BIG>(body, place, sink);
             } else {

@@ -2,6 +2,7 @@
 
 mod damage;
 mod netmon;
+mod secrets;
 mod solaris;
 
 use proptest::prelude::*;
@@ -17,6 +18,7 @@ type Kept = (u64, i64, u32, u32, u64, Vec<u8>, u32);
 struct Found {
     records: Vec<Kept>,
     issues: Vec<Issue>,
+    secrets: Vec<Vec<u8>>,
     frames: u64,
     format: &'static str,
     digits: u8,
@@ -46,6 +48,10 @@ impl Sink for Found {
 
     fn issue(&mut self, issue: Issue) {
         self.issues.push(issue);
+    }
+
+    fn secrets(&mut self, text: &[u8]) {
+        self.secrets.push(text.to_vec());
     }
 }
 
