@@ -1,9 +1,9 @@
 //! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
 //!
 //! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
-//! `base`, `issue`, `seq`, `segment`, `cursor`, `queue`, `judge::limits` -> `capture`, `frame` -> `records` -> `messages`,
-//! `assemble` -> `facts` -> `observe` -> `evidence` -> `exchange` -> `judge` -> `stream` -> `watch` -> `probe` -> `table` ->
-//! `engine` -> `python`.
+//! `base`, `issue`, `seq`, `segment`, `cursor`, `queue`, `judge::limits` -> `capture`, `frame`, `decrypt` -> `records` ->
+//! `messages`, `assemble` -> `facts` -> `observe` -> `evidence` -> `exchange` -> `judge` -> `stream` -> `watch` -> `probe` ->
+//! `table` -> `engine` -> `python`.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ pub mod assemble;
 pub mod base;
 pub mod capture;
 pub mod cursor;
+pub mod decrypt;
 pub mod engine;
 pub mod evidence;
 pub mod exchange;

@@ -1,0 +1,165 @@
+//! One sender's handshake messages (RFC 8446 4, RFC 5246 7.4), cut out of the contents of its records. Gives the hellos'
+//! fields that tell how records are hidden; passes over certificates and the rest.
+
+use super::keylog::Random;
+use crate::cursor::Cursor;
+
+pub(super) const CLIENT_HELLO: u8 = 1;
+pub(super) const SERVER_HELLO: u8 = 2;
+pub(super) const END_OF_EARLY_DATA: u8 = 5;
+pub(super) const ENCRYPTED_EXTENSIONS: u8 = 8;
+pub(super) const FINISHED: u8 = 20;
+pub(super) const KEY_UPDATE: u8 = 24;
+
+const ENCRYPT_THEN_MAC: u16 = 22;
+const EARLY_DATA: u16 = 42;
+const SUPPORTED_VERSIONS: u16 = 43;
+
+/// So much of a message is kept: a ServerHello with the largest key shares of its time is half as long.
+const MAX_KEPT: usize = 4096;
+/// Type and length.
+const HEAD: usize = 4;
+
+/// SHA-256 of "HelloRetryRequest": a ServerHello with this random asks for another ClientHello (RFC 8446 4.1.3).
+const RETRY: Random = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2,
+    0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
+
+/// Cuts one sender's messages. Holds at most `MAX_KEPT` bytes.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    kept: Vec<u8>,
+    /// Bytes of a message that are still to come and are not kept.
+    passing: usize,
+}
+
+impl Messages {
+    /// The next content of a handshake record. Gives each message's type and its first bytes.
+    pub fn feed(&mut self, content: &[u8], mut message: impl FnMut(u8, &[u8])) {
+        let mut rest = content;
+        loop {
+            let (passed, after) = crate::cursor::split(rest, self.passing);
+            self.passing -= passed.len();
+            rest = after;
+            if self.passing > 0 {
+                return;
+            }
+            let len = self.wanted();
+            let Some(missing) = len.checked_sub(self.kept.len()).filter(|missing| *missing > 0) else {
+                let total = self.total();
+                let kept = std::mem::take(&mut self.kept);
+                if let [kind, _, _, _, body @ ..] = kept.as_slice() {
+                    message(*kind, body);
+                }
+                self.passing = total.saturating_sub(kept.len());
+                if rest.is_empty() && self.passing == 0 {
+                    return;
+                }
+                continue;
+            };
+            if rest.is_empty() {
+                return;
+            }
+            let (here, after) = crate::cursor::split(rest, missing);
+            self.kept.extend_from_slice(here);
+            rest = after;
+        }
+    }
+
+    /// So many bytes must be kept before something can be said.
+    fn wanted(&self) -> usize {
+        match self.kept.len() {
+            0..HEAD => HEAD,
+            _ => self.total().min(MAX_KEPT),
+        }
+    }
+
+    /// Of the message that is kept, with its head.
+    fn total(&self) -> usize {
+        match *self.kept.as_slice() {
+            [_, high, middle, low, ..] => HEAD + u32::from_be_bytes([0, high, middle, low]) as usize,
+            _ => HEAD,
+        }
+    }
+}
+
+/// The random of a ClientHello.
+pub(super) fn client_random(hello: &[u8]) -> Option<Random> {
+    let mut left = Cursor::new(hello);
+    left.u16be()?;
+    left.take(32)?.try_into().ok()
+}
+
+/// Whether a ClientHello announces early data.
+pub(super) fn offers_early_data(hello: &[u8]) -> bool {
+    let mut offers = false;
+    let mut left = Cursor::new(hello);
+    let mut fields = || {
+        left.take(2 + 32)?;
+        let session = left.u8()?;
+        left.take(session.into())?;
+        let suites = left.u16be()?;
+        left.take(suites.into())?;
+        let compressions = left.u8()?;
+        left.take(compressions.into())
+    };
+    if fields().is_some() {
+        each_extension(left, |kind, _| offers |= kind == EARLY_DATA);
+    }
+    offers
+}
+
+/// What a ServerHello settles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ServerHello {
+    pub random: Random,
+    /// 0x0303 is TLS 1.2, 0x0304 is 1.3.
+    pub version: u16,
+    pub suite: u16,
+    pub mac_last: bool,
+    /// No ServerHello yet: the client is to ask again.
+    pub retry: bool,
+}
+
+pub(super) fn server_hello(hello: &[u8]) -> Option<ServerHello> {
+    let mut left = Cursor::new(hello);
+    let mut version = left.u16be()?;
+    let random: Random = left.take(32)?.try_into().ok()?;
+    let session = left.u8()?;
+    left.take(session.into())?;
+    let suite = left.u16be()?;
+    left.u8()?;
+    let mut mac_last = false;
+    each_extension(left, |kind, body| match (kind, body) {
+        (SUPPORTED_VERSIONS, [high, low]) => version = u16::from_be_bytes([*high, *low]),
+        (ENCRYPT_THEN_MAC, _) => mac_last = true,
+        _ => {}
+    });
+    Some(ServerHello {
+        random,
+        version,
+        suite,
+        mac_last,
+        retry: random == RETRY,
+    })
+}
+
+/// Whether EncryptedExtensions accept early data (RFC 8446 4.2.10).
+pub(super) fn accepts_early_data(extensions: &[u8]) -> bool {
+    let mut accepts = false;
+    each_extension(Cursor::new(extensions), |kind, _| accepts |= kind == EARLY_DATA);
+    accepts
+}
+
+fn each_extension(mut left: Cursor<'_>, mut extension: impl FnMut(u16, &[u8])) {
+    if left.u16be().is_none() {
+        return;
+    }
+    while let (Some(kind), Some(len)) = (left.u16be(), left.u16be()) {
+        let Some(body) = left.take(len.into()) else {
+            return;
+        };
+        extension(kind, body);
+    }
+}
