@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import configparser
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -104,6 +105,20 @@ def test_stub_and_module_agree(tmp_path: Path) -> None:
         ]
         checked = subprocess.run(stubtest, cwd=tmp_path, capture_output=True, text=True)
         assert checked.returncode == 0, checked.stdout
+
+
+def test_what_workflows_use_is_pinned() -> None:
+    """Actions by commit, tools by version: what builds a release today builds the same tomorrow."""
+    workflows = [*(ROOT / ".github").rglob("*.yml")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in workflows)
+    uses = re.findall(r"^\s*-? ?uses: (\S+)", text, re.MULTILINE)
+    assert uses and all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one) for one in uses), uses
+    assert not re.search(r"pip install (?!.*(==|\$LATPCAP|dist/))", text)
+
+
+def test_citation_and_version_agree() -> None:
+    said = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert said is not None and said.group(1) == latpcap.__version__
 
 
 def test_package_carries_its_types() -> None:
