@@ -1,0 +1,85 @@
+"""Does the built site stand alone? Nothing on its pages is loaded from elsewhere, and what they load is there.
+
+    python .ci/check_site.py SITE
+
+Links that a reader follows may lead anywhere. Ends with 1 and the places where something is loaded from outside.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+LOADED = {
+    "audio": ("src",),
+    "embed": ("src",),
+    "iframe": ("src",),
+    "img": ("src", "srcset"),
+    "link": ("href",),
+    "object": ("data",),
+    "script": ("src",),
+    "source": ("src", "srcset"),
+    "video": ("src", "poster"),
+}
+NOT_LOADED = {"canonical", "next", "prev", "alternate", "edit"}
+AT_RUN_TIME = ("mermaid", "arithmatex")
+"""Classes for which the theme's script would fetch a library."""
+
+
+class Loads(HTMLParser):
+    """Which files does a page load?"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "link" and NOT_LOADED & set((given.get("rel") or "").split()):
+            return
+        self.found += [given[name] or "" for name in LOADED.get(tag, ()) if given.get(name)]
+        self.fetched += [word for word in (given.get("class") or "").split() if word in AT_RUN_TIME]
+
+
+def problems(site: Path) -> list[str]:
+    """What is wrong with the site, a line each."""
+    said = []
+    for page in sorted(site.rglob("*.html")):
+        loads = Loads()
+        loads.feed(page.read_text(encoding="utf-8"))
+        name = page.relative_to(site)
+        said += [f"{name}: {word} is fetched when the page is read" for word in loads.fetched]
+        for url in loads.found:
+            parts = urlsplit(url)
+            if parts.scheme == "data":
+                continue
+            if parts.scheme or parts.netloc:
+                said.append(f"{name}: loads {url}")
+                continue
+            path = unquote(parts.path)
+            target = site / path.lstrip("/") if path.startswith("/") else page.parent / path
+            if page.name != "404.html" and not target.exists():
+                said.append(f"{name}: {url} is not there")
+    for sheet in sorted(site.rglob("*.css")):
+        text = sheet.read_text(encoding="utf-8")
+        far = re.findall(r"""(?:@import\s+|url\(\s*)["']?((?:https?:)?//[^"')\s]+)""", text)
+        said += [f"{sheet.relative_to(site)}: loads {url}" for url in far]
+    return said
+
+
+def main() -> None:
+    site = Path(sys.argv[1])
+    pages = len(list(site.rglob("*.html")))
+    if not pages:
+        sys.exit(f"no pages in {site}")
+    if said := problems(site):
+        sys.exit("\n".join(said))
+    print(f"{pages} pages load nothing from elsewhere")
+
+
+if __name__ == "__main__":
+    main()
