@@ -25,7 +25,7 @@ fuzz: ## the core's property tests with many more cases (CASES=20000)
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
 
 samples: ## records sample_pcaps/ again (root; two network namespaces, nginx, wrk, tcpdump, ...)
-	python3 sample_pcaps/record.py
+	python3 sample_pcaps/record.py && cp sample_pcaps/nginx-latency.pcap latpcap/samples/
 	python3 sample_pcaps/situations.py
 
 notebooks: ## runs the notebooks from top to bottom

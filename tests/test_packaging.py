@@ -56,7 +56,7 @@ def sources() -> set[str]:
     """Every file that a build from source needs."""
     found = [*(ROOT / "core" / "src").rglob("*.rs"), *(ROOT / "latpcap").rglob("*.py")]
     named = ["setup.cfg", "pyproject.toml", "README.md", "LICENSE", "core/Cargo.toml", "core/Cargo.lock"]
-    named += ["latpcap/py.typed", "latpcap/_core.pyi"]
+    named += ["latpcap/py.typed", "latpcap/_core.pyi", "latpcap/samples/nginx-latency.pcap"]
     return {path.relative_to(ROOT).as_posix() for path in found} | set(named)
 
 
@@ -75,6 +75,15 @@ def test_sdist_is_whole(tmp_path: Path) -> None:
     with tarfile.open(archive) as tar:
         packed = {name.partition("/")[2] for name in tar.getnames()}
     assert sorted(sources() - packed) == []
+
+
+def test_the_sample_comes_along(tmp_path: Path) -> None:
+    """`lp.read()` and `latpcap why --sample` need nothing but the package; the sample is the repository's own."""
+    ours = latpcap.read()
+    assert Path(ours.name).read_bytes() == (ROOT / "sample_pcaps" / "nginx-latency.pcap").read_bytes()
+    assert str(ours.why()) == str(latpcap.read(ROOT / "sample_pcaps" / "nginx-latency.pcap").why())
+    program = "import sys; from latpcap.cli import main; sys.argv = ['latpcap', 'why', '--sample']; main()"
+    assert python(program, tmp_path) == f"{ours.why()}\n"
 
 
 def members(node: ast.Module | ast.ClassDef) -> set[str]:

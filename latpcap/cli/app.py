@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from latpcap.cli import archive, flow, packets, plots
-from latpcap.cli.options import File, FilterOption, StreamOption
+from latpcap.cli.options import SAMPLE, File, FilterOption, StreamOption
 from latpcap.errors import CaptureError, LatpcapError
+from latpcap.reading import sources
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,8 +47,9 @@ OutOption = Annotated[Path | None, typer.Option("-o", "--output", help="Write to
 
 def main() -> None:
     """Runs the command and turns every known error into one line and an exit code."""
+    words = [str(sources.SAMPLE) if word == SAMPLE else word for word in sys.argv[1:]]
     try:
-        if code := app(standalone_mode=False):  # of a typer that turns Ctrl-C into one
+        if code := app(words, standalone_mode=False):  # of a typer that turns Ctrl-C into one
             _stop("interrupted", code)
     except CaptureError as problem:
         _stop(str(problem), EXIT_UNREADABLE)

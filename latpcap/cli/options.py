@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-File = Annotated[str, typer.Argument(help="A pcap or pcapng file (also .gz .zst .lz4 .bz2 .xz); - reads stdin.")]
+SAMPLE = "--sample"
+"""Stands for the sample's path wherever a command takes a file."""
+
+File = Annotated[
+    str,
+    typer.Argument(
+        help=f"A pcap or pcapng file (also .gz .zst .lz4 .bz2 .xz); - reads stdin, {SAMPLE} takes the sample."
+    ),
+]
 StreamOption = Annotated[int | None, typer.Option("--stream", help="Only this tcp.stream.", min=0)]
 FilterOption = Annotated[
     str | None, typer.Option("-Y", "--filter", help="Only what this Wireshark display filter leaves (docs/filters.md).")

@@ -28,6 +28,9 @@ One = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 Source = One | Iterable[One]
 """What `latpcap.read` takes: one file, a glob, or several of them that are one capture."""
 
+SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "nginx-latency.pcap"
+"""The capture that every install has: nginx with tcp_nodelay off, as told in sample_pcaps/README.md."""
+
 _HELD = (bytes, bytearray, memoryview)
 BLOCK_BYTES = 1 << 17
 _PEEK_BYTES = 1 << 22

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 TABLES = tuple(_core.TABLES)
 
 
-def read(source: sources.Source) -> Capture:
-    """What is in this capture, and why was each request slow?
+def read(source: sources.Source = sources.SAMPLE) -> Capture:
+    """What is in this capture, and why was each request slow? Without a source: in the sample that comes with latpcap.
 
     `source` is a path, a glob ("ring_*.pcap"), a URL (s3://, gs://, file:// ... by pyarrow, others by fsspec), "-" for
     standard input, bytes, or a binary file object; pcap, pcapng, snoop or Network Monitor's format, plain or compressed

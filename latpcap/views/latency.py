@@ -98,7 +98,9 @@ class Latency:
         """Which exchanges belong to which group? Name and rows of each, in the order of `table`."""
         if not self.by:
             return [("all", self._samples)]
-        found = dict(list(self._samples.groupby(list(self.by), dropna=False, observed=True, sort=True)))
+        # dict(groups) and list(groups) ask for their number, which pandas 2 cannot tell where a key is null
+        groups_of = self._samples.groupby(list(self.by), dropna=False, observed=True, sort=True)
+        found = {key: rows for key, rows in groups_of}
         spent = {key: float(rows[self.which].sum()) for key, rows in found.items()}
         order = sorted(found, key=lambda key: -spent[key])
         return [(groups.named(self.by, key), found[key]) for key in order]
