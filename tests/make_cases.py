@@ -1,44 +1,32 @@
-"""Writes tests/cases/<situation>/: capture.pcap, expected.json and README.md, from tests/case_scripts.py.
+"""Writes capture and README.md of tests/cases/<name>/ for the scripts of tests/case_scripts.
 
-python tests/make_cases.py
+python tests/make_cases.py [NAME...]
+
+expected.json is written by hand: tests/cases/README.md has its words.
 """
 
 from __future__ import annotations
 
-import inspect
-import json
-from collections.abc import Callable
+import sys
 from pathlib import Path
 
-from case_scripts import SCRIPTS, Case
+from case_scripts import SCRIPTS, Script
 
 CASES = Path(__file__).with_name("cases")
 
 
-def expected(case: Case) -> str:
-    """JSON with a line per row of causes."""
-    text = json.dumps({"proven": case.proven, "exchanges": []}).removesuffix("]}")
-    parts = []
-    for e in case.exchanges:
-        rows = ",\n   ".join(json.dumps(r) for r in e["causes"])
-        head = json.dumps({k: v for k, v in e.items() if k != "causes"}).removesuffix("}")
-        parts.append(f'\n {head}, "causes": [{f"{chr(10)}   {rows}" if rows else ""}]}}')
-    return text + ",".join(parts) + "\n]}\n"
-
-
-def readme(script: Callable[[], Case]) -> str:
-    made = f"Made by `{script.__name__}` in tests/case_scripts.py, which also works out expected.json;\n"
-    made += "`python tests/make_cases.py` writes both."
-    return f"# {script.__name__}\n\n{inspect.getdoc(script)}\n\n{made}\n"
+def readme(script: Script) -> str:
+    said, confused = script.about
+    origin = f"Origin: written by `{script.write.__name__}` in `tests/case_scripts/`."
+    return f"# {script.name}\n\n{said}\n\n{origin}\n\nNot to be mistaken for: {confused}\n"
 
 
 def main() -> None:
-    """Writes every folder."""
-    for script in SCRIPTS:
-        folder, case = CASES / script.__name__, script()
+    """Writes the named folders, or all."""
+    for name in sys.argv[1:] or SCRIPTS:
+        folder, script = CASES / name, SCRIPTS[name]
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "capture.pcap").write_bytes(case.capture)
-        (folder / "expected.json").write_text(expected(case), encoding="utf-8")
+        (folder / script.file).write_bytes(script.capture())
         (folder / "README.md").write_text(readme(script), encoding="utf-8")
 
 

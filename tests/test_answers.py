@@ -70,7 +70,7 @@ def assert_backed(why: Any) -> None:
 
 def every_capture() -> Iterator[lp.Capture]:
     yield from (lp.read(p) for p in [*sorted(SAMPLES.glob("*.pcap")), *sorted(CLIPS.glob("*.pcap"))])
-    yield from (lp.read(script().capture) for script in SCRIPTS)
+    yield from (lp.read(script.capture()) for script in SCRIPTS.values())
 
 
 def test_every_number_of_an_answer_is_in_its_dict() -> None:
@@ -253,3 +253,20 @@ def test_less_than_half_is_not_most() -> None:
     assert ": most time goes to server_think: " in words.overall(data)
     data["findings"][0]["share"] = 0.49
     assert ": the largest part of the time goes to server_think: " in words.overall(data)
+
+
+def test_what_cases_are_to_say_in_words() -> None:
+    """Sentences about situations whose rows tests/cases holds."""
+    cases = Path(__file__).with_name("cases")
+    for name, said in (
+        (
+            "client_pauses_between/capture.pcap",
+            "clients paused 40.0 ms between requests, 6 times: no part of a latency",
+        ),
+        ("kind_mariadb/capture.pcap.gz", "8 complete exchanges; 1 incomplete (last words before the client's FIN)\n"),
+        ("mixed_some_server/capture.pcap", "server TCP_NODELAY mixed (off on 3 of 6 connections)"),
+        ("decoy_toggled/capture.pcap.gz", "rival: Nagle on the server"),
+        ("decoy_more/capture.pcap.gz", "rival: Nagle's algorithm"),
+        ("decoy_queue/capture.pcap.gz", "rival: pacing"),
+    ):
+        assert said in str(lp.read(cases / name).why()), name

@@ -98,7 +98,7 @@ def read_or_refused(data: bytes) -> lp.Capture | None:
 @cache
 def specimens() -> list[bytes]:
     """Small captures of every format and of many situations."""
-    cases = [script().capture for script in SCRIPTS]
+    cases = [script.capture() for script in SCRIPTS.values()]
     stall = situations.stall(3)[0].tape
     return [*cases, pcapng(stall), pcapng(stall, big=True), pcap(stall, big=True, nanos=True), pcap(crowd(7, 3))]
 

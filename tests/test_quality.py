@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import struct
 from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from makepcap import Ends, Segment, get, pcap, pcapng
+from makepcap import Ends, Segment, get, pcap
 from simulator import MS, Host, Path, Script, record
 
 import latpcap as lp
@@ -97,12 +96,6 @@ def test_a_bad_recording_accuses_nobody(bad: str, script: str, place: str) -> No
             assert row["confidence"] <= SUSPECTED or stall, row
 
 
-def test_a_server_that_is_silent_for_long_is_no_clock() -> None:
-    script = Script(ASK, ((0.0, HEAD), (900.0, BODY)), exchanges=6)
-    capture = lp.read(pcap(record(script, server=NODELAY, path=PLACES["middle"]).tape))
-    assert not checks_of(capture) and capture.why().to_dict()["verdict"] == "server_think"
-
-
 def test_a_host_that_slept_is_no_clock() -> None:
     """What it had queued carries older stamps, and leaves all at once: its clock seems to run, for some ms."""
     slow = Script(ASK, ((0.0, HEAD), (20_000.0, BODY)), exchanges=2, client_think=(8.0, 9.0))
@@ -142,18 +135,6 @@ def test_packets_that_never_passed_are_counted() -> None:
     assert sum(s["server_unseen_frames"] for s in told) == len(lost) - sum(by_client)
     random_ids = [replace(s, ip_id=rng.randrange(1, 65_536)) for s in tape]
     assert set(lp.read(pcap(random_ids)).arrow("streams")["client_unseen_frames"].to_pylist()) == {None}
-
-
-def test_what_the_interface_dropped_is_said() -> None:
-    """pcapng's statistics block: isb_ifdrop and isb_osdrop."""
-    options = struct.pack("<HHQHHQHH", 5, 8, 40, 7, 8, 2, 0, 0)
-    body = struct.pack("<III", 0, 0, 0) + options
-    block = struct.pack("<II", 5, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
-    tape = tape_of("think", "server")
-    found = checks_of(lp.read(pcapng(tape) + block))["dropped"]
-    assert found.count == 42 and found.most < 1 and "42 packets" in found.says
-    nothing = block.replace(struct.pack("<Q", 40), bytes(8)).replace(struct.pack("<HHQ", 7, 8, 2), bytes(12))
-    assert not checks_of(lp.read(pcapng(tape) + nothing))
 
 
 @pytest.mark.parametrize("snaplen", [54, 66, 96, 120])

@@ -12,7 +12,7 @@ import pytest
 import latpcap as lp
 
 ROOT = Path(__file__).resolve().parents[1]
-CAPTURES = sorted([*ROOT.glob("sample_pcaps/**/*.pcap*"), *ROOT.glob("tests/cases/*/capture.pcap")])
+CAPTURES = sorted([*ROOT.glob("sample_pcaps/**/*.pcap*"), *ROOT.glob("tests/cases/*/capture.*")])
 HELD_MS = 25.0
 LATE_MS = 25.0
 EARLY_SHARE = 0.1

@@ -5,6 +5,7 @@ Writes core/fuzz/corpus/{container,frame,analysis}/seed-*; what is there already
 
 from __future__ import annotations
 
+import gzip
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,10 @@ PACKETS = 24
 def _captures() -> Iterator[Path]:
     for folder in ("sample_pcaps", "tests/cases"):
         yield from sorted((ROOT / folder).rglob("*.pcap*"))
+
+
+def _bytes(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
 def _cut(data: bytes) -> tuple[int, bytes, list[bytes]]:
@@ -35,7 +40,7 @@ def _main() -> None:
     for target in ("container", "frame", "analysis"):
         (HERE / "corpus" / target).mkdir(parents=True, exist_ok=True)
     for number, path in enumerate(_captures()):
-        link, head, frames = _cut(path.read_bytes())
+        link, head, frames = _cut(_bytes(path))
         for target in ("container", "analysis"):
             (HERE / "corpus" / target / f"seed-{number}").write_bytes(b"\x40" + head)
         for at, frame in enumerate(frames):

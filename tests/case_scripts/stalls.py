@@ -1,0 +1,66 @@
+"""Nagle's algorithm and the delayed ACK, and programs that only look like them."""
+
+from __future__ import annotations
+
+import situations
+from makepcap import Ends, pcap
+
+from case_scripts.registry import case
+
+
+@case
+def stall_at_server() -> bytes:
+    """The server's Nagle and the client's delayed ACK, seen at the server (leg 0.01 ms; 1 ms to the client).
+    The first answer of the connection meets a quick ACK. The 1 ms before the hold is the head's way to the client
+    and the ACK's way back: still Nagle's, but nobody's hold.
+
+    Not to be mistaken for: a program that pauses between head and body (pause_decoy).
+    """
+    return pcap(situations.stall(10)[0].tape)
+
+
+@case
+def stall_at_client() -> bytes:
+    """The same stall seen at the client over a path of 20 ms, with TCP timestamps: the body comes 20 ms after its
+    ACK, and yet because of it. The hold is the same 40 to 44 ms.
+
+    Not to be mistaken for: a body that left late, for it comes a whole path after the ACK.
+    """
+    return pcap(situations.stall(10, client_leg=0.01, server_leg=20.0, stamped=True)[0].tape)
+
+
+@case
+def stall_ipv6() -> bytes:
+    """The stall over IPv6 (no IP identification, other header length), in nanoseconds.
+
+    Not to be mistaken for: a capture with frames missing; there is no identification to count them by.
+    """
+    return pcap(situations.stall(9, ends=Ends(("2001:db8::1", 40_000), ("2001:db8::2", 80)))[0].tape, nanos=True)
+
+
+@case
+def stall_alone() -> bytes:
+    """One stall only: a program that pauses just once for 42 ms looks the same, so the verdict is probable.
+
+    Not to be mistaken for: a proven stall.
+    """
+    return pcap(situations.stall(2)[0].tape)
+
+
+@case
+def pause_decoy() -> bytes:
+    """TCP_NODELAY, and the server's program pauses 42 ms between head and body: the client's delayed ACK falls
+    sometimes before and sometimes after the body.
+
+    Not to be mistaken for: Nagle, or a delayed ACK that anybody waits for.
+    """
+    return pcap(situations.pause(12)[0].tape)
+
+
+@case
+def think() -> bytes:
+    """The server works 60 ms. Its kernel acknowledges the request after 40 to 44 ms with a pure ACK.
+
+    Not to be mistaken for: a held ACK that somebody waits for.
+    """
+    return pcap(situations.think(6)[0].tape)
