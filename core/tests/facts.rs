@@ -318,7 +318,7 @@ fn a3_relative_numbers_and_scaled_windows() {
         [facts[0].seq, facts[0].ack, facts[1].seq, facts[1].ack],
         [1, 1, 1, 11]
     );
-    assert_eq!(wire.client.scale, Scale::Unknown);
+    assert_eq!(wire.client.marks.scale, Scale::Unknown);
 }
 
 #[test]

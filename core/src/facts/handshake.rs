@@ -1,12 +1,12 @@
 //! What a handshake and its options tell a stream: where its numbers begin, window scales, the initial round trip,
 //! which blocks the peer holds, how complete the stream is.
 
-use super::{Flow, Scale, Shared};
+use super::{Flow, Marks, Scale, Shared};
 use crate::segment::{ACK, FIN, RST, SYN, Segment};
 
 /// Where relative numbers count from; true where a SYN/ACK moves its side's beginning.
 pub(super) fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
-    if !segment.has(SYN) && fwd.base.is_some() && rev.base.is_some() {
+    if !segment.has(SYN) && fwd.marks.base.is_some() && rev.marks.base.is_some() {
         return false;
     }
     begin(segment, fwd, rev)
@@ -15,33 +15,33 @@ pub(super) fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> b
 /// The same where a SYN is there, or a side's beginning is not known.
 fn begin(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
     let moved = segment.has(SYN) && restart(segment, fwd);
-    if fwd.base.is_none() {
-        fwd.base = Some(segment.seq.wrapping_sub(u32::from(!segment.has(SYN))));
+    if fwd.marks.base.is_none() {
+        fwd.marks.base = Some(segment.seq.wrapping_sub(u32::from(!segment.has(SYN))));
     }
-    if segment.has(ACK) && rev.base.is_none() {
-        rev.base = Some(segment.ack.wrapping_sub(1));
+    if segment.has(ACK) && rev.marks.base.is_none() {
+        rev.marks.base = Some(segment.ack.wrapping_sub(1));
     }
     moved
 }
 
 /// A SYN of a side that has begun already; true where it begins anew.
 pub(super) fn restart(segment: &Segment<'_>, fwd: &mut Flow) -> bool {
-    let Some(base) = fwd.base else { return false };
+    let Some(base) = fwd.marks.base else { return false };
     if !segment.has(ACK) {
         // a repeated SYN mends tracking that a stray RST may have broken
-        fwd.next_seq = fwd.max_seq_to_be_acked;
+        fwd.marks.next_seq = fwd.marks.max_seq_to_be_acked;
         return false;
     }
     if base != segment.seq {
-        fwd.base = Some(segment.seq);
-        fwd.rising &= fwd.unacked.is_empty(); // it was told by the old base
+        fwd.marks.base = Some(segment.seq);
+        fwd.unacked.base_moved();
     }
     base != segment.seq
 }
 
 /// What an ordinary segment (`is_ordinary`) changes of it.
 #[inline(always)]
-pub(super) fn after_ordinary(segment: &Segment<'_>, fwd: &mut Flow, shared: &mut Shared) {
+pub(super) fn after_ordinary(segment: &Segment<'_>, fwd: &mut Marks, shared: &mut Shared) {
     fwd.sacked_bytes = 0;
     fwd.first_ack_pending = false;
     shared.completeness |= content(segment);
@@ -51,8 +51,8 @@ pub(super) fn after_ordinary(segment: &Segment<'_>, fwd: &mut Flow, shared: &mut
 pub(super) fn after_options(
     segment: &Segment<'_>,
     now: i64,
-    fwd: &mut Flow,
-    rev: &mut Flow,
+    fwd: &mut Marks,
+    rev: &mut Marks,
     shared: &mut Shared,
     reused: bool,
 ) {

@@ -8,16 +8,17 @@ mod flight;
 mod handshake;
 mod room;
 mod rules;
+mod unacked;
 
 use crate::base::At;
-use crate::queue::Queue;
 use crate::segment::{ACK, FIN, SYN, Segment};
-use crate::seq::{le, lt, unwrap_near};
+use crate::seq::{lt, unwrap_near};
 
-use flight::{acknowledge, in_flight, push_unacked};
+use flight::in_flight;
 use handshake::{after_options, after_ordinary, restart};
 pub use room::Room;
 use rules::{all_flags, is_ordinary, next_of, window_full};
+use unacked::{Sent, Unacked};
 
 /// Wireshark's flags of one segment, as bits of a row.
 pub mod flag {
@@ -78,17 +79,16 @@ pub enum Scale {
     Shift(u8),
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Unacked {
-    seq: u32,
-    next: u32,
-    frame: u64,
-    time: i64,
+/// What one direction of a stream remembers.
+#[derive(Debug, Clone, Default)]
+pub struct Flow {
+    pub marks: Marks,
+    unacked: Unacked,
 }
 
-/// What one direction of a stream remembers. Names follow Wireshark's structure where it has one.
+/// What it remembers beside the segments that nobody has acknowledged. Names follow Wireshark's structure where it has one.
 #[derive(Debug, Clone)]
-pub struct Flow {
+pub struct Marks {
     pub base: Option<u32>,
     pub scale: Scale,
     window: u32,
@@ -99,13 +99,6 @@ pub struct Flow {
     last_ack_time: i64,
     duplicate_acks: u32,
     last_flags: u16,
-    unacked: Queue<Unacked>,
-    /// How many of them the room for all streams knows of; it hears of long lists only.
-    counted: usize,
-    /// There is no room for more.
-    barred: bool,
-    /// `unacked` rises without overlap (nearly always): then its ends hold its extremes.
-    rising: bool,
     bytes_in_flight_valid: bool,
     first_ack_pending: bool,
     push_set_last: bool,
@@ -115,9 +108,9 @@ pub struct Flow {
     pub high: i64,
 }
 
-impl Default for Flow {
+impl Default for Marks {
     fn default() -> Self {
-        Flow {
+        Marks {
             base: None,
             scale: Scale::Unknown,
             window: WINDOW_UNKNOWN,
@@ -128,10 +121,6 @@ impl Default for Flow {
             last_ack_time: 0,
             duplicate_acks: 0,
             last_flags: 0,
-            unacked: Queue::default(),
-            counted: 0,
-            barred: false,
-            rising: true,
             bytes_in_flight_valid: true,
             first_ack_pending: false,
             push_set_last: false,
@@ -143,17 +132,9 @@ impl Default for Flow {
 }
 
 impl Flow {
-    /// All that a stream's row asks of a flow that is over.
-    pub fn for_row(scaled: bool) -> Self {
-        Flow {
-            scale: if scaled { Scale::Unused } else { Scale::Unknown },
-            ..Flow::default()
-        }
-    }
-
     /// What its windows stand for is known.
     pub fn is_scaled(&self) -> bool {
-        self.scale != Scale::Unknown
+        self.marks.scale != Scale::Unknown
     }
 
     /// What it holds beyond itself is no burden to whoever keeps it.
@@ -163,10 +144,11 @@ impl Flow {
 
     /// When the byte `seq` was sent first, if it is still unacknowledged.
     fn first_copy(&self, seq: u32) -> Option<At> {
-        if self.next_seq == 0 || !lt(seq, self.next_seq) {
+        let marks = &self.marks;
+        if marks.next_seq == 0 || !lt(seq, marks.next_seq) {
             return None;
         }
-        let first = self.unacked.iter().find(|u| le(u.seq, seq) && lt(seq, u.next))?;
+        let first = self.unacked.first_copy(marks.base.unwrap_or(0), seq)?;
         Some(At {
             frame: first.frame,
             time_ns: first.time,
@@ -222,8 +204,8 @@ pub fn reuses_ports(segment: &Segment<'_>, base: Option<u32>) -> bool {
 
 /// A segment that is not analysed: its own numbers, relative where the stream's first are known.
 pub fn unanalysed(segment: &Segment<'_>, fwd: &Flow, rev: &Flow) -> Facts {
-    let relative = |number: u32, flow: &Flow| match flow.base {
-        Some(base) => unwrap_near(number.wrapping_sub(base), flow.high),
+    let relative = |number: u32, flow: &Flow| match flow.marks.base {
+        Some(base) => unwrap_near(number.wrapping_sub(base), flow.marks.high),
         None => i64::from(number),
     };
     let seq = relative(segment.seq, fwd);
@@ -251,10 +233,10 @@ pub fn analyse(
     reused: bool,
     facts: &mut Facts,
 ) {
-    if is_ordinary(segment, fwd, rev, shared) {
-        let flags = window_full(segment, rev);
+    if is_ordinary(segment, &fwd.marks, &rev.marks, shared) {
+        let flags = window_full(segment, &rev.marks);
         take_in::<true>(segment, flags, at, fwd, rev, facts);
-        after_ordinary(segment, fwd, shared);
+        after_ordinary(segment, &mut fwd.marks, shared);
         facts.ordinary = true;
     } else {
         analyse_unusual(segment, at, fwd, rev, shared, reused, facts);
@@ -275,7 +257,14 @@ fn analyse_unusual(
     facts.first_copy = fwd.first_copy(segment.seq);
     let flags = all_flags(segment, at.time_ns, fwd, rev, shared, reused);
     take_in::<false>(segment, flags, at, fwd, rev, facts);
-    after_options(segment, at.time_ns, fwd, rev, shared, reused);
+    after_options(
+        segment,
+        at.time_ns,
+        &mut fwd.marks,
+        &mut rev.marks,
+        shared,
+        reused,
+    );
 }
 
 /// What both directions remember of the segment, and its facts beside the flags.
@@ -289,6 +278,8 @@ fn take_in<const ORDINARY: bool>(
     facts: &mut Facts,
 ) {
     let now = at.time_ns;
+    let Flow { marks: own, unacked } = fwd;
+    let peer = &mut rev.marks;
     let Segment {
         seq,
         ack,
@@ -304,18 +295,18 @@ fn take_in<const ORDINARY: bool>(
         next_of(segment)
     };
     if has_ack {
-        rev.bytes_in_flight_valid = true;
+        peer.bytes_in_flight_valid = true;
     }
-    if ack != fwd.last_ack {
-        fwd.duplicate_acks = 0;
+    if ack != own.last_ack {
+        own.duplicate_acks = 0;
     }
     let occupies = len > 0 || syn || fin;
     let mut stored_next = next;
     if occupies {
-        if fwd.unacked.len() < MAX_UNACKED && !fwd.barred {
-            push_unacked(
-                fwd,
-                Unacked {
+        if unacked.len() < MAX_UNACKED && !unacked.barred {
+            unacked.push(
+                own.base.unwrap_or(0),
+                Sent {
                     seq,
                     next,
                     frame: at.frame,
@@ -327,34 +318,36 @@ fn take_in<const ORDINARY: bool>(
         }
     }
     let probe = flags & flag::ZERO_WINDOW_PROBE != 0;
-    if !probe && (fwd.next_seq == 0 || lt(fwd.next_seq, stored_next)) {
-        (fwd.next_seq, fwd.next_seq_time) = (stored_next, now);
+    if !probe && (own.next_seq == 0 || lt(own.next_seq, stored_next)) {
+        (own.next_seq, own.next_seq_time) = (stored_next, now);
     }
-    if !probe && (fwd.max_seq_to_be_acked == 0 || fwd.max_seq_to_be_acked == seq) {
-        fwd.max_seq_to_be_acked = fwd.next_seq;
+    if !probe && (own.max_seq_to_be_acked == 0 || own.max_seq_to_be_acked == seq) {
+        own.max_seq_to_be_acked = own.next_seq;
     }
-    fwd.window = u32::from(window);
-    fwd.last_ack = ack;
-    fwd.last_ack_time = now;
-    fwd.last_flags = flags;
+    own.window = u32::from(window);
+    own.last_ack = ack;
+    own.last_ack_time = now;
+    own.last_flags = flags;
 
-    acknowledge(rev, ack, now, facts);
+    let (credited, covered) = rev.unacked.acknowledge(peer.base.unwrap_or(0), ack);
+    facts.acks = credited.map(|sent| (sent.frame, now.wrapping_sub(sent.time)));
+    facts.covered = covered;
     if len > 0 {
-        (facts.bytes_in_flight, facts.push_bytes_sent) = in_flight(segment, fwd, rev);
+        (facts.bytes_in_flight, facts.push_bytes_sent) = in_flight(segment, own, unacked, peer);
     }
 
-    let scaled = match fwd.scale {
+    let scaled = match own.scale {
         Scale::Shift(shift) if !syn => u32::from(window) << shift.min(14),
         _ => u32::from(window),
     };
-    let base = fwd.base.unwrap_or(0);
-    let seq64 = unwrap_near(seq.wrapping_sub(base), fwd.high);
+    let base = own.base.unwrap_or(0);
+    let seq64 = unwrap_near(seq.wrapping_sub(base), own.high);
     let next64 = seq64 + i64::from(len) + i64::from(syn || fin);
-    if next64 > fwd.high {
-        fwd.high = next64;
+    if next64 > own.high {
+        own.high = next64;
     }
-    let ack64 = match rev.base {
-        Some(base) if has_ack => unwrap_near(ack.wrapping_sub(base), rev.high),
+    let ack64 = match peer.base {
+        Some(base) if has_ack => unwrap_near(ack.wrapping_sub(base), peer.high),
         _ => i64::from(ack),
     };
     (facts.seq, facts.ack, facts.next_seq) = (seq64, ack64, next64);
@@ -374,7 +367,7 @@ pub fn quoted(
     if segment.has(SYN) {
         restart(segment, fwd);
     }
-    after_options(segment, now, fwd, rev, shared, reused);
+    after_options(segment, now, &mut fwd.marks, &mut rev.marks, shared, reused);
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! What all streams together remember of segments that nobody has acknowledged: a capture of one direction has many.
 
+use super::unacked::FEW;
 use super::{Flow, MAX_UNACKED};
 
-/// Segments that a direction may always remember.
-const FEW: usize = 64;
 /// All that those with more may remember.
 const MAX_UNACKED_IN_ALL: usize = 1 << 18;
 
@@ -16,7 +15,7 @@ impl Flow {
     /// Whether the room has to know of it.
     #[inline]
     pub fn is_long(&self) -> bool {
-        self.unacked.len() > FEW || self.counted > 0
+        self.unacked.len() > FEW || self.unacked.counted > 0
     }
 }
 
@@ -27,17 +26,19 @@ impl Room {
         let len = flow.unacked.len();
         self.forget(flow);
         if len > FEW {
-            flow.counted = len;
+            flow.unacked.counted = len as u32;
             self.taken += len;
         } else {
-            flow.unacked.shrink_to(FEW);
+            flow.unacked.shrink();
         }
-        flow.barred = len > FEW && len < MAX_UNACKED && self.taken >= MAX_UNACKED_IN_ALL;
-        !flow.barred
+        flow.unacked.barred = len > FEW && len < MAX_UNACKED && self.taken >= MAX_UNACKED_IN_ALL;
+        !flow.unacked.barred
     }
 
     /// The flow's stream is over.
     pub fn forget(&mut self, flow: &mut Flow) {
-        self.taken = self.taken.saturating_sub(std::mem::take(&mut flow.counted));
+        self.taken = self
+            .taken
+            .saturating_sub(std::mem::take(&mut flow.unacked.counted) as usize);
     }
 }

@@ -1,7 +1,7 @@
 //! The flags of one segment by its numbers beside what was expected (steps 1 to 9 and 12 of the order).
 
 use super::handshake::anchor;
-use super::{DUPACKS_BARRED, Flow, Scale, Shared, flag};
+use super::{DUPACKS_BARRED, Flow, Marks, Scale, Shared, flag};
 use crate::segment::{ACK, FIN, RST, SYN, Segment};
 use crate::seq::{le, lt};
 
@@ -20,7 +20,7 @@ pub(super) fn next_of(segment: &Segment<'_>) -> u32 {
 /// Whether none of the rules below but `window_full` can find anything: data that goes on where the sender's last
 /// ended, or an ACK of something new, after the handshake. Nine segments of ten are so.
 #[inline(always)]
-pub(super) fn is_ordinary(segment: &Segment<'_>, fwd: &Flow, rev: &Flow, shared: &Shared) -> bool {
+pub(super) fn is_ordinary(segment: &Segment<'_>, fwd: &Marks, rev: &Marks, shared: &Shared) -> bool {
     let Segment { seq, ack, len, .. } = *segment;
     shared.settled
         && segment.flags & (SYN | FIN | RST | ACK) == ACK
@@ -53,6 +53,7 @@ pub(super) fn all_flags(
     if anchor(segment, fwd, rev) {
         flags |= flag::REUSED_PORTS;
     }
+    let (fwd, rev) = (&mut fwd.marks, &mut rev.marks);
     flags |= sequence_flags(segment, fwd, rev);
     let ack = segment.ack;
     if segment.has(ACK) && rev.max_seq_to_be_acked != 0 && lt(rev.max_seq_to_be_acked, ack) {
@@ -75,7 +76,7 @@ pub(super) fn all_flags(
 
 /// Step 7: the segment fills the window that the peer offered, as far as its scale is known.
 #[inline(always)]
-pub(super) fn window_full(segment: &Segment<'_>, rev: &Flow) -> u16 {
+pub(super) fn window_full(segment: &Segment<'_>, rev: &Marks) -> u16 {
     if segment.len == 0 || rev.scale == Scale::Unknown {
         return 0;
     }
@@ -88,7 +89,7 @@ pub(super) fn window_full(segment: &Segment<'_>, rev: &Flow) -> u16 {
 }
 
 /// Steps 1 to 9: what the numbers say beside what was expected.
-fn sequence_flags(segment: &Segment<'_>, fwd: &mut Flow, rev: &Flow) -> u16 {
+fn sequence_flags(segment: &Segment<'_>, fwd: &mut Marks, rev: &Marks) -> u16 {
     let plain = segment.flags & (SYN | FIN | RST) == 0;
     let Segment { seq, ack, len, .. } = *segment;
     let window = u32::from(segment.window);
@@ -133,7 +134,7 @@ fn sequence_flags(segment: &Segment<'_>, fwd: &mut Flow, rev: &Flow) -> u16 {
 }
 
 /// Step 12: the retransmission family; its members exclude one another.
-fn repeat_flags(segment: &Segment<'_>, now: i64, fwd: &Flow, rev: &Flow, shared: &Shared) -> u16 {
+fn repeat_flags(segment: &Segment<'_>, now: i64, fwd: &Marks, rev: &Marks, shared: &Shared) -> u16 {
     let Segment { seq, len, .. } = *segment;
     let mut not_advanced = fwd.next_seq != 0 && lt(seq, fwd.next_seq);
     if len > 1 && seq == fwd.next_seq.wrapping_sub(1) {

@@ -25,7 +25,7 @@ fn segment(drawn: &Drawn, fwd: &Flow, rev: &Flow, start: u32) -> Segment<'static
     match option {
         0 => options.wscale = Some(2),
         1 => {
-            let left = rev.next_seq.wrapping_add(10);
+            let left = rev.marks.next_seq.wrapping_add(10);
             options.sack = Sack {
                 count: 1,
                 blocks: [(left, left.wrapping_add(10)), (0, 0), (0, 0), (0, 0)],
@@ -43,8 +43,8 @@ fn segment(drawn: &Drawn, fwd: &Flow, rev: &Flow, start: u32) -> Segment<'static
         dst: host(2),
         sport: 1,
         dport: 2,
-        seq: from(fwd.next_seq).wrapping_add(seq_off),
-        ack: from(rev.next_seq).wrapping_sub(10 * ack),
+        seq: from(fwd.marks.next_seq).wrapping_add(seq_off),
+        ack: from(rev.marks.next_seq).wrapping_sub(10 * ack),
         flags,
         window,
         len: 10 * len + u32::from(option == 2),
@@ -66,7 +66,7 @@ proptest! {
             let segment = segment(drawn, fwd, rev, start);
             let (mut slow_fwd, mut slow_rev, mut slow_shared) = (fwd.clone(), rev.clone(), shared);
             let (mut facts, mut slow) = (Facts::default(), Facts::default());
-            ordinary += usize::from(is_ordinary(&segment, fwd, rev, &shared));
+            ordinary += usize::from(is_ordinary(&segment, &fwd.marks, &rev.marks, &shared));
             analyse(&segment, at, fwd, rev, &mut shared, false, &mut facts);
             analyse_unusual(&segment, at, &mut slow_fwd, &mut slow_rev, &mut slow_shared, false, &mut slow);
             slow.ordinary = facts.ordinary;

@@ -34,8 +34,8 @@ pub(super) fn relative_sack(segment: &Segment<'_>, rev: &Flow) -> Option<Box<[(i
         return None;
     }
     let blocks = segment.options.sack.blocks();
-    let base = rev.base.unwrap_or(0);
-    let relative = |n: u32| unwrap_near(n.wrapping_sub(base), rev.high);
+    let base = rev.marks.base.unwrap_or(0);
+    let relative = |n: u32| unwrap_near(n.wrapping_sub(base), rev.marks.high);
     Some(
         blocks
             .iter()

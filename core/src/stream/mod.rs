@@ -348,7 +348,7 @@ impl Streams {
         };
         let [low, high] = &mut stream.flows;
         let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
-        let scale_known = fwd.scale != Scale::Unknown || reused;
+        let scale_known = fwd.marks.scale != Scale::Unknown || reused;
         let mut facts = Facts::default();
         facts::analyse(segment, at, fwd, rev, &mut stream.shared, reused, &mut facts);
         if fwd.is_long() || rev.is_long() {

@@ -70,7 +70,7 @@ impl Store {
         Some(Head {
             low: stream.low,
             high: stream.high,
-            bases: [low.base, high.base],
+            bases: [low.marks.base, high.marks.base],
         })
     }
 

@@ -1,0 +1,337 @@
+//! The segments of one direction that nobody has acknowledged, in the order in which they were sent.
+//!
+//! Nearly always they rise without overlap, and their ends hold their extremes. Long lists with repeats or disorder are
+//! kept by their first byte instead (`Sorted`), so that a segment costs the logarithm of their number; short ones, and
+//! those whose numbers lie too far apart to have an order, are looked through.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Covered;
+use crate::seq::{le, lt};
+
+/// Segments that a direction may always remember; longer lists are sorted where they do not rise.
+pub(super) const FEW: usize = 64;
+/// Numbers that lie nearer to one another than this have the same order on the circle and from the base on.
+const NEAR: u32 = 1 << 31;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) seq: u32,
+    pub(super) next: u32,
+    pub(super) frame: u64,
+    pub(super) time: i64,
+}
+
+/// What an ACK took off: the segment that is credited with it, and the bytes that it newly covers.
+type Acknowledged = (Option<Sent>, Option<Covered>);
+
+/// Either `list` or `sorted` holds them.
+#[derive(Debug, Clone)]
+pub(super) struct Unacked {
+    list: VecDeque<Sent>,
+    sorted: Option<Box<Sorted>>,
+    /// The list rises without overlap.
+    rising: bool,
+    /// There is no room for more.
+    pub(super) barred: bool,
+    /// How many of them the room for all streams knows of; it hears of long lists only.
+    pub(super) counted: u32,
+}
+
+impl Default for Unacked {
+    fn default() -> Self {
+        Unacked {
+            list: VecDeque::new(),
+            sorted: None,
+            rising: true,
+            barred: false,
+            counted: 0,
+        }
+    }
+}
+
+impl Unacked {
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.list.len() + self.sorted.as_ref().map_or(0, |sorted| sorted.by_start.len())
+    }
+
+    /// Room in the list, used or not.
+    pub(super) fn capacity(&self) -> usize {
+        self.list.capacity()
+    }
+
+    /// Gives back what a long list took.
+    pub(super) fn shrink(&mut self) {
+        self.list.shrink_to(FEW);
+    }
+
+    /// Relative numbers count from another base now.
+    pub(super) fn base_moved(&mut self) {
+        self.unsort();
+        self.rising &= self.list.is_empty();
+    }
+
+    /// Adds a sent segment. "Rising" is meant in both orders that the rules compare by: relative to the base, and
+    /// on the circle (bytes from before the base are high in the one and low in the other).
+    #[inline(always)]
+    pub(super) fn push(&mut self, base: u32, new: Sent) {
+        if self.sorted.is_some() {
+            return self.push_sorted(base, new);
+        }
+        let (start, end) = (new.seq.wrapping_sub(base), new.next.wrapping_sub(base));
+        let after = self
+            .list
+            .back()
+            .is_none_or(|last| last.next.wrapping_sub(base) <= start && !lt(new.seq, last.next));
+        if self.list.is_empty() {
+            self.rising = start <= end;
+        } else {
+            self.rising &= after && start <= end;
+        }
+        self.list.push_back(new);
+        if !self.rising && self.list.len() > FEW {
+            self.sort(base);
+        }
+    }
+
+    #[cold]
+    fn push_sorted(&mut self, base: u32, new: Sent) {
+        let added = self.sorted.as_mut().is_some_and(|sorted| sorted.add(base, new));
+        if !added {
+            self.unsort();
+            self.list.push_back(new);
+        }
+    }
+
+    /// Sorts a long list, if its numbers have an order. One that has none is asked again when it has doubled.
+    #[cold]
+    fn sort(&mut self, base: u32) {
+        if !(self.list.len() - 1).is_power_of_two() {
+            return;
+        }
+        let mut sorted = Box::new(Sorted::default());
+        if self.list.iter().all(|sent| sorted.add(base, *sent)) {
+            self.list = VecDeque::new();
+            self.sorted = Some(sorted);
+        }
+    }
+
+    fn unsort(&mut self) {
+        if let Some(sorted) = self.sorted.take() {
+            self.list = sorted.in_order_of_sending();
+            self.rising = false;
+        }
+    }
+
+    /// The lowest number and the one behind the highest, relative to the base.
+    #[inline(always)]
+    pub(super) fn extremes(&self, base: u32) -> Option<(u32, u32)> {
+        match (&self.sorted, self.list.front(), self.list.back()) {
+            (Some(sorted), ..) => sorted.extremes(),
+            (None, Some(first), Some(last)) if self.rising => {
+                Some((first.seq.wrapping_sub(base), last.next.wrapping_sub(base)))
+            }
+            (None, Some(_), Some(_)) => Some(self.list.iter().fold((u32::MAX, 0), |(low, high), sent| {
+                let (start, end) = (sent.seq.wrapping_sub(base), sent.next.wrapping_sub(base));
+                (low.min(start), high.max(end))
+            })),
+            _ => None,
+        }
+    }
+
+    /// The first segment that held the byte `seq`.
+    pub(super) fn first_copy(&self, base: u32, seq: u32) -> Option<Sent> {
+        if let Some(sorted) = &self.sorted {
+            sorted.first_copy(base, seq)
+        } else if self.rising {
+            let number = seq.wrapping_sub(base);
+            let before = |sent: &Sent| sent.next.wrapping_sub(base) <= number;
+            let sent = self.list.get(self.list.partition_point(before))?;
+            sent.holds(seq).then_some(*sent)
+        } else {
+            self.list.iter().find(|sent| sent.holds(seq)).copied()
+        }
+    }
+
+    /// Takes the acknowledged segments off. The oldest copy that ends at `ack` is credited.
+    #[inline(always)]
+    pub(super) fn acknowledge(&mut self, base: u32, ack: u32) -> Acknowledged {
+        if !self.rising {
+            return self.acknowledge_any(base, ack);
+        }
+        let (mut credited, mut covered) = (None, None);
+        while let Some(front) = self.list.front_mut() {
+            let whole = !lt(ack, front.next);
+            if !whole && !lt(front.seq, ack) {
+                break;
+            }
+            let c = covered.get_or_insert(Covered {
+                bytes: ack.wrapping_sub(front.seq),
+                first_frame: front.frame,
+                first_time: front.time,
+                last_frame: front.frame,
+                last_time: front.time,
+            });
+            (c.last_frame, c.last_time) = (front.frame, front.time);
+            if !whole {
+                front.seq = ack;
+                break;
+            }
+            if front.next == ack {
+                credited = Some(*front);
+            }
+            self.list.pop_front();
+        }
+        (credited, covered)
+    }
+
+    /// The same for repeats or disorder.
+    #[cold]
+    fn acknowledge_any(&mut self, base: u32, ack: u32) -> Acknowledged {
+        if let Some(sorted) = &mut self.sorted {
+            if let Some(found) = sorted.acknowledge(base, ack) {
+                if sorted.by_start.is_empty() {
+                    self.sorted = None;
+                }
+                return found;
+            }
+            self.unsort();
+        }
+        let mut found = Found::default();
+        // from newest to oldest: the last match wins
+        for sent in self.list.iter_mut().rev() {
+            let partial = lt(ack, sent.next);
+            if partial && !lt(sent.seq, ack) {
+                continue;
+            }
+            found.add(*sent, ack);
+            if partial {
+                sent.seq = ack;
+            }
+        }
+        self.list.retain(|sent| lt(ack, sent.next));
+        found.covered(ack)
+    }
+}
+
+impl Sent {
+    fn holds(&self, seq: u32) -> bool {
+        le(self.seq, seq) && lt(seq, self.next)
+    }
+}
+
+/// What an ACK covers, gathered from the newest segment to the oldest, or by their first bytes.
+#[derive(Default)]
+struct Found {
+    credited: Option<Sent>,
+    first: Option<Sent>,
+    last: Option<Sent>,
+}
+
+impl Found {
+    fn add(&mut self, sent: Sent, ack: u32) {
+        let before =
+            |first: Sent| lt(sent.seq, first.seq) || sent.seq == first.seq && sent.frame < first.frame;
+        if self.first.is_none_or(before) {
+            self.first = Some(sent);
+        }
+        if self.last.is_none_or(|last| sent.frame > last.frame) {
+            self.last = Some(sent);
+        }
+        if sent.next == ack && self.credited.is_none_or(|credited| sent.frame <= credited.frame) {
+            self.credited = Some(sent);
+        }
+    }
+
+    fn covered(self, ack: u32) -> Acknowledged {
+        let covered = self.first.zip(self.last).map(|(first, last)| Covered {
+            bytes: ack.wrapping_sub(first.seq),
+            first_frame: first.frame,
+            first_time: first.time,
+            last_frame: last.frame,
+            last_time: last.time,
+        });
+        (self.credited, covered)
+    }
+}
+
+/// Segments by their first byte, relative to the base, and then in the order in which they were sent. All of them lie so
+/// near to one another that both orders are one.
+#[derive(Debug, Clone, Default)]
+struct Sorted {
+    by_start: BTreeMap<(u32, u32), Sent>,
+    /// So many were added.
+    added: u32,
+    /// Behind the highest byte.
+    end: u32,
+    longest: u32,
+}
+
+impl Sorted {
+    /// False where it cannot be: its numbers lie too far from the others'.
+    fn add(&mut self, base: u32, new: Sent) -> bool {
+        let (start, end) = (new.seq.wrapping_sub(base), new.next.wrapping_sub(base));
+        if start > end || !self.is_near(start) || !self.is_near(end) {
+            return false;
+        }
+        self.by_start.insert((start, self.added), new);
+        self.added += 1;
+        self.end = self.end.max(end);
+        self.longest = self.longest.max(end - start);
+        true
+    }
+
+    /// Whether this number and all that are here have one order.
+    fn is_near(&self, number: u32) -> bool {
+        let Some((low, high)) = self.extremes() else {
+            return true;
+        };
+        high.max(number) - low.min(number) < NEAR
+    }
+
+    fn extremes(&self) -> Option<(u32, u32)> {
+        let ((start, _), _) = self.by_start.first_key_value()?;
+        Some((*start, self.end))
+    }
+
+    fn first_copy(&self, base: u32, seq: u32) -> Option<Sent> {
+        let number = seq.wrapping_sub(base);
+        let from = number.saturating_sub(self.longest);
+        let near = self.by_start.range((from, 0)..=(number, u32::MAX));
+        near.filter(|(_, sent)| sent.holds(seq))
+            .min_by_key(|((_, added), _)| *added)
+            .map(|(_, sent)| *sent)
+    }
+
+    /// None where the ACK's number lies too far from the others.
+    fn acknowledge(&mut self, base: u32, ack: u32) -> Option<Acknowledged> {
+        let number = ack.wrapping_sub(base);
+        if !self.is_near(number) {
+            return None;
+        }
+        let (mut found, mut cut) = (Found::default(), Vec::new());
+        while let Some(first) = self.by_start.first_entry() {
+            let (start, added) = *first.key();
+            if start >= number {
+                break;
+            }
+            let sent = first.remove();
+            found.add(sent, ack);
+            if lt(ack, sent.next) {
+                cut.push(((number, added), Sent { seq: ack, ..sent }));
+            }
+        }
+        self.by_start.extend(cut);
+        Some(found.covered(ack))
+    }
+
+    fn in_order_of_sending(self) -> VecDeque<Sent> {
+        let mut all: Vec<((u32, u32), Sent)> = self.by_start.into_iter().collect();
+        all.sort_unstable_by_key(|((_, added), _)| *added);
+        all.into_iter().map(|(_, sent)| sent).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Long lists that are sorted tell the same as lists that are looked through.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// All that were sent, in that order, looked through for each question.
+#[derive(Default)]
+struct Plain(Vec<Sent>);
+
+impl Plain {
+    fn acknowledge(&mut self, ack: u32) -> Acknowledged {
+        let (mut credited, mut first, mut last) = (None, None::<Sent>, None::<Sent>);
+        for sent in self.0.iter().rev() {
+            if lt(ack, sent.next) && !lt(sent.seq, ack) {
+                continue;
+            }
+            if first.is_none_or(|f| lt(sent.seq, f.seq) || sent.seq == f.seq && sent.frame < f.frame) {
+                first = Some(*sent);
+            }
+            last = last.filter(|last| last.frame >= sent.frame).or(Some(*sent));
+            credited = if sent.next == ack { Some(*sent) } else { credited };
+        }
+        let found = first.zip(last).map(|(first, last)| Covered {
+            bytes: ack.wrapping_sub(first.seq),
+            first_frame: first.frame,
+            first_time: first.time,
+            last_frame: last.frame,
+            last_time: last.time,
+        });
+        self.0.retain(|sent| lt(ack, sent.next));
+        for sent in &mut self.0 {
+            sent.seq = if lt(sent.seq, ack) { ack } else { sent.seq };
+        }
+        (credited, found)
+    }
+
+    fn extremes(&self, base: u32) -> Option<(u32, u32)> {
+        let low = self.0.iter().map(|sent| sent.seq.wrapping_sub(base)).min();
+        low.zip(self.0.iter().map(|sent| sent.next.wrapping_sub(base)).max())
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Send(u32, u32),
+    Ack(u32),
+    Ask(u32),
+    Rebase(u32),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let any_near = || prop_oneof![30 => 0u32..4000, 1 => any::<u32>()];
+    let step = prop_oneof![
+        60 => (any_near(), 1u32..40).prop_map(|(at, len)| Step::Send(at, len)),
+        3 => (0u32..1500).prop_map(Step::Ack),
+        1 => any_near().prop_map(Step::Ack),
+        20 => any_near().prop_map(Step::Ask),
+        1 => (0u32..9).prop_map(Step::Rebase),
+    ];
+    prop::collection::vec(step, 0..400)
+}
+
+proptest! {
+    #[test]
+    fn long_lists_tell_what_plain_ones_tell(steps in steps(), base in prop_oneof![Just(0), Just(u32::MAX - 2000), any::<u32>()]) {
+        let (mut base, start) = (base, base);
+        let (mut list, mut plain) = (Unacked::default(), Plain::default());
+        let mut sorted = false;
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Send(at, len) => {
+                    let seq = start.wrapping_add(at);
+                    let frame = number as u64 / 2;
+                    let sent = Sent { seq, next: seq.wrapping_add(len), frame, time: frame as i64 };
+                    list.push(base, sent);
+                    plain.0.push(sent);
+                }
+                Step::Ack(at) => {
+                    let ack = start.wrapping_add(at);
+                    prop_assert_eq!(list.acknowledge(base, ack), plain.acknowledge(ack));
+                }
+                Step::Ask(at) => {
+                    let seq = start.wrapping_add(at);
+                    let want = plain.0.iter().find(|sent| sent.holds(seq)).copied();
+                    prop_assert_eq!(list.first_copy(base, seq), want);
+                }
+                Step::Rebase(by) => {
+                    base = base.wrapping_add(by);
+                    list.base_moved();
+                }
+            }
+            sorted |= list.sorted.is_some();
+            prop_assert_eq!(list.len(), plain.0.len());
+            prop_assert_eq!(list.extremes(base), plain.extremes(base));
+        }
+        prop_assume!(sorted || list.len() <= FEW);
+    }
+}
+
+/// What is sorted tells at once where a look through all of them would take its time.
+#[test]
+fn ten_thousand_in_any_order_are_sorted() {
+    let mut list = Unacked::default();
+    for number in 0..10_000u32 {
+        let seq = number * 7919 % 10_000 * 100;
+        let frame = u64::from(number);
+        list.push(
+            0,
+            Sent {
+                seq,
+                next: seq + 100,
+                frame,
+                time: 0,
+            },
+        );
+    }
+    assert!(list.sorted.is_some() && list.list.is_empty());
+    assert_eq!((list.len(), list.extremes(0)), (10_000, Some((0, 1_000_000))));
+    assert_eq!(list.first_copy(0, 791_950).map(|sent| sent.frame), Some(1));
+    let (credited, covered) = list.acknowledge(0, 500_000);
+    assert_eq!(covered.map(|covered| covered.bytes), Some(500_000));
+    assert_eq!(credited.map(|sent| sent.next), Some(500_000));
+    assert_eq!(
+        (list.len(), list.extremes(0)),
+        (5_000, Some((500_000, 1_000_000)))
+    );
+    list.acknowledge(0, 1_000_000);
+    assert!(list.len() == 0 && list.sorted.is_none());
+}
