@@ -189,9 +189,9 @@ impl Analysis {
                 if let Some(segment) = &icmp.quoted {
                     self.streams.quoted(segment, at);
                 }
-                if let (Some(word), Some(head)) = (probe::verdict(icmp), icmp.quoted.or(icmp.brief)) {
+                if let (Some(kind), Some(head)) = (probe::verdict(icmp), icmp.quoted.or(icmp.brief)) {
                     let from = icmp.src;
-                    self.streams.answered(&head, Answer { word, from, at });
+                    self.streams.answered(&head, Answer { kind, from, at });
                 }
                 if let Some(note) = self.probes.icmp(icmp, at) {
                     self.issue(note.at(record.offset).in_frame(record.frame));

@@ -10,7 +10,7 @@ use ahash::AHashMap;
 use crate::base::At;
 use crate::frame::{Echo, Icmp};
 use crate::issue::{Issue, Kind};
-use crate::stream::{Answer, Stream};
+use crate::stream::{Answer, AnswerKind, Stream};
 
 /// Echo requests that wait for their answer; beyond this many the oldest is given up.
 pub const MAX_WAITING: usize = 65_536;
@@ -47,10 +47,10 @@ pub struct Probes {
 }
 
 /// What this ICMP message says of the packet that it quotes.
-pub fn verdict(icmp: &Icmp<'_>) -> Option<&'static str> {
+pub fn verdict(icmp: &Icmp<'_>) -> Option<AnswerKind> {
     match (icmp.v6, icmp.kind) {
-        (false, 11) | (true, 3) => Some("time_exceeded"),
-        (false, 3) | (true, 1 | 2) => Some("unreachable"),
+        (false, 11) | (true, 3) => Some(AnswerKind::TimeExceeded),
+        (false, 3) | (true, 1 | 2) => Some(AnswerKind::Unreachable),
         _ => None,
     }
 }
@@ -122,10 +122,10 @@ impl Probes {
         };
         match (icmp.v6, icmp.kind) {
             (false, 8) | (true, 128) => return self.ping(echo, icmp.ttl, at),
-            (false, 0) | (true, 129) => self.echoed(echo.back(), "echo_reply", icmp.src, at),
+            (false, 0) | (true, 129) => self.echoed(echo.back(), AnswerKind::EchoReply, icmp.src, at),
             _ => {
-                if let (Some(word), Some(echo)) = (verdict(icmp), icmp.echo) {
-                    self.echoed(echo, word, icmp.src, at);
+                if let (Some(kind), Some(echo)) = (verdict(icmp), icmp.echo) {
+                    self.echoed(echo, kind, icmp.src, at);
                 }
             }
         }
@@ -169,10 +169,10 @@ impl Probes {
         Some(Issue::new(Kind::Distrusted, "icmp", reason))
     }
 
-    fn echoed(&mut self, echo: Echo, word: &'static str, from: IpAddr, at: At) {
+    fn echoed(&mut self, echo: Echo, kind: AnswerKind, from: IpAddr, at: At) {
         let row = self.waiting.remove(&echo);
         if let Some(probe) = row.and_then(|row| self.rows.get_mut(row as usize)) {
-            probe.answer.get_or_insert(Answer { word, from, at });
+            probe.answer.get_or_insert(Answer { kind, from, at });
         }
     }
 }

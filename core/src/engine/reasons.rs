@@ -59,12 +59,12 @@ impl Reasons {
     }
 }
 
-/// Whether they are counted together beyond doubt; a reason that stands in two places is looked up.
+/// Whether they are counted together.
 #[inline(always)]
 fn is_same(one: &Issue, other: &Issue) -> bool {
-    std::ptr::eq(one.reason, other.reason)
-        && std::ptr::eq(one.layer, other.layer)
-        && (one.file, one.kind, one.group) == (other.file, other.kind, other.group)
+    (one.file, one.kind, one.group) == (other.file, other.kind, other.group)
+        && one.reason == other.reason
+        && one.layer == other.layer
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ fn answers(rows: &[Probe]) -> Vec<Told> {
         IpAddr::V6(_) => 0,
     };
     rows.iter()
-        .map(|row| row.answer.map(|a| (a.word, last(a.from), a.at.frame)))
+        .map(|row| row.answer.map(|a| (a.kind.word(), last(a.from), a.at.frame)))
         .collect()
 }
 
@@ -136,7 +136,7 @@ fn a_router_answers_what_it_quotes() {
     let syn = segment(OUT, SYN, 9, 0);
     feed(&mut streams, &syn, at(1, 0));
     let answer = |frame| Answer {
-        word: verdict(&icmp(3, 1, 11, 0)).unwrap(),
+        kind: verdict(&icmp(3, 1, 11, 0)).unwrap(),
         from: ip(3),
         at: at(frame, 1),
     };

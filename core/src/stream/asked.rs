@@ -22,9 +22,31 @@ pub struct Asked {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    pub word: &'static str,
+    pub kind: AnswerKind,
     pub from: IpAddr,
     pub at: At,
+}
+
+/// What came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerKind {
+    SynAck,
+    Rst,
+    EchoReply,
+    TimeExceeded,
+    Unreachable,
+}
+
+impl AnswerKind {
+    pub fn word(self) -> &'static str {
+        match self {
+            AnswerKind::SynAck => "syn_ack",
+            AnswerKind::Rst => "rst",
+            AnswerKind::EchoReply => "echo_reply",
+            AnswerKind::TimeExceeded => "time_exceeded",
+            AnswerKind::Unreachable => "unreachable",
+        }
+    }
 }
 
 impl Stream {
@@ -37,13 +59,13 @@ impl Stream {
             (true, false) => self.syn(segment.seq, from_low, at),
             (syn, true) => {
                 // an answer acknowledges the SYN, and no data: with data it is no probe
-                let word = if syn { "syn_ack" } else { "rst" };
+                let kind = if syn { AnswerKind::SynAck } else { AnswerKind::Rst };
                 let of = segment.ack.wrapping_sub(1);
                 self.answered(
                     !from_low,
                     of,
                     Answer {
-                        word,
+                        kind,
                         from: segment.src,
                         at,
                     },

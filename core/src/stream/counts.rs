@@ -1,8 +1,8 @@
 //! The counters of one row of `streams`, and the legs that its ACKs measure.
 
-use super::Stream;
 use super::full_size::{DEFAULT_MSS, FullSize, SMALLEST_MSS};
 use super::ids::Ids;
+use super::{Closing, Stream};
 use crate::base::{At, Side};
 use crate::evidence::rtt::{Pairs, RoundTrips};
 use crate::facts::{Facts, flag};
@@ -139,11 +139,9 @@ fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
         let [client, server] = &mut stream.counts;
         let counts = if side == Side::Client { client } else { server };
         counts.fin |= segment.has(FIN);
-        stream.closed_by.get_or_insert(match (segment.has(RST), side) {
-            (true, Side::Client) => "client_rst",
-            (true, Side::Server) => "server_rst",
-            (false, Side::Client) => "client_fin",
-            (false, Side::Server) => "server_fin",
+        stream.closed_by.get_or_insert(Closing {
+            by: side,
+            reset: segment.has(RST),
         });
     }
 }

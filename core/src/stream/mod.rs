@@ -2,6 +2,7 @@
 //! `streams`. Segments in, event rows out; data goes on to the stream's `Tracker`.
 
 mod asked;
+mod closing;
 mod counts;
 mod event;
 mod full_size;
@@ -24,12 +25,14 @@ use crate::issue::{Issue, Kind};
 use crate::observe::Release;
 use crate::segment::{Multipath, SYN, Segment};
 
-pub use asked::{Answer, Asked};
+pub use asked::{Answer, AnswerKind, Asked};
+pub use closing::{Closing, Ending};
 pub use counts::Counts;
 use counts::{count, sample_leg};
 use event::relative_sack;
 pub use event::{Event, Rows};
 use index::Index;
+pub use roles::RolesBy;
 use roles::roles;
 use store::Store;
 pub use tracking::Tracking;
@@ -47,7 +50,7 @@ pub struct Stream {
     shared: Shared,
     /// The client is the endpoint `low`.
     client_is_low: bool,
-    pub roles_by: &'static str,
+    pub roles_by: RolesBy,
     pub first: At,
     pub last: At,
     /// By `Side`.
@@ -55,7 +58,7 @@ pub struct Stream {
     /// Best round trips from the capture to each side and back, by `Side`.
     pub legs: [Option<i64>; 2],
     pub timestamps: bool,
-    pub closed_by: Option<&'static str>,
+    pub closed_by: Option<Closing>,
     pub reused: bool,
     /// From the second packet on, where the first was a SYN.
     setup: Option<Setup>,
@@ -92,19 +95,6 @@ impl Stream {
         self.shared.initial_rtt_ns
     }
 
-    /// How the stream ended, as far as the capture goes.
-    pub fn closed_how(&self) -> Option<&'static str> {
-        let [client, server] = &self.counts;
-        let fins = u8::from(client.fin) + u8::from(server.fin);
-        match (fins, self.completeness() & 32 != 0) {
-            (0, false) => None,
-            (0, true) => Some("rst"),
-            (_, true) => Some("fin_rst"),
-            (1, false) => Some("half"),
-            (_, false) => Some("fin"),
-        }
-    }
-
     /// The smallest window that a side offered; without its scale only nothing is known to be nothing.
     pub fn window_min(&self, side: Side) -> Option<u32> {
         let low = (side == Side::Client) == self.client_is_low;
@@ -128,7 +118,7 @@ impl Stream {
             flows: Default::default(),
             shared: Shared::default(),
             client_is_low: false,
-            roles_by: "",
+            roles_by: RolesBy::FirstPacket,
             first: At::default(),
             last: At::default(),
             counts: Default::default(),

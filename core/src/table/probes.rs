@@ -51,7 +51,7 @@ pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
         nullable("ttl", option::<UInt8Type, Row>(rows, |r| Some(echo(r)?.2))),
         column("sent_frame", plain::<UInt64Type, Row>(rows, |r| r.sent.frame)),
         column("sent", instants(rows, |r| r.sent.time_ns)),
-        nullable("answer", fixed_words(rows, |r| Some(answer(r)?.word))),
+        nullable("answer", fixed_words(rows, |r| Some(answer(r)?.kind.word()))),
         nullable(
             "answer_from",
             super::addresses(rows.iter().map(|r| Some(answer(r)?.from))),

@@ -9,11 +9,11 @@ use arrow_array::types::{
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::columns::{EVERY, Full, Partial, blocks, instants};
-use super::words::{Fixed, Texts};
+use super::words::{Fixed, Listed, Texts};
 use super::{Column, addresses, column, ms, nullable};
 use crate::base::Side;
 use crate::exchange::Names;
-use crate::stream::{Counts, Stream};
+use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
 
 /// Nearer than this to an endpoint's answer, and four times nearer than to the other's: the capture is there.
 const AT_ENDPOINT_NS: i64 = 1_000_000;
@@ -48,7 +48,7 @@ blocks! {
         stream: Full<UInt32Type>,
         client_port: Full<UInt16Type>,
         server_port: Full<UInt16Type>,
-        roles_by: Fixed<EVERY>,
+        roles_by: Listed<{ RolesBy::COUNT }, EVERY>,
         protocol: Fixed<{ has::PROTOCOL }>,
         start: Full<TimestampNanosecondType>,
         end: Full<TimestampNanosecondType>,
@@ -56,10 +56,10 @@ blocks! {
         last_frame: Full<UInt64Type>,
         completeness: Full<UInt8Type>,
         initial_rtt: Partial<Float64Type, { has::INITIAL_RTT }>,
-        position: Fixed<{ has::POSITION }>,
+        position: Listed<{ Position::COUNT }, { has::POSITION }>,
         exchanges: Full<UInt32Type>,
-        closed_by: Fixed<{ has::CLOSED_BY }>,
-        closed_how: Fixed<{ has::CLOSED_HOW }>,
+        closed_by: Listed<{ Closing::COUNT }, { has::CLOSED_BY }>,
+        closed_how: Listed<{ Ending::COUNT }, { has::CLOSED_HOW }>,
     }
 }
 
@@ -114,7 +114,8 @@ impl Rows {
         columns.stream.set(row, id);
         columns.client_port.set(row, client_port);
         columns.server_port.set(row, server_port);
-        columns.roles_by.set(row, stream.roles_by);
+        let by = stream.roles_by;
+        columns.roles_by.set(row, by as usize, |_| by.word());
         columns.start.set(row, stream.first.time_ns);
         columns.end.set(row, stream.last.time_ns);
         columns.first_frame.set(row, stream.first.frame);
@@ -124,9 +125,12 @@ impl Rows {
         let protocol = Some(told.protocol).filter(|protocol| !protocol.is_empty());
         let mut has = columns.initial_rtt.set_some(row, stream.initial_rtt().map(ms));
         has |= columns.protocol.set_some(row, protocol);
-        has |= columns.position.set_some(row, position(stream));
-        has |= columns.closed_by.set_some(row, stream.closed_by);
-        has |= columns.closed_how.set_some(row, stream.closed_how());
+        let position = position(stream).map(|at| (at as usize, at.word()));
+        has |= columns.position.set_some(row, position);
+        let closing = stream.closed_by.map(|first| (first.code(), first.word()));
+        has |= columns.closed_by.set_some(row, closing);
+        let ending = stream.ending().map(|how| (how as usize, how.word()));
+        has |= columns.closed_how.set_some(row, ending);
         if stream.timestamps {
             has |= has::TIMESTAMPS;
         }
@@ -237,8 +241,28 @@ impl OfSide {
     }
 }
 
+/// Where the capture was taken.
+#[derive(Debug, Clone, Copy)]
+enum Position {
+    AtClient,
+    AtServer,
+    Between,
+}
+
+impl Position {
+    const COUNT: usize = Position::Between as usize + 1;
+
+    fn word(self) -> &'static str {
+        match self {
+            Position::AtClient => "at_client",
+            Position::AtServer => "at_server",
+            Position::Between => "between",
+        }
+    }
+}
+
 /// Where the capture was taken, as far as the two legs tell.
-fn position(stream: &Stream) -> Option<&'static str> {
+fn position(stream: &Stream) -> Option<Position> {
     let [Some(client), Some(server)] = stream.legs else {
         return None;
     };
@@ -246,10 +270,10 @@ fn position(stream: &Stream) -> Option<&'static str> {
         return None;
     }
     if client < AT_ENDPOINT_NS && client * 4 < server {
-        Some("at_client")
+        Some(Position::AtClient)
     } else if server < AT_ENDPOINT_NS && server * 4 < client {
-        Some("at_server")
+        Some(Position::AtServer)
     } else {
-        Some("between")
+        Some(Position::Between)
     }
 }

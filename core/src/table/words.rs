@@ -12,11 +12,11 @@ use smol_str::SmolStr;
 use super::BATCH_ROWS;
 use super::columns::{EVERY, Moved, Slots, Taken, zeros};
 
-/// Words from lists in this crate, told apart by where they lie; of the rows with `BIT`.
+/// Words from lists in this crate that have no code; of the rows with `BIT`.
 pub struct Fixed<const BIT: u32> {
     keys: Slots<i32>,
     words: Vec<&'static str>,
-    /// A key by the lowest bits of the word's address: most rows find theirs here.
+    /// A key by the lowest bits of the word's address, where most rows find theirs: a guess, which the word confirms.
     near: [i32; 1 << u8::BITS],
 }
 
@@ -35,7 +35,7 @@ impl<const BIT: u32> Fixed<BIT> {
     pub fn set(&mut self, row: usize, word: &'static str) {
         if let Some(key) = self.near.get_mut(usize::from(word.as_ptr().addr() as u8)) {
             let known = self.words.get(*key as usize);
-            if known.is_none_or(|known| !std::ptr::eq(*known, word)) {
+            if known != Some(&word) {
                 *key = key_of(&mut self.words, word);
             }
             self.keys.set(row, *key);
@@ -64,8 +64,7 @@ impl<const BIT: u32> Fixed<BIT> {
 
 /// The word's number among those that have come so far.
 pub fn key_of(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
-    let same = |w: &&str| std::ptr::eq(*w, word);
-    words.iter().position(same).unwrap_or_else(|| {
+    words.iter().position(|known| *known == word).unwrap_or_else(|| {
         words.push(word);
         words.len() - 1
     }) as i32
@@ -95,6 +94,16 @@ impl<const N: usize, const BIT: u32> Listed<N, BIT> {
         let known = self.known.get(code).copied().filter(|key| *key >= 0);
         let key = known.unwrap_or_else(|| self.new_word(code, word));
         self.keys.set(row, key);
+    }
+
+    /// The same with a code and its word, where there is one; gives the row's bit then.
+    #[inline(always)]
+    pub fn set_some(&mut self, row: usize, word: Option<(usize, &'static str)>) -> u32 {
+        let Some((code, word)) = word else {
+            return 0;
+        };
+        self.set(row, code, |_| word);
+        BIT
     }
 
     /// A word that has not come before in this batch.

@@ -1,0 +1,65 @@
+//! How a stream ended, and who began to end it.
+
+use super::Stream;
+use crate::base::Side;
+
+/// The first FIN or RST.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Closing {
+    pub by: Side,
+    pub reset: bool,
+}
+
+impl Closing {
+    pub const COUNT: usize = 4;
+
+    pub fn code(self) -> usize {
+        2 * usize::from(self.reset) + self.by.index()
+    }
+
+    pub fn word(self) -> &'static str {
+        match (self.by, self.reset) {
+            (Side::Client, false) => "client_fin",
+            (Side::Server, false) => "server_fin",
+            (Side::Client, true) => "client_rst",
+            (Side::Server, true) => "server_rst",
+        }
+    }
+}
+
+/// How far the ending came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// One side said that it would send no more.
+    Half,
+    Fin,
+    FinRst,
+    Rst,
+}
+
+impl Ending {
+    pub const COUNT: usize = Ending::Rst as usize + 1;
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Ending::Half => "half",
+            Ending::Fin => "fin",
+            Ending::FinRst => "fin_rst",
+            Ending::Rst => "rst",
+        }
+    }
+}
+
+impl Stream {
+    /// How the stream ended, as far as the capture goes.
+    pub fn ending(&self) -> Option<Ending> {
+        let fins = self.counts.iter().filter(|side| side.fin).count();
+        match (fins, self.completeness() & 32 != 0) {
+            (0, false) => None,
+            (0, true) => Some(Ending::Rst),
+            (_, true) => Some(Ending::FinRst),
+            (1, false) => Some(Ending::Half),
+            (_, false) => Some(Ending::Fin),
+        }
+    }
+}
