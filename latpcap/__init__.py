@@ -11,8 +11,7 @@ frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows
 
 from latpcap.archive.public import batch, compare, open_results
 from latpcap.errors import CaptureError, FilterError, Interrupted, LatpcapError, OutputError
-from latpcap.views.capture import Capture, read
-from latpcap.views.stream import Stream
+from latpcap.views.capture import Capture, Stream, read
 
 __all__ = [
     "Capture",

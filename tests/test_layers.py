@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ ORDER = [
     "errors",
     "vocabulary",
     "_core",
+    "options",
     "format",
     "html",
     "arrays",
@@ -30,6 +32,7 @@ ORDER = [
     "reading.links.wrapped",
     "reading.links",
     "reading.packets",
+    "reading.recorded",
     "reading.packet_info",
     "reading.slices",
     "reading.filters.grammar",
@@ -67,8 +70,8 @@ ORDER = [
     "plot.flow_layout",
     "plot.flow_draw",
     "plot.flow_artist",
-    "plot.flow",
     "plot.flow_pair",
+    "plot.flow",
     "plot.display",
     "plot.latency",
     "plot.waterfall_rows",
@@ -79,10 +82,11 @@ ORDER = [
     "plot",
     "views",
     "views.groups",
-    "views.stream",
-    "views.capture",
     "views.latency",
+    "views.view",
+    "views.recording",
     "views.flows",
+    "views.capture",
     "archive",
     "archive.places",
     "archive.model",
@@ -98,9 +102,9 @@ ORDER = [
     "archive.dataset",
     "archive.selection",
     "archive.union",
+    "archive.results",
     "archive.report",
     "archive.run",
-    "archive.results",
     "archive.comparison",
     "archive.public",
     "",  # the public names, latpcap/__init__.py
@@ -113,23 +117,7 @@ ORDER = [
     "cli.app",
     "cli",
 ]
-"""A module imports those above it in this list, and none below."""
-
-LATE = {
-    "archive.report": {"archive.results", "archive.public"},
-    "archive.comparison": {"archive.public"},
-    "reading.slices": {"views.capture"},
-    "reading.filters.fields": {"views.capture"},
-    "reading.filters.evaluate": {"views.capture"},
-    "reading.filters.limit": {"views.capture"},
-    "reading.follow": {"views.capture"},
-    "tables": {"findings", "views.latency", "views.groups", "plot.timeline", "plot.waterfall"},
-    "findings.why": {"views.capture"},
-    "views.stream": {"views.capture", "views.flows"},
-    "views.capture": {"views.flows"},
-    "plot.flow": {"plot.flow_pair"},
-}
-"""The exception: `capture.why()`, `.findings` and `stream.flow_graph()` fetch these when called, or name a type."""
+"""A module imports those above it in this list and none below: at its head, in a call, and for a type checker."""
 
 NEVER = {"plot": {"reading", "findings"}}
 """What a room leaves alone though it may: pictures are made of tables."""
@@ -146,41 +134,37 @@ def python_modules() -> dict[str, Path]:
 MODULES = python_modules()
 
 
-def imports(path: Path) -> Iterator[tuple[str, bool]]:
-    """The modules of latpcap that a file imports, and whether only in a call (or for a type checker)."""
-
-    def visit(node: ast.AST, late: bool) -> Iterator[tuple[str, bool]]:
-        for child in ast.iter_child_nodes(node):
-            inside = late or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-            inside = inside or (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING")
-            if isinstance(child, ast.ImportFrom):
-                assert child.level == 0, f"{path.name}: relative import, line {child.lineno}"
-                origin = child.module or ""
-                for alias in child.names:
-                    whole = f"{origin}.{alias.name}"
-                    name = whole if whole.removeprefix("latpcap.") in MODULES else origin
-                    if name.split(".")[0] == "latpcap":
-                        yield name.removeprefix("latpcap").lstrip("."), late
-            elif isinstance(child, ast.Import):
-                for alias in child.names:
-                    if alias.name.split(".")[0] == "latpcap":
-                        yield alias.name.removeprefix("latpcap").lstrip("."), late
-            yield from visit(child, inside)
-
-    yield from visit(ast.parse(path.read_text(encoding="utf-8")), False)
+def imports(path: Path) -> Iterator[str]:
+    """The modules of latpcap that a file imports, wherever in it: in a call and for a type checker too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: relative import, line {node.lineno}"
+            origin = node.module or ""
+            for alias in node.names:
+                whole = f"{origin}.{alias.name}"
+                name = whole if whole.removeprefix("latpcap.") in MODULES else origin
+                if name.split(".")[0] == "latpcap":
+                    yield name.removeprefix("latpcap").lstrip(".")
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "latpcap":
+                    yield alias.name.removeprefix("latpcap").lstrip(".")
 
 
 def test_every_module_has_a_place_in_the_order() -> None:
     assert sorted(ORDER) == sorted(MODULES)
 
 
+def test_rooms_lie_behind_each_other() -> None:
+    rooms = [room for room, _ in groupby(module.partition(".")[0] for module in ORDER)]
+    assert len(rooms) == len(set(rooms)), "the modules of a room stand together in ORDER"
+
+
 @pytest.mark.parametrize("module", MODULES, ids=lambda name: name or "latpcap")
 def test_python_layers_import_downwards(module: str) -> None:
     wrong = []
-    for imported, late in imports(MODULES[module]):
+    for imported in imports(MODULES[module]):
         assert imported in ORDER, f"{module} imports latpcap.{imported}, which is not there"
-        if late and imported in LATE.get(module, ()):
-            continue
         if ORDER.index(imported) >= ORDER.index(module) or imported.split(".")[0] in NEVER.get(
             module.split(".")[0], ()
         ):

@@ -17,13 +17,13 @@ With fewer than `ENOUGH` units there is no interval: unknown. What differs betwe
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+from latpcap.archive.results import Results
 from latpcap.errors import LatpcapError
 from latpcap.format import count
 from latpcap.tables import card
@@ -32,6 +32,8 @@ from latpcap.vocabulary import CAUSES
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+
+    from latpcap.views.capture import Capture
 
 
 ENOUGH = 20
@@ -84,36 +86,25 @@ class Sample:
     index: np.ndarray[Any, Any]
 
 
-def sample_of(source: Any) -> Sample:
+def sample_of(source: Capture | Results) -> Sample:
     """What does this capture, or do these results, say of each complete exchange?"""
     import numpy as np
 
     columns = ["stream", "index", "latency_ms", *(f"{c}_ms" for c in CAUSES)]
-    source = _opened(source)
-    if hasattr(source, "captures"):
+    if isinstance(source, Results):
         table = source.exchanges.to_arrow([("complete", "==", True)], [*columns, "capture"])
         capture = table["capture"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     else:
         table = source.arrow("exchanges")
         table = table.filter(table["complete"])
         capture = np.zeros(table.num_rows, np.int64)
-    name = str(getattr(source, "title", source))
+    name = source.title
     if not table.num_rows:
         raise ComparisonError(f"{name}: no complete exchange, so there is nothing to compare")
     numbers = {c: table[c].to_numpy() for c in columns}
     spent = np.stack([numbers[f"{c}_ms"] for c in CAUSES], axis=1)
     stream = capture.astype(np.int64) << 32 | numbers["stream"].astype(np.int64)
     return Sample(name, numbers["latency_ms"], spent, capture, stream, numbers["index"])
-
-
-def _opened(source: Any) -> Any:
-    if not isinstance(source, (str, os.PathLike)):
-        return source
-    from latpcap.archive.public import open_results
-    from latpcap.archive.results import is_results
-    from latpcap.views.capture import read
-
-    return open_results(source) if is_results(source) else read(source)
 
 
 def _units(samples: Sequence[Sample]) -> tuple[str, list[np.ndarray[Any, Any]]]:

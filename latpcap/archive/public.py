@@ -48,19 +48,27 @@ def open_results(place: str | os.PathLike[str]) -> Results:
 
     Raises CaptureError where there are none.
     """
-    from latpcap.archive.dataset import Stored
-    from latpcap.archive.results import Results
+    from latpcap.archive import results
 
-    return Results(Stored(os.fspath(place)))
+    return results.open_results(place)
 
 
 def compare(before: Side, after: Side) -> Comparison:
     """Did it get better, which cause moved, by how much, and is that more than noise?
 
     Each side is a capture, a path of one, results of a batch (or a slice of them), or their folder or URL. Only
-    complete exchanges are compared; the rule for noise stands at the head of `latpcap.comparison`. Raises CaptureError
+    complete exchanges are compared; `latpcap/archive/comparison.py` begins with the rule for noise. Raises CaptureError
     where a side cannot be read, ComparisonError (a LatpcapError) where one has no complete exchange.
     """
     from latpcap.archive.comparison import Comparison, sample_of
 
-    return Comparison(sample_of(before), sample_of(after))
+    return Comparison(sample_of(_opened(before)), sample_of(_opened(after)))
+
+
+def _opened(side: Side) -> Capture | Results:
+    from latpcap.archive.results import is_results, open_results
+    from latpcap.views.capture import read
+
+    if not isinstance(side, (str, os.PathLike)):
+        return side
+    return open_results(side) if is_results(side) else read(side)

@@ -66,7 +66,7 @@ class Batch:
 
     def results(self) -> Results:
         """What do they tell? The same as `latpcap.open_results` with this output."""
-        from latpcap.archive.public import open_results
+        from latpcap.archive.results import open_results
 
         return open_results(self.output)
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from latpcap.archive import layout, places
-from latpcap.archive.selection import Scope
+from latpcap.archive.selection import Selection
 from latpcap.format import count
+from latpcap.options import Group
 from latpcap.tables import card, to_pandas
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
     from latpcap.archive.model import Failure
-    from latpcap.archive.union import Joined
+    from latpcap.archive.union import Union
     from latpcap.findings.why import Why
     from latpcap.plot.waterfall import Waterfall
     from latpcap.views.latency import Latency
@@ -111,11 +112,11 @@ class Results:
     issues: ResultTable
     captures: ResultTable
 
-    def __init__(self, stored: Any, scope: Scope | None = None):
+    def __init__(self, stored: Any, scope: Selection | None = None):
         self._stored = stored
-        self._scope = scope or Scope()
+        self._scope = scope or Selection()
         self._rows = [row for row in stored.captures if self._scope.has(row)]
-        self._joined: Joined | None = None
+        self._union: Union | None = None
         for name in TABLES:
             setattr(self, name, ResultTable(self, name))
 
@@ -156,9 +157,9 @@ class Results:
         As `Capture.findings`, over all captures; `worst_file` and `typical_file` name the captures of the streams and
         frames.
         """
-        return to_pandas(self._together().findings())
+        return to_pandas(self._together().found())
 
-    def latency(self, by: str | Sequence[str] | None = None, **more: Any) -> Latency:
+    def latency(self, by: Group | Sequence[Group] | None = None, **more: Any) -> Latency:
         """How long did the requests take? As `Capture.latency`; `by="stream"` needs a slice of a single capture."""
         if "stream" in ((by,) if isinstance(by, str) else tuple(by or ())) and len(self._rows) > 1:
             raise ValueError("streams are numbered within their capture: take a slice of one file first")
@@ -172,12 +173,12 @@ class Results:
         """Why were the requests slow, over all captures? As `Capture.why`, with the file of the frames to look up."""
         return self._together().why()
 
-    def _together(self) -> Joined:
-        if self._joined is None:
-            from latpcap.archive.union import Joined
+    def _together(self) -> Union:
+        if self._union is None:
+            from latpcap.archive.union import Union
 
-            self._joined = Joined(self._stored, self._rows, self._scope, self.dataset)
-        return self._joined
+            self._union = Union(self._stored, self._rows, self._scope, self.dataset)
+        return self._union
 
     @property
     def place(self) -> str:
@@ -203,3 +204,10 @@ class Results:
 
     def _repr_html_(self) -> str:
         return card(repr(self), str(self.why()))
+
+
+def open_results(place: str | os.PathLike[str]) -> Results:
+    """The results that `batch` wrote to this folder or URL; CaptureError where there are none."""
+    from latpcap.archive.dataset import Stored
+
+    return Results(Stored(os.fspath(place)))

@@ -19,7 +19,7 @@ _BEGIN = {"events": "time", "streams": "start", "exchanges": "start", "causes": 
 
 
 @dataclass(frozen=True)
-class Scope:
+class Selection:
     """A part of the results; without any limit all of them. Instants in UTC, `until` excluded."""
 
     since: Any = None
@@ -27,7 +27,7 @@ class Scope:
     servers: tuple[tuple[str, int | None], ...] = ()
     files: tuple[str, ...] = ()
 
-    def narrowed(self, time: Any, server: str | None, file: str | None) -> Scope:
+    def narrowed(self, time: Any, server: str | None, file: str | None) -> Selection:
         """The same with further limits."""
         scope = self
         if time is not None:

@@ -15,26 +15,29 @@ from typing import TYPE_CHECKING, Any
 from latpcap.archive.dataset import Stored
 from latpcap.findings.why import Why, stall_frames
 from latpcap.format import count, shortest
-from latpcap.tables import Tables
+from latpcap.options import TableName
+from latpcap.views.view import View
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    from latpcap.archive.selection import Scope
+    from latpcap.archive.selection import Selection
 
 _EXCHANGES = 40
 """Bits of an exchange's number within its capture; above them stands the capture's."""
 _STREAM = re.compile(r"tcp\.stream eq (\d+)")
 
 
-class Joined(Tables):
+class Union(View):
     """The tables of several captures as if they were one. `events` is empty: it is never loaded as a whole."""
 
     damage: list[str]
-    display_filter = None
+    display_filter: str | None = None
 
-    def __init__(self, stored: Stored, rows: list[dict[str, Any]], scope: Scope, dataset: Callable[[str], ds.Dataset]):
+    def __init__(
+        self, stored: Stored, rows: list[dict[str, Any]], scope: Selection, dataset: Callable[[str], ds.Dataset]
+    ):
         self._stored, self._rows, self._scope, self._dataset = stored, rows, scope, dataset
         self._tables: dict[str, pa.Table] = {}
         self.name = f"{stored.name} ({len(rows):,} captures{scope})" if len(rows) != 1 else rows[0]["files"][0]
@@ -42,7 +45,7 @@ class Joined(Tables):
         self.damage = [f"{row['files'][0]}: only a part of it could be read" for row in rows if row["damaged"]]
 
     @property
-    def unfiltered(self) -> Joined:
+    def unfiltered(self) -> Union:
         """The whole of it; there is no display filter here."""
         return self
 
@@ -62,7 +65,7 @@ class Joined(Tables):
         last = [row["last"] for row in self._rows if row["last"] is not None]
         return float((max(last) - min(first)).total_seconds()) if first else 0.0
 
-    def arrow(self, name: str) -> pa.Table:
+    def arrow(self, name: TableName) -> pa.Table:
         """Which rows does this table hold? Streams and exchanges numbered through; KeyError for a wrong name."""
         if name == "findings":
             return self._findings()
@@ -122,7 +125,7 @@ class Joined(Tables):
             table = _replaced(table, "exchange", pc.add(table["exchange"], high))
         return table
 
-    def findings(self) -> pa.Table:  # type: ignore[override]
+    def found(self) -> pa.Table:
         """The findings over all captures, with the files of their streams."""
         import pyarrow as pa
 
@@ -163,7 +166,7 @@ class Joined(Tables):
 
     def why(self) -> ArchiveWhy:
         """The answer over all captures."""
-        data = dict(Why.of(self, self).to_dict())  # type: ignore[arg-type]
+        data = dict(Why.of(self, self).to_dict())
         if "typical" in data:
             stall_frames(data, lambda name: self._quoted(name, data["typical"]))
         text = str(Why(data))

@@ -19,6 +19,7 @@ import typer
 from latpcap.cli import archive, flow, packets, plots
 from latpcap.cli.options import SAMPLE, File, FilterOption, StreamOption
 from latpcap.errors import CaptureError, LatpcapError
+from latpcap.options import TableName
 from latpcap.reading import sources
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def why(
     typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else str(answer))
 
 
-def _table_command(name: str, question: str) -> None:
+def _table_command(name: TableName, question: str) -> None:
     def command(
         file: File,
         stream: StreamOption = None,
@@ -172,7 +173,7 @@ def _brief(table: pa.Table) -> pa.Table:
     return table.select(list(BRIEF))
 
 
-for _name, _question in {
+_TABLES: dict[TableName, str] = {
     "streams": "Which TCP connections are there? One row a stream (Wireshark's tcp.stream).",
     "events": "What did each TCP segment say and do? One row a segment, with Wireshark's facts.",
     "exchanges": "How long did each request take? One row a request and its answer, with its time by cause.",
@@ -181,7 +182,9 @@ for _name, _question in {
     "evidence": "Does Nagle act here, or not? One row a sender and peer, with the counts for and against.",
     "probes": "Did the other end answer, and how fast? One row a ping, or a SYN of a connection without data.",
     "issues": "What could not be read or trusted? One row a reason.",
-}.items():
+}
+
+for _name, _question in _TABLES.items():
     _table_command(_name, _question)
 
 

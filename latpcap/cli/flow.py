@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from latpcap.cli.options import File, FilterOption, StreamOption
 from latpcap.cli.plots import frames_range
 from latpcap.errors import OutputError
+from latpcap.options import Flows
 
 if TYPE_CHECKING:
     from latpcap.plot.flow import FlowGraph
@@ -67,7 +68,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
                     if flows != "tcp":
                         raise ValueError(f"--flows {flows} is for a capture, not for a stream")
                     return capture.stream(number).flow_graph(**options)
-                return capture.flow_graph(flows=flows, **options)
+                return capture.flow_graph(flows=cast(Flows, flows), **options)
             except ValueError as problem:
                 raise typer.BadParameter(str(problem)) from None
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from latpcap import options
 from latpcap.cli.options import File, FilterOption, StreamOption
 from latpcap.errors import OutputError
 from latpcap.format import shortest
@@ -73,7 +74,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         ]
         titles = [one.title for one in (first, *others)]
         labels = shortest(files) if len(set(titles)) < len(titles) else None
-        _save(lambda: first.plot(*others, labels=labels, scale=scale), output, dpi)
+        _save(lambda: first.plot(*others, labels=labels, scale=cast(options.Scale, scale)), output, dpi)
 
     @plots.command()
     def waterfall(
@@ -125,8 +126,12 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
     ) -> None:
         """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls."""
         scope, chosen = read(file, display_filter).stream(stream), frames_range(frames)
-        options: dict[str, Any] = {"sender": sender, "frames": chosen, "mark_ms": mark_ms}
-        _save(lambda: scope.time_sequence(panels=panels.split(","), **options), output, dpi)
+        more: dict[str, Any] = {"sender": sender, "frames": chosen, "mark_ms": mark_ms}
+        _save(
+            lambda: scope.time_sequence(panels=cast(list[options.SequencePanel], panels.split(",")), **more),
+            output,
+            dpi,
+        )
 
     app.add_typer(plots, name="plot")
 

@@ -7,7 +7,7 @@ nobody waited for. Computed from the tables alone, so that stored ones give the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import arrays
 from latpcap.findings import (
@@ -24,6 +24,7 @@ from latpcap.findings import (
     totals,
 )
 from latpcap.findings.schema import BRIEF, COLUMNS, LISTS, schema
+from latpcap.options import TableName
 from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 
 if TYPE_CHECKING:
@@ -51,11 +52,11 @@ class Lazy(Mapping[str, "pa.Table"]):
 
     NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events")
 
-    def __init__(self, arrow: Callable[[str], pa.Table]):
+    def __init__(self, arrow: Callable[[TableName], pa.Table]):
         self._arrow = arrow
 
     def __getitem__(self, name: str) -> pa.Table:
-        return self._arrow(name)
+        return self._arrow(cast(TableName, name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.NAMES)

@@ -6,21 +6,46 @@ of the text are in words.py; what is not a finding (percentiles, counts, the fra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from latpcap import arrays, findings
 from latpcap.findings import evidence, quality, sockets, totals
 from latpcap.findings.connections import DATA, SYN
-from latpcap.tables import requests
+from latpcap.options import TableName
+from latpcap.tables import HasTables, requests
 from latpcap.vocabulary import PROVEN, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.tables import Tables
-    from latpcap.views.capture import Capture
+
+class Subject(HasTables, Protocol):
+    """What an answer is about: a capture, a part of one, or many captures together."""
+
+    name: str
+    frames: int
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+
+    @property
+    def display_filter(self) -> str | None:
+        """What it was limited to."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+
+    @property
+    def damage(self) -> Sequence[str]:
+        """A sentence for each place where rows were lost."""
+
+    @property
+    def unfiltered(self) -> HasTables:
+        """The whole of which this is a part."""
 
 
 class Why:
@@ -33,12 +58,12 @@ class Why:
         self._data = data
 
     @classmethod
-    def of(cls, capture: Capture, scope: Tables) -> Why:
-        """Why were the exchanges of this capture or stream slow?"""
-        return cls(_overall(capture, scope))
+    def of(cls, capture: Subject, scope: HasTables, *, stream: int | None = None) -> Why:
+        """Why were the exchanges of this capture slow? `scope` is the capture or, with its number, a stream of it."""
+        return cls(_overall(capture, scope, stream))
 
     @classmethod
-    def of_exchange(cls, capture: Capture, number: int) -> Why:
+    def of_exchange(cls, capture: Subject, number: int) -> Why:
         """Why was this one exchange slow? IndexError where there is no such exchange."""
         return cls(_single(capture, number))
 
@@ -60,7 +85,7 @@ class Why:
         return html.card(title, html.text(rest))
 
 
-def _head(capture: Capture) -> dict[str, Any]:
+def _head(capture: Subject) -> dict[str, Any]:
     return {
         "file": Path(capture.name).name,
         "filter": capture.display_filter,
@@ -72,9 +97,9 @@ def _head(capture: Capture) -> dict[str, Any]:
     }
 
 
-def _overall(capture: Capture, scope: Tables) -> dict[str, Any]:
+def _overall(capture: Subject, scope: HasTables, stream: int | None) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": "overall", **_head(capture)}
-    data["scope"] = getattr(scope, "number", None)
+    data["scope"] = stream
     tables = findings.Lazy(scope.arrow)
     streams = tables["streams"]
     checks = quality.judge(tables)
@@ -213,7 +238,7 @@ def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, in
     return int(np.isin(ended, numbers).sum()), len(spared)
 
 
-def stall_frames(data: dict[str, Any], arrow: Callable[[str], pa.Table]) -> None:
+def stall_frames(data: dict[str, Any], arrow: Callable[[TableName], pa.Table]) -> None:
     """Of a stall: what its three frames carry, and the times between them."""
     frames = data["typical"]["frames"]
     if data["verdict"] != STALL or len(frames) != 3:
@@ -230,7 +255,7 @@ def stall_frames(data: dict[str, Any], arrow: Callable[[str], pa.Table]) -> None
         data["typical"]["release_us"] = (times[2] - times[1]) / 1e3
 
 
-def _single(capture: Capture, number: int) -> dict[str, Any]:
+def _single(capture: Subject, number: int) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 

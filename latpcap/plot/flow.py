@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from latpcap.options import TimeFormat
 from latpcap.plot import figure as paper
 from latpcap.plot import flow_draw, flow_layout, flow_pages, flow_text
 from latpcap.plot.flow_artist import Ink, root
 from latpcap.plot.flow_brackets import FlowBracket
 from latpcap.plot.flow_clock import Clock
 from latpcap.plot.flow_pages import FlowPages
+from latpcap.plot.flow_pair import FlowPair
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.plot.flow_waits import FlowMark
 from latpcap.plot.text import tenths
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from latpcap.plot.flow_pair import FlowPair
 
 SUFFIXES = (*paper.SUFFIXES, ".txt")
 """What a flow graph can be saved as."""
@@ -95,7 +95,7 @@ class FlowGraph:
         mark_ms: float = 5.0,
         start_ns: int | None = None,
         digits: int | None = None,
-        time: str = "relative",
+        time: TimeFormat = "relative",
         before: Mapping[int, int] | None = None,
         to_scale: bool = False,
     ) -> Self:
@@ -208,8 +208,6 @@ class FlowGraph:
 
         Each counts its time from its first row. `names` stand above the two, before their titles.
         """
-        from latpcap.plot.flow_pair import FlowPair
-
         return FlowPair(self, other, names=names)
 
     def save(self, path: str | Path, *, dpi: float = 100, pages: bool | None = None) -> Self:

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-FORMATS: dict[str, str] = {
+from latpcap.options import TimeFormat
+
+FORMATS: dict[TimeFormat, str] = {
     "relative": "seconds since the capture's first frame",
     "delta": "seconds since the frame before in the capture",
     "delta_displayed": "seconds since the row before",
@@ -40,7 +42,7 @@ class Clock:
 
     start_ns: int
     digits: int = 6
-    kind: str = "relative"
+    kind: TimeFormat = "relative"
     before: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

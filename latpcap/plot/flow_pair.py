@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from latpcap.plot import figure as paper
 from latpcap.plot import flow_draw, flow_layout, flow_scale
@@ -19,10 +19,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from latpcap.plot.flow import FlowGraph
+    from latpcap.plot.flow_brackets import FlowBracket
+    from latpcap.plot.flow_waits import FlowMark
 
 _SIDE, _GUTTER = 42.0, 1.5  # em: the least width of a side, and the space between the two
 _SCALE_NS = 1e6  # gaps of at least 1 ms decide on the scale, if there are any
+
+
+class Graph(Protocol):
+    """What of a `FlowGraph` stands on one side."""
+
+    title: str
+    note: str
+    nodes: tuple[str, ...]
+    rows: tuple[FlowRow, ...]
+    marks: tuple[FlowMark, ...]
+    brackets: tuple[FlowBracket, ...]
 
 
 class FlowPair:
@@ -37,7 +49,7 @@ class FlowPair:
     ax_: Axes
     figure_: Figure
 
-    def __init__(self, left: FlowGraph, right: FlowGraph, *, names: tuple[str, str] = ("", "")) -> None:
+    def __init__(self, left: Graph, right: Graph, *, names: tuple[str, str] = ("", "")) -> None:
         self.left, self.right = left, right
         self.names = names
 
@@ -102,7 +114,7 @@ class FlowPair:
         return f"FlowPair({self.left!r}, {self.right!r})"
 
 
-def _counted(side: FlowGraph) -> list[FlowRow]:
+def _counted(side: Graph) -> list[FlowRow]:
     """The rows with their times counted from the first of them, with as many decimals as they had."""
     zero = side.rows[0].at_ns
     digits = max(len(row.time.rpartition(".")[2]) if "." in row.time else 0 for row in side.rows)

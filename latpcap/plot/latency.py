@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap.arrays import rank
+from latpcap.options import LatencyPanel, Scale
 from latpcap.plot.display import Display, Key, Panel, label, words
 from latpcap.vocabulary import CAUSES, SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PANELS = ("ecdf", "histogram")
-SCALES = ("auto", "log", "linear")
+PANELS: tuple[LatencyPanel, ...] = get_args(LatencyPanel)
+SCALES: tuple[Scale, ...] = get_args(Scale)
 _STEPS = 4_000  # points of a curve: 1 of 4,000 exchanges is finer than a pixel
 _BINS = 90
 _SPREAD = 20.0  # ratio of the 90th to the 10th percentile from which "auto" means a logarithmic axis
@@ -52,8 +53,8 @@ class LatencyPlot(Display):
         title: str = "",
         axis: str = "latency",
         note: str = "",
-        scale: str = "auto",
-        panel: str | None = None,
+        scale: Scale = "auto",
+        panel: LatencyPanel | None = None,
     ):
         import numpy as np
 

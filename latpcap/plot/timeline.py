@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from latpcap.arrays import rank
 from latpcap.format import count
+from latpcap.options import Scale
 from latpcap.plot.display import EM, RASTER, Display, Key, Panel, label
 from latpcap.plot.text import ms
 from latpcap.vocabulary import CAUSES
@@ -54,10 +55,10 @@ class Timeline(Display):
     Attributes: `dots` and `lanes` (name to seconds); after `plot`: `ax_` and `figure_`.
     """
 
-    def __init__(self, dots: Sequence[Dots], lanes: Mapping[str, Any], *, title: str = "", scale: str = "auto"):
+    def __init__(self, dots: Sequence[Dots], lanes: Mapping[str, Any], *, title: str = "", scale: Scale = "auto"):
         import numpy as np
 
-        if scale not in ("auto", "log", "linear"):
+        if scale not in get_args(Scale):
             raise ValueError(f"no scale {scale!r}; known are auto, log, linear")
         self.dots = tuple(sorted((d for d in dots if len(d.seconds)), key=lambda d: -len(d.seconds)))
         self.lanes = {name: lanes[name] for name in _LANES if len(lanes.get(name, ()))}
@@ -88,7 +89,7 @@ class Timeline(Display):
 
     @classmethod
     def from_tables(
-        cls, exchanges: pa.Table, events: pa.Table, *, title: str = "", start_ns: int = 0, scale: str = "auto"
+        cls, exchanges: pa.Table, events: pa.Table, *, title: str = "", start_ns: int = 0, scale: Scale = "auto"
     ) -> Self:
         """How do these tables become a timeline? `start_ns` is the instant of 0 s. Raises ValueError if there is
         neither an exchange nor an event to show.

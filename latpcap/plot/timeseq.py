@@ -7,8 +7,9 @@ bytes in flight, round trips and throughput. Numbers are computed in timeseq_dat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
+from latpcap.options import SequencePanel, Side
 from latpcap.plot import timeseq_data
 from latpcap.plot.display import WIDTH, Display, Key, Panel, label, words
 from latpcap.plot.flow_layout import width_of
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-PANELS = ("sequence", "flight", "rtt", "throughput")
+PANELS: tuple[SequencePanel, ...] = get_args(SequencePanel)
 _LEFT, _RIGHT = 8.0, 2.0
 _DATA, _REPEAT, _LATE, _SACK = "#1F1F1F", "#D0021B", "#8C6D5E", "#AA4499"
 _ACK, _WINDOW, _ZERO = "#117733", "#B8860B", "#14104A"
@@ -39,7 +40,9 @@ class TimeSequence(Display):
     Attributes: `data`, the numbers; after `plot`: `ax_` (the sequence panel) and `figure_`.
     """
 
-    def __init__(self, data: Numbers, *, title: str = "", panels: Sequence[str] = PANELS, mark_ms: float = 5.0):
+    def __init__(
+        self, data: Numbers, *, title: str = "", panels: Sequence[SequencePanel] = PANELS, mark_ms: float = 5.0
+    ):
         for name in panels:
             if name not in PANELS:
                 raise ValueError(f"no panel {name!r}; known are {', '.join(PANELS)}")
@@ -71,9 +74,9 @@ class TimeSequence(Display):
         causes: pa.Table | None = None,
         *,
         title: str = "",
-        sender: str | None = None,
+        sender: Side | None = None,
         frames: tuple[int, int] | None = None,
-        panels: Sequence[str] = PANELS,
+        panels: Sequence[SequencePanel] = PANELS,
         mark_ms: float = 5.0,
         start_ns: int = 0,
     ) -> Self:

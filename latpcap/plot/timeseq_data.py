@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from latpcap.options import Side
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -83,7 +85,7 @@ def read(
     events: pa.Table,
     causes: pa.Table | None,
     *,
-    sender: str | None,
+    sender: Side | None,
     frames: tuple[int, int] | None,
     start_ns: int,
     mark_ms: float,

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from latpcap.format import count
+from latpcap.options import Align, Sort
 from latpcap.plot.display import EM, Display, Key, Panel, label, words
 from latpcap.plot.figure import drawable, font
 from latpcap.plot.text import percent, spent
@@ -35,7 +36,7 @@ class Waterfall(Display):
     Attributes: `plan`, with bars, groups and pieces; after `plot`: `ax_` and `figure_`.
     """
 
-    def __init__(self, numbers: Plan, *, title: str = "", align: str = "start", sort: str = "latency_ms"):
+    def __init__(self, numbers: Plan, *, title: str = "", align: Align = "start", sort: Sort = "latency_ms"):
         if not numbers.bars:
             raise ValueError("no exchange: there is nothing to draw")
         self.plan, self.align, self.sort = numbers, align, sort
@@ -60,8 +61,8 @@ class Waterfall(Display):
         *,
         title: str = "",
         groups: Sequence[str] | None = None,
-        sort: str = "latency_ms",
-        align: str = "start",
+        sort: Sort = "latency_ms",
+        align: Align = "start",
         top: int | None = None,
         max_rows: int = 60,
         start_ns: int = 0,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap.format import printable
+from latpcap.options import Align, Sort
 from latpcap.plot.text import ms, spent
 from latpcap.vocabulary import CAUSES, PROVEN
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 POOLED = 240  # bars without names that a picture has at most; with more exchanges they are means
 MOST_GROUPS = 12
 SORTS = ("latency_ms", "start", "exchange")
-ALIGNS = ("start", "clock")
+ALIGNS: tuple[Align, ...] = get_args(Align)
 NAMES = tuple(CAUSES)
 
 
@@ -80,8 +81,8 @@ def plan(
     causes: pa.Table,
     names: Sequence[str] | None,
     *,
-    sort: str,
-    align: str,
+    sort: Sort,
+    align: Align,
     top: int | None,
     max_rows: int,
     start_ns: int,
@@ -137,7 +138,7 @@ def plan(
     )
 
 
-def _order(exchanges: pa.Table, sort: str) -> Any:
+def _order(exchanges: pa.Table, sort: Sort) -> Any:
     """The rows' numbers as they stand from above: the longest first, or by time."""
     import numpy as np
 
@@ -180,7 +181,7 @@ _LABELS = ["stream", "index", "method", "target", "status", "latency_ms", "cut_b
 
 
 def _pieces(
-    exchanges: pa.Table, causes: pa.Table, bar_of: Any, bars: Sequence[Bar], each: int, align: str, start_ns: int
+    exchanges: pa.Table, causes: pa.Table, bar_of: Any, bars: Sequence[Bar], each: int, align: Align, start_ns: int
 ) -> Pieces:
     import numpy as np
 

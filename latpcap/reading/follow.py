@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from latpcap.views.capture import Capture
+    from latpcap.reading.recorded import Recorded
 
 MODES = ("text", "hex", "raw")
 _TSHARK = {"text": "ascii", "hex": "hex", "raw": "raw"}
@@ -229,7 +229,7 @@ def _as_hex(chunk: Chunk, at: int) -> str:
     return "".join(lines)
 
 
-def follow(capture: Capture, stream: int) -> Follow:
+def follow(capture: Recorded, stream: int) -> Follow:
     """What did the two ends of this stream say? Reads the whole capture again.
 
     CaptureError where it cannot be read twice.

@@ -22,8 +22,8 @@ from latpcap.vocabulary import PROVEN
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.tables import Tables
-    from latpcap.views.capture import Capture
+    from latpcap.reading.recorded import Recorded
+    from latpcap.tables import HasTables
 
 SUFFIXES = (".pcap", ".pcapng")
 LONGEST_IN_PCAP = 262_144
@@ -34,7 +34,7 @@ NOTED_MS = 1.0
 _Write = Callable[[Record], None]
 
 
-def write_slice(capture: Capture, scope: Tables | None, path: str | os.PathLike[str], about: str) -> int:
+def write_slice(capture: Recorded, scope: HasTables | None, path: str | os.PathLike[str], about: str) -> int:
     """Where do these packets go? Writes the frames of a scope's events, or every frame; gives how many it wrote.
 
     `.pcap` or `.pcapng` by suffix, compressed with `.gz` behind it. `about` says in a pcapng file what was chosen; each

@@ -1,32 +1,31 @@
-"""What is in this capture?
+"""What a user holds of a capture: `Capture`, which `read` makes, and `Stream`, one connection of it.
 
-`read` feeds a capture's bytes to the engine; `Capture` shows the tables that come out.
+`read` feeds a capture's bytes to the engine; `Capture` shows the tables that come out, and the answers, graphs and
+files that are made of them.
 """
 
 from __future__ import annotations
 
-import copy
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from latpcap import _core
 from latpcap.errors import CaptureError
 from latpcap.format import count
 from latpcap.reading import links, sources
-from latpcap.tables import Tables, card, requests
-from latpcap.views.stream import Stream
+from latpcap.tables import SETUP, card, requests
+from latpcap.views.recording import Recording
+from latpcap.views.view import View
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.findings.why import Why
+    from latpcap.options import Flows, Pick, SequencePanel, Side, TableName, TimeFormat
     from latpcap.plot.flow import FlowGraph
-    from latpcap.reading.packets import Record
-
-TABLES = tuple(_core.TABLES)
+    from latpcap.plot.timeseq import TimeSequence
+    from latpcap.reading.follow import Follow
 
 
 def read(source: sources.Source = sources.SAMPLE) -> Capture:
@@ -75,7 +74,7 @@ def _name(files: list[str]) -> str:
     return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
 
 
-class Capture(Tables):
+class Capture(Recording):
     """What does this capture tell?
 
     Made by `latpcap.read`. `name` is the file's name as given, `files` the names of all files in the order in which
@@ -85,162 +84,12 @@ class Capture(Tables):
     capture without packets). `display_filter` is what it was limited to, or None.
     """
 
-    _raw: dict[str, _core.Table | pa.Table]
-
-    def __init__(
-        self,
-        name: str,
-        analysis: _core.Analysis,
-        broken: Sequence[CaptureError] = (),
-        *,
-        origins: Sequence[sources.Origin] = (),
-    ):
-        self.name = name
-        self.files = [origin.name for origin in origins]
-        self._origins = origins
-        self.frames = analysis.frames
-        self.format = analysis.format
-        self.digits = analysis.digits
-        self.zero_ns = analysis.zero_ns
-        self.first_ns = analysis.first_ns
-        self.last_ns = analysis.last_ns
-        self._raw = {table: analysis.take(table) for table in TABLES}
-        self._broken = broken
-        self._arrow: dict[str, pa.Table] = {}
-        self.display_filter: str | None = None
-        self._whole: Capture | None = None
-
-    def arrow(self, name: str) -> pa.Table:
-        """Which rows does this table hold? A pyarrow.Table, without a copy; KeyError for a wrong name."""
-        if name == "findings":
-            return self._findings()
-        if name not in self._arrow:
-            if name not in self._raw:
-                raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}, findings")
-            import pyarrow as pa
-
-            # pa.table() would do the same, and import pandas on the way
-            table = pa.RecordBatchReader.from_stream(self._raw[name]).read_all()
-            if name == "exchanges":
-                table = table.sort_by("exchange")
-            elif name == "streams":
-                table = _numbered(table)
-            elif name == "causes":
-                table = table.sort_by([("exchange", "ascending"), ("start", "ascending")])
-            elif name == "issues":
-                table = self._issues(table)
-            self._arrow[name] = table
-        return self._arrow[name]
-
-    @property
-    def title(self) -> str:
-        """What is this? The file's name, and the display filter in brackets."""
-        name = Path(self.name).name
-        return name if self.display_filter is None else f"{name} [{self.display_filter}]"
-
-    @property
-    def _start_ns(self) -> int:
-        return self.first_ns or 0
-
-    def _issues(self, table: pa.Table) -> pa.Table:
-        """The engine's issues, and what went wrong before a file's bytes reached it."""
-        import pyarrow as pa
-
-        if not self._broken:
-            return table
-        plain = pa.schema([f.with_type(pa.string()) if f.name in ("kind", "layer") else f for f in table.schema])
-        rows = [
-            {"file": p.file, "kind": "damaged", "offset": p.offset, "layer": p.layer, "reason": p.reason, "count": 1}
-            for p in self._broken
-        ]
-        return pa.concat_tables([table.cast(plain), pa.Table.from_pylist(rows, schema=plain)])
-
     def stream(self, number: int) -> Stream:
         """What happened on this stream? `number` is Wireshark's tcp.stream; IndexError where there is none."""
         have = len(self._raw["streams"])
         if not (0 <= number < have if self._whole is None else number in self.arrow("streams")["stream"].to_pylist()):
             raise IndexError(f"no stream {number}: {self.title} has {count(have, 'TCP stream')}")
         return Stream(self, number)
-
-    @property
-    def unfiltered(self) -> Capture:
-        """Of which capture is this a part? The capture that `filter` was called on first; itself if none was."""
-        return self if self._whole is None else self._whole
-
-    def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
-        """Which bytes do these frames hold? Reads the capture again; all frames without `frames`, TCP or not.
-
-        In file order. CaptureError where the source cannot be read twice (standard input, a pipe) or was replaced.
-        """
-        from latpcap.reading.packets import records
-
-        if not self._origins:
-            raise CaptureError(self.name, "its bytes are not known any more")
-        found = records(self._origins, frames, broken=bool(self._broken))
-        return islice(found, self.frames)  # the file may have grown
-
-    def heads(self) -> Iterator[bytes]:
-        """When was each frame captured, and how long is it? Reads the capture again; see `packets.heads`."""
-        from latpcap.reading.packets import heads
-
-        if not self._origins:
-            raise CaptureError(self.name, "its bytes are not known any more")
-        return heads(self._origins, broken=bool(self._broken))
-
-    def segments(self, stream: int) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
-        """What did this stream's segments carry, in file order? Analyses the capture again; for `Stream.follow`."""
-        from latpcap.reading.packets import segments
-
-        if not self._origins:
-            raise CaptureError(self.name, "its bytes are not known any more")
-        return segments(self._origins, stream, broken=bool(self._broken))
-
-    def record(self, frame: int) -> Record:
-        """Which bytes does this frame hold? `frame` is Wireshark's frame.number; IndexError where there is none."""
-        if 1 <= frame <= self.frames:
-            for record in self.records([frame]):
-                return record
-        raise IndexError(f"no frame {frame}: {Path(self.name).name} has {count(self.frames, 'frame')}, counted from 1")
-
-    def packet(self, frame: int) -> Any:
-        """What is in this frame? The frame as a dpkt object (Ethernet, SLL, IP ... by link type), from frame 1 on.
-
-        IndexError where there is no such frame; CaptureError where dpkt cannot read it or the bytes are gone.
-        """
-        from latpcap.reading.packets import packet
-
-        return packet(self.record(frame), self.name)
-
-    def to_pcap(self, path: str | os.PathLike[str]) -> int:
-        """How do these packets reach a colleague? Writes them as .pcap or .pcapng, by suffix; gives how many.
-
-        Original times, lengths and link types; in .pcapng each packet's comment has its frame number and the wait that
-        it shows. OutputError where the file cannot be written or cannot hold them, CaptureError as for `records`.
-        Of a segment in IP fragments a part has only the frame that completes it; the whole capture has them all.
-        """
-        from latpcap.reading.slices import write_slice
-
-        about = f"{'copy' if self._whole is None else 'part'} of {self.title}; comments have its frame numbers"
-        return write_slice(self, None if self._whole is None else self, path, about)
-
-    def filter(self, expression: str) -> Capture:
-        """What is left behind this Wireshark display filter? A Capture with only the segments that pass, and theirs.
-
-        `events`: the segments that pass; `streams`: those that have one, each row as it was; `exchanges` and `causes`:
-        those that such a segment is a part of, whole. Frame, stream and exchange numbers stay. FilterError shows the
-        place of a mistake. The fields are in docs/filters.md; a frame that is not TCP never passes.
-        """
-        from latpcap.reading.filters.limit import tables
-
-        limited = copy.copy(self)
-        for cache in ("_frames", "_found"):
-            limited.__dict__.pop(cache, None)
-        left = {name: self.arrow(name) for name in TABLES} | tables(self, expression)
-        limited._arrow, limited._raw = left, dict(left)
-        limited._whole = self.unfiltered
-        before = self.display_filter
-        limited.display_filter = expression if before is None else f"({before}) and ({expression})"
-        return limited
 
     def why(self, *, stream: int | None = None, exchange: int | None = None) -> Why:
         """Why were the requests slow, who waited for whom, and which frames show it?
@@ -256,17 +105,17 @@ class Capture(Tables):
         if exchange is not None:
             return Why.of_exchange(self, exchange)
         if stream is not None:
-            return Why.of(self, self.stream(stream))
+            return self.stream(stream).why()
         return Why.of(self, self)
 
     def flow_graph(
         self,
         *,
         filter: str | None = None,
-        flows: str = "tcp",
-        exchange: int | str | None = None,
+        flows: Flows = "tcp",
+        exchange: int | Pick | None = None,
         frames: tuple[int, int] | None = None,
-        time: str = "relative",
+        time: TimeFormat = "relative",
         to_scale: bool = False,
         max_rows: int | None = None,
         mark_ms: float = 5.0,
@@ -279,8 +128,10 @@ class Capture(Tables):
         """
         from latpcap.views.flows import graph
 
+        limited = self if filter is None else self.filter(filter)
         return graph(
-            self if filter is None else self.filter(filter),
+            limited,
+            limited,
             flows=flows,
             exchange=exchange,
             frames=frames,
@@ -289,21 +140,6 @@ class Capture(Tables):
             max_rows=max_rows,
             mark_ms=mark_ms,
         )
-
-    @property
-    def seconds(self) -> float:
-        """How long does the capture last? Seconds from its first to its last frame; 0.0 without frames."""
-        if self.first_ns is None or self.last_ns is None:
-            return 0.0
-        return (self.last_ns - self.first_ns) / 1e9
-
-    @property
-    def damage(self) -> list[str]:
-        """What cost rows? One sentence for each place where the capture is damaged; empty where it is whole."""
-        if not len(self._raw["issues"]) and not self._broken:
-            return []
-        rows = self.arrow("issues").to_pylist()
-        return [_sentence(r) for r in rows if r["kind"] == "damaged"]
 
     def __repr__(self) -> str:
         streams, exchanges = len(self._raw["streams"]), requests(self.arrow("exchanges")).num_rows
@@ -317,19 +153,143 @@ class Capture(Tables):
         return card(repr(self), str(self.why()).partition("\n")[2], self._folded())
 
 
-def _numbered(streams: pa.Table) -> pa.Table:
-    """The streams by their numbers: in each of the engine's batches they rise, those of reused ports come earlier."""
-    batches = [chunk for chunk in streams["stream"].chunks if len(chunk)]
-    ends = [chunk[:1].to_pylist() + chunk[-1:].to_pylist() for chunk in batches]
-    if all(before[1] < after[0] for before, after in pairwise(ends)):
-        return streams
-    return streams.unify_dictionaries().sort_by("stream")
+class Stream(View):
+    """What happened on this TCP stream? A view of its capture, limited to one tcp.stream."""
 
+    def __init__(self, capture: Capture, number: int):
+        self.capture = capture
+        self.number = number
+        self._arrow: dict[str, pa.Table] = {}
 
-def _sentence(issue: dict[str, Any]) -> str:
-    place = [issue["file"]]
-    if issue["offset"] is not None:
-        place.append(f"byte {issue['offset']:,}")
-    if issue["frame"] is not None:
-        place.append(f"frame {issue['frame']:,}")
-    return f"{', '.join(place)}: {issue['layer']}: {issue['reason']}"
+    @property
+    def title(self) -> str:
+        """What is this? The file's name and the display filter of the stream."""
+        return f"{self.capture.title}, tcp.stream eq {self.number}"
+
+    @property
+    def _start_ns(self) -> int:
+        return self.capture.first_ns or 0
+
+    def arrow(self, name: TableName) -> pa.Table:
+        """Which rows of this table belong to this stream? A pyarrow.Table; KeyError for a wrong name.
+
+        `evidence` and `issues` are about endpoints and files: they are the whole capture's. `probes` are this
+        stream's SYNs, if it never carried data.
+        """
+        if name == "findings":
+            return self._findings()
+        if name not in self._arrow:
+            import pyarrow as pa
+            import pyarrow.compute as pc
+
+            table = self.capture.arrow(name)
+            if name == "causes":
+                wanted = self.arrow("exchanges")["exchange"]
+                table = table.filter(pc.is_in(table["exchange"], value_set=wanted.combine_chunks()))
+            elif "stream" in table.column_names:
+                table = table.filter(pc.equal(table["stream"], pa.scalar(self.number, pa.uint32())))
+            self._arrow[name] = table
+        return self._arrow[name]
+
+    def why(self, *, exchange: int | None = None) -> Why:
+        """Why were this stream's requests slow? `exchange` counts from 0 on this stream (`index`)."""
+        from latpcap.findings.why import Why
+
+        if exchange is None:
+            return Why.of(self.capture, self, stream=self.number)
+        rows = self.arrow("exchanges").select(["exchange", "index", "protocol", "method"]).to_pylist()
+        # a pause has its request's index, and a set-up that of the first one
+        rows = [r for r in rows if r["protocol"] != SETUP] or [r for r in rows if r["method"] == "connect"]
+        number = next((r["exchange"] for r in rows if r["index"] == exchange), None)
+        if number is None:
+            have = count(len(rows), "exchange")
+            raise IndexError(f"no exchange {exchange}: tcp.stream {self.number} has {have}, counted from 0")
+        return Why.of_exchange(self.capture, number)
+
+    def flow_graph(
+        self,
+        *,
+        exchange: int | Pick | None = None,
+        frames: tuple[int, int] | None = None,
+        time: TimeFormat = "relative",
+        to_scale: bool = False,
+        max_rows: int | None = None,
+        mark_ms: float = 5.0,
+    ) -> FlowGraph:
+        """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes.
+
+        `exchange` shows one exchange: "worst", "typical", "first" or its number on this stream (`index`). `frames`
+        limits the graph to a range of frame numbers (both included). `time` is "relative" (seconds since the capture's
+        first frame), "delta" (since the frame before), "delta_displayed" (since the row before), "date" or "epoch".
+        `to_scale` gives long gaps room as long as they took; waits of at least `mark_ms` are marked; `max_rows` packets
+        are on a page (60; 36 of a PDF), and what is left out is said in the picture. Draws itself in a notebook;
+        `.save("flow.png")` writes PNG, SVG, PDF, or tshark's text (.txt). ValueError for options that make no sense,
+        IndexError where there is no such exchange.
+        """
+        from latpcap.views.flows import graph
+
+        return graph(
+            self.capture,
+            self,
+            stream=self.number,
+            exchange=exchange,
+            frames=frames,
+            time=time,
+            to_scale=to_scale,
+            max_rows=max_rows,
+            mark_ms=mark_ms,
+        )
+
+    def follow(self) -> Follow:
+        """What did the two ends say, and which frame brought which bytes? Wireshark's "Follow TCP Stream".
+
+        `.text()`, `.hex()` and `.raw()` are what tshark prints, with `frames=True` the frames beside it; `.chunks` are
+        the pieces, `.payload(0)` one end's bytes. Of the whole stream, whatever filter its capture has. Reads the
+        capture again: CaptureError where that cannot be done.
+        """
+        from latpcap.reading.follow import follow
+
+        return follow(self.capture, self.number)
+
+    def to_pcap(self, path: str | os.PathLike[str]) -> int:
+        """How does this stream reach a colleague? Writes its segments as `Capture.to_pcap` does; gives how many."""
+        from latpcap.reading.slices import write_slice
+
+        about = f"{self.title}; comments have its frame numbers"
+        return write_slice(self.capture, self, path, about)
+
+    def time_sequence(
+        self,
+        *,
+        sender: Side | None = None,
+        frames: tuple[int, int] | None = None,
+        panels: Sequence[SequencePanel] = ("sequence", "flight", "rtt", "throughput"),
+        mark_ms: float = 5.0,
+    ) -> TimeSequence:
+        """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls.
+
+        `sender` is "client" or "server" (default: who sends more bytes), `frames` a range of frame numbers, `panels`
+        some of "sequence", "flight" (bytes in flight), "rtt" and "throughput"; waits of at least `mark_ms` are marked
+        in the colour of their cause. ValueError for another word, or where that side sends no data.
+        """
+        from latpcap.plot.timeseq import TimeSequence
+
+        return TimeSequence.from_tables(
+            self.arrow("events"),
+            self.arrow("causes"),
+            title=self.title,
+            sender=sender,
+            frames=frames,
+            panels=panels,
+            mark_ms=mark_ms,
+            start_ns=self._start_ns,
+        )
+
+    def __repr__(self) -> str:
+        row = self.arrow("streams").to_pylist()[0]
+        packets = row["client_packets"] + row["server_packets"]
+        ends = f"{row['client']}:{row['client_port']} to {row['server']}:{row['server_port']}"
+        return f"tcp.stream {self.number}: {ends}, {count(packets, 'segment')}, {count(row['exchanges'], 'exchange')}"
+
+    def _repr_html_(self) -> str:
+        return card(repr(self), str(self.why()), self._folded())

@@ -7,51 +7,50 @@ gives a `FlowGraph`. How it looks is decided in `plot/`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
+
+from latpcap.options import Flows, Pick, TimeFormat
+from latpcap.tables import SETUP, requests
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.plot.flow import FlowGraph
-    from latpcap.views.capture import Capture
-    from latpcap.views.stream import Stream
+    from latpcap.views.recording import Recording
+    from latpcap.views.view import View
 
-PICKS = ("worst", "typical", "first")
-"""What `exchange=` picks by itself: the longest one, the one at the median (nearest rank), the earliest; of those that
-are complete."""
-
-FLOWS = ("tcp", "icmp", "all")
-"""Wireshark's flow types: TCP segments; ICMP and ICMPv6; every frame."""
+PICKS: tuple[Pick, ...] = get_args(Pick)
+FLOWS: tuple[Flows, ...] = get_args(Flows)
 
 
 def graph(
-    view: Capture | Stream,
+    capture: Recording,
+    view: View,
     *,
-    flows: str = "tcp",
-    exchange: int | str | None = None,
+    stream: int | None = None,
+    flows: Flows = "tcp",
+    exchange: int | Pick | None = None,
     frames: tuple[int, int] | None = None,
-    time: str = "relative",
+    time: TimeFormat = "relative",
     to_scale: bool = False,
     max_rows: int | None = None,
     mark_ms: float = 5.0,
 ) -> FlowGraph:
-    """Who sent what to whom, and where did the time go? The graph of a view's packets; `flows` is one of `FLOWS`.
+    """Who sent what to whom, and where did the time go? The graph of the packets of a view of this capture.
 
-    `exchange` is one of `PICKS` or a number: of the table `exchanges` for a capture, counted from 0 on it for a stream.
+    `view` is the capture, a part of it, or its `stream`. `exchange` is one of `PICKS` or a number: of the table
+    `exchanges` for a capture, counted from 0 on it for a stream.
     Its packets are shown, and the ACK after them. ValueError for options that make no sense, IndexError where there is
     no such exchange.
     """
     from latpcap.plot.flow import FlowGraph
-    from latpcap.tables import requests
 
     if flows not in FLOWS:
         raise ValueError(f"flows={flows!r} is not one of {', '.join(FLOWS)}")
-    capture: Capture = getattr(view, "capture", None) or view  # type: ignore[assignment]
-    number: int | None = getattr(view, "number", None)
-    events, causes, exchanges = (view.arrow(name) for name in ("events", "causes", "exchanges"))
+    events, causes, exchanges = view.arrow("events"), view.arrow("causes"), view.arrow("exchanges")
     words = [view.title]
     if flows != "tcp":
-        if number is not None or exchange is not None:
+        if stream is not None or exchange is not None:
             raise ValueError(f"flows={flows!r} is for a capture, not for a stream or an exchange")
         if capture.display_filter is not None:
             raise ValueError(f"flows={flows!r} takes no display filter: filters let TCP segments pass only")
@@ -59,11 +58,11 @@ def graph(
     if exchange is not None:
         if frames is not None:
             raise ValueError("an exchange has its own frames: give exchange or frames, not both")
-        row = pick(exchanges, exchange, "index" if number is not None else "exchange")
-        if number is None:
+        row = pick(exchanges, exchange, "index" if stream is not None else "exchange")
+        if stream is None:
             words.append(f"tcp.stream eq {row['stream']}")
         events, exchanges = (_where(table, "stream", [row["stream"]]) for table in (events, exchanges))
-        if row["protocol"] != "tcp":  # a pause goes on behind a picked request, a set-up began before it
+        if row["protocol"] != SETUP:  # a pause goes on behind a picked request, a set-up began before it
             exchanges = requests(exchanges)
         causes = _where(causes, "exchange", exchanges["exchange"].to_pylist())
         frames = (row["request_first_frame"], _last_frame(events, row))
@@ -85,7 +84,7 @@ def graph(
     )
 
 
-def pick(exchanges: pa.Table, which: int | str, counted_by: str = "exchange") -> dict[str, Any]:
+def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -> dict[str, Any]:
     """Which row of `exchanges` is meant? ValueError for an unknown word, IndexError where there is none."""
     columns = ["exchange", "index", "stream", "complete", "latency_ms", "start", "protocol", "method"]
     columns += ["request_first_frame", "request_last_frame", "response_last_frame"]
@@ -110,7 +109,7 @@ def pick(exchanges: pa.Table, which: int | str, counted_by: str = "exchange") ->
 
 def _counts(row: dict[str, Any], counted_by: str) -> bool:
     """A pause has the index of the request that follows it."""
-    return counted_by == "exchange" or row["protocol"] != "tcp" or row["method"] == "connect"
+    return counted_by == "exchange" or row["protocol"] != SETUP or row["method"] == "connect"
 
 
 def _where(table: pa.Table, column: str, values: list[int]) -> pa.Table:
@@ -132,17 +131,17 @@ def _last_frame(events: pa.Table, row: dict[str, Any]) -> int:
     return last
 
 
-def _before(capture: Capture, events: pa.Table, frames: tuple[int, int] | None) -> Iterator[tuple[int, int]]:
+def _before(capture: Recording, events: pa.Table, frames: tuple[int, int] | None) -> Iterator[tuple[int, int]]:
     """For each frame of the events the instant of the frame before it, TCP or not: from the file, once."""
     wanted = [frame - 1 for frame in events["frame"].to_pylist() if not frames or frames[0] <= frame <= frames[1]]
     yield from ((record.frame + 1, record.time_ns) for record in capture.records(wanted))
 
 
 def _other(
-    capture: Capture,
-    flows: str,
+    capture: Recording,
+    flows: Flows,
     frames: tuple[int, int] | None,
-    time: str,
+    time: TimeFormat,
     *,
     to_scale: bool,
     max_rows: int | None,
@@ -187,7 +186,7 @@ def _as_tshark(packet: dict[str, Any]) -> dict[str, Any]:
     return packet | {"label": packet["info"], "comment": comment, "dport": packet["code"]}
 
 
-def _segments(capture: Capture, low: int, high: int) -> list[dict[str, Any]]:
+def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:
     """The TCP segments as packets with labels: where an HTTP message begins, its first line takes the flags' place."""
     import pyarrow.compute as pc
 
@@ -199,7 +198,7 @@ def _segments(capture: Capture, low: int, high: int) -> list[dict[str, Any]]:
     columns = ["protocol", "method", "target", "status", "request_first_frame", "response_first_frame"]
     begins: dict[int, tuple[str, str]] = {}
     for row in capture.arrow("exchanges").select(columns).to_pylist():
-        if row["protocol"] == "tcp":  # a set-up or a pause: its packets speak for themselves
+        if row["protocol"] == SETUP:  # a set-up or a pause: its packets speak for themselves
             continue
         if row["method"]:
             words = f"{row['method']} {(row['target'] or '')[:40]}".strip()

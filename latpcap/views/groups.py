@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from latpcap.format import printable
+from latpcap.options import Group
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GROUPS = {
+GROUPS: dict[Group, str] = {
     "server": "server",
     "client": "client",
     "stream": "stream",
@@ -27,16 +28,16 @@ GROUPS = {
 """What `by` may name, and the column of the tables that it is."""
 
 
-def chosen(by: str | Sequence[str] | None) -> tuple[str, ...]:
+def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
     """The words of `by` as a tuple; ValueError for a word that is no key of `GROUPS`."""
-    names = () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    names: tuple[Group, ...] = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     for name in names:
         if name not in GROUPS:
             raise ValueError(f"cannot group by {name!r}; known are {', '.join(GROUPS)}")
     return names
 
 
-def column(exchanges: pa.Table, streams: pa.Table, by: str) -> Any:
+def column(exchanges: pa.Table, streams: pa.Table, by: Group) -> Any:
     """Each exchange's value: of its own table, or of its stream's; a server has its port, a client has none."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -55,7 +56,7 @@ def column(exchanges: pa.Table, streams: pa.Table, by: str) -> Any:
     return values.take(at.combine_chunks())
 
 
-def names(exchanges: pa.Table, streams: pa.Table, by: str | Sequence[str] | None) -> list[str] | None:
+def names(exchanges: pa.Table, streams: pa.Table, by: Group | Sequence[Group] | None) -> list[str] | None:
     """Each exchange's group in words; None where nothing is grouped."""
     words = chosen(by)
     if not words:

@@ -8,10 +8,11 @@ ranks; wrk's correction of the samples ("coordinated omission") is not made: the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap.arrays import rank
 from latpcap.format import count
+from latpcap.options import Group, LatencyPanel, Scale, Which
 from latpcap.views import groups
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from latpcap.plot.latency import LatencyPlot
 
-WHICH = ("latency_ms", "client_latency_ms")
+WHICH: tuple[Which, ...] = get_args(Which)
 """The latency of an exchange: as the capture saw it, or as the client's own clock would say (an estimate)."""
 
 PERCENTILES = (50.0, 75.0, 90.0, 99.0)
@@ -58,8 +59,8 @@ class Latency:
         self,
         samples: pd.DataFrame,
         *,
-        by: Sequence[str] = (),
-        which: str = "latency_ms",
+        by: Sequence[Group] = (),
+        which: Which = "latency_ms",
         percentiles: Sequence[float] = PERCENTILES,
         title: str = "",
     ):
@@ -78,8 +79,8 @@ class Latency:
         exchanges: pa.Table,
         streams: pa.Table,
         *,
-        by: str | Sequence[str] | None = None,
-        which: str = "latency_ms",
+        by: Group | Sequence[Group] | None = None,
+        which: Which = "latency_ms",
         percentiles: Sequence[float] = PERCENTILES,
         title: str = "",
     ) -> Latency:
@@ -135,8 +136,8 @@ class Latency:
         self,
         *others: Latency,
         labels: Sequence[str] | None = None,
-        scale: str = "auto",
-        panel: str | None = None,
+        scale: Scale = "auto",
+        panel: LatencyPanel | None = None,
         ax: Axes | None = None,
     ) -> LatencyPlot:
         """How are the latencies distributed, and where do they pile up? Shares (ECDF) with the percentiles marked,
@@ -193,7 +194,7 @@ class Latency:
         return html.card(str(self).partition("\n")[0], body)
 
 
-def _samples(exchanges: pa.Table, streams: pa.Table, by: Sequence[str]) -> pd.DataFrame:
+def _samples(exchanges: pa.Table, streams: pa.Table, by: Sequence[Group]) -> pd.DataFrame:
     """The exchanges with what they are grouped by, under the names of `by`."""
     import pyarrow as pa
 

@@ -21,7 +21,7 @@ from latpcap.reading.filters.values import Meaning, address
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.views.capture import Capture
+    from latpcap.reading.recorded import Recorded
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,
@@ -38,14 +38,14 @@ _Truths = Callable[[Any], Any]
 """A column's values to a column of truths."""
 
 
-def mask(capture: Capture, expression: str) -> pa.ChunkedArray:
+def mask(capture: Recorded, expression: str) -> pa.ChunkedArray:
     """Which segments pass? One truth for each row of `events`, none of them null. FilterError for a mistake."""
     tree = grammar.parse(expression)
     return _Evaluation(capture, expression).truths(tree)
 
 
 class _Evaluation:
-    def __init__(self, capture: Capture, expression: str):
+    def __init__(self, capture: Recorded, expression: str):
         self.expression = expression
         self.meaning = Meaning(expression)
         self.source = Source(capture)

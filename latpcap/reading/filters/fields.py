@@ -16,7 +16,7 @@ from latpcap.reading.filters.http import completed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.views.capture import Capture
+    from latpcap.reading.recorded import Recorded
 
 MARKS = [
     "retransmission",
@@ -73,7 +73,7 @@ class Field:
 class Source:
     """The tables of one capture, each read when a field first asks for it."""
 
-    def __init__(self, capture: Capture):
+    def __init__(self, capture: Recorded):
         self.capture = capture
         self.events = capture.arrow("events")
 
@@ -127,7 +127,7 @@ def _bits(label: str) -> int:
     return sum(_LABELS.get(part, 0) for part in label.split(", "))
 
 
-def of_frames(capture: Capture, frames: pa.ChunkedArray) -> dict[str, pa.Array]:
+def of_frames(capture: Recorded, frames: pa.ChunkedArray) -> dict[str, pa.Array]:
     """Original and captured length, and times since the first and the previous frame, for these frames."""
     import numpy as np
     import pyarrow as pa

@@ -9,10 +9,10 @@ from latpcap.reading.filters.evaluate import mask
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.views.capture import Capture
+    from latpcap.reading.recorded import Recorded
 
 
-def tables(capture: Capture, expression: str) -> dict[str, pa.Table]:
+def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
     """Which rows does the filter leave?
 
     `events`: the segments that pass. `streams`: those with such a segment, each row as it is. `exchanges`: those that

@@ -1,0 +1,52 @@
+"""The words that the options of public methods take, as types: an editor completes them, mypy checks them.
+
+Each method still checks what it is given and raises ValueError for another word, as most callers check no types.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+TableName: TypeAlias = Literal[
+    "events", "streams", "exchanges", "causes", "evidence", "findings", "probes", "issues"
+]  # fmt: skip
+"""What `arrow(name)` gives: the tables of the core, and the findings, which are computed from them."""
+
+CauseName: TypeAlias = Literal[
+    "network", "queueing", "bandwidth", "server_think", "client_think", "nagle", "delayed_ack", "cork", "cwnd",
+    "receive_window", "zero_window", "fast_retransmit", "tlp", "rto", "syn_rto", "reordering", "capture_gap", "unknown",
+]  # fmt: skip
+"""The causes of the table of causes, in its order."""
+
+Side: TypeAlias = Literal["client", "server"]
+"""The two ends of a connection."""
+
+Group: TypeAlias = Literal["server", "client", "stream", "uri", "method", "status", "protocol", "top_cause"]
+"""What exchanges are grouped by."""
+
+Which: TypeAlias = Literal["latency_ms", "client_latency_ms"]
+"""Which latency: at the capture, or as the client's own clock would say (an estimate)."""
+
+Scale: TypeAlias = Literal["auto", "log", "linear"]
+"""The scale of an axis of latencies; "auto" is logarithmic where the latencies differ much."""
+
+LatencyPanel: TypeAlias = Literal["ecdf", "histogram"]
+"""The panels of a picture of latencies."""
+
+SequencePanel: TypeAlias = Literal["sequence", "flight", "rtt", "throughput"]
+"""The panels of a time-sequence graph."""
+
+Sort: TypeAlias = Literal["latency_ms", "start", "exchange"] | CauseName
+"""What the bars of a waterfall are sorted by."""
+
+Align: TypeAlias = Literal["start", "clock"]
+"""Where the bars of a waterfall begin: all at 0, or at their time in the capture."""
+
+TimeFormat: TypeAlias = Literal["relative", "delta", "delta_displayed", "date", "epoch"]
+"""How a flow graph writes times, in Wireshark's words."""
+
+Flows: TypeAlias = Literal["tcp", "icmp", "all"]
+"""Wireshark's flow types: TCP segments; ICMP and ICMPv6; every frame."""
+
+Pick: TypeAlias = Literal["worst", "typical", "first"]
+"""An exchange that picks itself: the longest, the one at the median (nearest rank), the earliest of the complete."""

@@ -1,0 +1,34 @@
+"""What the rest of this room asks of a capture whose bytes can be read again. Only a protocol: `Capture` fulfils it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from latpcap.tables import HasTables
+
+if TYPE_CHECKING:
+    from latpcap.reading.packets import Record
+
+
+class Recorded(HasTables, Protocol):
+    """A capture with its tables and, once more, its bytes."""
+
+    format: str
+
+    @property
+    def files(self) -> Sequence[str]:
+        """The names of its files, in the order in which they were read."""
+
+    @property
+    def unfiltered(self) -> Recorded:
+        """The capture of which this is a part; itself where it is whole."""
+
+    def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
+        """These frames with their bytes, or all of them, in file order."""
+
+    def heads(self) -> Iterator[bytes]:
+        """Instant and lengths of each frame, as `packets.heads` packs them."""
+
+    def segments(self, stream: int) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
+        """This stream's segments with their payload, in file order."""

@@ -1,0 +1,216 @@
+"""A capture's tables and, read once more, its bytes.
+
+The engine's tables are taken over as they come and become pyarrow tables when somebody asks; a filter makes a part of
+a capture, which has fewer rows and the same numbers.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from latpcap import _core
+from latpcap.errors import CaptureError
+from latpcap.format import count
+from latpcap.reading import sources
+from latpcap.views.view import View
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.options import TableName
+    from latpcap.reading.packets import Record
+
+TABLES: tuple[TableName, ...] = cast("tuple[TableName, ...]", tuple(_core.TABLES))
+
+
+class Recording(View):
+    """The tables of a capture and the way back to its bytes."""
+
+    _raw: dict[str, _core.Table | pa.Table]
+    _whole: Self | None
+
+    def __init__(
+        self,
+        name: str,
+        analysis: _core.Analysis,
+        broken: Sequence[CaptureError] = (),
+        *,
+        origins: Sequence[sources.Origin] = (),
+    ):
+        self.name = name
+        self.files = [origin.name for origin in origins]
+        self._origins = origins
+        self.frames = analysis.frames
+        self.format = analysis.format
+        self.digits = analysis.digits
+        self.zero_ns = analysis.zero_ns
+        self.first_ns = analysis.first_ns
+        self.last_ns = analysis.last_ns
+        self._raw = {table: analysis.take(table) for table in TABLES}
+        self._broken = broken
+        self._arrow: dict[str, pa.Table] = {}
+        self.display_filter: str | None = None
+        self._whole = None
+
+    def arrow(self, name: TableName) -> pa.Table:
+        """Which rows does this table hold? A pyarrow.Table, without a copy; KeyError for a wrong name."""
+        if name == "findings":
+            return self._findings()
+        if name not in self._arrow:
+            if name not in self._raw:
+                raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}, findings")
+            import pyarrow as pa
+
+            # pa.table() would do the same, and import pandas on the way
+            table = pa.RecordBatchReader.from_stream(self._raw[name]).read_all()
+            if name == "exchanges":
+                table = table.sort_by("exchange")
+            elif name == "streams":
+                table = _numbered(table)
+            elif name == "causes":
+                table = table.sort_by([("exchange", "ascending"), ("start", "ascending")])
+            elif name == "issues":
+                table = self._issues(table)
+            self._arrow[name] = table
+        return self._arrow[name]
+
+    @property
+    def title(self) -> str:
+        """What is this? The file's name, and the display filter in brackets."""
+        name = Path(self.name).name
+        return name if self.display_filter is None else f"{name} [{self.display_filter}]"
+
+    @property
+    def _start_ns(self) -> int:
+        return self.first_ns or 0
+
+    def _issues(self, table: pa.Table) -> pa.Table:
+        """The engine's issues, and what went wrong before a file's bytes reached it."""
+        import pyarrow as pa
+
+        if not self._broken:
+            return table
+        plain = pa.schema([f.with_type(pa.string()) if f.name in ("kind", "layer") else f for f in table.schema])
+        rows = [
+            {"file": p.file, "kind": "damaged", "offset": p.offset, "layer": p.layer, "reason": p.reason, "count": 1}
+            for p in self._broken
+        ]
+        return pa.concat_tables([table.cast(plain), pa.Table.from_pylist(rows, schema=plain)])
+
+    @property
+    def unfiltered(self) -> Self:
+        """Of which capture is this a part? The capture that `filter` was called on first; itself if none was."""
+        return self if self._whole is None else self._whole
+
+    def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
+        """Which bytes do these frames hold? Reads the capture again; all frames without `frames`, TCP or not.
+
+        In file order. CaptureError where the source cannot be read twice (standard input, a pipe) or was replaced.
+        """
+        from latpcap.reading.packets import records
+
+        if not self._origins:
+            raise CaptureError(self.name, "its bytes are not known any more")
+        found = records(self._origins, frames, broken=bool(self._broken))
+        return islice(found, self.frames)  # the file may have grown
+
+    def heads(self) -> Iterator[bytes]:
+        """When was each frame captured, and how long is it? Reads the capture again; see `packets.heads`."""
+        from latpcap.reading.packets import heads
+
+        if not self._origins:
+            raise CaptureError(self.name, "its bytes are not known any more")
+        return heads(self._origins, broken=bool(self._broken))
+
+    def segments(self, stream: int) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
+        """What did this stream's segments carry, in file order? Analyses the capture again; for `Stream.follow`."""
+        from latpcap.reading.packets import segments
+
+        if not self._origins:
+            raise CaptureError(self.name, "its bytes are not known any more")
+        return segments(self._origins, stream, broken=bool(self._broken))
+
+    def record(self, frame: int) -> Record:
+        """Which bytes does this frame hold? `frame` is Wireshark's frame.number; IndexError where there is none."""
+        if 1 <= frame <= self.frames:
+            for record in self.records([frame]):
+                return record
+        raise IndexError(f"no frame {frame}: {Path(self.name).name} has {count(self.frames, 'frame')}, counted from 1")
+
+    def packet(self, frame: int) -> Any:
+        """What is in this frame? The frame as a dpkt object (Ethernet, SLL, IP ... by link type), from frame 1 on.
+
+        IndexError where there is no such frame; CaptureError where dpkt cannot read it or the bytes are gone.
+        """
+        from latpcap.reading.packets import packet
+
+        return packet(self.record(frame), self.name)
+
+    def to_pcap(self, path: str | os.PathLike[str]) -> int:
+        """How do these packets reach a colleague? Writes them as .pcap or .pcapng, by suffix; gives how many.
+
+        Original times, lengths and link types; in .pcapng each packet's comment has its frame number and the wait that
+        it shows. OutputError where the file cannot be written or cannot hold them, CaptureError as for `records`.
+        Of a segment in IP fragments a part has only the frame that completes it; the whole capture has them all.
+        """
+        from latpcap.reading.slices import write_slice
+
+        about = f"{'copy' if self._whole is None else 'part'} of {self.title}; comments have its frame numbers"
+        return write_slice(self, None if self._whole is None else self, path, about)
+
+    def filter(self, expression: str) -> Self:
+        """What is left behind this Wireshark display filter? A Capture with only the segments that pass, and theirs.
+
+        `events`: the segments that pass; `streams`: those that have one, each row as it was; `exchanges` and `causes`:
+        those that such a segment is a part of, whole. Frame, stream and exchange numbers stay. FilterError shows the
+        place of a mistake. The fields are in docs/filters.md; a frame that is not TCP never passes.
+        """
+        from latpcap.reading.filters.limit import tables
+
+        limited = copy.copy(self)
+        for cache in ("_frames", "_found"):
+            limited.__dict__.pop(cache, None)
+        left = {name: self.arrow(name) for name in TABLES} | tables(self, expression)
+        limited._arrow, limited._raw = left, dict(left)
+        limited._whole = self.unfiltered
+        before = self.display_filter
+        limited.display_filter = expression if before is None else f"({before}) and ({expression})"
+        return limited
+
+    @property
+    def seconds(self) -> float:
+        """How long does the capture last? Seconds from its first to its last frame; 0.0 without frames."""
+        if self.first_ns is None or self.last_ns is None:
+            return 0.0
+        return (self.last_ns - self.first_ns) / 1e9
+
+    @property
+    def damage(self) -> list[str]:
+        """What cost rows? One sentence for each place where the capture is damaged; empty where it is whole."""
+        if not len(self._raw["issues"]) and not self._broken:
+            return []
+        rows = self.arrow("issues").to_pylist()
+        return [_sentence(r) for r in rows if r["kind"] == "damaged"]
+
+
+def _numbered(streams: pa.Table) -> pa.Table:
+    """The streams by their numbers: in each of the engine's batches they rise, those of reused ports come earlier."""
+    batches = [chunk for chunk in streams["stream"].chunks if len(chunk)]
+    ends = [chunk[:1].to_pylist() + chunk[-1:].to_pylist() for chunk in batches]
+    if all(before[1] < after[0] for before, after in pairwise(ends)):
+        return streams
+    return streams.unify_dictionaries().sort_by("stream")
+
+
+def _sentence(issue: dict[str, Any]) -> str:
+    place = [issue["file"]]
+    if issue["offset"] is not None:
+        place.append(f"byte {issue['offset']:,}")
+    if issue["frame"] is not None:
+        place.append(f"frame {issue['frame']:,}")
+    return f"{', '.join(place)}: {issue['layer']}: {issue['reason']}"

@@ -1,0 +1,249 @@
+"""What a capture, a stream and an archive have in common: tables as data frames, reports and pictures.
+
+Reads only Arrow tables, by name; where they come from is the business of whoever inherits `View`. pandas, pyarrow and
+matplotlib are imported when something of theirs is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from latpcap.tables import of_requests, requests, to_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from latpcap.options import Align, Group, Scale, Sort, TableName, Which
+    from latpcap.plot.timeline import Timeline
+    from latpcap.plot.waterfall import Waterfall
+    from latpcap.views.latency import Latency
+
+
+_FOLDED: dict[TableName, list[str]] = {
+    "findings": ["server", "server_port", "cause", "owner", "grade", "exchanges", "total_ms", "of_p50_ms", "of_p99_ms"],
+    "exchanges": ["exchange", "stream", "index", "method", "target", "status", "latency_ms", "top_cause"],
+    "streams": ["stream", "client", "client_port", "server", "server_port", "protocol", "exchanges", "initial_rtt_ms"],
+    "issues": ["kind", "frame", "layer", "reason", "count"],
+}
+
+
+class View:
+    """The tables as data frames and as Arrow tables, with their reports and pictures."""
+
+    def arrow(self, name: TableName) -> pa.Table:
+        """Which rows does this table hold? A pyarrow.Table, without a copy.
+
+        `name` is one of "events", "streams", "exchanges", "causes", "evidence", "probes", "issues" and
+        "findings"; KeyError otherwise.
+        """
+        raise NotImplementedError
+
+    def _findings(self) -> pa.Table:
+        """The one table that is computed from the others, once."""
+        if "_found" not in self.__dict__:
+            from latpcap import findings
+
+            self.__dict__["_found"] = findings.table(findings.Lazy(self.arrow))
+        return self.__dict__["_found"]
+
+    @property
+    def title(self) -> str:
+        """What is this, in a few words: which file, stream and filter? The title of reports and pictures."""
+        raise NotImplementedError
+
+    def latency(
+        self,
+        by: Group | Sequence[Group] | None = None,
+        *,
+        which: Which = "latency_ms",
+        percentiles: Sequence[float] = (50.0, 75.0, 90.0, 99.0),
+    ) -> Latency:
+        """How long did the requests take? Count, mean, deviation, maximum and percentiles, as wrk has them.
+
+        `by` groups: "server", "client", "stream", "uri", "method", "status", "protocol", "top_cause", or a list of
+        them. `which` is "latency_ms" (first request byte to last response byte, at the capture) or
+        "client_latency_ms" (an estimate of the client's own clock). `.table` is a data frame, `.plot()` the picture.
+        ValueError for another word.
+        """
+        from latpcap.views.latency import Latency
+
+        tables = requests(self.arrow("exchanges")), self.arrow("streams")
+        return Latency.from_tables(*tables, by=by, which=which, percentiles=percentiles, title=self.title)
+
+    def waterfall(
+        self,
+        *,
+        by: Group | Sequence[Group] | None = None,
+        sort: Sort = "latency_ms",
+        align: Align = "start",
+        top: int | None = None,
+        max_rows: int = 60,
+    ) -> Waterfall:
+        """Where did each exchange's time go? Horizontal bars, cut into the causes; an area is time spent.
+
+        `sort` is "latency_ms" (longest first), "start", or a cause (most of it first); `by` groups as in `latency`.
+        `align="clock"` puts each bar at its time in the capture, the first `max_rows` of them only. `top` shows so many
+        only. Else, above `max_rows` exchanges bars have no names, above 240 one is the mean of several, and the picture
+        says so. ValueError for another word or without exchanges.
+        """
+        from latpcap.plot.waterfall import Waterfall
+        from latpcap.views import groups
+
+        exchanges, streams = requests(self.arrow("exchanges")), self.arrow("streams")
+        return Waterfall.from_tables(
+            exchanges,
+            of_requests(self.arrow("causes"), exchanges),
+            title=self.title,
+            groups=groups.names(exchanges, streams, by),
+            sort=sort,
+            align=align,
+            top=top,
+            max_rows=max_rows,
+            start_ns=self._start_ns,
+        )
+
+    def timeline(self, *, scale: Scale = "auto") -> Timeline:
+        """When were the requests slow, and what happened on the wire then? A dot per exchange over the capture's time,
+        in the colour of its top cause; below, retransmissions, windows of 0, resets and the like.
+
+        `scale` of the latency is "log", "linear" or "auto". ValueError where there is nothing to draw.
+        """
+        from latpcap.plot.timeline import Timeline
+
+        tables = requests(self.arrow("exchanges")), self.arrow("events")
+        return Timeline.from_tables(*tables, title=self.title, start_ns=self._start_ns, scale=scale)
+
+    def _folded(self) -> dict[str, pa.Table]:
+        """What stands behind the answer, for a notebook's card: a few columns of a few rows."""
+        import pyarrow.compute as pc
+
+        found = {}
+        for name, columns in _FOLDED.items():
+            table = requests(self.arrow(name)) if name == "exchanges" else self.arrow(name)
+            if not table.num_rows or (name == "streams" and table.num_rows == 1):
+                continue
+            words = f"{table.num_rows:,} {name if table.num_rows > 1 else name[:-1]}"
+            if name == "exchanges":
+                first = pc.select_k_unstable(table, 10, [("latency_ms", "descending")])
+                table, words = table.take(first), f"{words}, the longest"
+            found[words] = table.select(columns)
+        return found
+
+    @property
+    def _start_ns(self) -> int:
+        """The instant of Wireshark's time 0: the capture's first frame, in ns since 1970."""
+        raise NotImplementedError
+
+    def _frame(self, name: TableName) -> pd.DataFrame:
+        cache: dict[str, pd.DataFrame] = self.__dict__.setdefault("_frames", {})
+        if name not in cache:
+            cache[name] = to_pandas(self.arrow(name))
+        return cache[name]
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """What did each TCP segment say and do? One row a segment, in frame order, with Wireshark's facts.
+
+        Who and when: `frame, time, stream, from_client, src, sport, dst, dport, time_delta_ms`. The header: `seq, ack`
+        (relative, unwrapped to 64 bits), `len, flags, window` (scaled), `mss, wscale, tsval, tsecr, sack`.
+        Wireshark 4.0's analysis: `acks_frame, ack_rtt_ms, bytes_in_flight, push_bytes_sent` and the flags of
+        tcp.analysis (`retransmission` to `reused_ports`), `dsack`. latpcap's own: `ack_hold_ms` (how long the receiver
+        sat on the ACK), `released_by, release_frame, waited_ms` (why this data left now). Null where Wireshark shows
+        nothing, or nothing is known. docs/events-and-streams.md has each column.
+        """
+        return self._frame("events")
+
+    @property
+    def streams(self) -> pd.DataFrame:
+        """Which TCP connections are there, and how did each go? One row a stream, numbered as Wireshark's tcp.stream.
+
+        The ends: `client, client_port, server, server_port`, and `roles_by`, why that end is the client (`syn` and
+        `syn_ack` are certain, `content` nearly, `port` and `first_packet` a guess). When: `start, end, first_frame,
+        last_frame`. Handshake: `completeness` (Wireshark's code), `initial_rtt_ms`. Path: `client_rtt_ms` and
+        `server_rtt_ms` (the best from the capture to that end and back), `position`; `…_rtt_samples, …_rtt_mean_ms,
+        …_rtt_stdev_ms, …_rtt_max_ms` leave out ACKs as late as a delayed-ACK timer makes them (counted in
+        `…_held_acks`), unless two full segments or the handshake obliged the receiver. By side: packets, bytes,
+        retransmissions, out-of-order, `…_unseen_frames` (lost before the capture, by the IPv4 identifications), SACKs
+        and DSACKs, the SYN's options, `…_window_min`. The end: `closed_by` (who
+        first), `closed_how` (`fin, half, rst, fin_rst`; null where the capture ended before). Null is unknown;
+        docs/events-and-streams.md has each column.
+        """
+        return self._frame("streams")
+
+    @property
+    def exchanges(self) -> pd.DataFrame:
+        """How long did each request take? One row a request and its answer, with its time in ms by cause.
+
+        Which: `exchange, stream, index, protocol, method, target, status`. When: `start, end`, and of request and
+        answer the first and last frame, instants and bytes. How long: `latency_ms` (at the capture),
+        `client_latency_ms` (the client's clock, estimated), `ttfb_ms`, TRANSUM's `request_spread_ms, service_ms,
+        response_spread_ms`; a column `…_ms` for each cause (0 where it has none), `top_cause`. The latencies are null
+        where the exchange is not `complete`; `cut_by` says why then. Beside the requests stand rows
+        with `protocol` "tcp" that are never `complete`. `method` "connect": set-ups that mattered, from the first
+        SYN to the client's first byte, where a SYN was repeated, no request followed, or a tenth of the time went.
+        "pause": the client waited 20 ms or more before its next request, not just once, and such pauses are a tenth
+        of its connection's time; `index` is that request's. "one_way": only one direction was captured, and a gap in
+        it may be a stall. docs/exchanges-and-causes.md has each column.
+        """
+        return self._frame("exchanges")
+
+    @property
+    def causes(self) -> pd.DataFrame:
+        """Where did each exchange's time go? Rows that follow each other without gap, to the nanosecond.
+
+        `exchange` is whose time it is; `start, end, duration_ms`; `cause`, the `parent` that it is inside (null: none)
+        and its `owner` (`client, server, network, capture`); `from_frame, to_frame` bound it, `evidence` lists the
+        frames to look up, `rule` names the test that spoke. `confidence` from 0.9 on is proven, above 0.5 probable, up
+        to 0.5 suspected. Of an exchange that is not complete the rows cover what was seen of it: leave them out of
+        sums. docs/exchanges-and-causes.md has each column, docs/causes.md how each cause is told.
+        """
+        return self._frame("causes")
+
+    @property
+    def evidence(self) -> pd.DataFrame:
+        """Does Nagle act here, or not? One row a sender and peer, with what was counted for and against.
+
+        `server, server_port, client`, and the `sender` whose segments were counted. `verdict`: `nagle`, `nodelay`,
+        `pause` (the program's own), `mixed` (its connections differ), `open` (too little to say). Counts:
+        `opportunities`, `held` and of these `tight` (left with the late ACK), `refuted` (left before it). `slope`: 1
+        where the gap follows the ACK, 0 where it does not. In ms: `sender_rtt_ms, receiver_rtt_ms` (0: none measured),
+        `tight_ms`, `hold_…_ms` of the receiver's ACKs, `release_…_ms` from the ACK to what it freed; the receiver's
+        `tick_ms` with the chance `tick_p` that it is luck. Connections: `streams, nagle_streams, nodelay_streams`.
+        Null: nothing was held, or too little. docs/exchanges-and-causes.md has each column.
+        """
+        return self._frame("evidence")
+
+    @property
+    def findings(self) -> pd.DataFrame:
+        """What is wrong, who owns it, how sure is that, and what would mend it? One row a server and cause.
+
+        The most time first; then what happened to connections, then delayed ACKs that nobody waited for.
+        The columns and their meanings: `latpcap.findings.COLUMNS`, and docs/exchanges-and-causes.md.
+        """
+        return self._frame("findings")
+
+    @property
+    def probes(self) -> pd.DataFrame:
+        """Did the other end answer, and how fast? One row a ping, and a SYN of a connection that never carried data:
+        of hping3, a port scan, a TCP traceroute, or a connect that was refused.
+
+        `probe` counts from 0 in the order sent; `kind` is "icmp_echo" or "tcp_syn". What was sent: `src, dst`, of a SYN
+        `stream, sport, dport`, of a ping `id, seq, ttl` (null for the other kind), `sent_frame, sent`, and `repeats`,
+        how often it was sent again. The first answer to it: `answer` ("echo_reply", "syn_ack", "rst", and ICMP's
+        "time_exceeded" and "unreachable"), `answer_from` (a router's address in a traceroute), `answer_frame, answered`
+        and `rtt_ms` since the first copy; all null where none came before the capture's end. UDP is not among them.
+        docs/events-and-streams.md has each column. RFC 792, RFC 4443, RFC 9293 3.10.7.3.
+        """
+        return self._frame("probes")
+
+    @property
+    def issues(self) -> pd.DataFrame:
+        """What could not be read or trusted? One row a reason, with its first place and its count.
+
+        `file`; `kind`: `refused`, `damaged` (rows up to there are given), `skipped` (not understood), `distrusted`;
+        `offset` in bytes after decompression, `frame` and `last_frame` (null where it has no such place), `layer`,
+        `reason` in words, `count`. docs/exchanges-and-causes.md has each column.
+        """
+        return self._frame("issues")

@@ -1,0 +1,56 @@
+"""Are the public signatures of use to somebody who checks types?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from latpcap import _core, options
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "tests" / "typing" / "user_script.py"
+
+WRONG = {
+    'cap.arrow("exchange")': "arg-type",
+    'cap.latency(by="host")': "arg-type",
+    'cap.flow_graph(exchange="longest")': "arg-type",
+    'cap.stream("7")': "arg-type",
+    'cap.why().findings_of("server")': "attr-defined",
+}
+
+
+def mypy(*files: Path) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("mypy")
+    run = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), *map(str, files)]
+    return subprocess.run(run, capture_output=True, text=True, check=False)
+
+
+def test_a_users_script_is_typed() -> None:
+    found = mypy(SCRIPT)
+    assert found.returncode == 0, found.stdout
+
+
+def test_a_users_script_runs(tmp_path: Path) -> None:
+    run = [sys.executable, str(SCRIPT), str(ROOT / "sample_pcaps" / "nginx-latency.pcap"), str(tmp_path)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"latency.png", "waterfall.png", "timeline.png", "sequence.png", "flow.png", "part.pcapng"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
+
+
+def test_wrong_words_and_types_are_found(tmp_path: Path) -> None:
+    script = tmp_path / "wrong.py"
+    script.write_text("\n".join(["import latpcap as lp", 'cap = lp.read("a.pcap")', *WRONG]) + "\n")
+    told = mypy(script).stdout
+    for line, (call, code) in enumerate(WRONG.items(), 3):
+        assert any(f"wrong.py:{line}:" in said and f"[{code}]" in said for said in told.splitlines()), (call, told)
+
+
+def test_the_words_of_types_are_those_of_the_core() -> None:
+    assert list(get_args(options.CauseName)) == _core.CAUSES
+    assert set(get_args(options.TableName)) == {*_core.TABLES, "findings"}
