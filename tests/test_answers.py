@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace as Namespace
@@ -222,8 +223,8 @@ def test_the_path_is_no_excuse_where_a_program_takes_a_share() -> None:
 
 def test_a_copy_that_nobody_saw_is_not_called_seen() -> None:
     item = Namespace(cause="rto")
-    assert rivals.rival(item, {}, {}, "timeout")[1] == "bytes went out a second time, which no program does"  # type: ignore[arg-type]
-    assert "no second copy was seen" in rivals.rival(item, {}, {}, "ip_id_gap")[1]  # type: ignore[arg-type]
+    assert rivals.rival(item, {}, None, "timeout")[1] == "bytes went out a second time, which no program does"  # type: ignore[arg-type]
+    assert "no second copy was seen" in rivals.rival(item, {}, None, "ip_id_gap")[1]  # type: ignore[arg-type]
 
 
 def test_the_only_connection_is_no_fraction() -> None:
@@ -249,9 +250,9 @@ def test_without_tcp_the_answer_says_what_there_is() -> None:
 
 
 def test_less_than_half_is_not_most() -> None:
-    data = lp.read(SAMPLES / "clips" / "think40.pcap").why().to_dict()
+    data = lp.read(SAMPLES / "clips" / "think40.pcap").why().data
     assert ": most time goes to server_think: " in words.overall(data)
-    data["findings"][0]["share"] = 0.49
+    data["findings"][0] = replace(data["findings"][0], share=0.49)
     assert ": the largest part of the time goes to server_think: " in words.overall(data)
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from latpcap.archive.dataset import Stored
+from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.why import Why, stall_frames
 from latpcap.format import count, shortest
 from latpcap.options import TableName
@@ -166,20 +167,22 @@ class Union(View):
 
     def why(self) -> ArchiveWhy:
         """The answer over all captures."""
-        data = dict(Why.of(self, self).to_dict())
-        if "typical" in data:
-            stall_frames(data, lambda name: self._quoted(name, data["typical"]))
-        text = str(Why(data))
-        text = _STREAM.sub(lambda m: self._named(int(m[1])), text)
+        answer = Why.of(self, self)
+        overall = answer.data
+        if overall["kind"] == "overall" and "typical" in overall:
+            typical = overall["typical"]
+            stall_frames(overall, lambda name: self._quoted(name, typical))
+        text = _STREAM.sub(lambda m: self._named(int(m[1])), str(answer))
+        data = answer.to_dict()
         for name in ("findings", "events"):
             data[name] = [self._local(row) for row in data.get(name, [])]
         if "typical" in data:
             data["typical"] = self._local(data["typical"])
         data["captures"] = len(self._rows)
         data["failed"] = [str(f) for f in self._stored.failed]
-        return ArchiveWhy(data, text)
+        return ArchiveWhy(overall, data, text)
 
-    def _quoted(self, name: str, case: dict[str, Any]) -> pa.Table:
+    def _quoted(self, name: str, case: Typical) -> pa.Table:
         """The few stored events that an answer quotes, of one capture; empty where they were not stored."""
         import pyarrow.dataset as ds
 
@@ -198,12 +201,16 @@ class ArchiveWhy(Why):
     """Why were the requests of an archive slow? As `Why`; streams, exchanges and frames are those of the file beside
     them."""
 
-    def __init__(self, data: dict[str, Any], text: str):
+    def __init__(self, data: Overall | OneExchange, plain: dict[str, Any], text: str):
         super().__init__(data)
-        self._text = text
+        self._plain, self._text = plain, text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers behind the answer, with the files of streams, exchanges and frames."""
+        return self._plain
 
     def __str__(self) -> str:
-        failed = len(self._data["failed"])
+        failed = len(self._plain["failed"])
         return self._text + (
             f"\n  failed    {count(failed, 'file')} not in the results; failed says which, and why" if failed else ""
         )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from latpcap import arrays
-from latpcap.findings.totals import SIDES, Server, Spent
+from latpcap.findings.totals import Server, Spent
 from latpcap.vocabulary import STALL
 
 if TYPE_CHECKING:
@@ -18,25 +19,36 @@ QUICK = 17
 """Linux acknowledges up to 16 segments at once at the start of a connection, whatever its timer."""
 
 
-def of(item: Spent, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """The exchange that it took the most time of, the one in the middle of its time, and the frames of both.
+@dataclass(frozen=True)
+class Case:
+    """One exchange that shows a finding: which, how much of its time, and the frames of the longest piece."""
 
-    Half of the finding's time lies in exchanges that took at most as much as the typical one: where a few long waits
+    exchange: int
+    stream: int
+    ms: float
+    frames: tuple[int, ...]
+
+    @property
+    def filter(self) -> str:
+        """A display filter for Wireshark that shows the frames."""
+        frames = ", ".join(str(f) for f in self.frames)
+        return f"tcp.stream eq {self.stream}" + (f" and frame.number in {{{frames}}}" if frames else "")
+
+
+def cases(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[Case, Case]:
+    """The exchange that it took the most time of, and the one in the middle of its time.
+
+    Half of the finding's time lies in exchanges that took at most as much as the second: where a few long waits
     matter, it is one of them and not one of the many short ones.
     """
     import numpy as np
 
     order = np.lexsort((item.rows, item.ms))
     spent = np.cumsum(item.ms[order])
-    typical = _case(item, order[np.searchsorted(spent, spent[-1] / 2)], tables)
-    worst = _case(item, order[-1], tables)
-    row = {f"worst_{k}": v for k, v in worst.items()} | {f"typical_{k}": v for k, v in typical.items()}
-    frames = ", ".join(str(f) for f in typical["frames"])
-    row["filter"] = f"tcp.stream eq {typical['stream']}" + (f" and frame.number in {{{frames}}}" if frames else "")
-    return row
+    return _case(item, order[-1], tables), _case(item, order[np.searchsorted(spent, spent[-1] / 2)], tables)
 
 
-def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> Case:
     import numpy as np
 
     exchanges, causes = tables["exchanges"], tables["causes"]
@@ -44,12 +56,12 @@ def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> dict[str, 
     number = exchanges["exchange"][position].as_py()
     mine = _pieces(item, number, causes)
     longest = int(mine[np.argmax(arrays.numbers(causes, "duration_ms")[mine])])
-    return {
-        "exchange": number,
-        "stream": exchanges["stream"][position].as_py(),
-        "ms": float(item.ms[which]),
-        "frames": causes["evidence"][longest].as_py(),
-    }
+    return Case(
+        exchange=number,
+        stream=exchanges["stream"][position].as_py(),
+        ms=float(item.ms[which]),
+        frames=tuple(causes["evidence"][longest].as_py()),
+    )
 
 
 def _pieces(item: Spent, exchange: int, causes: pa.Table) -> Array:
@@ -102,14 +114,14 @@ def streams_hit(item: Spent, tables: Mapping[str, pa.Table]) -> int:
     return len(np.unique(arrays.numbers(tables["exchanges"], "stream")[item.rows]))
 
 
-def stream_of(server: Server, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """What is known of the stream on which this server's slowest exchange lies."""
+def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None:
+    """The handshake's round trip on the stream of this server's slowest exchange; None where it was not seen."""
     import numpy as np
 
     stream = arrays.numbers(tables["exchanges"], "stream")[server.rows[-1]]
     at = int(np.flatnonzero(arrays.numbers(tables["streams"], "stream") == stream)[0])
-    row: dict[str, Any] = tables["streams"].select(["stream", "initial_rtt_ms", "protocol"]).slice(at, 1).to_pylist()[0]
-    return row
+    found: float | None = tables["streams"]["initial_rtt_ms"][at].as_py()
+    return found
 
 
 def software_of(server: Server, tables: Mapping[str, pa.Table]) -> str | None:
@@ -133,8 +145,3 @@ def prompt_acks(items: list[Spent], sender: str, tables: Mapping[str, pa.Table])
     waits = [i for i in items if i.cause == "nagle" and i.owner == sender]
     index = arrays.numbers(tables["exchanges"], "index")
     return sum(int((index[i.rows] >= QUICK).sum()) for i in waits)
-
-
-def other(side: str) -> str:
-    """The other side of a connection."""
-    return SIDES[side]

@@ -6,9 +6,10 @@ A held ACK is a waste of nobody's time unless its sender was waiting: said, so t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.findings.schema import Finding
 from latpcap.findings.totals import SIDES, endpoint
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ LONGEST_MS = 520.0
 FEW = 3
 
 
-def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Held ACKs that freed no segment, by server and by the side that held them."""
     import numpy as np
 
@@ -50,14 +51,14 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
             f"harmless to {endpoint(server, port)}'s exchanges"
         )
         found.append(
-            {
-                "kind": "harmless", "server": server, "server_port": port, "cause": "delayed_ack", "owner": side,
-                "grade": "harmless", "confidence": 0.9, "sender": SIDES[side], "delayed_ack": "on",
-                "delayed_ack_seen_on": len(seen), "exchanges": 0, "streams": len({s[2] for s in seen}),
-                "median_ms": arrays.percentile(ms, 0.5), "p10_ms": arrays.percentile(ms, 0.1),
-                "p90_ms": arrays.percentile(ms, 0.9), "max_ms": float(ms[-1]), "typical_stream": typical[2],
-                "typical_ms": typical[0], "typical_frames": [typical[1]],
-                "filter": f"tcp.stream eq {typical[2]} and frame.number == {typical[1]}", "says": says,
-            }
+            Finding(
+                kind="harmless", server=server, server_port=port, cause="delayed_ack", owner=side,
+                grade="harmless", confidence=0.9, sender=SIDES[side], delayed_ack="on",
+                delayed_ack_seen_on=len(seen), exchanges=0, streams=len({s[2] for s in seen}),
+                median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
+                p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), typical_stream=typical[2],
+                typical_ms=typical[0], typical_frames=(typical[1],),
+                filter=f"tcp.stream eq {typical[2]} and frame.number == {typical[1]}", says=says,
+            )
         )  # fmt: skip
     return found

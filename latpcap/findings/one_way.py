@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.findings.schema import Finding
 from latpcap.findings.totals import SIDES
 from latpcap.vocabulary import STALL
 
@@ -24,7 +25,7 @@ FEW = 3
 SURE = {"data": 0.5, "acks": 0.4}
 
 
-def suspects(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Servers at which a stall is suspected from one direction alone, and the side whose packets were captured."""
     import numpy as np
 
@@ -50,7 +51,7 @@ def suspects(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
 
 def _row(
     server: str, port: int, seen_side: str, how: str, seen: list[tuple[float, int, int, int]]
-) -> dict[str, Any]:  # fmt: skip
+) -> Finding:  # fmt: skip
     import numpy as np
 
     seen.sort()
@@ -65,14 +66,14 @@ def _row(
         f"the {seen_side} {told} ({ms[0]:.1f}-{ms[-1]:.1f} ms): Nagle on the {sender} and delayed ACKs "
         f"of the {SIDES[sender]} are suspected; without the {SIDES[seen_side]}'s packets nobody can tell"
     )
-    return {
-        "kind": "one_way", "server": server, "server_port": port, "cause": STALL, "owner": sender,
-        "held_by": SIDES[sender], "streams": len({s[1] for s in seen}), "total_ms": float(ms.sum()),
-        "median_ms": arrays.percentile(ms, 0.5), "p10_ms": arrays.percentile(ms, 0.1),
-        "p90_ms": arrays.percentile(ms, 0.9), "max_ms": float(ms[-1]), "grade": "suspected",
-        "confidence": SURE[how], "limited_by": ["one_direction"], "sender": sender, "nodelay": "unknown",
-        "delayed_ack": "unknown", "rival": f"the {sender}'s program pauses between its writes",
-        "rival_lost": "not ruled out: the other direction is not in the capture", "typical_stream": typical[1],
-        "typical_ms": typical[0], "typical_frames": [typical[2], typical[3]],
-        "filter": f"tcp.stream eq {typical[1]} and frame.number in {{{typical[2]}, {typical[3]}}}", "says": says,
-    }  # fmt: skip
+    return Finding(
+        kind="one_way", server=server, server_port=port, cause=STALL, owner=sender,
+        held_by=SIDES[sender], streams=len({s[1] for s in seen}), total_ms=float(ms.sum()),
+        median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
+        p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), grade="suspected",
+        confidence=SURE[how], limited_by=("one_direction",), sender=sender, nodelay="unknown",
+        delayed_ack="unknown", rival=f"the {sender}'s program pauses between its writes",
+        rival_lost="not ruled out: the other direction is not in the capture", typical_stream=typical[1],
+        typical_ms=typical[0], typical_frames=(typical[2], typical[3]),
+        filter=f"tcp.stream eq {typical[1]} and frame.number in {{{typical[2]}, {typical[3]}}}", says=says,
+    )  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
-from latpcap.findings.sockets import ENOUGH, FEW, HELD_UP
+from latpcap.findings.sockets import ENOUGH, FEW, Pool
 from latpcap.findings.totals import SIDES, Spent
 from latpcap.vocabulary import PROVEN, STALL
 
@@ -41,7 +41,7 @@ BY_RULE = {
 
 
 def rival(
-    item: Spent, pools: dict[str, dict[str, Any]], streams: dict[str, Any], rule: str | None = None
+    item: Spent, pools: Mapping[str, Pool], handshake_ms: float | None, rule: str | None = None
 ) -> tuple[str, str]:
     """The strongest other explanation, and why it lost (or that it did not); `rule` spoke for most of the time."""
     if item.cause == STALL:
@@ -50,14 +50,14 @@ def rival(
         return f"the {item.owner}'s program paused", "the freed segments followed the ACKs within the path's time"
     if item.cause in ("server_think", "client_think"):
         pool = pools[item.owner]
-        cleared = not pool["held"] or pool["verdict"] in CLEARED
+        cleared = not pool.held or pool.verdict in CLEARED
         if item.confidence < PROVEN and cleared and not mixed(pool):
             return QUEUE
         return _against_stall(pool, item.owner)
     if item.cause == "cork" and item.total_ms < CORK_MS * len(item.rows):
         return MORE
     if item.cause == "network":
-        return "the programs are slow", _against_programs(streams)
+        return "the programs are slow", _against_programs(handshake_ms)
     if rule in BY_RULE:
         return BY_RULE[rule]
     if item.cause in OTHERS:
@@ -65,60 +65,58 @@ def rival(
     return "any other cause", "the packets that would tell are not in the capture"
 
 
-def _against_pause(pool: dict[str, Any]) -> str:
+def _against_pause(pool: Pool) -> str:
     parts = []
-    if pool["verdict"] == "mixed":
-        parts.append(f"on {pool['nagle_streams']:,} of {pool['streams']:,} connections")
-    if pool.get("slope") is not None:
-        parts.append(f"the gaps follow the ACKs (slope {pool['slope']:.2f}; a pause would give 0)")
-    parts.append(
-        f"{pool['tight']:,} of {pool['held']:,} segments left within {pool.get('tight_ms') or 0:.3g} ms of theirs"
-    )
-    before = f"{pool['refuted']:,}" if pool["refuted"] else "none"
-    parts.append(f"{before} left before" + (", on other connections" if pool["verdict"] == "mixed" else ""))
-    if pool["verdict"] not in HELD_UP:
-        few = "too few to rule it out" if pool["held"] < ENOUGH else "not ruled out"
+    if pool.verdict == "mixed":
+        parts.append(f"on {pool.nagle_streams:,} of {pool.streams:,} connections")
+    if pool.slope is not None:
+        parts.append(f"the gaps follow the ACKs (slope {pool.slope:.2f}; a pause would give 0)")
+    parts.append(f"{pool.tight:,} of {pool.held:,} segments left within {pool.tight_ms or 0:.3g} ms of theirs")
+    before = f"{pool.refuted:,}" if pool.refuted else "none"
+    parts.append(f"{before} left before" + (", on other connections" if pool.verdict == "mixed" else ""))
+    if not pool.acts:
+        few = "too few to rule it out" if pool.held < ENOUGH else "not ruled out"
         return f"{few}: " + "; ".join(parts)
     return "; ".join(parts)
 
 
-def _against_stall(pool: dict[str, Any], owner: str) -> tuple[str, str]:
+def _against_stall(pool: Pool, owner: str) -> tuple[str, str]:
     name = f"Nagle on the {owner}, delayed ACK on the {SIDES[owner]}"
     if mixed(pool):
-        on, off = _left_over(pool), f"{pool['tight']:,} with their ACK"
+        on, off = _left_over(pool), f"{pool.tight:,} with their ACK"
         return (
             name,
             f"not ruled out: {on}, but {off}: TCP_NODELAY may not be set on all sockets",
         )
-    if pool["verdict"] == "nodelay" or (pool["refuted"] and pool["verdict"] not in HELD_UP):
+    if pool.verdict == "nodelay" or (pool.refuted and not pool.acts):
         return name, f"{_left_over(pool)}: Nagle does not act there"
-    if pool["verdict"] == "pause":
-        return name, f"the gaps do not follow the ACKs that they end near (slope {pool['slope'] or 0:.2f})"
-    if pool["verdict"] in HELD_UP:
+    if pool.verdict == "pause":
+        return name, f"the gaps do not follow the ACKs that they end near (slope {pool.slope or 0:.2f})"
+    if pool.acts:
         return name, "it is there too, as a finding of its own; this time is outside of it"
-    if pool["held"]:
-        return name, f"not ruled out: {pool['held']:,} of its gaps ended with a held ACK"
+    if pool.held:
+        return name, f"not ruled out: {pool.held:,} of its gaps ended with a held ACK"
     return name, "no small segment waited behind an unacknowledged one here"
 
 
-def _left_over(pool: dict[str, Any]) -> str:
-    if pool["refuted"] == 1:
+def _left_over(pool: Pool) -> str:
+    if pool.refuted == 1:
         return "1 small segment left over an unacknowledged one"
-    return f"{pool['refuted']:,} small segments left over unacknowledged ones"
+    return f"{pool.refuted:,} small segments left over unacknowledged ones"
 
 
-def mixed(pool: dict[str, Any]) -> bool:
+def mixed(pool: Pool) -> bool:
     """Is Nagle's algorithm cleared although much speaks for it, as where only some of its sockets have TCP_NODELAY?
 
     Pauses that end near ACKs by chance do not follow them; where the holds vary too little to tell, those are fewer.
     """
-    if pool["verdict"] != "nodelay" or pool["tight"] < FEW or 2 * pool["tight"] < pool["held"]:
+    if pool.verdict != "nodelay" or pool.tight < FEW or 2 * pool.tight < pool.held:
         return False
-    slope = pool.get("slope")
-    return bool(slope > FOLLOWS if slope is not None else pool["tight"] >= 3 * pool["refuted"])
+    slope = pool.slope
+    return bool(slope > FOLLOWS if slope is not None else pool.tight >= 3 * pool.refuted)
 
 
-def _against_programs(streams: dict[str, Any]) -> str:
-    if streams.get("initial_rtt_ms") is None:
+def _against_programs(handshake_ms: float | None) -> str:
+    if handshake_ms is None:
         return "the shortest answers of the kernels alone take as long"
-    return f"the kernels' handshake, where no program is asked, took {streams['initial_rtt_ms']:.3g} ms"
+    return f"the kernels' handshake, where no program is asked, took {handshake_ms:.3g} ms"

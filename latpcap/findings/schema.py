@@ -1,14 +1,18 @@
-"""Which columns has the table of findings, and what does each say? Gives the Arrow schema; knows no capture."""
+"""What a finding says: a dataclass whose fields are the columns of the table of findings; knows no capture."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LISTS = ("worst_frames", "typical_frames", "limited_by")
+Kind: TypeAlias = Literal["latency", "connection", "setup", "one_way", "harmless"]
+Grade: TypeAlias = Literal["proven", "probable", "suspected", "harmless", "unknown"]
+State: TypeAlias = Literal["on", "off", "mixed", "unknown"]
+"""Of a socket option: what the packets tell of it."""
 
 COLUMNS: dict[str, tuple[str, str]] = {
     "finding": ("uint32", "its number, from 0, the most important first"),
@@ -94,6 +98,139 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "says": ("string", "the finding in a sentence, where it is not about latency"),
 }
 """Each column's type and meaning."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One row of the table of findings; `COLUMNS` has the meanings. None where a column says nothing of this kind."""
+
+    finding: int = 0
+    kind: Kind
+    server: str
+    server_port: int
+    cause: str
+    owner: str
+    held_by: str | None = None
+    clients: int | None = None
+    client: str | None = None
+    client_share: float | None = None
+    exchanges: int | None = None
+    of_exchanges: int | None = None
+    streams: int | None = None
+    of_streams: int | None = None
+    total_ms: float | None = None
+    share: float | None = None
+    of_p50_ms: float | None = None
+    of_p50_share: float | None = None
+    of_p90_ms: float | None = None
+    of_p90_share: float | None = None
+    of_p99_ms: float | None = None
+    of_p99_share: float | None = None
+    median_ms: float | None = None
+    p10_ms: float | None = None
+    p90_ms: float | None = None
+    max_ms: float | None = None
+    grade: Grade
+    confidence: float
+    proven: int | None = None
+    limited_by: tuple[str, ...] = ()
+    rival: str | None = None
+    rival_lost: str | None = None
+    worst_exchange: int | None = None
+    worst_stream: int | None = None
+    worst_ms: float | None = None
+    worst_frames: tuple[int, ...] = ()
+    typical_exchange: int | None = None
+    typical_stream: int | None = None
+    typical_ms: float | None = None
+    typical_frames: tuple[int, ...] = ()
+    filter: str | None = None
+    sender: str | None = None
+    nodelay: State | None = None
+    nodelay_seen_on: int | None = None
+    nodelay_seen_off: int | None = None
+    nodelay_opportunities: int | None = None
+    nodelay_streams_on: int | None = None
+    nodelay_streams_off: int | None = None
+    delayed_ack: State | None = None
+    delayed_ack_seen_on: int | None = None
+    delayed_ack_seen_off: int | None = None
+    delayed_ack_opportunities: int | None = None
+    cork: State | None = None
+    cork_seen_on: int | None = None
+    cork_seen_off: int | None = None
+    cork_opportunities: int | None = None
+    hold_min_ms: float | None = None
+    hold_median_ms: float | None = None
+    hold_max_ms: float | None = None
+    timer_ms: float | None = None
+    tick_ms: float | None = None
+    tick_p: float | None = None
+    os_hint: str | None = None
+    fix: str | None = None
+    fix_side: str | None = None
+    fix_cost: str | None = None
+    gain_p50_low_ms: float | None = None
+    gain_p50_high_ms: float | None = None
+    gain_p99_low_ms: float | None = None
+    gain_rate_low: float | None = None
+    gain_rate_high: float | None = None
+    gain_limit: str | None = None
+    rate_per_s: float | None = None
+    says: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain values, in the order of the columns (for JSON and Arrow)."""
+        values = ((name, getattr(self, name)) for name in COLUMNS)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LatencyFinding(Finding):
+    """A finding that took time of exchanges: these columns are known of each."""
+
+    clients: int
+    exchanges: int
+    of_exchanges: int
+    streams: int
+    total_ms: float
+    share: float
+    of_p50_ms: float
+    of_p50_share: float
+    of_p90_ms: float
+    of_p90_share: float
+    of_p99_ms: float
+    of_p99_share: float
+    median_ms: float
+    p10_ms: float
+    p90_ms: float
+    max_ms: float
+    proven: int
+    rival: str
+    rival_lost: str
+    worst_exchange: int
+    worst_stream: int
+    worst_ms: float
+    typical_exchange: int
+    typical_stream: int
+    typical_ms: float
+    filter: str
+    sender: str
+    nodelay: State
+    nodelay_seen_on: int
+    nodelay_seen_off: int
+    nodelay_opportunities: int
+    nodelay_streams_on: int
+    nodelay_streams_off: int
+    delayed_ack: State
+    delayed_ack_seen_on: int
+    delayed_ack_seen_off: int
+    delayed_ack_opportunities: int
+    cork: State
+    cork_seen_on: int
+    cork_seen_off: int
+    cork_opportunities: int
+
 
 BRIEF = (
     "finding", "server", "server_port", "cause", "owner", "grade", "confidence", "exchanges", "of_exchanges", "share",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.findings.answer import Pauses
+from latpcap.findings.schema import Finding
 from latpcap.findings.totals import SETUP
 from latpcap.vocabulary import CAUSES, PROVEN
 
@@ -34,7 +36,7 @@ ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
 SURE = {"syn_rto": 0.9, "client_think": 0.9, "cork": 0.6}
 
 
-def before_asking(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+def before_asking(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Set-ups that waited for a repeated SYN, those whose client asked late, and requests that a cork held; by server,
     the longest first.
     """
@@ -68,7 +70,7 @@ def before_asking(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
     return [_row(*key, seen) for key, seen in order]
 
 
-def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> dict[str, float]:
+def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
     """How often, and how long at the median (ms), did this server's clients pause between their requests?"""
     import numpy as np
 
@@ -86,22 +88,22 @@ def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> dict[str, 
     return {"count": len(found), "median_ms": arrays.percentile(found, 0.5) if len(found) else 0.0}
 
 
-def _row(cause: str, server: str, port: int, seen: list[tuple[float, int, int, int, str]]) -> dict[str, Any]:
+def _row(cause: str, server: str, port: int, seen: list[tuple[float, int, int, int, str]]) -> Finding:
     seen.sort()
     times = [s[0] for s in seen]
     worst, typical = seen[-1], seen[len(seen) // 2]
     span = f"{times[-1]:,.0f} ms" if len(seen) == 1 else f"{times[0]:,.0f}-{times[-1]:,.0f} ms"
     streams = len({s[1] for s in seen})
     count = "1 connection" if streams == 1 else f"{streams:,} connections"
-    return {
-        "kind": "setup", "server": server, "server_port": port, "cause": cause,
-        "owner": "network" if cause == "syn_rto" else "client",
-        "clients": len({s[4] for s in seen}), "client": worst[4], "streams": streams, "exchanges": 0,
-        "total_ms": sum(times), "median_ms": typical[0], "max_ms": worst[0],
-        "grade": "proven" if SURE[cause] >= PROVEN else "probable", "confidence": SURE[cause],
-        "worst_exchange": worst[2], "worst_stream": worst[1], "worst_ms": worst[0], "worst_frames": [worst[3]],
-        "typical_exchange": typical[2], "typical_stream": typical[1], "typical_ms": typical[0],
-        "typical_frames": [typical[3]], "fix": CAUSES[cause].fix,
-        "filter": f"tcp.stream eq {typical[1]} and frame.number in {{{typical[3]}}}",
-        "says": SAYS[cause].format(n=count, span=span),
-    }  # fmt: skip
+    return Finding(
+        kind="setup", server=server, server_port=port, cause=cause,
+        owner="network" if cause == "syn_rto" else "client",
+        clients=len({s[4] for s in seen}), client=worst[4], streams=streams, exchanges=0,
+        total_ms=sum(times), median_ms=typical[0], max_ms=worst[0],
+        grade="proven" if SURE[cause] >= PROVEN else "probable", confidence=SURE[cause],
+        worst_exchange=worst[2], worst_stream=worst[1], worst_ms=worst[0], worst_frames=(worst[3],),
+        typical_exchange=typical[2], typical_stream=typical[1], typical_ms=typical[0],
+        typical_frames=(typical[3],), fix=CAUSES[cause].fix,
+        filter=f"tcp.stream eq {typical[1]} and frame.number in {{{typical[3]}}}",
+        says=SAYS[cause].format(n=count, span=span),
+    )  # fmt: skip

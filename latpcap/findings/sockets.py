@@ -6,8 +6,10 @@ that writes each message at once never shows whether Nagle would have held anyth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
+
+from latpcap.findings.schema import State
 
 TIMERS = {
     10: "Windows Server (its template for short paths)",
@@ -31,7 +33,7 @@ ENOUGH = 5
 class Option:
     """One socket option: `state` is "on", "off", "mixed" (its connections differ) or "unknown"; counts of both."""
 
-    state: str
+    state: State
     seen_on: int
     seen_off: int
     opportunities: int
@@ -53,22 +55,53 @@ class Timer:
     os_hint: str | None = None
 
 
-def pool(evidence: list[dict[str, Any]], sender: str) -> dict[str, Any]:
-    """The rows of one server with this sender as one; times are those of the client with the most held ACKs."""
+@dataclass(frozen=True)
+class Pool:
+    """What was counted of one sender, over all its clients: the rows of the table of evidence as one.
+
+    Times are those of the client with the most held ACKs; None where nothing was measured.
+    """
+
+    verdict: str = "open"
+    clients: int = 0
+    opportunities: int = 0
+    held: int = 0
+    tight: int = 0
+    refuted: int = 0
+    streams: int = 0
+    nagle_streams: int = 0
+    nodelay_streams: int = 0
+    slope: float | None = None
+    tight_ms: float | None = None
+    sender_rtt_ms: float | None = None
+    receiver_rtt_ms: float | None = None
+    hold_min_ms: float | None = None
+    hold_median_ms: float | None = None
+    hold_max_ms: float | None = None
+    release_median_ms: float | None = None
+    release_p95_ms: float | None = None
+    tick_ms: float | None = None
+    tick_p: float | None = None
+
+    @property
+    def acts(self) -> bool:
+        """Does Nagle's algorithm act there, on all connections or on some?"""
+        return self.verdict in HELD_UP
+
+
+def pool(evidence: list[dict[str, Any]], sender: str) -> Pool:
+    """The rows of one server with this sender as one."""
     rows = [r for r in evidence if r["sender"] == sender]
     if not rows:
-        return {"opportunities": 0, "held": 0, "tight": 0, "refuted": 0, "verdict": "open", "clients": 0}
+        return Pool()
     most = max(rows, key=lambda r: (r["held"], r["opportunities"]))
-    merged = dict(most)
-    for column in ("opportunities", "held", "tight", "refuted"):
-        merged[column] = sum(r[column] for r in rows)
-    for column in ("streams", "nagle_streams", "nodelay_streams"):
-        merged[column] = sum(r.get(column) or 0 for r in rows)
+    merged = {f.name: most[f.name] for f in fields(Pool) if f.name in most}
+    for column in ("opportunities", "held", "tight", "refuted", "streams", "nagle_streams", "nodelay_streams"):
+        merged[column] = sum(r.get(column) or 0 for r in rows)  # an older version stored no streams
     for column, pick in (("hold_min_ms", min), ("hold_max_ms", max)):
         values = [r[column] for r in rows if r[column] is not None]
         merged[column] = pick(values) if values else None
-    merged["clients"] = len(rows)
-    return merged
+    return Pool(**merged | {"clients": len(rows)})
 
 
 def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
@@ -111,16 +144,16 @@ def cork(rows: list[dict[str, Any]], sender: str, corked: int) -> Option:
     return Option("unknown", corked, apart, corked + apart)
 
 
-def timer(merged: dict[str, Any]) -> Timer:
+def timer(pool: Pool) -> Timer:
     """Which timer ended the receiver's holds, on which tick, and whose habit is that?
 
     The value is fitted only to holds that agree with one known timer: none ends before it, and half of them end
     within two ticks of it.
     """
-    shortest, median, longest = (merged.get(f"hold_{name}_ms") for name in ("min", "median", "max"))
-    if shortest is None or median is None or merged["held"] < FEW:
+    shortest, median, longest = pool.hold_min_ms, pool.hold_median_ms, pool.hold_max_ms
+    if shortest is None or median is None or pool.held < FEW:
         return Timer(shortest, median, longest)
-    tick, luck = merged.get("tick_ms"), merged.get("tick_p")
+    tick, luck = pool.tick_ms, pool.tick_p
     if luck is None or luck > LUCK:
         tick = None
     slack = max(2 * (tick or 0.0), 10.0)

@@ -7,12 +7,15 @@ of the text are in words.py; what is not a finding (percentiles, counts, the fra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, findings
 from latpcap.findings import evidence, quality, sockets, totals
+from latpcap.findings.answer import Head, OneExchange, Overall, Skipped, Total
 from latpcap.findings.connections import DATA, SYN
+from latpcap.findings.schema import Finding, LatencyFinding
 from latpcap.options import TableName
 from latpcap.tables import HasTables, requests
 from latpcap.vocabulary import PROVEN, STALL
@@ -54,8 +57,9 @@ class Why:
     `str(why)` is the answer in at most 15 lines; `to_dict()` has every number of it, durations in ms.
     """
 
-    def __init__(self, data: dict[str, Any]):
-        self._data = data
+    def __init__(self, data: Overall | OneExchange):
+        self.data = data
+        """What `to_dict` gives, with findings, senders and checks as dataclasses."""
 
     @classmethod
     def of(cls, capture: Subject, scope: HasTables, *, stream: int | None = None) -> Why:
@@ -69,12 +73,23 @@ class Why:
 
     def to_dict(self) -> dict[str, Any]:
         """Which numbers stand behind the answer? Plain dicts, lists, strings and numbers (for JSON)."""
-        return self._data
+        plain: dict[str, Any] = dict(self.data)
+        for name in ("findings", "events", "quality"):
+            if name in plain:
+                plain[name] = [row.to_dict() for row in plain[name]]
+        if "senders" in plain:
+            plain["senders"] = {side: asdict(pool) for side, pool in plain["senders"].items()}
+        return plain
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What took time of the requests, the most first; then what happened besides."""
+        return [*self.data["findings"], *self.data["events"]] if self.data["kind"] == "overall" else []
 
     def __str__(self) -> str:
         from latpcap.findings import words
 
-        return words.of_exchange(self._data) if self._data["kind"] == "exchange" else words.overall(self._data)
+        return words.of_exchange(self.data) if self.data["kind"] == "exchange" else words.overall(self.data)
 
     __repr__ = __str__
 
@@ -85,7 +100,7 @@ class Why:
         return html.card(title, html.text(rest))
 
 
-def _head(capture: Subject) -> dict[str, Any]:
+def _head(capture: Subject) -> Head:
     return {
         "file": Path(capture.name).name,
         "filter": capture.display_filter,
@@ -97,13 +112,12 @@ def _head(capture: Subject) -> dict[str, Any]:
     }
 
 
-def _overall(capture: Subject, scope: HasTables, stream: int | None) -> dict[str, Any]:
-    data: dict[str, Any] = {"kind": "overall", **_head(capture)}
-    data["scope"] = stream
+def _overall(capture: Subject, scope: HasTables, stream: int | None) -> Overall:
+    data = cast(Overall, {"kind": "overall", **_head(capture), "scope": stream})
     tables = findings.Lazy(scope.arrow)
     streams = tables["streams"]
     checks = quality.judge(tables)
-    data["quality"] = [c.to_dict() for c in checks]
+    data["quality"] = checks
     position, positions = arrays.codes(streams, "position")
     data["positions"] = sorted(word for code, word in enumerate(positions) if (position == code).any())
     data["retransmissions"] = sum(
@@ -111,8 +125,8 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None) -> dict[str
     )
     ledger = totals.Ledger(streams, tables["exchanges"], tables["causes"])
     found = findings.rows(tables, checks, ledger, servers=1)
-    data["findings"] = [r for r in found if r["kind"] == "latency"]
-    data["events"] = [r for r in found if r["kind"] != "latency"]
+    data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
+    data["events"] = [f for f in found if f.kind != "latency"]
     if not ledger.servers:
         data["verdict"] = "no_exchanges"
         data["silent"] = _silent(streams)
@@ -125,8 +139,7 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None) -> dict[str
     data["pauses"] = findings.setups.pauses(tables, server.address, server.port)
     data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
     data["goodbyes"] = server.goodbyes
-    for name, share in (("p50_ms", 0.50), ("p90_ms", 0.90), ("p99_ms", 0.99)):
-        data[name] = arrays.percentile(server.latency, share)
+    data["p50_ms"], data["p90_ms"], data["p99_ms"] = (arrays.percentile(server.latency, s) for s in (0.50, 0.90, 0.99))
     data["total_ms"] = float(server.latency.sum())
     items = ledger.spent(server)
     data["causes"] = _totals(items, tables["causes"])
@@ -149,7 +162,7 @@ def _servers(streams: pa.Table) -> int:
     return len(np.unique((server.astype(np.int64) << 16 | arrays.numbers(streams, "server_port"))[asked]))
 
 
-def _skipped(issues: pa.Table) -> list[dict[str, Any]]:
+def _skipped(issues: pa.Table) -> list[Skipped]:
     """What of a capture without TCP was not understood, the most frames first: there may be TCP in it."""
     rows = [row for row in issues.select(["kind", "reason", "count"]).to_pylist() if row["kind"] == "skipped"]
     rows.sort(key=lambda row: -row["count"])
@@ -165,7 +178,7 @@ def _silent(streams: pa.Table) -> dict[str, int]:
     return {name: int(which.sum()) for name, which in counts.items() if which.any()}
 
 
-def _totals(items: list[totals.Spent], causes: pa.Table) -> list[dict[str, Any]]:
+def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:
     """Time and exchanges per cause and owner as the table of causes has them, the most time first."""
     import numpy as np
 
@@ -174,7 +187,7 @@ def _totals(items: list[totals.Spent], causes: pa.Table) -> list[dict[str, Any]]
     ms, exchange = arrays.numbers(causes, "duration_ms")[rows], arrays.numbers(causes, "exchange")[rows]
     sure = arrays.numbers(causes, "confidence")[rows] >= PROVEN
     key = cause[rows].astype(np.int64) * len(owners) + owner[rows]
-    found = []
+    found: list[Total] = []
     for code in np.unique(key):
         mine = key == code
         found.append(
@@ -189,31 +202,31 @@ def _totals(items: list[totals.Spent], causes: pa.Table) -> list[dict[str, Any]]
     return sorted(found, key=lambda t: (-t["total_ms"], t["cause"], t["owner"]))
 
 
-def _main(data: dict[str, Any], item: totals.Spent, tables: Mapping[str, pa.Table]) -> None:
+def _main(data: Overall, item: totals.Spent, tables: Mapping[str, pa.Table]) -> None:
     """What the first finding, the one that took the most time, says for the whole answer."""
     first = data["findings"][0]
-    data["verdict"], data["hit"] = first["cause"], first["exchanges"]
-    data["proven"] = first["proven"] if first["cause"] == STALL else None
+    data["verdict"], data["hit"] = first.cause, first.exchanges
+    data["proven"] = first.proven if first.cause == STALL else None
     data["share"] = {
-        name: {"ms": first[f"of_{name}_ms"], "of_ms": data[f"{name}_ms"], "share": first[f"of_{name}_share"]}
-        for name in ("p50", "p90", "p99")
-    } | {"all": first["share"]}
-    data["confidence"], data["fix"] = first["confidence"], first["fix"]
+        "p50": {"ms": first.of_p50_ms, "of_ms": data["p50_ms"], "share": first.of_p50_share},
+        "p90": {"ms": first.of_p90_ms, "of_ms": data["p90_ms"], "share": first.of_p90_share},
+        "p99": {"ms": first.of_p99_ms, "of_ms": data["p99_ms"], "share": first.of_p99_share},
+        "all": first.share,
+    }
+    data["confidence"], data["fix"] = first.confidence, first.fix
     data["owners"] = {"nagle": item.owner, "delayed_ack": item.held_by} if item.held_by else {item.cause: item.owner}
-    at = int(
-        item.rows[list(arrays.numbers(tables["exchanges"], "exchange")[item.rows]).index(first["typical_exchange"])]
-    )
-    pieces, longest = evidence.pieces(item, first["typical_exchange"], tables["causes"])
+    at = int(item.rows[list(arrays.numbers(tables["exchanges"], "exchange")[item.rows]).index(first.typical_exchange)])
+    pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
     data["typical"] = {
-        "exchange": first["typical_exchange"],
-        "stream": first["typical_stream"],
+        "exchange": first.typical_exchange,
+        "stream": first.typical_stream,
         "latency_ms": tables["exchanges"]["latency_ms"][at].as_py(),
-        "frames": first["typical_frames"],
-        "ms": first["typical_ms"],
+        "frames": list(first.typical_frames),
+        "ms": first.typical_ms,
         "pieces": pieces,
         "longest_ms": longest,
         "owner": item.owner,
-        "confidence": first["confidence"],
+        "confidence": first.confidence,
     }
     data["fin_released"], data["first_fast"] = _spared(item, tables)
 
@@ -238,7 +251,7 @@ def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, in
     return int(np.isin(ended, numbers).sum()), len(spared)
 
 
-def stall_frames(data: dict[str, Any], arrow: Callable[[TableName], pa.Table]) -> None:
+def stall_frames(data: Overall, arrow: Callable[[TableName], pa.Table]) -> None:
     """Of a stall: what its three frames carry, and the times between them."""
     frames = data["typical"]["frames"]
     if data["verdict"] != STALL or len(frames) != 3:
@@ -255,7 +268,7 @@ def stall_frames(data: dict[str, Any], arrow: Callable[[TableName], pa.Table]) -
         data["typical"]["release_us"] = (times[2] - times[1]) / 1e3
 
 
-def _single(capture: Subject, number: int) -> dict[str, Any]:
+def _single(capture: Subject, number: int) -> OneExchange:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -273,7 +286,7 @@ def _single(capture: Subject, number: int) -> dict[str, Any]:
     ).to_pylist()[0]  # fmt: skip
     causes = capture.arrow("causes")
     mine = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
-    data = {"kind": "exchange", **_head(capture), **row}
+    data = cast(OneExchange, {"kind": "exchange", **_head(capture), **row})
     data["causes"] = mine.select(
         [
             "cause",

@@ -5,8 +5,9 @@ Nothing is computed here that is not in the numbers: whoever reads the JSON can 
 
 from __future__ import annotations
 
-from typing import Any
-
+from latpcap.findings.answer import OneExchange, Overall, Typical
+from latpcap.findings.schema import Finding
+from latpcap.findings.sockets import Pool
 from latpcap.format import count, ms, percent, printable, us
 from latpcap.vocabulary import CAUSES, PROVEN, STALL, SUSPECTED
 
@@ -19,11 +20,11 @@ FAST_MS = 2.0
 """A server whose 99th percentile is below this is not slow."""
 
 
-def overall(d: dict[str, Any]) -> str:
+def overall(d: Overall) -> str:
     """What is the answer for a capture or a stream?"""
     first = [_first_line(d)]
     lines = {"no_exchanges": _no_exchanges, "no_time": _no_time, STALL: _stall}.get(d["verdict"], _other)(d)
-    said = [c["says"] for c in d["quality"] if c["most"] < 1 or c["check"] in _SAID]
+    said = [c.says for c in d["quality"] if c.most < 1 or c.check in _SAID]
     lines += [(1, f"  capture   {says}") for says in said[:2] if says not in lines[0][1]]
     lines += [(1, f"  damaged   {sentence}") for sentence in d["damage"][:2]]
     return "\n".join(first + _kept(lines))
@@ -40,15 +41,18 @@ def _kept(lines: list[tuple[int, str]]) -> list[str]:
     return [lines[i][1] for i in sorted(order[:room])]
 
 
-def _first_line(d: dict[str, Any]) -> str:
+def _first_line(d: Overall) -> str:
     streams, exchanges = count(d["streams"], "TCP stream"), count(d["exchanges"], "exchange")
-    where = {("at_client",): ", captured at the client", ("at_server",): ", captured at the server"}
-    name = d["file"] if d.get("filter") is None else f"{d['file']} [{printable(d['filter'])}]"
+    where: dict[tuple[str, ...], str] = {
+        ("at_client",): ", captured at the client",
+        ("at_server",): ", captured at the server",
+    }
+    name = d["file"] if d["filter"] is None else f"{d['file']} [{printable(d['filter'])}]"
     line = f"{name}: {count(d['frames'], 'frame')}, {streams}, {exchanges} in {d['seconds']:,.2f} s"
     return line + where.get(tuple(d["positions"]), "")
 
 
-def _no_exchanges(d: dict[str, Any]) -> list[tuple[int, str]]:
+def _no_exchanges(d: Overall) -> list[tuple[int, str]]:
     if not d["streams"]:
         told = [(0, "No TCP stream: nothing that latpcap could judge.")]
         for row in d["skipped"][:3]:
@@ -67,22 +71,22 @@ def _no_exchanges(d: dict[str, Any]) -> list[tuple[int, str]]:
     told = [
         (0, f"No complete request and answer{scope}, so nothing was slow or fast; connections: {'; '.join(parts)}.")
     ]
-    floods = [e for e in d["events"] if e["cause"] == "syn_flood"]
-    told = [(0, f"{_end(e)}: {e['says']}.") for e in floods] + told
-    rest = [e for e in d["events"] if e["kind"] in ("connection", "one_way", "setup") and e not in floods]
-    return told + [(2, f"  {_grade(e['confidence']).split()[0]:9} {e['says']}") for e in rest[:4]]
+    floods = [e for e in d["events"] if e.cause == "syn_flood"]
+    told = [(0, f"{_end(e)}: {e.says}.") for e in floods] + told
+    rest = [e for e in d["events"] if e.kind in ("connection", "one_way", "setup") and e not in floods]
+    return told + [(2, f"  {_grade(e.confidence).split()[0]:9} {e.says}") for e in rest[:4]]
 
 
-def _no_time(d: dict[str, Any]) -> list[tuple[int, str]]:
+def _no_time(d: Overall) -> list[tuple[int, str]]:
     return [(0, f"{d['server']}: its answers took no time that the capture's clock shows."), (0, _latency(d))]
 
 
-def _end(row: dict[str, Any]) -> str:
-    address, port = row["server"], row["server_port"]
+def _end(row: Finding) -> str:
+    address, port = row.server, row.server_port
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _latency(d: dict[str, Any]) -> str:
+def _latency(d: Overall) -> str:
     kind = "exchange" if d["cut"] else "complete exchange"
     parts = [f"p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms of {count(d['complete'], kind)}"]
     if d["cut"]:
@@ -95,7 +99,7 @@ def _latency(d: dict[str, Any]) -> str:
     return "  latency   " + "; ".join(parts)
 
 
-def _goodbyes(d: dict[str, Any]) -> str:
+def _goodbyes(d: Overall) -> str:
     """What of the incomplete ones needed no answer?"""
     if not d["goodbyes"]:
         return ""
@@ -103,7 +107,7 @@ def _goodbyes(d: dict[str, Any]) -> str:
     return f" ({some}last words before the client's FIN)"
 
 
-def _share(d: dict[str, Any]) -> str:
+def _share(d: Overall) -> str:
     p50, p99 = d["share"]["p50"], d["share"]["p99"]
     return (
         f"  share     {ms(p50['ms'])} of {ms(p50['of_ms'])} ms at p50 ({percent(p50['share'])}), "
@@ -112,32 +116,33 @@ def _share(d: dict[str, Any]) -> str:
     )
 
 
-def _stall(d: dict[str, Any]) -> list[tuple[int, str]]:
-    t, found = d["typical"], d["findings"][0]
+def _stall(d: Overall) -> list[tuple[int, str]]:
+    t = d["typical"]
+    found = d["findings"][0]
     sender, receiver = d["owners"]["nagle"], d["owners"]["delayed_ack"]
     pool = d["senders"][sender]
     what = {"server": "its answers wait", "client": "its clients' requests wait"}[sender]
     who = {"client": "the clients hold", "server": "it holds"}[receiver]
-    likely = {"proven": "is", "probable": "is probably"}.get(found["grade"], "may be")
+    likely = {"proven": "is", "probable": "is probably"}.get(found.grade, "may be")
     headline = f"{d['server']} {likely} slow because {what} for acknowledgements that {who} back."
     if _rare(d):
         few = f"{d['hit']:,} of {count(d['complete'], 'exchange')}"
-        likely = {"proven": "wait", "probable": "probably wait"}.get(found["grade"], "may wait")
+        likely = {"proven": "wait", "probable": "probably wait"}.get(found.grade, "may wait")
         headline = f"{d['server']}: {few} {likely} for acknowledgements that {who} back, and take most of all time."
     lines = [
         (0, headline),
         (0, _latency(d)),
         (0, _share(d)),
     ]
-    legs = (pool.get("sender_rtt_ms") or 0.0) + (pool.get("receiver_rtt_ms") or 0.0)
+    legs = (pool.sender_rtt_ms or 0.0) + (pool.receiver_rtt_ms or 0.0)
     path = f"; {ms(legs)} ms of each wait are the path's" if legs > 0.05 * t["ms"] else ""
     if "bytes" in t:
         first, second = t["bytes"]
         words = f"a small segment ({second:,} bytes) waits until the one before it ({first:,} bytes) is acknowledged"
         lines.append((0, f"  {sender:9} nagle: {words}{path}"))
-    if pool.get("hold_median_ms") is not None:
-        low, high = f"{pool['hold_min_ms']:.1f}", f"{pool['hold_max_ms']:.1f}"
-        span = f"held {low} ms" if low == high else f"held {low}-{high} ms, median {pool['hold_median_ms']:.1f}"
+    if pool.hold_median_ms is not None:
+        low, high = f"{pool.hold_min_ms:.1f}", f"{pool.hold_max_ms:.1f}"
+        span = f"held {low} ms" if low == high else f"held {low}-{high} ms, median {pool.hold_median_ms:.1f}"
         lines.append((0, f"  {receiver:9} delayed_ack: {span}{_timer(found)}"))
     if "bytes" in t:
         a, b, c = t["frames"]
@@ -155,113 +160,118 @@ def _stall(d: dict[str, Any]) -> list[tuple[int, str]]:
     return lines + _also(d)
 
 
-def _timer(found: dict[str, Any]) -> str:
+def _timer(found: Finding) -> str:
     """What the receiver's timer is, as far as its holds tell."""
-    if found["timer_ms"] is None:
-        return f"; they end on a {found['tick_ms']:.4g} ms tick: a kernel timer" if found["tick_ms"] else ""
-    tick = f" on a {found['tick_ms']:.4g} ms tick" if found["tick_ms"] else ""
-    whose = f" ({found['os_hint'].partition(' (')[0]})" if found["os_hint"] else ""
-    return f"; a {found['timer_ms']:.0f} ms timer{tick}{whose}"
+    if found.timer_ms is None:
+        return f"; they end on a {found.tick_ms:.4g} ms tick: a kernel timer" if found.tick_ms else ""
+    tick = f" on a {found.tick_ms:.4g} ms tick" if found.tick_ms else ""
+    whose = f" ({found.os_hint.partition(' (')[0]})" if found.os_hint else ""
+    return f"; a {found.timer_ms:.0f} ms timer{tick}{whose}"
 
 
-def _other(d: dict[str, Any]) -> list[tuple[int, str]]:
-    name, found = d["verdict"], d["findings"][0]
+def _other(d: Overall) -> list[tuple[int, str]]:
+    name = d["verdict"]
+    found = d["findings"][0]
     t = d["typical"]
     lines = [(0, _headline(d)), (0, _latency(d)), (0, _share(d))]
     for row in d["findings"][:3]:
-        spent = f"{ms(row['total_ms'])} ms in {count(row['exchanges'], 'exchange')}"
-        lines.append((1, f"  {row['owner']:9} {row['cause']}: {spent} ({percent(row['share'])} of all time)"))
+        spent = f"{ms(row.total_ms)} ms in {count(row.exchanges, 'exchange')}"
+        lines.append((1, f"  {row.owner:9} {row.cause}: {spent} ({percent(row.share)} of all time)"))
     if t["frames"]:
         chain = " > ".join(str(f) for f in t["frames"])
         lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_shown(t)} of {name}"))
     lines += _slowest(d)
-    lines += _not(d, skip=tuple(row["cause"] for row in d["findings"][:3]))
-    fix = _setup(d)["fix"] if _asked_late(d) else d["fix"]
+    lines += _not(d, skip=tuple(row.cause for row in d["findings"][:3]))
+    late = _asked_late(d)
+    fix = late.fix if late else d["fix"]
     idle = name in ("server_think", "client_think") and d["p99_ms"] < FAST_MS  # nothing to mend
-    if fix and found["grade"] != "unknown" and not idle:
+    if fix and found.grade != "unknown" and not idle:
         lines.append((0, f"  fix       {fix}"))
     lines += _gain(d)
-    rival = f"; rival: {found['rival']} ({found['rival_lost']})" if found["rival"] else ""
-    sure = "no" if found["grade"] == "unknown" else _grade(d["confidence"])
-    if _asked_late(d):
-        sure, rival = _grade(_setup(d)["confidence"]), ""
+    rival = f"; rival: {found.rival} ({found.rival_lost})" if found.rival else ""
+    sure = "no" if found.grade == "unknown" else _grade(d["confidence"])
+    if late:
+        sure, rival = _grade(late.confidence), ""
     lines.append((0, f"  sure?     {sure}{rival}"))
     lines += _unknown(d, None)
     return lines + _also(d)
 
 
-def _shown(t: dict[str, Any]) -> str:
+def _shown(t: Typical) -> str:
     """How much time do these frames show? They are those of the longest piece."""
     if t["pieces"] == 1 or t["longest_ms"] > 0.9 * t["ms"]:
         return f"{ms(t['ms'])} ms"
     return f"{ms(t['longest_ms'])} ms, the longest of {t['pieces']:,} pieces that make {ms(t['ms'])} ms"
 
 
-def _headline(d: dict[str, Any]) -> str:
+def _headline(d: Overall) -> str:
     """The answer in one sentence, no stronger than its confidence."""
-    name, found = d["verdict"], d["findings"][0]
-    if _asked_late(d):
-        return f"{d['server']}: {_setup(d)['says']}."
-    if found["grade"] == "unknown":
-        forbids = [c["says"] for c in d["quality"] if c["check"] in found["limited_by"] and c["most"] <= SUSPECTED]
+    name = d["verdict"]
+    found = d["findings"][0]
+    if late := _asked_late(d):
+        return f"{d['server']}: {late.says}."
+    if found.grade == "unknown":
+        forbids = [c.says for c in d["quality"] if c.check in found.limited_by and c.forbids]
         why = forbids[0] if forbids else CAUSES[name].meaning
         return f"{d['server']}: this capture cannot say where the time went: {why}."
-    part = "most time" if found["share"] >= 0.5 else "the largest part of the time"
+    part = "most time" if found.share >= 0.5 else "the largest part of the time"
     if name == "network":
-        behind = d["findings"][1] if len(d["findings"]) > 1 else {"share": 0.0}
-        if behind["share"] >= HOLDS_UP:
-            rest = f"{percent(behind['share'])} go to {behind['cause']} ({behind['owner']})"
-            return f"{d['server']}: {part} is the path's round trip ({percent(found['share'])}); {rest}."
+        behind = d["findings"][1] if len(d["findings"]) > 1 else None
+        if behind is not None and behind.share >= HOLDS_UP:
+            rest = f"{percent(behind.share)} go to {behind.cause} ({behind.owner})"
+            return f"{d['server']}: {part} is the path's round trip ({percent(found.share)}); {rest}."
         return f"{d['server']}: most time is the path's round trip; no program and no setting holds its answers up."
     if _rare(d):
         hit = f"{d['hit']:,} of {count(d['complete'], 'exchange')}"
         return f"{d['server']}: {hit} took most of all time, because of {name}: {CAUSES[name].meaning}."
-    goes = {"proven": "goes", "probable": "probably goes"}.get(found["grade"], "may go")
+    goes = {"proven": "goes", "probable": "probably goes"}.get(found.grade, "may go")
     most = f"{part} {goes}"
     if d["p99_ms"] < FAST_MS:
         return f"{d['server']} answers fast; {most} to {name}: {CAUSES[name].meaning}."
     return f"{d['server']}: {most} to {name}: {CAUSES[name].meaning}."
 
 
-def _rare(d: dict[str, Any]) -> bool:
+def _rare(d: Overall) -> bool:
     """Does most time lie in a few exchanges, and none of it in the usual ones?"""
     return bool(d["share"]["p50"]["share"] < 0.1 and d["hit"] < 0.2 * d["complete"])
 
 
-def _setup(d: dict[str, Any]) -> dict[str, Any]:
-    """What took the most time before the first requests of this server; empty where nothing did."""
-    rows = [e for e in d["events"] if e["kind"] == "setup" and _end(e) == d["server"]]
-    return max(rows, key=lambda e: e["total_ms"], default={})
+def _setup(d: Overall) -> Finding | None:
+    """What took the most time before the first requests of this server; None where nothing did."""
+    rows = [e for e in d["events"] if e.kind == "setup" and _end(e) == d["server"]]
+    return max(rows, key=lambda e: e.total_ms or 0.0, default=None)
 
 
-def _asked_late(d: dict[str, Any]) -> bool:
-    """Did more time pass before the first requests than all answers took?"""
-    return bool(_setup(d).get("total_ms", 0.0) > d["total_ms"])
+def _asked_late(d: Overall) -> Finding | None:
+    """What took more time before the first requests than all answers took? None where nothing did."""
+    before = _setup(d)
+    return before if before is not None and (before.total_ms or 0.0) > d["total_ms"] else None
 
 
-def _slowest(d: dict[str, Any]) -> list[tuple[int, str]]:
+def _slowest(d: Overall) -> list[tuple[int, str]]:
     """What the slowest exchanges wait for, where that is something else than what takes most time in all."""
     first = d["findings"][0]
-    worst = max(d["findings"], key=lambda r: r["of_p99_share"])
-    if worst is first or worst["of_p99_share"] < 0.3 or worst["of_p99_share"] < 1.5 * first["of_p99_share"]:
+    worst = max(d["findings"], key=lambda r: r.of_p99_share)
+    if worst is first or worst.of_p99_share < 0.3 or worst.of_p99_share < 1.5 * first.of_p99_share:
         return []
-    chain = " > ".join(str(f) for f in worst["worst_frames"])
+    chain = " > ".join(str(f) for f in worst.worst_frames)
     return [
-        (0, f"  slowest   at p99 it is {worst['cause']} ({worst['owner']}): {ms(worst['of_p99_ms'])} ms "
-            f"({percent(worst['of_p99_share'])}), frames {chain} (tcp.stream eq {worst['worst_stream']})")
+        (0, f"  slowest   at p99 it is {worst.cause} ({worst.owner}): {ms(worst.of_p99_ms)} ms "
+            f"({percent(worst.of_p99_share)}), frames {chain} (tcp.stream eq {worst.worst_stream})")
     ]  # fmt: skip
 
 
-def _gain(d: dict[str, Any]) -> list[tuple[int, str]]:
+def _gain(d: Overall) -> list[tuple[int, str]]:
     """What the fix would be worth, as a range, and what the limit is then."""
     row = d["findings"][0]
-    low, high, limit = row["gain_p50_low_ms"], row["gain_p50_high_ms"], row["gain_limit"]
-    if not d["fix"] or low is None or row["fix_side"] is None:
+    low, high, limit = row.gain_p50_low_ms, row.gain_p50_high_ms, row.gain_limit
+    if not d["fix"] or low is None or row.fix_side is None:
         return []
     if _rare(d):
-        at_best = row["gain_p99_low_ms"]
-        few = at_best is None or at_best > 0.9 * d["p99_ms"]
-        return [] if few else [(0, f"  gain      p99 at best {ms(at_best)} ms instead of {ms(d['p99_ms'])}")]
+        at_best = row.gain_p99_low_ms
+        if at_best is None or at_best > 0.9 * d["p99_ms"]:
+            return []
+        return [(0, f"  gain      p99 at best {ms(at_best)} ms instead of {ms(d['p99_ms'])}")]
     if low > 0.9 * d["p50_ms"]:
         return []
     bound = "at best " if high is None else ""
@@ -274,28 +284,28 @@ def _gain(d: dict[str, Any]) -> list[tuple[int, str]]:
     return [(0, text)]
 
 
-def _times(row: dict[str, Any]) -> str:
-    low, high = row["gain_rate_low"], row["gain_rate_high"]
+def _times(row: Finding) -> str:
+    low, high = row.gain_rate_low, row.gain_rate_high
     return f"{low:.1f} times" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f}-{high:.1f} times"
 
 
-def _next(d: dict[str, Any]) -> list[tuple[int, str]]:
+def _next(d: Overall) -> list[tuple[int, str]]:
     """The findings behind the first, in a line."""
-    rows = [r for r in d["findings"][1:4] if r["share"] >= 0.05]
-    parts = [f"{r['cause']} ({r['owner']}, {percent(r['share'])} of all time)" for r in rows]
+    rows = [r for r in d["findings"][1:4] if r.share >= 0.05]
+    parts = [f"{r.cause} ({r.owner}, {percent(r.share)} of all time)" for r in rows]
     return [(1, f"  next      {', '.join(parts)}")] if parts else []
 
 
-def _also(d: dict[str, Any]) -> list[tuple[int, str]]:
+def _also(d: Overall) -> list[tuple[int, str]]:
     """What is there and does not matter, or matters elsewhere."""
     parts = []
     if d["first_fast"]:
         parts.append(f"{count(d['first_fast'], 'first exchange')} of streams fast (quick ACKs at the start)")
     if d["fin_released"]:
         parts.append(f"{count(d['fin_released'], 'wait')} ended by the peer's FIN, not by its timer")
-    harmless = [e for e in d["events"] if e["kind"] == "harmless"]
+    harmless = [e for e in d["events"] if e.kind == "harmless"]
     if harmless:
-        held = sum(e["delayed_ack_seen_on"] for e in harmless)
+        held = sum(e.delayed_ack_seen_on or 0 for e in harmless)
         parts.append(f"{count(held, 'held ACK')} that nobody waited for: harmless")
     said = {
         "unanswered": "never answered",
@@ -304,7 +314,7 @@ def _also(d: dict[str, Any]) -> list[tuple[int, str]]:
         "half_open": "not completed",
     }
     for cause, words in said.items():
-        number = sum(e["streams"] for e in d["events"] if e["cause"] == cause)
+        number = sum(e.streams or 0 for e in d["events"] if e.cause == cause)
         if number:
             parts.append(f"{count(number, 'connection')} {words}")
     if d["pauses"]["count"]:
@@ -312,15 +322,15 @@ def _also(d: dict[str, Any]) -> list[tuple[int, str]]:
         parts.append(
             f"clients paused {ms(d['pauses']['median_ms'])} ms between requests, {times}: no part of a latency"
         )
-    idle = [e for e in d["events"] if e["kind"] == "setup" and e["max_ms"] > d["p50_ms"] and _end(e) == d["server"]]
-    before = [(0, f"  before    {e['says']} (tcp.stream eq {e['worst_stream']})") for e in idle[:1]]
+    idle = [e for e in d["events"] if e.kind == "setup" and (e.max_ms or 0.0) > d["p50_ms"] and _end(e) == d["server"]]
+    before = [(0, f"  before    {e.says} (tcp.stream eq {e.worst_stream})") for e in idle[:1]]
     before = [] if _asked_late(d) else before
-    floods = [(1, f"  suspected {_end(e)}: {e['says']}") for e in d["events"] if e["kind"] == "one_way"][:1]
-    floods += [(0, f"  flood     {_end(e)}: {e['says']}") for e in d["events"] if e["cause"] == "syn_flood"]
+    floods = [(1, f"  suspected {_end(e)}: {e.says}") for e in d["events"] if e.kind == "one_way"][:1]
+    floods += [(0, f"  flood     {_end(e)}: {e.says}") for e in d["events"] if e.cause == "syn_flood"]
     return floods + before + ([(1, "  also      " + "; ".join(parts))] if parts else [])
 
 
-def _not(d: dict[str, Any], skip: tuple[str, ...]) -> list[tuple[int, str]]:
+def _not(d: Overall, skip: tuple[str, ...]) -> list[tuple[int, str]]:
     """What was looked at and is not the reason, with its share."""
     total = d["total_ms"] or 1.0
     spent = {c["cause"]: 0.0 for c in d["causes"]}
@@ -337,9 +347,7 @@ def _not(d: dict[str, Any], skip: tuple[str, ...]) -> list[tuple[int, str]]:
     lost = d["retransmissions"]
     if not lost and not any(spent.get(name) for name in _REPAIRS):
         parts.append("losses (no retransmission)")
-    seen = (
-        f"{count(lost, 'retransmission')} seen" if lost and "doubles" not in {c["check"] for c in d["quality"]} else ""
-    )
+    seen = f"{count(lost, 'retransmission')} seen" if lost and "doubles" not in {c.check for c in d["quality"]} else ""
     said = "; ".join(part for part in (", ".join(parts), seen) if part)
     return [(1, "  not       " + said)] if said else []
 
@@ -347,32 +355,32 @@ def _not(d: dict[str, Any], skip: tuple[str, ...]) -> list[tuple[int, str]]:
 _REPAIRS = ("fast_retransmit", "tlp", "rto", "syn_rto")
 
 
-def _options(d: dict[str, Any], sender: str, receiver: str) -> str:
+def _options(d: Overall, sender: str, receiver: str) -> str:
     """The sender's TCP_NODELAY and the receiver's delayed ACK, with what was counted for and against."""
     row = d["findings"][0]
-    off, on = row["nodelay_seen_off"], row["nodelay_seen_on"]
+    off, on = row.nodelay_seen_off, row.nodelay_seen_on
     counts = {"off": f"{off:,} for, {on:,} against", "on": f"{on:,} for, {off:,} against"}
-    if row["nodelay"] == "mixed":
-        of = row["nodelay_streams_on"] + row["nodelay_streams_off"]
-        counts["mixed"] = f"off on {row['nodelay_streams_off']:,} of {of:,} connections"
-    seen = counts.get(row["nodelay"], f"{off:,} seen off, {on:,} on")
-    text = f"  options   {sender} TCP_NODELAY {row['nodelay']} ({seen}); {receiver} delayed ACK {row['delayed_ack']}"
+    if row.nodelay == "mixed":
+        of = row.nodelay_streams_on + row.nodelay_streams_off
+        counts["mixed"] = f"off on {row.nodelay_streams_off:,} of {of:,} connections"
+    seen = counts.get(row.nodelay, f"{off:,} seen off, {on:,} on")
+    text = f"  options   {sender} TCP_NODELAY {row.nodelay} ({seen}); {receiver} delayed ACK {row.delayed_ack}"
     pool = d["senders"][receiver]
-    back = {"nagle": "off", "nodelay": "on"}.get(pool["verdict"], "unknown")
-    why = " (it never had to choose)" if back == "unknown" and not pool["opportunities"] else ""
+    back = {"nagle": "off", "nodelay": "on"}.get(pool.verdict, "unknown")
+    why = " (it never had to choose)" if back == "unknown" and not pool.opportunities else ""
     return f"{text}, TCP_NODELAY {back}{why}"
 
 
-def _sure_stall(d: dict[str, Any], pool: dict[str, Any]) -> str:
+def _sure_stall(d: Overall, pool: Pool) -> str:
     text = f"  sure?     {_grade(d['confidence'])}"
-    if pool.get("release_p95_ms") is not None:
-        within = us(pool["release_p95_ms"] * 1000)
-        which = f"95 % of {pool['held']:,} freed segments" if pool["held"] > 1 else "the one freed segment"
-        path = " (the path taken off)" if (pool.get("sender_rtt_ms") or 0.0) > 0.1 * pool["release_p95_ms"] else ""
+    if pool.release_p95_ms is not None:
+        within = us(pool.release_p95_ms * 1000)
+        which = f"95 % of {pool.held:,} freed segments" if pool.held > 1 else "the one freed segment"
+        path = " (the path taken off)" if (pool.sender_rtt_ms or 0.0) > 0.1 * pool.release_p95_ms else ""
         text += f": {which} left within {within} of the ACK{path}"
-    if pool.get("slope") is not None:
-        text += f"; gaps follow the ACKs (slope {pool['slope']:.2f}, a pause gives 0)"
-    if d["findings"][0]["grade"] != "proven":
+    if pool.slope is not None:
+        text += f"; gaps follow the ACKs (slope {pool.slope:.2f}, a pause gives 0)"
+    if d["findings"][0].grade != "proven":
         text += "; a pause of the program is not ruled out"
     return text
 
@@ -382,7 +390,7 @@ def _grade(confidence: float) -> str:
     return f"{word} ({confidence:.2f})"
 
 
-def _unknown(d: dict[str, Any], sender: str | None) -> list[tuple[int, str]]:
+def _unknown(d: Overall, sender: str | None) -> list[tuple[int, str]]:
     spent = sum(c["total_ms"] for c in d["causes"] if c["cause"] in ("unknown", "capture_gap"))
     share = spent / d["total_ms"] if d["total_ms"] else 0.0
     parts = [f"{percent(share)} of the time has no named cause"] if share >= NOTHING else []
@@ -391,7 +399,7 @@ def _unknown(d: dict[str, Any], sender: str | None) -> list[tuple[int, str]]:
     return [(2, "  unknown   " + "; ".join(parts))] if parts else []
 
 
-def of_exchange(d: dict[str, Any]) -> str:
+def of_exchange(d: OneExchange) -> str:
     """What is the answer for one exchange? Its pieces in order of time, small ones put together."""
     name = " ".join(str(p) for p in (d["method"], _short(d["target"]), d["status"]) if p is not None)
     place = f"tcp.stream eq {d['stream']}, number {d['index']} on it"

@@ -1,0 +1,144 @@
+"""What an answer holds before it becomes words: the types of its parts, with findings and checks as dataclasses.
+
+The keys are those of `Why.to_dict()`; most of them are there only where requests were judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from latpcap.findings.quality import Check
+from latpcap.findings.schema import Finding, LatencyFinding
+from latpcap.findings.sockets import Pool
+
+
+class Part(TypedDict):
+    """What the main cause takes of a percentile."""
+
+    ms: float
+    of_ms: float
+    share: float
+
+
+class Share(TypedDict):
+    """What the main cause takes of all time, and of three percentiles."""
+
+    p50: Part
+    p90: Part
+    p99: Part
+    all: float
+
+
+class Typical(TypedDict, total=False):
+    """The exchange in the middle of the main finding's time. The last four: of a stall whose frames are known."""
+
+    exchange: int
+    stream: int
+    latency_ms: float
+    frames: list[int]
+    ms: float
+    pieces: int
+    longest_ms: float
+    owner: str
+    confidence: float
+    bytes: list[int]
+    sender: str
+    ack_after_ms: float
+    release_us: float
+
+
+class Total(TypedDict):
+    """The time of one cause and owner, as the table of causes has it."""
+
+    cause: str
+    owner: str
+    total_ms: float
+    exchanges: int
+    proven_ms: float
+
+
+class Pauses(TypedDict):
+    """How often, and how long at the median, clients paused between their requests."""
+
+    count: int
+    median_ms: float
+
+
+class Skipped(TypedDict):
+    """Frames of a capture without TCP that were not understood."""
+
+    reason: str
+    frames: int
+
+
+class Head(TypedDict):
+    """What an answer is about."""
+
+    file: str
+    filter: str | None
+    frames: int
+    streams: int
+    exchanges: int
+    seconds: float
+    damage: Sequence[str]
+
+
+class Overall(Head, total=False):
+    """The answer for a capture, a stream or an archive."""
+
+    kind: Literal["overall"]
+    scope: int | None
+    quality: list[Check]
+    positions: list[str]
+    retransmissions: int
+    findings: list[LatencyFinding]
+    events: list[Finding]
+    verdict: str
+    silent: dict[str, int]
+    skipped: list[Skipped]
+    pings: int
+    server: str
+    servers: int
+    pauses: Pauses
+    cut: int
+    incomplete: int
+    complete: int
+    goodbyes: int
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    total_ms: float
+    causes: list[Total]
+    hit: int
+    proven: int | None
+    share: Share
+    confidence: float
+    fix: str | None
+    owners: dict[str, str]
+    typical: Typical
+    fin_released: int
+    first_fast: int
+    senders: Mapping[str, Pool]
+
+
+class OneExchange(Head):
+    """The answer for one exchange."""
+
+    kind: Literal["exchange"]
+    exchange: int
+    stream: int
+    index: int
+    protocol: str
+    method: str | None
+    target: str | None
+    status: int | None
+    latency_ms: float | None
+    client_latency_ms: float | None
+    ttfb_ms: float | None
+    complete: bool
+    cut_by: str | None
+    request_first_frame: int
+    response_last_frame: int | None
+    top_cause: str | None
+    causes: list[dict[str, Any]]
