@@ -1,5 +1,5 @@
 //! One direction's bytes in order. Reads segments as the capture has them (repeated, overlapping,
-//! reordered, cut short, missing), gives `Piece`s without overlap; knows nothing of what the bytes mean.
+//! reordered, cut short, missing), gives `Stretch`s without overlap; knows nothing of what the bytes mean.
 //!
 //! A hole waits for its segment until the capture itself proves that it will not come: the peer has
 //! acknowledged data beyond the hole, and that data was captured. Both are asked for, because captures
@@ -10,7 +10,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use crate::messages::Piece;
+use crate::messages::Stretch;
 
 /// Most bytes that one direction may hold out of order. Linux's default receive buffer grows to 6 MiB,
 /// but whoever is that far ahead of a hole has normally been acknowledged by then.
@@ -45,13 +45,13 @@ pub struct Assembler {
 /// Stretches beyond the first hole, by offset, without overlap.
 #[derive(Debug, Default)]
 struct Held {
-    stretches: BTreeMap<u64, Stretch>,
+    stretches: BTreeMap<u64, HeldStretch>,
     bytes: usize,
 }
 
 /// `len` bytes of the stream, of which the first `captured.len()` are here.
 #[derive(Debug)]
-struct Stretch {
+struct HeldStretch {
     len: u64,
     captured: Box<[u8]>,
 }
@@ -119,7 +119,7 @@ impl Assembler {
         offset: u64,
         len: u64,
         captured: &[u8],
-        give: &mut (impl FnMut(Piece<'_>) + ?Sized),
+        give: &mut (impl FnMut(Stretch<'_>) + ?Sized),
     ) -> Room {
         let next = *self.next.get_or_insert(offset);
         let end = offset.saturating_add(len);
@@ -143,7 +143,7 @@ impl Assembler {
 
     /// The peer acknowledged everything below `offset`. A hole below it is the capture's, not the
     /// network's: it is given as `Missing` as soon as data (or the FIN) beyond it is here too.
-    pub fn acked(&mut self, offset: u64, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
+    pub fn acked(&mut self, offset: u64, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         self.acked = self.acked.max(offset);
         if self.held.is_some() || self.end != NO_END {
             self.pass_acked_holes(give);
@@ -162,7 +162,7 @@ impl Assembler {
 
     /// The FIN stands at `offset` (behind the last byte). It may come before bytes that are still to be
     /// resent: the stream has ended when `ended` says so.
-    pub fn fin(&mut self, offset: u64, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
+    pub fn fin(&mut self, offset: u64, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         self.next.get_or_insert(offset);
         if self.end == NO_END {
             self.end = offset;
@@ -181,7 +181,7 @@ impl Assembler {
     }
 
     /// Nothing more will come (RST, end of the capture): gives all that is held, holes as `Missing`.
-    pub fn finish(&mut self, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
+    pub fn finish(&mut self, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         while self.held.is_some() {
             self.pass_first_hole(give);
         }
@@ -194,7 +194,7 @@ impl Assembler {
         mut at: u64,
         end: u64,
         captured: &[u8],
-        give: &mut (impl FnMut(Piece<'_>) + ?Sized),
+        give: &mut (impl FnMut(Stretch<'_>) + ?Sized),
     ) {
         let first = at;
         while at < end {
@@ -222,7 +222,7 @@ impl Assembler {
                 held.bytes += new.len();
                 held.stretches.insert(
                     at,
-                    Stretch {
+                    HeldStretch {
                         len: until - at,
                         captured: new.into(),
                     },
@@ -234,7 +234,7 @@ impl Assembler {
     }
 
     /// Gives the held stretches that are in order now; lets go of the memory with the last one.
-    fn give_held(&mut self, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
+    fn give_held(&mut self, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         let (Some(held), Some(next)) = (&mut self.held, &mut self.next) else {
             return;
         };
@@ -251,17 +251,17 @@ impl Assembler {
     }
 
     /// Gives the first hole as `Missing`, and what is held behind it.
-    fn pass_first_hole(&mut self, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
+    fn pass_first_hole(&mut self, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         if let (Some(next), Some(start)) = (&mut self.next, first_held(&self.held))
             && start > *next
         {
-            give(Piece::Missing(start - *next));
+            give(Stretch::Missing(start - *next));
             *next = start;
         }
         self.give_held(give);
     }
 
-    fn pass_acked_holes(&mut self, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
+    fn pass_acked_holes(&mut self, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         while first_held(&self.held).is_some_and(|start| start <= self.acked) {
             self.pass_first_hole(give);
         }
@@ -271,12 +271,12 @@ impl Assembler {
             && self.end != NO_END
             && (*next < self.end && self.end <= self.acked)
         {
-            give(Piece::Missing(self.end - *next));
+            give(Stretch::Missing(self.end - *next));
             *next = self.end;
         }
     }
 
-    fn pass_until_it_fits(&mut self, give: &mut (impl FnMut(Piece<'_>) + ?Sized)) -> Room {
+    fn pass_until_it_fits(&mut self, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) -> Room {
         let mut room = Room::Enough;
         while self
             .held
@@ -313,13 +313,13 @@ fn upto(bytes: &[u8], len: u64) -> &[u8] {
         .unwrap_or(bytes)
 }
 
-fn give_stretch(len: u64, captured: &[u8], give: &mut (impl FnMut(Piece<'_>) + ?Sized)) {
+fn give_stretch(len: u64, captured: &[u8], give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
     let captured = upto(captured, len);
     if !captured.is_empty() {
-        give(Piece::Bytes(captured));
+        give(Stretch::Bytes(captured));
     }
     let missing = len - captured.len() as u64;
     if missing > 0 {
-        give(Piece::Missing(missing));
+        give(Stretch::Missing(missing));
     }
 }

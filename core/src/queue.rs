@@ -91,6 +91,15 @@ impl<T> Queue<T> {
         self.others.pop_back().or_else(|| self.first.take())
     }
 
+    /// Takes the first one out that is wanted.
+    pub fn take(&mut self, wanted: impl Fn(&T) -> bool) -> Option<T> {
+        if self.first.as_ref().is_some_and(&wanted) {
+            return self.pop_front();
+        }
+        let place = self.others.iter().position(wanted)?;
+        self.others.remove(place)
+    }
+
     /// The room for others stays.
     pub fn clear(&mut self) {
         self.first = None;
@@ -164,6 +173,10 @@ mod tests {
                 prop_assert!(queue.iter().eq(&known));
                 prop_assert!(queue.iter_mut().rev().eq(known.iter_mut().rev()));
             }
+            let wanted = |number: &usize| number % 5 == 4;
+            let place = known.iter().position(wanted);
+            prop_assert_eq!(queue.take(wanted), place.and_then(|place| known.remove(place)));
+            prop_assert!(queue.iter().eq(&known));
             let kept = |number: &usize| !number.is_multiple_of(3);
             queue.retain(kept);
             known.retain(kept);

@@ -9,10 +9,10 @@ use super::*;
 struct Given(Vec<Option<u8>>);
 
 impl Given {
-    fn take(&mut self) -> impl FnMut(Piece<'_>) {
+    fn take(&mut self) -> impl FnMut(Stretch<'_>) {
         |piece| match piece {
-            Piece::Bytes(bytes) => self.0.extend(bytes.iter().copied().map(Some)),
-            Piece::Missing(len) => self.0.extend(std::iter::repeat_n(None, len as usize)),
+            Stretch::Bytes(bytes) => self.0.extend(bytes.iter().copied().map(Some)),
+            Stretch::Missing(len) => self.0.extend(std::iter::repeat_n(None, len as usize)),
         }
     }
 
@@ -127,7 +127,7 @@ proptest! {
     #[test]
     fn any_numbers_do_no_harm(calls in prop::collection::vec((0..5, any::<u64>(), any::<u64>(), 0..9usize), 0..30)) {
         let (mut stream, mut total) = (Assembler::new(), 0u64);
-        let mut give = |piece: Piece<'_>| total = total.checked_add(piece.len()).unwrap();
+        let mut give = |piece: Stretch<'_>| total = total.checked_add(piece.len()).unwrap();
         for (what, offset, len, captured) in calls {
             match what {
                 0 => stream.start(offset),

@@ -1,8 +1,7 @@
 //! Waits that belong to no request, each a row of its own beside them: a client's pause before it asks again, and what
 //! one direction alone lets us suspect. Like a connection's set-up they are never complete and have no latency.
 
-use super::Ledger;
-use super::setup::PROTOCOL;
+use super::{Ledger, RowKind};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::observe::{Step, Suspect, Wait};
@@ -72,7 +71,11 @@ pub fn suspect(found: &Suspect, seen: Side, place: Place, ledger: &mut Ledger) {
 fn push(method: &'static str, step: Step, sender: Side, place: Place, ledger: &mut Ledger) {
     let mut exchange = ledger.open(place.stream, place.index, place.pair);
     (exchange.rounds, exchange.doubled) = (place.rounds, place.doubled);
-    exchange.protocol = PROTOCOL;
+    exchange.row = if method == PAUSE {
+        RowKind::Pause
+    } else {
+        RowKind::OneWay
+    };
     exchange.method = Some(method.into());
     (exchange.request.first, exchange.request.last) = (step.from, step.to);
     exchange.dialogue = true;

@@ -17,7 +17,7 @@ use crate::evidence::Pools;
 use crate::evidence::rtt::{Round, RoundTrips};
 use crate::facts::{Facts, flag};
 use crate::issue::{Issue, Kind};
-use crate::messages::Memory;
+use crate::messages::{Close, Kind as MessageKind, Memory, Protocol};
 use crate::observe::{Data, Step, Wait};
 use crate::segment::{self, ACK, SYN, Segment};
 
@@ -92,16 +92,96 @@ impl Message {
     }
 }
 
-/// One request and its answer.
+/// What a row tells of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RowKind {
+    /// A request and its answer, or a turn and the other side's.
+    #[default]
+    Exchange,
+    /// A connection's set-up.
+    Connect,
+    /// What a server said and nobody had asked for.
+    Push,
+    /// A client's pause between requests.
+    Pause,
+    /// What one direction alone lets us suspect.
+    OneWay,
+}
+
+/// Why an exchange is not whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutBy {
+    Fin,
+    Rst,
+    /// Either side gave it up, and the connection went on.
+    Reset,
+    CaptureEnd,
+    /// Packets are missing, or too much was open at once.
+    Gap,
+}
+
+impl CutBy {
+    pub fn word(self) -> &'static str {
+        match self {
+            CutBy::Fin => "fin",
+            CutBy::Rst => "rst",
+            CutBy::Reset => "reset",
+            CutBy::CaptureEnd => "capture_end",
+            CutBy::Gap => "gap",
+        }
+    }
+}
+
+impl From<Close> for CutBy {
+    fn from(how: Close) -> Self {
+        match how {
+            Close::Fin => CutBy::Fin,
+            Close::Rst => CutBy::Rst,
+            Close::CaptureEnd => CutBy::CaptureEnd,
+        }
+    }
+}
+
+/// The pieces of an answer's body, as its reader cuts it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pieces {
+    pub count: u32,
+    pub first_ns: i64,
+    last_ns: i64,
+    pub longest_gap_ns: i64,
+}
+
+impl Pieces {
+    #[inline(always)]
+    fn add(&mut self, at: At) {
+        if self.count == 0 {
+            self.first_ns = at.time_ns;
+        } else {
+            self.longest_gap_ns = self.longest_gap_ns.max(at.time_ns - self.last_ns);
+        }
+        self.count = self.count.saturating_add(1);
+        self.last_ns = at.time_ns;
+    }
+}
+
+/// One request and its answer, or another stretch of a connection's time that has a row.
 #[derive(Debug, Clone, Default)]
 pub struct Exchange {
     pub id: u64,
     pub stream: u32,
     pub index: u32,
-    pub protocol: &'static str,
+    pub row: RowKind,
+    pub kind: MessageKind,
+    /// By which its answer is known, in protocols that answer in any order.
+    key: Option<u64>,
+    pub protocol: Option<Protocol>,
     pub method: Option<SmolStr>,
     pub target: Option<SmolStr>,
+    pub host: Option<SmolStr>,
     pub status: Option<u16>,
+    pub status_text: Option<SmolStr>,
+    pub error: bool,
+    pub pieces: Pieces,
     pub request: Message,
     /// What the client had acknowledged when it began to ask: the answer lies beyond.
     asked_at: i64,
@@ -109,7 +189,7 @@ pub struct Exchange {
     /// Both sides spoke in turn before it was over.
     pub dialogue: bool,
     pub complete: bool,
-    pub cut_by: Option<&'static str>,
+    pub cut_by: Option<CutBy>,
     pub pair: u32,
     /// What the path to each side took by the answers of its kernel.
     pub rounds: [Round; 2],
@@ -130,10 +210,17 @@ impl Exchange {
             pair: _,
             rounds,
             doubled,
+            row,
+            kind,
+            key,
             protocol,
             method,
             target,
+            host,
             status,
+            status_text,
+            error,
+            pieces,
             request,
             asked_at,
             response,
@@ -142,8 +229,10 @@ impl Exchange {
             cut_by,
             steps,
         } = self;
-        (*protocol, *method, *target) = ("", None, None);
-        (*status, *cut_by, *response) = (None, None, None);
+        (*row, *kind, *key) = (RowKind::Exchange, MessageKind::Turn, None);
+        (*protocol, *method, *target, *host) = (None, None, None, None);
+        (*status, *status_text, *error) = (None, None, false);
+        (*pieces, *cut_by, *response) = (Pieces::default(), None, None);
         (*dialogue, *complete, *asked_at) = (false, false, 0);
         (*rounds, *doubled) = (Default::default(), false);
         request.clear();

@@ -2,13 +2,12 @@
 //! byte. The handshake lasts as long seen from either end, so it is the one wait for the path that a capture at
 //! the server shows as well.
 
-use super::{Exchange, Ledger, Message};
+use super::{CutBy, Exchange, Ledger, Message, RowKind};
 use crate::base::{At, Side};
 use crate::observe::{Repair, Step, Wait};
 use crate::segment::{FIN, RST, SYN, Segment};
 
-/// What the set-up's row calls itself, in `protocol` and `method`.
-pub const PROTOCOL: &str = "tcp";
+/// What the set-up's row calls itself, in `method`.
 const METHOD: &str = "connect";
 /// One part in so many of a connection's time is worth a row.
 const SHARE: i64 = 10;
@@ -164,10 +163,10 @@ impl Setup {
         if let Some(first) = self.answered {
             whole(exchange.response.get_or_insert_default(), first, last);
         }
-        (exchange.protocol, exchange.method) = (PROTOCOL, Some(METHOD.into()));
+        (exchange.row, exchange.method) = (RowKind::Connect, Some(METHOD.into()));
         exchange.cut_by = match (self.refused, self.ended) {
-            (true, _) => Some("rst"),
-            (false, None) => Some("capture_end"),
+            (true, _) => Some(CutBy::Rst),
+            (false, None) => Some(CutBy::CaptureEnd),
             (false, Some(_)) => None,
         };
         exchange.dialogue = true;

@@ -4,13 +4,14 @@
 mod arrival;
 mod data;
 mod hearing;
+mod keyed;
 mod pairing;
 
 use super::{Ledger, Seen, aside};
 use crate::assemble::Assembler;
 use crate::base::{At, Side};
 use crate::facts::flag;
-use crate::messages::{Close, Messages, Piece as Stretch};
+use crate::messages::{Close, Messages, Protocol, Stretch};
 use crate::observe::{Answer, OneWay, Passed, Release, Sender};
 use crate::segment::{FIN, RST, SYN};
 use hearing::Hearing;
@@ -150,7 +151,7 @@ impl Tracker {
         self.closed == [true; 2] && self.pairing.is_idle()
     }
 
-    pub fn protocol(&self) -> &'static str {
+    pub fn protocol(&self) -> Option<Protocol> {
         self.pairing.protocol
     }
 

@@ -13,16 +13,24 @@ mod known;
 mod lines;
 
 use super::banner;
-use super::pen::Pen;
-use super::{Close, Listener, Piece, Read, Reader, Side};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{Close, Listener, MessageReader, Read, Side, Stretch};
 use crate::queue::Queue;
 pub(super) use again::Again;
 use chunked::{Chunked, Step};
 use head::{Asked, Body, Head, Start};
-pub(super) use known::{opens, resumes, sniff};
+use known::{opens, resumes, sniff};
 use lines::skip_line_ends;
 
-pub(super) const NAME: &str = "http";
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Http,
+    sniff: |first| sniff(first.side, first.said),
+    opens,
+    resumes,
+    joins: |_, _| false,
+    reader: |memory| AnyReader::Http(memory.http()),
+};
 /// Longest head: servers refuse above 8 to 64 KiB.
 const MAX_HEAD: usize = 64 << 10;
 /// Requests that may await their response; beyond it (one direction captured, mostly) the oldest is forgotten.
@@ -64,35 +72,31 @@ enum State {
     Tunnel,
 }
 
-impl Reader for Http1 {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
+impl MessageReader for Http1 {
     #[inline(always)]
-    fn feed<'a>(&mut self, mut pen: Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Read<'a> {
         match piece {
-            Piece::Bytes(bytes) => match self.bytes(&mut pen, bytes) {
+            Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
                 Ok(()) => Read::All,
-                Err(rest) => Read::Lost(Piece::Bytes(rest)),
+                Err(rest) => Read::Lost(Stretch::Bytes(rest)),
             },
-            Piece::Missing(missing) => match self.missing(pen, missing) {
+            Stretch::Missing(missing) => match self.missing(sink, missing) {
                 Ok(()) => Read::All,
-                Err(rest) => Read::Lost(Piece::Missing(rest)),
+                Err(rest) => Read::Lost(Stretch::Missing(rest)),
             },
         }
     }
 
-    fn close(&mut self, pen: &mut Pen<'_, impl Listener>, how: Close) {
-        match (self.half(pen.side()).state, how) {
-            (State::UntilClose, Close::Fin) => pen.end_here(),
-            (State::Tunnel, Close::Fin) => pen.end(),
+    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+        match (self.half(sink.side()).state, how) {
+            (State::UntilClose, Close::Fin) => sink.end_here(),
+            (State::Tunnel, Close::Fin) => sink.end(),
             _ => {
-                self.name_unfinished(pen, false);
-                pen.cut(how);
+                self.name_unfinished(sink, false);
+                sink.cut(how);
             }
         }
-        *self.half(pen.side()) = Half::default();
+        *self.half(sink.side()) = Half::default();
     }
 
     fn resume(&mut self, side: Side, inside: bool) {
@@ -108,13 +112,17 @@ impl Reader for Http1 {
 impl Http1 {
     /// Reads bytes; the error is the rest that could not be followed, after `Lost` has been written.
     #[inline(always)]
-    fn bytes<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, bytes: &'a [u8]) -> Result<(), &'a [u8]> {
-        if self.early && pen.side() == Side::Client {
-            self.body_left_out(pen.lend(), bytes);
+    fn bytes<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        bytes: &'a [u8],
+    ) -> Result<(), &'a [u8]> {
+        if self.early && sink.side() == Side::Client {
+            self.body_left_out(sink.lend(), bytes);
         }
-        match self.stretch(pen, bytes)? {
+        match self.stretch(sink, bytes)? {
             [] => Ok(()),
-            more => self.stretches(pen.lend(), more),
+            more => self.stretches(sink.lend(), more),
         }
     }
 
@@ -122,11 +130,11 @@ impl Http1 {
     #[inline(never)]
     fn stretches<'a>(
         &mut self,
-        mut pen: Pen<'_, impl Listener>,
+        mut sink: MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), &'a [u8]> {
         while !bytes.is_empty() {
-            bytes = self.stretch(&mut pen, bytes)?;
+            bytes = self.stretch(&mut sink, bytes)?;
         }
         Ok(())
     }
@@ -135,41 +143,41 @@ impl Http1 {
     #[inline(always)]
     fn stretch<'a>(
         &mut self,
-        pen: &mut Pen<'_, impl Listener>,
+        sink: &mut MessageSink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
-        let half = self.half(pen.side());
+        let half = self.half(sink.side());
         match &mut half.state {
-            State::Head => self.head(pen, bytes),
+            State::Head => self.head(sink, bytes),
             State::Length(left) => {
                 let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 let (body, rest) = split(bytes, here);
-                pen.count(here as u64);
+                sink.piece(here as u64);
                 *left -= body.len() as u64;
                 if *left == 0 {
                     half.state = State::Head;
-                    pen.end();
+                    sink.end();
                 }
                 Ok(rest)
             }
             State::Chunked(chunked) => match chunked.read(bytes) {
                 Step::All => {
-                    pen.count(bytes.len() as u64);
+                    sink.piece(bytes.len() as u64);
                     Ok(&[])
                 }
                 Step::Done(here) => {
                     half.state = State::Head;
-                    pen.count(here as u64);
-                    pen.end();
+                    sink.piece(here as u64);
+                    sink.end();
                     Ok(split(bytes, here).1)
                 }
                 Step::Wrong(reason) => {
-                    pen.lost(reason);
+                    sink.lost(reason);
                     Err(bytes)
                 }
             },
             State::UntilClose | State::Tunnel => {
-                pen.count(bytes.len() as u64);
+                sink.piece(bytes.len() as u64);
                 Ok(&[])
             }
         }
@@ -177,8 +185,12 @@ impl Http1 {
 
     /// Reads a head or a part of one; gives what stands behind it.
     #[inline(always)]
-    fn head<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, bytes: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
-        let side = pen.side();
+    fn head<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        bytes: &'a [u8],
+    ) -> Result<&'a [u8], &'a [u8]> {
+        let side = sink.side();
         let half = self.half(side);
         let mut bytes = bytes;
         if half.head.is_empty() {
@@ -187,41 +199,41 @@ impl Http1 {
             if bytes.is_empty() {
                 return Ok(bytes);
             }
-            // taken out, so that the pen can write while the head is read from
-            let mut again = pen.again().take().unwrap_or_default();
+            // taken out, so that the sink can write while the head is read from
+            let mut again = sink.again().take().unwrap_or_default();
             let head = again.or_read(side, bytes, head::parse);
             let read = head
                 .filter(|head| head.len <= MAX_HEAD)
-                .map(|head| self.whole_head(pen, head, bytes));
-            *pen.again() = Some(again);
+                .map(|head| self.whole_head(sink, head, bytes));
+            *sink.again() = Some(again);
             if let Some(rest) = read {
                 return rest;
             }
         }
-        self.part_of_head(pen.lend(), bytes)
+        self.part_of_head(sink.lend(), bytes)
     }
 
     /// A head that begins these bytes, in one piece.
     #[inline(always)]
     fn whole_head<'a>(
         &mut self,
-        pen: &mut Pen<'_, impl Listener>,
+        sink: &mut MessageSink<'_, impl Listener>,
         head: &Head,
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
-        pen.count(head.len as u64);
+        sink.count(head.len as u64);
         let (mine, rest) = split(bytes, head.len);
-        if pen.side() == Side::Server && self.searched < MAX_SEARCHED {
-            self.name_of_server(pen.lend(), mine);
+        if sink.side() == Side::Server && self.searched < MAX_SEARCHED {
+            self.name_of_server(sink.lend(), mine);
         }
-        self.body(pen, head, rest)
+        self.body(sink, head, rest)
     }
 
     /// A head has been read: names its message and finds out where it ends.
     #[inline(always)]
     fn body<'a>(
         &mut self,
-        pen: &mut Pen<'_, impl Listener>,
+        sink: &mut MessageSink<'_, impl Listener>,
         head: &Head,
         rest: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
@@ -229,9 +241,13 @@ impl Http1 {
             Start::Request {
                 method,
                 target,
+                host,
                 asked,
             } => {
-                pen.request(method, target);
+                sink.request(method, target);
+                if !host.is_empty() {
+                    sink.host(host);
+                }
                 self.ask(*asked);
                 let after = if *asked == Asked::Connect {
                     State::Tunnel
@@ -241,17 +257,17 @@ impl Http1 {
                 (head.body, after)
             }
             &Start::Response { status } => {
-                pen.response(status, is_interim(status));
+                sink.response(status, is_interim(status));
                 if is_interim(status) {
-                    pen.end();
+                    sink.end();
                     return Ok(rest);
                 }
                 let switched = status == 101;
                 let asked = self.pending.pop_front().unwrap_or(Asked::Other);
-                self.early = self.pending.is_empty() && pen.other_is_open();
+                self.early = self.pending.is_empty() && sink.other_is_open();
                 if switched || asked == Asked::Connect && (200..300).contains(&status) {
-                    pen.end();
-                    pen.lost(if switched {
+                    sink.end();
+                    sink.lost(if switched {
                         "upgraded to another protocol"
                     } else {
                         "tunnel behind a connect"
@@ -260,8 +276,8 @@ impl Http1 {
                 }
                 if self.client.state == State::Tunnel {
                     self.client.state = State::Head;
-                    if pen.other_is_open() {
-                        pen.lost("data behind a connect that was refused");
+                    if sink.other_is_open() {
+                        sink.lost("data behind a connect that was refused");
                         return Err(rest);
                     }
                 }
@@ -273,16 +289,16 @@ impl Http1 {
                 (body, State::Head)
             }
         };
-        self.half(pen.side()).state = match body {
+        self.half(sink.side()).state = match body {
             Ok(Body::None) => {
-                pen.end();
+                sink.end();
                 after
             }
             Ok(Body::Length(length)) => State::Length(length),
             Ok(Body::Chunked) => State::Chunked(Chunked::new()),
             Ok(Body::UntilClose) => State::UntilClose,
             Err(reason) => {
-                pen.lost(reason);
+                sink.lost(reason);
                 return Err(rest);
             }
         };
@@ -291,24 +307,24 @@ impl Http1 {
 
     /// Looks in a head of the server for what it calls itself.
     #[cold]
-    fn name_of_server(&mut self, mut pen: Pen<'_, impl Listener>, head: &[u8]) {
+    fn name_of_server(&mut self, mut sink: MessageSink<'_, impl Listener>, head: &[u8]) {
         self.searched += 1;
         if let Some(name) = banner::of_head(head) {
             self.searched = MAX_SEARCHED;
-            pen.software(name);
+            sink.software(name);
         }
     }
 
     /// A client that was answered early may leave the rest of its body out (RFC 9110 10.1.1: it waited for 100
     /// Continue) and ask again.
     #[cold]
-    fn body_left_out(&mut self, mut pen: Pen<'_, impl Listener>, bytes: &[u8]) {
+    fn body_left_out(&mut self, mut sink: MessageSink<'_, impl Listener>, bytes: &[u8]) {
         if self.client.state == State::Head {
             self.early = false;
         } else if known::resumes(Side::Client, bytes) {
             self.early = false;
             self.client = Half::default();
-            pen.end();
+            sink.end();
         }
     }
 

@@ -1,8 +1,8 @@
 //! Where a message begins and ends. Reads one stream's bytes in order, gives `Note`s to a `Listener`; knows nothing
 //! of packets, sequence numbers or causes, only which packet brought a byte.
 //!
-//! `Messages` is the front: it looks at the first bytes of either side, picks the reader that knows
-//! them (`PROTOCOLS`; ports play no part) and falls back to `turns` when that reader loses its way.
+//! `Messages` is the front: it looks at the first bytes of both sides, picks the reader that knows
+//! them (`readers.rs`; ports play no part) and falls back to `turns` when that reader loses its way.
 //!
 //! # The notes that a user may see
 //!
@@ -13,6 +13,11 @@
 //! is not `interim`. `Begin` carries the packet of the message's first byte, `End` that of its last (but
 //! that of the FIN for a body which only the FIN ends).
 //!
+//! Protocols that answer in any order tell of each exchange by its key: `Asks [Named] Asked Answers [Status]
+//! Answered`, with `Bytes` and `Piece` between them; `Reset` may end it anywhere. A `Push` is a whole message of the
+//! server that answers nothing. What neither asks nor answers (keepalives, acknowledgements of the application, what
+//! a client says and nobody answers) is in no note.
+//!
 //! `Lost` may stand anywhere. The message that is open then stays open and ends as a turn does: when
 //! the other side speaks, or at the close. So from `Lost` on a message may have neither `Request` nor
 //! `Response`. Reading goes on as turns until a turn begins with a start line that a protocol knows, or a packet
@@ -20,23 +25,28 @@
 //! ClientHello inside a turn names the turn's message.
 
 mod banner;
+mod dns;
 mod http1;
 #[allow(dead_code)] // no reader uses it yet
 mod http2;
 mod notes;
-mod pen;
 #[allow(dead_code)] // no reader uses it yet
 mod pieces;
+mod readers;
+mod sink;
 #[cfg(test)]
 mod tests;
+mod text;
 mod tls;
 mod turns;
 #[allow(dead_code)] // no reader uses it yet
 mod websocket;
 
 use crate::base::{At, Side};
-pub use notes::{Close, Note, Piece};
-use pen::{Open, Pen};
+pub use notes::{Close, Kind, Named, Note, Push, Said, Status, Stretch};
+pub use readers::Protocol;
+use readers::{AnyReader, KNOWN, Recognition};
+use sink::{MessageSink, Open};
 
 /// Who is told what the readers find, while they read.
 pub trait Listener {
@@ -69,106 +79,59 @@ impl Memory {
 enum Guess {
     Yes,
     No,
-    /// These few bytes may be the beginning of it.
+    /// These few bytes may be the beginning of it: ask again with more of this side's.
     More,
+    /// They may be it, and the other side's answer will tell: ask again when it has spoken.
+    Other,
 }
 
-/// One protocol: how to know it and who reads it. A new one is a file beside `turns.rs`, a line here and one in `Known`.
-struct Protocol {
-    name: &'static str,
-    /// Whether a stream is of this protocol, by the first bytes of one side. `More` for at most `MAX_UNDECIDED` bytes.
-    sniff: fn(Side, &[u8]) -> Guess,
-    /// Whether a turn in the middle of a stream begins a message of this protocol: stricter, no `More`.
-    opens: fn(Side, &[u8]) -> bool,
-    /// Whether a packet in the middle of a turn begins one, on a stream that has spoken this protocol: strictest.
-    resumes: fn(Side, &[u8]) -> bool,
-    /// Whether a packet inside a turn carries on in this protocol, on a stream that spoke none: what the turn said
-    /// before was the way to ask for it, and stays in its message.
-    joins: fn(Side, &[u8]) -> bool,
-    reader: fn(&mut Memory) -> Known,
+/// What both sides have said first, as far as it was read.
+#[derive(Debug, Clone, Copy)]
+struct First<'a> {
+    /// Who speaks now, and all that this side has said.
+    side: Side,
+    said: &'a [u8],
+    /// All that the other side has said.
+    other: &'a [u8],
+    /// Who spoke first.
+    #[allow(dead_code)] // of protocols whose server speaks first
+    began: Side,
 }
 
-const PROTOCOLS: [Protocol; 2] = [
-    Protocol {
-        name: http1::NAME,
-        sniff: http1::sniff,
-        opens: http1::opens,
-        resumes: http1::resumes,
-        joins: |_, _| false,
-        reader: |memory| Known::Http(memory.http()),
-    },
-    Protocol {
-        name: tls::NAME,
-        sniff: tls::sniff,
-        opens: tls::opens,
-        resumes: |_, _| false, // where a turn ends is all that can be known
-        joins: tls::joins,
-        reader: |_| Known::Tls(Default::default()),
-    },
-];
-
-/// Bytes of one side that may be held while no protocol is sure.
+/// One side's first bytes that may be held while no protocol is sure, for `Guess::More`.
 const MAX_UNDECIDED: usize = 32;
+/// Bytes and packets of both sides that may be held for `Guess::Other`.
+const MAX_HELD: usize = 4096;
+const MAX_HELD_PACKETS: usize = 512;
+/// Protocols that one packet's bytes may pass through.
+const MAX_SWITCHES: usize = 4;
 
-/// One protocol's reader for one stream. It tells with the pen, which keeps the order of the notes.
-trait Reader {
-    fn name(&self) -> &'static str;
+/// One protocol's reader for one stream. It tells the sink, which keeps the order of the notes.
+trait MessageReader {
+    /// Reads the next stretch of the side that the sink stands for.
+    fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a>;
 
-    /// Reads the piece of the side that the pen stands for.
-    fn feed<'a>(&mut self, pen: Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a>;
-
-    /// The side that the pen stands for says no more.
-    fn close(&mut self, pen: &mut Pen<'_, impl Listener>, how: Close);
+    /// The side that the sink stands for says no more.
+    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close);
 
     /// After `Read::Lost`: `side` begins a message that `opens` or (`inside` a turn) `resumes` knows; forget what
     /// was half read.
     fn resume(&mut self, side: Side, inside: bool);
 }
 
-/// The reader of the protocol that was recognised; `Turns` while none was. An enum and no `dyn Reader`, so that a
-/// reader and who hears it are compiled as one.
-#[derive(Debug, Default)]
-enum Known {
-    #[default]
-    Turns,
-    Http(Box<http1::Http1>),
-    Tls(Box<tls::Tls>),
-}
-
-/// Does the same with whichever reader it is.
-macro_rules! with {
-    ($known:expr, $reader:ident => $does:expr) => {
-        match $known {
-            Known::Turns => {
-                let $reader = &mut turns::Turns;
-                $does
-            }
-            Known::Http($reader) => $does,
-            Known::Tls($reader) => $does,
-        }
-    };
-}
-
-impl Known {
-    fn name(&self) -> &'static str {
-        with!(self, reader => reader.name())
-    }
-
-    fn is_turns(&self) -> bool {
-        matches!(self, Known::Turns)
-    }
-}
-
 /// How far a reader came.
 enum Read<'a> {
     All,
     /// The reader has told `Lost`; this (maybe empty) rest is not read and not counted yet.
-    Lost(Piece<'a>),
+    Lost(Stretch<'a>),
+    /// Both sides go on in the protocol of this reader, this one with the rest.
+    #[allow(dead_code)] // of protocols that others are reached by: WebSocket, HTTP/2 by an upgrade
+    Switch(AnyReader, Stretch<'a>),
 }
 
 /// Who would say this at the beginning of a message: tells client from server where no SYN was seen.
 pub fn speaker(first: &[u8]) -> Option<Side> {
-    let says = |side| PROTOCOLS.iter().any(|protocol| (protocol.opens)(side, first));
+    let says = |side| KNOWN.iter().any(|known| (known.opens)(side, first));
     [Side::Client, Side::Server].into_iter().find(|side| says(*side))
 }
 
@@ -178,7 +141,7 @@ pub struct Messages {
     stage: Stage,
     open: Open,
     /// Kept while lost, for what it remembers of unanswered requests.
-    reader: Known,
+    reader: AnyReader,
     undecided: Vec<(Side, At, Box<[u8]>)>,
     /// The server has spoken in turns: what follows is no greeting.
     greeted: bool,
@@ -199,18 +162,15 @@ impl Messages {
 
     /// The same in the place of another stream's, which is over.
     pub fn renew(&mut self, memory: &mut Memory) {
-        if let Known::Http(reader) = std::mem::take(&mut self.reader) {
+        if let AnyReader::Http(reader) = std::mem::take(&mut self.reader) {
             memory.http = Some(reader);
         }
         *self = Messages::new();
     }
 
-    /// "" while undecided, the protocol that was recognised last (also for what follows an upgrade), else "turns".
-    pub fn protocol(&self) -> &'static str {
-        match self.stage {
-            Stage::Undecided => "",
-            _ => self.reader.name(),
-        }
+    /// The protocol that was recognised last (also for what follows an upgrade), else turns; none while undecided.
+    pub fn protocol(&self) -> Option<Protocol> {
+        (self.stage != Stage::Undecided).then(|| self.reader.protocol())
     }
 
     /// What the server calls itself, as it said first.
@@ -218,28 +178,36 @@ impl Messages {
         self.open.software.as_deref()
     }
 
-    /// The next piece of `side`, which the packet `at` made readable.
-    pub fn feed(&mut self, side: Side, at: At, piece: Piece<'_>, listener: &mut impl Listener) {
+    /// Bytes were read of which nothing has been said yet.
+    #[inline(always)]
+    pub fn waits(&self) -> bool {
+        self.open.waits() || !self.undecided.is_empty()
+    }
+
+    /// The next stretch of `side`, which the packet `at` made readable.
+    pub fn feed(&mut self, side: Side, at: At, stretch: Stretch<'_>, listener: &mut impl Listener) {
         // the same twice: each is compiled for its side
         match side {
-            Side::Client => self.feed_of(Side::Client, at, piece, listener),
-            Side::Server => self.feed_of(Side::Server, at, piece, listener),
+            Side::Client => self.feed_of(Side::Client, at, stretch, listener),
+            Side::Server => self.feed_of(Side::Server, at, stretch, listener),
         }
     }
 
     #[inline(always)]
-    fn feed_of(&mut self, side: Side, at: At, piece: Piece<'_>, listener: &mut impl Listener) {
-        if piece.is_empty() || self.stage == Stage::Undecided && !self.decided(side, at, piece, listener) {
+    fn feed_of(&mut self, side: Side, at: At, stretch: Stretch<'_>, listener: &mut impl Listener) {
+        if stretch.is_empty() || self.stage == Stage::Undecided && !self.decided(side, at, stretch, listener)
+        {
             return;
         }
         if self.stage == Stage::Following {
-            let open = &mut self.open;
-            match with!(&mut self.reader, reader => reader.feed(Pen::new(open, listener, side, at), piece)) {
+            let sink = MessageSink::new(&mut self.open, listener, side, at);
+            match self.reader.feed(sink, stretch) {
                 Read::All => {}
                 Read::Lost(rest) => self.lost(side, at, rest, listener),
+                Read::Switch(reader, rest) => self.switch(side, at, reader, rest, listener),
             }
         } else {
-            self.turn(side, at, piece, listener);
+            self.turn(side, at, stretch, listener);
         }
     }
 
@@ -248,18 +216,19 @@ impl Messages {
         if self.stage == Stage::Undecided && !self.undecided.is_empty() {
             self.begin(Stage::Turns, listener);
         }
-        let mut pen = Pen::new(&mut self.open, listener, side, at);
+        let mut sink = MessageSink::new(&mut self.open, listener, side, at);
         match self.stage {
-            Stage::Following => with!(&mut self.reader, reader => reader.close(&mut pen, how)),
-            _ => turns::Turns.close(&mut pen, how),
+            Stage::Following => self.reader.close(&mut sink, how),
+            _ => turns::Turns.close(&mut sink, how),
         }
+        self.open.take_mark(side);
     }
 
-    /// Whether this piece can be read now: the protocol is known with it. Else it is held.
+    /// Whether this stretch can be read now: the protocol is known with it. Else it is held.
     #[cold]
-    fn decided(&mut self, side: Side, at: At, piece: Piece<'_>, listener: &mut impl Listener) -> bool {
-        let decided = self.decide(side, piece, listener.memory());
-        if let (None, Piece::Bytes(bytes)) = (decided, piece) {
+    fn decided(&mut self, side: Side, at: At, stretch: Stretch<'_>, listener: &mut impl Listener) -> bool {
+        let decided = self.decide(side, stretch, listener.memory());
+        if let (None, Stretch::Bytes(bytes)) = (decided, stretch) {
             self.undecided.push((side, at, bytes.into()));
             return false;
         }
@@ -267,29 +236,43 @@ impl Messages {
         true
     }
 
-    /// Looks at a side's first bytes: `None` when they are too few to tell.
-    fn decide(&mut self, side: Side, piece: Piece<'_>, memory: &mut Memory) -> Option<Stage> {
-        let Piece::Bytes(bytes) = piece else {
+    /// Looks at what both sides said first: `None` when that is too little to tell.
+    fn decide(&mut self, side: Side, stretch: Stretch<'_>, memory: &mut Memory) -> Option<Stage> {
+        let Stretch::Bytes(bytes) = stretch else {
             return Some(Stage::Turns);
         };
-        let mut joined = Vec::new();
-        let first = if self.undecided.is_empty() {
+        let held = |of: Side| {
+            let before = self.undecided.iter().filter(move |(whose, ..)| *whose == of);
+            before
+                .flat_map(|(.., held)| held.iter().copied())
+                .collect::<Vec<_>>()
+        };
+        let (mut joined, other) = (Vec::new(), held(side.other()));
+        let said = if self.undecided.is_empty() {
             bytes
         } else {
-            let before = self.undecided.iter().filter(|(whose, ..)| *whose == side);
-            before.for_each(|(.., held)| joined.extend_from_slice(held));
+            joined.append(&mut held(side));
             joined.extend_from_slice(bytes);
             &joined
         };
+        let first = First {
+            side,
+            said,
+            other: &other,
+            began: self.undecided.first().map_or(side, |(whose, ..)| *whose),
+        };
+        let few = said.len() < MAX_UNDECIDED;
+        let fits = said.len() + other.len() <= MAX_HELD && self.undecided.len() < MAX_HELD_PACKETS;
         let mut stage = Some(Stage::Turns);
-        for protocol in &PROTOCOLS {
-            match (protocol.sniff)(side, first) {
+        for known in &KNOWN {
+            match (known.sniff)(&first) {
                 Guess::Yes => {
-                    self.reader = (protocol.reader)(memory);
+                    self.reader = (known.reader)(memory);
                     return Some(Stage::Following);
                 }
-                Guess::More if first.len() < MAX_UNDECIDED => stage = None,
-                Guess::More | Guess::No => {}
+                Guess::More if few => stage = None,
+                Guess::Other if fits => stage = None,
+                Guess::More | Guess::Other | Guess::No => {}
             }
         }
         stage
@@ -298,81 +281,122 @@ impl Messages {
     /// The stream is known: reads what was held until now.
     fn begin(&mut self, stage: Stage, listener: &mut impl Listener) {
         self.stage = stage;
-        listener.note(Note::Protocol(self.protocol()));
+        listener.note(Note::Protocol(self.reader.protocol()));
         for (side, at, bytes) in std::mem::take(&mut self.undecided) {
-            self.feed(side, at, Piece::Bytes(&bytes), listener);
+            let held = Stretch::Bytes(&bytes);
+            if stage == Stage::Following {
+                self.feed(side, at, held, listener);
+            } else {
+                // no protocol took it for its beginning: that is not asked again
+                self.greeting_of(side, held);
+                turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), held);
+            }
         }
     }
 
     /// The server's first words, which may say what it is.
+    #[inline(always)]
+    fn greeting_of(&mut self, side: Side, stretch: Stretch<'_>) {
+        if side == Side::Server && !self.greeted {
+            self.greeting(stretch);
+        }
+    }
+
     #[cold]
-    fn greeting(&mut self, piece: Piece<'_>) {
+    fn greeting(&mut self, stretch: Stretch<'_>) {
         self.greeted = true;
-        if let (Piece::Bytes(first), true) = (piece, self.reader.is_turns()) {
+        if let (Stretch::Bytes(first), true) = (stretch, self.reader.is_turns()) {
             self.open.software = banner::of_greeting(first);
         }
     }
 
     /// The reader cannot go on; this is what it left.
     #[cold]
-    fn lost(&mut self, side: Side, at: At, rest: Piece<'_>, listener: &mut impl Listener) {
+    fn lost(&mut self, side: Side, at: At, rest: Stretch<'_>, listener: &mut impl Listener) {
         self.stage = Stage::Turns;
+        self.open.take_mark(Side::Client);
+        self.open.take_mark(Side::Server);
         if !self.open.recognised {
-            self.reader = Known::Turns;
-            listener.note(Note::Protocol(self.protocol()));
+            self.reader = AnyReader::Turns;
+            listener.note(Note::Protocol(Protocol::Turns));
         }
-        turns::Turns.feed(Pen::new(&mut self.open, listener, side, at), rest);
+        turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), rest);
+    }
+
+    /// The stream goes on in another protocol.
+    #[cold]
+    fn switch(
+        &mut self,
+        side: Side,
+        at: At,
+        reader: AnyReader,
+        rest: Stretch<'_>,
+        listener: &mut impl Listener,
+    ) {
+        let (mut next, mut rest) = (reader, rest);
+        for _ in 0..MAX_SWITCHES {
+            self.reader = next;
+            listener.note(Note::Protocol(self.reader.protocol()));
+            if rest.is_empty() {
+                return;
+            }
+            let sink = MessageSink::new(&mut self.open, listener, side, at);
+            match self.reader.feed(sink, rest) {
+                Read::All => return,
+                Read::Lost(left) => return self.lost(side, at, left, listener),
+                Read::Switch(reader, left) => (next, rest) = (reader, left),
+            }
+        }
+        self.lost(side, at, rest, listener);
     }
 
     /// Reads in turns, until a message begins that a reader can follow.
     #[inline(never)]
-    fn turn(&mut self, side: Side, at: At, piece: Piece<'_>, listener: &mut impl Listener) {
-        if side == Side::Server && !self.greeted {
-            self.greeting(piece);
-        }
-        let mut pen = Pen::new(&mut self.open, listener, side, at);
-        if let Piece::Bytes(first) = piece
-            && follow_again(&mut self.reader, &mut pen, first)
+    fn turn(&mut self, side: Side, at: At, stretch: Stretch<'_>, listener: &mut impl Listener) {
+        self.greeting_of(side, stretch);
+        let mut sink = MessageSink::new(&mut self.open, listener, side, at);
+        if let Stretch::Bytes(first) = stretch
+            && follow_again(&mut self.reader, &mut sink, first)
         {
             self.stage = Stage::Following;
-            return self.feed(side, at, piece, listener);
+            return self.feed(side, at, stretch, listener);
         }
-        turns::Turns.feed(pen, piece);
+        turns::Turns.feed(sink, stretch);
     }
 }
 
 /// In turns: whether a message begins here that a reader can follow, and which.
-fn follow_again(reader: &mut Known, pen: &mut Pen<'_, impl Listener>, first: &[u8]) -> bool {
-    let (side, inside) = (pen.side(), pen.is_open());
-    let begins = |protocol: &&Protocol| {
+fn follow_again(reader: &mut AnyReader, sink: &mut MessageSink<'_, impl Listener>, first: &[u8]) -> bool {
+    let (side, inside) = (sink.side(), sink.is_open());
+    let begins = |known: &&Recognition| {
         if inside {
-            (protocol.resumes)(side, first)
+            (known.resumes)(side, first)
         } else {
-            (protocol.opens)(side, first)
+            (known.opens)(side, first)
         }
     };
     if inside && reader.is_turns() {
-        let joins = |protocol: &&Protocol| (protocol.joins)(side, first);
-        let Some(protocol) = PROTOCOLS.iter().find(joins) else {
+        let joins = |known: &&Recognition| (known.joins)(side, first);
+        let Some(known) = KNOWN.iter().find(joins) else {
             return false;
         };
-        *reader = (protocol.reader)(pen.memory());
-        pen.protocol(reader.name());
+        *reader = (known.reader)(sink.memory());
+        sink.protocol(reader.protocol());
         return true;
     }
-    let Some(protocol) = PROTOCOLS.iter().find(begins) else {
+    let Some(known) = KNOWN.iter().find(begins) else {
         return false;
     };
-    if reader.name() == protocol.name {
-        with!(reader, known => known.resume(side, inside));
+    if reader.protocol() == known.protocol {
+        reader.resume(side, inside);
     } else if inside {
         return false;
     } else {
-        *reader = (protocol.reader)(pen.memory());
+        *reader = (known.reader)(sink.memory());
     }
     // what was said so far was said in the old protocol
-    pen.end();
-    pen.end_other();
-    pen.protocol(reader.name());
+    sink.end();
+    sink.end_other();
+    sink.protocol(reader.protocol());
     true
 }

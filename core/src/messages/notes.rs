@@ -1,23 +1,24 @@
-//! The words between packets and messages: who speaks, which packet brought a byte, what a reader says of them.
+//! The words between packets and messages: which packet brought a byte, what a message is, what a reader says of it.
 
 use smol_str::SmolStr;
 
+use super::readers::Protocol;
 use crate::base::{At, Side};
 
 /// The next stretch of one side's stream, in order and without overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum Stretch<'a> {
     Bytes(&'a [u8]),
     /// So many bytes were on the wire but are not in the capture (snap length, or the capture dropped a frame).
     Missing(u64),
 }
 
-impl Piece<'_> {
+impl Stretch<'_> {
     /// Bytes on the wire.
     pub fn len(self) -> u64 {
         match self {
-            Piece::Bytes(bytes) => bytes.len() as u64,
-            Piece::Missing(len) => len,
+            Stretch::Bytes(bytes) => bytes.len() as u64,
+            Stretch::Missing(len) => len,
         }
     }
 
@@ -32,6 +33,76 @@ pub enum Close {
     Fin,
     Rst,
     CaptureEnd,
+}
+
+/// What an exchange of messages is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What the protocol says is a request.
+    Request,
+    /// What one side says until the other speaks: no protocol is known.
+    #[default]
+    Turn,
+    /// A request whose answer waits for an event (BLPOP, a Kafka fetch, IMAP IDLE).
+    LongPoll,
+    /// What comes before the first request: a greeting, a log-in, a TLS handshake. It belongs to the connect.
+    Setup,
+}
+
+/// How an answer ended, in the protocol's own words.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Status<'a> {
+    /// Where the protocol has a number: 404, 550.
+    pub code: Option<u16>,
+    /// Where it has a word, or a number wider than `code`: `57014`, `NXDOMAIN`, `WRONGTYPE`.
+    pub text: Option<&'a str>,
+    pub error: bool,
+}
+
+/// What a request is called.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Named<'a> {
+    pub method: &'a str,
+    /// "" where the protocol has none.
+    pub target: &'a str,
+    /// The server's name as the request says it; "" where it does not.
+    pub host: &'a str,
+}
+
+/// A message of the server that answers nothing, told when it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Push<'a> {
+    pub first: At,
+    pub last: At,
+    /// As on the wire.
+    pub bytes: u64,
+    pub method: &'a str,
+    pub target: &'a str,
+}
+
+/// What a reader says of the exchange with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// The request's first byte.
+    Asks(Kind),
+    Named(Named<'a>),
+    /// So many bytes more, of the request or the answer.
+    Bytes(u64),
+    /// The request is whole.
+    Asked,
+    /// The answer's first byte.
+    Answers,
+    Status(Status<'a>),
+    /// A piece of the answer's body.
+    Piece,
+    /// What was said so far was no answer: that is still to come.
+    Interim,
+    /// The answer is whole.
+    Answered,
+    /// Either side gave it up.
+    Reset,
+    /// The oldest request without a key has this key from now on.
+    Adopt,
 }
 
 /// What a reader says, in the order of the bytes.
@@ -49,14 +120,31 @@ pub enum Note<'a> {
         method: &'a SmolStr,
         target: &'a SmolStr,
     },
+    /// The server's name in the client's newest message.
+    Host(&'a str),
+    /// What the client's newest message is; said before its end.
+    Kind(Kind),
     /// The client's newest message begins a dialogue (a handshake): the answer ends when it is over, and
     /// either side may have said the last word (`End` is of the server's message all the same).
     Dialogue,
     /// The status line of the server's newest message; `interim` for 1xx, which does not answer the request
     /// (but 101 does: it is the last word of HTTP on its connection, and `Lost` follows its `End`).
-    Response { status: u16, interim: bool },
+    Response {
+        status: u16,
+        interim: bool,
+    },
+    /// The same in words, or with words.
+    Status(Status<'a>),
+    /// This packet brought a piece of the body of the server's newest message.
+    Piece {
+        at: At,
+    },
     /// The message's last byte. `bytes` counts heads and bodies as on the wire.
-    End { side: Side, at: At, bytes: u64 },
+    End {
+        side: Side,
+        at: At,
+        bytes: u64,
+    },
     /// The message stopped before its end (`at` is its last byte that was seen).
     Cut {
         side: Side,
@@ -64,6 +152,14 @@ pub enum Note<'a> {
         bytes: u64,
         by: Close,
     },
+    /// A message of an exchange with a key.
+    Keyed {
+        key: u64,
+        side: Side,
+        at: At,
+        said: Said<'a>,
+    },
+    Push(Push<'a>),
     /// From here on the reader cannot follow the messages of this stream, and why (lower-case phrase).
     Lost {
         side: Side,
@@ -71,5 +167,5 @@ pub enum Note<'a> {
         reason: &'static str,
     },
     /// What this stream speaks from here on, as far as it is known.
-    Protocol(&'static str),
+    Protocol(Protocol),
 }

@@ -3,6 +3,7 @@
 
 mod cases;
 mod conversations;
+mod dns;
 mod random;
 mod tls;
 
@@ -16,24 +17,67 @@ use cases::{CASES, FIN};
 #[derive(Default)]
 struct Notes {
     list: Vec<Note<'static>>,
+    protocols: Vec<Protocol>,
     memory: Memory,
+}
+
+/// Tests read few texts, and end soon.
+fn kept(text: &str) -> &'static str {
+    Box::leak(text.to_string().into_boxed_str())
+}
+
+fn kept_status(status: Status<'_>) -> Status<'static> {
+    Status {
+        code: status.code,
+        text: status.text.map(kept),
+        error: status.error,
+    }
 }
 
 impl Listener for Notes {
     fn note(&mut self, note: Note<'_>) {
-        let kept = |text: &SmolStr| &*Box::leak(Box::new(text.clone()));
+        let short = |text: &SmolStr| &*Box::leak(Box::new(text.clone()));
         self.list.push(match note {
             Note::Request { method, target } => Note::Request {
-                method: kept(method),
-                target: kept(target),
+                method: short(method),
+                target: short(target),
             },
             Note::Begin { side, at, other } => Note::Begin { side, at, other },
+            Note::Host(host) => Note::Host(kept(host)),
+            Note::Kind(kind) => Note::Kind(kind),
             Note::Dialogue => Note::Dialogue,
             Note::Response { status, interim } => Note::Response { status, interim },
+            Note::Status(status) => Note::Status(kept_status(status)),
+            Note::Piece { at } => Note::Piece { at },
             Note::End { side, at, bytes } => Note::End { side, at, bytes },
             Note::Cut { side, at, bytes, by } => Note::Cut { side, at, bytes, by },
+            Note::Keyed { key, side, at, said } => {
+                let said = match said {
+                    Said::Asks(kind) => Said::Asks(kind),
+                    Said::Named(named) => Said::Named(Named {
+                        method: kept(named.method),
+                        target: kept(named.target),
+                        host: kept(named.host),
+                    }),
+                    Said::Bytes(bytes) => Said::Bytes(bytes),
+                    Said::Asked => Said::Asked,
+                    Said::Answers => Said::Answers,
+                    Said::Status(status) => Said::Status(kept_status(status)),
+                    Said::Piece => Said::Piece,
+                    Said::Interim => Said::Interim,
+                    Said::Answered => Said::Answered,
+                    Said::Reset => Said::Reset,
+                    Said::Adopt => Said::Adopt,
+                };
+                Note::Keyed { key, side, at, said }
+            }
+            Note::Push(push) => Note::Push(Push {
+                method: kept(push.method),
+                target: kept(push.target),
+                ..push
+            }),
             Note::Lost { side, at, reason } => Note::Lost { side, at, reason },
-            Note::Protocol(_) => return,
+            Note::Protocol(protocol) => return self.protocols.push(protocol),
         });
     }
 
@@ -42,25 +86,76 @@ impl Listener for Notes {
     }
 }
 
+/// The notes in short, the same however the bytes were cut: bytes of an exchange with a key are added up until
+/// something else is said of it, pieces (they are packets) are left out.
 fn short(notes: &[Note]) -> String {
     let side = |side: &Side| if *side == C { 'C' } else { 'S' };
-    let words = notes.iter().map(|note| match note {
-        Note::Begin { side: s, .. } => format!("{}(", side(s)),
-        Note::Request { method, target } => format!("{method}.{target}"),
-        Note::Response { status, interim } => format!("{status}{}", if *interim { "i" } else { "" }),
-        Note::Dialogue => "dialogue".into(),
-        Note::End { side: s, bytes, .. } => format!("{}){bytes}", side(s)),
-        Note::Cut {
-            side: s, bytes, by, ..
-        } => format!("{}!{by:?}{bytes}", side(s)),
-        Note::Lost { side: s, reason, .. } => format!("{}?{}", side(s), reason.replace(' ', "_")),
-        Note::Protocol(name) => format!("={name}"),
-    });
-    words.collect::<Vec<_>>().join(" ")
+    let status = |status: &Status| {
+        let code = status.code.map(|code| code.to_string());
+        let words = [code.as_deref(), status.text, status.error.then_some("error")];
+        words.into_iter().flatten().collect::<Vec<_>>().join("/")
+    };
+    let (mut words, mut counted) = (Vec::new(), std::collections::BTreeMap::new());
+    for note in notes {
+        words.push(match note {
+            Note::Begin { side: s, .. } => format!("{}(", side(s)),
+            Note::Request { method, target } => format!("{method}.{target}"),
+            Note::Host(host) => format!("@{host}"),
+            Note::Kind(kind) => format!("{kind:?}"),
+            Note::Response { status, interim } => format!("{status}{}", if *interim { "i" } else { "" }),
+            Note::Status(said) => format!("={}", status(said)),
+            Note::Dialogue => "dialogue".into(),
+            Note::End { side: s, bytes, .. } => format!("{}){bytes}", side(s)),
+            Note::Cut {
+                side: s, bytes, by, ..
+            } => format!("{}!{by:?}{bytes}", side(s)),
+            Note::Keyed {
+                key,
+                said: Said::Bytes(bytes),
+                ..
+            } => {
+                *counted.entry(*key).or_insert(0u64) += bytes;
+                continue;
+            }
+            Note::Piece { .. }
+            | Note::Keyed {
+                said: Said::Piece, ..
+            } => continue,
+            Note::Keyed {
+                key, side: s, said, ..
+            } => {
+                let bytes = counted
+                    .remove(key)
+                    .map_or(String::new(), |bytes| bytes.to_string());
+                let said = match said {
+                    Said::Asks(Kind::Request) => "(".into(),
+                    Said::Asks(kind) => format!("({kind:?}"),
+                    Said::Named(Named { method, target, host }) => format!("{method}.{target}@{host}"),
+                    Said::Asked => ")".into(),
+                    Said::Answers => "(".into(),
+                    Said::Status(said) => format!("={}", status(said)),
+                    Said::Answered => ")".into(),
+                    other => format!("{other:?}").to_lowercase(),
+                };
+                format!("{}{key}:{bytes}{said}", side(s))
+            }
+            Note::Push(push) => format!("push{}.{}.{}", push.bytes, push.method, push.target),
+            Note::Lost { side: s, reason, .. } => format!("{}?{}", side(s), reason.replace(' ', "_")),
+            Note::Protocol(protocol) => format!("={}", protocol.word()),
+        });
+    }
+    words.join(" ")
 }
 
 /// Feeds pieces, one packet each, and closes both sides.
-fn read<'a>(pieces: impl IntoIterator<Item = (Side, Piece<'a>)>, close: Option<Close>) -> Vec<Note<'static>> {
+fn read<'a>(
+    pieces: impl IntoIterator<Item = (Side, Stretch<'a>)>,
+    close: Option<Close>,
+) -> Vec<Note<'static>> {
+    heard(pieces, close).list
+}
+
+fn heard<'a>(pieces: impl IntoIterator<Item = (Side, Stretch<'a>)>, close: Option<Close>) -> Notes {
     let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
     for (side, piece) in pieces {
         at.frame += 1;
@@ -72,21 +167,21 @@ fn read<'a>(pieces: impl IntoIterator<Item = (Side, Piece<'a>)>, close: Option<C
             .iter()
             .for_each(|how| messages.close(side, at, *how, &mut notes));
     }
-    notes.list
+    notes
 }
 
-const fn bytes(side: Side, text: &str) -> (Side, Piece<'_>) {
-    (side, Piece::Bytes(text.as_bytes()))
+const fn bytes(side: Side, text: &str) -> (Side, Stretch<'_>) {
+    (side, Stretch::Bytes(text.as_bytes()))
 }
 
 /// All of `script`, each piece in chunks as `cut` says.
-fn cut<'a>(script: &[(Side, &'a str)], cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>) -> Vec<(Side, Piece<'a>)> {
+fn cut<'a>(script: &[(Side, &'a str)], cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>) -> Vec<(Side, Stretch<'a>)> {
     let mut pieces = Vec::new();
     for (side, text) in script {
         pieces.extend(
             cut(text.as_bytes())
                 .into_iter()
-                .map(|piece| (*side, Piece::Bytes(piece))),
+                .map(|piece| (*side, Stretch::Bytes(piece))),
         );
     }
     pieces
@@ -111,11 +206,11 @@ fn cases_read_the_same_however_they_are_cut() {
 
 #[test]
 fn a_head_that_was_cut_before_reads_the_same() {
-    let ask = [bytes(C, "GET /a HTTP/1.1\r\nHo"), (C, Piece::Missing(9))];
-    let cut = [bytes(S, "HTTP/1.1 204 No"), (S, Piece::Missing(30))];
+    let ask = [bytes(C, "GET /a HTTP/1.1\r\nHo"), (C, Stretch::Missing(9))];
+    let cut = [bytes(S, "HTTP/1.1 204 No"), (S, Stretch::Missing(30))];
     let whole = [bytes(S, "HTTP/1.1 204 No"), bytes(S, " Content\r\n\r\n")];
     let closed = [bytes(S, "HTTP/1.1 204 No")];
-    let said = |answer: &[(Side, Piece<'_>)], notes: &mut Notes| {
+    let said = |answer: &[(Side, Stretch<'_>)], notes: &mut Notes| {
         let mut messages = Messages::new();
         notes.list.clear();
         for (side, piece) in ask.iter().chain(answer) {
@@ -159,17 +254,17 @@ fn begin_and_end_carry_the_packets_of_the_first_and_the_last_byte() {
 /// Captures with a snap length, and captures with holes: (name, pieces, notes).
 #[test]
 fn missing_bytes() {
-    type Row = (&'static str, &'static [(Side, Piece<'static>)], &'static str);
+    type Row = (&'static str, &'static [(Side, Stretch<'static>)], &'static str);
     const TABLE: &[Row] = &[
         (
             "bodies cut by the snap length",
             &[
                 bytes(C, "POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nab"),
-                (C, Piece::Missing(98)),
+                (C, Stretch::Missing(98)),
                 bytes(S, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nab"),
-                (S, Piece::Missing(14 + 2)),
+                (S, Stretch::Missing(14 + 2)),
                 bytes(S, "4\r\n"),
-                (S, Piece::Missing(4 + 7)),
+                (S, Stretch::Missing(4 + 7)),
                 bytes(C, "GET / HTTP/1.1\r\n\r\n"),
             ],
             "C( POST./ C)140 S( 200 S)83 C( GET./ C)18",
@@ -178,12 +273,12 @@ fn missing_bytes() {
             "heads cut by the snap length: turns that keep their names",
             &[
                 bytes(C, "HEAD /long/tar"),
-                (C, Piece::Missing(400)),
+                (C, Stretch::Missing(400)),
                 bytes(S, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
                 bytes(C, "GET /b HTTP/1.1\r\nHo"),
-                (C, Piece::Missing(9)),
+                (C, Stretch::Missing(9)),
                 bytes(S, "HTTP/1.1 404 Not Fo"),
-                (S, Piece::Missing(900)),
+                (S, Stretch::Missing(900)),
                 bytes(S, "more"),
             ],
             "C( HEAD./long/tar… C?a_head_is_not_whole_in_the_capture C)414 S( 200 S)38 \
@@ -195,10 +290,10 @@ fn missing_bytes() {
             &[
                 bytes(C, "GET /a HTTP/1.1\r\n\r\n"),
                 bytes(S, "HTTP/1.1 204 No\r\n\r\n"),
-                (C, Piece::Missing(30)),
+                (C, Stretch::Missing(30)),
                 bytes(S, "HTTP/1.1 204 No\r\n\r\n"),
                 bytes(C, "GET /c HTTP/1.1\r\n\r\n"),
-                (S, Piece::Missing(70)),
+                (S, Stretch::Missing(70)),
                 bytes(C, "GET /d HTTP/1.1\r\n\r\n"),
                 bytes(S, "HTTP/1.1 204 No\r\n\r\n"),
             ],
@@ -209,7 +304,7 @@ fn missing_bytes() {
             "a hole over the end of a body",
             &[
                 bytes(S, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"),
-                (S, Piece::Missing(4)),
+                (S, Stretch::Missing(4)),
                 bytes(S, "x"),
             ],
             "S( 200 S)43 S?a_head_is_not_in_the_capture S( S)2",
@@ -218,7 +313,7 @@ fn missing_bytes() {
             "a hole over chunks",
             &[
                 bytes(S, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab"),
-                (S, Piece::Missing(30)),
+                (S, Stretch::Missing(30)),
                 bytes(S, "x"),
             ],
             "S( 200 S?a_chunk's_beginning_is_not_in_the_capture S)83",
@@ -231,7 +326,7 @@ fn missing_bytes() {
                     "GET /a HTTP/1.1\r\n\r\nHEAD /b HTTP/1.1\r\n\r\nGET /c HTTP/1.1\r\n\r\n",
                 ),
                 bytes(S, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab"),
-                (S, Piece::Missing(30)),
+                (S, Stretch::Missing(30)),
                 bytes(S, "HTTP/1.1 and so on, no head\r\n\r\n"),
                 bytes(S, "HTTP/1.1 200 OK\r\nnor this one"),
                 bytes(S, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"),
@@ -244,19 +339,19 @@ fn missing_bytes() {
             "a hole over chunks of a request, and the next pipelined request",
             &[
                 bytes(C, "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab"),
-                (C, Piece::Missing(30)),
+                (C, Stretch::Missing(30)),
                 bytes(C, "HEAD /b HTTP/1.1\r\nHost: h"),
                 bytes(C, "\r\n\r\n"),
                 bytes(S, "HTTP/1.1 204 No\r\n\r\n"),
                 bytes(S, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"),
             ],
-            "C( POST./a C?a_chunk's_beginning_is_not_in_the_capture C)83 C( HEAD./b C)29 S( 204 S)19 S( 200 S)38",
+            "C( POST./a C?a_chunk's_beginning_is_not_in_the_capture C)83 C( HEAD./b @h C)29 S( 204 S)19 S( 200 S)38",
         ),
         (
             "a hole over the head of one of two answers",
             &[
                 bytes(C, "HEAD /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n"),
-                (S, Piece::Missing(30)),
+                (S, Stretch::Missing(30)),
                 bytes(S, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"),
                 bytes(S, "HTTP/1.1 408 Time\r\n\r\n"),
             ],
@@ -264,7 +359,7 @@ fn missing_bytes() {
         ),
         (
             "first of all a hole",
-            &[(S, Piece::Missing(3)), bytes(S, "HTTP/1.1 200")],
+            &[(S, Stretch::Missing(3)), bytes(S, "HTTP/1.1 200")],
             "S( S)15",
         ),
     ];
@@ -293,7 +388,7 @@ fn the_server_says_what_it_is() {
     let name = |script: &[(Side, &str)]| {
         let (mut messages, mut notes) = (Messages::new(), Notes::default());
         for (side, text) in script {
-            messages.feed(*side, At::default(), Piece::Bytes(text.as_bytes()), &mut notes);
+            messages.feed(*side, At::default(), Stretch::Bytes(text.as_bytes()), &mut notes);
         }
         messages.software().map(String::from)
     };
@@ -393,7 +488,10 @@ fn heads_and_targets_are_capped() {
         let whole = format!("{head}\r\n\r\n");
         let expected = format!("C( GET./ {lost}C){}", whole.len());
         assert_eq!(short(&read([bytes(C, &whole)], FIN)), expected);
-        let pieces = whole.as_bytes().chunks(999).map(|piece| (C, Piece::Bytes(piece)));
+        let pieces = whole
+            .as_bytes()
+            .chunks(999)
+            .map(|piece| (C, Stretch::Bytes(piece)));
         assert_eq!(short(&read(pieces, FIN)), expected);
     }
 }
@@ -408,5 +506,5 @@ fn who_would_say_this() {
 
 #[test]
 fn an_idle_stream_is_small() {
-    assert!(size_of::<Messages>() <= 160, "{}", size_of::<Messages>());
+    assert!(size_of::<Messages>() <= 192, "{}", size_of::<Messages>());
 }

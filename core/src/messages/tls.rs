@@ -4,10 +4,18 @@
 
 mod hello;
 
-use super::pen::Pen;
-use super::{At, Close, Guess, Listener, Piece, Read, Reader, Side};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{At, Close, Guess, Listener, MessageReader, Read, Side, Stretch};
 
-pub(super) const NAME: &str = "tls";
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Tls,
+    sniff: |first| sniff(first.side, first.said),
+    opens,
+    resumes: |_, _| false, // where a turn ends is all that can be known
+    joins,
+    reader: |_| AnyReader::Tls(Box::default()),
+};
 const HEADER: usize = 5;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
@@ -85,7 +93,7 @@ enum Belongs {
 }
 
 /// Whether a stream that begins like this is TLS: a record's header, and a hello where it is a handshake's.
-pub(super) fn sniff(side: Side, first: &[u8]) -> Guess {
+fn sniff(side: Side, first: &[u8]) -> Guess {
     match first {
         [] => Guess::More,
         [kind, rest @ ..] if *kind == HANDSHAKE || *kind == APPLICATION_DATA => match rest {
@@ -107,13 +115,13 @@ pub(super) fn sniff(side: Side, first: &[u8]) -> Guess {
 }
 
 /// Whether a turn begins with this side's hello.
-pub(super) fn opens(side: Side, first: &[u8]) -> bool {
+fn opens(side: Side, first: &[u8]) -> bool {
     first.first() == Some(&HANDSHAKE) && sniff(side, first) == Guess::Yes
 }
 
 /// Whether a client's packet is a ClientHello from its beginning, as behind MySQL's SSLRequest in the same turn:
 /// record and message must agree, for nobody says what comes.
-pub(super) fn joins(side: Side, first: &[u8]) -> bool {
+fn joins(side: Side, first: &[u8]) -> bool {
     let &[
         HANDSHAKE,
         3,
@@ -143,25 +151,21 @@ fn hello_of(side: Side) -> u8 {
     }
 }
 
-impl Reader for Tls {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
+impl MessageReader for Tls {
     #[inline(never)]
-    fn feed<'a>(&mut self, mut pen: Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Read<'a> {
         match piece {
-            Piece::Bytes(bytes) => self.bytes(&mut pen, bytes),
-            Piece::Missing(missing) => self.missing(&mut pen, missing),
+            Stretch::Bytes(bytes) => self.bytes(&mut sink, bytes),
+            Stretch::Missing(missing) => self.missing(&mut sink, missing),
         }
     }
 
-    fn close(&mut self, pen: &mut Pen<'_, impl Listener>, how: Close) {
-        self.give_held(pen);
+    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+        self.give_held(sink);
         match (self.stage, how) {
-            (Stage::Data | Stage::Unknown, Close::Fin) => pen.end(),
-            (Stage::Data, _) if self.half(pen.side()).over => pen.end(),
-            _ => pen.cut(how),
+            (Stage::Data | Stage::Unknown, Close::Fin) => sink.end(),
+            (Stage::Data, _) if self.half(sink.side()).over => sink.end(),
+            _ => sink.cut(how),
         }
     }
 
@@ -171,15 +175,15 @@ impl Reader for Tls {
 }
 
 impl Tls {
-    fn bytes<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, mut bytes: &'a [u8]) -> Read<'a> {
+    fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Read<'a> {
         while let Some(&next) = bytes.first() {
-            let half = self.half(pen.side());
+            let half = self.half(sink.side());
             if half.left > 0 {
                 let here = bytes.len().min(half.left as usize);
                 let (body, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
                 half.keep_hello(body);
                 bytes = rest;
-                self.count(pen, here as u32);
+                self.count(sink, here as u32);
                 continue;
             }
             if let Some(slot) = half.header.get_mut(half.have) {
@@ -193,34 +197,34 @@ impl Tls {
             let [kind, major, _, high, low] = half.header;
             let len = u32::from(high) << 8 | u32::from(low);
             if !(CHANGE_CIPHER_SPEC..=HEARTBEAT).contains(&kind) || major != 3 || len > LONGEST {
-                pen.lost("not a TLS record");
-                return Read::Lost(Piece::Bytes(bytes));
+                sink.lost("not a TLS record");
+                return Read::Lost(Stretch::Bytes(bytes));
             }
             bytes = bytes.get(1..).unwrap_or_default();
             (half.have, half.kind, half.len, half.left) = (0, kind, len, len);
-            self.begin_record(pen);
+            self.begin_record(sink);
             if len == 0 {
-                self.end_record(pen);
+                self.end_record(sink);
             }
         }
         Read::All
     }
 
     /// A hole is passed over inside a record; anywhere else the next record's beginning is unknown.
-    fn missing<'a>(&mut self, pen: &mut Pen<'_, impl Listener>, missing: u64) -> Read<'a> {
-        let left = self.half(pen.side()).left;
+    fn missing<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Read<'a> {
+        let left = self.half(sink.side()).left;
         if missing > u64::from(left) || left == 0 {
-            self.give_held(pen);
-            pen.lost("a record's beginning is not in the capture");
-            return Read::Lost(Piece::Missing(missing));
+            self.give_held(sink);
+            sink.lost("a record's beginning is not in the capture");
+            return Read::Lost(Stretch::Missing(missing));
         }
-        self.count(pen, missing as u32);
+        self.count(sink, missing as u32);
         Read::All
     }
 
     /// A record's header is read: where do its bytes belong?
-    fn begin_record(&mut self, pen: &mut Pen<'_, impl Listener>) {
-        let side = pen.side();
+    fn begin_record(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        let side = sink.side();
         let half = self.half(side);
         let (kind, len) = (half.kind, half.len);
         if self.stage == Stage::Unknown {
@@ -233,33 +237,33 @@ impl Tls {
         let belongs = match self.stage {
             Stage::Handshake => match side {
                 // the client's second flight belongs to the pair that its hello began
-                Side::Client if kind == HANDSHAKE && !self.server_spoke(pen) => Belongs::Message,
+                Side::Client if kind == HANDSHAKE && !self.server_spoke(sink) => Belongs::Message,
                 Side::Client => Belongs::Nowhere,
                 Side::Server => Belongs::Message,
             },
             _ if kind != APPLICATION_DATA || self.modern && len <= SHORTEST_TOLD => Belongs::Nowhere,
-            _ => self.data_record(pen, len),
+            _ => self.data_record(sink, len),
         };
         let told = self.modern && len <= SHORTEST_TOLD;
         let half = self.half(side);
         half.over = kind == ALERT || kind == APPLICATION_DATA && told;
         half.belongs = belongs;
         match belongs {
-            Belongs::Message => pen.count(HEADER as u64),
+            Belongs::Message => sink.count(HEADER as u64),
             Belongs::Held | Belongs::Nowhere => {}
         }
     }
 
-    fn server_spoke(&self, pen: &mut Pen<'_, impl Listener>) -> bool {
-        pen.other_is_open()
+    fn server_spoke(&self, sink: &mut MessageSink<'_, impl Listener>) -> bool {
+        sink.other_is_open()
     }
 
     /// Application data behind the handshake: a message's, or maybe a ticket's.
-    fn data_record(&mut self, pen: &mut Pen<'_, impl Listener>, len: u32) -> Belongs {
-        if pen.side() == Side::Server && self.modern && !self.tickets_over {
+    fn data_record(&mut self, sink: &mut MessageSink<'_, impl Listener>, len: u32) -> Belongs {
+        if sink.side() == Side::Server && self.modern && !self.tickets_over {
             match self.held.take() {
                 None => {
-                    self.held = Some(Held { at: pen.at(), len });
+                    self.held = Some(Held { at: sink.at(), len });
                     return Belongs::Held;
                 }
                 Some(first) if first.len == len => {
@@ -269,49 +273,49 @@ impl Tls {
                 Some(first) => self.held = Some(first),
             }
         }
-        if pen.side() == Side::Server && self.lone.take() == Some(len) {
+        if sink.side() == Side::Server && self.lone.take() == Some(len) {
             return Belongs::Nowhere;
         }
-        if pen.side() == Side::Client {
+        if sink.side() == Side::Client {
             self.lone = self.held.map(|held| held.len);
         }
-        self.give_held(pen);
-        pen.end_other();
+        self.give_held(sink);
+        sink.end_other();
         Belongs::Message
     }
 
     /// The record that was held for a ticket was the beginning of a message.
-    fn give_held(&mut self, pen: &mut Pen<'_, impl Listener>) {
+    fn give_held(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         if let Some(held) = self.held.take() {
             self.tickets_over = true;
-            pen.end_of(Side::Client);
-            pen.count_of(Side::Server, held.at, u64::from(held.len) + HEADER as u64);
+            sink.end_of(Side::Client);
+            sink.count_of(Side::Server, held.at, u64::from(held.len) + HEADER as u64);
         }
     }
 
     /// So many bytes of the record's body.
-    fn count(&mut self, pen: &mut Pen<'_, impl Listener>, here: u32) {
-        let half = self.half(pen.side());
+    fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, here: u32) {
+        let half = self.half(sink.side());
         half.left -= here.min(half.left);
         let done = half.left == 0;
         if half.belongs == Belongs::Message {
-            pen.count(u64::from(here));
+            sink.count(u64::from(here));
         }
         if half.belongs == Belongs::Held
             && let Some(held) = &mut self.held
         {
-            held.at = pen.at();
+            held.at = sink.at();
         }
         if done {
-            self.end_record(pen);
+            self.end_record(sink);
         }
     }
 
-    fn end_record(&mut self, pen: &mut Pen<'_, impl Listener>) {
+    fn end_record(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         if self.stage != Stage::Handshake {
             return;
         }
-        let (side, modern) = (pen.side(), self.modern);
+        let (side, modern) = (sink.side(), self.modern);
         let half = self.half(side);
         match half.kind {
             CHANGE_CIPHER_SPEC => half.changed = true,
@@ -319,30 +323,30 @@ impl Tls {
             HANDSHAKE if side == Side::Client && half.belongs == Belongs::Message => {
                 let hello = std::mem::take(&mut half.hello);
                 let name = hello::server_name(&hello).unwrap_or_default();
-                pen.request(&"handshake".into(), &name.into());
-                pen.dialogue();
-                pen.end();
+                sink.request(&"handshake".into(), &name.into());
+                sink.dialogue();
+                sink.end();
                 self.asked = true;
             }
             APPLICATION_DATA if side == Side::Server && !half.finished => self.modern = true,
             // the client's Finished, in TLS 1.3
-            APPLICATION_DATA if side == Side::Client && modern => return self.established(pen),
+            APPLICATION_DATA if side == Side::Client && modern => return self.established(sink),
             // a fatal one: nothing was set up
-            ALERT if side == Side::Server => pen.end(),
+            ALERT if side == Side::Server => sink.end(),
             _ => {}
         }
         if self.client.finished && self.server.finished {
-            self.established(pen);
+            self.established(sink);
         }
     }
 
-    /// The handshake ends with the packet that the pen stands for.
-    fn established(&mut self, pen: &mut Pen<'_, impl Listener>) {
+    /// The handshake ends with the packet that the sink stands for.
+    fn established(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         self.stage = Stage::Data;
         if self.asked {
-            pen.end_here_of(Side::Server);
+            sink.end_here_of(Side::Server);
         } else {
-            pen.end_of(Side::Server); // no dialogue without its first word
+            sink.end_of(Side::Server); // no dialogue without its first word
         }
     }
 

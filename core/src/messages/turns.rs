@@ -1,32 +1,28 @@
 //! Any other protocol: a message is all that one side says until the other side speaks, or until it
 //! closes. Reads lengths only; cannot see pipelining, nor where a message ends inside a turn.
 
-use super::pen::Pen;
-use super::{Close, Listener, Piece, Read, Reader, Side};
+use super::sink::MessageSink;
+use super::{Close, Listener, MessageReader, Read, Side, Stretch};
 
-/// Nothing to remember: the pen knows whose turn it is.
+/// Nothing to remember: the sink knows whose turn it is.
 #[derive(Debug)]
 pub(super) struct Turns;
 
-impl Reader for Turns {
-    fn name(&self) -> &'static str {
-        "turns"
-    }
-
+impl MessageReader for Turns {
     #[inline(never)]
-    fn feed<'a>(&mut self, mut pen: Pen<'_, impl Listener>, piece: Piece<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Read<'a> {
         // An empty rest, left by a reader that lost its way inside a message, still shows who speaks.
-        if pen.is_open() || !piece.is_empty() {
-            pen.end_other();
+        if sink.is_open() || !piece.is_empty() {
+            sink.end_other();
         }
-        pen.count(piece.len());
+        sink.count(piece.len());
         Read::All
     }
 
-    fn close(&mut self, pen: &mut Pen<'_, impl Listener>, how: Close) {
+    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
         match how {
-            Close::Fin => pen.end(),
-            Close::Rst | Close::CaptureEnd => pen.cut(how),
+            Close::Fin => sink.end(),
+            Close::Rst | Close::CaptureEnd => sink.cut(how),
         }
     }
 

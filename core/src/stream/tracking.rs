@@ -7,7 +7,7 @@ use crate::evidence::Key;
 use crate::evidence::rtt::Pairs;
 use crate::exchange::{Ledger, Name, Seen, Tracker};
 use crate::facts::Facts;
-use crate::messages::Close;
+use crate::messages::{Close, Protocol};
 use crate::observe::Release;
 use crate::segment::Segment;
 
@@ -25,7 +25,7 @@ pub enum Tracking {
 /// What the data of a stream told about it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Told {
-    pub protocol: &'static str,
+    pub protocol: Option<Protocol>,
     pub exchanges: u32,
     /// What the server calls itself; known when the stream is over.
     pub software: Option<Name>,

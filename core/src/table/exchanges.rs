@@ -9,7 +9,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use super::columns::{EVERY, Full, Moved, Partial, Slots, blocks, instants, some_instants};
 use super::words::{Fixed, Heard, Listed, Texts};
 use super::{Column, column, ms, nullable};
-use crate::exchange::{Exchange, Message};
+use crate::exchange::{CutBy, Exchange, Message, RowKind};
 use crate::judge::{Cause, Paths, Row};
 
 const CAUSES: usize = Cause::ALL.len();
@@ -88,7 +88,11 @@ impl Exchanges {
         columns.exchange.set(row, e.id);
         columns.stream.set(row, e.stream);
         columns.index.set(row, e.index);
-        columns.protocol.set(row, e.protocol);
+        let protocol = match e.row {
+            RowKind::Exchange => e.protocol.unwrap_or_default().word(),
+            _ => "tcp",
+        };
+        columns.protocol.set(row, protocol);
         if let Some(method) = &e.method {
             columns.method.set(row, method);
             has |= has::METHOD;
@@ -121,7 +125,7 @@ impl Exchanges {
         if e.complete {
             has |= has::COMPLETE;
         }
-        has |= columns.cut_by.set_some(row, e.cut_by);
+        has |= columns.cut_by.set_some(row, e.cut_by.map(CutBy::word));
         if let Some(top) = top_cause {
             columns.top_cause.set(row, top, Cause::word);
             has |= has::TOP_CAUSE;

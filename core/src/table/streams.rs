@@ -13,6 +13,7 @@ use super::words::{Fixed, Listed, Texts};
 use super::{Column, addresses, column, ms, nullable};
 use crate::base::Side;
 use crate::exchange::Names;
+use crate::messages::Protocol;
 use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
 
 /// Nearer than this to an endpoint's answer, and four times nearer than to the other's: the capture is there.
@@ -122,7 +123,7 @@ impl Rows {
         columns.last_frame.set(row, stream.last.frame);
         columns.completeness.set(row, stream.completeness());
         columns.exchanges.set(row, told.exchanges);
-        let protocol = Some(told.protocol).filter(|protocol| !protocol.is_empty());
+        let protocol = told.protocol.map(Protocol::word);
         let mut has = columns.initial_rtt.set_some(row, stream.initial_rtt().map(ms));
         has |= columns.protocol.set_some(row, protocol);
         let position = position(stream).map(|at| (at as usize, at.word()));

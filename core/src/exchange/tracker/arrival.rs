@@ -105,13 +105,11 @@ impl Pairing {
     /// The exchange leaves with its own part of the steps.
     #[inline(always)]
     pub(super) fn finish(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
-        if exchange.protocol.is_empty() {
-            exchange.protocol = self.protocol;
-        }
+        exchange.protocol = exchange.protocol.or(self.protocol);
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
         let (start, end) = exchange.span();
         self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);
-        if self.is_idle() {
+        if self.is_idle() && !self.waits() {
             std::mem::swap(&mut exchange.steps, &mut self.steps);
             self.forget_steps(ledger);
         } else {

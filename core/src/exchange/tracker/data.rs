@@ -64,6 +64,7 @@ impl Tracker {
             self.forward(side, step, &data, seen.trips, ledger);
         }
         if let Outcome::Forward(step) = outcome {
+            self.pairing.unsaid = self.messages.waits();
             self.pairing.keep(side, step, ledger);
             if self.pairing.doubled {
                 self.weigh_copies();
@@ -169,7 +170,7 @@ impl Tracker {
 
 impl Pairing {
     pub(super) fn keep(&mut self, side: Side, step: Step, ledger: &mut Ledger) {
-        let idle = self.is_idle();
+        let idle = self.is_idle() && !self.waits();
         let steps = pick(&mut self.steps, side);
         if idle {
             steps.clear();

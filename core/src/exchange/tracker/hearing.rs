@@ -6,7 +6,7 @@ use super::BIAS;
 use super::pairing::Pairing;
 use crate::base::{At, Side};
 use crate::exchange::Ledger;
-use crate::messages::{Listener, Memory, Messages, Note, Piece};
+use crate::messages::{Listener, Memory, Messages, Note, Stretch};
 
 /// The reader stops here because the connection became another protocol: nothing is wrong.
 const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];
@@ -65,6 +65,27 @@ impl Listener for Hearing<'_> {
                     name(&mut e.target, target);
                 }
             }
+            Note::Host(host) => {
+                if let Some(e) = pairing.open.back_mut() {
+                    e.host = Some(host.into());
+                }
+            }
+            Note::Kind(kind) => {
+                if let Some(e) = pairing.open.back_mut() {
+                    e.kind = kind;
+                }
+            }
+            Note::Status(status) => {
+                if let (Some(e), false) = (pairing.open.front_mut(), pairing.unsolicited) {
+                    e.ends_with(status);
+                }
+            }
+            Note::Piece { at } => pairing.piece(at),
+            Note::Keyed { key, side, at, said } => {
+                let come = self.come(side);
+                self.pairing.keyed(key, side, at, said, come, self.ledger);
+            }
+            Note::Push(_) => {}
             Note::Dialogue => {
                 if let Some(e) = pairing.open.back_mut() {
                     e.dialogue = true;
@@ -85,11 +106,12 @@ impl Listener for Hearing<'_> {
                 self.pairing.message_end(side, at, bytes, come, Some(by));
             }
             Note::Lost { side, at, reason } if !SWITCHED.contains(&reason) => {
+                pairing.lose_keyed(ledger);
                 pairing.answers_lost |= side == Side::Server;
                 ledger.distrust("http", reason, at)
             }
             Note::Lost { .. } => {}
-            Note::Protocol(protocol) => pairing.protocol = protocol,
+            Note::Protocol(protocol) => pairing.protocol = Some(protocol),
         }
     }
 
@@ -100,8 +122,8 @@ impl Listener for Hearing<'_> {
 
 impl Hearing<'_> {
     /// Reads the next piece of this side; a hole below `holes` has no packet.
-    pub(super) fn read(&mut self, messages: &mut Messages, at: At, holes: u64, piece: Piece<'_>) {
-        let lost = matches!(piece, Piece::Missing(_)) && self.to < holes;
+    pub(super) fn read(&mut self, messages: &mut Messages, at: At, holes: u64, piece: Stretch<'_>) {
+        let lost = matches!(piece, Stretch::Missing(_)) && self.to < holes;
         let frame = if lost { 0 } else { at.frame };
         self.from = self.to;
         self.to = self.to.saturating_add(piece.len());

@@ -4,8 +4,8 @@ use super::aside::Place;
 use super::{BIAS, MAX_OPEN, aside};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
-use crate::exchange::{Exchange, Ledger, Message};
-use crate::messages::Close;
+use crate::exchange::{CutBy, Exchange, Ledger, Message};
+use crate::messages::{Close, Kind, Protocol};
 use crate::observe::Step;
 use crate::queue::Queue;
 
@@ -27,9 +27,11 @@ pub(super) struct Pairing {
     // boxed: an exchange changes hands several times
     pub(super) open: Queue<Box<Exchange>>,
     pub(super) settling: Queue<Box<Exchange>>,
-    pub(super) protocol: &'static str,
+    pub(super) protocol: Option<Protocol>,
     pub(super) interim: bool,
     pub(super) unsolicited: bool,
+    /// Bytes were read of which no message has been told yet.
+    pub(super) unsaid: bool,
     /// What the client has acknowledged.
     pub(super) client_ack: i64,
     /// Where the last answers ended is not known: some may not be in the capture.
@@ -81,6 +83,7 @@ impl Pairing {
             protocol,
             interim,
             unsolicited,
+            unsaid,
             client_ack,
             answers_lost,
             mixed,
@@ -95,10 +98,11 @@ impl Pairing {
             idle,
             frame,
         } = self;
-        (*own_stream, *own_pair, *protocol, *exchanges) = (stream, pair, "", 0);
+        (*own_stream, *own_pair, *protocol, *exchanges) = (stream, pair, None, 0);
         (*counted, *client_ack, *busy, *idle, *frame) = (0, 0, 0, 0, 0);
         (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
-        (*answered, *pauses, *doubled, *rounds) = (false, false, false, Default::default());
+        (*answered, *pauses, *doubled, *unsaid) = (false, false, false, false);
+        *rounds = Default::default();
         (*mixed, *shown, *paused, *lone_pause) = (None, None, None, None);
         steps.iter_mut().for_each(Vec::clear);
         open.clear();
@@ -127,6 +131,12 @@ impl Pairing {
         self.open.is_empty() && self.settling.is_empty()
     }
 
+    /// Steps are needed though no exchange is open.
+    #[inline(always)]
+    pub(super) fn waits(&self) -> bool {
+        self.unsaid || self.unsolicited
+    }
+
     /// An answer begins, in a piece at this offset; `asking` is how far an open request has come.
     pub(super) fn answer(&mut self, at: At, offset: u64, asking: Option<(At, u64)>, ledger: &mut Ledger) {
         let (at, unseen) = self.seen(at);
@@ -150,13 +160,13 @@ impl Pairing {
             ..Message::default()
         });
         if unseen {
-            e.cut_by = Some("gap");
+            e.cut_by = Some(CutBy::Gap);
         }
     }
 
     /// Where a note stands, and whether the capture lacks the packet that would say it: then nobody can tell
     /// when it came, and the packet that showed the hole stands for it.
-    fn seen(&self, at: At) -> (At, bool) {
+    pub(super) fn seen(&self, at: At) -> (At, bool) {
         let unseen = at.frame == 0;
         let frame = if unseen { self.frame } else { at.frame };
         (At { frame, ..at }, unseen)
@@ -171,7 +181,7 @@ impl Pairing {
             && next.asked_at <= offset
             && let Some(mut lost) = self.open.pop_front()
         {
-            lost.cut_by = Some("gap");
+            lost.cut_by = Some(CutBy::Gap);
             self.finish(lost, ledger);
         }
         let still = |mixed: &i64| self.open.front().is_some_and(|first| first.asked_at == *mixed);
@@ -193,7 +203,8 @@ impl Pairing {
         exchange.request.first = self.shown.filter(|shown| shown.frame < at.frame).unwrap_or(at);
         exchange.request.last = at;
         exchange.asked_at = self.client_ack;
-        exchange.cut_by = unseen.then_some("gap");
+        exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
+        exchange.cut_by = unseen.then_some(CutBy::Gap);
         self.open.push_back(exchange);
         self.exchanges += 1;
     }
@@ -211,7 +222,7 @@ impl Pairing {
             && let Some(mut oldest) = self.open.pop_front()
         {
             ledger.distrust("http", "too many requests wait; the oldest is given up", at);
-            oldest.cut_by = Some("gap");
+            oldest.cut_by = Some(CutBy::Gap);
             self.finish(oldest, ledger);
         }
     }
@@ -265,7 +276,7 @@ impl Pairing {
             request.end_offset = end_offset;
             request.complete = cut.is_none();
             if unseen {
-                e.cut_by = Some("gap");
+                e.cut_by = Some(CutBy::Gap);
             }
         }
     }
@@ -308,9 +319,9 @@ impl Pairing {
             self.mixed = Some(e.asked_at);
         }
         e.cut_by = if unseen || self.mixed == Some(e.asked_at) {
-            Some("gap")
+            Some(CutBy::Gap)
         } else {
-            e.cut_by.or(cut.map(cut_word))
+            e.cut_by.or(cut.map(CutBy::from))
         };
         e.complete = e.cut_by.is_none();
         e.protocol = self.protocol;
@@ -321,20 +332,12 @@ impl Pairing {
     pub(super) fn close(&mut self, side: Side, how: Close, ledger: &mut Ledger) {
         if side == Side::Server {
             while let Some(mut e) = self.open.pop_front() {
-                e.cut_by.get_or_insert(cut_word(how));
+                e.cut_by.get_or_insert(CutBy::from(how));
                 self.finish(e, ledger);
             }
         }
         while how != Close::Fin && !self.settling.is_empty() {
             self.settle_first(None, ledger);
         }
-    }
-}
-
-fn cut_word(how: Close) -> &'static str {
-    match how {
-        Close::Fin => "fin",
-        Close::Rst => "rst",
-        Close::CaptureEnd => "capture_end",
     }
 }

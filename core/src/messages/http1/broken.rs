@@ -7,59 +7,63 @@ use super::head::{self, Asked, Start};
 use super::known::{VERSION, may_start};
 use super::lines::end_of_head;
 use super::{Half, Http1, MAX_HEAD, MAX_SEARCHED, State, is_interim, split};
-use crate::messages::pen::Pen;
+use crate::messages::sink::MessageSink;
 use crate::messages::{Listener, Side};
 
 impl Http1 {
     /// Passes over a hole; the error is what is left of it, after `Lost` has been written.
     #[inline(never)]
-    pub(super) fn missing(&mut self, mut pen: Pen<'_, impl Listener>, missing: u64) -> Result<(), u64> {
-        let half = self.half(pen.side());
+    pub(super) fn missing(
+        &mut self,
+        mut sink: MessageSink<'_, impl Listener>,
+        missing: u64,
+    ) -> Result<(), u64> {
+        let half = self.half(sink.side());
         match &mut half.state {
             State::Length(left) => {
                 let here = missing.min(*left);
                 *left -= here;
-                pen.count(here);
+                sink.piece(here);
                 if *left == 0 {
                     half.state = State::Head;
-                    pen.end();
+                    sink.end();
                 }
                 if here < missing {
-                    self.missing(pen.lend(), missing - here)
+                    self.missing(sink.lend(), missing - here)
                 } else {
                     Ok(())
                 }
             }
             State::UntilClose | State::Tunnel => {
-                pen.count(missing);
+                sink.piece(missing);
                 Ok(())
             }
             State::Chunked(chunked) => match chunked.skip(missing) {
                 Some(Step::All) => {
-                    pen.count(missing);
+                    sink.piece(missing);
                     Ok(())
                 }
                 Some(Step::Done(_)) => {
                     half.state = State::Head;
-                    pen.count(missing);
-                    pen.end();
+                    sink.piece(missing);
+                    sink.end();
                     Ok(())
                 }
                 Some(Step::Wrong(_)) | None => {
-                    pen.lost("a chunk's beginning is not in the capture");
+                    sink.lost("a chunk's beginning is not in the capture");
                     Err(missing)
                 }
             },
             State::Head => {
                 let begun = !half.head.is_empty();
-                if !self.name_unfinished(&mut pen, true) {
+                if !self.name_unfinished(&mut sink, true) {
                     // whatever it was, it asked or answered
-                    match pen.side() {
+                    match sink.side() {
                         Side::Client => self.ask(Asked::Other),
                         Side::Server => drop(self.pending.pop_front()),
                     }
                 }
-                pen.lost(if begun {
+                sink.lost(if begun {
                     "a head is not whole in the capture"
                 } else {
                     "a head is not in the capture"
@@ -74,19 +78,19 @@ impl Http1 {
     #[inline(never)]
     pub(super) fn part_of_head<'a>(
         &mut self,
-        mut pen: Pen<'_, impl Listener>,
+        mut sink: MessageSink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
-        let side = pen.side();
+        let side = sink.side();
         let half = self.half(side);
         if half.head.is_empty()
-            && let Some(again) = pen.again()
+            && let Some(again) = sink.again()
         {
             half.head = std::mem::take(&mut again.spare);
             if let Some(cut) = again.cut(side, bytes) {
                 half.line = cut.line;
                 half.head.extend_from_slice(bytes);
-                pen.count(bytes.len() as u64);
+                sink.count(bytes.len() as u64);
                 return Ok(&[]);
             }
         }
@@ -94,10 +98,10 @@ impl Http1 {
         let room = MAX_HEAD.saturating_sub(half.head.len());
         let (mine, rest) = split(bytes, end.unwrap_or(bytes.len()).min(room));
         half.head.extend_from_slice(mine);
-        pen.count(mine.len() as u64);
+        sink.count(mine.len() as u64);
         if half.starts_wrong(side, mine) {
             half.head = Vec::new();
-            pen.lost("not an HTTP/1 start line");
+            sink.lost("not an HTTP/1 start line");
             return Err(rest);
         }
         if end.is_some_and(|end| end <= room) {
@@ -105,18 +109,18 @@ impl Http1 {
             half.line = false;
             if let Some(head) = head::parse(side, &whole) {
                 if side == Side::Server && self.searched < MAX_SEARCHED {
-                    self.name_of_server(pen.lend(), &whole);
+                    self.name_of_server(sink.lend(), &whole);
                 }
-                return self.body(&mut pen, &head, rest);
+                return self.body(&mut sink, &head, rest);
             }
             self.half(side).head = whole;
-            self.name_unfinished(&mut pen, false);
-            pen.lost("head cannot be read");
+            self.name_unfinished(&mut sink, false);
+            sink.lost("head cannot be read");
             return Err(rest);
         }
         if half.head.len() >= MAX_HEAD {
-            self.name_unfinished(&mut pen, false);
-            pen.lost("head is too long");
+            self.name_unfinished(&mut sink, false);
+            sink.lost("head is too long");
             return Err(rest);
         }
         Ok(rest)
@@ -125,44 +129,45 @@ impl Http1 {
     /// Names the message of a head that is not whole, if its start line says enough; whether it does. `cut` says that
     /// the head goes on behind what is here.
     #[cold]
-    pub(super) fn name_unfinished(&mut self, pen: &mut Pen<'_, impl Listener>, cut: bool) -> bool {
-        let side = pen.side();
+    pub(super) fn name_unfinished(&mut self, sink: &mut MessageSink<'_, impl Listener>, cut: bool) -> bool {
+        let side = sink.side();
         let half = self.half(side);
         if half.head.is_empty() {
             return false;
         }
         let (mut bytes, line) = (std::mem::take(&mut half.head), half.line);
-        // taken out, so that the pen can write what it remembers
-        let mut again = pen.again().take().unwrap_or_default();
+        // taken out, so that the sink can write what it remembers
+        let mut again = sink.again().take().unwrap_or_default();
         let read = || head::start_line(side, &bytes, cut);
         let named = if cut {
-            self.say(pen, again.or_read_cut(side, &bytes, line, read))
+            self.say(sink, again.or_read_cut(side, &bytes, line, read))
         } else {
-            self.say(pen, read().as_ref())
+            self.say(sink, read().as_ref())
         };
         bytes.clear();
         again.spare = bytes;
-        *pen.again() = Some(again);
+        *sink.again() = Some(again);
         named
     }
 
     /// Names the message of a head that is not whole by what its start line says, if it says enough.
-    fn say(&mut self, pen: &mut Pen<'_, impl Listener>, start: Option<&Start>) -> bool {
+    fn say(&mut self, sink: &mut MessageSink<'_, impl Listener>, start: Option<&Start>) -> bool {
         match start {
             Some(Start::Request {
                 method,
                 target,
+                host: _,
                 asked,
             }) => {
                 self.ask(*asked);
-                pen.request(method, target);
+                sink.request(method, target);
             }
             Some(&Start::Response { status }) => {
                 let interim = is_interim(status);
                 if !interim {
                     self.pending.pop_front();
                 }
-                pen.response(status, interim);
+                sink.response(status, interim);
             }
             None => return false,
         }

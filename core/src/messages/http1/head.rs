@@ -5,14 +5,14 @@ use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig, Request, Response, Status};
 use memchr::{memchr, memrchr};
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::SmolStr;
 
 use super::known::VERSION;
 use super::lines::end_of_head;
-use crate::messages::Side;
+use crate::messages::{Side, text};
 
-/// Longer targets are cut: they only name an exchange.
-const MAX_TARGET: usize = 2048;
+/// Longest name of a host (RFC 1035 2.3.4), and a port.
+const MAX_HOST: usize = 253 + 6;
 /// Enough for nearly every head; the few others are parsed a second time.
 const HEADERS: usize = 128;
 const MAX_HEADERS: usize = 1024;
@@ -30,6 +30,8 @@ pub(super) enum Start {
     Request {
         method: SmolStr,
         target: SmolStr,
+        /// The `Host` header; "" where there is none.
+        host: SmolStr,
         asked: Asked,
     },
     Response {
@@ -67,10 +69,11 @@ impl Head {
 }
 
 impl Start {
-    fn request(method: &str, target: SmolStr) -> Self {
+    fn request(method: &str, target: SmolStr, host: SmolStr) -> Self {
         Start::Request {
             method: SmolStr::new(method),
             target,
+            host,
             asked: Asked::by(method),
         }
     }
@@ -110,8 +113,9 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
             match config.parse_request_with_uninit_headers(&mut request, bytes, &mut headers)? {
                 Status::Partial => return Ok(None),
                 Status::Complete(len) => {
-                    let target = shortened(request.path.unwrap_or_default().as_bytes());
-                    let start = Start::request(request.method.unwrap_or_default(), target);
+                    let target = text::name(request.path.unwrap_or_default().as_bytes());
+                    let host = host(request.headers);
+                    let start = Start::request(request.method.unwrap_or_default(), target, host);
                     Head::new(len, start, framing(request.headers))
                 }
             }
@@ -128,6 +132,16 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
         }
     };
     Ok(Some(head))
+}
+
+/// The value of `Host` (RFC 9110 7.2).
+fn host(headers: &[Header<'_>]) -> SmolStr {
+    let named = headers
+        .iter()
+        .find(|header| header.name.eq_ignore_ascii_case("host"));
+    named.map_or(SmolStr::default(), |header| {
+        text::name_up_to(header.value.trim_ascii(), MAX_HOST, false)
+    })
 }
 
 fn framing(headers: &[Header<'_>]) -> Framing {
@@ -211,17 +225,14 @@ pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
         Side::Client => {
             let (method, rest) = split_at_space(line)?;
             let target = match memrchr(b' ', rest) {
-                Some(space) if end.is_some() => shortened(rest.get(..space)?.trim_ascii()),
-                _ if cut => rest
-                    .split(|byte| *byte == b' ')
-                    .next()
-                    .map(|seen| lossy(seen, true))?,
+                Some(space) if end.is_some() => text::name(rest.get(..space)?.trim_ascii()),
+                _ if cut => rest.split(|byte| *byte == b' ').next().map(text::cut_name)?,
                 _ => return None,
             };
             let method = std::str::from_utf8(method)
                 .ok()
                 .filter(|method| is_method(method.as_bytes()))?;
-            Some(Start::request(method, target))
+            Some(Start::request(method, target, SmolStr::default()))
         }
         Side::Server => status(line, end.is_some()).map(|status| Start::Response { status }),
     }
@@ -256,27 +267,4 @@ fn decimal(digits: &[u8]) -> Option<u64> {
             let digit = char::from(*digit).to_digit(10)?;
             value.checked_mul(10)?.checked_add(u64::from(digit))
         })
-}
-
-fn shortened(target: &[u8]) -> SmolStr {
-    lossy(target, false)
-}
-
-/// At most `MAX_TARGET` bytes, cut between characters; an ellipsis stands for what is not there.
-fn lossy(target: &[u8], mut cut: bool) -> SmolStr {
-    let mut kept = target;
-    if let Some(first) = target.get(..MAX_TARGET)
-        && target.len() > MAX_TARGET
-    {
-        let behind = |end: usize| target.get(end).is_some_and(|byte| byte & 0xC0 == 0x80);
-        let back = (0..4).find(|back| !behind(MAX_TARGET - back)).unwrap_or(0);
-        kept = first.get(..MAX_TARGET - back).unwrap_or(first);
-        cut = true;
-    }
-    let text = String::from_utf8_lossy(kept);
-    if cut {
-        format_smolstr!("{text}…")
-    } else {
-        SmolStr::new(text)
-    }
 }

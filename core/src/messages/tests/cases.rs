@@ -26,7 +26,7 @@ pub(super) const CASES: &[Case] = &[
             (S, "HTTP/1.1 404 \r\nContent-Length: 0\r\n\r\n"),
         ],
         FIN,
-        "C( GET./a C)28 S( 200 S)43 C( GET./b C)19 S( 404 S)36",
+        "C( GET./a @h C)28 S( 200 S)43 C( GET./b C)19 S( 404 S)36",
     ),
     (
         "pipelining with a HEAD inside",
@@ -131,7 +131,7 @@ pub(super) const CASES: &[Case] = &[
             ),
         ],
         FIN,
-        "C( GET./lf C)26 C( GET./f C)39 S( 200 S)35 S( 200 S)48",
+        "C( GET./lf @h C)26 C( GET./f C)39 S( 200 S)35 S( 200 S)48",
     ),
     (
         "upgrade to a WebSocket, first frame in the same segment",

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::cases::FIN;
-use super::{C, Note, Piece, S, Side, read};
+use super::{C, Note, S, Side, Stretch, read};
 
 #[derive(Debug, Clone)]
 enum Body {
@@ -214,7 +214,7 @@ proptest! {
             let mut rest = text.as_bytes();
             while !rest.is_empty() {
                 let (piece, behind) = rest.split_at(rest.len().min(*sizes.next().unwrap()));
-                pieces.push((*side, Piece::Bytes(piece)));
+                pieces.push((*side, Stretch::Bytes(piece)));
                 rest = behind;
             }
         }
@@ -229,7 +229,7 @@ proptest! {
     fn holes_in_bodies_hide_no_other_message(script in connection(), holes in prop::collection::vec((0..400usize, 1..400usize), 14)) {
         let mut pieces = Vec::new();
         for (message, (start, len)) in script.iter().zip(holes.iter().cycle()) {
-            pieces.push((message.side, Piece::Bytes(message.head.as_bytes())));
+            pieces.push((message.side, Stretch::Bytes(message.head.as_bytes())));
             let body = message.body.as_bytes();
             let (before, rest) = body.split_at((*start).min(body.len()));
             let mut len = (*len).min(rest.len());
@@ -239,9 +239,9 @@ proptest! {
                 len += 1;
             }
             let (hole, behind) = rest.split_at(len);
-            pieces.push((message.side, Piece::Bytes(before)));
-            pieces.push((message.side, Piece::Missing(hole.len() as u64)));
-            pieces.push((message.side, Piece::Bytes(behind)));
+            pieces.push((message.side, Stretch::Bytes(before)));
+            pieces.push((message.side, Stretch::Missing(hole.len() as u64)));
+            pieces.push((message.side, Stretch::Bytes(behind)));
         }
         let notes = read(pieces, FIN);
         for side in [C, S] {

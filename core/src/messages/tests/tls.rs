@@ -42,7 +42,7 @@ fn both_ways(script: &[(Side, Vec<u8>)], close: Option<Close>) -> (String, &'sta
         for (side, bytes) in script {
             for piece in bytes.chunks(chunk) {
                 at.frame += 1;
-                messages.feed(*side, at, Piece::Bytes(piece), &mut notes);
+                messages.feed(*side, at, Stretch::Bytes(piece), &mut notes);
             }
         }
         for side in [C, S] {
@@ -50,7 +50,7 @@ fn both_ways(script: &[(Side, Vec<u8>)], close: Option<Close>) -> (String, &'sta
                 .iter()
                 .for_each(|how| messages.close(side, at, *how, &mut notes));
         }
-        (short(&notes.list), messages.protocol())
+        (short(&notes.list), messages.protocol().map_or("", Protocol::word))
     };
     let whole = run(usize::MAX);
     for chunk in [1, 2, 3, 7, 100] {
@@ -89,12 +89,12 @@ fn packet_by_packet(script: &[(Side, Vec<u8>)]) -> (String, &'static str) {
     let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
     for (side, bytes) in script {
         at.frame += 1;
-        messages.feed(*side, at, Piece::Bytes(bytes), &mut notes);
+        messages.feed(*side, at, Stretch::Bytes(bytes), &mut notes);
     }
     for side in [C, S] {
         messages.close(side, at, Close::Fin, &mut notes);
     }
-    (short(&notes.list), messages.protocol())
+    (short(&notes.list), messages.protocol().map_or("", Protocol::word))
 }
 
 /// MySQL: a greeting, the request for TLS, and in the same turn the hello.
@@ -151,7 +151,7 @@ fn a_single_record_is_no_ticket() {
             frame,
             time_ns: frame as i64,
         };
-        messages.feed(*side, at, Piece::Bytes(bytes), &mut notes);
+        messages.feed(*side, at, Stretch::Bytes(bytes), &mut notes);
     }
     let begins: Vec<(Side, u64)> = notes
         .list
@@ -206,10 +206,10 @@ fn a_hole_inside_a_record_is_counted_and_one_beyond_it_is_not_followed() {
     let mut messages = Messages::new();
     let mut notes = Notes::default();
     let at = At::default();
-    messages.feed(C, at, Piece::Bytes(&record(23, 100)[..50]), &mut notes);
-    messages.feed(C, at, Piece::Missing(55), &mut notes);
-    messages.feed(S, at, Piece::Bytes(&record(23, 10)), &mut notes);
-    messages.feed(S, at, Piece::Missing(1), &mut notes);
+    messages.feed(C, at, Stretch::Bytes(&record(23, 100)[..50]), &mut notes);
+    messages.feed(C, at, Stretch::Missing(55), &mut notes);
+    messages.feed(S, at, Stretch::Bytes(&record(23, 10)), &mut notes);
+    messages.feed(S, at, Stretch::Missing(1), &mut notes);
     messages.close(S, at, Close::Fin, &mut notes);
     assert_eq!(
         short(&notes.list),

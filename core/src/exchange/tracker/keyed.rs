@@ -1,0 +1,164 @@
+//! Exchanges of protocols that answer in any order: each is found by its key. Several are open at once, and their
+//! times overlap.
+
+use super::pairing::Pairing;
+use crate::base::{At, Side};
+use crate::exchange::{CutBy, Exchange, Ledger, Message};
+use crate::messages::{Kind, Named, Said, Status};
+
+/// Exchanges with a key that one stream may have open: HTTP/2 peers allow 100 to 256 mostly. The oldest is given up
+/// beyond it.
+const MAX_KEYED: usize = 256;
+
+impl Exchange {
+    /// How the answer ended; what is not said stays.
+    pub(super) fn ends_with(&mut self, status: Status<'_>) {
+        self.status = status.code.or(self.status);
+        if let Some(text) = status.text {
+            self.status_text = Some(text.into());
+        }
+        self.error |= status.error;
+    }
+
+    fn named(&mut self, named: Named<'_>) {
+        let slots = [&mut self.method, &mut self.target, &mut self.host];
+        for (slot, text) in slots.into_iter().zip([named.method, named.target, named.host]) {
+            if !text.is_empty() {
+                *slot = Some(text.into());
+            }
+        }
+    }
+}
+
+impl Pairing {
+    /// A packet brought a piece of the oldest request's answer.
+    #[inline(always)]
+    pub(super) fn piece(&mut self, at: At) {
+        if self.unsolicited {
+            return;
+        }
+        let (at, _) = self.seen(at);
+        if let Some(e) = self.open.front_mut() {
+            e.pieces.add(at);
+        }
+    }
+
+    /// What a reader says of the exchange with this key; `come` is how far this side's stream has been read.
+    #[inline(never)]
+    pub(super) fn keyed(
+        &mut self,
+        key: u64,
+        side: Side,
+        at: At,
+        said: Said<'_>,
+        come: i64,
+        ledger: &mut Ledger,
+    ) {
+        match said {
+            Said::Asks(kind) if side == Side::Client => return self.ask(key, kind, at, ledger),
+            Said::Asks(_) => return,
+            Said::Adopt => return self.adopt(key),
+            Said::Answered | Said::Reset => return self.over(key, said, at, come, ledger),
+            _ => {}
+        }
+        let (at, unseen) = self.seen(at);
+        let Some(e) = self.find(key) else { return };
+        match (said, side) {
+            (Said::Named(named), _) => e.named(named),
+            (Said::Bytes(bytes), Side::Client) if !e.request.complete => {
+                e.request.bytes = e.request.bytes.saturating_add(bytes);
+                e.request.last = at;
+            }
+            (Said::Bytes(bytes), Side::Server) => {
+                let response = e.answer(at);
+                response.bytes = response.bytes.saturating_add(bytes);
+                response.last = at;
+            }
+            (Said::Asked, _) => {
+                e.request.last = e.request.newest_copy().unwrap_or(e.request.last);
+                (e.request.complete, e.request.end_offset) = (true, come);
+            }
+            (Said::Answers, Side::Server) => drop(e.answer(at)),
+            (Said::Status(status), _) => e.ends_with(status),
+            (Said::Piece, Side::Server) => e.pieces.add(at),
+            (Said::Interim, _) => (e.response, e.pieces) = (None, Default::default()),
+            _ => {}
+        }
+        if unseen {
+            e.cut_by = Some(CutBy::Gap);
+        }
+    }
+
+    fn find(&mut self, key: u64) -> Option<&mut Box<Exchange>> {
+        self.open.iter_mut().rev().find(|e| e.key == Some(key))
+    }
+
+    fn ask(&mut self, key: u64, kind: Kind, at: At, ledger: &mut Ledger) {
+        let same = |e: &Exchange| e.key == Some(key);
+        if let Some(before) = self.open.take(|e| same(e)) {
+            self.give_up(before, ledger);
+        } else if self.open.len() >= MAX_KEYED
+            && let Some(oldest) = self.open.pop_front()
+        {
+            ledger.distrust(
+                "tcp",
+                "too many requests are open at once; the oldest is given up",
+                at,
+            );
+            self.give_up(oldest, ledger);
+        }
+        self.open_exchange(at, ledger);
+        if let Some(e) = self.open.back_mut() {
+            (e.key, e.kind) = (Some(key), kind);
+        }
+    }
+
+    fn adopt(&mut self, key: u64) {
+        if let Some(e) = self.open.iter_mut().find(|e| e.key.is_none()) {
+            (e.key, e.response) = (Some(key), None);
+        }
+    }
+
+    /// The exchange with this key has ended.
+    fn over(&mut self, key: u64, said: Said<'_>, at: At, come: i64, ledger: &mut Ledger) {
+        let (at, unseen) = self.seen(at);
+        let Some(mut e) = self.open.take(|e| e.key == Some(key)) else {
+            return;
+        };
+        if unseen {
+            e.cut_by = Some(CutBy::Gap);
+        }
+        e.protocol = self.protocol;
+        if said == Said::Reset {
+            e.cut_by.get_or_insert(CutBy::Reset);
+            return self.finish(e, ledger);
+        }
+        let response = e.answer(at);
+        (response.last, response.end_offset, response.complete) = (at, come, true);
+        e.complete = e.cut_by.is_none();
+        self.settling.push_back(e);
+    }
+
+    /// The stream cannot be followed any more: what is open will not be told apart.
+    pub(super) fn lose_keyed(&mut self, ledger: &mut Ledger) {
+        while let Some(e) = self.open.take(|e| e.key.is_some()) {
+            self.give_up(e, ledger);
+        }
+    }
+
+    fn give_up(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
+        exchange.cut_by.get_or_insert(CutBy::Gap);
+        self.finish(exchange, ledger);
+    }
+}
+
+impl Exchange {
+    /// Its answer, which begins here if it has not begun.
+    fn answer(&mut self, at: At) -> &mut Message {
+        self.response.get_or_insert_with(|| Message {
+            first: at,
+            last: at,
+            ..Message::default()
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! DNS over TCP (RFC 1035 4.2.2, RFC 7766): messages behind a length of two bytes, answers in any order, told apart by
+//! their ids. Reads header and question; knows nothing of records. Of a zone transfer it sees the first message of
+//! the answer only.
+
+mod message;
+
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{Close, First, Guess, Kind, Listener, MessageReader, Read, Side, Stretch};
+use message::{HEADER, LONGEST, Message};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Dns,
+    sniff,
+    opens,
+    resumes: |_, _| false,
+    joins: |_, _| false,
+    reader: |_| AnyReader::Dns(Box::default()),
+};
+/// The length before each message.
+const LENGTH: usize = 2;
+/// The high byte of a query's length: no query is longer than 4 KiB.
+const LONGEST_QUERY: u8 = 0x10;
+
+#[derive(Debug, Default)]
+pub(super) struct Dns {
+    client: Half,
+    server: Half,
+}
+
+/// One side.
+#[derive(Debug, Default)]
+struct Half {
+    length: [u8; LENGTH],
+    have: usize,
+    len: usize,
+    /// Bytes of the message that are still to come.
+    left: usize,
+    /// As much of the message as names it.
+    head: Vec<u8>,
+}
+
+/// A stream is DNS where the server repeats the id of what looks like a query.
+fn sniff(first: &First<'_>) -> Guess {
+    match first.side {
+        Side::Client if first.said.len() < LENGTH + HEADER => match may_ask(first.said) {
+            true => Guess::More,
+            false => Guess::No,
+        },
+        Side::Client if framed(Side::Client, first.said).is_some() => Guess::Other,
+        Side::Server if first.other.is_empty() => Guess::No,
+        Side::Server if first.said.len() < LENGTH + HEADER => Guess::More,
+        Side::Server => match (
+            framed(Side::Server, first.said),
+            framed(Side::Client, first.other),
+        ) {
+            (Some(answer), Some(_)) if asks(first.other, answer.id) => Guess::Yes,
+            _ => Guess::No,
+        },
+        Side::Client => Guess::No,
+    }
+}
+
+/// Whether a query may begin with these few bytes.
+fn may_ask(first: &[u8]) -> bool {
+    let plausible = |(place, byte): (usize, &u8)| match place {
+        0 => *byte <= LONGEST_QUERY,
+        4 => byte & 0x80 == 0,
+        6 | 8 | 10 | 12 => *byte == 0, // counts below 256
+        7 => *byte == 1,
+        _ => true,
+    };
+    first.iter().enumerate().all(plausible)
+}
+
+/// A turn that is one whole message.
+fn opens(side: Side, first: &[u8]) -> bool {
+    let whole = |len: usize| first.len() == LENGTH + len;
+    length(first).is_some_and(whole) && framed(side, first).is_some_and(|message| message.name.is_some())
+}
+
+fn length(bytes: &[u8]) -> Option<usize> {
+    let (length, _) = bytes.split_first_chunk::<LENGTH>()?;
+    Some(usize::from(u16::from_be_bytes(*length)))
+}
+
+/// The message that these bytes begin with, if this side may send it.
+fn framed(side: Side, bytes: &[u8]) -> Option<Message> {
+    let (len, body) = (length(bytes)?, bytes.get(LENGTH..)?);
+    let message = Message::parse(body.get(..len.min(body.len()))?)?;
+    (len >= HEADER && message.is_answer == (side == Side::Server)).then_some(message)
+}
+
+/// Whether one of the queries has this id.
+fn asks(mut queries: &[u8], id: u16) -> bool {
+    while let Some(query) = framed(Side::Client, queries) {
+        if query.id == id {
+            return true;
+        }
+        let len = length(queries).unwrap_or(0);
+        queries = queries.get(LENGTH + len..).unwrap_or_default();
+    }
+    false
+}
+
+impl MessageReader for Dns {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+        let half = self.half(sink.side());
+        match stretch {
+            Stretch::Bytes(bytes) => half.bytes(&mut sink, bytes),
+            Stretch::Missing(missing) => {
+                // inside the records a hole does no harm
+                if half.head.len() >= LONGEST && missing <= half.left as u64 {
+                    half.left -= missing as usize;
+                    half.end(&mut sink);
+                    return Read::All;
+                }
+                sink.lost("a message's beginning is not in the capture");
+                Read::Lost(stretch)
+            }
+        }
+    }
+
+    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, _how: Close) {
+        *self.half(sink.side()) = Half::default();
+    }
+
+    fn resume(&mut self, _side: Side, _inside: bool) {
+        *self = Dns::default();
+    }
+}
+
+impl Dns {
+    fn half(&mut self, side: Side) -> &mut Half {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+}
+
+impl Half {
+    fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Read<'a> {
+        while let Some((next, rest)) = bytes.split_first() {
+            sink.mark();
+            if self.left > 0 {
+                let (body, behind) = bytes.split_at_checked(self.left).unwrap_or((bytes, &[]));
+                let room = LONGEST.saturating_sub(self.head.len());
+                self.head.extend_from_slice(body.get(..room).unwrap_or(body));
+                self.left -= body.len();
+                bytes = behind;
+                self.end(sink);
+                continue;
+            }
+            if let Some(slot) = self.length.get_mut(self.have) {
+                *slot = *next;
+            }
+            self.have += 1;
+            if self.have == LENGTH {
+                self.len = usize::from(u16::from_be_bytes(self.length));
+                (self.have, self.left) = (0, self.len);
+                if self.len < HEADER {
+                    sink.lost("not a DNS message");
+                    return Read::Lost(Stretch::Bytes(bytes));
+                }
+            }
+            bytes = rest;
+        }
+        Read::All
+    }
+
+    /// Tells of the message where it is whole.
+    fn end(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        if self.left > 0 {
+            return;
+        }
+        let (message, bytes) = (Message::parse(&self.head), (LENGTH + self.len) as u64);
+        self.head.clear();
+        let (side, Some(message)) = (sink.side(), message) else {
+            return sink.unmark();
+        };
+        if message.is_answer != (side == Side::Server) {
+            return sink.unmark();
+        }
+        let mut exchange = sink.of(u64::from(message.id));
+        if side == Side::Client {
+            exchange.ask(Kind::Request);
+            exchange.name(message.named());
+            exchange.count(bytes);
+            exchange.asked();
+        } else {
+            exchange.answer();
+            exchange.piece(bytes);
+            exchange.status(message.status());
+            exchange.answered();
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! One DNS message (RFC 1035 4.1): its header and its question, from TCP or a datagram.
+
+use crate::messages::{Named, Status};
+
+pub(in crate::messages) const HEADER: usize = 12;
+/// Header, the longest name, type and class.
+pub(in crate::messages) const LONGEST: usize = HEADER + MAX_WIRE_NAME + 4;
+/// RFC 1035 2.3.4.
+const MAX_WIRE_NAME: usize = 255;
+const MAX_LABEL: u8 = 63;
+const ANSWER: u16 = 0x8000;
+/// Query, status, notify, update (RFC 1035, 1996, 2136); DSO (RFC 8490) has no question.
+const OPCODES: [u16; 4] = [0, 2, 4, 5];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::messages) struct Message {
+    pub(in crate::messages) id: u16,
+    pub(in crate::messages) is_answer: bool,
+    rcode: u16,
+    /// Null where the message is cut in it, or has none.
+    pub(in crate::messages) name: Option<String>,
+    kind: Option<String>,
+}
+
+impl Message {
+    /// The message's beginning is enough; none where this can be no DNS.
+    pub(in crate::messages) fn parse(bytes: &[u8]) -> Option<Message> {
+        let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
+        let [id, flags, questions, answers, authorities, additions] = words(header);
+        let opcode = flags >> 11 & 0xF;
+        let is_answer = flags & ANSWER != 0;
+        let update = opcode == 5;
+        // an answer may leave its question out (format error)
+        let asks = questions == 1 || is_answer && questions == 0;
+        // a query has no records but an additional few (RFC 6891), and the version that an IXFR begins at
+        let bare = is_answer || update || answers == 0 && authorities <= 1 && additions <= 4;
+        let reserved = flags & 0x40;
+        if !OPCODES.contains(&opcode) || !asks || !bare || reserved != 0 {
+            return None;
+        }
+        let question = if questions == 1 { question(rest)? } else { None };
+        let (name, kind) = question.unzip();
+        Some(Message {
+            id,
+            is_answer,
+            rcode: flags & 0xF,
+            name,
+            kind: kind.map(kind_word),
+        })
+    }
+
+    pub(in crate::messages) fn named(&self) -> Named<'_> {
+        Named {
+            method: self.kind.as_deref().unwrap_or_default(),
+            target: self.name.as_deref().unwrap_or_default(),
+            host: "",
+        }
+    }
+
+    pub(in crate::messages) fn status(&self) -> Status<'static> {
+        Status {
+            code: Some(self.rcode),
+            text: rcode_word(self.rcode),
+            error: self.rcode != 0,
+        }
+    }
+}
+
+fn words(header: &[u8; HEADER]) -> [u16; 6] {
+    let mut words = [0; 6];
+    for (word, bytes) in words.iter_mut().zip(header.chunks_exact(2)) {
+        *word = bytes.iter().fold(0, |word, byte| word << 8 | u16::from(*byte));
+    }
+    words
+}
+
+/// Name and type. The outer `None`: no question looks like this; the inner: it is cut.
+#[allow(clippy::option_option)] // two different things that are missing
+fn question(mut bytes: &[u8]) -> Option<Option<(String, u16)>> {
+    let (mut name, mut length) = (String::new(), 1);
+    loop {
+        let Some((label, rest)) = bytes.split_first() else {
+            return Some(None);
+        };
+        length += usize::from(*label) + 1;
+        if *label > MAX_LABEL || length > MAX_WIRE_NAME {
+            return None; // a pointer has nothing to point to yet
+        }
+        if *label == 0 {
+            bytes = rest;
+            break;
+        }
+        let Some((text, rest)) = rest.split_at_checked(usize::from(*label)) else {
+            return Some(None);
+        };
+        if !name.is_empty() {
+            name.push('.');
+        }
+        name.push_str(&String::from_utf8_lossy(text).to_ascii_lowercase());
+        bytes = rest;
+    }
+    if name.is_empty() {
+        name.push('.');
+    }
+    let Some((fields, _)) = bytes.split_first_chunk::<4>() else {
+        return Some(None);
+    };
+    let [high, low, ..] = *fields;
+    Some(Some((name, u16::from_be_bytes([high, low]))))
+}
+
+/// The type's name (IANA, DNS parameters).
+fn kind_word(kind: u16) -> String {
+    let word = match kind {
+        1 => "A",
+        2 => "NS",
+        5 => "CNAME",
+        6 => "SOA",
+        12 => "PTR",
+        15 => "MX",
+        16 => "TXT",
+        28 => "AAAA",
+        33 => "SRV",
+        35 => "NAPTR",
+        43 => "DS",
+        46 => "RRSIG",
+        48 => "DNSKEY",
+        52 => "TLSA",
+        64 => "SVCB",
+        65 => "HTTPS",
+        251 => "IXFR",
+        252 => "AXFR",
+        255 => "ANY",
+        257 => "CAA",
+        other => return format!("TYPE{other}"), // RFC 3597 5
+    };
+    word.to_string()
+}
+
+/// RFC 1035 4.1.1, RFC 2136 2.2.
+fn rcode_word(rcode: u16) -> Option<&'static str> {
+    const WORDS: [&str; 11] = [
+        "NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET", "NXRRSET",
+        "NOTAUTH", "NOTZONE",
+    ];
+    WORDS.get(usize::from(rcode)).copied()
+}

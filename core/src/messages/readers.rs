@@ -1,0 +1,114 @@
+//! Every protocol that is read: how it is known by its bytes, and who reads it. A new one is a file beside `turns.rs`
+//! and one entry here.
+
+use super::sink::MessageSink;
+use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
+use super::{dns, http1, tls, turns};
+
+/// How a protocol is known. Ports play no part.
+pub(super) struct Recognition {
+    pub(super) protocol: Protocol,
+    /// Whether a stream is of this protocol, by what both sides said first. `More` counts for at most
+    /// `MAX_UNDECIDED` bytes, `Other` for `MAX_HELD`.
+    pub(super) sniff: fn(&First<'_>) -> Guess,
+    /// Whether a turn in the middle of a stream begins a message of this protocol: stricter, no `More`.
+    pub(super) opens: fn(Side, &[u8]) -> bool,
+    /// Whether a packet in the middle of a turn begins one, on a stream that has spoken this protocol: strictest.
+    pub(super) resumes: fn(Side, &[u8]) -> bool,
+    /// Whether a packet inside a turn carries on in this protocol, on a stream that spoke none: what the turn said
+    /// before was the way to ask for it, and stays in its message.
+    pub(super) joins: fn(Side, &[u8]) -> bool,
+    pub(super) reader: fn(&mut Memory) -> AnyReader,
+}
+
+/// Makes `Protocol`, `AnyReader` and `KNOWN` of the list below. `AnyReader` is an enum and no `dyn MessageReader`, so
+/// that a reader and its listener are compiled as one.
+macro_rules! readers {
+    ($($protocol:ident($reader:ty), $word:literal, $recognition:expr;)*) => {
+        /// What a stream speaks.
+        #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+        pub enum Protocol {
+            /// None that is known.
+            #[default]
+            Turns,
+            $($protocol,)*
+        }
+
+        impl Protocol {
+            pub fn word(self) -> &'static str {
+                match self {
+                    Protocol::Turns => "turns",
+                    $(Protocol::$protocol => $word,)*
+                }
+            }
+        }
+
+        /// The reader of the protocol that was recognised; `Turns` while none was.
+        #[derive(Debug, Default)]
+        pub(super) enum AnyReader {
+            #[default]
+            Turns,
+            $($protocol(Box<$reader>),)*
+        }
+
+        impl AnyReader {
+            pub(super) fn protocol(&self) -> Protocol {
+                match self {
+                    AnyReader::Turns => Protocol::Turns,
+                    $(AnyReader::$protocol(_) => Protocol::$protocol,)*
+                }
+            }
+
+            #[inline(always)]
+            pub(super) fn feed<'a>(
+                &mut self,
+                sink: MessageSink<'_, impl Listener>,
+                stretch: Stretch<'a>,
+            ) -> Read<'a> {
+                match self {
+                    AnyReader::Turns => turns::Turns.feed(sink, stretch),
+                    $(AnyReader::$protocol(reader) => reader.feed(sink, stretch),)*
+                }
+            }
+
+            pub(super) fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+                match self {
+                    AnyReader::Turns => turns::Turns.close(sink, how),
+                    $(AnyReader::$protocol(reader) => reader.close(sink, how),)*
+                }
+            }
+
+            pub(super) fn resume(&mut self, side: Side, inside: bool) {
+                match self {
+                    AnyReader::Turns => {}
+                    $(AnyReader::$protocol(reader) => reader.resume(side, inside),)*
+                }
+            }
+        }
+
+        /// In the order in which they are asked: what is sure stands before what is weak.
+        pub(super) const KNOWN: [Recognition; [$($word),*].len()] = [$($recognition),*];
+    };
+}
+
+readers! {
+    Http(http1::Http1), "http", http1::RECOGNITION;
+    Tls(tls::Tls), "tls", tls::RECOGNITION;
+    Dns(dns::Dns), "dns", dns::RECOGNITION;
+}
+
+impl Protocol {
+    /// What its messages are where their reader says nothing else: records without keys tell who speaks, no more.
+    pub fn kind(self) -> Kind {
+        match self {
+            Protocol::Turns | Protocol::Tls => Kind::Turn,
+            _ => Kind::Request,
+        }
+    }
+}
+
+impl AnyReader {
+    pub(super) fn is_turns(&self) -> bool {
+        matches!(self, AnyReader::Turns)
+    }
+}

@@ -1,0 +1,408 @@
+//! Where readers put what they find. Readers only count bytes and name what they saw; that every `Begin` has exactly
+//! one `End` or `Cut` before the next is settled here, once for all protocols. Knows no protocol.
+//!
+//! Protocols that answer in the order of the requests use the sink itself: it has one open message a side, which
+//! begins with the first byte that is counted. Protocols that answer in any order name each exchange by a key of
+//! their own (`MessageSink::of`).
+
+use super::http1::Again;
+use super::{At, Close, Kind, Listener, Memory, Named, Note, Protocol, Push, Said, Side, Status};
+use smol_str::SmolStr;
+
+/// The messages that are open now.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    client: Message,
+    server: Message,
+    /// By `Side`: where a message may have begun, of which nothing has been said yet.
+    marks: [Option<At>; 2],
+    /// A start line has been read at some time.
+    pub(super) recognised: bool,
+    /// What the server calls itself.
+    pub(super) software: Option<Box<str>>,
+}
+
+#[derive(Debug, Default)]
+struct Message {
+    open: bool,
+    named: bool,
+    bytes: u64,
+    last: At,
+}
+
+impl Open {
+    /// A message has begun of which nothing has been said yet.
+    pub(super) fn waits(&self) -> bool {
+        self.marks != [None; 2]
+    }
+
+    pub(super) fn take_mark(&mut self, side: Side) -> Option<At> {
+        let [client, server] = &mut self.marks;
+        match side {
+            Side::Client => client.take(),
+            Side::Server => server.take(),
+        }
+    }
+
+    #[inline(always)]
+    fn message(&mut self, side: Side) -> &mut Message {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+}
+
+/// Takes what one side says, on behalf of one packet.
+pub(super) struct MessageSink<'a, L> {
+    open: &'a mut Open,
+    listener: &'a mut L,
+    side: Side,
+    at: At,
+}
+
+#[allow(dead_code)] // the whole grammar: not every word of it has a protocol yet
+impl<'a, L: Listener> MessageSink<'a, L> {
+    pub(super) fn new(open: &'a mut Open, listener: &'a mut L, side: Side, at: At) -> Self {
+        MessageSink {
+            open,
+            listener,
+            side,
+            at,
+        }
+    }
+
+    /// For who reads further. Passed by value so that LLVM keeps it in registers.
+    #[inline(always)]
+    pub(super) fn lend(&mut self) -> MessageSink<'_, L> {
+        MessageSink {
+            open: self.open,
+            listener: self.listener,
+            ..*self
+        }
+    }
+
+    pub(super) fn at(&self) -> At {
+        self.at
+    }
+
+    pub(super) fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Whether a message of this side is open.
+    #[inline(always)]
+    pub(super) fn is_open(&mut self) -> bool {
+        self.message(self.side).open
+    }
+
+    #[inline(always)]
+    pub(super) fn other_is_open(&mut self) -> bool {
+        self.message(self.side.other()).open
+    }
+
+    pub(super) fn memory(&mut self) -> &mut Memory {
+        self.listener.memory()
+    }
+
+    /// Heads read before, on any stream.
+    pub(super) fn again(&mut self) -> &mut Option<Box<Again>> {
+        &mut self.listener.memory().again
+    }
+
+    /// So many bytes belong to this side's message, which begins with them if none is open.
+    #[inline(always)]
+    pub(super) fn count(&mut self, bytes: u64) {
+        self.count_of(self.side, self.at, bytes);
+    }
+
+    /// The same for either side, and for an earlier packet.
+    #[inline(always)]
+    pub(super) fn count_of(&mut self, side: Side, at: At, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let message = self.message(side);
+        if message.open {
+            message.bytes = message.bytes.saturating_add(bytes);
+            message.last = at;
+        } else {
+            let last = at;
+            let at = self.open.take_mark(side).unwrap_or(at);
+            *self.message(side) = Message {
+                open: true,
+                named: false,
+                bytes,
+                last,
+            };
+            let other = self.message(side.other());
+            let other = other.open.then_some((other.last, other.bytes));
+            self.listener.note(Note::Begin { side, at, other });
+        }
+    }
+
+    /// The same of a body: with these bytes a piece of it is here. What a piece is, the reader says: an event, a frame,
+    /// else what a packet brought.
+    #[inline(always)]
+    pub(super) fn piece(&mut self, bytes: u64) {
+        self.count(bytes);
+        if self.side == Side::Server {
+            self.listener.note(Note::Piece { at: self.at });
+        }
+    }
+
+    /// A message begins with this packet's bytes; what it is, the rest of its header will say. What begins next on
+    /// this side begins here.
+    pub(super) fn mark(&mut self) {
+        if let Some(mark) = self.open.marks.get_mut(self.side.index()) {
+            mark.get_or_insert(self.at);
+        }
+    }
+
+    /// What was marked is no message that anybody is told of.
+    pub(super) fn unmark(&mut self) {
+        self.open.take_mark(self.side);
+    }
+
+    /// Where what is marked began; else this packet.
+    pub(super) fn marked(&self) -> At {
+        let [client, server] = self.open.marks;
+        let mark = if self.side == Side::Client { client } else { server };
+        mark.unwrap_or(self.at)
+    }
+
+    /// The exchange with this key, whichever side speaks. The client's bytes are its request's, the server's its
+    /// answer's.
+    pub(super) fn of(&mut self, key: u64) -> Keyed<'_, 'a, L> {
+        Keyed { sink: self, key }
+    }
+
+    /// What the client's open message is, where that is no plain request. Say it behind `request`.
+    pub(super) fn kind(&mut self, kind: Kind) {
+        if self.is_open() && self.side == Side::Client {
+            self.listener.note(Note::Kind(kind));
+        }
+    }
+
+    /// The server's name, as the client's open message says it.
+    pub(super) fn host(&mut self, host: &str) {
+        if self.is_open() && self.side == Side::Client {
+            self.listener.note(Note::Host(host));
+        }
+    }
+
+    /// How the server's open message ends, in the protocol's own words.
+    pub(super) fn status(&mut self, status: Status<'_>) {
+        if self.is_open() && self.side == Side::Server {
+            self.open.recognised = true;
+            self.listener.note(Note::Status(status));
+        }
+    }
+
+    /// The server has said, in full and with this packet, what nobody asked for: so many bytes since the mark.
+    pub(super) fn push(&mut self, method: &str, target: &str, bytes: u64) {
+        let first = self.open.take_mark(self.side).unwrap_or(self.at);
+        self.push_since(first, method, target, bytes);
+    }
+
+    /// The same of what began with an earlier packet (`marked` tells it), while other messages passed.
+    pub(super) fn push_since(&mut self, first: At, method: &str, target: &str, bytes: u64) {
+        if self.side == Side::Server {
+            self.open.recognised = true;
+            self.listener.note(Note::Push(Push {
+                first,
+                last: self.at,
+                bytes,
+                method,
+                target,
+            }));
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn request(&mut self, method: &SmolStr, target: &SmolStr) {
+        self.name(Side::Client, Note::Request { method, target });
+    }
+
+    #[inline(always)]
+    pub(super) fn response(&mut self, status: u16, interim: bool) {
+        self.name(Side::Server, Note::Response { status, interim });
+    }
+
+    /// The open request is the first word of a dialogue: both sides say more before its answer ends.
+    pub(super) fn dialogue(&mut self) {
+        if self.is_open() {
+            self.listener.note(Note::Dialogue);
+        }
+    }
+
+    /// This side's message ended with the last byte that was counted.
+    #[inline(always)]
+    pub(super) fn end(&mut self) {
+        self.end_of(self.side);
+    }
+
+    /// The other side's message ended with its last byte, because this side speaks.
+    pub(super) fn end_other(&mut self) {
+        self.end_of(self.side.other());
+    }
+
+    /// This side's message ends with this packet, which brought no byte of it (a FIN).
+    pub(super) fn end_here(&mut self) {
+        self.end_here_of(self.side);
+    }
+
+    /// A side's message ends with this packet, whoever sent it.
+    pub(super) fn end_here_of(&mut self, side: Side) {
+        self.message(side).last = self.at;
+        self.end_of(side);
+    }
+
+    /// This side's message, if one is open, stops before its end.
+    pub(super) fn cut(&mut self, by: Close) {
+        let side = self.side;
+        let message = self.open.message(side);
+        if std::mem::take(&mut message.open) {
+            let note = Note::Cut {
+                side,
+                at: message.last,
+                bytes: message.bytes,
+                by,
+            };
+            self.listener.note(note);
+        }
+    }
+
+    /// What is read from here on.
+    pub(super) fn protocol(&mut self, protocol: Protocol) {
+        self.listener.note(Note::Protocol(protocol));
+    }
+
+    /// What the server calls itself; the first name stays.
+    pub(super) fn software(&mut self, name: Box<str>) {
+        self.open.software.get_or_insert(name);
+    }
+
+    pub(super) fn lost(&mut self, reason: &'static str) {
+        self.listener.note(Note::Lost {
+            side: self.side,
+            at: self.at,
+            reason,
+        });
+    }
+
+    /// Only a message of the side that speaks, and only once.
+    #[inline(always)]
+    fn name(&mut self, side: Side, note: Note<'_>) {
+        if side != self.side {
+            return;
+        }
+        let message = self.message(side);
+        if message.open && !std::mem::replace(&mut message.named, true) {
+            self.listener.note(note);
+            self.open.recognised = true;
+        }
+    }
+
+    /// A side's message ended with its last byte.
+    #[inline(always)]
+    pub(super) fn end_of(&mut self, side: Side) {
+        let message = self.open.message(side);
+        if std::mem::take(&mut message.open) {
+            let note = Note::End {
+                side,
+                at: message.last,
+                bytes: message.bytes,
+            };
+            self.listener.note(note);
+        }
+    }
+
+    #[inline(always)]
+    fn message(&mut self, side: Side) -> &mut Message {
+        self.open.message(side)
+    }
+}
+
+/// One exchange of those that are answered in any order. What is said of a key that is not open is dropped: its
+/// beginning is not in the capture.
+pub(super) struct Keyed<'s, 'a, L> {
+    sink: &'s mut MessageSink<'a, L>,
+    key: u64,
+}
+
+#[allow(dead_code)] // as above
+impl<L: Listener> Keyed<'_, '_, L> {
+    /// The client asks, with its first byte where the mark is. A request of this key that is still open is cut.
+    pub(super) fn ask(&mut self, kind: Kind) {
+        let at = self.sink.open.take_mark(self.sink.side).unwrap_or(self.sink.at);
+        self.say_at(at, Said::Asks(kind));
+    }
+
+    /// What is asked for; may be said again, the last word counts. "" is what is not known.
+    pub(super) fn name(&mut self, named: Named<'_>) {
+        self.sink.open.recognised = true;
+        self.say(Said::Named(named));
+    }
+
+    /// So many bytes of the request (the client speaks) or of the answer (the server does).
+    pub(super) fn count(&mut self, bytes: u64) {
+        if bytes > 0 {
+            self.say(Said::Bytes(bytes));
+        }
+    }
+
+    /// The request is whole with what was counted.
+    pub(super) fn asked(&mut self) {
+        self.say(Said::Asked);
+    }
+
+    /// The server answers, with its first byte where the mark is. Nothing where the answer has begun.
+    pub(super) fn answer(&mut self) {
+        let at = self.sink.open.take_mark(self.sink.side).unwrap_or(self.sink.at);
+        self.say_at(at, Said::Answers);
+    }
+
+    /// How it ends; the last word counts.
+    pub(super) fn status(&mut self, status: Status<'_>) {
+        self.sink.open.recognised = true;
+        self.say(Said::Status(status));
+    }
+
+    /// The same as `count`, of a piece of the answer's body.
+    pub(super) fn piece(&mut self, bytes: u64) {
+        self.count(bytes);
+        if self.sink.side == Side::Server {
+            self.say(Said::Piece);
+        }
+    }
+
+    /// What was said so far was no answer ("100", "pending"): that is still to come.
+    pub(super) fn interim(&mut self) {
+        self.say(Said::Interim);
+    }
+
+    /// The answer is whole with what was counted, and the exchange over.
+    pub(super) fn answered(&mut self) {
+        self.say(Said::Answered);
+    }
+
+    /// Either side gave it up.
+    pub(super) fn reset(&mut self) {
+        self.say(Said::Reset);
+    }
+
+    /// The oldest request that has no key is this one (HTTP/1's, when HTTP/2 answers it).
+    pub(super) fn adopt(&mut self) {
+        self.say(Said::Adopt);
+    }
+
+    fn say(&mut self, said: Said<'_>) {
+        self.say_at(self.sink.at, said);
+    }
+
+    fn say_at(&mut self, at: At, said: Said<'_>) {
+        let (key, side) = (self.key, self.sink.side);
+        self.sink.listener.note(Note::Keyed { key, side, at, said });
+    }
+}
