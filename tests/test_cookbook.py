@@ -41,7 +41,7 @@ def test_task(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     names: dict[str, Any] = {}
     pages.run(FIRST, names)
     for block in TASKS[task]:
-        assert len(block.text.splitlines()) <= 12, "a short idiom"
+        assert len(block.text.splitlines()) <= 12, "no short idiom"
         said = pages.run(block, names, codes=(0, 1))
         if block.shown is not None:
             assert pages.same(block.shown.text, said), said

@@ -59,6 +59,7 @@ ORDER = [
     "findings.rivals",
     "findings",
     "findings.why",
+    "schemas",
     "plot.figure",
     "plot.text",
     "plot.flow_clock",
@@ -115,6 +116,7 @@ ORDER = [
     "cli.plots",
     "cli.flow",
     "cli.archive",
+    "cli.mcp",
     "cli.app",
     "cli",
 ]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latpcap.cli import archive, flow, packets, plots
+from latpcap.cli import archive, flow, mcp, packets, plots
 from latpcap.cli.options import SAMPLE, File, FilterOption, StreamOption
 from latpcap.errors import CaptureError, LatpcapError
 from latpcap.options import TableName
@@ -193,6 +193,7 @@ app.command()(archive.compare)
 flow.register(app, _read)
 packets.register(app, _read)
 plots.register(app, _read)
+mcp.register(app)
 
 
 def _arranged(table: pa.Table, name: str, sort: str | None, top: int | None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from latpcap.errors import OutputError
 from latpcap.format import printable
@@ -81,9 +81,13 @@ def _item(value: object) -> str:
 
 
 def _json(table: pa.Table) -> bytes:
-    """A list of objects; instants as text with all nine digits."""
     import json
 
+    return (json.dumps(rows(table), indent=0) + "\n").encode()
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    """A table's rows as JSON has them: instants as text with all nine digits."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -91,4 +95,5 @@ def _json(table: pa.Table) -> bytes:
         if pa.types.is_timestamp(field.type):
             texts = pc.strftime(table[field.name], format="%Y-%m-%dT%H:%M:%SZ")
             table = table.set_column(i, field.name, texts)
-    return (json.dumps(table.to_pylist(), indent=0) + "\n").encode()
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found

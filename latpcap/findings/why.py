@@ -50,6 +50,9 @@ class Subject(HasTables, Protocol):
     def unfiltered(self) -> HasTables:
         """The whole of which this is a part."""
 
+WHY_VERSION = 1
+"""Of `Why.to_dict()`. It rises when a key goes, or changes its name or meaning; `latpcap schema why` tells the form."""
+
 
 class Why:
     """Why was it slow, who waited for whom, how sure is that, and what would mend it?
@@ -73,7 +76,7 @@ class Why:
 
     def to_dict(self) -> dict[str, Any]:
         """Which numbers stand behind the answer? Plain dicts, lists, strings and numbers (for JSON)."""
-        plain: dict[str, Any] = dict(self.data)
+        plain: dict[str, Any] = {"schema": WHY_VERSION, **self.data}
         for name in ("findings", "events", "quality"):
             if name in plain:
                 plain[name] = [row.to_dict() for row in plain[name]]

@@ -1,0 +1,134 @@
+"""JSON Schemas of what latpcap writes as JSON: the answer (`why --json`), and rows of `findings` and `exchanges`.
+
+A schema's version rises when a key goes, changes its name or its meaning; new keys may come without that, so readers
+ignore keys that they do not know. The rows' schemas are made from the tables themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from latpcap import _core
+from latpcap.findings.schema import COLUMNS, schema
+from latpcap.findings.why import WHY_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAMES = ("why", "findings", "exchanges")
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def of(name: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of "why", "findings" or "exchanges"; KeyError for another name."""
+    if name == "why":
+        return _why()
+    if name == "findings":
+        return _table(name, schema(), {column: about for column, (_, about) in COLUMNS.items()})
+    if name == "exchanges":
+        import pyarrow as pa
+
+        from latpcap.reading import links
+
+        analysis = _core.Analysis(links.read)
+        analysis.finish()
+        return _table(name, pa.RecordBatchReader.from_stream(analysis.take(name)).schema, {})
+    raise KeyError(f"no schema {name!r}; there are {', '.join(NAMES)}")
+
+
+def _table(name: str, fields: pa.Schema, about: dict[str, str]) -> dict[str, Any]:
+    columns = {field.name: _type(field.type, nullable=field.nullable) for field in fields}
+    for column, words in about.items():
+        if words:
+            columns[column]["description"] = words
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:latpcap:{name}:{_core.SCHEMA_VERSION}",
+        "title": f"Rows of latpcap's table {name}",
+        "type": "array",
+        "items": {"type": "object", "properties": columns, "required": list(columns)},
+    }
+
+
+def _type(kind: pa.DataType, *, nullable: bool) -> dict[str, Any]:
+    import pyarrow as pa
+
+    if pa.types.is_list(kind):
+        return {"type": _or_null("array", nullable), "items": _type(kind.value_type, nullable=False)}
+    if pa.types.is_timestamp(kind):
+        pattern = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
+        return {"type": _or_null("string", nullable), "pattern": pattern, "description": "an instant, UTC"}
+    if pa.types.is_boolean(kind):
+        return {"type": _or_null("boolean", nullable)}
+    if pa.types.is_integer(kind):
+        return {"type": _or_null("integer", nullable)}
+    if pa.types.is_floating(kind):
+        return {"type": _or_null("number", nullable)}
+    return {"type": _or_null("string", nullable)}
+
+
+def _or_null(word: str, nullable: bool) -> str | list[str]:
+    return [word, "null"] if nullable else word
+
+
+def _why() -> dict[str, Any]:
+    text, number, count = {"type": "string"}, {"type": ["number", "null"]}, {"type": "integer", "minimum": 0}
+    confidence = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+    finding = {
+        "type": "object",
+        "description": "a row of the table findings: see the schema of that name",
+        "properties": {"server": {"type": ["string", "null"]}, "cause": text, "confidence": confidence},
+        "required": ["server", "server_port", "cause", "confidence", "streams", "filter"],
+    }
+    piece = {
+        "type": "object",
+        "properties": {"cause": text, "owner": text, "duration_ms": number, "confidence": confidence},
+        "required": ["cause", "owner", "duration_ms", "from_frame", "to_frame", "evidence", "confidence"],
+    }
+    check = {"type": "object", "properties": {"check": text, "says": text}, "required": ["check", "most", "says"]}
+    head: dict[str, Any] = {
+        "schema": {"const": WHY_VERSION, "description": "the version of this form"},
+        "kind": {"enum": ["overall", "exchange"], "description": "of all requests, or of one"},
+        "file": text,
+        "filter": {"type": ["string", "null"], "description": "the display filter, if there was one"},
+        "frames": count,
+        "streams": count,
+        "exchanges": count,
+        "seconds": {"type": "number", "minimum": 0},
+        "damage": {"type": "array", "items": text, "description": "where the file is damaged, in sentences"},
+    }
+    overall = {
+        "verdict": {"type": "string", "description": "the cause of the headline, no_time or no_exchanges"},
+        "server": {"type": "string", "description": "address:port of the headline; absent without exchanges"},
+        "confidence": {**confidence, "description": "0.9 and more: proven; above 0.5: probable; else suspected"},
+        "p50_ms": number,
+        "p90_ms": number,
+        "p99_ms": number,
+        "findings": {"type": "array", "items": finding, "description": "what took time, the most first"},
+        "events": {"type": "array", "items": finding, "description": "what happened to connections"},
+        "quality": {"type": "array", "items": check, "description": "what of the capture limits the answer"},
+    }
+    exchange = {
+        "exchange": count,
+        "stream": count,
+        "latency_ms": number,
+        "complete": {"type": "boolean"},
+        "top_cause": {"type": ["string", "null"]},
+        "causes": {"type": "array", "items": piece, "description": "its time in pieces, without gap or overlap"},
+    }
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:latpcap:why:{WHY_VERSION}",
+        "title": "latpcap's answer: why were the requests slow",
+        "type": "object",
+        "properties": head,
+        "required": ["schema", "kind", "seconds", "damage"],
+        "oneOf": [
+            {
+                "properties": {"kind": {"const": "overall"}, **overall},
+                "required": ["verdict", "findings", "events", "quality"],
+            },
+            {"properties": {"kind": {"const": "exchange"}, **exchange}, "required": list(exchange)},
+        ],
+    }
