@@ -50,6 +50,7 @@ class Subject(HasTables, Protocol):
     def unfiltered(self) -> HasTables:
         """The whole of which this is a part."""
 
+
 WHY_VERSION = 1
 """Of `Why.to_dict()`. It rises when a key goes, or changes its name or meaning; `latpcap schema why` tells the form."""
 
