@@ -180,9 +180,3 @@ def test_the_command(tmp_path: Path) -> None:
     assert code == 2 and err.count("\n") == 1
     code, _, err = command(SLOW, tmp_path / "none.pcap")
     assert code == 3 and "no such file" in err
-
-
-def test_the_archives_page_shows_what_is_printed() -> None:
-    page = (Path(__file__).resolve().parents[1] / "docs" / "archives.md").read_text(encoding="utf-8")
-    found = lp.compare(SAMPLES / "nginx-latency.pcap", SAMPLES / "nginx-good.pcap")
-    assert f"```\n{found}\n```" in page

@@ -30,7 +30,7 @@ def test_a_picture_is_written(tmp_path: Path, options: tuple[object, ...]) -> No
 
 
 def test_the_readmes_commands_draw(tmp_path: Path) -> None:
-    """One of them stands right behind the two set-up commands."""
+    """One of them stands below the picture that it draws."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = re.findall(r"`(latpcap flow sample_pcaps/[^`]+ -o flow.png)`", text)
     assert commands and commands[0] in "".join(text.splitlines()[:18])
