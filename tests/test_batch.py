@@ -20,7 +20,7 @@ import pytest
 from archives import CLIPS, PACKERS, SMALL, TABLES, as_nobody, captures, rotated, same, stored, tree
 
 import latpcap as lp
-from latpcap.archive import worker
+from latpcap.archive import output, worker
 from latpcap.archive.model import Options, Part, Task, identity
 from latpcap.archive.tablefile import ROW_GROUP
 
@@ -28,13 +28,27 @@ START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
 SLOW = """
 import signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
-from latpcap.archive import worker
+from latpcap.archive import output, worker
 quick = worker.analyse
 worker.analyse = lambda *of: (time.sleep(0.15), quick(*of))[1]
 from latpcap.cli import main
 main()
 """
 """The same with a pause before each capture: time to break it off before it is done."""
+KILLED = """
+import os, signal, sys
+from latpcap.archive import output
+from latpcap.cli import main
+left, put = [int(sys.argv.pop(1))], output.Output.put
+def counted(*of):
+    left[0] -= 1
+    if left[0] < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    put(*of)
+output.Output.put = counted
+main()
+"""
+"""The same, killed before it gives one more file than so many its place."""
 
 
 @pytest.fixture
@@ -213,28 +227,39 @@ def test_what_could_not_be_read_is_tried_again(open_folder: Path) -> None:
     assert again.failed == [] and again.skipped == [] and len(captures(results)) == 1
 
 
-@pytest.mark.parametrize("after", [1, 4, 9])
-def test_a_killed_run_goes_on_and_gives_the_same(after: int, tmp_path: Path) -> None:
+def puts_of(source: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many files does a whole run give their place?"""
+    calls: list[str] = []
+    put = output.Output.put
+
+    def counted(self: output.Output, file: Path, relative: str) -> None:
+        calls.append(relative)
+        put(self, file, relative)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(output.Output, "put", counted)
+        lp.batch(source, results, quiet=True)
+    return len(calls)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.99])
+def test_a_killed_run_goes_on_and_gives_the_same(share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed by itself just before this share of its files had their place: no race decides where."""
     source, results, fresh = tmp_path / "archive", tmp_path / "results", tmp_path / "fresh"
     source.mkdir()
     for number in range(12):
         shutil.copy(archives.SAMPLES / "nginx-good.pcap", source / f"{number}.pcap")
-    run = [sys.executable, "-c", SLOW, "batch", str(source), "-o", str(results), "--jobs", "2", "--quiet"]
-    killed = subprocess.Popen(run)
-    deadline = time.monotonic() + 60
-    while len(list(results.glob("_tasks/*.json"))) < after and time.monotonic() < deadline:
-        time.sleep(0.002)
-    killed.send_signal(signal.SIGKILL)
-    assert killed.wait() == -signal.SIGKILL, "it was too quick to be killed"
+    last = int(share * puts_of(source, fresh, monkeypatch))
+    run = [sys.executable, "-c", KILLED, str(last), "batch", str(source), "-o", str(results), "--jobs", "2", "--quiet"]
+    assert subprocess.run(run, check=False, timeout=60).returncode == -signal.SIGKILL
     for file in results.rglob("*.parquet"):
         if "_partial" not in file.parts:
             pq.read_metadata(file)  # raises for a file that is not whole
     before = {p.name: p.stat().st_mtime_ns for p in results.glob("_tasks/*.json")}
-    assert after <= len(before) < 12
+    assert len(before) < 12 and bool(before) == (share > 0.2)
     again = lp.batch(source, results, quiet=True)
     assert len(again.skipped) == len(before) and not again.failed
     assert {n: (results / "_tasks" / n).stat().st_mtime_ns for n in before} == before
-    lp.batch(source, fresh, quiet=True)
     assert tree(results) == tree(fresh), "and nothing partial is left"
 
 
