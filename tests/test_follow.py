@@ -173,3 +173,18 @@ def test_there_are_two_nodes() -> None:
     for node in (2, -1):
         with pytest.raises(IndexError, match=rf"no node {node}: 0 is 192.168.0.2:\d+, 1 is 192.168.0.30:9000"):
             said.payload(node)
+
+
+def test_a_stream_whose_only_header_is_damaged_says_nothing() -> None:
+    """Found by tests/hostile.py: such a stream has a row, as Wireshark counts it, and no event."""
+    talk = Talk()
+    talk.open()
+    data = bytearray(pcap(talk.tape))
+    other = Talk(ends=Ends(("10.0.0.1", 40_001)))
+    other.client(5)
+    frame = bytearray(pcap(other.tape)[24:])
+    frame[16 + 14 + 20 + 12] = 0x40  # a data offset of 16 bytes
+    capture = lp.read(bytes(data + frame))
+    assert len(capture.streams) == 2 and capture.events.stream.max() == 0
+    said = capture.stream(1).follow()
+    assert said.text().count("Node ") == 2 and "10.0.0.1:40001" in said.text() and said.chunks == []

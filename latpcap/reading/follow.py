@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from latpcap.reading.recorded import Recorded
@@ -236,9 +236,15 @@ def follow(capture: Recorded, stream: int) -> Follow:
     """
     import pyarrow.compute as pc
 
-    events = capture.unfiltered.arrow("events")
-    first = events.filter(pc.equal(events["stream"], stream)).slice(0, 1).to_pylist()[0]
-    nodes = (_node(first["src"], first["sport"]), _node(first["dst"], first["dport"]))
+    def first(table: str) -> dict[str, Any] | None:
+        rows = capture.unfiltered.arrow(table)
+        return next(iter(rows.filter(pc.equal(rows["stream"], stream)).slice(0, 1).to_pylist()), None)
+
+    if event := first("events"):
+        nodes = (_node(event["src"], event["sport"]), _node(event["dst"], event["dport"]))
+    else:  # the TCP header of its only packet is damaged
+        row = first("streams") or {}
+        nodes = (_node(row["client"], row["client_port"]), _node(row["server"], row["server_port"]))
     return Follow(stream, nodes, list(chunks(Segment(*fields) for fields in capture.segments(stream))))
 
 
