@@ -1,8 +1,9 @@
 # One word per job; `make` alone lists them. The commands of test and lint are those of .ci/run.
 
 CASES ?= 20000
+MINUTES ?= 60
 
-.PHONY: help build test lint bench fuzz samples notebooks
+.PHONY: help build test lint bench fuzz nightly samples notebooks
 
 help: ## these lines
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -22,6 +23,11 @@ bench: ## speed against other tools, as ratios of one run
 	benchmarks/instructions
 
 fuzz: ## the core's property tests with many more cases (CASES=20000)
+	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
+
+nightly: ## what is too long for every change: fuzz targets, hostile input through Python, property tests (MINUTES=60)
+	core/fuzz/run $$(($(MINUTES) * 60 / 6))
+	python .ci/hostile.py $$(($(MINUTES) * 60 / 3))
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
 
 samples: ## records sample_pcaps/ again (root; two network namespaces, nginx, wrk, tcpdump, ...)
