@@ -1,17 +1,31 @@
 """The Rust engine: capture bytes in, Arrow tables out."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, TypedDict, final, type_check_only
 
-__all__ = ["CAUSES", "SCHEMA_VERSION", "TABLES", "Analysis", "Records", "Table", "first_ns"]
+__all__ = ["SCHEMA_VERSION", "TABLES", "Analysis", "Records", "Table", "first_ns", "vocabulary"]
 
 TABLES: Final[list[str]]
-CAUSES: Final[list[str]]
 SCHEMA_VERSION: Final[str]
 _Found = bytes | str | tuple[str, int, bytes] | None
 
 def first_ns(head: bytes) -> int | None:
     """When was the first packet of the file that begins with these bytes, in ns since 1970? None: they do not say."""
+
+@type_check_only
+class _Vocabulary(TypedDict):
+    """Lists of words with their meanings; causes: name, meaning, owner, family, fix, colour."""
+
+    causes: list[tuple[str, str, str, str, str | None, str]]
+    owners: list[tuple[str, str]]
+    families: list[tuple[str, str]]
+    grades: list[tuple[str, str]]
+    rules: list[tuple[str, str]]
+    becauses: list[tuple[str, str]]
+    hypotheses: list[tuple[str, str]]
+
+def vocabulary() -> _Vocabulary:
+    """The closed lists of words that tables use, in their order."""
 
 @final
 class Table:

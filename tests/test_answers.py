@@ -18,8 +18,8 @@ from case_scripts import SCRIPTS
 from makepcap import Ends, Talk, answer, get, pcap, pcap_of
 
 import latpcap as lp
-from latpcap import _core
 from latpcap.findings import rivals, words
+from latpcap.vocabulary import CAUSES
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 CLIPS = SAMPLES / "clips"
@@ -61,7 +61,7 @@ def assert_backed(why: Any) -> None:
     total = data.get("total_ms") or sum(times) or 1.0
     known += [100 * t / total for t in times] + [sum(times)] + [0.0]
     known += [100 * sum(c["total_ms"] for c in data.get("causes", []) if c.get("cause") == n) / total
-              for n in _core.CAUSES if data["kind"] == "overall"]  # fmt: skip
+              for n in CAUSES if data["kind"] == "overall"]  # fmt: skip
     known += [data.get("servers", 1) - 1]
     known += [scale * k for k in list(known) for scale in (100, 1000)]
     for token in TOKEN.findall(WORDS.sub("", text)):

@@ -16,8 +16,8 @@ RUST = ROOT / "core" / "src"
 
 ORDER = [
     "errors",
-    "vocabulary",
     "_core",
+    "vocabulary",
     "options",
     "format",
     "html",
@@ -246,9 +246,3 @@ def test_clippy_denies_indexing_and_the_compiler_forbids_unsafe() -> None:
     manifest = (ROOT / "core" / "Cargo.toml").read_text(encoding="utf-8")
     assert re.search(r'^indexing_slicing = "deny"', manifest, re.MULTILINE)
     assert re.search(r'^unsafe_code = "forbid"', manifest, re.MULTILINE)
-
-
-def test_the_core_and_the_vocabulary_name_the_same_causes() -> None:
-    from latpcap import _core, vocabulary
-
-    assert list(vocabulary.CAUSES) == _core.CAUSES

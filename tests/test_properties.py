@@ -19,6 +19,7 @@ from randomtalk import conversation, crowd
 
 import latpcap as lp
 from latpcap import _core
+from latpcap.vocabulary import CAUSES
 
 CLIPS = Path(__file__).resolve().parents[1] / "sample_pcaps" / "clips"
 few = settings(deadline=None, max_examples=60, derandomize=True, database=None)
@@ -67,7 +68,7 @@ def assert_exact(capture: lp.Capture) -> None:
     for c in nanoseconds(capture.arrow("causes")):
         rows[c["exchange"]].append(c)
     for e in nanoseconds(capture.arrow("exchanges")):
-        reached, spent = e["start"], dict.fromkeys(_core.CAUSES, 0)
+        reached, spent = e["start"], dict.fromkeys(CAUSES, 0)
         for c in rows.pop(e["exchange"], []):
             assert c["start"] == reached < c["end"], (e, c)
             assert c["duration_ms"] == (c["end"] - c["start"]) / 1e6
@@ -77,7 +78,7 @@ def assert_exact(capture: lp.Capture) -> None:
         assert reached == e["end"], e
         assert {name: e[f"{name}_ms"] for name in spent} == {name: ns / 1e6 for name, ns in spent.items()}
         most = max(spent.values())
-        assert e["top_cause"] == (next(c for c in _core.CAUSES if spent[c] == most) if most else None)
+        assert e["top_cause"] == (next(c for c in CAUSES if spent[c] == most) if most else None)
         assert e["latency_ms"] == ((e["end"] - e["start"]) / 1e6 if e["complete"] else None)
         assert (e["cut_by"] is None) == e["complete"] or e["protocol"] == "tcp"
     assert not rows  # no rows of exchanges that do not exist

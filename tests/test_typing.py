@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 
 from latpcap import _core, options
+from latpcap.vocabulary import CAUSES
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "tests" / "typing" / "user_script.py"
@@ -52,5 +53,5 @@ def test_wrong_words_and_types_are_found(tmp_path: Path) -> None:
 
 
 def test_the_words_of_types_are_those_of_the_core() -> None:
-    assert list(get_args(options.CauseName)) == _core.CAUSES
+    assert list(get_args(options.CauseName)) == list(CAUSES)
     assert set(get_args(options.TableName)) == {*_core.TABLES, "findings"}

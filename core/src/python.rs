@@ -7,12 +7,12 @@ use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use crate::capture::{self, NO_LINK};
 use crate::engine::Engine;
 use crate::frame::{self, Unwrapped};
-use crate::judge::Cause;
+use crate::judge::{Because, Cause, Family, Grade, Hypothesis, Owner, Rule};
 use crate::records;
 use crate::table;
 use crate::watch::Watch;
@@ -292,14 +292,35 @@ fn first_ns(py: Python<'_>, head: &Bound<'_, PyBytes>) -> Option<i64> {
     py.detach(|| capture::first_time(bytes))
 }
 
+/// The closed lists of words: causes as tuples of name, meaning, owner, family, fix and colour, all others by their meaning.
+#[pyfunction]
+fn vocabulary(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let words = PyDict::new(py);
+    let causes = Cause::ALL.map(|c| {
+        let family = c.family().name();
+        (c.name(), c.meaning(), c.owner(), family, c.fix(), c.colour())
+    });
+    words.set_item("causes", causes.to_vec())?;
+    words.set_item("owners", Owner::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
+    words.set_item("families", Family::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
+    words.set_item("grades", Grade::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
+    words.set_item("rules", Rule::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
+    words.set_item("becauses", Because::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
+    words.set_item(
+        "hypotheses",
+        Hypothesis::ALL.map(|w| (w.name(), w.meaning())).to_vec(),
+    )?;
+    Ok(words)
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Analysis>()?;
     m.add_class::<Records>()?;
     m.add_class::<Table>()?;
     m.add_function(wrap_pyfunction!(first_ns, m)?)?;
+    m.add_function(wrap_pyfunction!(vocabulary, m)?)?;
     m.add("TABLES", table::NAMES.to_vec())?;
-    m.add("CAUSES", Cause::ALL.map(|(_, name)| name).to_vec())?;
     m.add("SCHEMA_VERSION", table::SCHEMA_VERSION)?;
     Ok(())
 }

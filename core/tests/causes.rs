@@ -6,7 +6,7 @@ mod common;
 use common::{Lcg, MS};
 use latpcap_core::base::At;
 use latpcap_core::exchange::Exchange;
-use latpcap_core::judge::{self, Cause, Context, Judged, Owner, Paths, Row, Verdict};
+use latpcap_core::judge::{self, Cause, Context, Grade, Judged, Owner, Paths, Row, Verdict};
 use latpcap_core::observe::{Candidate, Repair, Step, Wait};
 
 const US: i64 = 1000;
@@ -81,7 +81,11 @@ fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
         let rows = cut(wait, 0, (6 + took) * MS, &[], &paths);
         let think = rows.last().unwrap();
         assert_eq!((think.cause, think.end), (Cause::ServerThink, (6 + took) * MS));
-        assert_eq!(think.confidence >= 0.9, proven, "{late} ms late, {took} ms");
+        assert_eq!(
+            think.grounds.grade == Grade::Proven,
+            proven,
+            "{late} ms late, {took} ms"
+        );
     }
 }
 
@@ -179,7 +183,7 @@ fn what_reached_the_receivers_host_was_not_lost_on_the_path() {
         );
         assert_eq!(rows[0].owner, owner, "{how:?} {first:?} {min:?}");
         assert_eq!(
-            rows[0].confidence < 0.9,
+            rows[0].grounds.grade != Grade::Proven,
             owner == Owner::Client || first.is_none()
         );
     }

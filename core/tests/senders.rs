@@ -14,7 +14,7 @@ use common::{CLIENT, Lcg, MS, SERVER};
 use latpcap_core::base::{At, Side};
 use latpcap_core::evidence::rtt::Pairs;
 use latpcap_core::evidence::{Key, Pools};
-use latpcap_core::judge::{Freed, Judged, Ruling, Senders, Verdict};
+use latpcap_core::judge::{Because, Cause, Freed, Grade, Grounds, Judged, Ruling, Senders, Verdict};
 use latpcap_core::observe::Candidate;
 
 const US: i64 = 1000;
@@ -130,7 +130,8 @@ impl Endpoint {
     fn rulings(&mut self) -> Vec<Ruling> {
         let judged = self.judged();
         let of = self.streams.iter().zip(&self.candidates);
-        of.map(|(stream, c)| judged.rule(*stream, c)).collect()
+        of.map(|(stream, c)| judged.rule(Side::Server, *stream, c))
+            .collect()
     }
 }
 
@@ -141,9 +142,9 @@ fn timer(start: i64, random: &mut Lcg) -> i64 {
     (start + 40 * MS + tick - 1) / tick * tick + late + random.below(100 * US) - start
 }
 
-fn confident(ruling: &Ruling) -> Option<f64> {
+fn confident(ruling: &Ruling) -> Option<Grade> {
     match ruling {
-        Ruling::Held { confidence, .. } => Some(*confidence),
+        Ruling::Held { grounds, .. } => Some(grounds.grade),
         _ => None,
     }
 }
@@ -165,10 +166,13 @@ fn true_nagle_is_proven_and_held() {
         assert!(judged.slope.is_some_and(|slope| slope > 0.9), "{judged:?}");
         let rulings = e.rulings();
         for (c, ruling) in e.candidates.iter().zip(rulings) {
-            let Ruling::Held { hold, confidence } = ruling else {
+            let Ruling::Held { hold, grounds } = ruling else {
                 panic!("{ruling:?} at {rtts:?}")
             };
-            assert!(confidence >= 0.98 && hold == c.ack.time_ns - c.small.time_ns - rtts.1);
+            assert!(
+                grounds == Grounds::proven(Because::FollowsAcks)
+                    && hold == c.ack.time_ns - c.small.time_ns - rtts.1
+            );
         }
     }
 }
@@ -196,7 +200,7 @@ fn pauses_near_the_timer_are_never_proven_stalls() {
                     .rulings()
                     .iter()
                     .filter_map(confident)
-                    .filter(|c| *c >= 0.9)
+                    .filter(|c| *c == Grade::Proven)
                     .count();
                 let case = format!("pause {pause} rtts {rtts:?} seed {seed}: {judged:?}");
                 assert!(
@@ -225,7 +229,12 @@ fn a_program_that_sleeps_on_the_receivers_tick_is_no_proven_stall() {
         }
         let judged = e.judged();
         assert_eq!(judged.verdict, Verdict::Open, "{judged:?}");
-        assert!(e.rulings().iter().filter_map(confident).all(|c| c < 0.9));
+        assert!(
+            e.rulings()
+                .iter()
+                .filter_map(confident)
+                .all(|c| c != Grade::Proven)
+        );
     }
 }
 
@@ -250,7 +259,7 @@ fn a_proven_sender_has_pauses_of_its_own() {
         let rulings = e.rulings();
         for (c, (ruling, stall)) in e.candidates.iter().zip(rulings.iter().zip(&stalls)) {
             let close = c.freed.time_ns - c.ack.time_ns - rtts.0 < 2 * MS; // nobody can tell these
-            let sure = confident(ruling).is_some_and(|c| c >= 0.9);
+            let sure = confident(ruling) == Some(Grade::Proven);
             assert!(sure == *stall || close, "{rtts:?} {ruling:?}");
         }
     }
@@ -284,14 +293,24 @@ fn refutations_above_a_tenth_refute() {
         assert_eq!(e.judged().verdict, verdict, "{refuted}");
         let held = e.rulings().iter().filter(|r| confident(r).is_some()).count();
         assert_eq!(held == 0, verdict == Verdict::Refuted);
-        assert!(verdict == Verdict::Proven || e.rulings().iter().filter_map(confident).all(|c| c < 0.9));
+        assert!(
+            verdict == Verdict::Proven
+                || e.rulings()
+                    .iter()
+                    .filter_map(confident)
+                    .all(|c| c != Grade::Proven)
+        );
     }
 }
 
 /// A program may set TCP_NODELAY when its connection has been set up.
 #[test]
 fn what_a_connection_refutes_later_says_nothing_sure_of_before() {
-    for (since, slack, sure) in [(0, 10 * US, 0.9), (60 * MS, 10 * US, 0.6), (60 * MS, 5 * MS, 0.9)] {
+    for (since, slack, sure) in [
+        (0, 10 * US, true),
+        (60 * MS, 10 * US, false),
+        (60 * MS, 5 * MS, true),
+    ] {
         let mut e = Endpoint::new(VANTAGES[0]);
         e.nagle(0, 41 * MS, slack);
         for _ in 0..5 {
@@ -300,7 +319,13 @@ fn what_a_connection_refutes_later_says_nothing_sure_of_before() {
         assert_eq!(e.judged().verdict, Verdict::Refuted);
         assert_eq!(
             e.rulings(),
-            [Ruling::Pause { confidence: sure }],
+            [Ruling::Pause {
+                grounds: if sure {
+                    Grounds::proven(Because::GoesWithoutAck)
+                } else {
+                    Grounds::probable(Because::OptionMayChange, Cause::Nagle)
+                }
+            }],
             "{since} {slack}"
         );
     }
@@ -319,9 +344,9 @@ fn instant_releases_at_the_sender_outweigh_refutations_but_prove_nothing() {
             e.pools.refute(e.id, 0, 1, &mut e.refuted[0], 0);
         }
         assert_eq!(e.judged().verdict, verdict);
-        let sure: Vec<f64> = e.rulings().iter().filter_map(confident).collect();
+        let sure: Vec<Grade> = e.rulings().iter().filter_map(confident).collect();
         assert_eq!(sure.len(), if verdict == Verdict::Open { 2 } else { 0 });
-        assert!(sure.iter().all(|c| *c < 0.9));
+        assert!(sure.iter().all(|c| *c != Grade::Proven));
     }
 }
 
@@ -331,10 +356,7 @@ fn few_candidates_are_at_most_probable() {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(7));
         e.stalls(n, &mut random);
         for ruling in e.rulings() {
-            assert!(
-                confident(&ruling).is_some_and(|c| (0.5..0.9).contains(&c)),
-                "{n}: {ruling:?}"
-            );
+            assert!(confident(&ruling) == Some(Grade::Probable), "{n}: {ruling:?}");
         }
     }
 }
@@ -370,6 +392,7 @@ fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
         let c = e.nagle(900 * MS, 34 * MS, 10 * US).unwrap();
         let judged = e.judged();
         let ruling = judged.rule(
+            Side::Server,
             0,
             &Candidate {
                 ack_pure,
@@ -385,18 +408,18 @@ fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
 }
 
 #[test]
-fn timestamps_overrule_the_legs() {
+fn timestamps_overrule_the_round_trips() {
     let (mut e, mut random) = (Endpoint::new(VANTAGES[1]), Lcg(13));
     for i in 0..20 {
         let mut c = e
             .nagle(i * 47 * MS, 40 * MS + random.below(4 * MS), 10 * US)
             .unwrap();
         c.arrived = Some(false);
-        let ruling = e.judged().rule(0, &c);
+        let ruling = e.judged().rule(Side::Server, 0, &c);
         assert!(matches!(ruling, Ruling::Pause { .. }), "{ruling:?}");
         c.arrived = Some(true);
         c.freed.time_ns = c.ack.time_ns; // too early for the leg, yet it echoes the ACK
-        assert!(i < 10 || matches!(e.judged().rule(0, &c), Ruling::Held { .. }));
+        assert!(i < 10 || matches!(e.judged().rule(Side::Server, 0, &c), Ruling::Held { .. }));
     }
     let mut e = Endpoint::new(VANTAGES[1]);
     for i in 0..20 {
@@ -429,7 +452,9 @@ fn jittered_releases_are_proven_by_the_slope() {
             }
             let judged = e.judged();
             assert_eq!(judged.verdict, Verdict::Proven, "{rtts:?} {seed}: {judged:?}");
-            assert!(judged.slope.is_some() && e.rulings().iter().all(|r| confident(r) == Some(0.99)));
+            assert!(
+                judged.slope.is_some() && e.rulings().iter().all(|r| confident(r) == Some(Grade::Proven))
+            );
         }
     }
 }
@@ -484,7 +509,7 @@ fn proven(e: &mut Endpoint) -> [usize; 16] {
     let rulings = e.rulings();
     let mut sure = [0; 16];
     for (stream, ruling) in e.streams.iter().zip(&rulings) {
-        sure[*stream as usize] += usize::from(confident(ruling).is_some_and(|c| c >= 0.9));
+        sure[*stream as usize] += usize::from(confident(ruling) == Some(Grade::Proven));
     }
     sure
 }
@@ -611,13 +636,16 @@ fn a_few_exchanges_of_a_connection_say_little_and_many_connections_together_enou
 
 #[test]
 fn what_programs_alone_have_answered_is_no_best_round_trip() {
-    for (by_program, sure) in [(false, 0.95), (true, 0.6)] {
+    for (by_program, grounds) in [
+        (false, Grounds::proven(Because::LeftBeforeAck)),
+        (true, Grounds::probable(Because::RoundTripByProgram, Cause::Nagle)),
+    ] {
         let mut endpoint = Endpoint::new((3 * MS, MS));
         endpoint.pairs = Pairs::default();
         let pair = endpoint.pairs.id(IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
         endpoint.pairs.add(pair, Side::Server.index(), 3 * MS, by_program);
         // sooner behind the ACK than anything came back
         endpoint.gap(0, 170 * MS, 170 * MS + 250 * US);
-        assert_eq!(endpoint.rulings(), [Ruling::Pause { confidence: sure }]);
+        assert_eq!(endpoint.rulings(), [Ruling::Pause { grounds }]);
     }
 }

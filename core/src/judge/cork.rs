@@ -5,12 +5,13 @@
 //! tick; or a segment that was not pushed and left with the ACK of the small one before it.
 //! Rivals: a program that sleeps for as long, on the same tick (`program`). So a cork is never proven.
 
+use super::grounds::Grounds;
 use super::limits::{CORK_NS, ENOUGH, LUCK, PROMPT_NS, STRAY_SHARE};
 use super::partition::{Cutter, row};
 use super::path::{Paths, reach};
 use super::program::{approach, think, thought};
 use super::sender::{Judged, lattice};
-use super::vocabulary::{Cause, Owner, Rule};
+use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::evidence::Starts;
 use crate::exchange::Piece;
@@ -48,12 +49,14 @@ pub(super) fn late_turn(
     let judged = judged.filter(|_| CORK_NS.contains(&waited));
     let rest = if judged.is_some_and(|judged| judged.corked) {
         // a program that sleeps on the same tick would look alike
+        let grounds = Grounds::probable(Because::TimerOnTick, think(side));
         let evidence = [cutter.from_frame, cutter.to_frame, 0];
-        row(Cause::Cork, Owner::of(side), Rule::CorkPool, 0.6, evidence)
+        row(Cause::Cork, Owner::of(side), Rule::CorkPool, grounds, evidence)
     } else {
         let mut named = thought(cutter, side, paths, 0);
         if judged.is_some_and(|judged| judged.timed) {
-            named.confidence = f64::min(named.confidence, 0.7); // it may have been a cork
+            let most = Grounds::probable(Because::TimerLength, Cause::Cork);
+            named.grounds.at_most(most);
         }
         named
     };
@@ -62,10 +65,11 @@ pub(super) fn late_turn(
 
 /// A small tail behind full segments, nothing in flight, no trigger, the probe timer's length.
 pub(super) fn tail(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
-    let ends = [piece.from_frame, piece.to_frame, 0];
+    let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
+    let grounds = Grounds::probable(Because::TimerLength, think(side));
     cutter.cut(
         piece.end,
-        row(Cause::Cork, Owner::of(piece.sender), Rule::CorkTimer, 0.7, ends),
+        row(Cause::Cork, Owner::of(side), Rule::CorkTimer, grounds, ends),
     );
 }
 
@@ -74,11 +78,13 @@ pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &Pi
     let (side, to) = (piece.sender, piece.step.to);
     let rest = if to.time_ns - ack.time_ns - paths.to(side) <= PROMPT_NS {
         let evidence = [small.frame, ack.frame, to.frame];
-        row(Cause::Cork, Owner::of(side), Rule::CorkAck, 0.7, evidence)
+        let grounds = Grounds::probable(Because::NotPushed, Cause::Nagle);
+        row(Cause::Cork, Owner::of(side), Rule::CorkAck, grounds, evidence)
     } else {
         reach(cutter, piece, paths);
         let ends = [piece.from_frame, piece.to_frame, 0];
-        row(think(side), Owner::of(side), Rule::App, 0.7, ends)
+        let grounds = Grounds::probable(Because::LateAfterAck, Cause::Cork);
+        row(think(side), Owner::of(side), Rule::App, grounds, ends)
     };
     cutter.cut(piece.end, rest);
 }

@@ -5,11 +5,12 @@
 //! Rivals: the line (`line`: it left too soon to have been released, or the round trip grew), the send buffer, pacing, a
 //! program that wrote just then (`program`).
 
+use super::grounds::Grounds;
 use super::limits::{HELD_NS, PROMPT_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, reach};
 use super::program::think;
-use super::vocabulary::{Cause, Owner, Rule};
+use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rival, Rule};
 use crate::base::At;
 use crate::exchange::Piece;
 
@@ -43,10 +44,17 @@ pub(super) fn lone(
     let evidence = [acked.frame, ack.frame, piece.step.to.frame];
     if held && collapsed {
         let rule = Rule::CwndDelayedAck;
-        let waits = row(Cause::Cwnd, Owner::of(side), rule, 0.8, evidence);
+        let grounds = Grounds::probable(Because::WindowOfOne, think(side));
+        let waits = row(Cause::Cwnd, Owner::of(side), rule, grounds, evidence);
         let delayed = Named {
             parent: Some(Cause::Cwnd),
-            ..row(Cause::DelayedAck, Owner::of(side.other()), rule, 0.8, evidence)
+            ..row(
+                Cause::DelayedAck,
+                Owner::of(side.other()),
+                rule,
+                grounds,
+                evidence,
+            )
         };
         cutter.cut(ack.time_ns - hold, waits);
         cutter.cut(ack.time_ns, delayed);
@@ -56,7 +64,8 @@ pub(super) fn lone(
         reach(cutter, piece, paths);
     }
     let named = if held {
-        row(think(side), Owner::of(side), Rule::LookAlike, 0.6, evidence)
+        let grounds = Grounds::probable(Because::FullBefore, Cause::Nagle);
+        row(think(side), Owner::of(side), Rule::LookAlike, grounds, evidence)
     } else {
         named
     };
@@ -68,18 +77,25 @@ fn named(ack: At, acked: At, piece: &Piece<'_>, paths: &Paths) -> Named {
     let evidence = [acked.frame, ack.frame, to.frame];
     let sender = paths.to(side);
     let release = to.time_ns - ack.time_ns;
-    let line = |rule| row(Cause::Bandwidth, Owner::Network, rule, 0.7, evidence);
+    let line = |rule, because, rival| {
+        let grounds = Grounds::probable(because, rival);
+        row(Cause::Bandwidth, Owner::Network, rule, grounds, evidence)
+    };
     if release - sender > PROMPT_NS {
         let ends = [from.frame, to.frame, 0];
-        return row(think(side), Owner::of(side), Rule::App, 0.7, ends);
+        let grounds = Grounds::probable(Because::LateAfterAck, Cause::Cwnd);
+        return row(think(side), Owner::of(side), Rule::App, grounds, ends);
     }
     if release < sender / 2 {
-        return line(Rule::Spacing); // it was under way before that ACK reached the sender
+        let pacing = Rival::from(Hypothesis::Pacing);
+        return line(Rule::Spacing, Because::SoonerThanAck, pacing);
     }
     let round = ack.time_ns - acked.time_ns;
     let receiver = paths.to(side.other());
     if round > receiver + (receiver / 2).max(PROMPT_NS) {
-        return line(Rule::Queue); // its round trip grew: the bottleneck's queue was full
+        // the bottleneck's queue was full
+        return line(Rule::Queue, Because::RoundTripGrew, Cause::Cwnd.into());
     }
-    row(Cause::Cwnd, Owner::of(side), Rule::AckClocked, 0.7, evidence)
+    let grounds = Grounds::probable(Because::WithTheAck, Hypothesis::Pacing);
+    row(Cause::Cwnd, Owner::of(side), Rule::AckClocked, grounds, evidence)
 }

@@ -4,27 +4,30 @@
 //! Predicts: full segments right behind each other, or at an even pace.
 //! Rivals: pacing (SO_MAX_PACING_RATE, BBR), a program that writes at an even pace (`program`).
 
+use super::grounds::Grounds;
 use super::partition::{Cutter, row};
-use super::vocabulary::{Cause, Owner, Rule};
+use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::exchange::Piece;
 
 /// Right behind a full segment.
 #[inline(always)]
 pub(super) fn burst(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
-    cut(cutter, Rule::Burst, 0.8, piece);
+    let grounds = Grounds::probable(Because::FullSegments, Hypothesis::Pacing);
+    cut(cutter, Rule::Burst, grounds, piece);
 }
 
 /// At an even pace.
 #[inline(always)]
 pub(super) fn spaced(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
-    cut(cutter, Rule::Spacing, 0.7, piece);
+    let grounds = Grounds::probable(Because::EvenPace, Hypothesis::Pacing);
+    cut(cutter, Rule::Spacing, grounds, piece);
 }
 
 #[inline(always)]
-fn cut(cutter: &mut Cutter<'_>, rule: Rule, confidence: f64, piece: &Piece<'_>) {
+fn cut(cutter: &mut Cutter<'_>, rule: Rule, grounds: Grounds, piece: &Piece<'_>) {
     let ends = [piece.from_frame, piece.to_frame, 0];
     cutter.cut(
         piece.end,
-        row(Cause::Bandwidth, Owner::Network, rule, confidence, ends),
+        row(Cause::Bandwidth, Owner::Network, rule, grounds, ends),
     );
 }

@@ -9,6 +9,7 @@ pub mod limits;
 mod cork;
 mod cwnd;
 mod gap;
+mod grounds;
 mod line;
 mod nagle;
 mod one_way;
@@ -19,6 +20,7 @@ mod repair;
 mod sender;
 mod vocabulary;
 mod window;
+mod worth;
 
 use ahash::AHashSet;
 
@@ -26,17 +28,13 @@ use crate::base::Side;
 use crate::exchange::{Exchange, Piece};
 use crate::observe::Wait;
 
+pub use grounds::Grounds;
 pub use nagle::{Freed, Ruling};
 use partition::Cutter;
 pub use partition::{Evidence, Row};
 pub use path::Paths;
 pub use sender::{Apart, Judged, Senders, Verdict};
-pub use vocabulary::{Cause, Owner, Rule};
-
-/// What the capture itself puts in doubt is no more than this.
-const SUSPECTED: f64 = 0.5;
-/// What connections that the capture does not put together put in doubt is no more than this.
-const PROBABLE: f64 = 0.7;
+pub use vocabulary::{Because, Cause, Family, Grade, Hypothesis, Owner, Rival, Rule};
 
 /// What the whole capture says, for the judging of one exchange.
 #[derive(Debug, Clone, Copy)]
@@ -78,17 +76,21 @@ pub fn partition(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>) 
 /// stalls whose evidence holds together all the same.
 #[cold]
 pub fn doubt(rows: &mut [Row]) {
-    let stall = |row: &Row| matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.confidence >= 0.9;
+    let stall = |row: &Row| {
+        matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.grounds.grade == Grade::Proven
+    };
+    let most = Grounds::suspected(Because::TwiceInCapture, Hypothesis::SecondCopy);
     for row in rows.iter_mut().filter(|row| !stall(row)) {
-        row.confidence = row.confidence.min(SUSPECTED);
+        row.grounds.at_most(most);
     }
 }
 
 /// Parts of its messages may have passed on other connections: nothing is more than probable.
 #[cold]
 pub fn spread(rows: &mut [Row]) {
+    let most = Grounds::probable(Because::OnOtherPaths, Hypothesis::OtherPath);
     for row in rows {
-        row.confidence = row.confidence.min(PROBABLE);
+        row.grounds.at_most(most);
     }
 }
 
@@ -133,7 +135,7 @@ fn judge(piece: &Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
     let mut cutter = Cutter::of(piece, rows);
     match &piece.step.wait {
         Wait::Turn { since } => program::turn(&mut cutter, *since, piece, paths),
-        Wait::App => program::paused(&mut cutter, 0.9, piece, paths),
+        Wait::App => program::paused(&mut cutter, Grounds::proven(Because::NothingOpen), piece, paths),
         Wait::FullBurst => line::burst(&mut cutter, piece),
         Wait::Burst => program::wrote_again(&mut cutter, piece),
         Wait::Spaced => line::spaced(&mut cutter, piece),
@@ -155,7 +157,13 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
         Wait::LateTurn { since, pool } => cork::late_turn(cutter, *since, sender(*pool), piece, paths),
         Wait::Suspected { held } => one_way::suspected(cutter, *held, piece),
         Wait::Small(c) => match sender(c.pool) {
-            Some(judged) => nagle::cut(cutter, c, judged.rule(known.stream, c), piece, paths),
+            Some(judged) => nagle::cut(
+                cutter,
+                c,
+                judged.rule(piece.sender, known.stream, c),
+                piece,
+                paths,
+            ),
             None => gap::unjudged(cutter, piece),
         },
         Wait::LoneClocked {
@@ -167,7 +175,10 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
         Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true, piece),
         Wait::Repair { how, first, filled } => repair::repeat(cutter, *how, *first, *filled, piece, known),
         Wait::Probe { small, pool } => repair::probe(cutter, *small, *pool, piece, known),
-        Wait::Unsure => program::paused(cutter, 0.7, piece, paths),
+        Wait::Unsure => {
+            let grounds = Grounds::probable(Because::LineMayBeBusy, Cause::Bandwidth);
+            program::paused(cutter, grounds, piece, paths);
+        }
         Wait::Queued => path::queued(cutter, piece, paths),
         Wait::Cork => cork::tail(cutter, piece),
         Wait::Corked { small, ack } => cork::unfinished(cutter, *small, *ack, piece, paths),

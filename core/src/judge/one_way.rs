@@ -4,8 +4,10 @@
 //! Predicts: the echoed time stamp moves inside the gap by a hold.
 //! Rivals: a program's pause of that length, which the other direction would tell apart.
 
+use super::grounds::Grounds;
 use super::partition::{Cutter, Named, row};
-use super::vocabulary::{Cause, Owner, Rule};
+use super::program::think;
+use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::exchange::Piece;
 
@@ -15,8 +17,8 @@ pub(super) fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &Piece
     let sender = piece.sender;
     let middle = held.map_or(0, |ack| ack.frame);
     let evidence = [piece.from_frame, middle, piece.to_frame];
-    let sure = if held.is_some() { 0.4 } else { 0.5 };
-    let of = |cause, owner| row(cause, owner, Rule::OneWay, sure, evidence);
+    let grounds = Grounds::suspected(Because::OneDirection, think(sender));
+    let of = |cause, owner| row(cause, owner, Rule::OneWay, grounds, evidence);
     let delayed = Named {
         parent: Some(Cause::Nagle),
         ..of(Cause::DelayedAck, Owner::of(sender.other()))

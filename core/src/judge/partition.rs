@@ -1,5 +1,6 @@
 //! Cuts a piece of an exchange's time into rows: each begins where the one before it ended.
 
+use super::grounds::Grounds;
 use super::vocabulary::{Cause, Owner, Rule};
 use crate::exchange::Piece;
 
@@ -17,7 +18,14 @@ pub struct Row {
     pub to_frame: u64,
     pub evidence: Evidence,
     pub rule: Rule,
-    pub confidence: f64,
+    pub grounds: Grounds,
+}
+
+impl Row {
+    /// What its grade was measured to be worth.
+    pub fn confidence(&self) -> f64 {
+        self.grounds.confidence(self.rule)
+    }
 }
 
 /// A row but for its time and place.
@@ -27,7 +35,7 @@ pub(super) struct Named {
     pub(super) parent: Option<Cause>,
     pub(super) owner: Owner,
     pub(super) rule: Rule,
-    pub(super) confidence: f64,
+    pub(super) grounds: Grounds,
     pub(super) evidence: Evidence,
 }
 
@@ -64,7 +72,7 @@ impl<'a> Cutter<'a> {
             parent,
             owner,
             rule,
-            confidence,
+            grounds,
             evidence,
         } = named;
         match self.rows.last_mut() {
@@ -76,7 +84,7 @@ impl<'a> Cutter<'a> {
             {
                 last.end = until;
                 last.to_frame = self.to_frame;
-                last.confidence = last.confidence.min(confidence);
+                last.grounds = last.grounds.weaker(grounds);
                 if let Some(slot) = last.evidence.last_mut() {
                     *slot = self.to_frame;
                 }
@@ -91,20 +99,20 @@ impl<'a> Cutter<'a> {
                 to_frame: self.to_frame,
                 evidence,
                 rule,
-                confidence,
+                grounds,
             }),
         }
     }
 }
 
 #[inline(always)]
-pub(super) fn row(cause: Cause, owner: Owner, rule: Rule, confidence: f64, evidence: Evidence) -> Named {
+pub(super) fn row(cause: Cause, owner: Owner, rule: Rule, grounds: Grounds, evidence: Evidence) -> Named {
     Named {
         cause,
         parent: None,
         owner,
         rule,
-        confidence,
+        grounds,
         evidence,
     }
 }

@@ -5,10 +5,11 @@
 //! sender's clock, than it passed the capture.
 //! Rivals: a program that takes its time (`program`), a host too busy for its packets.
 
+use super::grounds::Grounds;
 use super::limits::{AT_HOST_NS, AWAY_NS};
-use super::partition::{Cutter, row};
+use super::partition::{Cutter, Evidence, Named, row};
 use super::program::{approach, think_on, thought};
-use super::vocabulary::{Cause, Owner, Rule};
+use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::exchange::Piece;
@@ -49,9 +50,10 @@ pub(super) fn reach(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
 #[inline(always)]
 pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Paths) {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
+    let grounds = Grounds::proven(Because::BestRoundTrip);
     cutter.cut(
         from + paths.to(side),
-        row(Cause::Network, Owner::Network, Rule::Leg, 0.9, evidence),
+        row(Cause::Network, Owner::Network, Rule::Leg, grounds, evidence),
     );
 }
 
@@ -73,8 +75,7 @@ pub(super) fn queued_turn(
         cutter.end = end.saturating_sub(i64::from(queued)).max(cutter.at);
         think_on(cutter, side, paths);
         cutter.end = end;
-        let evidence = [cutter.from_frame, cutter.to_frame, 0];
-        row(Cause::Queueing, Owner::Network, Rule::Timestamps, 0.8, evidence)
+        held([cutter.from_frame, cutter.to_frame, 0])
     };
     cutter.cut(end, rest);
 }
@@ -82,26 +83,32 @@ pub(super) fn queued_turn(
 /// Inside a message: by its sender's clock it left with the segment before it.
 pub(super) fn queued(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
     reach(cutter, piece, paths);
-    let ends = [piece.from_frame, piece.to_frame, 0];
-    cutter.cut(
-        piece.end,
-        row(Cause::Queueing, Owner::Network, Rule::Timestamps, 0.8, ends),
-    );
+    cutter.cut(piece.end, held([piece.from_frame, piece.to_frame, 0]));
+}
+
+/// A queue, by the time stamps of its sender.
+fn held(evidence: Evidence) -> Named {
+    let grounds = Grounds::probable(Because::StampIsOlder, Hypothesis::BusyHost);
+    row(
+        Cause::Queueing,
+        Owner::Network,
+        Rule::Timestamps,
+        grounds,
+        evidence,
+    )
 }
 
 /// A kernel's answer to a SYN or SYN/ACK. Kernels answer at once: what is above the best is the path's, or a host
 /// without time for its packets.
 pub(super) fn handshake(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
     let ends = [piece.from_frame, piece.to_frame, 0];
-    match paths.known(piece.sender) {
-        Some(_) => network(cutter, piece.start, piece.sender, paths),
-        None => cutter.cut(
-            piece.end,
-            row(Cause::Network, Owner::Network, Rule::Leg, 0.7, ends),
-        ),
+    let of = |cause, rule, grounds| row(cause, Owner::Network, rule, grounds, ends);
+    if paths.known(piece.sender).is_some() {
+        network(cutter, piece.start, piece.sender, paths);
+        let grounds = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
+        cutter.cut(piece.end, of(Cause::Queueing, Rule::Handshake, grounds));
+    } else {
+        let grounds = Grounds::probable(Because::NoRoundTrip, Cause::Queueing);
+        cutter.cut(piece.end, of(Cause::Network, Rule::Leg, grounds));
     }
-    cutter.cut(
-        piece.end,
-        row(Cause::Queueing, Owner::Network, Rule::Handshake, 0.6, ends),
-    );
 }

@@ -6,10 +6,11 @@
 //! segment left when it passed, less the path.
 //! Rivals: a queue on the path (`path`), the kernel's pacing (`line`), a cork (`cork`), Nagle's algorithm (`nagle`).
 
+use super::grounds::Grounds;
 use super::limits::NOISE_NS;
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, network, reach};
-use super::vocabulary::{Cause, Owner, Rule};
+use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::{At, Side};
 use crate::exchange::Piece;
 
@@ -47,16 +48,20 @@ fn continued(cutter: &mut Cutter<'_>, since: At, paths: &Paths) {
 #[inline(always)]
 pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32) -> Named {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
-    let sure = match paths.known(side) {
-        None => 0.6,
+    let grounds = match paths.known(side) {
+        None => Grounds::probable(Because::NoRoundTrip, Cause::Network),
         Some(best) => {
             let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
             let beyond = round.beyond(best) + i64::from(late);
             let doubt = beyond >= NOISE_NS && beyond > (cutter.end - cutter.at) / 2;
-            if doubt { 0.7 } else { 0.9 }
+            if doubt {
+                Grounds::probable(Because::PathMayBeMore, Cause::Queueing)
+            } else {
+                Grounds::proven(Because::PathBounded)
+            }
         }
     };
-    row(think(side), Owner::of(side), Rule::Turn, sure, evidence)
+    row(think(side), Owner::of(side), Rule::Turn, grounds, evidence)
 }
 
 /// The first segment after the peer spoke.
@@ -75,12 +80,12 @@ pub(super) fn think_on(cutter: &mut Cutter<'_>, side: Side, paths: &Paths) {
 
 /// The same message goes on, and nothing held it back; or the line or its sender's pacing may have.
 #[inline(always)]
-pub(super) fn paused(cutter: &mut Cutter<'_>, confidence: f64, piece: &Piece<'_>, paths: &Paths) {
+pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds, piece: &Piece<'_>, paths: &Paths) {
     reach(cutter, piece, paths);
     let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
     cutter.cut(
         piece.end,
-        row(think(side), Owner::of(side), Rule::App, confidence, ends),
+        row(think(side), Owner::of(side), Rule::App, grounds, ends),
     );
 }
 
@@ -88,8 +93,9 @@ pub(super) fn paused(cutter: &mut Cutter<'_>, confidence: f64, piece: &Piece<'_>
 #[inline(always)]
 pub(super) fn wrote_again(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
     let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
+    let grounds = Grounds::proven(Because::NothingOpen);
     cutter.cut(
         piece.end,
-        row(think(side), Owner::of(side), Rule::WriteGap, 0.9, ends),
+        row(think(side), Owner::of(side), Rule::WriteGap, grounds, ends),
     );
 }

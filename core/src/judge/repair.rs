@@ -6,10 +6,11 @@
 //! Rivals: a late first copy (the receiver's DSACK says so), reordering, a capture that lacks the first copy.
 
 use super::Context;
+use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::program::paused;
 use super::sender::Verdict;
-use super::vocabulary::{Cause, Owner, Rule};
+use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::exchange::Piece;
 use crate::observe::Repair;
@@ -32,30 +33,56 @@ pub(super) fn repeat(
             _ => (Cause::Queueing, Rule::NotLost),
         };
         let ends = [piece.from_frame, piece.to_frame, 0];
-        return cutter.cut(piece.end, row(cause, Owner::Network, rule, 0.9, ends));
+        return cutter.cut(
+            piece.end,
+            row(
+                cause,
+                Owner::Network,
+                rule,
+                Grounds::proven(Because::ReceiverSaysTwice),
+                ends,
+            ),
+        );
     }
-    let (cause, rule, confidence) = match (how, first) {
-        (Repair::Fast, None) if filled.is_none() => (Cause::FastRetransmit, Rule::CopyNotSeen, 0.7),
-        (Repair::Fast, _) => (Cause::FastRetransmit, Rule::SackOrDuplicateAcks, 0.9),
-        (Repair::TailProbe, Some(_)) => (Cause::Tlp, Rule::TailProbe, 0.9),
-        (Repair::Timeout, Some(_)) => (Cause::Rto, Rule::Timeout, 0.9),
+    let proven = Grounds::proven;
+    let filled_late = Grounds::probable(Because::FilledLate, Cause::Queueing);
+    let by_ip_id = Grounds::probable(Because::ByIpId, Cause::CaptureGap);
+    let (cause, rule, grounds) = match (how, first) {
+        (Repair::Fast, None) if filled.is_none() => (
+            Cause::FastRetransmit,
+            Rule::CopyNotSeen,
+            Grounds::probable(Because::NoFirstCopy, Cause::CaptureGap),
+        ),
+        (Repair::Fast, _) => (
+            Cause::FastRetransmit,
+            Rule::SackOrDuplicateAcks,
+            proven(Because::CalledFor),
+        ),
+        (Repair::TailProbe, Some(_)) => (Cause::Tlp, Rule::TailProbe, proven(Because::TimerRanOut)),
+        (Repair::Timeout, Some(_)) => (Cause::Rto, Rule::Timeout, proven(Because::TimerRanOut)),
         // bytes that were missing came, long after they were missed
-        (Repair::TailProbe, None) if filled.is_some() => (Cause::Tlp, Rule::HoleFilled, 0.8),
-        (Repair::Timeout, None) if filled.is_some() => (Cause::Rto, Rule::HoleFilled, 0.8),
+        (Repair::TailProbe, None) if filled.is_some() => (Cause::Tlp, Rule::HoleFilled, filled_late),
+        (Repair::Timeout, None) if filled.is_some() => (Cause::Rto, Rule::HoleFilled, filled_late),
         // only the gap in the sender's IP identifications tells
-        (Repair::TailProbe, None) => (Cause::Tlp, Rule::IpIdGap, 0.7),
-        (Repair::Timeout, None) => (Cause::Rto, Rule::IpIdGap, 0.7),
-        (Repair::Reordered, _) => (Cause::Reordering, Rule::Overtaken, 0.8),
-        (Repair::Syn, _) => (Cause::SynRto, Rule::HandshakeRepeated, 0.95),
+        (Repair::TailProbe, None) => (Cause::Tlp, Rule::IpIdGap, by_ip_id),
+        (Repair::Timeout, None) => (Cause::Rto, Rule::IpIdGap, by_ip_id),
+        (Repair::Reordered, _) => (
+            Cause::Reordering,
+            Rule::Overtaken,
+            Grounds::probable(Because::OlderPacket, Cause::FastRetransmit),
+        ),
+        (Repair::Syn, _) => (Cause::SynRto, Rule::HandshakeRepeated, proven(Because::SentAgain)),
     };
     let evidence = [first.map_or(from.frame, |f| f.frame), to.frame, 0];
     let by_timer = matches!(how, Repair::TailProbe | Repair::Timeout);
-    let (owner, confidence) = if by_timer && first.is_some() && paths.beside(side.other()) {
-        (Owner::of(side.other()), 0.8) // the first copy had come as far as its host
+    let (owner, grounds) = if by_timer && first.is_some() && paths.beside(side.other()) {
+        // the first copy had come as far as its host
+        let grounds = Grounds::probable(Because::NotTaken, Cause::Queueing);
+        (Owner::of(side.other()), grounds)
     } else {
-        (Owner::Network, confidence)
+        (Owner::Network, grounds)
     };
-    cutter.cut(piece.end, row(cause, owner, rule, confidence, evidence));
+    cutter.cut(piece.end, row(cause, owner, rule, grounds, evidence));
 }
 
 /// Small over unacknowledged small, as late as a tail loss probe: it was one where Nagle's algorithm acts, which a probe
@@ -65,12 +92,21 @@ pub(super) fn probe(cutter: &mut Cutter<'_>, small: At, pool: u32, piece: &Piece
     match judged.map_or(Verdict::Open, |judged| judged.verdict_on(known.stream)) {
         Verdict::Proven => {
             let evidence = [small.frame, piece.step.to.frame, 0];
+            let grounds = Grounds::proven(Because::TimerRanOut);
             cutter.cut(
                 piece.end,
-                row(Cause::Tlp, Owner::Network, Rule::TailProbe, 0.9, evidence),
+                row(Cause::Tlp, Owner::Network, Rule::TailProbe, grounds, evidence),
             );
         }
-        Verdict::Open => paused(cutter, 0.6, piece, known.paths),
-        _ => paused(cutter, 0.9, piece, known.paths),
+        Verdict::Open => {
+            let grounds = Grounds::probable(Because::SenderNotKnown, Cause::Tlp);
+            paused(cutter, grounds, piece, known.paths);
+        }
+        _ => paused(
+            cutter,
+            Grounds::proven(Because::GoesWithoutAck),
+            piece,
+            known.paths,
+        ),
     }
 }

@@ -1,79 +1,301 @@
-//! The vocabulary: every cause's name, who owns it, and by which rule it was named.
+//! The closed lists of words: every cause, owner, family, rule, grade, because and rival once, with its meaning.
+//! The tables, Python, the pictures and the documentation take theirs from here.
 
 use crate::base::Side;
 
-/// The closed set of causes, in the order of the table and its columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cause {
-    Network,
-    Queueing,
-    Bandwidth,
-    ServerThink,
-    ClientThink,
-    Nagle,
-    DelayedAck,
-    Cork,
-    Cwnd,
-    ReceiveWindow,
-    ZeroWindow,
-    FastRetransmit,
-    Tlp,
-    Rto,
-    SynRto,
-    Reordering,
-    CaptureGap,
-    Unknown,
+/// An enum whose variants are words of a table, each with its meaning.
+macro_rules! words {
+    ($(#[$doc:meta])* $list:ident: $($word:literal $variant:ident $meaning:literal)+) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $list {
+            $(#[doc = $meaning] $variant,)+
+        }
+
+        impl $list {
+            pub const COUNT: usize = [$($word),+].len();
+            /// In the order of the list.
+            pub const ALL: [$list; Self::COUNT] = [$($list::$variant),+];
+            pub const WORDS: [&'static str; Self::COUNT] = [$($word),+];
+
+            /// The word at this place of the list.
+            pub fn word(place: usize) -> &'static str {
+                Self::WORDS.get(place).copied().unwrap_or_default()
+            }
+
+            pub fn name(self) -> &'static str {
+                Self::word(self as usize)
+            }
+
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $($list::$variant => $meaning,)+
+                }
+            }
+        }
+    };
 }
 
-impl Cause {
-    pub const ALL: [(Cause, &'static str); 18] = [
-        (Cause::Network, "network"),
-        (Cause::Queueing, "queueing"),
-        (Cause::Bandwidth, "bandwidth"),
-        (Cause::ServerThink, "server_think"),
-        (Cause::ClientThink, "client_think"),
-        (Cause::Nagle, "nagle"),
-        (Cause::DelayedAck, "delayed_ack"),
-        (Cause::Cork, "cork"),
-        (Cause::Cwnd, "cwnd"),
-        (Cause::ReceiveWindow, "receive_window"),
-        (Cause::ZeroWindow, "zero_window"),
-        (Cause::FastRetransmit, "fast_retransmit"),
-        (Cause::Tlp, "tlp"),
-        (Cause::Rto, "rto"),
-        (Cause::SynRto, "syn_rto"),
-        (Cause::Reordering, "reordering"),
-        (Cause::CaptureGap, "capture_gap"),
-        (Cause::Unknown, "unknown"),
-    ];
+/// The list of causes: each with its family, owner, colour, meaning and fix ("" where no setting of either side would help).
+macro_rules! causes {
+    ($($word:literal $variant:ident $family:ident $owner:literal $colour:literal $meaning:literal $fix:literal)+) => {
+        words! {
+            /// What a piece of time was spent on, in the order of the table and its columns.
+            Cause: $($word $variant $meaning)+
+        }
+
+        impl Cause {
+            pub fn family(self) -> Family {
+                match self {
+                    $(Cause::$variant => Family::$family,)+
+                }
+            }
+
+            /// One of `Owner`, or "sender" / "receiver" of the bytes that had to wait, where only the stream tells which
+            /// side that is.
+            pub fn owner(self) -> &'static str {
+                match self {
+                    $(Cause::$variant => $owner,)+
+                }
+            }
+
+            /// As `#rrggbb`.
+            pub fn colour(self) -> &'static str {
+                match self {
+                    $(Cause::$variant => $colour,)+
+                }
+            }
+
+            pub fn fix(self) -> Option<&'static str> {
+                let fix = match self {
+                    $(Cause::$variant => $fix,)+
+                };
+                (!fix.is_empty()).then_some(fix)
+            }
+        }
+    };
+}
+
+// Colours: families by hue, members by lightness (Okabe-Ito's vermillion and blue for nagle and delayed_ack,
+// Paul Tol's muted set, darkened, for the rest). Each has a contrast of at least 3:1 on white (WCAG 2.1,
+// graphics), so that it prints. Eighteen colours cannot all be told apart by everybody: pictures write the
+// name beside the colour.
+causes! {
+    "network" Network Path "network" "#2A8C82"
+        "the path's round trip, as far as its minimum goes"
+        ""
+    "queueing" Queueing Path "network" "#117733"
+        "round trip above the path's minimum, when the packets say that it is the path"
+        "Shorten the queue at the bottleneck: fq_codel or CAKE there, or pacing (fq, BBR) at the sender."
+    "bandwidth" Bandwidth Line "network" "#77801A"
+        "bytes leaving as fast as the line or the pacing lets them"
+        "Send fewer bytes (compress, cache) or use a faster line."
+    "server_think" ServerThink Server "server" "#AA4499"
+        "the server program had not produced the next byte, and nothing held it back"
+        "Profile the server for this request; TCP is not what is slow."
+    "client_think" ClientThink Client "client" "#C0679A"
+        "the client program had not produced the next byte, and nothing held it back"
+        "Profile the client; the server and TCP were waiting for it."
+    "nagle" Nagle Stall "sender" "#D55E00"
+        "a small segment held while an earlier small one is unacknowledged"
+        "Set TCP_NODELAY on the sending socket, or hand head and body to the kernel in one write (writev)."
+    "delayed_ack" DelayedAck Stall "receiver" "#0072B2"
+        "the receiver sits on an ACK that somebody waits for"
+        "Free the sender from waiting for it (TCP_NODELAY there), or set TCP_QUICKACK after each read."
+    "cork" Cork Stall "sender" "#A6761D"
+        "a tail held by TCP_CORK or MSG_MORE until its timer, or an ACK"
+        "Clear TCP_CORK after the last write, and do not set MSG_MORE on it."
+    "cwnd" Cwnd Windows "sender" "#6A5ACD"
+        "the sender's congestion window lets nothing more out until an ACK comes"
+        "Keep connections open and warm (tcp_slow_start_after_idle=0), or raise the route's initcwnd."
+    "receive_window" ReceiveWindow Windows "receiver" "#332288"
+        "the receiver's window has no room for the next segment"
+        "Raise the receiver's buffer (tcp_rmem, no small SO_RCVBUF) and let its program read sooner."
+    "zero_window" ZeroWindow Windows "receiver" "#14104A"
+        "the receiver announced a window of 0: its program does not read"
+        "Let the receiving program read sooner; a bigger buffer only moves the moment."
+    "fast_retransmit" FastRetransmit Loss "network" "#CC6677"
+        "a lost segment, repaired after duplicate or selective ACKs"
+        "Find where the path drops packets (queue, policer, cable); the repair itself works."
+    "tlp" Tlp Loss "network" "#B03A5B"
+        "a lost tail, repaired by a tail loss probe"
+        "Find where the path drops packets; lost tails cost a probe timer of about two round trips."
+    "rto" Rto Loss "network" "#882255"
+        "a lost segment, repaired only by the retransmission timer"
+        "Find where the path drops packets; with SACK and tail loss probes on, fewer losses need the timer."
+    "syn_rto" SynRto Loss "network" "#561035"
+        "a lost SYN or SYN, ACK, repaired by its timer of 1 s or more"
+        "Look for a full accept queue (backlog, somaxconn) or a firewall dropping SYNs; reuse connections."
+    "reordering" Reordering Loss "network" "#8C6D5E"
+        "segments overtaken on the path, waited for until they came"
+        "Find where one flow is split over several links (per-packet balancing); hash by flow there."
+    "capture_gap" CaptureGap Unknown "capture" "#4D4D4D"
+        "the capture lacks packets that were on the wire here"
+        "Capture again with a bigger buffer (tcpdump -B), a shorter snap length (-s) or a narrower filter."
+    "unknown" Unknown Unknown "capture" "#7A7A7A"
+        "the capture cannot say"
+        ""
+}
+
+words! {
+    /// Who can own a piece of time.
+    Owner:
+    "client" Client "the side that opened the connection"
+    "server" Server "the side that accepted the connection"
+    "network" Network "the path between the two"
+    "capture" Capture "the capture itself: it does not hold what would be needed to tell"
+}
+
+words! {
+    /// What causes add up to in an answer.
+    Family:
+    "loss" Loss "segments that were lost or overtaken, until they had come"
+    "path" Path "the way there and back, and what queues on it"
+    "line" Line "bytes that leave as fast as the line or the pacing lets them"
+    "stall" Stall "the kernel of either side holds back what a program has written"
+    "windows" Windows "the sender's congestion window, or the receiver's window"
+    "server" Server "the server's program"
+    "client" Client "the client's program"
+    "unknown" Unknown "what the capture cannot say"
+}
+
+words! {
+    /// How sure a row is.
+    Grade:
+    "proven" Proven "every rival is excluded by something in this capture"
+    "probable" Probable "the best explanation; a rival is left"
+    "suspected" Suspected "something does not fit: a place to look at, and no more"
+    "unknown" Unknown "the capture cannot say"
+}
+
+words! {
+    /// The test that spoke.
+    Rule:
+    "leg" Leg "the best round trip between the capture and this endpoint"
+    "turn" Turn "the first segment after the peer's last byte, less the path"
+    "app" App "the same message goes on after a gap that nothing is seen to have made"
+    "write_gap" WriteGap "right behind a segment that was not full"
+    "burst" Burst "right behind a full segment"
+    "spacing" Spacing "at an even pace, or under way before the ACK could have released it"
+    "queue" Queue "with an ACK whose round trip had grown"
+    "ack_clocked" AckClocked "with an ACK of earlier data, after the path's own round trip"
+    "cwnd_delayed_ack" CwndDelayedAck "with the late ACK of the one segment that a timeout had left in flight"
+    "look_alike" LookAlike "like Nagle's wait, but not with the ACK"
+    "no_pool" NoPool "more senders, or more evidence, than are remembered"
+    "window" Window "it did not fit before a packet that moved the window's edge"
+    "overtaken" Overtaken "a hole that closed sooner than a repeat can come, or a needless fast retransmit"
+    "not_lost" NotLost "a repeat that the receiver calls needless (DSACK): the first copy was late"
+    "copy_not_seen" CopyNotSeen "a repeat whose first copy is not in the capture"
+    "sack_or_duplicate_acks" SackOrDuplicateAcks "a repeat after selective or duplicate ACKs called for it"
+    "tail_probe" TailProbe "a repeat of the last segment after about two round trips and the least timeout"
+    "timeout" Timeout "a repeat after silence as long as a retransmission timeout"
+    "hole_filled" HoleFilled "missing bytes came as late as a timer sends them"
+    "ip_id_gap" IpIdGap "the sender's IP identifications lack a packet, and a timer's time passed"
+    "handshake_repeated" HandshakeRepeated "SYN or SYN/ACK sent again"
+    "handshake" Handshake "what a kernel's answer in the handshake took beyond the best round trip"
+    "cork_timer" CorkTimer "a small tail, nothing in flight, the probe timer's length of silence"
+    "cork_pool" CorkPool "all messages of this sender begin with the probe timer's length of silence"
+    "cork_ack" CorkAck "short, not pushed, and with the ACK of the small segment before it"
+    "frames_missing" FramesMissing "bytes were acknowledged that are not in the capture, or no segment covers the time"
+    "timestamps" Timestamps "by its time stamp it left its host sooner than it passed"
+    "one_way" OneWay "one direction alone, and a gap as long as a held ACK"
+    "nagle_delayed_ack" NagleDelayedAck "small after small, with the first one's late pure ACK"
+    "nagle_wait" NagleWait "small after small, with the first one's ACK, which came at once"
+    "nagle_piggyback" NaglePiggyback "small after small, with an ACK that came with data"
+    "nagle_fin_release" NagleFinRelease "small after small, with the ACK in the peer's FIN"
+}
+
+words! {
+    /// What excludes the rivals of a proven row, or what is missing to prove any other.
+    Because:
+    // what excludes the rivals
+    "path_bounded" PathBounded "the path takes less than half of it, by this connection's own round trips"
+    "best_round_trip" BestRoundTrip "no answer came back sooner"
+    "nothing_open" NothingOpen "nothing small was unacknowledged, no window was full, nothing was lost"
+    "left_before_ack" LeftBeforeAck "it left before the ACK could have reached its sender"
+    "goes_without_ack" GoesWithoutAck "this sender's small segments leave over unacknowledged ones: no Nagle's algorithm"
+    "keeps_its_length" KeepsItsLength "the gaps keep their length while the ACKs in them move"
+    "follows_acks" FollowsAcks "eight and more such waits end with their ACKs, wherever those fall"
+    "did_not_fit" DidNotFit "it ends beyond the window's edge before that packet, and within it after"
+    "called_for" CalledFor "selective or duplicate ACKs called for the repeat"
+    "timer_ran_out" TimerRanOut "nothing else came before the repeat, for as long as the timer"
+    "receiver_says_twice" ReceiverSaysTwice "the receiver had these bytes already (DSACK)"
+    "sent_again" SentAgain "the handshake's packet is in the capture twice, a timer apart"
+    "frames_missing" FramesMissing "the peer acknowledged what the capture lacks"
+    // what is missing
+    "no_round_trip" NoRoundTrip "no round trip to this endpoint was seen"
+    "path_may_be_more" PathMayBeMore "more than half of it may be the path's, or the pacing's"
+    "line_may_be_busy" LineMayBeBusy "an unacknowledged full segment, the path's delay or pacing may explain the gap"
+    "sender_not_known" SenderNotKnown "this sender's other segments do not say whether Nagle's algorithm acts"
+    "few_waits" FewWaits "fewer than eight such waits of this sender"
+    "late_after_ack" LateAfterAck "it left later after the ACK than the path explains"
+    "round_trip_by_program" RoundTripByProgram "sooner than any answer of its program, but a kernel may be sooner"
+    "option_may_change" OptionMayChange "this sender does both: the option may have been set on the way"
+    "relayed" Relayed "another connection brought these bytes just then"
+    "kernel_was_late" KernelWasLate "a kernel's own answer took longer than the path's best"
+    "stamp_is_older" StampIsOlder "the time stamp is older than the path's best explains"
+    "full_segments" FullSegments "full segments right behind each other"
+    "even_pace" EvenPace "segments at an even pace"
+    "sooner_than_ack" SoonerThanAck "it was under way before that ACK reached its sender"
+    "round_trip_grew" RoundTripGrew "the acknowledged segment's round trip was longer than the path's"
+    "with_the_ack" WithTheAck "it left with the ACK, after the path's own round trip"
+    "window_of_one" WindowOfOne "a timeout had left a window of one segment"
+    "full_before" FullBefore "what was unacknowledged was full: Linux holds nothing back behind it"
+    "timer_on_tick" TimerOnTick "all waits have the timer's length and end on one tick, as a sleeping program's may"
+    "timer_length" TimerLength "the wait is as long as the timer"
+    "not_pushed" NotPushed "short and not pushed: the program had said that there is more"
+    "no_first_copy" NoFirstCopy "the first copy is not in the capture"
+    "by_ip_id" ByIpId "only the sender's IP identifications show the loss"
+    "filled_late" FilledLate "the hole closed as late as a timer sends"
+    "older_packet" OlderPacket "the packet that closed the hole is older, or came too soon for a repeat"
+    "not_taken" NotTaken "the first copy had come as far as its host"
+    "one_direction" OneDirection "the other direction is not in the capture"
+    "twice_in_capture" TwiceInCapture "the connection's packets are in the capture twice"
+    "on_other_paths" OnOtherPaths "parts of its messages may have passed on other connections (multipath)"
+    "not_remembered" NotRemembered "there is more evidence than is remembered"
+}
+
+words! {
+    /// What may explain a row as well and is no cause of its own.
+    Hypothesis:
+    "pacing" Pacing "the sender's kernel spreads what it sends (SO_MAX_PACING_RATE, fq, BBR)"
+    "busy_host" BusyHost "a host without time for its packets"
+    "other_path" OtherPath "bytes that passed on another connection"
+    "second_copy" SecondCopy "a copy of a packet that is in the capture already"
+}
+
+/// What may explain a row as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rival {
+    Cause(Cause),
+    Other(Hypothesis),
+}
+
+impl Rival {
+    pub const COUNT: usize = Cause::COUNT + Hypothesis::COUNT;
+
+    /// Its place in the list of all words that a rival can have: causes first.
+    pub fn place(self) -> usize {
+        match self {
+            Rival::Cause(cause) => cause as usize,
+            Rival::Other(other) => Cause::COUNT + other as usize,
+        }
+    }
+
+    /// The word at this place of that list.
+    pub fn word(place: usize) -> &'static str {
+        match place.checked_sub(Cause::COUNT) {
+            None => Cause::word(place),
+            Some(place) => Hypothesis::word(place),
+        }
+    }
 
     pub fn name(self) -> &'static str {
-        Cause::word(self as usize)
+        Self::word(self.place())
     }
-
-    /// The name of the cause at this place of the list.
-    pub fn word(place: usize) -> &'static str {
-        Cause::ALL.get(place).map_or("unknown", |(_, name)| name)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
-    Client,
-    Server,
-    Network,
-    Capture,
 }
 
 impl Owner {
-    /// In the order of the enum.
-    pub const ALL: [&str; 4] = ["client", "server", "network", "capture"];
-
-    /// The name of the owner at this place of the list.
-    pub fn word(place: usize) -> &'static str {
-        Owner::ALL.get(place).copied().unwrap_or("capture")
-    }
-
     pub(super) fn of(side: Side) -> Owner {
         match side {
             Side::Client => Owner::Client,
@@ -82,147 +304,35 @@ impl Owner {
     }
 }
 
-/// What a row was named by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    Leg,
-    Turn,
-    App,
-    WriteGap,
-    Burst,
-    Spacing,
-    Queue,
-    AckClocked,
-    CwndDelayedAck,
-    LookAlike,
-    NoPool,
-    Window,
-    Overtaken,
-    NotLost,
-    CopyNotSeen,
-    SackOrDuplicateAcks,
-    TailProbe,
-    Timeout,
-    HoleFilled,
-    IpIdGap,
-    HandshakeRepeated,
-    Handshake,
-    CorkTimer,
-    CorkPool,
-    CorkAck,
-    FramesMissing,
-    Timestamps,
-    OneWay,
-    NagleDelayedAck,
-    NagleWait,
-    NaglePiggyback,
-    NagleFinRelease,
-}
-
-impl Rule {
-    /// In the order of the enum.
-    pub const ALL: [&str; 32] = [
-        "leg",
-        "turn",
-        "app",
-        "write_gap",
-        "burst",
-        "spacing",
-        "queue",
-        "ack_clocked",
-        "cwnd_delayed_ack",
-        "look_alike",
-        "no_pool",
-        "window",
-        "overtaken",
-        "not_lost",
-        "copy_not_seen",
-        "sack_or_duplicate_acks",
-        "tail_probe",
-        "timeout",
-        "hole_filled",
-        "ip_id_gap",
-        "handshake_repeated",
-        "handshake",
-        "cork_timer",
-        "cork_pool",
-        "cork_ack",
-        "frames_missing",
-        "timestamps",
-        "one_way",
-        "nagle_delayed_ack",
-        "nagle_wait",
-        "nagle_piggyback",
-        "nagle_fin_release",
-    ];
-
-    /// The name of the rule at this place of the list.
-    pub fn word(place: usize) -> &'static str {
-        Rule::ALL.get(place).copied().unwrap_or_default()
-    }
-
-    pub fn name(self) -> &'static str {
-        Rule::word(self as usize)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Lists stand in the order of their enums, whose names they are.
+    /// A word says what its variant is called.
     #[test]
-    fn every_word_is_its_own() {
-        let plain = |name: String| name.to_lowercase();
-        for (place, (cause, word)) in Cause::ALL.iter().enumerate() {
-            assert_eq!(
-                (*cause as usize, plain(format!("{cause:?}"))),
-                (place, word.replace('_', ""))
-            );
+    fn every_word_is_its_variants_name() {
+        fn check<T: std::fmt::Debug>(all: &[T], words: &[&str]) {
+            for (variant, word) in all.iter().zip(words) {
+                assert_eq!(format!("{variant:?}").to_lowercase(), word.replace('_', ""));
+            }
+            let mut once = words.to_vec();
+            once.sort_unstable();
+            once.dedup();
+            assert_eq!(once.len(), words.len(), "a word stands twice");
         }
-        let rules = [
-            Rule::Leg,
-            Rule::Turn,
-            Rule::App,
-            Rule::WriteGap,
-            Rule::Burst,
-            Rule::Spacing,
-            Rule::Queue,
-            Rule::AckClocked,
-            Rule::CwndDelayedAck,
-            Rule::LookAlike,
-            Rule::NoPool,
-            Rule::Window,
-            Rule::Overtaken,
-            Rule::NotLost,
-            Rule::CopyNotSeen,
-            Rule::SackOrDuplicateAcks,
-            Rule::TailProbe,
-            Rule::Timeout,
-            Rule::HoleFilled,
-            Rule::IpIdGap,
-            Rule::HandshakeRepeated,
-            Rule::Handshake,
-            Rule::CorkTimer,
-            Rule::CorkPool,
-            Rule::CorkAck,
-            Rule::FramesMissing,
-            Rule::Timestamps,
-            Rule::OneWay,
-            Rule::NagleDelayedAck,
-            Rule::NagleWait,
-            Rule::NaglePiggyback,
-            Rule::NagleFinRelease,
-        ];
-        for (place, rule) in rules.into_iter().enumerate() {
-            assert_eq!(
-                (rule as usize, plain(format!("{rule:?}"))),
-                (place, rule.name().replace('_', ""))
-            );
+        check(&Cause::ALL, &Cause::WORDS);
+        check(&Owner::ALL, &Owner::WORDS);
+        check(&Family::ALL, &Family::WORDS);
+        check(&Grade::ALL, &Grade::WORDS);
+        check(&Rule::ALL, &Rule::WORDS);
+        check(&Because::ALL, &Because::WORDS);
+        check(&Hypothesis::ALL, &Hypothesis::WORDS);
+        let rivals: Vec<&str> = (0..Rival::COUNT).map(Rival::word).collect();
+        for (place, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(rivals[place], Rival::Cause(cause).name());
         }
-        assert_eq!(rules.len(), Rule::ALL.len());
-        for owner in [Owner::Client, Owner::Server, Owner::Network, Owner::Capture] {
-            assert_eq!(plain(format!("{owner:?}")), Owner::word(owner as usize));
+        for other in Hypothesis::ALL {
+            assert_eq!(rivals[Rival::Other(other).place()], other.name());
         }
     }
 }

@@ -4,8 +4,9 @@
 //! Predicts: it ends beyond the edge that was announced before that packet, and leaves with it.
 //! Rivals: none on the wire, where window scaling is known: whether the program had the bytes yet nobody can see.
 
+use super::grounds::Grounds;
 use super::partition::{Cutter, row};
-use super::vocabulary::{Cause, Owner, Rule};
+use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::exchange::Piece;
 
@@ -17,6 +18,9 @@ pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, piece: &Pi
         Cause::ReceiveWindow
     };
     let evidence = [piece.step.from.frame, opened.frame, piece.step.to.frame];
-    let owner = Owner::of(piece.sender.other());
-    cutter.cut(piece.end, row(cause, owner, Rule::Window, 0.95, evidence));
+    let (owner, grounds) = (
+        Owner::of(piece.sender.other()),
+        Grounds::proven(Because::DidNotFit),
+    );
+    cutter.cut(piece.end, row(cause, owner, Rule::Window, grounds, evidence));
 }

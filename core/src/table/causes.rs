@@ -8,28 +8,29 @@ use super::columns::{EVERY, Full, blocks, instants};
 use super::lists::Lists;
 use super::words::Listed;
 use super::{column, ms, nullable};
-use crate::judge::{Cause, Owner, Row, Rule};
+use crate::judge::{Because, Cause, Grade, Owner, Rival, Row, Rule};
 
-const CAUSES: usize = Cause::ALL.len();
-const OWNERS: usize = Owner::ALL.len();
-const RULES: usize = Rule::ALL.len();
-/// The row has a parent.
+/// The row has a parent, a rival.
 const PARENT: u32 = 1;
+const RIVAL: u32 = 2;
 
 blocks! {
     struct Columns {
         exchange: Full<UInt64Type>,
         start: Full<TimestampNanosecondType>,
         end: Full<TimestampNanosecondType>,
-        cause: Listed<CAUSES, EVERY>,
-        parent: Listed<CAUSES, PARENT>,
-        owner: Listed<OWNERS, EVERY>,
+        cause: Listed<{ Cause::COUNT }, EVERY>,
+        parent: Listed<{ Cause::COUNT }, PARENT>,
+        owner: Listed<{ Owner::COUNT }, EVERY>,
         duration: Full<Float64Type>,
         from_frame: Full<UInt64Type>,
         to_frame: Full<UInt64Type>,
         evidence: Lists,
-        rule: Listed<RULES, EVERY>,
+        rule: Listed<{ Rule::COUNT }, EVERY>,
+        grade: Listed<{ Grade::COUNT }, EVERY>,
         confidence: Full<Float64Type>,
+        because: Listed<{ Because::COUNT }, EVERY>,
+        rival: Listed<{ Rival::COUNT }, RIVAL>,
     }
 }
 
@@ -57,13 +58,20 @@ impl Causes {
             columns.parent.set(row, parent as usize, Cause::word);
             has |= PARENT;
         }
-        columns.has.set(row, has);
         columns.owner.set(row, r.owner as usize, Owner::word);
         columns.duration.set(row, ms(r.end - r.start));
         columns.from_frame.set(row, r.from_frame);
         columns.to_frame.set(row, r.to_frame);
         columns.rule.set(row, r.rule as usize, Rule::word);
-        columns.confidence.set(row, r.confidence);
+        let grounds = r.grounds;
+        columns.grade.set(row, grounds.grade as usize, Grade::word);
+        columns.confidence.set(row, r.confidence());
+        columns.because.set(row, grounds.because as usize, Because::word);
+        if let Some(rival) = grounds.rival {
+            columns.rival.set(row, rival.place(), Rival::word);
+            has |= RIVAL;
+        }
+        columns.has.set(row, has);
         columns.evidence.set(row, &r.evidence);
         columns.done(row)
     }
@@ -87,7 +95,10 @@ impl Causes {
                 c.to_frame.column(rows, "to_frame"),
                 column("evidence", c.evidence.take()),
                 column("rule", c.rule.take(&has)),
+                column("grade", c.grade.take(&has)),
                 c.confidence.column(rows, "confidence"),
+                column("because", c.because.take(&has)),
+                nullable("rival", c.rival.take(&has)),
             ],
         )
     }

@@ -12,7 +12,7 @@ use super::{Column, column, ms, nullable};
 use crate::exchange::{CutBy, Exchange, Message, RowKind};
 use crate::judge::{Cause, Paths, Row};
 
-const CAUSES: usize = Cause::ALL.len();
+const CAUSES: usize = Cause::COUNT;
 /// One bit each tells which of them a row has.
 const _: () = assert!(CAUSES <= u32::BITS as usize);
 
@@ -222,8 +222,8 @@ impl Spent {
     }
 
     fn take(&mut self, rows: usize) -> impl Iterator<Item = Column> {
-        let named = self.columns.iter_mut().zip(&Cause::ALL);
-        named.map(move |(times, (_, name))| {
+        let named = self.columns.iter_mut().zip(Cause::WORDS);
+        named.map(move |(times, name)| {
             let times = Float64Array::new(times.take(rows), None);
             column(format!("{name}_ms"), Arc::new(times))
         })
