@@ -34,6 +34,8 @@ ORDER = [
     "reading.packets",
     "reading.recorded",
     "reading.packet_info",
+    "reading.masks",
+    "reading.anonymise",
     "reading.slices",
     "reading.filters.grammar",
     "reading.filters.http",

@@ -38,7 +38,22 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         output: Annotated[Path, typer.Option("-o", "--output", help="The slice: .pcap or .pcapng (also with .gz).")],
         stream: StreamOption = None,
         display_filter: FilterOption = None,
+        anonymise: Annotated[
+            bool,
+            typer.Option("--anonymise", help="Other addresses and names, masked payload; the same times and lengths."),
+        ] = False,
+        key: Annotated[
+            str | None, typer.Option("--key", help="With --anonymise: the same replacements wherever this key is used.")
+        ] = None,
     ) -> None:
         """Which packets does a colleague need? Writes a stream, or what a filter leaves, for Wireshark."""
+        if key is not None and not anonymise:
+            raise typer.BadParameter("is for --anonymise", param_hint="--key")
         capture = read(file, display_filter, again=True)
-        (capture if stream is None else capture.stream(stream)).to_pcap(output)
+        scope = capture if stream is None else capture.stream(stream)
+        written = scope.to_pcap(output, anonymise=key or anonymise)
+        whole = stream is None and display_filter is None
+        chosen = capture.frames if whole else scope.arrow("events").num_rows
+        if anonymise and written < chosen:
+            left = f"{chosen - written:,} of {chosen:,} frames"
+            typer.echo(f"latpcap: {left} are no plain TCP segments and were left out", err=True)

@@ -34,11 +34,20 @@ NOTED_MS = 1.0
 _Write = Callable[[Record], None]
 
 
-def write_slice(capture: Recorded, scope: HasTables | None, path: str | os.PathLike[str], about: str) -> int:
+def write_slice(
+    capture: Recorded,
+    scope: HasTables | None,
+    path: str | os.PathLike[str],
+    about: str,
+    *,
+    anonymise: bool | str | bytes = False,
+) -> int:
     """Where do these packets go? Writes the frames of a scope's events, or every frame; gives how many it wrote.
 
     `.pcap` or `.pcapng` by suffix, compressed with `.gz` behind it. `about` says in a pcapng file what was chosen; each
     of its packets has its frame number in the capture as a comment, with the wait that it shows if there is one.
+    `anonymise`: with other addresses and names and without payload; TCP segments alone, and no `about`. A key instead
+    of True gives the same names in every file that is written with it.
 
     OutputError for another suffix, for what pcap cannot hold (two link types, a record beyond 262,144 bytes, a time
     before 1970 or after 2106), where the file cannot be written, or is the capture itself.
@@ -50,8 +59,15 @@ def write_slice(capture: Recorded, scope: HasTables | None, path: str | os.PathL
         raise OutputError(f"{target}: unknown suffix {kind!r}; known are {', '.join(SUFFIXES)}, and .gz behind them")
     if any(_same_file(target, name) for name in capture.files):
         raise OutputError(f"{target}: is the capture itself")
+    if anonymise:
+        scope = scope or capture
+        about = "an anonymised part of a capture; comments have its frame numbers"
     frames = None if scope is None else scope.arrow("events")["frame"].to_pylist()
     found: Iterator[Record] = (record for record in capture.records(frames) if record.link is not None)
+    if anonymise and scope is not None:
+        from latpcap.reading.anonymise import anonymised
+
+        found = anonymised(found, capture.records(frames), _speakers(scope), _key(anonymise))
     head = list(islice(found, 1))
     found = chain(head, found)
     if kind == ".pcap":
@@ -63,6 +79,22 @@ def write_slice(capture: Recorded, scope: HasTables | None, path: str | os.PathL
         return _written(target, lambda file: _pcap(file, nanos, link), found)
     notes = _notes((capture if scope is None else scope).arrow("causes"))
     return _written(target, lambda file: _pcapng(file, about, notes), found)
+
+
+def _key(given: bool | str | bytes) -> bytes:
+    """A key of the caller's, or one that nobody knows afterwards."""
+    if isinstance(given, bool):
+        return os.urandom(32)
+    return given.encode() if isinstance(given, str) else given
+
+
+def _speakers(scope: HasTables) -> dict[int, tuple[int, bool, str]]:
+    """Of each frame its stream, whether the client sent it, and the stream's protocol."""
+    streams = scope.arrow("streams").select(["stream", "protocol"]).to_pylist()
+    protocols = {row["stream"]: row["protocol"] or "" for row in streams}
+    events = scope.arrow("events").select(["frame", "stream", "from_client"])
+    columns = (column.to_pylist() for column in events.columns)
+    return {frame: (stream, client, protocols.get(stream, "")) for frame, stream, client in zip(*columns, strict=True)}
 
 
 def _same_file(path: Path, name: str) -> bool:

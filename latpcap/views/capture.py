@@ -251,12 +251,12 @@ class Stream(View):
 
         return follow(self.capture, self.number)
 
-    def to_pcap(self, path: str | os.PathLike[str]) -> int:
+    def to_pcap(self, path: str | os.PathLike[str], *, anonymise: bool | str | bytes = False) -> int:
         """How does this stream reach a colleague? Writes its segments as `Capture.to_pcap` does; gives how many."""
         from latpcap.reading.slices import write_slice
 
         about = f"{self.title}; comments have its frame numbers"
-        return write_slice(self.capture, self, path, about)
+        return write_slice(self.capture, self, path, about, anonymise=anonymise)
 
     def time_sequence(
         self,

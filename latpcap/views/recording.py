@@ -151,17 +151,22 @@ class Recording(View):
 
         return packet(self.record(frame), self.name)
 
-    def to_pcap(self, path: str | os.PathLike[str]) -> int:
+    def to_pcap(self, path: str | os.PathLike[str], *, anonymise: bool | str | bytes = False) -> int:
         """How do these packets reach a colleague? Writes them as .pcap or .pcapng, by suffix; gives how many.
 
         Original times, lengths and link types; in .pcapng each packet's comment has its frame number and the wait that
         it shows. OutputError where the file cannot be written or cannot hold them, CaptureError as for `records`.
         Of a segment in IP fragments a part has only the frame that completes it; the whole capture has them all.
+
+        `anonymise=True` replaces addresses (those that share a prefix share one afterwards) and names, and masks
+        payload; HTTP/1 and TLS keep what bounds their messages. Times, lengths, ports, sequence numbers and the
+        server's software stay. Frames that are no plain TCP segment (others, tunnels, fragments) are left out. A key
+        instead of True (text or bytes, to be kept secret) gives the same replacements in every file.
         """
         from latpcap.reading.slices import write_slice
 
         about = f"{'copy' if self._whole is None else 'part'} of {self.title}; comments have its frame numbers"
-        return write_slice(self, None if self._whole is None else self, path, about)
+        return write_slice(self, None if self._whole is None else self, path, about, anonymise=anonymise)
 
     def filter(self, expression: str) -> Self:
         """What is left behind this Wireshark display filter? A Capture with only the segments that pass, and theirs.

@@ -1,0 +1,238 @@
+"""Packets without what tells whose they are: addresses and names are replaced, payload is masked.
+
+Reads the records of TCP segments; gives the same records with the same times, lengths, sequence numbers, ports and TCP
+options. An address keeps its neighbours: two that share a prefix share one afterwards (Crypto-PAn's property; Fan, Xu,
+Ammar and Moon 2004), here with BLAKE2 as the keyed function. `masks.py` masks what was said.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2s
+from typing import NamedTuple
+
+from latpcap.reading.masks import masked
+from latpcap.reading.packets import RAW_LINKS, Record
+
+KEPT_BITS = {4: 3, 16: 8}
+"""By an address's bytes: the leading bits that stay, so that no host's address turns into a multicast one."""
+TCP = 6
+_LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789"
+_PLAIN_OPTIONS = {2, 3, 4, 5, 8}
+"""TCP options of which every byte is needed and none names anybody: MSS, window scale, SACK, time stamps."""
+
+
+class Names:
+    """The replacements under one key: the same name or address always gets the same one."""
+
+    def __init__(self, key: bytes):
+        self._key = blake2s(key).digest()
+        self.address = lru_cache(maxsize=None)(self._address)
+        self.hardware = lru_cache(maxsize=None)(self._hardware)
+
+    def word(self, name: bytes) -> bytes:
+        """Letters and digits of the same number; equal names stay equal, upper and lower case count as the same."""
+        digest, found = b"", bytearray()
+        for place in range(len(name)):
+            if place % 32 == 0:
+                digest = blake2s(name.lower() + bytes([place // 32 % 256]), key=self._key).digest()
+            found.append(_LETTERS[digest[place % 32] % len(_LETTERS)])
+        return bytes(found)
+
+    def _address(self, address: bytes) -> bytes:
+        bits, length = int.from_bytes(address, "big"), len(address) * 8
+        found = bits
+        for place in range(KEPT_BITS[len(address)], length):
+            prefix = (bits >> (length - place)).to_bytes(len(address), "big") + bytes([place])
+            found ^= (blake2s(prefix, key=self._key, digest_size=1).digest()[0] & 1) << (length - 1 - place)
+        return found.to_bytes(len(address), "big")
+
+    def _hardware(self, address: bytes) -> bytes:
+        if not any(address):
+            return address
+        found = blake2s(address, key=self._key, digest_size=len(address)).digest()
+        return bytes([(found[0] & 0xFC) | 0x02 | (address[0] & 1)]) + found[1:]
+
+
+class Layout(NamedTuple):
+    """Where a frame has what: hardware addresses (offset, length), the IP header, the TCP header, the payload."""
+
+    hardware: tuple[tuple[int, int], ...]
+    ip: int
+    tcp: int
+    payload: int
+    end: int
+    whole: bool
+
+
+def layout(link: int | None, data: bytes) -> Layout | None:
+    """Where does this frame have its TCP segment? None for what is none, in a tunnel, a fragment or cut in a header."""
+    try:
+        hardware, ip = _link(link, data)
+        return None if ip is None else _internet(hardware, ip, data)
+    except (IndexError, struct.error):
+        return None
+
+
+def _link(link: int | None, data: bytes) -> tuple[tuple[tuple[int, int], ...], int | None]:
+    if link == 1:
+        place, kind = 12, int.from_bytes(data[12:14], "big")
+        while kind in (0x8100, 0x88A8, 0x9100):
+            place += 4
+            kind = int.from_bytes(data[place : place + 2], "big")
+        return ((0, 6), (6, 6)), place + 2 if kind in (0x0800, 0x86DD) else None
+    if link == 113:
+        return ((6, min(data[5], 8)),), 16 if data[14:16] in (b"\x08\x00", b"\x86\xdd") else None
+    if link == 276:
+        return ((12, min(data[11], 8)),), 20 if data[0:2] in (b"\x08\x00", b"\x86\xdd") else None
+    if link in (0, 108):
+        return (), 4
+    return (), 0 if link in RAW_LINKS else None
+
+
+def _internet(hardware: tuple[tuple[int, int], ...], ip: int, data: bytes) -> Layout | None:
+    version = data[ip] >> 4
+    if version == 4:
+        header = (data[ip] & 15) * 4
+        total, _, fragment = struct.unpack_from(">HHH", data, ip + 2)
+        if header < 20 or data[ip + 9] != TCP or fragment & 0x3FFF:
+            return None
+        tcp, end = ip + header, ip + total if total else len(data)
+    elif version == 6:
+        (length,) = struct.unpack_from(">H", data, ip + 4)
+        following, tcp = data[ip + 6], ip + 40
+        while following in (0, 60):
+            following, tcp = data[tcp], tcp + (data[tcp + 1] + 1) * 8
+        if following != TCP:
+            return None
+        end = ip + 40 + length if length else len(data)
+    else:
+        return None
+    captured = min(end, len(data))
+    payload = tcp + (data[tcp + 12] >> 4) * 4
+    if not tcp + 20 <= payload <= end or captured < tcp + 20:
+        return None
+    return Layout(hardware, ip, tcp, min(payload, captured), captured, end <= len(data))
+
+
+@dataclass
+class _Direction:
+    """What one end of a connection said: pieces by their place, and the same masked."""
+
+    first: int | None = None
+    pieces: list[tuple[int, bytes]] = field(default_factory=list)
+    runs: list[tuple[int, bytes]] = field(default_factory=list)
+
+    def place(self, sequence: int) -> int:
+        """Unwrapped, from the first segment; before it, negative."""
+        if self.first is None:
+            self.first = sequence
+        return (sequence - self.first + 0x8000_0000) % 0x1_0000_0000 - 0x8000_0000
+
+    def mask(self, protocol: str, from_client: bool, names: Names) -> None:
+        """Puts the pieces together and masks each run without a hole."""
+        together: list[tuple[int, bytearray]] = []
+        for at, piece in sorted(self.pieces, key=lambda one: one[0]):
+            if together and at <= together[-1][0] + len(together[-1][1]):
+                start, run = together[-1]
+                run += piece[max(0, start + len(run) - at) :]
+            else:
+                together.append((at, bytearray(piece)))
+        self.runs = [(at, masked(protocol, bytes(run), from_client, names.word)) for at, run in together]
+        self.pieces = []
+
+    def cut(self, at: int, length: int) -> bytes:
+        """The masked bytes of one segment."""
+        for start, run in self.runs:
+            if start <= at and at + length <= start + len(run):
+                return run[at - start : at - start + length]
+        return bytes(length)
+
+
+def anonymised(
+    read: Iterable[Record], again: Iterable[Record], of: Mapping[int, tuple[int, bool, str]], key: bytes
+) -> Iterator[Record]:
+    """The same records without what names anybody; those that are no plain TCP segment are left out.
+
+    `read` and `again` are the same records, read twice: what was said is put together before it is masked, and held
+    meanwhile. `of` tells of each frame its stream, whether the client sent it, and the stream's protocol.
+    """
+    names = Names(key)
+    said: dict[tuple[int, bool], _Direction] = {}
+    for record in read:
+        place = layout(record.link, record.data)
+        if place is not None and record.frame in of:
+            stream, from_client, _ = of[record.frame]
+            direction = said.setdefault((stream, from_client), _Direction())
+            at = direction.place(_sequence(record.data, place))
+            if piece := record.data[place.payload : place.end]:
+                direction.pieces.append((at, piece))
+    protocols = {(stream, from_client): protocol for stream, from_client, protocol in of.values()}
+    for (stream, from_client), direction in said.items():
+        direction.mask(protocols[stream, from_client], from_client, names)
+    for record in again:
+        place = layout(record.link, record.data)
+        if place is not None and record.frame in of:
+            stream, from_client, _ = of[record.frame]
+            direction = said[stream, from_client]
+            at = direction.place(_sequence(record.data, place))
+            payload = direction.cut(at, place.end - place.payload)
+            yield record._replace(data=_rewritten(record.data, place, payload, names))
+
+
+def _sequence(data: bytes, place: Layout) -> int:
+    """The number of the segment's first payload byte: a SYN takes one itself."""
+    number: int = struct.unpack_from(">I", data, place.tcp + 4)[0]
+    return (number + (data[place.tcp + 13] >> 1 & 1)) % 0x1_0000_0000
+
+
+def _rewritten(data: bytes, place: Layout, payload: bytes, names: Names) -> bytes:
+    """The frame with other addresses and payload. What stands behind the IP packet (padding) becomes zeros."""
+    found = bytearray(data[: place.payload] + payload + bytes(len(data) - place.end))
+    for at, length in place.hardware:
+        found[at : at + length] = names.hardware(bytes(data[at : at + length])) if length else b""
+    version = data[place.ip] >> 4
+    size, source = (4, place.ip + 12) if version == 4 else (16, place.ip + 8)
+    for at in (source, source + size):
+        found[at : at + size] = names.address(bytes(data[at : at + size]))
+    if version == 4:
+        found[place.ip + 20 : place.tcp] = bytes([1]) * (place.tcp - place.ip - 20)  # a recorded route names hosts
+        found[place.ip + 10 : place.ip + 12] = bytes(2)
+        found[place.ip + 10 : place.ip + 12] = _checksum(found[place.ip : place.tcp])
+    else:
+        found[place.ip + 1 : place.ip + 4] = bytes([found[place.ip + 1] & 0xF0, 0, 0])  # the flow label
+    _mask_options(found, place)
+    found[place.tcp + 16 : place.tcp + 18] = bytes(2)
+    if place.whole:
+        segment = found[place.tcp : place.end]
+        pseudo = found[source : source + 2 * size] + struct.pack(">II", len(segment), TCP)
+        found[place.tcp + 16 : place.tcp + 18] = _checksum(pseudo + segment)
+    return bytes(found)
+
+
+def _mask_options(found: bytearray, place: Layout) -> None:
+    """Zeros what other options hold (a cookie, a key's digest, multipath's addresses), but for their first byte."""
+    at = place.tcp + 20
+    while at < place.payload and found[at] != 0:
+        if found[at] == 1:
+            at += 1
+            continue
+        length = found[at + 1] if at + 1 < place.payload else 0
+        if length < 2 or at + length > place.payload:
+            break
+        if found[at] not in _PLAIN_OPTIONS:
+            found[at + 3 : at + length] = bytes(max(0, length - 3))
+        at += length
+
+
+def _checksum(data: bytes | bytearray) -> bytes:
+    """RFC 1071."""
+    if len(data) % 2:
+        data = bytes(data) + b"\0"
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack(">H", ~total & 0xFFFF)
