@@ -1,6 +1,7 @@
-"""Makes the fuzzers' seeds: the first packets of the samples and of the test cases, as files and as frames.
+"""Makes the fuzzers' seeds: the first packets of the samples and of the test cases, as files and as frames, and short
+conversations.
 
-Writes core/fuzz/corpus/{container,frame,analysis}/seed-*; what is there already stays.
+Writes core/fuzz/corpus/{container,frame,analysis,messages}/seed-*; what is there already stays.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _cut(data: bytes) -> tuple[int, bytes, list[bytes]]:
 
 
 def _main() -> None:
-    for target in ("container", "frame", "analysis"):
+    for target in ("container", "frame", "analysis", "messages"):
         (HERE / "corpus" / target).mkdir(parents=True, exist_ok=True)
     for number, path in enumerate(_captures()):
         link, head, frames = _cut(_bytes(path))
@@ -52,6 +53,32 @@ def _main() -> None:
                 (HERE / "corpus" / target / f"netmon-{number}-{minor}").write_bytes(seed)
     for at, (link, frame) in enumerate(_tunnels()):
         (HERE / "corpus" / "frame" / f"tunnel-{at}").write_bytes(struct.pack(">HB", link, 255) + frame)
+    for at, talk in enumerate(_conversations()):
+        seed = b"".join(bytes([at % 2, len(said)]) + said for at, said in enumerate(talk))
+        (HERE / "corpus" / "messages" / f"seed-{at}").write_bytes(seed)
+
+
+def _conversations() -> Iterator[list[bytes]]:
+    """Who says what, in turns; the client begins."""
+
+    def http2(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+        return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+    preface, settings = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", http2(4, 0, 0, b"")
+    get = http2(1, 5, 1, b"\x82\x86\x84\x41\x03lab\x44\x02/a")
+    answer = http2(1, 4, 1, b"\x88\x5f\x10application/grpc") + http2(0, 0, 1, b"\0\0\0\0\x01x")
+    push = http2(5, 4, 1, b"\0\0\0\x02\x82\x84") + http2(1, 5, 2, b"\x88") + http2(3, 0, 1, b"\0\0\0\x08")
+    yield [preface + settings + get, settings + answer + push, get, answer]
+    upgrade = b"GET / HTTP/1.1\r\nUpgrade: %s\r\n\r\n"
+    switch = b"HTTP/1.1 101 S\r\nUpgrade: %s\r\n\r\n"
+    yield [upgrade % b"h2c", switch % b"h2c" + settings + answer, preface + settings]
+    text, masked = b'\x81\x09{"id": 1}', b'\x81\x89\0\0\0\0{"id": 1}'
+    yield [upgrade % b"websocket", switch % b"websocket" + text, masked + b"\x89\x80\0\0\0\0", text, masked]
+    events = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    events += b"9\r\ndata: 1\n\n\r\n0\r\n\r\n"
+    yield [b"GET / HTTP/1.1\r\n\r\n", events, b"GET / HTTP/1.1\r\n\r\n", events]
+    query = b"\0\x17\0\x07%s\0\x01\0\0\0\0\0\0\x01a\x03lab\0\0\x01\0\x01"
+    yield [query % b"\x01\0", query % b"\x81\x83"]
 
 
 def _netmon(minor: int, frames: list[bytes]) -> bytes:

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use latpcap_core::base::{At, Side};
 use latpcap_core::engine::Engine;
 use latpcap_core::frame::{self, Fragments, Packet, Place};
+use latpcap_core::messages::{Close, Listener, Memory, Messages, Note, Stretch};
 
 #[allow(clippy::expect_used)]
 fn found(target: &str) -> Vec<(String, Vec<u8>)> {
@@ -38,6 +40,34 @@ fn files() {
             engine.frames()
         });
         assert!(frames.iter().all(|n| *n == frames[0]), "{name}: {frames:?}");
+    }
+}
+
+/// As the fuzz target reads them.
+#[test]
+fn messages() {
+    struct Deaf(Memory);
+    impl Listener for Deaf {
+        fn note(&mut self, _: Note<'_>) {}
+        fn memory(&mut self) -> &mut Memory {
+            &mut self.0
+        }
+    }
+    for (_, bytes) in found("messages") {
+        let (mut messages, mut deaf, mut rest) = (Messages::new(), Deaf(Memory::default()), &bytes[..]);
+        while let [how, len, more @ ..] = rest {
+            let side = if how & 1 == 0 { Side::Client } else { Side::Server };
+            let (here, behind) = more.split_at(usize::from(*len).min(more.len()));
+            let (stretch, next) = match how & 2 {
+                0 => (Stretch::Bytes(here), behind),
+                _ => (Stretch::Missing(u64::from(*len)), more),
+            };
+            messages.feed(side, At::default(), stretch, &mut deaf);
+            rest = next;
+        }
+        for side in [Side::Client, Side::Server] {
+            messages.close(side, At::default(), Close::Fin, &mut deaf);
+        }
     }
 }
 

@@ -11,15 +11,17 @@ mod chunked;
 mod head;
 mod known;
 mod lines;
+mod streamed;
 
-use super::banner;
+use super::pieces::Pieces;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Close, Listener, MessageReader, Read, Side, Stretch};
+use super::{banner, http2, websocket};
 use crate::queue::Queue;
 pub(super) use again::Again;
 use chunked::{Chunked, Step};
-use head::{Asked, Body, Head, Start};
+use head::{Asked, Body, Head, Start, Upgrade};
 use known::{opens, resumes, sniff};
 use lines::skip_line_ends;
 
@@ -48,6 +50,8 @@ pub(super) struct Http1 {
     early: bool,
     /// Response heads that were searched for the server's name; `MAX_SEARCHED` once it is known.
     searched: u8,
+    /// Who reads on, where a 101 has switched to a protocol that is known.
+    next: Option<AnyReader>,
 }
 
 /// One side.
@@ -58,6 +62,8 @@ struct Half {
     head: Vec<u8>,
     /// The start line in `head` is whole.
     line: bool,
+    /// What its body consists of, where that is known.
+    pieces: Option<Pieces>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +84,10 @@ impl MessageReader for Http1 {
         match piece {
             Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
                 Ok(()) => Read::All,
-                Err(rest) => Read::Lost(Stretch::Bytes(rest)),
+                Err(rest) => match self.next.take() {
+                    Some(reader) => Read::Switch(reader, Stretch::Bytes(rest)),
+                    None => Read::Lost(Stretch::Bytes(rest)),
+                },
             },
             Stretch::Missing(missing) => match self.missing(sink, missing) {
                 Ok(()) => Read::All,
@@ -149,6 +158,9 @@ impl Http1 {
         let half = self.half(sink.side());
         match &mut half.state {
             State::Head => self.head(sink, bytes),
+            State::Chunked(_) | State::UntilClose if half.pieces.is_some() => {
+                half.streamed(sink.lend(), bytes)
+            }
             State::Length(left) => {
                 let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 let (body, rest) = split(bytes, here);
@@ -257,6 +269,10 @@ impl Http1 {
                 (head.body, after)
             }
             &Start::Response { status } => {
+                if let Ok(Body::Switched(to)) = head.body {
+                    self.switch(sink.lend(), to);
+                    return Err(rest);
+                }
                 sink.response(status, is_interim(status));
                 if is_interim(status) {
                     sink.end();
@@ -295,14 +311,39 @@ impl Http1 {
                 after
             }
             Ok(Body::Length(length)) => State::Length(length),
-            Ok(Body::Chunked) => State::Chunked(Chunked::new()),
-            Ok(Body::UntilClose) => State::UntilClose,
+            Ok(Body::Chunked) => {
+                self.half(sink.side()).pieces = head.pieces;
+                State::Chunked(Chunked::new())
+            }
+            Ok(Body::UntilClose | Body::Switched(_)) => {
+                self.half(sink.side()).pieces = head.pieces;
+                State::UntilClose
+            }
             Err(reason) => {
                 sink.lost(reason);
                 return Err(rest);
             }
         };
         Ok(rest)
+    }
+
+    /// The connection goes on in another protocol.
+    #[cold]
+    fn switch(&mut self, mut sink: MessageSink<'_, impl Listener>, to: Upgrade) {
+        match to {
+            Upgrade::WebSocket => {
+                sink.response(101, false);
+                sink.end();
+                self.next = Some(AnyReader::WebSocket(websocket::WebSocket::upgraded()));
+            }
+            // the request is answered there, as stream 1
+            Upgrade::Http2 => {
+                sink.response(101, true);
+                sink.end();
+                sink.of(1).adopt();
+                self.next = Some(AnyReader::Http2(http2::Http2::upgraded()));
+            }
+        }
     }
 
     /// Looks in a head of the server for what it calls itself.

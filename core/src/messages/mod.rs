@@ -27,10 +27,8 @@
 mod banner;
 mod dns;
 mod http1;
-#[allow(dead_code)] // no reader uses it yet
 mod http2;
 mod notes;
-#[allow(dead_code)] // no reader uses it yet
 mod pieces;
 mod readers;
 mod sink;
@@ -39,7 +37,6 @@ mod tests;
 mod text;
 mod tls;
 mod turns;
-#[allow(dead_code)] // no reader uses it yet
 mod websocket;
 
 use crate::base::{At, Side};
@@ -125,7 +122,6 @@ enum Read<'a> {
     /// The reader has told `Lost`; this (maybe empty) rest is not read and not counted yet.
     Lost(Stretch<'a>),
     /// Both sides go on in the protocol of this reader, this one with the rest.
-    #[allow(dead_code)] // of protocols that others are reached by: WebSocket, HTTP/2 by an upgrade
     Switch(AnyReader, Stretch<'a>),
 }
 

@@ -27,8 +27,24 @@ impl Pieces {
         }
     }
 
+    /// Whether a body, or a part of one that was written in one go, is a whole message of gRPC.
+    pub(super) fn is_message(body: &[u8]) -> bool {
+        let Some((header, message)) = body.split_first_chunk::<5>() else {
+            return false;
+        };
+        let [compressed, length @ ..] = *header;
+        compressed <= 1 && message.len() == u32::from_be_bytes(length) as usize
+    }
+
+    /// Takes all up to the end of the first piece off the front of `rest`; nothing where no piece ends there.
+    pub(super) fn next<'a>(&mut self, rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+        let (piece, behind) = rest.split_at_checked(self.end(rest)?)?;
+        *rest = behind;
+        Some(piece)
+    }
+
     /// The place behind the first piece that ends in these bytes; `None` where they are all of the next one.
-    pub(super) fn end(&mut self, bytes: &[u8]) -> Option<usize> {
+    fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         match self {
             Pieces::Events(events) => events.end(bytes),
             Pieces::Lines(begun) => {
@@ -152,12 +168,8 @@ mod tests {
         let (mut ends, mut before) = (Vec::new(), 0);
         for mut chunk in bytes.chunks(size) {
             let behind = before + chunk.len();
-            while let Some(end) = pieces.end(chunk) {
-                chunk = &chunk[end..];
+            while pieces.next(&mut chunk).is_some() {
                 ends.push(behind - chunk.len());
-                if chunk.is_empty() {
-                    break;
-                }
             }
             before = behind;
         }
@@ -193,6 +205,21 @@ mod tests {
     fn messages_of_grpc_are_counted_by_their_length() {
         let body = b"\0\0\0\0\x03abc\0\0\0\0\0\x01\0\0\0\x01x\0\0\0\0\x09half";
         assert_eq!(count("application/grpc+proto", body), 3);
+    }
+
+    #[test]
+    fn a_message_of_grpc_is_as_long_as_it_says() {
+        assert!(Pieces::is_message(b"\0\0\0\0\x02hi") && Pieces::is_message(b"\x01\0\0\0\0"));
+        for other in [
+            &b""[..],
+            b"\0\0\0\0",
+            b"\0\0\0\0\x02h",
+            b"\0\0\0\0\x01hi",
+            b"\x02\0\0\0\x01x",
+            b"{\"a\": 1}",
+        ] {
+            assert!(!Pieces::is_message(other), "{other:?}");
+        }
     }
 
     #[test]

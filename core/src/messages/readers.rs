@@ -3,7 +3,7 @@
 
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
-use super::{dns, http1, tls, turns};
+use super::{dns, http1, http2, tls, turns, websocket};
 
 /// How a protocol is known. Ports play no part.
 pub(super) struct Recognition {
@@ -21,10 +21,13 @@ pub(super) struct Recognition {
     pub(super) reader: fn(&mut Memory) -> AnyReader,
 }
 
-/// Makes `Protocol`, `AnyReader` and `KNOWN` of the list below. `AnyReader` is an enum and no `dyn MessageReader`, so
+/// Makes `Protocol`, `AnyReader` and `KNOWN` of the list below; behind a `+` stand protocols that other readers tell of. `AnyReader` is an enum and no `dyn MessageReader`, so
 /// that a reader and its listener are compiled as one.
 macro_rules! readers {
-    ($($protocol:ident($reader:ty), $word:literal, $recognition:expr;)*) => {
+    (
+        $($protocol:ident($reader:ty), $word:literal, $recognition:expr;)*
+        $(+ $inner:ident, $inner_word:literal;)*
+    ) => {
         /// What a stream speaks.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
         pub enum Protocol {
@@ -32,6 +35,7 @@ macro_rules! readers {
             #[default]
             Turns,
             $($protocol,)*
+            $($inner,)*
         }
 
         impl Protocol {
@@ -39,6 +43,7 @@ macro_rules! readers {
                 match self {
                     Protocol::Turns => "turns",
                     $(Protocol::$protocol => $word,)*
+                    $(Protocol::$inner => $inner_word,)*
                 }
             }
         }
@@ -94,7 +99,10 @@ macro_rules! readers {
 readers! {
     Http(http1::Http1), "http", http1::RECOGNITION;
     Tls(tls::Tls), "tls", tls::RECOGNITION;
+    Http2(http2::Http2), "http2", http2::RECOGNITION;
     Dns(dns::Dns), "dns", dns::RECOGNITION;
+    WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;
+    + Grpc, "grpc";
 }
 
 impl Protocol {

@@ -4,8 +4,11 @@
 mod cases;
 mod conversations;
 mod dns;
+mod frames;
+mod http2;
 mod random;
 mod tls;
+mod websocket;
 
 use super::Side::{Client as C, Server as S};
 use smol_str::SmolStr;

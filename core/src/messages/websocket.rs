@@ -1,4 +1,316 @@
-//! WebSocket (RFC 6455): its frames, and the ids of JSON messages.
+//! WebSocket (RFC 6455), behind a 101 of HTTP/1 or joined in the middle. Reads both sides' frames, tells the client's
+//! messages as requests and the server's as answers or pushes; control frames are neither.
+//!
+//! The protocol says nothing of what answers what. A message of the server answers the one whose id it repeats. Where
+//! ids are not used, it answers the oldest that waits, as long as the server has never spoken unasked; a server that
+//! has answers only where a single message waits, and not with what begins as its pushes do.
 
 mod frames;
 mod id;
+
+use std::collections::VecDeque;
+
+use smol_str::SmolStr;
+
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{Close, First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Stretch};
+use frames::{Frame, Frames, Part};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::WebSocket,
+    sniff,
+    opens: |side, first| side == Side::Client && frames::chain(side, first),
+    resumes: frames::chain,
+    joins: |_, _| false,
+    reader: |_| AnyReader::WebSocket(WebSocket::joined()),
+};
+
+const METHOD: &str = "message";
+/// Messages that may wait for their answer; beyond it the oldest is forgotten.
+const MAX_WAITING: usize = 128;
+/// So much of a message is searched for its id.
+const MAX_LOOKED: usize = 512;
+/// So much of a push tells it from an answer.
+const OPENING: usize = 8;
+/// Beginnings of pushes that are remembered.
+const MAX_OPENINGS: usize = 4;
+
+#[derive(Debug, Default)]
+pub(super) struct WebSocket {
+    client: Half,
+    server: Half,
+    /// The client's messages that were not answered, oldest first.
+    waiting: VecDeque<Waiting>,
+    /// The key of the client's next message.
+    next: u64,
+    /// The server has repeated an id.
+    by_id: bool,
+    /// How the server's messages begin that answered nothing; it has sent some if there are any.
+    unasked: Vec<[u8; OPENING]>,
+    /// A message of the client may not be in the capture, so its answer seems to answer nothing.
+    unsure: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    key: u64,
+    id: Option<SmolStr>,
+}
+
+/// One side.
+#[derive(Debug, Default)]
+struct Half {
+    frames: Frames,
+    /// The frame whose payload is being read belongs to a message.
+    counts: bool,
+    message: Option<Message>,
+    /// Where the next frame begins is not known.
+    searching: bool,
+}
+
+/// A message that is being read.
+#[derive(Debug, Default)]
+struct Message {
+    bytes: u64,
+    /// Its beginning, as text; empty where it cannot be read.
+    text: Vec<u8>,
+    readable: bool,
+    /// The frame that is being read is its last.
+    last: bool,
+}
+
+/// Weak for one side alone: wait for the other's.
+fn sniff(first: &First<'_>) -> Guess {
+    let other = first.side.other();
+    match frames::chain(first.side, first.said) {
+        true if first.other.is_empty() => Guess::Other,
+        true if frames::chain(other, first.other) => Guess::Yes,
+        _ => Guess::No,
+    }
+}
+
+impl MessageReader for WebSocket {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+        match stretch {
+            Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
+                Ok(()) => Read::All,
+                Err(rest) => Read::Lost(Stretch::Bytes(rest)),
+            },
+            Stretch::Missing(missing) => {
+                self.missing(&mut sink, missing);
+                Read::All
+            }
+        }
+    }
+
+    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+        sink.cut(how);
+    }
+
+    fn resume(&mut self, _side: Side, _inside: bool) {
+        *self = *WebSocket::joined();
+    }
+}
+
+impl WebSocket {
+    /// Behind the answer that switched protocols.
+    pub(super) fn upgraded() -> Box<WebSocket> {
+        Box::default()
+    }
+
+    fn joined() -> Box<WebSocket> {
+        let mut reader = WebSocket {
+            unsure: true,
+            ..WebSocket::default()
+        };
+        (reader.client.searching, reader.server.searching) = (true, true);
+        Box::new(reader)
+    }
+
+    fn half(&mut self, side: Side) -> &mut Half {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    /// Reads bytes; the error is the rest that is no WebSocket, after `Lost` has been written.
+    fn bytes<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        mut bytes: &'a [u8],
+    ) -> Result<(), &'a [u8]> {
+        let side = sink.side();
+        let half = self.half(side);
+        if half.searching {
+            if !frames::chain(side, bytes) {
+                return Ok(());
+            }
+            half.searching = false;
+        }
+        while !bytes.is_empty() {
+            let half = self.half(side);
+            let here = bytes;
+            if !half.frames.is_inside() {
+                sink.mark();
+            }
+            let fits = match half.frames.next(side, &mut bytes) {
+                Part::Partly => true,
+                Part::Header(frame) => half.begins(frame),
+                Part::Payload(piece) => {
+                    half.payload(piece);
+                    true
+                }
+                Part::Wrong => false,
+            };
+            if !fits {
+                sink.lost("not a frame of WebSocket");
+                return Err(here);
+            }
+            if !half.frames.is_inside() {
+                self.frame_ends(sink);
+            }
+        }
+        Ok(())
+    }
+
+    fn frame_ends(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        let side = sink.side();
+        let half = self.half(side);
+        if let Some(message) = half.message.take_if(|message| half.counts && message.last) {
+            match side {
+                Side::Client => self.asks(sink, &message),
+                Side::Server => self.speaks(sink, &message),
+            }
+        }
+        if self.half(side).message.is_none() {
+            sink.unmark();
+        }
+    }
+
+    /// A message of the client is whole.
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) {
+        if self.waiting.len() >= MAX_WAITING {
+            self.waiting.pop_front();
+        }
+        let key = self.next;
+        self.next += 1;
+        let id = id::of(&message.text);
+        self.waiting.push_back(Waiting { key, id });
+        let mut exchange = sink.of(key);
+        exchange.ask(Kind::Request);
+        exchange.name(Named {
+            method: METHOD,
+            ..Named::default()
+        });
+        exchange.count(message.bytes);
+        exchange.asked();
+    }
+
+    /// A message of the server is whole.
+    fn speaks(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) {
+        if let Some(answered) = self
+            .answered(message)
+            .and_then(|place| self.waiting.remove(place))
+        {
+            let mut exchange = sink.of(answered.key);
+            exchange.answer();
+            exchange.count(message.bytes);
+            return exchange.answered();
+        }
+        if self.waiting.is_empty() && !self.by_id {
+            if std::mem::take(&mut self.unsure) {
+                return;
+            }
+            let opening = message.opening();
+            if !self.unasked.contains(&opening) && self.unasked.len() < MAX_OPENINGS {
+                self.unasked.push(opening);
+            }
+        }
+        sink.push(METHOD, "", message.bytes);
+    }
+
+    /// Which of the client's messages this one answers.
+    fn answered(&mut self, message: &Message) -> Option<usize> {
+        let id = id::of(&message.text);
+        let same = |waiting: &Waiting| waiting.id.is_some() && waiting.id == id;
+        if let Some(place) = self.waiting.iter().position(same) {
+            self.by_id = true;
+            return Some(place);
+        }
+        let alone = self.waiting.len() == 1;
+        let pushed = message.readable && self.unasked.contains(&message.opening());
+        let told = self.unasked.is_empty() || alone && !pushed;
+        (!self.by_id && !self.waiting.is_empty() && told).then_some(0)
+    }
+
+    /// So many bytes are not in the capture.
+    fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+        let side = sink.side();
+        let half = self.half(side);
+        if half.searching || half.frames.skip(missing) {
+            if let Some(message) = half.message.as_mut().filter(|_| half.counts) {
+                message.bytes += missing;
+                (message.readable, message.text) = (false, Vec::new());
+            }
+            if !half.searching && !half.frames.is_inside() {
+                self.frame_ends(sink);
+            }
+            return;
+        }
+        *half = Half {
+            searching: true,
+            ..Half::default()
+        };
+        sink.unmark();
+        match side {
+            Side::Client => self.unsure = true,
+            // the answer of some may be in the hole
+            Side::Server => self.waiting.retain(|waiting| waiting.id.is_some()),
+        }
+    }
+}
+
+impl Half {
+    /// A frame's header is read: whether it may stand here.
+    fn begins(&mut self, frame: Frame) -> bool {
+        self.counts = !frame.is_control();
+        if frame.is_control() {
+            return true;
+        }
+        let goes_on = frame.opcode == frames::CONTINUATION;
+        if goes_on != self.message.is_some() {
+            return false;
+        }
+        let message = self.message.get_or_insert_with(|| Message {
+            readable: frame.opcode == frames::TEXT && !frame.compressed,
+            ..Message::default()
+        });
+        message.bytes += frame.header;
+        message.last = frame.fin;
+        true
+    }
+
+    fn payload(&mut self, piece: &[u8]) {
+        let Some(message) = self.message.as_mut().filter(|_| self.counts) else {
+            return;
+        };
+        message.bytes += piece.len() as u64;
+        if message.readable {
+            let room = MAX_LOOKED.saturating_sub(message.text.len());
+            message.text.extend(self.frames.unmasked(piece).take(room));
+        }
+    }
+}
+
+impl Message {
+    fn opening(&self) -> [u8; OPENING] {
+        let mut opening = [0; OPENING];
+        opening
+            .iter_mut()
+            .zip(&self.text)
+            .for_each(|(slot, byte)| *slot = *byte);
+        opening
+    }
+}

@@ -35,11 +35,13 @@ impl Http1 {
                 }
             }
             State::UntilClose | State::Tunnel => {
+                half.skipped(missing);
                 sink.piece(missing);
                 Ok(())
             }
             State::Chunked(chunked) => match chunked.skip(missing) {
                 Some(Step::All) => {
+                    half.skipped(missing);
                     sink.piece(missing);
                     Ok(())
                 }

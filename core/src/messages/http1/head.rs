@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 
 use super::known::VERSION;
 use super::lines::end_of_head;
+use crate::messages::pieces::Pieces;
 use crate::messages::{Side, text};
 
 /// Longest name of a host (RFC 1035 2.3.4), and a port.
@@ -46,6 +47,16 @@ pub(super) enum Body {
     Length(u64),
     Chunked,
     UntilClose,
+    /// None: both sides go on in another protocol.
+    Switched(Upgrade),
+}
+
+/// What a 101 switches to, of what is read here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Upgrade {
+    WebSocket,
+    /// RFC 7540 3.2.
+    Http2,
 }
 
 /// A whole head.
@@ -56,6 +67,8 @@ pub(super) struct Head {
     pub(super) start: Start,
     /// What follows, or why that cannot be known. (Nothing follows an answer to HEAD.)
     pub(super) body: Result<Body, &'static str>,
+    /// What a streamed answer's body consists of.
+    pub(super) pieces: Option<Pieces>,
 }
 
 impl Head {
@@ -64,7 +77,25 @@ impl Head {
             Start::Request { .. } => framing.of_request(),
             Start::Response { status } => framing.of_response(status),
         };
-        Head { len, start, body }
+        Head {
+            len,
+            start,
+            body,
+            pieces: None,
+        }
+    }
+
+    /// What other headers say of the body, where it is of no known length.
+    #[cold]
+    fn look_closer(&mut self, headers: &[Header<'_>]) {
+        if matches!(self.start, Start::Response { status: 101 }) {
+            self.body = upgrade(headers).map_or(self.body, |to| Ok(Body::Switched(to)));
+            return;
+        }
+        let plain =
+            value(headers, "content-encoding").is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity"));
+        let kind = value(headers, "content-type").and_then(|kind| std::str::from_utf8(kind).ok());
+        self.pieces = kind.filter(|_| plain).and_then(Pieces::of);
     }
 }
 
@@ -126,7 +157,11 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
                 Status::Partial => return Ok(None),
                 Status::Complete(len) => {
                     let status = response.code.unwrap_or_default();
-                    Head::new(len, Start::Response { status }, framing(response.headers))
+                    let mut head = Head::new(len, Start::Response { status }, framing(response.headers));
+                    if status == 101 || matches!(head.body, Ok(Body::Chunked | Body::UntilClose)) {
+                        head.look_closer(response.headers);
+                    }
+                    head
                 }
             }
         }
@@ -134,14 +169,27 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
     Ok(Some(head))
 }
 
-/// The value of `Host` (RFC 9110 7.2).
-fn host(headers: &[Header<'_>]) -> SmolStr {
+/// The value of the first header with this name.
+fn value<'a>(headers: &[Header<'a>], name: &str) -> Option<&'a [u8]> {
     let named = headers
         .iter()
-        .find(|header| header.name.eq_ignore_ascii_case("host"));
-    named.map_or(SmolStr::default(), |header| {
-        text::name_up_to(header.value.trim_ascii(), MAX_HOST, false)
-    })
+        .find(|header| header.name.eq_ignore_ascii_case(name));
+    named.map(|header| header.value.trim_ascii())
+}
+
+/// The value of `Host` (RFC 9110 7.2).
+fn host(headers: &[Header<'_>]) -> SmolStr {
+    value(headers, "host").map_or(SmolStr::default(), |host| text::name_up_to(host, MAX_HOST, false))
+}
+
+/// RFC 9110 7.8.
+fn upgrade(headers: &[Header<'_>]) -> Option<Upgrade> {
+    let to = value(headers, "upgrade")?;
+    if to.eq_ignore_ascii_case(b"websocket") {
+        Some(Upgrade::WebSocket)
+    } else {
+        to.eq_ignore_ascii_case(b"h2c").then_some(Upgrade::Http2)
+    }
 }
 
 fn framing(headers: &[Header<'_>]) -> Framing {

@@ -9,6 +9,9 @@ const MAX_PAYLOAD: u32 = 1 << 20;
 /// Payloads are no longer than this until SETTINGS say otherwise (6.5.2).
 const USUAL_PAYLOAD: u32 = 1 << 14;
 
+/// Connections that were joined in the middle have had fewer streams: 2^20 leaves other protocols' fields out.
+const MANY: u32 = 1 << 20;
+
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
 pub(super) const PRIORITY: u8 = 2;
@@ -27,7 +30,7 @@ pub(super) const PADDED: u8 = 0x8;
 pub(super) const WITH_PRIORITY: u8 = 0x20;
 
 /// A frame's header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) kind: u8,
     pub(super) flags: u8,
@@ -73,6 +76,24 @@ impl Frame {
         u32::from(self.has(PADDED)) + 5 * u32::from(self.kind == HEADERS && self.has(WITH_PRIORITY))
     }
 
+    /// What the payload of a header block's frame holds of the block, and which stream it promises; `None` where the
+    /// padding does not fit.
+    pub(super) fn fragment(self, payload: &[u8]) -> Option<(Option<u32>, &[u8])> {
+        let mut rest = payload;
+        if self.kind != CONTINUATION && self.has(PADDED) {
+            let (padding, behind) = rest.split_first()?;
+            rest = behind.get(..behind.len().checked_sub(usize::from(*padding))?)?;
+        }
+        if self.kind == HEADERS && self.has(WITH_PRIORITY) {
+            rest = rest.get(5..)?;
+        }
+        if self.kind != PUSH_PROMISE {
+            return Some((None, rest));
+        }
+        let (promised, rest) = rest.split_first_chunk()?;
+        Some((Some(u32::from_be_bytes(*promised) & (u32::MAX >> 1)), rest))
+    }
+
     /// Stricter, where nothing says that a frame begins here: no extension, no flag without a meaning, the usual
     /// length, and streams that are not pushed.
     fn is_sure(self) -> bool {
@@ -88,39 +109,74 @@ impl Frame {
         self.is_legal()
             && self.len <= USUAL_PAYLOAD
             && self.flags & !flags == 0
-            && (self.stream == 0 || self.stream % 2 == 1)
+            && (self.stream == 0 || !self.stream.is_multiple_of(2) && self.stream < MANY)
     }
 }
 
-/// How sure it is that frames begin where these bytes do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Chain {
-    No,
-    /// The first header is cut.
-    Short,
-    /// The first frame is as the RFC wants, and what follows it, if anything is there, begins like another.
-    Yes,
+/// Whether bytes from the middle of a connection are frames: the first is as the RFC wants, and what follows it, if
+/// anything is there, begins like another. `None` where they may be the beginning of a header.
+pub(super) fn chain(bytes: &[u8]) -> Option<bool> {
+    let begins = matches!(
+        bytes,
+        [] | [0] | [0, _] | [0, _, _] | [0, _, _, DATA..=CONTINUATION, ..]
+    );
+    match chained(bytes) {
+        Some(0) if begins => None,
+        Some(0) | None => Some(false),
+        Some(_) => Some(true),
+    }
 }
 
-/// Whether bytes from the middle of a connection are frames.
-pub(super) fn chain(mut bytes: &[u8]) -> Chain {
+/// Where frames begin for sure, if not with the first byte: where at least two follow each other.
+pub(super) fn find(bytes: &[u8]) -> Option<usize> {
+    if chain(bytes) == Some(true) {
+        return Some(0);
+    }
+    let sure = |at: &usize| chained(cursor::from(bytes, *at)).is_some_and(|frames| frames >= 2);
+    (1..bytes.len()).find(sure)
+}
+
+/// How many frames' headers stand in these bytes; `None` where something else does.
+fn chained(mut bytes: &[u8]) -> Option<u32> {
     let mut frames = 0;
     while let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() {
         let frame = Frame::of(*header);
         // behind one that is sure, pushes and extensions may stand; the reserved bit is never set (4.1)
         let fits = frame.is_sure() || frames > 0 && frame.is_legal() && frame.len <= USUAL_PAYLOAD;
         if !fits || header.get(5).is_some_and(|byte| byte & 0x80 != 0) {
-            return Chain::No;
+            return None;
         }
         frames += 1;
         bytes = cursor::from(rest, frame.len as usize);
     }
-    match (frames, bytes) {
-        (0, _) => Chain::Short,
-        // three bytes of a header are its length
-        (_, [first, ..]) if *first != 0 => Chain::No,
-        _ => Chain::Yes,
+    // three bytes of a header are its length
+    let over = bytes.first().is_some_and(|first| *first != 0);
+    (frames == 0 || !over).then_some(frames)
+}
+
+/// Whether a server that speaks first begins like this: with its SETTINGS, which are short (3.4).
+pub(super) fn greets(bytes: &[u8]) -> bool {
+    let settings = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
+    let mut given = bytes.iter().take(HEADER).zip(settings).enumerate();
+    given.all(|(place, (byte, wanted))| *byte == wanted || place == 2)
+}
+
+/// The static index of the first field, where bytes from the middle of a connection begin with a header block: 1 to 7
+/// are of a request, 8 to 14 of an answer (RFC 7541 Appendix A).
+pub(super) fn first_field(bytes: &[u8]) -> Option<u8> {
+    let (header, payload) = bytes.split_first_chunk::<HEADER>()?;
+    let frame = Frame::of(*header);
+    if frame.kind != HEADERS || chain(bytes) != Some(true) {
+        return None;
     }
+    let at = usize::try_from(frame.least()).ok()?;
+    let index = match cursor::u8_at(payload, at)? {
+        indexed @ 0x80.. => indexed & 0x7f,
+        inserted @ 0x40.. => inserted & 0x3f,
+        0x20.. => return None,
+        literal => literal & 0xf,
+    };
+    (1..=14).contains(&index).then_some(index)
 }
 
 /// One direction's place between frames.
@@ -234,7 +290,7 @@ mod tests {
         for place in 0..all.len() {
             let (first, last) = all.split_at(place);
             assert_eq!(read(&[first, last]), whole, "cut at {place}");
-            assert_ne!(chain(first), Chain::No, "cut at {place}");
+            assert_ne!(chain(first), Some(false), "cut at {place}");
         }
     }
 
@@ -256,21 +312,21 @@ mod tests {
         ];
         for bytes in wrong {
             assert!(!read(&[&bytes]).1, "{:x?}", &bytes[..HEADER]);
-            assert_eq!(chain(&bytes), Chain::No, "{:x?}", &bytes[..HEADER]);
+            assert_eq!(chain(&bytes), Some(false), "{:x?}", &bytes[..HEADER]);
         }
     }
 
     #[test]
     fn a_chain_is_stricter_than_a_frame() {
         let first = frame(HEADERS, 5, 3, b"\x82");
-        assert_eq!(chain(&first), Chain::Yes);
-        assert_eq!(chain(&[&first[..], b"\0\0"].concat()), Chain::Yes);
-        assert_eq!(chain(&first[..8]), Chain::Short);
-        assert_eq!(chain(&[&first[..], b"GET / HTTP/1.1"].concat()), Chain::No);
-        assert_eq!(chain(&frame(HEADERS, 5, 2, b"\x82")), Chain::No);
-        assert_eq!(chain(&frame(0x10, 0, 0, b"")), Chain::No);
-        assert_eq!(chain(&frame(HEADERS, 0xff, 3, &[0; 9])), Chain::No);
-        assert_eq!(chain(&frame(DATA, 0, 3 | 1 << 31, b"x")), Chain::No);
+        assert_eq!(chain(&first), Some(true));
+        assert_eq!(chain(&[&first[..], b"\0\0"].concat()), Some(true));
+        assert_eq!(chain(&first[..8]), None);
+        assert_eq!(chain(&[&first[..], b"GET / HTTP/1.1"].concat()), Some(false));
+        assert_eq!(chain(&frame(HEADERS, 5, 2, b"\x82")), Some(false));
+        assert_eq!(chain(&frame(0x10, 0, 0, b"")), Some(false));
+        assert_eq!(chain(&frame(HEADERS, 0xff, 3, &[0; 9])), Some(false));
+        assert_eq!(chain(&frame(DATA, 0, 3 | 1 << 31, b"x")), Some(false));
     }
 
     #[test]

@@ -11,11 +11,12 @@ use std::collections::VecDeque;
 
 use super::huffman;
 use super::statics::STATIC;
+use crate::messages::text;
 
 /// Longer values are cut: they only name an exchange.
 const MAX_VALUE: usize = 2048;
 /// So much of a name is looked at: more than the longest that matters.
-const MAX_NAME: usize = 16;
+const MAX_NAME: usize = 20;
 /// The largest table that is kept. Encoders that use a larger one refer to entries that are unknown here.
 const MAX_TABLE: usize = 64 << 10;
 /// What an empty table may grow to before its encoder says otherwise (RFC 9113 6.5.2).
@@ -37,6 +38,7 @@ pub(super) enum Name {
     /// `:protocol` of an extended CONNECT (RFC 8441).
     Protocol,
     ContentType,
+    ContentEncoding,
     GrpcStatus,
     Server,
     /// Any other name.
@@ -54,6 +56,7 @@ impl Name {
             b":status" => Name::Status,
             b":protocol" => Name::Protocol,
             b"content-type" => Name::ContentType,
+            b"content-encoding" => Name::ContentEncoding,
             b"grpc-status" => Name::GrpcStatus,
             b"server" => Name::Server,
             _ => Name::Other,
@@ -93,6 +96,12 @@ pub(super) struct Decoder {
 struct Named {
     name: Name,
     len: usize,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Decoder::new()
+    }
 }
 
 impl Decoder {
@@ -192,7 +201,7 @@ impl Decoder {
         };
         let most = if named.name.matters() { MAX_VALUE } else { 0 };
         let len = block.string(most, &mut kept)?;
-        let value = named.name.matters().then(|| text(&kept, len > most));
+        let value = named.name.matters().then(|| shown(&kept, len > most));
         told(tell, named.name, value.as_deref());
         if inserts {
             self.insert(named, value, len);
@@ -251,20 +260,19 @@ impl Decoder {
     }
 }
 
+/// A value as it is shown, cut between characters.
+fn shown(kept: &[u8], cut: bool) -> Box<str> {
+    let value = if cut {
+        text::cut_name(kept)
+    } else {
+        text::name(kept)
+    };
+    value.as_str().into()
+}
+
 fn told(tell: &mut impl FnMut(Name, Option<&str>), name: Name, value: Option<&str>) {
     if name != Name::Other {
         tell(name, value);
-    }
-}
-
-/// A value as it is shown; an ellipsis stands for what was cut.
-fn text(kept: &[u8], cut: bool) -> Box<str> {
-    let text = String::from_utf8_lossy(kept);
-    if cut {
-        let whole = text.trim_end_matches('\u{FFFD}');
-        format!("{whole}…").into()
-    } else {
-        text.into()
     }
 }
 
@@ -377,7 +385,10 @@ mod tests {
         let third = "88c1 6196 d07a be94 1054 d444 a820 0595 040b 8166 e084 a62d 1bff c05a 839b d9ab 77ad 94e7 821d \
                      d7f2 e6c7 b335 dfdf cd5b 3960 d5af 2708 7f36 72c1 ab27 0fb5 291f 9587 3160 65c0 03ed 4ee5 b106 \
                      3d50 07";
-        assert_eq!(block(&mut decoder, &hex(third)).unwrap(), ["Status=200"]);
+        assert_eq!(
+            block(&mut decoder, &hex(third)).unwrap(),
+            ["Status=200", "ContentEncoding=gzip"]
+        );
         assert_eq!((decoder.size, sizes(&decoder)), (215, vec![98, 52, 65]));
     }
 

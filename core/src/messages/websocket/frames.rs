@@ -79,26 +79,23 @@ fn frame(side: Side, header: &[u8]) -> Option<Frame> {
     })
 }
 
-/// Whether bytes from the middle of a connection are frames of this side: every header in them is legal, and the
-/// first frame begins a message or is a whole control frame.
+/// Whether bytes from the middle of a connection are whole frames of this side, of which the first begins a message or
+/// is a control frame.
 pub(super) fn chain(side: Side, mut bytes: &[u8]) -> bool {
     let mut frames = 0;
     while let [first, second, ..] = *bytes {
-        let Some(header) = header_len(first, second) else {
+        let header = header_len(first, second).and_then(|len| bytes.split_at_checked(len));
+        let Some((frame, rest)) = header.and_then(|(header, rest)| Some((frame(side, header)?, rest))) else {
             return false;
         };
-        let (header, rest) = cursor::split(bytes, header);
-        let Some(frame) = frame(side, header) else {
-            // cut in the header: as good as what was seen before it
-            return frames > 0 && rest.is_empty();
-        };
-        if frames == 0 && frame.opcode == CONTINUATION {
+        let payload = usize::try_from(frame.len).ok().and_then(|len| rest.get(len..));
+        let Some(behind) = payload.filter(|_| frames > 0 || frame.opcode != CONTINUATION) else {
             return false;
-        }
+        };
         frames += 1;
-        bytes = cursor::from(rest, usize::try_from(frame.len).unwrap_or(usize::MAX));
+        bytes = behind;
     }
-    frames > 0
+    frames > 0 && bytes.is_empty()
 }
 
 /// One direction's place between frames.
@@ -171,11 +168,6 @@ impl Frames {
         let first = self.turn - piece.len();
         let masks = self.mask.into_iter().cycle().skip(first % 4);
         piece.iter().zip(masks).map(|(byte, mask)| byte ^ mask)
-    }
-
-    /// The whole payload has been read.
-    pub(super) fn is_over(&self) -> bool {
-        self.left == 0
     }
 
     /// Bytes of a frame have been read, and others of it are still to come.
@@ -291,7 +283,11 @@ mod tests {
         assert!(!chain(S, &written(S, 0x80, b"the end of one")));
         assert!(!chain(S, b"\x81"));
         assert!(!chain(S, b"HTTP/1.1 200 OK\r\n"));
-        assert!(chain(S, &[&written(S, 0x81, b"Hello")[..], b"\x81"].concat()));
+        assert!(chain(
+            S,
+            &[written(S, 0x81, b"Hello"), written(S, 0x89, b"")].concat()
+        ));
+        assert!(!chain(S, &[&written(S, 0x81, b"Hello")[..], b"\x81"].concat()));
         assert!(!chain(
             S,
             &[&written(S, 0x81, b"Hello")[..], b"no frame"].concat()

@@ -1,0 +1,52 @@
+//! Any bytes as a conversation: no reader panics, and the grammar of the notes holds. The input is a series of
+//! stretches: a byte that says who speaks and whether the stretch is missing, a byte with its length, its bytes.
+
+#![no_main]
+
+use latpcap_core::base::{At, Side};
+use latpcap_core::messages::{Close, Listener, Memory, Messages, Note, Stretch};
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Default)]
+struct Checked {
+    open: [bool; 2],
+    memory: Memory,
+}
+
+impl Listener for Checked {
+    fn note(&mut self, note: Note<'_>) {
+        match note {
+            Note::Begin { side, .. } => assert!(!std::mem::replace(&mut self.open[side.index()], true)),
+            Note::End { side, .. } | Note::Cut { side, .. } => {
+                assert!(std::mem::replace(&mut self.open[side.index()], false));
+            }
+            Note::Request { .. } => assert!(self.open[0]),
+            Note::Response { .. } => assert!(self.open[1]),
+            _ => {}
+        }
+    }
+
+    fn memory(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let (mut messages, mut heard, mut at, mut rest) = (Messages::new(), Checked::default(), At::default(), data);
+    while let [how, len, more @ ..] = rest {
+        let side = if how & 1 == 0 { Side::Client } else { Side::Server };
+        let (here, behind) = more.split_at(usize::from(*len).min(more.len()));
+        at.frame += 1;
+        if how & 2 == 0 {
+            messages.feed(side, at, Stretch::Bytes(here), &mut heard);
+            rest = behind;
+        } else {
+            messages.feed(side, at, Stretch::Missing(u64::from(*len)), &mut heard);
+            rest = more;
+        }
+    }
+    for side in [Side::Client, Side::Server] {
+        messages.close(side, at, Close::Fin, &mut heard);
+    }
+    assert_eq!(heard.open, [false; 2]);
+});

@@ -1,0 +1,64 @@
+//! Bodies that are streamed: each event or record is told, not each packet. Reads a body's bytes, as far as its coding.
+
+use super::chunked::{Chunked, Step};
+use super::{Half, State, split};
+use crate::messages::Listener;
+use crate::messages::pieces::Pieces;
+use crate::messages::sink::MessageSink;
+
+impl Half {
+    /// Reads a part of the body; gives what stands behind it. The error is the rest that cannot be followed.
+    #[cold]
+    pub(super) fn streamed<'a>(
+        &mut self,
+        mut sink: MessageSink<'_, impl Listener>,
+        mut bytes: &'a [u8],
+    ) -> Result<&'a [u8], &'a [u8]> {
+        let (state, Some(pieces)) = (&mut self.state, &mut self.pieces) else {
+            return Ok(bytes);
+        };
+        let State::Chunked(chunked) = state else {
+            tell(&mut sink, pieces, bytes);
+            return Ok(&[]);
+        };
+        while !bytes.is_empty() {
+            let data = match *chunked {
+                Chunked::Data(left) => usize::try_from(left).unwrap_or(usize::MAX),
+                _ => 0,
+            };
+            let (here, rest) = split(bytes, data.clamp(1, bytes.len()));
+            let step = chunked.read(here);
+            if let Step::Wrong(reason) = step {
+                sink.lost(reason);
+                return Err(bytes);
+            }
+            bytes = rest;
+            if data > 0 {
+                tell(&mut sink, pieces, here);
+            } else {
+                sink.count(here.len() as u64);
+            }
+            if let Step::Done(_) = step {
+                *self = Half::default();
+                sink.end();
+                break;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// So many bytes of the body are not in the capture.
+    pub(super) fn skipped(&mut self, missing: u64) {
+        if self.pieces.as_mut().is_some_and(|pieces| !pieces.skip(missing)) {
+            self.pieces = None;
+        }
+    }
+}
+
+/// Bytes of the body, and the pieces that end in them.
+fn tell(sink: &mut MessageSink<'_, impl Listener>, pieces: &mut Pieces, mut bytes: &[u8]) {
+    while let Some(piece) = pieces.next(&mut bytes) {
+        sink.piece(piece.len() as u64);
+    }
+    sink.count(bytes.len() as u64);
+}

@@ -1,0 +1,109 @@
+//! What an exchange needs of a header block. Holds names and values; refuses to know what is not in the capture.
+
+use smol_str::SmolStr;
+
+use super::hpack::Name;
+use crate::messages::pieces::Pieces;
+use crate::messages::{Named, Status};
+
+/// The fields of one block. What is not known is empty.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    method: SmolStr,
+    path: SmolStr,
+    authority: SmolStr,
+    pub(super) status: Option<u16>,
+    /// An extended CONNECT (RFC 8441).
+    protocol: bool,
+    pub(super) grpc: bool,
+    pub(super) grpc_status: Option<u16>,
+    pub(super) pieces: Option<Pieces>,
+    pub(super) encoded: bool,
+    pub(super) server: Option<SmolStr>,
+    /// There are fields that the capture does not show.
+    pub(super) unknown: bool,
+}
+
+impl Fields {
+    pub(super) fn hear(&mut self, name: Name, value: Option<&str>) {
+        let text = value.unwrap_or_default();
+        match name {
+            Name::Method => self.method = text.into(),
+            Name::Path => self.path = text.into(),
+            Name::Authority => self.authority = text.into(),
+            Name::Status => self.status = text.parse().ok().filter(|status| (100..1000).contains(status)),
+            Name::Protocol => self.protocol = true,
+            Name::ContentType => {
+                self.grpc = text.starts_with("application/grpc");
+                self.pieces = Pieces::of(text);
+            }
+            Name::ContentEncoding => self.encoded = text != "identity",
+            Name::GrpcStatus => {
+                self.grpc = true;
+                self.grpc_status = text.parse().ok();
+            }
+            Name::Server => self.server = value.map(SmolStr::new),
+            Name::Unknown => self.unknown = true,
+            Name::Other => {}
+        }
+    }
+
+    pub(super) fn is_interim(&self) -> bool {
+        self.status.is_some_and(|status| status < 200)
+    }
+
+    /// The stream becomes a tunnel when it is answered.
+    pub(super) fn connects(&self) -> bool {
+        self.method == "CONNECT"
+    }
+
+    pub(super) fn named(&self) -> Named<'_> {
+        let plain = self.connects() && !self.protocol;
+        Named {
+            method: &self.method,
+            target: if plain { &self.authority } else { &self.path },
+            host: &self.authority,
+        }
+    }
+
+    /// How the answer ends, by the head or the trailers. gRPC says 200 whatever happened, and the rest in its own field.
+    pub(super) fn ends(&self, grpc: bool) -> Option<Status<'static>> {
+        match (self.grpc_status, self.status) {
+            (Some(code), _) => Some(Status {
+                code: Some(code),
+                text: grpc_word(code),
+                error: code != 0,
+            }),
+            (None, Some(200)) if grpc => None,
+            (None, status) => status.map(|code| Status {
+                code: Some(code),
+                text: None,
+                error: code >= 400,
+            }),
+        }
+    }
+}
+
+/// The names of gRPC's status codes.
+fn grpc_word(code: u16) -> Option<&'static str> {
+    const WORDS: [&str; 17] = [
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
+    ];
+    WORDS.get(usize::from(code)).copied()
+}
