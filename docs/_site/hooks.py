@@ -25,6 +25,7 @@ SECONDS = 300  # for one cell of a notebook
 log = logging.getLogger("mkdocs.hooks.latpcap")
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+_PRE = re.compile(r"<pre\b.*?</pre>", re.DOTALL)
 _CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 
 
@@ -84,7 +85,7 @@ def _command_line() -> str:
     """Every command with its options, from the program itself."""
     from typer.main import get_command
 
-    from latpcap.cli import app
+    from latpcap.cli.app import app
 
     top: Any = get_command(app)
     parts = [f"# Command line\n\n{_sentence(top.help)}\n\nExit codes: {_exit_codes()}"]
@@ -98,7 +99,7 @@ def _command_line() -> str:
         given = [p for p in command.params if p.param_type_name == "argument"]
         usage = " ".join([name, *map(_placeholder, given), "[OPTIONS]"])
         parts.append(f"## {name.removeprefix('latpcap ')}\n\n{_sentence(command.help)}\n\n```console\n$ {usage}\n```")
-        rows = ["| | |", "| --- | --- |"]
+        rows = ["| words | meaning |", "| --- | --- |"]
         for one in command.params:
             words = ", ".join(f"`{word}`" for word in one.opts) if one not in given else f"`{one.name.upper()}`"
             if one.name != "help" and not getattr(one, "hidden", False):
@@ -126,9 +127,9 @@ def _sentence(text: str | None) -> str:
 
 
 def _exit_codes() -> str:
-    from latpcap import cli
+    from latpcap.cli.app import __doc__ as about
 
-    return " ".join((cli.__doc__ or "").partition("Exit codes: ")[2].partition("\nAnswers go")[0].split())
+    return " ".join((about or "").partition("Exit codes: ")[2].partition("\nAnswers go")[0].split())
 
 
 def _notebook(path: Path) -> tuple[str, dict[str, bytes]]:
@@ -162,8 +163,9 @@ def _notebook(path: Path) -> tuple[str, dict[str, bytes]]:
                 pictures[name] = base64.b64decode(data["image/png"])
                 parts.append(f"![What the cell draws]({name})")
             elif "text/html" in data:
-                # one line, so that Markdown takes none of it for its own
-                html = " ".join("".join(data["text/html"]).split("\n"))
+                # one line, so that Markdown takes none of it for its own; in <pre> lines stay lines
+                html = _PRE.sub(lambda pre: pre.group().replace("\n", "&#10;"), "".join(data["text/html"]))
+                html = " ".join(html.split("\n"))
                 parts.append(f'<div class="notebook-output">{html}</div>')
             elif text := "".join(output.get("text", data.get("text/plain", ""))):
                 parts.append(f"```text\n{text.rstrip()}\n```")
