@@ -34,6 +34,7 @@ ORDER = [
     "reading.packets",
     "reading.recorded",
     "reading.packet_info",
+    "reading.mask_frames",
     "reading.masks",
     "reading.anonymise",
     "reading.slices",

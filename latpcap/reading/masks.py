@@ -1,13 +1,16 @@
 """What was said, masked: as long as before, cut into the same messages, and telling nothing.
 
-Reads the bytes of one direction, put together; gives as many. HTTP/1 and TLS keep what says where a message begins and
-ends. Of everything else all is masked, so that its messages are read as turns.
+Reads the bytes of one direction, put together; gives as many. HTTP and TLS keep what says where a message begins and
+ends (`mask_frames.py` has HTTP/2, WebSocket, DNS). Of everything else all is masked: its messages are read as turns.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
+
+from latpcap.reading.mask_frames import dns, http2, opaque, websocket
 
 Word = Callable[[bytes], bytes]
 """Replaces a name by another of its length, the same name always by the same."""
@@ -26,6 +29,10 @@ _KNOWN = (
     b"vary", b"via",
 )  # fmt: skip
 """Header fields whose names tell nobody anything."""
+_STREAMED = re.compile(
+    rb"[ \t]*(?:text/event-stream|application/(?:x-ndjson|ndjson|jsonl|x-jsonlines))\b", re.IGNORECASE
+)
+_SHOWN = re.compile(rb"(?<![\r\n])[^\r\n]+|[^\r\n:][^\r\n]*")
 _RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """The random of a HelloRetryRequest (RFC 8446, 4.1.3): a constant, by which it is known."""
 _RECORD = re.compile(rb"[\x14-\x18]\x03[\x00-\x04][\x00-\x48]")
@@ -36,108 +43,140 @@ _PLAIN_EXTENSIONS = {16, 43}
 
 def masked(protocol: str, data: bytes, from_client: bool, word: Word) -> bytes:
     """The bytes of one direction without what they say; `protocol` is the one of the table `streams`."""
-    if protocol == "http":
-        found = _http(data, from_client, word)
-    elif protocol == "tls":
+    if protocol == "tls":
         found = _tls(data, word)
+    elif protocol == "websocket":
+        found = _http(data, from_client, word, partial(websocket, word=word))
+    elif protocol == "dns":
+        found = dns(data, word)
+    elif protocol in ("http2", "grpc"):
+        frames = partial(http2, from_client=from_client, grpc=protocol == "grpc")
+        first = _REQUEST if from_client else _STATUS
+        found = _http(data, from_client, word, frames) if first.match(data) else frames(data)
+    elif protocol == "http":
+        found = _http(data, from_client, word, None)
     else:
-        found = _opaque(data)
+        found = opaque(data)
     assert len(found) == len(data)
     return found
 
 
-def _opaque(data: bytes) -> bytes:
-    return b"x" * len(data)
+Mask = Callable[[bytes], bytes]
 
 
-def _http(data: bytes, from_client: bool, word: Word) -> bytes:
+def _http(data: bytes, from_client: bool, word: Word, upgraded: Mask | None) -> bytes:
+    """Messages of HTTP/1; `upgraded` masks what is spoken behind a request or an answer that changes the protocol."""
     first = _REQUEST if from_client else _STATUS
     found = bytearray()
     at = 0
     while at < len(data):
         match = first.match(data, at)
+        if match is None and upgraded and not found:
+            return upgraded(data)
         if match is None:  # inside a body whose head was not captured: the next head, or the end
             later = first.search(data, at + 1)
             until = later.start() if later else len(data)
-            found += _opaque(data[at:until])
+            found += opaque(data[at:until])
             at = until
             continue
-        head, body = _head(data, match, from_client, word)
-        found += head
-        at += len(head)
-        if body is None:
-            taken = _chunked(data, at)
+        head = _Head(data, match, from_client, word)
+        found += head.masked
+        at += len(head.masked)
+        if upgraded and head.upgrades:
+            return bytes(found) + upgraded(data[at:])
+        if head.body is None:
+            taken = _chunked(data, at, head.mask)
         elif first.match(data, at):  # the answer to HEAD: a length, and no body
             taken = b""
         else:
-            taken = _opaque(data[at : at + body])
+            taken = head.mask(data[at : at + head.body])
         found += taken
         at += len(taken)
     return bytes(found)
 
 
-def _head(data: bytes, match: re.Match[bytes], from_client: bool, word: Word) -> tuple[bytes, int | None]:
-    """A message's head, masked, and how long its body is (None: chunked)."""
-    if from_client:
-        target = _TOKEN.sub(lambda name: word(name.group()), match.group(2))
-        found = bytearray(match.group(1) + b" " + target + b" " + match.group(3))
-    else:
-        found = bytearray(match.group(1))
-        if match.group(2):
-            found += b" " + _opaque(match.group(2)[1:])
-    found += data[match.start() + len(found) : match.end()]
-    at, body, bare = match.end(), 0, not from_client and match.group(1)[-3:] in (b"204", b"304")
-    bare = bare or (not from_client and match.group(1)[-3:-2] == b"1")
-    until_close = not from_client and not bare
-    chunked = False
-    while line := _LINE.match(data, at):
-        at = line.end()
-        name, colon, value = line.group(1).partition(b":")
-        known = name.strip().lower()
-        if not line.group(1):
-            found += line.group()
-            break
-        if known in _FRAMING:
-            found += line.group(1)
-            if known == b"content-length" and value.strip().isdigit():
-                body, until_close = int(value), False
-            elif known == b"transfer-encoding" and b"chunked" in value.lower():
-                chunked = True
-        elif known == b"host" and colon:
-            found += name + colon + _TOKEN.sub(lambda part: word(part.group()), value)
+class _Head:
+    """A message's head, masked, and what it says of the body.
+
+    `body` is its length, None where it is chunked; `mask` is for what it consists of.
+    """
+
+    def __init__(self, data: bytes, start: re.Match[bytes], from_client: bool, word: Word):
+        self.mask: Mask = opaque
+        self._word = word
+        if from_client:
+            target = _TOKEN.sub(lambda name: word(name.group()), start.group(2))
+            found = bytearray(start.group(1) + b" " + target + b" " + start.group(3))
+            bare = until_close = False
         else:
-            found += (name if known in _KNOWN else _opaque(name)) + colon + _spaced(value)
-        found += line.group(2)
-    if bare:
-        return bytes(found), 0
-    if chunked:
-        return bytes(found), None
-    return bytes(found), len(data) if until_close else body
+            found = bytearray(start.group(1))
+            if start.group(2):
+                found += b" " + opaque(start.group(2)[1:])
+            bare = start.group(1)[-3:] in (b"204", b"304") or start.group(1)[-3:-2] == b"1"
+            until_close = not bare
+        found += data[start.start() + len(found) : start.end()]
+        at, self._length, self._chunked, self._upgrade = start.end(), -1, False, False
+        while line := _LINE.match(data, at):
+            at = line.end()
+            found += self._field(line.group(1)) + line.group(2)
+            if not line.group(1):
+                break
+        self.masked = bytes(found)
+        self.upgrades = self._upgrade and (from_client or start.group(1)[-3:] == b"101")
+        self.body: int | None = self._length
+        if bare:
+            self.body = 0
+        elif self._chunked:
+            self.body = None
+        elif self._length < 0:
+            self.body = len(data) if until_close else 0
+
+    def _field(self, line: bytes) -> bytes:
+        name, colon, value = line.partition(b":")
+        known = name.strip().lower()
+        if known in _FRAMING:
+            if known == b"content-length" and value.strip().isdigit():
+                self._length = int(value)
+            elif known == b"transfer-encoding" and b"chunked" in value.lower():
+                self._chunked = True
+            self._upgrade = self._upgrade or known == b"upgrade"
+            return line
+        if known == b"host" and colon:
+            return name + colon + _TOKEN.sub(lambda part: self._word(part.group()), value)
+        if known == b"content-type" and (kind := _STREAMED.match(value)):
+            self.mask = _lines
+            return name + colon + kind.group() + opaque(value[kind.end() :])
+        return (name if known in _KNOWN else opaque(name)) + colon + _spaced(value)
+
+
+def _lines(body: bytes) -> bytes:
+    """A body of events or records: its line ends stay, and the colons that begin comments."""
+    return _SHOWN.sub(lambda part: opaque(part.group()), body)
 
 
 def _spaced(value: bytes) -> bytes:
     """A header's value, masked behind its leading space."""
     text = value.lstrip(b" \t")
-    return value[: len(value) - len(text)] + _opaque(text)
+    return value[: len(value) - len(text)] + opaque(text)
 
 
-def _chunked(data: bytes, at: int) -> bytes:
+def _chunked(data: bytes, at: int, mask: Mask) -> bytes:
     """A chunked body, masked: sizes stay, extensions, data and trailers do not."""
     found = bytearray()
     start = at
     while size := _CHUNK.match(data, at):
         length = int(size.group(1), 16)
-        found += size.group(1) + _opaque(size.group(2)) + size.group(3)
+        found += size.group(1) + opaque(size.group(2)) + size.group(3)
         at = size.end()
         if length == 0:
             while line := _LINE.match(data, at):
                 at = line.end()
                 name, colon, value = line.group(1).partition(b":")
-                found += _opaque(name) + colon + _spaced(value) + line.group(2)
+                found += opaque(name) + colon + _spaced(value) + line.group(2)
                 if not line.group(1):
                     return bytes(found)
             break
-        found += _opaque(data[at : at + length])
+        found += mask(data[at : at + length])
         at += length
         if end := re.compile(rb"\r?\n").match(data, at):
             found += end.group()

@@ -92,6 +92,9 @@ def _speakers(scope: HasTables) -> dict[int, tuple[int, bool, str]]:
     """Of each frame its stream, whether the client sent it, and the stream's protocol."""
     streams = scope.arrow("streams").select(["stream", "protocol"]).to_pylist()
     protocols = {row["stream"]: row["protocol"] or "" for row in streams}
+    # gRPC is a word of requests, HTTP/2 of the connection
+    calls = scope.arrow("exchanges").select(["stream", "protocol"]).to_pylist()
+    protocols |= {row["stream"]: "grpc" for row in calls if row["protocol"] == "grpc"}
     events = scope.arrow("events").select(["frame", "stream", "from_client"])
     columns = (column.to_pylist() for column in events.columns)
     return {frame: (stream, client, protocols.get(stream, "")) for frame, stream, client in zip(*columns, strict=True)}
