@@ -14,6 +14,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKETS = 24
+FEW = 12
+"""Of a seed of `analysis`, whose rounds cost more: a handshake and some messages."""
+NETMON = 10
+"""Captures that are seeds in Network Monitor's formats too."""
 
 
 def _captures() -> Iterator[Path]:
@@ -25,12 +29,12 @@ def _bytes(path: Path) -> bytes:
     return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
-def _cut(data: bytes) -> tuple[int, bytes, list[bytes]]:
+def _cut(data: bytes, packets: int = PACKETS) -> tuple[int, bytes, list[bytes]]:
     """Link type, the capture up to its first packets, those packets; for classic little-endian pcap."""
     if data[:4] not in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1"):
         return 1, data[:8192], []
     at, frames = 24, []
-    while len(frames) < PACKETS and at + 16 <= len(data):
+    while len(frames) < packets and at + 16 <= len(data):
         size = struct.unpack_from("<I", data, at + 8)[0]
         frames.append(data[at + 16 : at + 16 + size])
         at += 16 + size
@@ -41,15 +45,17 @@ def _main() -> None:
     for target in ("container", "frame", "analysis", "messages"):
         (HERE / "corpus" / target).mkdir(parents=True, exist_ok=True)
     for number, path in enumerate(_captures()):
-        link, head, frames = _cut(_bytes(path))
-        for target in ("container", "analysis"):
-            (HERE / "corpus" / target / f"seed-{number}").write_bytes(b"\x40" + head)
+        data = _bytes(path)
+        link, head, frames = _cut(data)
+        (HERE / "corpus" / "container" / f"seed-{number}").write_bytes(b"\x40" + head)
+        # its first byte says how the bytes are cut; every fourth value that they are
+        (HERE / "corpus" / "analysis" / f"seed-{number}").write_bytes(bytes([number % 256]) + _cut(data, FEW)[1])
         for at, frame in enumerate(frames):
             seed = struct.pack(">HB", link, 255) + frame
             (HERE / "corpus" / "frame" / f"seed-{number}-{at}").write_bytes(seed)
-        for minor in (0, 1, 2, 3) if frames else ():
+        for minor in (0, 1, 2, 3) if frames and number < NETMON else ():
             for target in ("container", "analysis"):
-                seed = b"\x40" + _netmon(minor, frames)
+                seed = b"\x40" + _netmon(minor, frames[:FEW])
                 (HERE / "corpus" / target / f"netmon-{number}-{minor}").write_bytes(seed)
     for at, (link, frame) in enumerate(_tunnels()):
         (HERE / "corpus" / "frame" / f"tunnel-{at}").write_bytes(struct.pack(">HB", link, 255) + frame)
