@@ -1,0 +1,36 @@
+"""Is enough of the package run by its tests? Holds the JSON report of pytest-cov against two floors.
+
+    check_coverage.py COVERAGE.json
+
+Exit code 1 if all files together, or one of at least MANY statements alone, are below their floor. What runs only in
+subprocesses, or needs a server (S3), is not counted.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+TOTAL, EACH, MANY = 95.0, 85.0, 20
+
+
+def below(report: dict) -> list[str]:
+    """A line for everything that is below its floor."""
+    files = {name: file["summary"] for name, file in report["files"].items()}
+    out = (
+        [] if (total := report["totals"]["percent_covered"]) >= TOTAL else [f"all files: {total:.1f} %, not {TOTAL} %"]
+    )
+    for name, file in sorted(files.items()):
+        if file["num_statements"] >= MANY and file["percent_covered"] < EACH:
+            out.append(f"{name}: {file['percent_covered']:.1f} %, not {EACH} %")
+    return out
+
+
+def main() -> int:
+    report = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    found = below(report)
+    print("\n".join([*found, f"{report['totals']['percent_covered']:.1f} % of {len(report['files'])} files"]))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
