@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypedDict, final, type_check_only
 
-__all__ = ["SCHEMA_VERSION", "TABLES", "Analysis", "Records", "Table", "first_ns", "vocabulary"]
+__all__ = ["SCHEMA_VERSION", "TABLES", "Analysis", "Records", "Table", "first_ns", "limits", "vocabulary"]
 
 TABLES: Final[list[str]]
 SCHEMA_VERSION: Final[str]
@@ -26,6 +26,9 @@ class _Vocabulary(TypedDict):
 
 def vocabulary() -> _Vocabulary:
     """The closed lists of words that tables use, in their order."""
+
+def limits() -> dict[str, float]:
+    """The limits that findings use, by name (`core/src/judge/limits.rs`)."""
 
 @final
 class Table:

@@ -18,6 +18,7 @@ ORDER = [
     "errors",
     "_core",
     "vocabulary",
+    "limits",
     "options",
     "format",
     "html",
@@ -46,6 +47,7 @@ ORDER = [
     "reading.filters.limit",
     "reading.filters",
     "reading.follow",
+    "findings.presentation",
     "findings.schema",
     "findings.quality",
     "findings.totals",
@@ -176,6 +178,49 @@ def test_python_layers_import_downwards(module: str) -> None:
         ):
             wrong.append(imported)
     assert not wrong, f"latpcap.{module} must not import {', '.join(wrong)}"
+
+
+UNITS = {0.0, 1.0, 1e3, 1e6, 1e9}
+
+
+def numbers(path: Path) -> Iterator[str]:
+    """Where a file compares with a number, or weighs by one, that is no unit and no small count."""
+    order = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.Compare) and any(isinstance(op, order) for op in node.ops):
+            parts = [
+                part for side in (node.left, *node.comparators) for part in ast.walk(side) if isinstance(part, ast.expr)
+            ]
+        elif isinstance(node, ast.BinOp):
+            parts = [node.left, node.right]
+        for part in parts:
+            value = getattr(part, "value", None) if isinstance(part, ast.Constant) else None
+            counts = isinstance(node, ast.Compare) and isinstance(value, int) and value > 2
+            if counts or (isinstance(value, float) and value not in UNITS):
+                yield f"{path.name}:{part.lineno}: {ast.unparse(node)}"
+
+
+BOUNDS = {"0 <= number < 2 ** 63", "2 <= ticks < 2 ** 31", "len(safe) <= 60"}
+"""Ranges of integers, and letters of a line."""
+
+
+def test_no_threshold_of_a_verdict_stands_in_python() -> None:
+    files = [p for p in (PACKAGE / "findings").glob("*.py") if p.name != "presentation.py"]
+    found = [line for path in files for line in numbers(path) if not any(line.endswith(bound) for bound in BOUNDS)]
+    assert found == []
+
+
+def test_every_limit_of_findings_is_used_and_every_one_used_is_there() -> None:
+    from latpcap.limits import LIMITS
+
+    text = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "findings").glob("*.py"))
+    literal = set(re.findall(r'LIMITS\["(\w+)"\]|"(\w+_confidence)"', text))
+    named = {a or b for a, b in literal}
+    patterns = [re.sub(r"\{[^}]*\}", r"\\w+", name) for name in re.findall(r'LIMITS\[f"([^"]+)"\]', text)]
+    assert named <= set(LIMITS)
+    unused = {name for name in set(LIMITS) - named if not any(re.fullmatch(p, name) for p in patterns)}
+    assert unused == set()
 
 
 RUST_FILES = sorted(p for p in RUST.rglob("*.rs") if "tests" not in p.relative_to(RUST).with_suffix("").parts)

@@ -9,7 +9,7 @@ use crate::base::At;
 use crate::capture::{Reader, Record, Sink};
 use crate::exchange::Exchange;
 use crate::frame::{self, Foreign, Fragments, Packet, Place, Unread, Unwrapped};
-use crate::issue::{Issue, Kind};
+use crate::issue::{Code, Issue, Kind};
 use crate::judge::{Row, Senders};
 use crate::probe::{self, Probes};
 use crate::segment::Segment;
@@ -137,12 +137,12 @@ impl Analysis {
     /// A frame that is older than the one before it.
     #[cold]
     fn back_by(&mut self, ns: i64, record: &Record<'_>) {
-        let reason = if ns < SWAPPED_NS {
-            "frames stand in another order than their time stamps, by less than 1 ms"
+        let note = if ns < SWAPPED_NS {
+            let reason = "frames stand in another order than their time stamps, by less than 1 ms";
+            Issue::new(Kind::Distrusted, "capture", reason)
         } else {
-            "time stamps go back"
+            Issue::new(Kind::Distrusted, "capture", "time stamps go back").coded(Code::ClockBack)
         };
-        let note = Issue::new(Kind::Distrusted, "capture", reason);
         self.issue(note.at(record.offset).in_frame(record.frame));
     }
 

@@ -29,6 +29,24 @@ impl Kind {
     }
 }
 
+/// What an issue says to a program: the few reasons that limit what the tables may be read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The capture's clock was set back, by more than two processors disagree.
+    ClockBack,
+    /// The capturing interface says that it dropped packets; the group is how many.
+    Dropped,
+}
+
+impl Code {
+    pub fn word(self) -> &'static str {
+        match self {
+            Code::ClockBack => "clock_back",
+            Code::Dropped => "dropped",
+        }
+    }
+}
+
 /// One finding, located. `needed` and `had` are bytes where the reason is a length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
@@ -49,6 +67,8 @@ pub struct Issue {
     pub detail: Option<String>,
     /// A number that does split the count (a link type, say), 0 where there is none.
     pub group: u32,
+    /// For programs, which do not read the reason.
+    pub code: Option<Code>,
 }
 
 impl Issue {
@@ -64,6 +84,7 @@ impl Issue {
             had: None,
             detail: None,
             group: 0,
+            code: None,
         }
     }
 
@@ -96,6 +117,11 @@ impl Issue {
     pub fn grouped(mut self, number: u32) -> Self {
         self.group = number;
         self.detail(number.to_string())
+    }
+
+    pub fn coded(mut self, code: Code) -> Self {
+        self.code = Some(code);
+        self
     }
 
     /// The reason as a person reads it: "record header is cut: needed 16 bytes, had 7".

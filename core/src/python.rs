@@ -1,5 +1,6 @@
 //! The seam: bytes and names in, Arrow streams out. The only file that names pyo3.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -12,6 +13,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
 use crate::capture::{self, NO_LINK};
 use crate::engine::Engine;
 use crate::frame::{self, Unwrapped};
+use crate::judge::limits::OF_FINDINGS;
 use crate::judge::{Because, Cause, Family, Grade, Hypothesis, Owner, Rule};
 use crate::records;
 use crate::table;
@@ -313,6 +315,12 @@ fn vocabulary(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(words)
 }
 
+/// The limits of the findings, by name.
+#[pyfunction]
+fn limits() -> HashMap<&'static str, f64> {
+    HashMap::from(OF_FINDINGS)
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Analysis>()?;
@@ -320,6 +328,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Table>()?;
     m.add_function(wrap_pyfunction!(first_ns, m)?)?;
     m.add_function(wrap_pyfunction!(vocabulary, m)?)?;
+    m.add_function(wrap_pyfunction!(limits, m)?)?;
     m.add("TABLES", table::NAMES.to_vec())?;
     m.add("SCHEMA_VERSION", table::SCHEMA_VERSION)?;
     Ok(())

@@ -24,16 +24,14 @@ from latpcap.findings import (
     sockets,
     totals,
 )
+from latpcap.findings.presentation import LEAST_P99_SHARE, LEAST_SHARE
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, schema
+from latpcap.limits import LIMITS
 from latpcap.options import TableName
 from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-LEAST_SHARE = 0.005
-LEAST_P99_SHARE = 0.05
-"""Causes below both shares of a server's time are no finding."""
 
 
 def table(tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -174,9 +172,9 @@ def _how_sure(item: totals.Spent, pools: Mapping[str, sockets.Pool], checks: Seq
     limits = [c for c in checks if c.most < item.confidence and c.check != "doubles"] + doubled
     sure = min([item.confidence, *(c.most for c in limits)])
     if item.server.cut:
-        sure = min(sure, 0.7)
+        sure = min(sure, LIMITS["cut_confidence"])
     if item.cause in ("server_think", "client_think") and rivals.mixed(pools[item.owner]):
-        sure = min(sure, 0.7)
+        sure = min(sure, LIMITS["mixed_confidence"])
     word = "unknown" if any(c.forbids for c in limits) else grade(item.cause, sure)
     return _Sure(sure, word, tuple(c.check for c in limits))
 

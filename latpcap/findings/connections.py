@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
 from latpcap.findings.totals import endpoint
+from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
 
 SYN, SYN_ACK, ACK, DATA, FIN, RST = 1, 2, 4, 8, 16, 32
 """Bits of Wireshark's completeness."""
-FLOOD = 100
-"""So many half-open connections to one server ..."""
-FLOOD_RATE = 20.0
-"""... at so many a second, not completed in nine cases of ten, are a flood."""
-MANY_SOURCES = 10
 
 
 @dataclass(frozen=True)
@@ -61,15 +57,15 @@ def of(streams: pa.Table) -> list[Event]:
     quiet = ~np.isin(seen.server, floods)
     answered = seen.answers > 0
     says = "SYNs of {n} were never answered: a firewall drops them, or the host is not there"
-    found += _events(seen, "unanswered", "server", seen.half_open & quiet & ~answered, says, 0.8)
+    found += _events(seen, "unanswered", "server", seen.half_open & quiet & ~answered, says)
     says = "{n} got a SYN-ACK and never completed the handshake: probes, or the SYN-ACK did not arrive"
-    found += _events(seen, "half_open", "client", seen.half_open & quiet & answered, says, 0.6)
+    found += _events(seen, "half_open", "client", seen.half_open & quiet & answered, says)
     refused = (seen.code & SYN != 0) & (seen.code & SYN_ACK == 0) & seen.reset_by("server")
     says = "{n} were refused with RST: nothing listens on that port"
-    found += _events(seen, "refused", "server", refused, says, 0.95)
+    found += _events(seen, "refused", "server", refused, says)
     for side in ("server", "client"):
         says = f"{{n}} were closed by the {side}'s RST; load generators end so, and it takes nobody's time"
-        found += _events(seen, "reset", side, (seen.code & DATA != 0) & seen.reset_by(side), says, 0.9)
+        found += _events(seen, "reset", side, (seen.code & DATA != 0) & seen.reset_by(side), says)
     return sorted(found, key=lambda e: (e.cause != "syn_flood", -e.streams, e.server, e.port, e.cause))
 
 
@@ -128,29 +124,30 @@ class _Seen:
 
 def _flood(seen: _Seen, server: int, half_open: Array) -> Event | None:
     of = int(seen.of[server])
-    if len(half_open) < FLOOD or len(half_open) < 0.9 * of:
+    if len(half_open) < LIMITS["flood_connections"] or len(half_open) < LIMITS["flood_share"] * of:
         return None
     starts = seen.start[half_open]
     seconds = max(int(starts.max() - starts.min()) / 1e9, 1e-3)
     rate = len(half_open) / seconds
-    if rate < FLOOD_RATE:
+    if rate < LIMITS["flood_per_s"]:
         return None
     first, sources = seen.first(half_open), seen.clients(half_open)
-    many = sources >= MANY_SOURCES
+    many = sources >= LIMITS["flood_sources"]
     answered = int((seen.answers[half_open] > 0).sum())
     whence = f"{sources:,} addresses" if sources > 1 else "1 address"
     says = (
         f"SYN flood: {len(half_open):,} of {of:,} connections from {whence} were never completed "
         f"({rate:,.0f} a second; the server answered {answered:,})"
     )
-    sure = 0.95 if many and rate >= 5 * FLOOD_RATE else 0.85
+    certain = many and rate >= LIMITS["flood_sure_per_s"]
+    sure = LIMITS["flood_sure_confidence" if certain else "flood_confidence"]
     return Event(
         "syn_flood", *seen.name(server), "client", len(half_open), of, sources, first["client"], first["stream"],
         first["first_frame"], rate, says, sure,
     )  # fmt: skip
 
 
-def _events(seen: _Seen, cause: str, owner: str, which: Array, says: str, confidence: float) -> list[Event]:
+def _events(seen: _Seen, cause: str, owner: str, which: Array, says: str) -> list[Event]:
     """One event a server that these streams are of."""
     found = []
     for server, rows in seen.by_server(which):
@@ -163,7 +160,7 @@ def _events(seen: _Seen, cause: str, owner: str, which: Array, says: str, confid
         found.append(
             Event(
                 cause, address, port, owner, len(rows), of, seen.clients(rows), first["client"], first["stream"],
-                first["first_frame"], None, words.format(n=count), confidence,
+                first["first_frame"], None, words.format(n=count), LIMITS[f"{cause}_confidence"],
             )
         )  # fmt: skip
     return found

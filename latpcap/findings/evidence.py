@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays
 from latpcap.findings.totals import Server, Spent
+from latpcap.limits import LIMITS
 from latpcap.vocabulary import STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
-
-QUICK = 17
-"""Linux acknowledges up to 16 segments at once at the start of a connection, whatever its timer."""
 
 
 @dataclass(frozen=True)
@@ -144,4 +142,4 @@ def prompt_acks(items: list[Spent], sender: str, tables: Mapping[str, pa.Table])
     """
     waits = [i for i in items if i.cause == "nagle" and i.owner == sender]
     index = arrays.numbers(tables["exchanges"], "index")
-    return sum(int((index[i.rows] >= QUICK).sum()) for i in waits)
+    return sum(int((index[i.rows] >= LIMITS["quick_acks"]).sum()) for i in waits)

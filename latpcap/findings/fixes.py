@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from latpcap.limits import LIMITS
 from latpcap.vocabulary import CAUSES, STALL
 
 _PYTHON = "disable_nagle_algorithm = True in the request handler's class"
@@ -67,10 +68,6 @@ HOST_DROPS = (
     "accept queue (nstat TcpExtListenOverflows, somaxconn), a firewall behind the capture, full socket buffers."
 )
 """What to do about bytes that were sent again though their first copy had come."""
-LONG_MS = 2000.0
-"""A server that is silent for so long may have had nothing to say."""
-CONTINUE_MS = (970.0, 1100.0)
-"""So long curl and what is built on it hold a request's body back where no 100 Continue comes (RFC 9110 10.1.1)."""
 EXPECTED = (
     " (Or did it wait for a 100 Continue, as curl does for a second? Then answer its Expect header, or leave it out: "
     "curl -H 'Expect:'.)"
@@ -89,9 +86,9 @@ def fix(cause: str, owner: str, typical_ms: float, software: str | None) -> Fix:
         if known is None or known.fix is None:
             return Fix(None, None, None)
         knob = known.fix
-        if cause == "server_think" and typical_ms > LONG_MS:
+        if cause == "server_think" and typical_ms > LIMITS["long_poll_ms"]:
             knob += " (Or was this a long poll, which is meant to wait?)"
-        if cause == "client_think" and CONTINUE_MS[0] < typical_ms < CONTINUE_MS[1]:
+        if cause == "client_think" and LIMITS["continue_least_ms"] < typical_ms < LIMITS["continue_most_ms"]:
             knob += EXPECTED
     return Fix(knob, owner if owner in ("client", "server") else None, COSTS.get(cause))
 

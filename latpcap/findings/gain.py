@@ -12,23 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
     from latpcap.findings.totals import Spent
-
-ENOUGH = 8
-"""Exchanges from which a prediction is made at all."""
-BUSY = 4
-"""A server with so many requests waiting is busy; fewer connections than this cannot show its capacity."""
-BUSY_ANSWERS = 200
-BUSY_SHARE = 0.01
-ASKS_AT_ONCE = 0.5
-"""A client that pauses less than this share of its answer's time is waiting for it: a closed loop."""
-SPREAD = (0.7, 1.1)
-"""Median over mean of answers from a saturated server."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +46,7 @@ def gain(item: Spent, same: list[Spent], exchanges: pa.Table) -> Gain | None:
     import numpy as np
 
     server = item.server
-    if server.cut or len(server.rows) < ENOUGH or item.cause in ("server_think", "client_think"):
+    if server.cut or len(server.rows) < LIMITS["gain_exchanges"] or item.cause in ("server_think", "client_think"):
         return None
     latency = arrays.numbers(exchanges, "latency_ms").copy()
     for gone in (item, *same):
@@ -80,7 +70,7 @@ def gain(item: Spent, same: list[Spent], exchanges: pa.Table) -> Gain | None:
     if slow >= alone:
         return Gain(low, high, p99, "path and programs", True, slow / now, fast / now)
     least, most = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
-    least, most = max(low, SPREAD[0] * least), max(middle, SPREAD[1] * most)
+    least, most = max(low, LIMITS["saturated_least"] * least), max(middle, LIMITS["saturated_most"] * most)
     return Gain(least, most, max(p99, least), "server", True, slow / now, fast / now)
 
 
@@ -119,12 +109,13 @@ class _Loop:
         same = stream[order][1:] == stream[order][:-1]
         pauses = (start[order][1:] - end[order][:-1])[same] / 1e6
         seconds = (end.max() - start.min()) / 1e9
-        if len(pauses) < ENOUGH or seconds <= 0:
+        if len(pauses) < LIMITS["gain_exchanges"] or seconds <= 0:
             return None
         answers = (end - start) / 1e6
         # pipelined or multiplexed streams ask before they are answered: no pause, and no closed loop of this kind
         asked_early = float((pauses < 0).mean())
-        closed = asked_early < 0.05 and float(np.median(pauses)) < ASKS_AT_ONCE * float(np.median(answers))
+        longest = LIMITS["loop_pause_share"] * float(np.median(answers))
+        closed = asked_early < LIMITS["loop_early_share"] and float(np.median(pauses)) < longest
         return cls(
             clients=len(np.unique(stream)),
             pause_ms=float(np.clip(pauses, 0, None).mean()),
@@ -146,14 +137,14 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     times, steps = times[order], steps[order]
     waiting = np.cumsum(steps)
     gaps = np.diff(times)
-    busy = waiting[:-1] >= BUSY
+    busy = waiting[:-1] >= LIMITS["busy_requests"]
     busy_ns = int(gaps[busy].sum())
     done = int(((steps[1:] == -1) & busy).sum())
-    if done < BUSY_ANSWERS or busy_ns <= BUSY_SHARE * (times[-1] - times[0]):
+    if done < LIMITS["busy_answers"] or busy_ns <= LIMITS["busy_share"] * (times[-1] - times[0]):
         return None
     out = np.flatnonzero(steps == -1)
-    between = np.diff(times[out])[waiting[out[:-1]] >= BUSY]
+    between = np.diff(times[out])[waiting[out[:-1]] >= LIMITS["busy_requests"]]
     rates = [1e9 * done / busy_ns]
-    if len(between) >= BUSY_ANSWERS and between.mean() > 0:
+    if len(between) >= LIMITS["busy_answers"] and between.mean() > 0:
         rates.append(1e9 / float(between.mean()))
     return min(rates), max(rates)

@@ -11,14 +11,10 @@ from typing import TYPE_CHECKING
 from latpcap import arrays
 from latpcap.findings.schema import Finding
 from latpcap.findings.totals import SIDES, endpoint
+from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-HELD_MS = 25.0
-"""An ACK this much later than the path needs was held back (as in the causes)."""
-LONGEST_MS = 520.0
-FEW = 3
 
 
 def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -27,7 +23,8 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
     events, streams = tables["events"], tables["streams"]
     hold = arrays.numbers(events, "ack_hold_ms")
-    rows = np.flatnonzero((hold >= HELD_MS) & (hold <= LONGEST_MS) & (arrays.numbers(events, "len") == 0))
+    held = (hold >= LIMITS["held_ms"]) & (hold <= LIMITS["held_most_ms"])
+    rows = np.flatnonzero(held & (arrays.numbers(events, "len") == 0))
     frames = arrays.numbers(events, "frame")
     rows = rows[~np.isin(frames[rows], arrays.numbers(events, "release_frame"))]
     if not len(rows):
@@ -42,7 +39,7 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
         groups.setdefault(key, []).append((ms, frame, stream))
     found = []
     for (server, port, side), seen in sorted(groups.items(), key=lambda g: (-len(g[1]), g[0])):
-        if len(seen) < FEW:
+        if len(seen) < LIMITS["held_few"]:
             continue
         ms = np.sort([s[0] for s in seen])
         typical = sorted(seen)[len(seen) // 2]
@@ -53,7 +50,7 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
         found.append(
             Finding(
                 kind="harmless", server=server, server_port=port, cause="delayed_ack", owner=side,
-                grade="harmless", confidence=0.9, sender=SIDES[side], delayed_ack="on",
+                grade="harmless", confidence=LIMITS["held_confidence"], sender=SIDES[side], delayed_ack="on",
                 delayed_ack_seen_on=len(seen), exchanges=0, streams=len({s[2] for s in seen}),
                 median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
                 p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), typical_stream=typical[2],

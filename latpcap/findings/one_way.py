@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from latpcap import arrays
 from latpcap.findings.schema import Finding
 from latpcap.findings.totals import SIDES
+from latpcap.limits import LIMITS
 from latpcap.vocabulary import STALL
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 METHOD = "one_way"
 """The `method` of their rows among the exchanges."""
-FEW = 3
-SURE = {"data": 0.5, "acks": 0.4}
 
 
 def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -46,7 +45,8 @@ def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
         how = "acks" if nagle[row] else "data"
         seen = "client" if client_packets else "server"
         groups[server, port, seen, how].append((float(held[row]), number, frames[0], frames[1]))
-    return [_row(*key, seen) for key, seen in sorted(groups.items(), key=lambda g: -len(g[1])) if len(seen) >= FEW]
+    order = sorted(groups.items(), key=lambda g: -len(g[1]))
+    return [_row(*key, seen) for key, seen in order if len(seen) >= LIMITS["one_way_gaps"]]
 
 
 def _row(
@@ -71,7 +71,7 @@ def _row(
         held_by=SIDES[sender], streams=len({s[1] for s in seen}), total_ms=float(ms.sum()),
         median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
         p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), grade="suspected",
-        confidence=SURE[how], limited_by=("one_direction",), sender=sender, nodelay="unknown",
+        confidence=LIMITS[f"one_way_{how}_confidence"], limited_by=("one_direction",), sender=sender, nodelay="unknown",
         delayed_ack="unknown", rival=f"the {sender}'s program pauses between its writes",
         rival_lost="not ruled out: the other direction is not in the capture", typical_stream=typical[1],
         typical_ms=typical[0], typical_frames=(typical[2], typical[3]),

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
+from latpcap.limits import LIMITS
 from latpcap.vocabulary import SUSPECTED
 
 if TYPE_CHECKING:
@@ -18,27 +19,13 @@ if TYPE_CHECKING:
 
 SYN_ONLY = 1
 SYN_SEEN = 1 | 2  # bits of Wireshark's completeness: SYN, SYN-ACK
-MOSTLY = 0.5
-SOME_GAPS = 0.1
-SOME_DOUBLES = 0.05
-DOUBLE_NS = 20_000_000
-"""No timer repeats a segment this soon, and a repeat has a new time stamp."""
+CODES = ("clock_back", "dropped")
+"""Issues that have a check of their own."""
 UNDOUBLE = "editcap -d; of tcpdump -i any: editcap -I 20 -D 100"
 """A capture of all interfaces has each one's number and direction before the packet: those 20 bytes differ."""
-CLOCK_BACK = 0.001  # of the frames
-SET_BACK = "time stamps go back"
-"""What the core says of steps of 1 ms and more; smaller ones are frames that two processors handed over, no clock."""
-
-DROPPED = "packets were dropped while the capture was taken"
 MS_NS = 1_000_000
-JUMP_NS = 200_000_000
-"""A clock that is set ahead by less cannot be told from a host's wait."""
-RATE_NS = 5_000_000
-MOST_UNSEEN, FEW_UNSEEN = 0.25, 0.02
-"""More identifications than that are skipped by hosts that count for all connections together (Windows does). On
-streams without any sign of loss nearly all have to be there."""
-SOME_JUMPS = 0.05
 MOST_JUMPS, NEARBY = 16, 2_000
+"""Bounds of work: jumps that are looked at, and frames on either side of each."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +104,7 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
         sum(int(arrays.numbers(streams, f"{side}_{what}").sum()) for side in sides)
         for what in ("retransmissions", "packets")
     )
-    if "events" not in tables or again < SOME_DOUBLES * packets:
+    if "events" not in tables or again < LIMITS["doubled_some_share"] * packets:
         return []
     events = tables["events"]
     rows = np.flatnonzero(arrays.numbers(events, "len") > 0)
@@ -126,15 +113,15 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
     time = arrays.numbers(events, "time")[rows]
     order = np.lexsort((time, *same))
     alike = np.all([c[order][1:] == c[order][:-1] for c in same], axis=0)
-    doubled = order[1:][alike & (np.diff(time[order]) < DOUBLE_NS)]
+    doubled = order[1:][alike & (np.diff(time[order]) < LIMITS["double_ns"])]
     count = len(doubled)
     of = len(rows) - count
-    if not count or count < SOME_DOUBLES * of:
+    if not count or count < LIMITS["doubled_some_share"] * of:
         return []
     seen = f"{count:,} of {of:,} data segments are in the capture twice"
     client = arrays.numbers(events, "from_client")[rows]
     by_side = [(int((client[doubled] == side).sum()), int((client == side).sum())) for side in (True, False)]
-    if not any(twice > MOSTLY * (all_ - twice) for twice, all_ in by_side):
+    if not any(twice > LIMITS["doubled_most_share"] * (all_ - twice) for twice, all_ in by_side):
         return [Check("doubles", count, of, 1.0, f"{seen}: doubled on the path, or by a mirror port")]
     says = f"{seen} (two points at once, or a mirror port): capture at one, or take the doubles out first ({UNDOUBLE})"
     return [Check("doubles", count, of, SUSPECTED, says)]
@@ -149,21 +136,33 @@ def _gaps(exchanges: pa.Table) -> list[Check]:
     if not count:
         return []
     share = count / of
-    most = 0.88 if share > MOSTLY else 0.95 if share > SOME_GAPS else 1.0
+    most = 1.0
+    for word in ("some", "most"):
+        if share > LIMITS[f"gaps_{word}_share"]:
+            most = LIMITS[f"gaps_{word}_confidence"]
     says = (
         f"packets are missing from the capture in {count:,} of {of:,} exchanges: these are not judged by what is left"
     )
     return [Check("capture_gap", count, of, most, says)]
 
 
+def _rows(issues: pa.Table) -> list[dict[str, Any]]:
+    """The issues as dicts; those that an older version has stored have no codes."""
+    names = [name for name in ("kind", "layer", "reason", "count", "code", "number") if name in issues.column_names]
+    return [{"code": None, "number": None, **row} for row in issues.select(names).to_pylist()]
+
+
+def _coded(issues: pa.Table, code: str) -> list[dict[str, Any]]:
+    return [row for row in _rows(issues) if row["code"] == code]
+
+
 def _dropped(issues: pa.Table) -> list[Check]:
     """What the capturing interface says that it dropped (pcapng)."""
-    rows = zip(issues["reason"].to_pylist(), issues["count"].to_pylist(), strict=True)
-    count = sum(int(reason.rpartition("(")[2].rstrip(")")) * times for reason, times in rows if DROPPED in reason)
+    count = sum((row["number"] or 0) * row["count"] for row in _coded(issues, "dropped"))
     if not count:
         return []
     says = f"the interface dropped {count:,} packets while capturing: what seems not to be there may have been"
-    return [Check("dropped", count, count, 0.95, says)]
+    return [Check("dropped", count, count, LIMITS["dropped_confidence"], says)]
 
 
 def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
@@ -182,7 +181,7 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
     missing = sent = 0
     for side in ("client", "server"):
         skipped, packets = (arrays.numbers(streams, f"{side}_{what}") for what in ("unseen_frames", "packets"))
-        told = skipped <= np.where(signs, MOST_UNSEEN, FEW_UNSEEN) * (skipped + packets)
+        told = skipped <= np.where(signs, LIMITS["unseen_most_share"], LIMITS["unseen_few_share"]) * (skipped + packets)
         missing += int(skipped[told].sum())
         sent += int((skipped + packets)[told].sum())
     if not missing:
@@ -202,12 +201,12 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
 
     exchanges = tables["exchanges"]
     latency = np.nan_to_num(arrays.numbers(exchanges, "latency_ms").astype(float), nan=0.0)
-    if "events" not in tables or not len(latency) or latency.max() * MS_NS < JUMP_NS:
+    if "events" not in tables or not len(latency) or latency.max() * MS_NS < LIMITS["clock_ahead_ns"]:
         return []
     events = tables["events"]
     time = arrays.numbers(events, "time")
     gaps = np.diff(time)
-    places = np.flatnonzero(gaps >= JUMP_NS)
+    places = np.flatnonzero(gaps >= LIMITS["clock_ahead_ns"])
     places = places[np.argsort(-gaps[places], kind="stable")][:MOST_JUMPS]
     jumps = [int(place) for place in sorted(places) if _clock_only(events, time, int(place))]
     if not jumps:
@@ -218,7 +217,8 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     longest = max(float(gaps[at]) for at in jumps) / 1e9
     once = "once" if len(jumps) == 1 else f"{len(jumps):,} times"
     says = f"the capture's clock jumped ahead {once} (by up to {longest:.3g} s): the hosts' own time stamps did not"
-    return [Check("clock_ahead", len(jumps), len(time), SUSPECTED if inside > SOME_JUMPS * spent else 1.0, says)]
+    most = SUSPECTED if inside > LIMITS["clock_ahead_share"] * spent else 1.0
+    return [Check("clock_ahead", len(jumps), len(time), most, says)]
 
 
 def _clock_only(events: pa.Table, time: arrays.Array, place: int) -> bool:
@@ -247,7 +247,7 @@ def _clock_only(events: pa.Table, time: arrays.Array, place: int) -> bool:
             continue
         soon = after[when[after] <= when[after[:2][-1]] + gap]
         ticks = (stamps[soon] - stamps[before[-1]]) % 2**32
-        if np.any(ticks > rate * ((when[soon] - when[before[-1]]).astype(float) - 0.5 * gap)):
+        if np.any(ticks > rate * ((when[soon] - when[before[-1]]).astype(float) - gap / 2)):
             return False
         stood += len(after) > 1
     return stood > 0
@@ -256,17 +256,16 @@ def _clock_only(events: pa.Table, time: arrays.Array, place: int) -> bool:
 def _rate(stamps: arrays.Array, when: arrays.Array) -> float | None:
     """Ticks of a sender's time stamps in a nanosecond; None where too few passed to tell."""
     ticks, ns = float((stamps[-1] - stamps[0]) % 2**32), float(when[-1] - when[0])
-    return ticks / ns if ns >= RATE_NS and 2 <= ticks < 2**31 else None
+    return ticks / ns if ns >= LIMITS["stamp_rate_ns"] and 2 <= ticks < 2**31 else None
 
 
 def _clock(issues: pa.Table, streams: pa.Table) -> list[Check]:
-    rows = zip(issues["reason"].to_pylist(), issues["count"].to_pylist(), strict=True)
-    count = sum(number for reason, number in rows if SET_BACK in reason)
+    count = sum(row["count"] for row in _coded(issues, "clock_back"))
     if not count:
         return []
     of = sum(int(arrays.numbers(streams, c).sum()) for c in ("client_packets", "server_packets"))
-    most = 0.88 if count > CLOCK_BACK * of else 1.0
-    return [Check("clock", count, of, most, f"{SET_BACK} {count:,} times: short times are not to be trusted")]
+    most = LIMITS["clock_back_confidence"] if count > LIMITS["clock_back_share"] * of else 1.0
+    return [Check("clock", count, of, most, f"time stamps go back {count:,} times: short times are not to be trusted")]
 
 
 def _starts(streams: pa.Table) -> list[Check]:
@@ -281,8 +280,8 @@ def _starts(streams: pa.Table) -> list[Check]:
 def _reading(issues: pa.Table) -> list[Check]:
     """Frames that were damaged, cut or not understood."""
     found = []
-    for row in issues.select(["kind", "layer", "reason", "count"]).to_pylist():
-        if SET_BACK in row["reason"] or DROPPED in row["reason"]:
+    for row in _rows(issues):
+        if row["code"] in CODES:
             continue
         says = f"{row['layer']}: {row['reason']}"
         found.append(Check(str(row["kind"]), row["count"], row["count"], 1.0, says))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from latpcap.findings.sockets import ENOUGH, FEW, Pool
+from latpcap.findings.sockets import Pool
 from latpcap.findings.totals import SIDES, Spent
+from latpcap.limits import LIMITS
 from latpcap.vocabulary import PROVEN, STALL
 
-FOLLOWS = 0.5
-"""A slope above it: the gaps follow the ACKs, and are no pauses of a program."""
 CLEARED = ("nodelay", "pause")
 """Verdicts on a sender that leave nothing to Nagle's algorithm."""
 QUEUE = ("a queue on the path", "not ruled out: it may have held the larger part, by kernels' answers or time stamps")
 """What a program's time that is not proven may be instead."""
 MORE = ("Nagle's algorithm on the sender", "a kernel pushes the end of what was written, and this was not pushed")
 """What a cork may be instead whose segment left with an ACK, sooner than by the timer."""
-CORK_MS = 190.0
 OTHERS = {
     "cwnd": ("the receiver's window, pacing or a small send buffer", "not ruled out by these packets"),
     "bandwidth": ("pacing by the sender", "not ruled out by these packets"),
@@ -54,7 +52,7 @@ def rival(
         if item.confidence < PROVEN and cleared and not mixed(pool):
             return QUEUE
         return _against_stall(pool, item.owner)
-    if item.cause == "cork" and item.total_ms < CORK_MS * len(item.rows):
+    if item.cause == "cork" and item.total_ms < LIMITS["cork_ms"] * len(item.rows):
         return MORE
     if item.cause == "network":
         return "the programs are slow", _against_programs(handshake_ms)
@@ -75,7 +73,7 @@ def _against_pause(pool: Pool) -> str:
     before = f"{pool.refuted:,}" if pool.refuted else "none"
     parts.append(f"{before} left before" + (", on other connections" if pool.verdict == "mixed" else ""))
     if not pool.acts:
-        few = "too few to rule it out" if pool.held < ENOUGH else "not ruled out"
+        few = "too few to rule it out" if pool.held < LIMITS["option_enough"] else "not ruled out"
         return f"{few}: " + "; ".join(parts)
     return "; ".join(parts)
 
@@ -110,10 +108,11 @@ def mixed(pool: Pool) -> bool:
 
     Pauses that end near ACKs by chance do not follow them; where the holds vary too little to tell, those are fewer.
     """
-    if pool.verdict != "nodelay" or pool.tight < FEW or 2 * pool.tight < pool.held:
+    least = max(LIMITS["option_few"], LIMITS["mixed_tight_share"] * pool.held)
+    if pool.verdict != "nodelay" or pool.tight < least:
         return False
-    slope = pool.slope
-    return bool(slope > FOLLOWS if slope is not None else pool.tight >= 3 * pool.refuted)
+    slope, times = pool.slope, LIMITS["mixed_tight_times"]
+    return bool(slope > LIMITS["slope_follows"] if slope is not None else pool.tight >= times * pool.refuted)
 
 
 def _against_programs(handshake_ms: float | None) -> str:

@@ -14,13 +14,12 @@ from latpcap import arrays
 from latpcap.findings.answer import Pauses
 from latpcap.findings.schema import Finding
 from latpcap.findings.totals import SETUP
+from latpcap.limits import LIMITS
 from latpcap.vocabulary import CAUSES, PROVEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LEAST_MS = 200.0
-"""Shorter pauses before the first request are a program's start."""
 ASKS_FIRST = ("http", "tls")
 """In these the client speaks first; elsewhere it may have waited for the server's greeting."""
 SAYS = {
@@ -33,7 +32,7 @@ SAYS = {
 }
 ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
 """Of which rows beside the requests each of them is."""
-SURE = {"syn_rto": 0.9, "client_think": 0.9, "cork": 0.6}
+SURE = {"syn_rto": "setup_confidence", "client_think": "setup_confidence", "cork": "corked_request_confidence"}
 
 
 def before_asking(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -58,7 +57,7 @@ def before_asking(tables: Mapping[str, pa.Table]) -> list[Finding]:
     for cause in SAYS:
         ms = arrays.numbers(exchanges, f"{cause}_ms")
         of_kind = method[rows] == (methods.index(ROWS[cause]) if ROWS[cause] in methods else -2)
-        for row in rows[of_kind & (ms[rows] >= LEAST_MS)].tolist():
+        for row in rows[of_kind & (ms[rows] >= LIMITS["setup_ms"])].tolist():
             server, port, client, spoken, answers, *lost = by_stream[int(stream[row])]
             if not answers or (cause == "client_think" and spoken not in ASKS_FIRST):
                 continue
@@ -100,7 +99,7 @@ def _row(cause: str, server: str, port: int, seen: list[tuple[float, int, int, i
         owner="network" if cause == "syn_rto" else "client",
         clients=len({s[4] for s in seen}), client=worst[4], streams=streams, exchanges=0,
         total_ms=sum(times), median_ms=typical[0], max_ms=worst[0],
-        grade="proven" if SURE[cause] >= PROVEN else "probable", confidence=SURE[cause],
+        grade="proven" if LIMITS[SURE[cause]] >= PROVEN else "probable", confidence=LIMITS[SURE[cause]],
         worst_exchange=worst[2], worst_stream=worst[1], worst_ms=worst[0], worst_frames=(worst[3],),
         typical_exchange=typical[2], typical_stream=typical[1], typical_ms=typical[0],
         typical_frames=(typical[3],), fix=CAUSES[cause].fix,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from latpcap.findings.schema import State
+from latpcap.limits import LIMITS
 
 TIMERS = {
     10: "Windows Server (its template for short paths)",
@@ -20,13 +21,8 @@ TIMERS = {
     250: "lwIP",
 }
 """Delayed-ACK timers in ms and who is known to use them (facts: Linux TCP_DELACK_MIN, FreeBSD r360010, cc938206)."""
-EARLY_MS = 1.5  # a hold seems this much shorter where a leg was measured too long
-CLEAR_MS = 4.5  # without a tick, holds further from the timer than this say nothing of whose it is
-LUCK = 1e-3  # holds that end on a tick by chance this rarely are a timer's
 HELD_UP = ("nagle", "mixed")
 """Verdicts of the table of evidence that say: Nagle's algorithm acts, on all of its connections or on some."""
-FEW = 3
-ENOUGH = 5
 
 
 @dataclass(frozen=True)
@@ -113,13 +109,13 @@ def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
     verdicts = {r["verdict"] for r in mine}
     # tables that an older version has stored do not count connections
     streams_on, streams_off = (sum(r.get(f"{v}_streams") or 0 for r in mine) for v in ("nodelay", "nagle"))
-    if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and on >= FEW):
+    if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and on >= LIMITS["option_few"]):
         return Option("mixed", on, off, chances, streams_on, streams_off)
     if "mixed" in verdicts:  # the others' programs pause, which says nothing of the option
         return Option("off", on, off, chances, streams_on, streams_off)
     if "nagle" in verdicts and "nodelay" not in verdicts:
         return Option("off", on, off, chances, streams_on, streams_off)
-    if on >= FEW and "nagle" not in verdicts and on > 9 * off:
+    if on >= LIMITS["option_few"] and "nagle" not in verdicts and on > LIMITS["option_against_share"] * off:
         return Option("on", on, off, chances, streams_on, streams_off)
     return Option("unknown", on, off, chances)
 
@@ -127,9 +123,9 @@ def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
 def delayed_ack(rows: list[dict[str, Any]], sender: str, prompt: int) -> Option:
     """Does the peer of this sender delay its ACKs? `prompt`: ACKs that came at once, which might have been held."""
     held = sum(r["held"] for r in rows if r["sender"] == sender)
-    if held >= FEW:
+    if held >= LIMITS["option_few"]:
         return Option("on", held, prompt, held + prompt)
-    if prompt >= ENOUGH and not held:
+    if prompt >= LIMITS["option_enough"] and not held:
         return Option("off", held, prompt, prompt)
     return Option("unknown", held, prompt, held + prompt)
 
@@ -137,9 +133,9 @@ def delayed_ack(rows: list[dict[str, Any]], sender: str, prompt: int) -> Option:
 def cork(rows: list[dict[str, Any]], sender: str, corked: int) -> Option:
     """Does this sender cork? Small parts of one message that left apart were not corked."""
     apart = sum(r["opportunities"] for r in rows if r["sender"] == sender)
-    if corked >= FEW and not apart:
+    if corked >= LIMITS["option_few"] and not apart:
         return Option("on", corked, apart, corked + apart)
-    if apart >= FEW and not corked:
+    if apart >= LIMITS["option_few"] and not corked:
         return Option("off", corked, apart, apart)
     return Option("unknown", corked, apart, corked + apart)
 
@@ -151,15 +147,15 @@ def timer(pool: Pool) -> Timer:
     within two ticks of it.
     """
     shortest, median, longest = pool.hold_min_ms, pool.hold_median_ms, pool.hold_max_ms
-    if shortest is None or median is None or pool.held < FEW:
+    if shortest is None or median is None or pool.held < LIMITS["option_few"]:
         return Timer(shortest, median, longest)
     tick, luck = pool.tick_ms, pool.tick_p
-    if luck is None or luck > LUCK:
+    if luck is None or luck > LIMITS["tick_luck"]:
         tick = None
-    slack = max(2 * (tick or 0.0), 10.0)
-    fits = [t for t in TIMERS if shortest >= t - EARLY_MS and median <= t + slack]
+    slack = max(2 * (tick or 0.0), LIMITS["timer_slack_ms"])
+    fits = [t for t in TIMERS if shortest >= t - LIMITS["timer_early_ms"] and median <= t + slack]
     value = float(max(fits)) if fits else None
-    near = value is not None and median <= value + (2 * tick if tick else CLEAR_MS)
+    near = value is not None and median <= value + (2 * tick if tick else LIMITS["timer_clear_ms"])
     return Timer(shortest, median, longest, value, tick, luck, _os(value, tick) if near else None)
 
 
@@ -167,6 +163,6 @@ def _os(value: float | None, tick: float | None) -> str | None:
     """An honest word about the receiver's system: only where its timer says something."""
     if value is None:
         return None
-    if value == 40 and tick is not None and any(abs(tick - 1000 / hz) < 0.01 for hz in (250, 300)):
+    if value == 40 and tick is not None and round(1000 / tick) in (250, 300):
         return f"Linux (40 ms on a {tick:.3g} ms tick: CONFIG_HZ={1000 / tick:.0f})"
     return TIMERS[int(value)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.limits import LIMITS
 from latpcap.vocabulary import CAUSES, PROVEN, STALL
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ TCP_WAITS = (
     "reordering",
 )  # fmt: skip
 """Causes in which TCP, and no program, kept an exchange waiting."""
-STUCK_MS = 1000.0
-"""An exchange that never ended and waited for TCP this long is worth a judgement."""
-GOODBYE_NS = 1_000_000_000
-"""Who closes later than this after its last message had waited for an answer."""
 AT = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
 
 
@@ -156,7 +153,7 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Serve
     for first, whole in _split(place).items():
         mine = whole[asked[whole]]
         done, left = mine[complete[mine]], mine[~complete[mine]]
-        waiting = left[stuck[left] > STUCK_MS]
+        waiting = left[stuck[left] > LIMITS["stuck_ms"]]
         if not len(done):
             waiting = np.union1d(waiting, left[begun[left]])
         elif stuck[waiting].sum() <= time[done].sum():
@@ -185,7 +182,7 @@ def _last_words(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Ar
     ended = arrays.numbers(streams, "end")[stream_row] - arrays.numbers(exchanges, "request_end")
     nameless = arrays.codes(exchanges, "method")[0] < 0
     fins = says(exchanges, "cut_by", "fin") & says(streams, "closed_by", "client_fin")[stream_row]
-    found: Array = nameless & fins & (ended < GOODBYE_NS)
+    found: Array = nameless & fins & (ended < LIMITS["goodbye_ns"])
     return found
 
 

@@ -5,19 +5,12 @@ Nothing is computed here that is not in the numbers: whoever reads the JSON can 
 
 from __future__ import annotations
 
+from latpcap.findings import presentation as show
 from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.schema import Finding
 from latpcap.findings.sockets import Pool
 from latpcap.format import count, ms, percent, printable, us
 from latpcap.vocabulary import CAUSES, PROVEN, STALL, SUSPECTED
-
-MOST_LINES = 15
-NOTHING = 0.005
-"""A share below it is not worth a word."""
-HOLDS_UP = 0.1
-"""A share of the time from which on a cause does hold answers up."""
-FAST_MS = 2.0
-"""A server whose 99th percentile is below this is not slow."""
 
 
 def overall(d: Overall) -> str:
@@ -36,7 +29,7 @@ _SAID = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahea
 
 def _kept(lines: list[tuple[int, str]]) -> list[str]:
     """The lines in their order; where they are too many, those of the highest number are left out, the last first."""
-    room = MOST_LINES - 1
+    room = show.MOST_LINES - 1
     order = sorted(range(len(lines)), key=lambda i: (lines[i][0], i))
     return [lines[i][1] for i in sorted(order[:room])]
 
@@ -135,7 +128,7 @@ def _stall(d: Overall) -> list[tuple[int, str]]:
         (0, _share(d)),
     ]
     legs = (pool.sender_rtt_ms or 0.0) + (pool.receiver_rtt_ms or 0.0)
-    path = f"; {ms(legs)} ms of each wait are the path's" if legs > 0.05 * t["ms"] else ""
+    path = f"; {ms(legs)} ms of each wait are the path's" if legs > show.PATH_OF_WAIT * t["ms"] else ""
     if "bytes" in t:
         first, second = t["bytes"]
         words = f"a small segment ({second:,} bytes) waits until the one before it ({first:,} bytes) is acknowledged"
@@ -184,7 +177,7 @@ def _other(d: Overall) -> list[tuple[int, str]]:
     lines += _not(d, skip=tuple(row.cause for row in d["findings"][:3]))
     late = _asked_late(d)
     fix = late.fix if late else d["fix"]
-    idle = name in ("server_think", "client_think") and d["p99_ms"] < FAST_MS  # nothing to mend
+    idle = name in ("server_think", "client_think") and d["p99_ms"] < show.FAST_MS  # nothing to mend
     if fix and found.grade != "unknown" and not idle:
         lines.append((0, f"  fix       {fix}"))
     lines += _gain(d)
@@ -199,7 +192,7 @@ def _other(d: Overall) -> list[tuple[int, str]]:
 
 def _shown(t: Typical) -> str:
     """How much time do these frames show? They are those of the longest piece."""
-    if t["pieces"] == 1 or t["longest_ms"] > 0.9 * t["ms"]:
+    if t["pieces"] == 1 or t["longest_ms"] > show.SAME * t["ms"]:
         return f"{ms(t['ms'])} ms"
     return f"{ms(t['longest_ms'])} ms, the longest of {t['pieces']:,} pieces that make {ms(t['ms'])} ms"
 
@@ -214,10 +207,10 @@ def _headline(d: Overall) -> str:
         forbids = [c.says for c in d["quality"] if c.check in found.limited_by and c.forbids]
         why = forbids[0] if forbids else CAUSES[name].meaning
         return f"{d['server']}: this capture cannot say where the time went: {why}."
-    part = "most time" if found.share >= 0.5 else "the largest part of the time"
+    part = "most time" if found.share >= show.MOST_TIME else "the largest part of the time"
     if name == "network":
         behind = d["findings"][1] if len(d["findings"]) > 1 else None
-        if behind is not None and behind.share >= HOLDS_UP:
+        if behind is not None and behind.share >= show.HOLDS_UP:
             rest = f"{percent(behind.share)} go to {behind.cause} ({behind.owner})"
             return f"{d['server']}: {part} is the path's round trip ({percent(found.share)}); {rest}."
         return f"{d['server']}: most time is the path's round trip; no program and no setting holds its answers up."
@@ -226,14 +219,14 @@ def _headline(d: Overall) -> str:
         return f"{d['server']}: {hit} took most of all time, because of {name}: {CAUSES[name].meaning}."
     goes = {"proven": "goes", "probable": "probably goes"}.get(found.grade, "may go")
     most = f"{part} {goes}"
-    if d["p99_ms"] < FAST_MS:
+    if d["p99_ms"] < show.FAST_MS:
         return f"{d['server']} answers fast; {most} to {name}: {CAUSES[name].meaning}."
     return f"{d['server']}: {most} to {name}: {CAUSES[name].meaning}."
 
 
 def _rare(d: Overall) -> bool:
     """Does most time lie in a few exchanges, and none of it in the usual ones?"""
-    return bool(d["share"]["p50"]["share"] < 0.1 and d["hit"] < 0.2 * d["complete"])
+    return bool(d["share"]["p50"]["share"] < show.RARE_OF_P50 and d["hit"] < show.RARE_OF_EXCHANGES * d["complete"])
 
 
 def _setup(d: Overall) -> Finding | None:
@@ -252,7 +245,7 @@ def _slowest(d: Overall) -> list[tuple[int, str]]:
     """What the slowest exchanges wait for, where that is something else than what takes most time in all."""
     first = d["findings"][0]
     worst = max(d["findings"], key=lambda r: r.of_p99_share)
-    if worst is first or worst.of_p99_share < 0.3 or worst.of_p99_share < 1.5 * first.of_p99_share:
+    if worst is first or worst.of_p99_share < max(show.SLOWEST_OF_P99, show.SLOWEST_TIMES * first.of_p99_share):
         return []
     chain = " > ".join(str(f) for f in worst.worst_frames)
     return [
@@ -269,10 +262,10 @@ def _gain(d: Overall) -> list[tuple[int, str]]:
         return []
     if _rare(d):
         at_best = row.gain_p99_low_ms
-        if at_best is None or at_best > 0.9 * d["p99_ms"]:
+        if at_best is None or at_best > show.SAME * d["p99_ms"]:
             return []
         return [(0, f"  gain      p99 at best {ms(at_best)} ms instead of {ms(d['p99_ms'])}")]
-    if low > 0.9 * d["p50_ms"]:
+    if low > show.SAME * d["p50_ms"]:
         return []
     bound = "at best " if high is None else ""
     span = ms(low) if high is None or ms(low) == ms(high) else f"{ms(low)}-{ms(high)}"
@@ -291,7 +284,7 @@ def _times(row: Finding) -> str:
 
 def _next(d: Overall) -> list[tuple[int, str]]:
     """The findings behind the first, in a line."""
-    rows = [r for r in d["findings"][1:4] if r.share >= 0.05]
+    rows = [r for r in d["findings"][1:4] if r.share >= show.NEXT_SHARE]
     parts = [f"{r.cause} ({r.owner}, {percent(r.share)} of all time)" for r in rows]
     return [(1, f"  next      {', '.join(parts)}")] if parts else []
 
@@ -342,7 +335,7 @@ def _not(d: Overall, skip: tuple[str, ...]) -> list[tuple[int, str]]:
         ("server_think", "server think"),
         ("client_think", "client think"),
     ):
-        if name not in skip and spent.get(name, 0.0) / total < 0.2:
+        if name not in skip and spent.get(name, 0.0) / total < show.NOT_SHARE:
             parts.append(f"{words} ({percent(spent.get(name, 0.0) / total)})")
     lost = d["retransmissions"]
     if not lost and not any(spent.get(name) for name in _REPAIRS):
@@ -376,7 +369,9 @@ def _sure_stall(d: Overall, pool: Pool) -> str:
     if pool.release_p95_ms is not None:
         within = us(pool.release_p95_ms * 1000)
         which = f"95 % of {pool.held:,} freed segments" if pool.held > 1 else "the one freed segment"
-        path = " (the path taken off)" if (pool.sender_rtt_ms or 0.0) > 0.1 * pool.release_p95_ms else ""
+        path = (
+            " (the path taken off)" if (pool.sender_rtt_ms or 0.0) > show.PATH_OF_RELEASE * pool.release_p95_ms else ""
+        )
         text += f": {which} left within {within} of the ACK{path}"
     if pool.slope is not None:
         text += f"; gaps follow the ACKs (slope {pool.slope:.2f}, a pause gives 0)"
@@ -393,7 +388,7 @@ def _grade(confidence: float) -> str:
 def _unknown(d: Overall, sender: str | None) -> list[tuple[int, str]]:
     spent = sum(c["total_ms"] for c in d["causes"] if c["cause"] in ("unknown", "capture_gap"))
     share = spent / d["total_ms"] if d["total_ms"] else 0.0
-    parts = [f"{percent(share)} of the time has no named cause"] if share >= NOTHING else []
+    parts = [f"{percent(share)} of the time has no named cause"] if share >= show.NOTHING else []
     if sender:
         parts.append(f"how long the {sender}'s program took between its two writes: the wait hides it")
     return [(2, "  unknown   " + "; ".join(parts))] if parts else []
@@ -411,7 +406,7 @@ def of_exchange(d: OneExchange) -> str:
         head,
         f"  {ms(total)} ms from frame {d['request_first_frame']} to {d['response_last_frame'] or 'the end'}",
     ]
-    room = MOST_LINES - len(lines) - 1
+    room = show.MOST_LINES - len(lines) - 1
     shown = sorted(range(len(d["causes"])), key=lambda i: -d["causes"][i]["duration_ms"])[:room]
     for i in sorted(shown):
         c = d["causes"][i]

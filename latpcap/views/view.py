@@ -246,6 +246,6 @@ class View:
 
         `file`; `kind`: `refused`, `damaged` (rows up to there are given), `skipped` (not understood), `distrusted`;
         `offset` in bytes after decompression, `frame` and `last_frame` (null where it has no such place), `layer`,
-        `reason` in words, `count`. docs/exchanges-and-causes.md has each column.
+        `reason` in words, `count`; `code` and `number` for programs. docs/exchanges-and-causes.md has each column.
         """
         return self._frame("issues")

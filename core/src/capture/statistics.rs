@@ -3,7 +3,7 @@
 
 use super::{Place, Sink};
 use crate::cursor::{Cursor, Header};
-use crate::issue::{Issue, Kind};
+use crate::issue::{Code, Issue, Kind};
 
 /// Says how many packets an interface dropped, where it says so itself.
 #[cold]
@@ -17,6 +17,7 @@ pub(super) fn report<const BIG: bool>(body: &[u8], place: &Place, sink: &mut imp
         );
         sink.issue(
             issue
+                .coded(Code::Dropped)
                 .at(place.offset)
                 .grouped(u32::try_from(dropped).unwrap_or(u32::MAX)),
         );

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::UInt64Type;
+use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 
 use super::{column, fixed_words, nullable, option, plain};
-use crate::issue::Counted;
+use crate::issue::{Code, Counted};
 
 pub fn batch(files: &[String], rows: &[&Counted]) -> Result<RecordBatch, ArrowError> {
     type Row<'a> = &'a Counted;
@@ -31,6 +31,11 @@ pub fn batch(files: &[String], rows: &[&Counted]) -> Result<RecordBatch, ArrowEr
         nullable(
             "last_frame",
             option::<UInt64Type, Row<'_>>(rows, |r| r.last_frame),
+        ),
+        nullable("code", fixed_words(rows, |r| r.issue.code.map(Code::word))),
+        nullable(
+            "number",
+            option::<UInt32Type, Row<'_>>(rows, |r| (r.issue.group > 0).then_some(r.issue.group)),
         ),
     ])
 }

@@ -29,7 +29,7 @@ use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-pub const SCHEMA_VERSION: &str = "7";
+pub const SCHEMA_VERSION: &str = "8";
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
 pub const BATCH_ROWS: usize = 4096;
 
