@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from latpcap.options import TableName
     from latpcap.reading.recorded import Recorded
 
 MODES = ("text", "hex", "raw")
@@ -236,7 +237,7 @@ def follow(capture: Recorded, stream: int) -> Follow:
     """
     import pyarrow.compute as pc
 
-    def first(table: str) -> dict[str, Any] | None:
+    def first(table: TableName) -> dict[str, Any] | None:
         rows = capture.unfiltered.arrow(table)
         return next(iter(rows.filter(pc.equal(rows["stream"], stream)).slice(0, 1).to_pylist()), None)
 
