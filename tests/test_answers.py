@@ -266,7 +266,6 @@ def test_what_cases_are_to_say_in_words() -> None:
         ),
         ("kind_mariadb/capture.pcap.gz", "8 complete exchanges; 1 incomplete (last words before the client's FIN)\n"),
         ("mixed_some_server/capture.pcap", "server TCP_NODELAY mixed (off on 3 of 6 connections)"),
-        ("decoy_toggled/capture.pcap.gz", "rival: Nagle on the server"),
         ("decoy_more/capture.pcap.gz", "rival: Nagle's algorithm"),
         ("decoy_queue/capture.pcap.gz", "rival: pacing"),
     ):

@@ -34,6 +34,8 @@ fn stall() -> Candidate {
         ack_pure: true,
         ack_fin: false,
         arrived: None,
+        unseen: false,
+        after_end: false,
         freed: at(5, 47 * MS + 10 * US),
         small_bytes: 238,
         freed_bytes: 612,
@@ -209,7 +211,7 @@ fn every_wait_fills_its_time_exactly() {
             ..c
         };
         let waits = [
-            Wait::Turn { since: a },
+            Wait::Turn { since: a, acked: 0 },
             Wait::LateTurn { since: b, pool: 0 },
             Wait::QueuedTurn {
                 since: b,

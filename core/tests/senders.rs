@@ -15,7 +15,7 @@ use latpcap_core::base::{At, Side};
 use latpcap_core::evidence::rtt::Pairs;
 use latpcap_core::evidence::{Key, Pools};
 use latpcap_core::judge::{Because, Cause, Freed, Grade, Grounds, Judged, Ruling, Senders, Verdict};
-use latpcap_core::observe::Candidate;
+use latpcap_core::observe::{Candidate, Early};
 
 const US: i64 = 1000;
 /// Round trips from the capture to the sender and to the receiver: at the sender, at the receiver, between.
@@ -30,9 +30,8 @@ struct Endpoint {
     /// Round trips to the sender and to the receiver.
     rtts: (i64, i64),
     frame: u64,
-    /// Whose gaps come now, and how often each stream has refuted.
+    /// Whose gaps come now.
     stream: u32,
-    refuted: [u32; 16],
     candidates: Vec<Candidate>,
     streams: Vec<u32>,
 }
@@ -62,7 +61,6 @@ impl Endpoint {
             rtts,
             frame: 0,
             stream: 0,
-            refuted: [0; 16],
             candidates: Vec::new(),
             streams: Vec::new(),
         }
@@ -83,6 +81,8 @@ impl Endpoint {
             ack_pure: true,
             ack_fin: false,
             arrived: None,
+            unseen: false,
+            after_end: false,
             freed: at(2, freed),
             small_bytes: 238,
             freed_bytes: 612,
@@ -94,15 +94,18 @@ impl Endpoint {
 
     fn add(&mut self, candidate: Candidate) -> Option<Candidate> {
         if candidate.freed.time_ns < candidate.ack.time_ns {
-            let before = &mut self.refuted[self.stream as usize];
-            self.pools
-                .refute(self.id, self.stream, 1, before, candidate.freed.time_ns);
+            self.refute(candidate.freed.time_ns - candidate.small.time_ns);
             return None;
         }
         self.pools.add(self.stream, &candidate);
         self.candidates.push(candidate);
         self.streams.push(self.stream);
         Some(candidate)
+    }
+
+    /// A small segment leaves over an unacknowledged small one, so long after it.
+    fn refute(&mut self, pause: i64) {
+        self.pools.refute(self.id, self.stream, &[Early { pause, at: 0 }]);
     }
 
     /// Under Nagle: the ACK leaves after `hold`, the next segment `slack` after it has arrived.
@@ -142,9 +145,11 @@ fn timer(start: i64, random: &mut Lcg) -> i64 {
     (start + 40 * MS + tick - 1) / tick * tick + late + random.below(100 * US) - start
 }
 
-fn confident(ruling: &Ruling) -> Option<Grade> {
+/// What a stall is worth.
+fn confident(ruling: &Ruling) -> Option<f64> {
     match ruling {
-        Ruling::Held { grounds, .. } => Some(grounds.grade),
+        Ruling::Held { grounds, .. } if grounds.grade == Grade::Proven => Some(0.99),
+        Ruling::Held { .. } => Some(0.8),
         _ => None,
     }
 }
@@ -166,7 +171,7 @@ fn true_nagle_is_proven_and_held() {
         assert!(judged.slope.is_some_and(|slope| slope > 0.9), "{judged:?}");
         let rulings = e.rulings();
         for (c, ruling) in e.candidates.iter().zip(rulings) {
-            let Ruling::Held { hold, grounds } = ruling else {
+            let Ruling::Held { hold, grounds, .. } = ruling else {
                 panic!("{ruling:?} at {rtts:?}")
             };
             assert!(
@@ -200,7 +205,7 @@ fn pauses_near_the_timer_are_never_proven_stalls() {
                     .rulings()
                     .iter()
                     .filter_map(confident)
-                    .filter(|c| *c == Grade::Proven)
+                    .filter(|c| *c >= 0.9)
                     .count();
                 let case = format!("pause {pause} rtts {rtts:?} seed {seed}: {judged:?}");
                 assert!(
@@ -229,22 +234,16 @@ fn a_program_that_sleeps_on_the_receivers_tick_is_no_proven_stall() {
         }
         let judged = e.judged();
         assert_eq!(judged.verdict, Verdict::Open, "{judged:?}");
-        assert!(
-            e.rulings()
-                .iter()
-                .filter_map(confident)
-                .all(|c| c != Grade::Proven)
-        );
+        assert!(e.rulings().iter().filter_map(confident).all(|c| c < 0.9));
     }
 }
 
-/// Nagle acts, and the program pauses before its second write, now for less than the hold and now for more: the longer
-/// ones are no stalls.
+/// Nagle acts, and the program works before its second write, now for less than the hold and now for more: where it had
+/// written nobody can tell, and what left later than a kernel would is the program's.
 #[test]
-fn a_proven_sender_has_pauses_of_its_own() {
+fn a_program_that_works_before_its_second_write_is_no_proven_stall() {
     for rtts in VANTAGES {
         let (mut e, mut random) = (Endpoint::new(rtts), Lcg(19));
-        let mut stalls = Vec::new();
         for i in 0..40 {
             let (hold, pause) = (40 * MS + random.below(4 * MS), 20 * MS + random.below(40 * MS));
             let waited = (rtts.0 + rtts.1 + hold).max(pause);
@@ -253,15 +252,91 @@ fn a_proven_sender_has_pauses_of_its_own() {
                 i * 90 * MS + rtts.1 + hold,
                 i * 90 * MS + waited + 20 * US,
             );
-            stalls.push(waited > pause);
         }
-        assert_eq!(e.judged().verdict, Verdict::Proven);
+        assert!(e.judged().verdict != Verdict::Proven);
         let rulings = e.rulings();
-        for (c, (ruling, stall)) in e.candidates.iter().zip(rulings.iter().zip(&stalls)) {
-            let close = c.freed.time_ns - c.ack.time_ns - rtts.0 < 2 * MS; // nobody can tell these
-            let sure = confident(ruling) == Some(Grade::Proven);
-            assert!(sure == *stall || close, "{rtts:?} {ruling:?}");
+        assert!(rulings.iter().filter_map(confident).all(|c| c < 0.9));
+        for (c, ruling) in e.candidates.iter().zip(&rulings) {
+            let late = c.freed.time_ns - c.ack.time_ns - rtts.0 > 3 * MS;
+            assert!(
+                !late || matches!(ruling, Ruling::Pause { .. }),
+                "{rtts:?} {ruling:?}"
+            );
         }
+    }
+}
+
+/// The control group: the first exchange, whose ACK is not held, takes what the program takes.
+#[test]
+fn what_the_program_takes_where_nothing_is_held_is_no_stall() {
+    for rtts in VANTAGES {
+        for (program, stall) in [(0, true), (20 * MS, true), (39 * MS, false)] {
+            let (mut e, mut random) = (Endpoint::new(rtts), Lcg(29));
+            e.gap(0, rtts.1 + 20 * US, (rtts.0 + rtts.1 + 20 * US).max(program));
+            for i in 1..20 {
+                e.nagle(i * 90 * MS, 40 * MS + random.below(4 * MS), 20 * US);
+            }
+            let rulings = e.rulings();
+            for ruling in rulings.iter().skip(1) {
+                let Ruling::Held {
+                    grounds,
+                    program: most,
+                    exact,
+                    ..
+                } = ruling
+                else {
+                    assert!(!stall, "{ruling:?} {program} {rtts:?}");
+                    continue;
+                };
+                assert!(
+                    !stall || *grounds == Grounds::proven(Because::ControlShorter),
+                    "{ruling:?} {program} {rtts:?}"
+                );
+                assert!(
+                    (0..=MS).contains(&(most - program.max(rtts.0 + rtts.1))),
+                    "{ruling:?}"
+                );
+                assert_eq!(*exact, program > rtts.0 + rtts.1 + MS);
+            }
+        }
+    }
+}
+
+/// One control more or less than a tenth that is as long as the wait decides between a stall and a doubt.
+#[test]
+fn a_tenth_of_the_control_group_may_stray() {
+    for (strays, sure) in [(1, true), (2, false)] {
+        let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(31));
+        for i in 0..15 {
+            let took = if i < strays { 43 * MS } else { 5 * MS };
+            e.gap(i * 90 * MS, i * 90 * MS + 4 * MS + 20 * US, i * 90 * MS + took);
+        }
+        for i in 15..40 {
+            e.nagle(i * 90 * MS, 40 * MS + random.below(MS), 20 * US);
+        }
+        let held: Vec<f64> = e.rulings().iter().filter_map(confident).collect();
+        assert!(held.iter().all(|c| (*c >= 0.9) == sure), "{strays} {held:?}");
+    }
+}
+
+/// Beside its sender a kernel sends at once; a program that waits for the ACK (SIOCOUTQ, TCP_INFO) has to be woken up.
+#[test]
+fn a_program_that_waits_for_the_ack_is_no_kernel() {
+    for (slack, kernel) in [(50 * US, true), (95 * US, true), (130 * US, false)] {
+        let mut e = Endpoint::new(VANTAGES[0]);
+        e.gap(0, 4 * MS + 20 * US, 4 * MS + 40 * US);
+        for i in 1..20 {
+            // the clock of one in four is finer: its program polls just then
+            let late = if i % 4 == 0 { 40 * US } else { slack };
+            e.nagle(i * 90 * MS, 41 * MS, late);
+        }
+        let sure = e
+            .rulings()
+            .iter()
+            .filter_map(confident)
+            .filter(|c| *c >= 0.9)
+            .count();
+        assert_eq!(sure > 0, kernel, "{slack}");
     }
 }
 
@@ -282,52 +357,17 @@ fn a_pause_of_43_ms_is_named_a_pause() {
     }
 }
 
+/// An option that is switched: what left early at one time left at once, so what waits at another waits for the ACK.
 #[test]
-fn refutations_above_a_tenth_refute() {
-    for (refuted, verdict) in [(0, Verdict::Proven), (3, Verdict::Open), (5, Verdict::Refuted)] {
+fn what_left_early_on_a_connection_is_a_control_of_what_was_held() {
+    for (refuted, verdict) in [(0, Verdict::Proven), (3, Verdict::Mixed), (5, Verdict::Mixed)] {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[2]), Lcg(5));
         e.stalls(40, &mut random);
         for _ in 0..refuted {
-            e.pools.refute(e.id, 0, 1, &mut e.refuted[0], 0);
+            e.refute(50 * US);
         }
         assert_eq!(e.judged().verdict, verdict, "{refuted}");
-        let held = e.rulings().iter().filter(|r| confident(r).is_some()).count();
-        assert_eq!(held == 0, verdict == Verdict::Refuted);
-        assert!(
-            verdict == Verdict::Proven
-                || e.rulings()
-                    .iter()
-                    .filter_map(confident)
-                    .all(|c| c != Grade::Proven)
-        );
-    }
-}
-
-/// A program may set TCP_NODELAY when its connection has been set up.
-#[test]
-fn what_a_connection_refutes_later_says_nothing_sure_of_before() {
-    for (since, slack, sure) in [
-        (0, 10 * US, true),
-        (60 * MS, 10 * US, false),
-        (60 * MS, 5 * MS, true),
-    ] {
-        let mut e = Endpoint::new(VANTAGES[0]);
-        e.nagle(0, 41 * MS, slack);
-        for _ in 0..5 {
-            e.pools.refute(e.id, 0, 1, &mut e.refuted[0], since);
-        }
-        assert_eq!(e.judged().verdict, Verdict::Refuted);
-        assert_eq!(
-            e.rulings(),
-            [Ruling::Pause {
-                grounds: if sure {
-                    Grounds::proven(Because::GoesWithoutAck)
-                } else {
-                    Grounds::probable(Because::OptionMayChange, Cause::Nagle)
-                }
-            }],
-            "{since} {slack}"
-        );
+        assert!(e.rulings().iter().all(|r| confident(r).is_some_and(|c| c >= 0.9)));
     }
 }
 
@@ -341,12 +381,12 @@ fn instant_releases_at_the_sender_outweigh_refutations_but_prove_nothing() {
             e.nagle(i * 47 * MS, 41 * MS + i * MS, slack);
         }
         for _ in 0..14 {
-            e.pools.refute(e.id, 0, 1, &mut e.refuted[0], 0);
+            e.refute(50 * US);
         }
         assert_eq!(e.judged().verdict, verdict);
-        let sure: Vec<Grade> = e.rulings().iter().filter_map(confident).collect();
+        let sure: Vec<f64> = e.rulings().iter().filter_map(confident).collect();
         assert_eq!(sure.len(), if verdict == Verdict::Open { 2 } else { 0 });
-        assert!(sure.iter().all(|c| *c != Grade::Proven));
+        assert!(sure.iter().all(|c| *c < 0.9));
     }
 }
 
@@ -356,7 +396,10 @@ fn few_candidates_are_at_most_probable() {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(7));
         e.stalls(n, &mut random);
         for ruling in e.rulings() {
-            assert!(confident(&ruling) == Some(Grade::Probable), "{n}: {ruling:?}");
+            assert!(
+                confident(&ruling).is_some_and(|c| (0.5..0.9).contains(&c)),
+                "{n}: {ruling:?}"
+            );
         }
     }
 }
@@ -408,7 +451,7 @@ fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
 }
 
 #[test]
-fn timestamps_overrule_the_round_trips() {
+fn timestamps_overrule_the_legs() {
     let (mut e, mut random) = (Endpoint::new(VANTAGES[1]), Lcg(13));
     for i in 0..20 {
         let mut c = e
@@ -434,7 +477,7 @@ fn timestamps_overrule_the_round_trips() {
 
 #[test]
 fn jittered_releases_are_proven_by_the_slope() {
-    for rtts in VANTAGES {
+    for rtts in [VANTAGES[1], VANTAGES[2]] {
         for seed in 0..20 {
             let (mut e, mut random) = (Endpoint::new(rtts), Lcg(100 + seed));
             for i in 0..42 {
@@ -452,9 +495,8 @@ fn jittered_releases_are_proven_by_the_slope() {
             }
             let judged = e.judged();
             assert_eq!(judged.verdict, Verdict::Proven, "{rtts:?} {seed}: {judged:?}");
-            assert!(
-                judged.slope.is_some() && e.rulings().iter().all(|r| confident(r) == Some(Grade::Proven))
-            );
+            let sure = e.rulings().iter().filter(|r| confident(r) == Some(0.99)).count();
+            assert!(judged.slope.is_some() && sure >= 36, "{sure} of 42"); // beyond what the path does they are not sure
         }
     }
 }
@@ -509,7 +551,7 @@ fn proven(e: &mut Endpoint) -> [usize; 16] {
     let rulings = e.rulings();
     let mut sure = [0; 16];
     for (stream, ruling) in e.streams.iter().zip(&rulings) {
-        sure[*stream as usize] += usize::from(confident(ruling) == Some(Grade::Proven));
+        sure[*stream as usize] += usize::from(confident(ruling).is_some_and(|c| c >= 0.9));
     }
     sure
 }
@@ -526,8 +568,10 @@ fn mixture(
     for stream in 0..streams {
         e.stream = stream;
         let mut now = random.below(1000 * MS);
-        for _ in 0..exchanges {
+        for exchange in 0..=exchanges {
+            let first = exchange == 0;
             let hold = timer(now + e.rtts.1 / 2, random);
+            let hold = if first { 20 * US } else { hold }; // the first ACK of a connection is quick
             if stream % 2 == 1 {
                 let pause = length(random);
                 e.pause(now, hold, pause);
@@ -554,12 +598,11 @@ fn where_connections_differ_each_is_judged_by_its_own_evidence() {
             mixture(&mut e, 8, 14, length, &mut random);
             let judged = e.judged();
             let case = format!("pause {pause} rtts {rtts:?}: {judged:?}");
-            assert_eq!(judged.verdict, Verdict::Mixed, "{case}");
+            // pauses that outlast every hold refute nothing: those connections stay open
+            let differ =
+                judged.verdict == Verdict::Mixed || pause > 43 * MS && judged.verdict == Verdict::Proven;
+            assert!(differ, "{case}");
             assert_eq!((judged.streams, judged.nagle_streams), (8, 4), "{case}");
-            assert_eq!(
-                judged.held, 56,
-                "what was held tells of those that waited alone: {case}"
-            );
             let sure = proven(&mut e);
             for (stream, sure) in sure.iter().take(8).enumerate() {
                 assert_eq!(
@@ -629,8 +672,11 @@ fn a_few_exchanges_of_a_connection_say_little_and_many_connections_together_enou
                 e.pause(i * 50 * MS, 41 * MS, 50 * US);
             });
         }
-        assert!(matches!(e.judged().verdict, Verdict::Refuted | Verdict::Open));
-        assert_eq!(proven(&mut e), [0; 16]);
+        // beside the sender its releases show a kernel; elsewhere four are luck
+        let sure = if rtts.0 < 100 * US { 4 } else { 0 };
+        let mut want = [0; 16];
+        want[0] = sure;
+        assert_eq!(proven(&mut e), want);
     }
 }
 

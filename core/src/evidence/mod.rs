@@ -14,15 +14,13 @@ use std::net::IpAddr;
 use ahash::AHashMap;
 
 use crate::base::Side;
-use crate::observe::Candidate;
+use crate::observe::{Candidate, Early};
 use relay::Relay;
 pub use starts::Starts;
 
 /// Candidates remembered per pool, and in all pools together; later ones are only counted.
 const KEPT: usize = 16_384;
 const KEPT_IN_ALL: usize = 524_288;
-/// Notes per pool of which streams refute: where there are more, nobody can say which do not.
-const REFUTERS: usize = 16_384;
 const MAX_POOLS: usize = 65_536;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,17 +42,22 @@ pub struct Gap {
     pub stream: u32,
     pub arrived: Option<bool>,
     pub timer: bool,
-    /// Another server's connection brought such a segment between ACK and freed segment.
+    /// The capture lacks the ACK; time stamps say when it left.
+    pub unseen: bool,
+    /// The peer had ended before the freed segment.
+    pub after_end: bool,
+    /// A connection with another server brought its sender such a segment while it waited.
     pub relayed: bool,
 }
 
-/// A stream that has refuted: how often, and when. Written down at 1, 2, 4 times and so on.
-#[derive(Debug, Clone, Copy)]
-pub struct Refuter {
-    pub stream: u32,
-    pub times: u32,
-    pub at: i64,
-    pub first: bool,
+impl Key {
+    /// Who sends, and to whom.
+    fn ends(&self) -> (IpAddr, IpAddr) {
+        match self.sender {
+            Side::Server => (self.server, self.client),
+            Side::Client => (self.client, self.server),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -65,7 +68,8 @@ pub struct Pool {
     /// Candidates that are only counted.
     more: u64,
     pub gaps: Vec<Gap>,
-    pub refuters: Vec<Refuter>,
+    /// Segments that left before the ACK, by stream: what their program took.
+    pub early: Vec<(u32, Early)>,
     pub starts: Starts,
 }
 
@@ -76,8 +80,8 @@ pub struct Pools {
     /// By its sender's `Side`, the one that was asked for last: connections of the same hosts follow each other.
     newest: [u32; 2],
     kept: usize,
-    /// By the `Side` that sent it.
-    relays: [Relay; 2],
+    /// What was brought to each host, by the `Side` that sent it.
+    relays: AHashMap<(IpAddr, Side), Relay>,
 }
 
 impl Pools {
@@ -110,28 +114,21 @@ impl Pools {
             refutations: 0,
             more: 0,
             gaps: Vec::new(),
-            refuters: Vec::new(),
+            early: Vec::new(),
             starts: Starts::default(),
         });
         id
     }
 
-    /// So many small segments were sent over unacknowledged small ones on a stream, after `before` of them, until now.
-    pub fn refute(&mut self, id: u32, stream: u32, times: u64, before: &mut u32, now_ns: i64) {
+    /// Small segments that were sent over unacknowledged small ones on a stream.
+    pub fn refute(&mut self, id: u32, stream: u32, early: &[Early]) {
         let Some(pool) = self.pools.get_mut(id as usize) else {
             return;
         };
-        pool.refutations += times;
-        let had = before.leading_zeros();
-        *before = before.saturating_add(times as u32);
-        if before.leading_zeros() != had && pool.refuters.len() < REFUTERS {
-            pool.refuters.push(Refuter {
-                stream,
-                times: *before,
-                at: now_ns,
-                first: had == u32::BITS,
-            });
-        }
+        pool.refutations += early.len() as u64;
+        let room = KEPT.saturating_sub(pool.early.len());
+        pool.early
+            .extend(early.iter().take(room).map(|early| (stream, *early)));
     }
 
     /// A small message began; `late` where it may have waited for a cork's timer: how long, and until when.
@@ -144,19 +141,18 @@ impl Pools {
         }
     }
 
-    /// Whether another server's connection brought, in the same direction, a late small segment after this candidate's ACK.
+    /// Whether a connection with another server brought this candidate's sender such a segment while it waited.
     fn is_relayed(&mut self, c: &Candidate) -> bool {
         let Some(Pool { key, .. }) = self.pools.get(c.pool as usize) else {
             return false;
         };
-        let [client, server] = &mut self.relays;
-        let relay = if key.sender == Side::Client {
-            client
-        } else {
-            server
-        };
-        let brought = relay.since(c.pool, c.ack.time_ns);
-        relay.passed(c.pool, c.freed.time_ns);
+        let (from, to) = key.ends();
+        if self.relays.len() < MAX_POOLS || self.relays.contains_key(&(to, key.sender)) {
+            let relay = self.relays.entry((to, key.sender)).or_default();
+            relay.passed(c.pool, c.freed.time_ns);
+        }
+        let relay = self.relays.get(&(from, key.sender));
+        let brought = relay.and_then(|relay| relay.since(c.pool, c.small.time_ns));
         let other = brought.and_then(|id| self.pools.get(id as usize));
         other.is_some_and(|other| (other.key.server, other.key.server_port) != (key.server, key.server_port))
     }
@@ -180,6 +176,8 @@ impl Pools {
             stream,
             arrived: c.arrived,
             timer: c.ack_pure && !c.ack_fin,
+            unseen: c.unseen,
+            after_end: c.after_end,
             relayed,
         });
         true
@@ -201,10 +199,5 @@ impl Pools {
 impl Pool {
     pub fn evidence(&self) -> u64 {
         self.refutations + self.more + self.gaps.len() as u64
-    }
-
-    /// All that was seen of the sender is remembered.
-    pub fn is_whole(&self) -> bool {
-        self.refuters.len() < REFUTERS && self.more == 0
     }
 }

@@ -79,16 +79,16 @@ impl Rtt {
         self.count >= KEPT as u64
     }
 
-    /// How often the path, and what answers there, is later than its best by more than this; timers are left out.
-    pub fn late(&self, by: i64) -> f64 {
+    /// How late the path is now and then, and what answers there: the ninety-fifth of a hundred samples above their minimum.
+    pub fn latest(&self) -> i64 {
         let best = self.min.unwrap_or(0);
-        let of = self
-            .recent
-            .iter()
-            .map(|s| s.ns() - best)
-            .filter(|d| *d < DELACK_LEAST_NS);
-        let late = of.clone().filter(|d| *d > by).count();
-        late as f64 / of.count().max(1) as f64
+        let above = self.recent.iter().map(|s| s.ns() - best);
+        let mut above: Vec<i64> = above.filter(|d| *d < DELACK_LEAST_NS).collect();
+        above.sort_unstable();
+        above
+            .get((above.len() * 95 / 100).min(above.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or(0)
     }
 
     /// Third quartile of the samples above their minimum: how much the path itself wavers.

@@ -29,7 +29,9 @@ pub struct Place {
 /// The peer's last byte, where this step is the wait after it.
 fn turn(step: &Step) -> Option<At> {
     match step.wait {
-        Wait::Turn { since } | Wait::LateTurn { since, .. } | Wait::QueuedTurn { since, .. } => Some(since),
+        Wait::Turn { since, .. } | Wait::LateTurn { since, .. } | Wait::QueuedTurn { since, .. } => {
+            Some(since)
+        }
         _ => None,
     }
 }

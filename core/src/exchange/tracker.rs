@@ -31,8 +31,6 @@ pub struct Tracker {
     /// The pools of both senders, by `Side`.
     pools: [u32; 2],
     senders: [Sender; 2],
-    /// How often each has sent small over unacknowledged small.
-    refuted: [u32; 2],
     assemblers: [Assembler; 2],
     messages: Messages,
     pairing: Pairing,
@@ -66,7 +64,6 @@ impl Tracker {
         Tracker {
             pools,
             senders: Default::default(),
-            refuted: [0; 2],
             assemblers: [Assembler::new(), Assembler::new()],
             messages: Messages::new(),
             pairing: Pairing::new(stream, pair),
@@ -86,7 +83,6 @@ impl Tracker {
         let Tracker {
             pools: own_pools,
             senders,
-            refuted,
             assemblers,
             messages,
             pairing,
@@ -95,7 +91,7 @@ impl Tracker {
             begun,
             clock,
         } = &mut *tracker;
-        (*own_pools, *refuted, *closed, *begun, *clock) = (pools, [0; 2], [false; 2], 0, i64::MIN);
+        (*own_pools, *closed, *begun, *clock) = (pools, [false; 2], 0, i64::MIN);
         for (sender, assembler) in senders.iter_mut().zip(assemblers) {
             (*sender, *assembler) = (Sender::default(), Assembler::new());
         }
@@ -194,12 +190,9 @@ impl Tracker {
             seen.facts.ack,
             segment.options.timestamps.map(|t| t.1),
         );
-        if sure > 0 {
+        if !sure.is_empty() {
             let pool = *pick(&mut self.pools, side.other());
-            let before = pick(&mut self.refuted, side.other());
-            ledger
-                .pools
-                .refute(pool, self.pairing.stream, sure, before, at.time_ns);
+            ledger.pools.refute(pool, self.pairing.stream, &sure);
         }
         peer.answer(&Answer {
             at,
@@ -214,6 +207,9 @@ impl Tracker {
             echoed: own.is_acknowledged(),
             covered: seen.facts.covered,
         });
+        if segment.len == 0 && peer.is_acknowledged() {
+            own.kernel_answered(at);
+        }
         if let Some(twice) = seen.came_twice()
             && let Some(repeat) = peer.came_twice(twice)
         {
@@ -306,11 +302,8 @@ impl Tracker {
         self.pairing.close(side, how, ledger);
         if how != Close::Fin {
             let stream = self.pairing.stream;
-            for ((sender, pool), before) in self.senders.iter_mut().zip(self.pools).zip(&mut self.refuted) {
-                let sure = sender.last_refutations();
-                if sure > 0 {
-                    ledger.pools.refute(pool, stream, sure, before, at.time_ns);
-                }
+            for (sender, pool) in self.senders.iter_mut().zip(self.pools) {
+                ledger.pools.refute(pool, stream, &sender.last_refutations());
             }
         }
     }

@@ -57,7 +57,7 @@ impl Transfers {
     fn doubt(&self, step: &mut Step, pair: u32, stream: u32) {
         let since = match step.wait {
             Wait::App => step.from,
-            Wait::Turn { since } | Wait::QueuedTurn { since, .. } => since,
+            Wait::Turn { since, .. } | Wait::QueuedTurn { since, .. } => since,
             _ => return,
         };
         let (from, to) = (since.time_ns, step.to.time_ns);
@@ -71,7 +71,7 @@ impl Transfers {
         }
         let busy = u32::try_from(longest).unwrap_or(u32::MAX);
         step.wait = match step.wait {
-            Wait::Turn { since } => Wait::QueuedTurn {
+            Wait::Turn { since, .. } => Wait::QueuedTurn {
                 since,
                 late: busy,
                 queued: 0,
@@ -114,7 +114,10 @@ mod tests {
             all.doubt(&mut step, pair, stream);
             step.wait
         };
-        let turn = Wait::Turn { since: at(5) };
+        let turn = Wait::Turn {
+            since: at(5),
+            acked: 0,
+        };
         let late = Wait::QueuedTurn {
             since: at(5),
             late: 70_000_000,
@@ -125,7 +128,10 @@ mod tests {
         assert_eq!(doubted(7, 2, turn.clone()), turn); // itself
         assert_eq!(doubted(9, 1, turn.clone()), turn); // other hosts
         assert_eq!(doubted(7, 1, Wait::Hole), Wait::Hole);
-        let short = Wait::Turn { since: at(81) };
+        let short = Wait::Turn {
+            since: at(81),
+            acked: 0,
+        };
         assert_eq!(doubted(7, 1, short.clone()), short); // it was over before
         for stream in 0..2 * MOST as u32 {
             all.ended(6, stream + 9, 0, 1);

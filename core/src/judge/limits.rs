@@ -20,6 +20,9 @@ pub const PROMPT_NS: i64 = 2_000_000;
 /// The same beside the sender. Measured: lab, loaded hosts.
 pub const PROMPT_AT_HOST_NS: i64 = 200_000;
 
+/// A release may be as late as the ACK and the segment together: times the ninety-fifth of a hundred samples. Chosen.
+pub const PATH_LATE: f64 = 2.0;
+
 // --- held ACKs
 
 /// No delayed-ACK timer is shorter: Linux holds an ACK for 40 ms (TCP_DELACK_MIN) less a tick, others longer.
@@ -27,10 +30,12 @@ pub const DELACK_LEAST_NS: i64 = 35_000_000;
 /// An ACK that came this much later than the path needs was held. RFC 1122 4.2.3.2 allows 500 ms.
 pub const HELD_NS: RangeInclusive<i64> = 25_000_000..=520_000_000;
 
+/// As long as an answer takes that waits for a held ACK on another connection, behind a proxy say: the timer of
+/// TCP_DELACK_MIN, up to three ticks of 250 Hz late.
+pub const HELD_ELSEWHERE_NS: RangeInclusive<i64> = 38_000_000..=52_000_000;
+
 // --- Nagle's algorithm
 
-/// A proven sender's segment may follow the ACK this much later than the path explains (a loaded host). Measured: lab.
-pub const LOOSE_NS: i64 = 25_000_000;
 /// What a kernel needs at most to send what an ACK has freed, seen at its own side. Measured: 4 to 60 us, lab.
 pub const INSTANT_NS: i64 = 60_000;
 /// What a busy host adds at most: to the promptest tenth of its releases, seen from elsewhere, and to half of them
@@ -41,10 +46,10 @@ pub const SOON_NS: i64 = 750_000;
 pub const QUEUE_NS: i64 = 100_000;
 /// An echoed time stamp that moved this far shows that the peer was heard meanwhile. Chosen: half of the shortest hold.
 pub const HEARD_TICKS: u32 = 20;
+/// An ACK that the capture lacks is dated by two clocks that count milliseconds.
+pub const DATED_NS: i64 = 3 * TICK_NS;
 /// So many of a kind make a verdict; fewer are at most probable. Chosen.
 pub const ENOUGH: usize = 8;
-/// So many held ACKs, all of them followed at once, make a stall probable. Chosen.
-pub const FEW_HELD: usize = 3;
 /// Of so many one may stray: a held ACK that is followed late, a corked message that left at once. Chosen.
 pub const STRAY_SHARE: usize = 10;
 /// Refutations that are no accident: a frame that the capture lacks makes one. Chosen.
@@ -53,6 +58,35 @@ pub const REFUTED: u64 = 3;
 pub const LUCK: f64 = 1e-4;
 /// A sender that has been judged is judged again when its evidence has grown by this share. Chosen.
 pub const GROWN: f64 = 0.25;
+
+// --- the control group: what the program takes where nothing was held
+
+/// An ACK that came no later than this beyond the path was not held. Chosen: below the shortest hold of `HELD_NS`, above what
+/// paths waver.
+pub const UNHELD_NS: i64 = 15_000_000;
+/// A pause explains a wait that is up to this much longer, or shorter by the other. Chosen: a tick of 250 Hz, and one more.
+pub const CONTROL_SHORT_NS: i64 = 5_000_000;
+pub const CONTROL_LONG_NS: i64 = 5_000_000;
+/// The control group may have so many strays: a busy host, an ACK that the capture lacks. One in so many. Chosen.
+pub const CONTROL_STRAYS: usize = 10;
+/// Where the pauses of all connections explain some waits, one connection's own say something else from so many on. Chosen.
+pub const OWN_CONTROLS: usize = 3;
+/// Beside the sender a kernel sends what an ACK freed within this. Measured: at most 50 us in lab and real recordings; a
+/// program that waits for the ACK takes 80 to 200 us.
+pub const KERNEL_NS: i64 = 100_000;
+/// Of the segments that left soon after a held ACK beside their sender, so many hundredths left as promptly as a kernel.
+/// Measured: 90 to 100 where a kernel sent them, 38 where a program waited for the ACK.
+pub const KERNEL_PERCENT: usize = 67;
+/// Of the held ACKs one in so many has to be followed at once. Chosen.
+pub const FOLLOWED: usize = 3;
+/// So many held ACKs make a stall proven where the control group is clean: beside the sender, where luck would be
+/// (KERNEL_NS / hold)^held, and elsewhere. Chosen.
+pub const HELD_AT_HOST: usize = 3;
+pub const HELD_AWAY: usize = 5;
+/// A program with pauses of one length beyond every hold: they differ by no more than this, and lie so far beyond the holds.
+/// Chosen.
+pub const ONE_LENGTH_NS: i64 = 2_000_000;
+pub const BEYOND_HOLDS_NS: i64 = 4_000_000;
 
 // --- values that lie together
 
@@ -88,6 +122,8 @@ pub const GRAIN_NS: i64 = 20_000_000;
 pub const CLOCK_RUN: u32 = 8;
 /// A clock's rate shows after this. Chosen.
 pub const RATED_NS: i64 = 500_000_000;
+/// The same where only milliseconds have to be told from ticks of 4 ms and more: ten of those.
+pub const PEER_RATED_NS: i64 = 40_000_000;
 /// Lateness that is not rare among a sender's segments is its clock's grain: one in so many. Chosen.
 pub const RARE: u32 = 4;
 

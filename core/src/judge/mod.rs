@@ -33,7 +33,7 @@ pub use nagle::{Freed, Ruling};
 use partition::Cutter;
 pub use partition::{Evidence, Row};
 pub use path::Paths;
-pub use sender::{Apart, Judged, Senders, Verdict};
+pub use sender::{Judged, Senders, Verdict};
 pub use vocabulary::{Because, Cause, Family, Grade, Hypothesis, Owner, Rival, Rule};
 
 /// What the whole capture says, for the judging of one exchange.
@@ -134,7 +134,7 @@ fn judge(piece: &Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
     let paths = known.paths;
     let mut cutter = Cutter::of(piece, rows);
     match &piece.step.wait {
-        Wait::Turn { since } => program::turn(&mut cutter, *since, piece, paths),
+        Wait::Turn { since, acked } => program::turn(&mut cutter, *since, *acked, piece, paths),
         Wait::App => program::paused(&mut cutter, Grounds::proven(Because::NothingOpen), piece, paths),
         Wait::FullBurst => line::burst(&mut cutter, piece),
         Wait::Burst => program::wrote_again(&mut cutter, piece),

@@ -9,11 +9,11 @@
 //! was set later.
 
 use super::grounds::Grounds;
-use super::limits::{AT_HOST_NS, ENOUGH, HELD_NS, LOOSE_NS, PROMPT_NS};
+use super::limits::{AT_HOST_NS, DATED_NS, ENOUGH, HELD_NS, NOISE_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, reach};
 use super::program::think;
-use super::sender::{Judged, Verdict};
+use super::sender::{Control, Judged, Verdict};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::Side;
 use crate::exchange::Piece;
@@ -32,8 +32,14 @@ pub enum Freed {
 /// How one candidate is to be named.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ruling {
-    /// Nagle's wait with a held ACK of so many nanoseconds inside.
-    Held { hold: i64, grounds: Grounds },
+    /// Nagle's wait with a held ACK of so many nanoseconds inside. Its program had written after `program` of the wait at the
+    /// latest, or just then where it is `exact`.
+    Held {
+        hold: i64,
+        grounds: Grounds,
+        program: i64,
+        exact: bool,
+    },
     /// Nagle's wait for an ACK that came at once.
     Waited { freed: Freed, grounds: Grounds },
     /// The program paused.
@@ -66,50 +72,97 @@ impl Judged {
                 probable(Because::RoundTripByProgram)
             };
         }
-        let (verdict, held) = self.on(stream);
-        if verdict == Verdict::Refuted
-            && late <= self.tight_limit.min(PROMPT_NS)
-            && self.yet_unset(stream, c, hold)
-        {
-            return probable(Because::OptionMayChange); // one alone does not tell
+        if c.unseen {
+            return self.unseen(stream, hold, late, wait + release);
         }
-        match verdict {
-            Verdict::Refuted if self.follows() => return probable(Because::OptionMayChange),
-            Verdict::Refuted => return proven(Because::GoesWithoutAck),
-            Verdict::AppPause => return proven(Because::KeepsItsLength),
-            Verdict::Proven if late > LOOSE_NS => return probable(Because::LateAfterAck),
-            Verdict::Open if late > self.tight_limit => return probable(Because::LateAfterAck),
-            Verdict::Open if self.is_relay() => return probable(Because::Relayed),
-            Verdict::Proven if late > self.tight_limit && self.pauses_too() => {
-                return probable(Because::LateAfterAck);
-            }
-            _ => {}
-        }
-        let grounds = match (verdict, held) {
-            (Verdict::Proven, n) if n >= ENOUGH => Grounds::proven(Because::FollowsAcks),
-            (_, n) if n >= ENOUGH => Grounds::probable(Because::SenderNotKnown, think(sender)),
-            _ => Grounds::probable(Because::FewWaits, think(sender)),
+        let known = match self.verdict {
+            Verdict::Refuted => Some(Because::GoesWithoutAck),
+            Verdict::AppPause => Some(Because::KeepsItsLength),
+            _ => None,
         };
+        if late > self.tight_limit {
+            return known.map_or_else(|| probable(Because::LateAfterAck), proven);
+        }
+        if self.is_relay() {
+            return probable(Because::Relayed);
+        }
         if c.ack_pure && !c.ack_fin && HELD_NS.contains(&hold) {
-            return Ruling::Held { hold, grounds };
+            return match self.held(stream, hold, wait + release, sender) {
+                Ok(held) => held,
+                Err(because) => probable(because),
+            };
+        }
+        if let Some(because) = known {
+            return proven(because);
         }
         // a release much later than the wait is long was no release
-        let prompt = late <= self.tight_limit && late <= ((wait + release) / 2).max(AT_HOST_NS);
-        match (c.ack_fin, c.ack_pure, prompt) {
-            (true, _, true) => Ruling::Waited {
-                freed: Freed::ByFin,
-                grounds,
-            },
-            (false, false, true) => Ruling::Waited {
-                freed: Freed::ByData,
-                grounds,
-            },
-            (false, true, true) => Ruling::Waited {
-                freed: Freed::ByAck,
-                grounds,
-            },
-            _ => probable(Because::LateAfterAck),
+        if late > ((wait + release) / 2).max(AT_HOST_NS) {
+            return probable(Because::LateAfterAck);
         }
+        Ruling::Waited {
+            freed: match (c.ack_fin, c.ack_pure) {
+                (true, _) => Freed::ByFin,
+                (false, false) => Freed::ByData,
+                (false, true) => Freed::ByAck,
+            },
+            grounds: self.probable(sender),
+        }
+    }
+
+    /// A segment that followed a held ACK at once, after so long a wait; or what makes a pause of it.
+    fn held(&self, stream: u32, hold: i64, waited: i64, sender: Side) -> Result<Ruling, Because> {
+        let said = self.controls.says(stream, waited);
+        let (program, exact) = match said {
+            Control::Shorter { most, exact } => (most, exact),
+            _ => (0, false),
+        };
+        let because = match said {
+            Control::Explains => return Err(Because::ControlExplains),
+            _ if self.verdict == Verdict::Refuted => return Err(Because::OptionMayChange),
+            _ if !self.controls.are_kernels() => return Err(Because::NotAsKernel),
+            Control::Nothing if self.verdict == Verdict::AppPause => return Err(Because::KeepsItsLength),
+            Control::Unclear => Because::ControlUnclear,
+            Control::Shorter { .. } => Because::ControlShorter,
+            Control::Nothing => Because::FollowsAcks,
+        };
+        let grounds = match said {
+            _ if self.proves(said) => Grounds::proven(because),
+            Control::Unclear => Grounds::probable(because, think(sender)),
+            _ => self.probable(sender),
+        };
+        Ok(Ruling::Held {
+            hold,
+            grounds,
+            program,
+            exact,
+        })
+    }
+
+    /// A segment behind an ACK that the capture lacks.
+    fn unseen(&self, stream: u32, hold: i64, late: i64, waited: i64) -> Ruling {
+        let said = self.controls.says(stream, waited);
+        let dated = late.abs() <= DATED_NS + self.tight_limit && HELD_NS.contains(&hold);
+        match said {
+            Control::Shorter { most, exact } if dated && self.proves(said) => Ruling::Held {
+                hold,
+                grounds: Grounds::proven(Because::ControlShorter),
+                program: most,
+                exact,
+            },
+            _ => Ruling::Pause {
+                grounds: Grounds::probable(Because::AckNotSeen, Cause::Nagle),
+            },
+        }
+    }
+
+    /// A stall that is not proven, by how often it was seen.
+    fn probable(&self, sender: Side) -> Grounds {
+        let because = if self.held >= ENOUGH {
+            Because::SenderNotKnown
+        } else {
+            Because::FewWaits
+        };
+        Grounds::probable(because, think(sender))
     }
 }
 
@@ -119,16 +172,39 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
     let evidence = [c.small.frame, c.ack.frame, c.freed.frame];
     let nagle = |rule, grounds| row(Cause::Nagle, Owner::of(side), rule, grounds, evidence);
     match ruling {
-        Ruling::Held { hold, grounds } => {
+        Ruling::Held {
+            hold,
+            grounds,
+            program,
+            exact,
+        } => {
             let rule = Rule::NagleDelayedAck;
             let receiver = Owner::of(side.other());
-            let delayed = Named {
+            let delayed = |grounds| Named {
                 parent: Some(Cause::Nagle),
                 ..row(Cause::DelayedAck, receiver, rule, grounds, evidence)
             };
-            cutter.cut(c.ack.time_ns - hold, nagle(rule, grounds));
-            cutter.cut(c.ack.time_ns, delayed);
-            cutter.cut(cutter.end, nagle(rule, grounds));
+            let within = grounds.weaker(Grounds::probable(Because::WithinControl, think(side)));
+            // away from the sender the wait's round trip passes after the hold: what the program may have taken goes there first
+            let away = paths.to(side);
+            let doubt = if away < AT_HOST_NS {
+                program
+            } else {
+                program - away
+            };
+            let known_from = c.small.time_ns + if doubt < NOISE_NS { 0 } else { doubt };
+            let round_trip = nagle(rule, if program < NOISE_NS { grounds } else { within });
+            if exact && known_from > c.small.time_ns {
+                let took = Grounds::probable(Because::WithinControl, Cause::Nagle);
+                cutter.cut(
+                    known_from,
+                    row(think(side), Owner::of(side), Rule::Control, took, evidence),
+                );
+            }
+            cutter.cut(c.ack.time_ns - hold, round_trip);
+            cutter.cut(known_from.min(c.ack.time_ns), delayed(within));
+            cutter.cut(c.ack.time_ns, delayed(grounds));
+            cutter.cut(cutter.end, round_trip);
         }
         Ruling::Waited { freed, grounds } => {
             let rule = match freed {

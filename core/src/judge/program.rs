@@ -7,10 +7,10 @@
 //! Rivals: a queue on the path (`path`), the kernel's pacing (`line`), a cork (`cork`), Nagle's algorithm (`nagle`).
 
 use super::grounds::Grounds;
-use super::limits::NOISE_NS;
+use super::limits::{AT_HOST_NS, DELACK_LEAST_NS, HELD_ELSEWHERE_NS, NOISE_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, network, reach};
-use super::vocabulary::{Because, Cause, Owner, Rule};
+use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::exchange::Piece;
 
@@ -64,11 +64,44 @@ pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32)
     row(think(side), Owner::of(side), Rule::Turn, grounds, evidence)
 }
 
-/// The first segment after the peer spoke.
+/// The first segment after the peer spoke. Its kernel had acknowledged that by itself after `acked` nanoseconds, if not 0:
+/// so long the path took this time at most, unless the kernel held that ACK back.
 #[inline(always)]
-pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, piece: &Piece<'_>, paths: &Paths) {
+pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece<'_>, paths: &Paths) {
     approach(cutter, since, piece, paths);
-    let named = thought(cutter, piece.sender, paths, 0);
+    let side = piece.sender;
+    let mut named = thought(cutter, side, paths, 0);
+    if paths.known(side).is_none_or(|best| best >= AT_HOST_NS) {
+        if acked == 0 {
+            let unbound = Grounds::probable(Because::NoKernelAnswer, Cause::Network);
+            named.grounds.at_most(unbound);
+        } else {
+            let beyond = i64::from(acked) - paths.to(side);
+            if beyond >= NOISE_NS {
+                let bounded = since.time_ns + i64::from(acked);
+                let evidence = [cutter.from_frame, cutter.to_frame, 0];
+                if beyond < DELACK_LEAST_NS {
+                    let late = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
+                    cutter.cut(
+                        bounded,
+                        row(Cause::Queueing, Owner::Network, Rule::Queue, late, evidence),
+                    );
+                } else {
+                    let held = Grounds::probable(Because::KernelWasLate, Cause::Queueing);
+                    cutter.cut(
+                        bounded,
+                        row(think(side), Owner::of(side), Rule::Turn, held, evidence),
+                    );
+                }
+            }
+            named.grounds = Grounds::proven(Because::KernelAnswered);
+        }
+    }
+    if HELD_ELSEWHERE_NS.contains(&(piece.end - cutter.at)) {
+        named
+            .grounds
+            .at_most(Grounds::probable(Because::TimerLength, Hypothesis::OtherPath));
+    }
     cutter.cut(piece.end, named);
 }
 

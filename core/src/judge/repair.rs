@@ -89,7 +89,7 @@ pub(super) fn repeat(
 /// passes by.
 pub(super) fn probe(cutter: &mut Cutter<'_>, small: At, pool: u32, piece: &Piece<'_>, known: &Context<'_>) {
     let judged = known.pools.get(pool as usize);
-    match judged.map_or(Verdict::Open, |judged| judged.verdict_on(known.stream)) {
+    match judged.map_or(Verdict::Open, |judged| judged.verdict) {
         Verdict::Proven => {
             let evidence = [small.frame, piece.step.to.frame, 0];
             let grounds = Grounds::proven(Because::TimerRanOut);

@@ -1,19 +1,19 @@
 //! What all evidence on one sender says: does Nagle's algorithm hold it up, does it refute that, does its program pause?
 //! A pool of evidence and the path's round trips in, one `Judged` out.
 
-mod apart;
+mod controls;
 mod spread;
 
 use crate::base::Side;
 use crate::evidence::rtt::Pairs;
 use crate::evidence::{Gap, Pool, Pools};
-use crate::observe::Candidate;
 
 use super::cork;
 use super::limits::{
-    AT_HOST_NS, ENOUGH, GROWN, HELD_NS, INSTANT_NS, PROMPT_AT_HOST_NS, PROMPT_NS, SOON_NS, STRAY_SHARE,
+    AT_HOST_NS, GROWN, HELD_NS, INSTANT_NS, KERNEL_NS, PATH_LATE, PROMPT_NS, REFUTED, SOON_NS,
 };
-pub use apart::Apart;
+pub use controls::Control;
+use controls::Controls;
 pub(super) use spread::lattice;
 use spread::{at_share, slope};
 
@@ -83,10 +83,8 @@ pub struct Judged {
     pub streams: usize,
     pub nagle_streams: usize,
     pub nodelay_streams: usize,
-    /// What its connections say by themselves, where they differ.
-    pub apart: Option<Apart>,
-    /// When each connection refuted for the first time, by their numbers.
-    pub refuted_since: Vec<(u32, i64)>,
+    /// What its program takes where nothing is held.
+    pub controls: Controls,
 }
 
 /// The judgements of all senders, and how much evidence each had.
@@ -132,65 +130,97 @@ impl Judged {
         j.sender_jitter = path.map_or(0, |l| l.jitter());
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
         j.tight_limit = if j.sender_rtt < AT_HOST_NS {
-            // there is no path, and of what its program takes to answer little can be a busy host's
-            let kernels = path.map_or(0, |rtt| rtt.kernels_jitter());
-            j.sender_jitter = j.sender_jitter.min(SOON_NS.max(kernels));
-            PROMPT_AT_HOST_NS.max(j.sender_jitter)
+            // there is no path, and of what its program takes to answer nothing tells of the kernel
+            j.sender_jitter = path.map_or(0, |rtt| rtt.kernels_jitter()).min(SOON_NS);
+            KERNEL_NS.max(j.sender_jitter)
         } else {
-            PROMPT_NS.max(j.sender_jitter)
+            let late = path.map_or(0, |rtt| rtt.latest());
+            PROMPT_NS
+                .max(j.sender_jitter)
+                .max((late as f64 * PATH_LATE) as i64)
         };
-        j.sender_late = path.map_or(0.0, |rtt| rtt.late(j.tight_limit));
         let held = j.count(pool.gaps.iter(), pool.refutations);
         j.slope = slope(&held);
         j.held_by_timer(&held);
         (j.timed, j.corked) = cork::corked(&pool.starts, j.sender_rtt);
-        j.verdict = verdict(&j);
-        j.part(pool);
-        if matches!(j.verdict, Verdict::Refuted | Verdict::Mixed) {
-            j.refuted_since = j.refuted_since(pool);
-        }
+        j.controls = Controls::of(pool, &j);
+        j.sum_up(pool);
         j
+    }
+
+    /// What its held ACKs are together, for the table and for what no control group decides.
+    fn sum_up(&mut self, pool: &Pool) {
+        let stalls = pool
+            .gaps
+            .iter()
+            .filter(|gap| self.is_held(gap) && self.is_stall(gap));
+        let stalls: Vec<u32> = stalls.map(|gap| gap.stream).collect();
+        let share = self.refuted as f64 / (self.held as f64 + self.refuted as f64).max(1.0);
+        self.verdict = if !stalls.is_empty() && self.refuted >= REFUTED && share > 0.02 {
+            Verdict::Mixed
+        } else if !stalls.is_empty() {
+            Verdict::Proven
+        } else if share > 0.10 {
+            // a queue of small writes leaves all but its tail (tcp_nagle_test), and then only the tail waits: where
+            // every held one follows its ACK to the microsecond, luck would be (INSTANT_NS / hold)^held
+            let instant =
+                self.sender_rtt < AT_HOST_NS && self.release_max.is_some_and(|max| max <= INSTANT_NS);
+            if instant && self.held >= 2 {
+                Verdict::Open
+            } else {
+                Verdict::Refuted
+            }
+        } else if self.pauses(pool) {
+            Verdict::AppPause
+        } else {
+            Verdict::Open
+        };
+        [self.streams, self.nagle_streams, self.nodelay_streams] = self.controls.streams(stalls);
+    }
+
+    /// Whether the program's own pauses explain most of what ended with held ACKs.
+    fn pauses(&self, pool: &Pool) -> bool {
+        let held = pool.gaps.iter().filter(|gap| self.is_held(gap));
+        let explained =
+            held.filter(|gap| self.controls.says(gap.stream, gap.wait + gap.release) == Control::Explains);
+        2 * explained.count() > self.held || self.slope.is_some_and(|slope| slope <= 0.5)
+    }
+
+    /// A pure ACK that its receiver held.
+    pub(super) fn is_held(&self, gap: &Gap) -> bool {
+        gap.timer && !gap.unseen && HELD_NS.contains(&(gap.covered - self.receiver_rtt))
+    }
+
+    /// This wait for a held ACK is Nagle's beyond doubt.
+    fn is_stall(&self, gap: &Gap) -> bool {
+        !self.before_ack(gap.release, gap.arrived)
+            && gap.release - self.sender_rtt <= self.tight_limit
+            && self.proves(self.controls.says(gap.stream, gap.wait + gap.release))
+    }
+
+    /// Whether a wait of which the control group says this is Nagle's beyond doubt.
+    pub(super) fn proves(&self, said: Control) -> bool {
+        !self.is_relay()
+            && match said {
+                Control::Shorter { .. } => self.controls.follow(),
+                Control::Nothing => self.controls.always_follow() && self.follows_alone(),
+                Control::Explains | Control::Unclear => false,
+            }
+    }
+
+    /// Whether the held ones follow their ACKs wherever these fall, and as promptly as a kernel.
+    fn follows_alone(&self) -> bool {
+        let follows = match self.slope {
+            Some(slope) => slope > 0.5 && self.tight >= 2,
+            None => 2 * self.tight >= self.held,
+        };
+        follows && self.refuted * 50 <= self.held as u64 && self.by_kernel()
     }
 
     /// Whether the path is still as this judgement knew it.
     fn is_of(&self, pool: &Pool, pairs: &Pairs) -> bool {
         let rtt = |side: Side| pairs.min(pool.pair, side.index()).unwrap_or(0);
         (self.sender_rtt, self.receiver_rtt) == (rtt(pool.key.sender), rtt(pool.key.sender.other()))
-    }
-
-    /// When each stream refuted for the first time, by the streams' numbers.
-    fn refuted_since(&self, pool: &Pool) -> Vec<(u32, i64)> {
-        if !pool.is_whole() {
-            return Vec::new(); // the first may not be among them
-        }
-        let before_ack = pool.gaps.iter().filter(|s| self.before_ack(s.release, s.arrived));
-        let mut since: Vec<(u32, i64)> = pool
-            .refuters
-            .iter()
-            .filter(|r| r.first)
-            .map(|r| (r.stream, r.at))
-            .chain(before_ack.map(|s| (s.stream, s.acked_at)))
-            .collect();
-        since.sort_unstable();
-        since.dedup_by_key(|(stream, _)| *stream);
-        since
-    }
-
-    /// Do its connections differ? Then what was held tells of those alone that Nagle's algorithm holds up.
-    fn part(&mut self, pool: &Pool) {
-        if !pool.is_whole() {
-            return; // not all of them are known
-        }
-        let (apart, counts) = Apart::of(&pool.gaps, &pool.refuters, self);
-        [self.streams, self.nagle_streams, self.nodelay_streams] = counts;
-        if let Some(apart) = apart {
-            let nagle = |s: &&Gap| apart.on(s.stream).0 == Verdict::Proven;
-            let refuted = self.refuted;
-            let held = self.count(pool.gaps.iter().filter(nagle), 0);
-            self.slope = slope(&held);
-            self.held_by_timer(&held);
-            (self.refuted, self.verdict, self.apart) = (refuted, apart.verdict, Some(apart));
-        }
     }
 
     /// What these candidates, and so many refutations beside them, say on this path: the numbers that `verdict` needs,
@@ -201,14 +231,14 @@ impl Judged {
         for s in gaps {
             if self.before_ack(s.release, s.arrived) {
                 self.refuted += 1;
-            } else if s.timer && HELD_NS.contains(&(s.covered - self.receiver_rtt)) {
+            } else if self.is_held(s) {
                 held.push(s);
             }
         }
         self.held = held.len();
         self.tight = held
             .iter()
-            .filter(|s| (s.release - self.sender_rtt).abs() <= self.tight_limit)
+            .filter(|s| s.release - self.sender_rtt <= self.tight_limit)
             .count();
         self.relayed = held.iter().filter(|s| s.relayed).count();
         let mut releases: Vec<i64> = held
@@ -258,68 +288,5 @@ impl Judged {
     /// Whether its program may have had nothing to send before (`relay`).
     pub(super) fn is_relay(&self) -> bool {
         2 * self.relayed > self.held
-    }
-
-    /// Whether the held ones follow their ACKs, whatever refutes it: where an option changes half way, some leave at once
-    /// and all others wait.
-    pub(super) fn follows(&self) -> bool {
-        self.slope.is_some_and(|slope| slope > 0.5) && self.tight >= ENOUGH && 2 * self.tight >= self.held
-    }
-
-    /// Whether releases are late more often than the path and a busy host make them: those are the program's own pauses.
-    pub(super) fn pauses_too(&self) -> bool {
-        let strays = f64::max(1.0 / STRAY_SHARE as f64, 3.0 * self.sender_late);
-        (self.held - self.tight) as f64 > strays * self.held as f64
-    }
-
-    /// The judgement that holds for a stream, and by how many held ACKs.
-    pub(super) fn on(&self, stream: u32) -> (Verdict, usize) {
-        let own = self.apart.as_ref().map(|apart| apart.on(stream));
-        own.unwrap_or((self.verdict, self.held))
-    }
-
-    /// Whether this wait for a held ACK ended before its connection refuted for the first time: a program may set
-    /// TCP_NODELAY when its connection is set up and logged in (OpenSSH does), and hardly ever takes it back. So
-    /// what it does later says nothing of this one.
-    pub(super) fn yet_unset(&self, stream: u32, c: &Candidate, hold: i64) -> bool {
-        let found = self.refuted_since.binary_search_by_key(&stream, |since| since.0);
-        let since = found.ok().and_then(|at| self.refuted_since.get(at));
-        let held = c.ack_pure && !c.ack_fin && HELD_NS.contains(&hold);
-        held && since.is_some_and(|(_, at)| c.freed.time_ns < *at)
-    }
-
-    pub(super) fn verdict_on(&self, stream: u32) -> Verdict {
-        self.on(stream).0
-    }
-}
-
-pub(super) fn verdict(j: &Judged) -> Verdict {
-    let (held, refuted) = (j.held as f64, j.refuted as f64);
-    let share = if j.refuted == 0 {
-        0.0
-    } else {
-        refuted / (held + refuted)
-    };
-    if share > 0.10 {
-        // a queue of small writes leaves all but its tail (tcp_nagle_test), and then only the tail waits: where
-        // every held one follows its ACK to the microsecond, luck would be (INSTANT_NS / hold)^held
-        let instant = j.sender_rtt < AT_HOST_NS && j.release_max.is_some_and(|max| max <= INSTANT_NS);
-        return if instant && j.held >= 2 {
-            Verdict::Open
-        } else {
-            Verdict::Refuted
-        };
-    }
-    if j.slope.is_some_and(|slope| slope <= 0.5) {
-        return Verdict::AppPause;
-    }
-    let follows = match j.slope {
-        Some(_) => j.tight >= 2,
-        None => j.tight >= 3 && 2 * j.tight >= j.held,
-    };
-    if share <= 0.02 && follows && j.by_kernel() && !j.is_relay() {
-        Verdict::Proven
-    } else {
-        Verdict::Open
     }
 }

@@ -16,6 +16,7 @@ pub const WORTH: [[f64; Grade::COUNT]; Rule::COUNT] = [
     [0.90, 0.70, 0.50, 0.00], // ack_clocked
     [0.90, 0.80, 0.50, 0.00], // cwnd_delayed_ack
     [0.95, 0.60, 0.50, 0.00], // look_alike
+    [0.90, 0.70, 0.50, 0.00], // control
     [0.90, 0.70, 0.50, 0.00], // no_pool
     [0.95, 0.70, 0.50, 0.00], // window
     [0.90, 0.80, 0.50, 0.00], // overtaken

@@ -39,6 +39,10 @@ pub struct Candidate {
     pub ack_fin: bool,
     /// Whether the ACK had reached the sender, read off the timestamps option (TSecr of the freed segment).
     pub arrived: Option<bool>,
+    /// The capture lacks the ACK: time stamps say when it passed, and its frame is 0.
+    pub unseen: bool,
+    /// The peer had ended: what comes then answers that.
+    pub after_end: bool,
     pub freed: At,
     pub small_bytes: u32,
     pub freed_bytes: u32,
@@ -50,9 +54,11 @@ pub struct Candidate {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
-    /// The first segment after the peer spoke; `since` is the peer's last byte.
+    /// The first segment after the peer spoke; `since` is the peer's last byte, and so many nanoseconds later this side's kernel
+    /// had acknowledged it by itself (0: it had not).
     Turn {
         since: At,
+        acked: u32,
     },
     /// The same, and by its sender's clock it passed so much later than at best: so long the path may have held it (or its
     /// sender's pacing, whose pace it keeps), and so long it did (`queued`, where that is sure).
@@ -201,7 +207,7 @@ impl Step {
             }
         };
         match &self.wait {
-            Wait::Turn { since } | Wait::LateTurn { since, .. } | Wait::QueuedTurn { since, .. } => {
+            Wait::Turn { since, .. } | Wait::LateTurn { since, .. } | Wait::QueuedTurn { since, .. } => {
                 Release::new(
                     Released::First,
                     Some(since.frame),
@@ -299,4 +305,27 @@ pub struct Refutation {
     pub pool: u32,
     pub small: At,
     pub freed: At,
+}
+
+impl Refutation {
+    fn early(&self) -> Early {
+        Early::between(self.small, self.freed)
+    }
+}
+
+/// A small segment left before the one ahead of it was acknowledged: nothing held it back, so its program took this long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Early {
+    /// From the segment ahead of it.
+    pub pause: i64,
+    pub at: i64,
+}
+
+impl Early {
+    fn between(small: At, freed: At) -> Self {
+        Early {
+            pause: freed.time_ns - small.time_ns,
+            at: freed.time_ns,
+        }
+    }
 }

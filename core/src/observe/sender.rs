@@ -2,6 +2,7 @@
 //! the next segment left when it did.
 
 mod pacer;
+mod peer_clock;
 mod reason;
 mod refuting;
 mod repair;
@@ -9,11 +10,12 @@ mod repair;
 use std::collections::VecDeque;
 
 use super::clock::Clock;
-use super::{Answer, Data, Outcome, Refutation, Step};
+use super::{Answer, Data, Early, Outcome, Refutation, Step};
 use crate::base::At;
 use crate::judge::limits::BURST_NS;
 
 use pacer::Pacer;
+use peer_clock::PeerClock;
 use repair::{Hole, Resent};
 
 const MAX_HOLES: usize = 64;
@@ -73,10 +75,10 @@ pub struct Sender {
     small: Option<Small>,
     refuting: Option<Refutation>,
     /// Refutations that stand unless the peer's next packet shows that an ACK of it is not in the capture.
-    awaiting: u64,
+    awaiting: Vec<Early>,
     /// The end of what left like a probe, and its time stamp: it was none if the peer still held back the ACK of what
     /// was before it.
-    probing: Option<(i64, Option<u32>)>,
+    probing: Option<(i64, Option<u32>, Early)>,
     edge: Option<i64>,
     edge_moved: Option<(At, i64)>,
     zero_seen: Option<At>,
@@ -84,6 +86,10 @@ pub struct Sender {
     /// A timeout left one segment of congestion window, and no two have been in flight since.
     collapsed: bool,
     answered: Option<At>,
+    /// This side's first packet without data that acknowledged all of the peer's.
+    own_ack: Option<At>,
+    /// The peer has sent its FIN.
+    peer_ended: bool,
     peer_data: Option<At>,
     /// The first of the peer's data that this side has not answered.
     unanswered: Option<At>,
@@ -98,6 +104,7 @@ pub struct Sender {
     /// Segments that passed twice.
     copies: u32,
     clock: Clock,
+    peer_clock: PeerClock,
     pacer: Pacer,
 }
 
@@ -113,6 +120,14 @@ impl Sender {
         self.unanswered.get_or_insert(at);
     }
 
+    /// This side's kernel has acknowledged by itself all that the peer sent.
+    pub fn kernel_answered(&mut self, at: At) {
+        let asked = self.peer_data.map_or(0, |asked| asked.frame);
+        if self.own_ack.is_none_or(|ack| ack.frame < asked) {
+            self.own_ack = Some(at);
+        }
+    }
+
     pub fn has_sent(&self) -> bool {
         self.last.is_some()
     }
@@ -126,6 +141,10 @@ impl Sender {
     #[inline(always)]
     pub fn answer(&mut self, a: &Answer) {
         let at = a.at;
+        self.peer_ended |= a.fin;
+        if let Some(tsval) = a.tsval {
+            self.peer_clock.heard(at.time_ns, tsval);
+        }
         if let Some(c) = a.covered {
             let acked = At {
                 frame: c.last_frame,

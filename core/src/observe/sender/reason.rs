@@ -1,13 +1,14 @@
 //! Why a segment left when it did, by what its sender had sent and its peer had answered.
 
+use super::peer_clock::PeerClock;
 use super::refuting::heard;
 use super::{AckSeen, RECENT, Sender, Small};
 use crate::base::At;
 use crate::judge::limits::{
-    AT_HOST_NS, BURST_NS, CORK_NS, EVEN_GAPS, GRAIN_NS, LATE_NS, LEAST_PROBE_NS, LONG_PATH_NS, MOST_PROBE_NS,
-    PACE, PROBE_NS, PROMPT_NS, RTO_NS, TICK_NS, UNFINISHED,
+    AT_HOST_NS, BURST_NS, CORK_NS, DATED_NS, EVEN_GAPS, GRAIN_NS, LATE_NS, LEAST_PROBE_NS, LONG_PATH_NS,
+    MOST_PROBE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS, TICK_NS, UNFINISHED,
 };
-use crate::observe::{Candidate, Data, Repair, Wait};
+use crate::observe::{Candidate, Data, Early, Repair, Wait};
 
 impl Sender {
     #[inline(always)]
@@ -59,6 +60,7 @@ impl Sender {
                 Some(ack) => {
                     let mut candidate = candidate(&p, &ack, d);
                     candidate.held_back = self.may_be_held(d, gap);
+                    candidate.after_end = self.peer_ended;
                     if candidate.arrived == Some(false) && overdue(gap, d) {
                         return Wait::Probe {
                             pool: d.pool,
@@ -68,13 +70,21 @@ impl Sender {
                     return Wait::Small(Box::new(candidate));
                 }
                 None if overdue(gap, d) && !heard(&p, d) => {
-                    self.probing = Some((d.end, d.tsval));
+                    self.probing = Some((d.end, d.tsval, Early::between(p.at, d.at)));
                     return Wait::Probe {
                         pool: d.pool,
                         small: p.at,
                     };
                 }
-                None => self.refute(&p, d),
+                None => {
+                    if let Some(candidate) = unseen(&p, d, &self.peer_clock) {
+                        return Wait::Small(Box::new(candidate));
+                    }
+                    if heard(&p, d) {
+                        return Wait::Unsure; // its ACK came, and nobody can say when
+                    }
+                    self.refute(&p, d);
+                }
             }
         }
         if turn.is_none() && even && self.even >= EVEN_GAPS {
@@ -139,7 +149,10 @@ impl Sender {
                         late: u32::try_from(gap).unwrap_or(u32::MAX),
                         queued: 0,
                     },
-                    0 => Wait::Turn { since },
+                    0 => Wait::Turn {
+                        since,
+                        acked: self.kernel_took(since),
+                    },
                     late => {
                         let (late, queued) = self.clock.believed(late, time_ns, tsval);
                         let sure = i64::from(queued) >= GRAIN_NS || d.leg_ns >= AT_HOST_NS;
@@ -154,6 +167,13 @@ impl Sender {
             None if self.last_full && self.una < d.start || self.may_be_held(d, gap) => Wait::Unsure,
             None => Wait::App,
         }
+    }
+
+    /// How long after the peer's last byte this side's kernel had acknowledged all of them by itself; 0 where it did not.
+    fn kernel_took(&self, since: At) -> u32 {
+        let acked = self.own_ack.filter(|ack| ack.frame > since.frame);
+        let took = acked.map_or(0, |ack| ack.time_ns.saturating_sub(since.time_ns).max(1));
+        u32::try_from(took).unwrap_or(u32::MAX)
     }
 
     /// The small segment right before, and its ACK, where that came after it.
@@ -220,6 +240,33 @@ fn timed(at: At, since: At) -> bool {
     (*CORK_NS.start()..=*CORK_NS.end() + LONG_PATH_NS).contains(&waited)
 }
 
+/// A small segment after another, where the capture lacks the ACK between them: the time stamp that this one echoes says when
+/// that ACK left (RFC 7323 4.3), on the peer's clock.
+fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
+    let time_ns = peer.passed(d.tsecr.filter(|_| heard(p, d))?)?;
+    let latest = d.at.time_ns - d.leg_ns;
+    let in_time = p.at.time_ns < time_ns && time_ns <= latest + DATED_NS;
+    let ack = At {
+        frame: 0,
+        time_ns: time_ns.min(latest),
+    };
+    in_time.then_some(Candidate {
+        small: p.at,
+        held_from: p.at,
+        ack,
+        ack_pure: true, // with data a hole would show
+        ack_fin: false,
+        arrived: Some(true),
+        unseen: true,
+        after_end: false,
+        freed: d.at,
+        small_bytes: p.bytes,
+        freed_bytes: (d.end - d.start) as u32,
+        held_back: false,
+        pool: d.pool,
+    })
+}
+
 fn candidate(p: &Small, ack: &AckSeen, d: &Data) -> Candidate {
     let arrived = match (p.tsecr, ack.tsval, d.tsecr) {
         // only where the peer's clock moved between the two
@@ -236,6 +283,8 @@ fn candidate(p: &Small, ack: &AckSeen, d: &Data) -> Candidate {
         ack_pure: ack.pure,
         ack_fin: ack.fin,
         arrived,
+        unseen: false,
+        after_end: false,
         freed: d.at,
         small_bytes: p.bytes,
         freed_bytes: (d.end - d.start) as u32,

@@ -2,6 +2,10 @@
 
 use super::{Data, Refutation, Sender, Small};
 use crate::judge::limits::{HEARD_TICKS, QUEUE_NS};
+use crate::observe::Early;
+
+/// Refutations that wait for the peer's next packet.
+const MAX_AWAITING: usize = 64;
 
 impl Sender {
     /// Time goes on: what left small over small is a refutation if its sender sent nothing right behind it.
@@ -10,25 +14,40 @@ impl Sender {
             && now_ns - refuting.freed.time_ns > QUEUE_NS
         {
             self.refuting = None;
-            self.awaiting += 1;
+            self.await_peer(refuting.early());
         }
     }
 
     /// The peer spoke: how many refutations are sure now. None are where the capture lacks (`missed`) what the peer
     /// said before: that may have been the ACK.
-    pub fn sure_refutations(&mut self, missed: bool, ack: i64, tsecr: Option<u32>) -> u64 {
-        let mut waited = std::mem::take(&mut self.awaiting);
-        if let Some((end, tsval)) = self.probing.take() {
+    pub fn sure_refutations(&mut self, missed: bool, ack: i64, tsecr: Option<u32>) -> Vec<Early> {
+        if self.awaiting.is_empty() && self.probing.is_none() {
+            return Vec::new(); // the usual case
+        }
+        if let Some((end, tsval, early)) = self.probing.take() {
             // an ACK that was held back echoes the first segment that it covers (RFC 7323 4.3): where it echoes the
             // second, the first had its ACK, and that was lost
-            waited += u64::from(ack >= end && (tsval.is_none() || tsecr != tsval));
+            if ack >= end && (tsval.is_none() || tsecr != tsval) {
+                self.await_peer(early);
+            }
         }
-        if missed { 0 } else { waited }
+        let waited = std::mem::take(&mut self.awaiting);
+        if missed { Vec::new() } else { waited }
+    }
+
+    /// Beyond `MAX_AWAITING` of them the rest say the same.
+    fn await_peer(&mut self, early: Early) {
+        if self.awaiting.len() < MAX_AWAITING {
+            self.awaiting.push(early);
+        }
     }
 
     /// The end of the stream makes all pending refutations sure.
-    pub fn last_refutations(&mut self) -> u64 {
-        std::mem::take(&mut self.awaiting) + u64::from(self.refuting.take().is_some())
+    pub fn last_refutations(&mut self) -> Vec<Early> {
+        if let Some(refuting) = self.refuting.take() {
+            self.await_peer(refuting.early());
+        }
+        std::mem::take(&mut self.awaiting)
     }
 
     pub(super) fn refute(&mut self, p: &Small, d: &Data) {

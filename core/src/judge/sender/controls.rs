@@ -1,0 +1,262 @@
+//! The control group: what a sender's program takes between the same two writes where nothing held the second one back.
+//!
+//! A segment that follows a held ACK shows that something ended with that ACK, not that the kernel had the bytes all the
+//! time. Where the ACK was not held, or the segment left before it, the pause is the program's own. A wait that such
+//! pauses explain is the program's; of any other the program had at most the longest of them.
+
+use super::Judged;
+use super::spread::at_share;
+use crate::evidence::{Gap, Pool};
+use crate::judge::limits::{
+    AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_LONG_NS, CONTROL_SHORT_NS, CONTROL_STRAYS, ENOUGH, FOLLOWED,
+    HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, ONE_LENGTH_NS, OWN_CONTROLS, PROMPT_NS, UNHELD_NS,
+};
+
+/// A pause of the program, on a stream. `exact`: its segment left by itself; else an ACK let it go, and it took at most so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pause {
+    stream: u32,
+    ns: i64,
+    exact: bool,
+}
+
+/// What the control group says of one wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// There is none.
+    Nothing,
+    /// Its pauses do not reach the wait: the program took at most `most`, or just that where it is `exact`.
+    Shorter { most: i64, exact: bool },
+    /// Its pauses are as long as the wait.
+    Explains,
+    /// Some are, or all are longer: the program may have taken any part of it.
+    Unclear,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Controls {
+    /// Of all streams: rising.
+    all: Lists,
+    /// The same by stream, and rising in each.
+    own: Lists,
+    /// Held ACKs that were not followed at once: the waits until their segments left, rising.
+    late: Vec<i64>,
+    longest_held: i64,
+    /// Held ACKs that were followed soon, if not at once.
+    soon: usize,
+    at_host: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Lists {
+    /// Where the ACK was not held.
+    unheld: Vec<Pause>,
+    /// Where the segment left before the ACK.
+    early: Vec<Pause>,
+    /// The streams of held ACKs that were followed at once.
+    held: Vec<u32>,
+}
+
+/// A part of the lists: rising pauses.
+struct Group<'a> {
+    unheld: &'a [Pause],
+    early: &'a [Pause],
+    held: usize,
+}
+
+/// How many of a rising list end well before the wait, reach it, and are longer.
+fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
+    let below = rising.partition_point(|pause| pause.ns <= wait - CONTROL_SHORT_NS);
+    let reach = rising.partition_point(|pause| pause.ns <= wait + CONTROL_LONG_NS);
+    (below, reach - below, rising.len() - reach)
+}
+
+/// The longest of so many first pauses of a rising list, without the strays of a long one.
+fn longest(rising: &[Pause], first: usize) -> Option<Pause> {
+    let counted = first - first / CONTROL_STRAYS;
+    rising.get(counted.checked_sub(1)?).copied()
+}
+
+impl Group<'_> {
+    /// What these pauses say of a wait.
+    fn says(&self, wait: i64) -> Control {
+        let (below, near, above) = about(self.unheld, wait);
+        let (early_below, early_near, _) = about(self.early, wait);
+        if self.unheld.is_empty() && self.early.is_empty() {
+            return Control::Nothing;
+        }
+        if 2 * near > self.unheld.len() || early_near > early_below.max(self.held) {
+            return Control::Explains;
+        }
+        let strays = CONTROL_STRAYS * (near + above) <= self.unheld.len();
+        let early_strays = CONTROL_STRAYS * early_near <= early_near + self.held;
+        let most = longest(self.unheld, below).or_else(|| longest(self.early, early_below));
+        match most {
+            Some(most) if strays && early_strays => Control::Shorter {
+                most: most.ns,
+                exact: most.exact,
+            },
+            _ => Control::Unclear,
+        }
+    }
+}
+
+impl Controls {
+    pub(in crate::judge) fn of(pool: &Pool, j: &Judged) -> Controls {
+        let mut controls = Controls {
+            at_host: j.sender_rtt < AT_HOST_NS,
+            ..Controls::default()
+        };
+        let early = pool.early.iter().map(|(stream, early)| Pause {
+            stream: *stream,
+            ns: early.pause,
+            exact: true,
+        });
+        controls.all.early.extend(early);
+        for gap in &pool.gaps {
+            controls.add(gap, j);
+        }
+        controls.late.sort_unstable();
+        let Controls { all, own, .. } = &mut controls;
+        *own = all.clone();
+        for (list, own) in [
+            (&mut all.unheld, &mut own.unheld),
+            (&mut all.early, &mut own.early),
+        ] {
+            list.sort_unstable_by_key(|pause| (pause.ns, pause.exact));
+            own.sort_unstable_by_key(|pause| (pause.stream, pause.ns, pause.exact));
+        }
+        own.held.sort_unstable();
+        controls
+    }
+
+    fn add(&mut self, gap: &Gap, j: &Judged) {
+        let pause = |exact| Pause {
+            stream: gap.stream,
+            ns: gap.wait + gap.release,
+            exact,
+        };
+        if j.before_ack(gap.release, gap.arrived) {
+            self.all.early.push(pause(true));
+            return;
+        }
+        if gap.unseen {
+            return; // its ACK is not seen to the microsecond
+        }
+        let late = gap.release - j.sender_rtt;
+        let prompt = late <= j.tight_limit;
+        if j.is_held(gap) {
+            self.soon += usize::from(late <= PROMPT_NS.max(j.tight_limit));
+            if prompt {
+                self.all.held.push(gap.stream);
+                self.longest_held = self.longest_held.max(gap.wait + gap.release);
+            } else {
+                self.late.push(gap.wait + gap.release);
+            }
+        } else if gap.timer && !gap.after_end && gap.covered - j.receiver_rtt < UNHELD_NS {
+            self.all.unheld.push(pause(!prompt));
+        }
+    }
+
+    fn of_all(&self) -> Group<'_> {
+        Group {
+            unheld: &self.all.unheld,
+            early: &self.all.early,
+            held: self.all.held.len(),
+        }
+    }
+
+    fn of_stream(&self, stream: u32) -> Group<'_> {
+        let held = &self.own.held;
+        Group {
+            unheld: part(&self.own.unheld, stream),
+            early: part(&self.own.early, stream),
+            held: held.partition_point(|s| *s <= stream) - held.partition_point(|s| *s < stream),
+        }
+    }
+
+    /// What the sender's own connection says of a wait, or where it says nothing all of its connections.
+    pub(in crate::judge) fn says(&self, stream: u32, wait: i64) -> Control {
+        let own = self.of_stream(stream).says(wait);
+        let all = self.of_all().says(wait);
+        let said = match (own, all) {
+            // what left early elsewhere left by a socket with TCP_NODELAY: it tells of that program, not of this wait
+            (Control::Nothing, Control::Shorter { .. }) if self.all.unheld.is_empty() => Control::Nothing,
+            (Control::Nothing, all) => all,
+            (Control::Shorter { .. }, Control::Shorter { .. }) => all,
+            // one pause of its program's own tells little of the next one; what was written at once was written so again
+            (Control::Shorter { exact: true, .. }, all) if self.own_pauses(stream) < OWN_CONTROLS => all,
+            (own, _) => own,
+        };
+        // pauses of one length beyond every hold are those of other answers: they say nothing of what was held
+        if said == Control::Unclear && self.are_of_one_length(wait) {
+            return Control::Nothing;
+        }
+        said
+    }
+
+    fn own_pauses(&self, stream: u32) -> usize {
+        part(&self.own.unheld, stream).len() + part(&self.own.early, stream).len()
+    }
+
+    fn are_of_one_length(&self, wait: i64) -> bool {
+        let (below, ..) = about(&self.all.unheld, wait);
+        let (early, ..) = about(&self.all.early, wait);
+        let unheld = self.all.unheld.iter().map(|pause| pause.ns);
+        let mut longer: Vec<i64> = unheld.chain(self.late.iter().copied()).collect();
+        longer.sort_unstable();
+        let (low, high) = (at_share(&longer, 0.05), at_share(&longer, 0.95));
+        below + early == 0
+            && longer.len() >= HELD_AT_HOST
+            && low.zip(high).is_some_and(|(low, high)| {
+                high - low <= ONE_LENGTH_NS && low - self.longest_held >= BEYOND_HOLDS_NS
+            })
+    }
+
+    /// Held ACKs that were followed at once.
+    pub(in crate::judge) fn followed(&self) -> usize {
+        self.all.held.len()
+    }
+
+    /// Whether the segments follow the held ACKs as what a kernel sends does, often enough to be no luck.
+    pub(in crate::judge) fn follow(&self) -> bool {
+        let held = self.followed();
+        let least = if self.at_host { HELD_AT_HOST } else { HELD_AWAY };
+        held >= least && self.are_kernels() && FOLLOWED * held >= held + self.late.len()
+    }
+
+    /// Whether nearly all held ACKs were followed at once, so often that no control group is asked for.
+    pub(in crate::judge) fn always_follow(&self) -> bool {
+        let of_others = self.are_of_one_length(self.longest_held);
+        let late = if of_others { 0 } else { self.late.len() };
+        self.followed() >= ENOUGH && CONTROL_STRAYS * late <= self.followed()
+    }
+
+    /// Beside its sender: what left soon left as promptly as a kernel sends.
+    pub(in crate::judge) fn are_kernels(&self) -> bool {
+        !self.at_host || 100 * self.followed() >= KERNEL_PERCENT * self.soon
+    }
+
+    /// Connections with any evidence, with stalls (on these), and with segments before the ACK and no stalls.
+    pub(in crate::judge) fn streams(&self, stalls: Vec<u32>) -> [usize; 3] {
+        let of = |pauses: &[Pause]| pauses.iter().map(|pause| pause.stream).collect::<Vec<_>>();
+        let distinct = |mut streams: Vec<u32>| {
+            streams.sort_unstable();
+            streams.dedup();
+            streams
+        };
+        let held = distinct(stalls);
+        let early = distinct(of(&self.own.early));
+        let every = distinct([of(&self.own.unheld), of(&self.own.early), self.own.held.clone()].concat());
+        let off = early.iter().filter(|stream| held.binary_search(stream).is_err());
+        [every.len(), held.len(), off.count()]
+    }
+}
+
+/// The pauses of one stream, of a list by streams.
+fn part(pauses: &[Pause], stream: u32) -> &[Pause] {
+    let from = pauses.partition_point(|pause| pause.stream < stream);
+    let rest = pauses.get(from..).unwrap_or_default();
+    let until = rest.partition_point(|pause| pause.stream == stream);
+    rest.get(..until).unwrap_or_default()
+}
