@@ -251,7 +251,7 @@ def test_without_tcp_the_answer_says_what_there_is() -> None:
 
 def test_less_than_half_is_not_most() -> None:
     data = lp.read(SAMPLES / "clips" / "think40.pcap").why().data
-    assert ": most time goes to server_think: " in words.overall(data)
+    assert ": most time probably goes to server_think: " in words.overall(data)
     data["findings"][0] = replace(data["findings"][0], share=0.49)
     assert ": the largest part of the time goes to server_think: " in words.overall(data)
 

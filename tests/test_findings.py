@@ -189,8 +189,8 @@ def test_a_capture_at_two_points_at_once_carries_no_verdict() -> None:
 def test_swapped_frames_do_not_weaken_a_verdict(back_ns: int, grade: str) -> None:
     """A frame that stands a little too early was handed over by another processor; a clock that is set steps back."""
     tape = situations.stall(12)[0].tape
-    late = replace(tape[20], time_ns=tape[19].time_ns - back_ns)
-    capture = lp.read(pcap([*tape[:20], late, *tape[21:]]))
+    late = replace(tape[21], time_ns=tape[20].time_ns - back_ns)
+    capture = lp.read(pcap([*tape[:21], late, *tape[22:]]))
     row = next(r for r in rows_of(capture) if r["cause"] == STALL)
     assert (row["grade"], "clock" in row["limited_by"]) == (grade, grade != "proven")
 

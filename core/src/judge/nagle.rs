@@ -116,17 +116,20 @@ impl Judged {
             Control::Shorter { most, exact } => (most, exact),
             _ => (0, false),
         };
+        let sure = self.proves(stream, said);
         let because = match said {
             Control::Explains => return Err(Because::ControlExplains),
-            _ if self.verdict == Verdict::Refuted => return Err(Because::OptionMayChange),
+            _ if !sure && self.verdict == Verdict::Refuted => return Err(Because::OptionMayChange),
             _ if !self.controls.are_kernels() => return Err(Because::NotAsKernel),
-            Control::Nothing if self.verdict == Verdict::AppPause => return Err(Because::KeepsItsLength),
+            Control::Nothing if !sure && self.verdict == Verdict::AppPause => {
+                return Err(Because::KeepsItsLength);
+            }
             Control::Unclear => Because::ControlUnclear,
             Control::Shorter { .. } => Because::ControlShorter,
             Control::Nothing => Because::FollowsAcks,
         };
         let grounds = match said {
-            _ if self.proves(said) => Grounds::proven(because),
+            _ if sure => Grounds::proven(because),
             Control::Unclear => Grounds::probable(because, think(sender)),
             _ => self.probable(sender),
         };
@@ -143,7 +146,7 @@ impl Judged {
         let said = self.controls.says(stream, waited);
         let dated = late.abs() <= DATED_NS + self.tight_limit && HELD_NS.contains(&hold);
         match said {
-            Control::Shorter { most, exact } if dated && self.proves(said) => Ruling::Held {
+            Control::Shorter { most, exact } if dated && self.proves(stream, said) => Ruling::Held {
                 hold,
                 grounds: Grounds::proven(Because::ControlShorter),
                 program: most,

@@ -195,15 +195,18 @@ impl Judged {
     fn is_stall(&self, gap: &Gap) -> bool {
         !self.before_ack(gap.release, gap.arrived)
             && gap.release - self.sender_rtt <= self.tight_limit
-            && self.proves(self.controls.says(gap.stream, gap.wait + gap.release))
+            && self.proves(gap.stream, self.controls.says(gap.stream, gap.wait + gap.release))
     }
 
     /// Whether a wait of which the control group says this is Nagle's beyond doubt.
-    pub(super) fn proves(&self, said: Control) -> bool {
+    pub(super) fn proves(&self, stream: u32, said: Control) -> bool {
         !self.is_relay()
             && match said {
                 Control::Shorter { .. } => self.controls.follow(),
-                Control::Nothing => self.controls.always_follow() && self.follows_alone(),
+                Control::Nothing => {
+                    let alone = self.controls.always_follow() && self.follows_alone();
+                    alone || self.controls.always_follows(stream) && self.controls.are_kernels()
+                }
                 Control::Explains | Control::Unclear => false,
             }
     }

@@ -39,8 +39,9 @@ pub struct Controls {
     all: Lists,
     /// The same by stream, and rising in each.
     own: Lists,
-    /// Held ACKs that were not followed at once: the waits until their segments left, rising.
+    /// Held ACKs that were not followed at once: the waits until their segments left, rising; and their streams.
     late: Vec<i64>,
+    late_on: Vec<u32>,
     longest_held: i64,
     /// Held ACKs that were followed soon, if not at once.
     soon: usize,
@@ -117,6 +118,7 @@ impl Controls {
             controls.add(gap, j);
         }
         controls.late.sort_unstable();
+        controls.late_on.sort_unstable();
         let Controls { all, own, .. } = &mut controls;
         *own = all.clone();
         for (list, own) in [
@@ -152,6 +154,7 @@ impl Controls {
                 self.longest_held = self.longest_held.max(gap.wait + gap.release);
             } else {
                 self.late.push(gap.wait + gap.release);
+                self.late_on.push(gap.stream);
             }
         } else if gap.timer && !gap.after_end && gap.covered - j.receiver_rtt < UNHELD_NS {
             self.all.unheld.push(pause(!prompt));
@@ -230,6 +233,13 @@ impl Controls {
         let of_others = self.are_of_one_length(self.longest_held);
         let late = if of_others { 0 } else { self.late.len() };
         self.followed() >= ENOUGH && CONTROL_STRAYS * late <= self.followed()
+    }
+
+    /// Whether all that a connection was seen to do, beside its sender, is to follow held ACKs as a kernel does.
+    pub(in crate::judge) fn always_follows(&self, stream: u32) -> bool {
+        let own = self.of_stream(stream);
+        let late = self.late_on.binary_search(&stream).is_ok();
+        self.at_host && own.held >= ENOUGH && own.early.is_empty() && !late
     }
 
     /// Beside its sender: what left soon left as promptly as a kernel sends.

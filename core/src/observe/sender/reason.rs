@@ -164,7 +164,7 @@ impl Sender {
             None if gap <= BURST_NS && self.last_full => Wait::FullBurst,
             None if gap <= BURST_NS => Wait::Burst,
             None if self.keeps_pace(d, gap) => Wait::Spaced,
-            None if self.last_full && self.una < d.start || self.may_be_held(d, gap) => Wait::Unsure,
+            None if hole || self.last_full && self.una < d.start || self.may_be_held(d, gap) => Wait::Unsure,
             None => Wait::App,
         }
     }
