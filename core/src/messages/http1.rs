@@ -37,6 +37,8 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 const MAX_HEAD: usize = 64 << 10;
 /// Requests that may await their response; beyond it (one direction captured, mostly) the oldest is forgotten.
 const MAX_PENDING: usize = 4096;
+/// A chunk's line end and the last chunk: what ends a chunked body brings nothing of it if it is no longer.
+const WITHOUT_DATA: usize = 7;
 /// Heads that are searched for the server's name: whoever names itself does so at once.
 const MAX_SEARCHED: u8 = 4;
 
@@ -179,7 +181,11 @@ impl Http1 {
                 }
                 Step::Done(here) => {
                     half.state = State::Head;
-                    sink.piece(here as u64);
+                    if here > WITHOUT_DATA {
+                        sink.piece(here as u64);
+                    } else {
+                        sink.count(here as u64);
+                    }
                     sink.end();
                     Ok(split(bytes, here).1)
                 }

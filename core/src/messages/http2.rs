@@ -190,11 +190,26 @@ impl Http2 {
                     self.whole = true;
                 }
                 Place::Searching => {
-                    let Some(place) = frames::find(bytes) else {
+                    // a header that is cut in its beginning is held: TLS hands on a record's first byte alone
+                    let held = std::mem::take(&mut half.held);
+                    let joined = [&held, bytes].concat();
+                    let Some(place) = frames::find(&joined) else {
+                        if frames::chain(&joined).is_none() {
+                            half.held = joined;
+                            sink.mark();
+                        } else {
+                            sink.unmark();
+                        }
                         return Ok(());
                     };
-                    bytes = cursor::from(bytes, place);
+                    let mut first = cursor::from(&held, place);
+                    while !first.is_empty() && half.frames.next(&mut first) == Part::Partly {}
+                    bytes = cursor::from(bytes, place.saturating_sub(held.len()));
                     half.place = Place::Frames;
+                    if place >= held.len() {
+                        sink.unmark();
+                    }
+                    sink.mark();
                 }
                 Place::Frames => {
                     let here = bytes;
@@ -389,7 +404,7 @@ fn begins(side: Side, whole: bool, bytes: &[u8]) -> Place {
     let prefix = cursor::upto(PREFACE, bytes.len());
     match side {
         Side::Client if bytes.starts_with(prefix) => Place::Preface(0),
-        Side::Server if whole || frames::greets(bytes) => Place::Frames,
+        Side::Server if whole || bytes.len() >= frames::HEADER && frames::greets(bytes) => Place::Frames,
         _ => Place::Searching,
     }
 }

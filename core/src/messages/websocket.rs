@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Stretch};
-use frames::{Frame, Frames, Part};
+use frames::{Fit, Frame, Frames, Part};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::WebSocket,
@@ -65,8 +65,18 @@ struct Half {
     /// The frame whose payload is being read belongs to a message.
     counts: bool,
     message: Option<Message>,
-    /// Where the next frame begins is not known.
-    searching: bool,
+    search: Search,
+}
+
+/// Whether it is known where the next frame begins.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Search {
+    #[default]
+    Found,
+    /// Nothing of this side was read: what it says first was looked at before, as far as it came.
+    First,
+    /// Only with whole frames.
+    Lost,
 }
 
 /// A message that is being read.
@@ -80,12 +90,16 @@ struct Message {
     last: bool,
 }
 
-/// Weak for one side alone: wait for the other's.
+/// Weak for one side alone: wait for the other's. One of them must end with its packet.
 fn sniff(first: &First<'_>) -> Guess {
     let other = first.side.other();
-    match frames::chain(first.side, first.said) {
-        true if first.other.is_empty() => Guess::Other,
-        true if frames::chain(other, first.other) => Guess::Yes,
+    match (
+        frames::fit(first.side, first.said),
+        frames::fit(other, first.other),
+    ) {
+        (Fit::No, _) => Guess::No,
+        (_, _) if first.other.is_empty() => Guess::Other,
+        (Fit::Whole, Fit::Whole | Fit::Cut) | (Fit::Cut, Fit::Whole) => Guess::Yes,
         _ => Guess::No,
     }
 }
@@ -124,7 +138,7 @@ impl WebSocket {
             unsure: true,
             ..WebSocket::default()
         };
-        (reader.client.searching, reader.server.searching) = (true, true);
+        (reader.client.search, reader.server.search) = (Search::First, Search::First);
         Box::new(reader)
     }
 
@@ -143,11 +157,13 @@ impl WebSocket {
     ) -> Result<(), &'a [u8]> {
         let side = sink.side();
         let half = self.half(side);
-        if half.searching {
-            if !frames::chain(side, bytes) {
+        if half.search != Search::Found {
+            let fit = frames::fit(side, bytes);
+            if fit == Fit::No || fit == Fit::Cut && half.search == Search::Lost {
+                half.search = Search::Lost;
                 return Ok(());
             }
-            half.searching = false;
+            half.search = Search::Found;
         }
         while !bytes.is_empty() {
             let half = self.half(side);
@@ -249,18 +265,19 @@ impl WebSocket {
     fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
         let half = self.half(side);
-        if half.searching || half.frames.skip(missing) {
+        let searching = half.search != Search::Found;
+        if searching || half.frames.skip(missing) {
             if let Some(message) = half.message.as_mut().filter(|_| half.counts) {
                 message.bytes += missing;
                 (message.readable, message.text) = (false, Vec::new());
             }
-            if !half.searching && !half.frames.is_inside() {
+            if !searching && !half.frames.is_inside() {
                 self.frame_ends(sink);
             }
             return;
         }
         *half = Half {
-            searching: true,
+            search: Search::Lost,
             ..Half::default()
         };
         sink.unmark();

@@ -379,6 +379,17 @@ fn a_connection_is_joined_in_the_middle() {
     within.swap(0, 1);
     assert_eq!(short(&stretches(&within)), short(&notes));
     assert_eq!((speaker(&ask), speaker(&answer)), (Some(C), Some(S)));
+    // a header may come in parts there too
+    let single: Vec<_> = script[1..]
+        .iter()
+        .flat_map(|(side, stretch)| {
+            let Stretch::Bytes(bytes) = stretch else {
+                unreachable!()
+            };
+            bytes.chunks(1).map(|piece| (*side, Stretch::Bytes(piece)))
+        })
+        .collect();
+    assert_eq!(short(&stretches(&single)), short(&notes));
 }
 
 #[test]

@@ -166,6 +166,13 @@ fn both_sides_tell_a_connection_that_is_joined_in_the_middle() {
         short(&stretches(&script)),
         "C0:( C0:message.@ C0:9) S0:( S0:8) C1:( C1:message.@ C1:9)"
     );
+    let long = text(S, &"x".repeat(2000));
+    let parts = [
+        (C, Stretch::Bytes(&ask[..])),
+        (S, Stretch::Bytes(&long[..1448])),
+        (S, Stretch::Bytes(&long[1448..])),
+    ];
+    assert_eq!(short(&stretches(&parts)), "C0:( C0:message.@ C0:9) S0:( S0:2004)");
     let other = [(C, Stretch::Bytes(&ask[..])), (S, Stretch::Bytes(b"no frame"))];
     assert_eq!(short(&stretches(&other)), "C( C)9 S( S)8");
     let cut = [

@@ -79,23 +79,37 @@ fn frame(side: Side, header: &[u8]) -> Option<Frame> {
     })
 }
 
-/// Whether bytes from the middle of a connection are whole frames of this side, of which the first begins a message or
-/// is a control frame.
-pub(super) fn chain(side: Side, mut bytes: &[u8]) -> bool {
-    let mut frames = 0;
+/// How bytes from the middle of a connection fit frames of a side, of which the first begins a message or is a control
+/// frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    No,
+    /// The last frame goes on behind them.
+    Cut,
+    Whole,
+}
+
+pub(super) fn fit(side: Side, mut bytes: &[u8]) -> Fit {
+    let mut fit = Fit::No;
     while let [first, second, ..] = *bytes {
         let header = header_len(first, second).and_then(|len| bytes.split_at_checked(len));
         let Some((frame, rest)) = header.and_then(|(header, rest)| Some((frame(side, header)?, rest))) else {
-            return false;
+            return Fit::No;
         };
-        let payload = usize::try_from(frame.len).ok().and_then(|len| rest.get(len..));
-        let Some(behind) = payload.filter(|_| frames > 0 || frame.opcode != CONTINUATION) else {
-            return false;
+        if fit == Fit::No && frame.opcode == CONTINUATION {
+            return Fit::No;
+        }
+        let Some(behind) = usize::try_from(frame.len).ok().and_then(|len| rest.get(len..)) else {
+            return Fit::Cut;
         };
-        frames += 1;
-        bytes = behind;
+        (fit, bytes) = (Fit::Whole, behind);
     }
-    frames > 0 && bytes.is_empty()
+    if bytes.is_empty() { fit } else { Fit::No }
+}
+
+/// Whether bytes from the middle of a connection are whole frames.
+pub(super) fn chain(side: Side, bytes: &[u8]) -> bool {
+    fit(side, bytes) == Fit::Whole
 }
 
 /// One direction's place between frames.
