@@ -375,7 +375,7 @@ proptest! {
                 push: got.push_bytes_sent,
             };
             prop_assert_eq!(got, want, "frame {} {:?}", wire.frame, line);
-            prop_assert_eq!(wire.shared.initial_rtt_ns, shared.initial_rtt);
+            prop_assert_eq!(wire.shared.initial_rtt_ns(), shared.initial_rtt);
             prop_assert_eq!(Some(wire.shared.completeness), shared.completeness);
         }
     }

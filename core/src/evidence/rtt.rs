@@ -158,16 +158,26 @@ pub struct RoundTrips {
     prompt: Spread,
     /// Of ACKs that could have waited, and did not.
     free: Spread,
-    /// Samples left out: as late as a timer makes them.
-    pub held: u64,
-    best: Option<i64>,
+    prompts: u32,
+    frees: u32,
+    held: u32,
+    best: Best,
     /// The newest sample that was not left out.
     newest: Round,
 }
 
+/// The shortest so far; none is longer than any.
+#[derive(Debug, Clone, Copy)]
+struct Best(i64);
+
+impl Default for Best {
+    fn default() -> Self {
+        Best(i64::MAX)
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Spread {
-    count: u64,
     sum: f64,
     squares: f64,
     max: i64,
@@ -177,7 +187,6 @@ impl Spread {
     #[inline]
     fn add(&mut self, ns: i64) {
         let ms = ns as f64 / 1e6;
-        self.count += 1;
         self.sum += ms;
         self.squares += ms * ms;
         self.max = self.max.max(ns);
@@ -187,21 +196,24 @@ impl Spread {
 impl RoundTrips {
     #[inline]
     pub fn add(&mut self, ns: i64, prompt: bool) {
-        let best = self.best.unwrap_or(ns);
+        let best = if self.best.0 == i64::MAX { ns } else { self.best.0 };
         if ns < best - DELACK_LEAST_NS {
             // the path is so much shorter that all of those were held
-            self.held += std::mem::take(&mut self.free).count;
+            self.held = self.held.saturating_add(std::mem::take(&mut self.frees));
+            self.free = Spread::default();
         }
-        self.best = Some(best.min(ns));
+        self.best = Best(best.min(ns));
         if prompt {
             self.prompt.add(ns);
+            self.prompts = self.prompts.saturating_add(1);
         } else if ns < best + DELACK_LEAST_NS {
             self.free.add(ns);
+            self.frees = self.frees.saturating_add(1);
         } else {
-            self.held += 1;
+            self.held = self.held.saturating_add(1);
             return;
         }
-        self.newest = Round::new(ns, self.prompt.count > 0);
+        self.newest = Round::new(ns, self.prompts > 0);
     }
 
     /// What the path takes by what the host's kernel has answered: lately where time stamps tell how it wavers (`stamped`),
@@ -213,14 +225,19 @@ impl RoundTrips {
 
     #[cold]
     fn worst(&self) -> Round {
-        if self.best.is_some_and(|best| best < AT_HOST_NS) {
+        if self.best.0 < AT_HOST_NS {
             return self.newest;
         }
-        Round::new(self.prompt.max.max(self.free.max), self.prompt.count > 0)
+        Round::new(self.prompt.max.max(self.free.max), self.prompts > 0)
     }
 
     pub fn samples(&self) -> u64 {
-        self.prompt.count + self.free.count
+        u64::from(self.prompts) + u64::from(self.frees)
+    }
+
+    /// Samples left out: as late as a timer makes them.
+    pub fn held(&self) -> u64 {
+        u64::from(self.held)
     }
 
     pub fn mean_ms(&self) -> Option<f64> {

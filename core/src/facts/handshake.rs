@@ -1,7 +1,7 @@
 //! What a handshake and its options tell a stream: where its numbers begin, window scales, the initial round trip,
 //! which blocks the peer holds, how complete the stream is.
 
-use super::{Flow, Marks, Scale, Shared};
+use super::{FirstTrip, Flow, Marks, Scale, Shared};
 use crate::segment::{ACK, FIN, RST, SYN, Segment};
 
 /// Where relative numbers count from; true where a SYN/ACK moves its side's beginning.
@@ -71,20 +71,21 @@ pub(super) fn after_options(
             fwd.scale = Scale::Unused;
         }
         fwd.first_ack_pending = true;
-        if !has_ack {
-            shared.newest_syn = Some(now);
+        if !has_ack && !matches!(shared.first_trip, FirstTrip::Took(_)) {
+            shared.first_trip = FirstTrip::Since(now);
         }
     } else if has_ack {
         fwd.first_ack_pending = false;
-        if let (Some(syn_time), None) = (shared.newest_syn, shared.initial_rtt_ns) {
+        if let FirstTrip::Since(syn_time) = shared.first_trip
+            && now != syn_time
+        {
             // nothing is Wireshark's "not measured yet"
-            shared.initial_rtt_ns = Some(now.wrapping_sub(syn_time)).filter(|rtt| *rtt != 0);
+            shared.first_trip = FirstTrip::Took(now.wrapping_sub(syn_time));
         }
     }
     completeness(segment, shared, reused);
-    shared.settled = fwd.base.is_some()
-        && rev.base.is_some()
-        && (shared.newest_syn.is_none() || shared.initial_rtt_ns.is_some());
+    shared.settled =
+        fwd.base.is_some() && rev.base.is_some() && !matches!(shared.first_trip, FirstTrip::Since(_));
 }
 
 /// Wireshark 4.0 counts three blocks.

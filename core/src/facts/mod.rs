@@ -142,6 +142,11 @@ impl Flow {
         self.unacked.capacity() <= SMALL
     }
 
+    /// Nothing of it waits for an ACK.
+    pub fn is_acknowledged(&self) -> bool {
+        self.unacked.len() == 0
+    }
+
     /// When the byte `seq` was sent first, if it is still unacknowledged.
     fn first_copy(&self, seq: u32) -> Option<At> {
         let marks = &self.marks;
@@ -156,12 +161,39 @@ impl Flow {
     }
 }
 
+impl From<Marks> for Flow {
+    fn from(marks: Marks) -> Self {
+        Flow {
+            marks,
+            unacked: Unacked::default(),
+        }
+    }
+}
+
+/// The round trip that the handshake measures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum FirstTrip {
+    #[default]
+    Unknown,
+    /// Since the newest SYN without ACK, until the first plain ACK.
+    Since(i64),
+    Took(i64),
+}
+
+impl Shared {
+    #[inline(always)]
+    pub fn initial_rtt_ns(&self) -> Option<i64> {
+        match self.first_trip {
+            FirstTrip::Took(ns) => Some(ns),
+            _ => None,
+        }
+    }
+}
+
 /// Handshake facts that both directions share.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shared {
-    /// Time of the newest SYN without ACK, until the first plain ACK ends the measurement.
-    newest_syn: Option<i64>,
-    pub initial_rtt_ns: Option<i64>,
+    first_trip: FirstTrip,
     pub completeness: u8,
     started: bool,
     /// Both sides' numbers have a beginning, and no round trip is being measured.

@@ -152,8 +152,8 @@ fn repeat_flags(segment: &Segment<'_>, now: i64, fwd: &Marks, rev: &Marks, share
         return flag::FAST_RETRANSMISSION | flag::RETRANSMISSION;
     }
     let since_next = now.wrapping_sub(fwd.next_seq_time) as u64;
-    let limit = match shared.initial_rtt_ns {
-        Some(rtt) if rtt != 0 => rtt as u64,
+    let limit = match shared.initial_rtt_ns() {
+        Some(rtt) => rtt as u64,
         _ => DEFAULT_REORDER_NS,
     };
     if since_next < limit && fwd.next_seq != next_of(segment) {

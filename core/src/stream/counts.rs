@@ -14,27 +14,43 @@ pub struct Counts {
     pub packets: u64,
     pub bytes: u64,
     pub payload: u64,
-    pub retransmissions: u64,
-    pub out_of_order: u64,
+    unusual: Option<Box<Unusual>>,
     pub mss: Option<u16>,
     pub(super) full: FullSize,
     pub scale: Option<u8>,
     /// SACK permitted, as the SYN says.
     pub sack: Option<bool>,
-    /// Segments with SACK blocks, and those of them that report bytes that came twice.
-    pub sacks: u64,
-    pub dsacks: u64,
     pub(super) window_min: Smallest,
     pub trips: RoundTrips,
     pub(super) syn: bool,
     pub(super) fin: bool,
-    /// The newest repeat or late segment: an ACK of it, or of what was sent before it, does not measure the
-    /// path (Karn).
-    pub(super) poisoned: u64,
     pub ids: Ids,
 }
 
-const TIMESTAMP_BYTES: u32 = 12;
+/// What most sides of most streams never do.
+#[derive(Debug, Clone, Default)]
+pub struct Unusual {
+    pub retransmissions: u64,
+    pub out_of_order: u64,
+    /// Segments with SACK blocks, and those of them that report bytes that came twice.
+    pub sacks: u64,
+    pub dsacks: u64,
+    /// The newest repeat or late segment: an ACK of it, or of what was sent before it, does not measure the
+    /// path (Karn).
+    poisoned: u64,
+}
+
+impl Counts {
+    pub fn unusual(&self) -> Unusual {
+        self.unusual.as_deref().cloned().unwrap_or_default()
+    }
+
+    fn poisoned(&self) -> u64 {
+        self.unusual.as_ref().map_or(0, |unusual| unusual.poisoned)
+    }
+}
+
+const TIMESTAMP_BYTES: u16 = 12;
 
 /// The smallest window so far, shifted: below 2^30. None is more.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +70,7 @@ impl Smallest {
 
 /// What the options say of both senders' segments: the smaller MSS less what the time stamps take.
 pub(super) fn say_mss(counts: &mut [Counts; 2], timestamps: bool) {
-    let mss = counts.iter().filter_map(|side| side.mss).map(u32::from).min();
+    let mss = counts.iter().filter_map(|side| side.mss).min();
     let stamps = if timestamps { TIMESTAMP_BYTES } else { 0 };
     let said = mss.unwrap_or(DEFAULT_MSS).saturating_sub(stamps).max(1);
     counts.iter_mut().for_each(|side| side.full.say(said));
@@ -76,7 +92,7 @@ pub(super) fn count(
         .full
         .small(segment.len, segment.has(PSH), segment.has(FIN), facts);
     let frames = if segment.len > SMALLEST_MSS {
-        segment.len.div_ceil(counts.full.mss)
+        segment.len.div_ceil(counts.full.mss())
     } else {
         1
     };
@@ -98,17 +114,17 @@ pub(super) fn count(
 fn count_unusual(stream: &mut Stream, segment: &Segment<'_>, frame: u64, side: Side, facts: &Facts) {
     let [client, server] = &mut stream.counts;
     let counts = if side == Side::Client { client } else { server };
-    if facts.flags & flag::RETRANSMISSION != 0 {
-        counts.retransmissions += 1;
-        counts.poisoned = frame;
-    }
-    if facts.flags & flag::OUT_OF_ORDER != 0 {
-        counts.out_of_order += 1;
-        counts.poisoned = frame;
-    }
-    if segment.options.sack.count > 0 {
-        counts.sacks += 1;
-        counts.dsacks += u64::from(facts.flags & flag::DSACK != 0);
+    let late = facts.flags & (flag::RETRANSMISSION | flag::OUT_OF_ORDER) != 0;
+    let sacks = segment.options.sack.count > 0;
+    if late || sacks {
+        let unusual = counts.unusual.get_or_insert_default();
+        unusual.retransmissions += u64::from(facts.flags & flag::RETRANSMISSION != 0);
+        unusual.out_of_order += u64::from(facts.flags & flag::OUT_OF_ORDER != 0);
+        unusual.sacks += u64::from(sacks);
+        unusual.dsacks += u64::from(sacks && facts.flags & flag::DSACK != 0);
+        if late {
+            unusual.poisoned = frame;
+        }
     }
     let stamped = !stream.timestamps && has_timestamps(segment);
     if segment.flags & (SYN | FIN | RST) != 0 || stamped {
@@ -153,7 +169,7 @@ const ACK_AT_ONCE: u32 = 2;
 #[inline(always)]
 pub(super) fn sample_leg(
     stream: &mut Stream,
-    pairs: &mut Pairs,
+    pairs: Option<&mut Pairs>,
     segment: &Segment<'_>,
     side: Side,
     facts: &Facts,
@@ -166,7 +182,7 @@ pub(super) fn sample_leg(
     } else {
         (server, client)
     };
-    if covered.first_frame <= peer.poisoned {
+    if covered.first_frame <= peer.poisoned() {
         return None;
     }
     let sample = at.time_ns - covered.last_time;
@@ -181,12 +197,12 @@ pub(super) fn sample_leg(
     };
     let best = leg.map_or(sample, |leg| leg.min(sample));
     *leg = Some(best);
-    if let Some(pair) = stream.tracking.pair() {
+    if let (Some(pairs), Some(pair)) = (pairs, stream.tracking.pair()) {
         pairs.add(pair, side.index(), sample, segment.len > 0 || segment.has(FIN));
     }
     if segment.has(SYN) || (segment.len == 0 && segment.flags & (FIN | RST) == 0) {
         let handshake = facts.ack == 1 && peer.syn;
-        let at_once = ACK_AT_ONCE * peer.full.mss;
+        let at_once = ACK_AT_ONCE * peer.full.mss();
         own.trips.add(sample, handshake || covered.bytes >= at_once);
     }
     if segment.has(SYN) {

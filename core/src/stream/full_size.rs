@@ -12,17 +12,17 @@ const MOST_SIZES: u8 = 8;
 const MANY_UNPUSHED: u8 = 8;
 
 /// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
-pub(super) const DEFAULT_MSS: u32 = 1460;
+pub(super) const DEFAULT_MSS: u16 = 1460;
 
 /// Kernels push the end of what a program wrote (tcp_mark_push). So segments that are not pushed, though there was room in
 /// the window, are as long as their sender makes them: what its program wrote goes on behind them.
 #[derive(Debug, Clone, Copy)]
 pub struct FullSize {
-    pub(super) mss: u32,
+    mss: u16,
     /// The most that the options of both sides allow.
-    said: u32,
+    said: u16,
     /// What one that was not pushed held, below `mss`.
-    less: u32,
+    less: u16,
     learnt: u8,
     /// Small segments without a push, before any with.
     unpushed: u8,
@@ -41,7 +41,12 @@ impl Default for FullSize {
 }
 
 impl FullSize {
-    pub(super) fn say(&mut self, said: u32) {
+    #[inline(always)]
+    pub(super) fn mss(&self) -> u32 {
+        u32::from(self.mss)
+    }
+
+    pub(super) fn say(&mut self, said: u16) {
         if self.mss == self.said || self.mss > said {
             self.mss = said;
         }
@@ -52,20 +57,20 @@ impl FullSize {
     #[inline(always)]
     pub(super) fn small(&mut self, len: u32, pushed: bool, fin: bool, facts: &Facts) -> bool {
         len > 0
-            && is_small(len, self.mss)
+            && is_small(len, self.mss())
             && (pushed && self.learnt == 0 || self.is_end(len, pushed, fin, facts))
     }
 
     #[cold]
     #[inline(never)]
     fn is_end(&mut self, len: u32, pushed: bool, fin: bool, facts: &Facts) -> bool {
-        if pushed && (len < self.mss || len > self.said) || fin {
+        if pushed && (len < self.mss() || len > u32::from(self.said)) || fin {
             return true;
         }
         if len > SMALLEST_MSS && facts.ordinary && facts.flags == 0 {
             self.learn(len);
         }
-        pushed && is_small(len, self.mss) || !pushed && self.never_pushes(facts)
+        pushed && is_small(len, self.mss()) || !pushed && self.never_pushes(facts)
     }
 
     /// Who never pushes tells nothing by it.
@@ -78,25 +83,29 @@ impl FullSize {
 
     fn learn(&mut self, len: u32) {
         // several segments in one frame (TSO, GRO) are alike
-        let mut frames = len.div_ceil(self.said)..=len / SMALLEST_MSS;
+        let mut frames = len.div_ceil(u32::from(self.said))..=len / SMALLEST_MSS;
         let Some(frames) = frames.find(|frames| len.is_multiple_of(*frames)) else {
             return;
         };
-        let size = len / frames;
+        let size = (len / frames) as u16; // at most what was said
         let before = if self.learnt > 0 { self.mss } else { self.less };
         let common = common_divisor(size, before);
-        if size < self.mss && (before == 0 || common < SMALLEST_MSS) && size != self.less {
+        if size < self.mss && (before == 0 || u32::from(common) < SMALLEST_MSS) && size != self.less {
             self.less = size; // the next one tells: a single one may have been cut on its way
         } else if self.learnt < MOST_SIZES {
             self.learnt += 1;
-            self.mss = if common < SMALLEST_MSS { size } else { common };
+            self.mss = if u32::from(common) < SMALLEST_MSS {
+                size
+            } else {
+                common
+            };
         } else {
             self.mss = self.said;
         }
     }
 }
 
-fn common_divisor(a: u32, b: u32) -> u32 {
+fn common_divisor(a: u16, b: u16) -> u16 {
     if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
@@ -117,7 +126,7 @@ mod tests {
     impl Side {
         fn new() -> Self {
             let mut full = FullSize::default();
-            full.say(SAID);
+            full.say(SAID as u16);
             Side {
                 full,
                 sent: 1,
@@ -139,7 +148,7 @@ mod tests {
             if pushed {
                 self.since_push = 0;
             }
-            (small, self.full.mss)
+            (small, self.full.mss())
         }
 
         fn all<const N: usize>(&mut self, segments: [(u32, bool); N]) -> [(bool, u32); N] {

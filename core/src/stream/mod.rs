@@ -8,6 +8,7 @@ mod event;
 mod full_size;
 mod ids;
 mod index;
+mod rest;
 mod roles;
 mod setups;
 mod store;
@@ -32,6 +33,7 @@ use counts::{count, sample_leg};
 use event::relative_sack;
 pub use event::{Event, Rows};
 use index::Index;
+use rest::Heard;
 pub use roles::RolesBy;
 use roles::roles;
 use store::Store;
@@ -66,6 +68,9 @@ pub struct Stream {
     setting_up: bool,
     /// The SYNs, until data comes.
     pub asked: Vec<Asked>,
+    /// Nothing but SYNs, their answers and refusals passed: those are in `heard`.
+    only_asked: bool,
+    heard: Vec<Heard>,
     pub tracking: Tracking,
 }
 
@@ -92,7 +97,7 @@ impl Stream {
     }
 
     pub fn initial_rtt(&self) -> Option<i64> {
-        self.shared.initial_rtt_ns
+        self.shared.initial_rtt_ns()
     }
 
     /// The smallest window that a side offered; without its scale only nothing is known to be nothing.
@@ -104,9 +109,28 @@ impl Stream {
         seen.filter(|window| *window == 0 || flow.is_scaled())
     }
 
+    /// The first sequence numbers of the smaller and the larger endpoint.
+    fn bases(&self) -> [Option<u32>; 2] {
+        let [low, high] = &self.flows;
+        [low.marks.base, high.marks.base]
+    }
+
     pub fn side(&self, side: Side) -> &Counts {
         let [client, server] = &self.counts;
         if side == Side::Client { client } else { server }
+    }
+
+    /// Which side sent this segment, as far as is known with it.
+    #[inline(always)]
+    fn sender(&mut self, segment: &Segment<'_>, from_low: bool) -> Side {
+        if self.tracking.is_before() && (segment.len > 0 || segment.has(SYN)) {
+            self.better_roles(segment, from_low);
+        }
+        if from_low == self.client_is_low {
+            Side::Client
+        } else {
+            Side::Server
+        }
     }
 
     /// A place for a stream.
@@ -129,6 +153,8 @@ impl Stream {
             setup: None,
             setting_up: true,
             asked: Vec::new(),
+            only_asked: true,
+            heard: Vec::new(),
             tracking: Tracking::default(),
         }
     }
@@ -153,6 +179,8 @@ impl Stream {
             setup,
             setting_up,
             asked,
+            only_asked,
+            heard,
             tracking,
         } = self;
         ([*low, *high], *first, *last) = (ends, at, at);
@@ -163,6 +191,7 @@ impl Stream {
         flows.iter_mut().for_each(|flow| *flow = Flow::default());
         counts.iter_mut().for_each(|side| *side = Counts::default());
         asked.clear();
+        (*only_asked, *heard) = (true, Vec::new());
         *tracking = Tracking::default();
     }
 }
@@ -193,7 +222,7 @@ impl Streams {
     pub fn answered(&mut self, quoted: &Segment<'_>, answer: Answer) {
         let (key, from_low) = FourTuple::of(quoted);
         if let Some((id, _)) = self.index.get(self.index.half(&key), &key, &self.store)
-            && let Some(stream) = self.store.get(id)
+            && let Some(stream) = self.store.whole(id)
         {
             stream.answered(from_low, quoted.seq, answer);
         }
@@ -276,7 +305,7 @@ impl Streams {
     /// A header quoted inside an ICMP error has a stream, and no row of facts.
     pub fn quoted(&mut self, segment: &Segment<'_>, at: At) {
         let (id, from_low, reused) = self.find(segment, at);
-        if let Some(stream) = self.store.get(id) {
+        if let Some(stream) = self.store.whole(id) {
             stream.last = at;
             let [low, high] = &mut stream.flows;
             let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
@@ -290,7 +319,7 @@ impl Streams {
     #[cold]
     pub fn headless(&mut self, segment: &Segment<'_>, at: At) {
         let (id, ..) = self.find(segment, at);
-        if let Some(stream) = self.store.get(id) {
+        if let Some(stream) = self.store.whole(id) {
             stream.last = at;
         }
     }
@@ -299,7 +328,7 @@ impl Streams {
     #[cold]
     pub fn malformed(&mut self, segment: &Segment<'_>, at: At, to: &mut impl Rows) {
         let (id, from_low, _) = self.find(segment, at);
-        let Some(stream) = self.store.get(id) else {
+        let Some(stream) = self.store.whole(id) else {
             return;
         };
         let time_delta = at.time_ns - stream.last.time_ns;
@@ -328,14 +357,7 @@ impl Streams {
         let Some(stream) = self.store.get(id) else {
             return;
         };
-        if stream.tracking.is_before() && (segment.len > 0 || segment.has(SYN)) {
-            stream.better_roles(segment, from_low);
-        }
-        let side = if from_low == stream.client_is_low {
-            Side::Client
-        } else {
-            Side::Server
-        };
+        let side = stream.sender(segment, from_low);
         let [low, high] = &mut stream.flows;
         let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
         let scale_known = fwd.marks.scale != Scale::Unknown || reused;
@@ -361,7 +383,7 @@ impl Streams {
             time_ns: at.time_ns,
         };
         let (small, missing) = count(stream, segment, at.frame, frame_bytes, side, &facts);
-        let hold = sample_leg(stream, &mut self.pairs, segment, side, &facts, at);
+        let hold = sample_leg(stream, Some(&mut self.pairs), segment, side, &facts, at);
         if stream.setting_up {
             stream.note_setup(segment, side, at);
         }
@@ -397,6 +419,12 @@ impl Streams {
             hold,
             release: &release,
         });
+        if stream.only_asked || stream.tracking.is_over() {
+            if stream.only_asked {
+                stream.hear(segment, at, frame_bytes, from_low);
+            }
+            self.store.rest(id);
+        }
     }
 
     /// The capture ended, and with it this stream.

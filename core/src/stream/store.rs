@@ -1,5 +1,7 @@
-//! All streams by their numbers.
+//! All streams by their numbers. Those that carry data lie here whole; of one that was only asked for so far, and of one that
+//! is over, no more than is needed to make it whole again.
 
+use super::rest::{Asked, Closed};
 use super::{Endpoint, Flow, FourTuple, Stream, Tracking};
 use crate::base::At;
 use crate::exchange::Ledger;
@@ -7,12 +9,23 @@ use crate::exchange::Ledger;
 /// Boxes of streams that are gone, kept for the next ones.
 const MAX_SPARE: usize = 32;
 
+/// How much there is to know of a stream.
+enum State {
+    Asked(Box<Asked>),
+    Live(Box<Stream>),
+    Closed(Box<Closed>),
+    /// It was handed on for its row.
+    Gone,
+}
+
 #[derive(Default)]
 pub(super) struct Store {
-    /// None once the stream was handed on for its row.
-    slots: Vec<Option<Box<Stream>>>,
+    states: Vec<State>,
     #[allow(clippy::vec_box)] // a kilobyte each, and they go where they came from
     spare: Vec<Box<Stream>>,
+    /// No stream rests.
+    #[cfg(test)]
+    pub(super) awake: bool,
 }
 
 /// The smaller and the larger endpoint, and the first sequence number of each.
@@ -30,19 +43,23 @@ impl Head {
 
 impl Store {
     pub(super) fn len(&self) -> usize {
-        self.slots.len()
+        self.states.len()
     }
 
     /// A new stream.
     pub(super) fn open(&mut self, begin: impl FnOnce(&mut Stream)) -> u32 {
-        let id = self.slots.len() as u32;
-        let mut stream = self.spare.pop().unwrap_or_else(|| Box::new(Stream::blank()));
+        let id = self.states.len() as u32;
+        let mut stream = self.blank();
         begin(&mut stream);
-        self.slots.push(Some(stream));
+        self.states.push(State::Live(stream));
         id
     }
 
-    /// Takes the box of a stream that has its row, for the next one.
+    fn blank(&mut self) -> Box<Stream> {
+        self.spare.pop().unwrap_or_else(|| Box::new(Stream::blank()))
+    }
+
+    /// Takes the box of a stream that is not needed any more, for the next one.
     pub(super) fn done(&mut self, mut stream: Box<Stream>) {
         if self.spare.len() < MAX_SPARE {
             stream.tracking = Tracking::Before;
@@ -53,30 +70,82 @@ impl Store {
         }
     }
 
+    /// The whole stream.
     #[inline]
     pub(super) fn get(&mut self, id: u32) -> Option<&mut Stream> {
-        self.slots.get_mut(id as usize)?.as_deref_mut()
+        if !matches!(self.states.get(id as usize)?, State::Live(_)) {
+            let whole = self.take(id)?;
+            *self.states.get_mut(id as usize)? = State::Live(whole);
+        }
+        match self.states.get_mut(id as usize)? {
+            State::Live(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// The whole stream, which more is known of than packets that are heard again tell.
+    pub(super) fn whole(&mut self, id: u32) -> Option<&mut Stream> {
+        let stream = self.get(id)?;
+        stream.stay();
+        Some(stream)
     }
 
     /// The stream for good: its number stays without one.
     pub(super) fn take(&mut self, id: u32) -> Option<Box<Stream>> {
-        self.slots.get_mut(id as usize)?.take()
+        let state = std::mem::replace(self.states.get_mut(id as usize)?, State::Gone);
+        match state {
+            State::Live(stream) => Some(stream),
+            State::Asked(asked) => {
+                let mut stream = self.blank();
+                stream.ask_again(*asked);
+                Some(stream)
+            }
+            State::Closed(closed) => {
+                let mut stream = self.blank();
+                stream.reopen(*closed);
+                Some(stream)
+            }
+            State::Gone => None,
+        }
+    }
+
+    /// After a packet: keeps less of the stream where less will do.
+    #[cold]
+    pub(super) fn rest(&mut self, id: u32) {
+        #[cfg(test)]
+        if self.awake {
+            return;
+        }
+        let Some(state) = self.states.get_mut(id as usize) else {
+            return;
+        };
+        let State::Live(stream) = state else { return };
+        let less = if stream.is_closed() {
+            State::Closed(Box::new(stream.closed()))
+        } else if stream.only_asked {
+            State::Asked(Box::new(stream.asked()))
+        } else {
+            return;
+        };
+        if let State::Live(stream) = std::mem::replace(state, less) {
+            self.done(stream);
+        }
     }
 
     /// What does not change, and tells streams apart.
     pub(super) fn head(&self, id: u32) -> Option<Head> {
-        let stream = self.slots.get(id as usize)?.as_deref()?;
-        let [low, high] = &stream.flows;
-        Some(Head {
-            low: stream.low,
-            high: stream.high,
-            bases: [low.marks.base, high.marks.base],
-        })
+        let (low, high, bases) = match self.states.get(id as usize)? {
+            State::Asked(asked) => (asked.low, asked.high, asked.bases),
+            State::Live(stream) => (stream.low, stream.high, stream.bases()),
+            State::Closed(closed) => (closed.low, closed.high, closed.bases()),
+            State::Gone => return None,
+        };
+        Some(Head { low, high, bases })
     }
 
     /// Nothing more will come on this stream.
     pub(super) fn end(&mut self, id: u32, at: At, ledger: &mut Ledger) {
-        if let Some(stream) = self.get(id) {
+        if let Some(State::Live(stream)) = self.states.get_mut(id as usize) {
             stream.tracking.end(at, ledger);
         }
     }

@@ -42,6 +42,10 @@ impl Tracking {
         matches!(self, Tracking::Before)
     }
 
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Tracking::Over(_))
+    }
+
     /// The number of the two addresses in `Pairs`.
     pub(super) fn pair(&self) -> Option<u32> {
         match self {
@@ -114,7 +118,7 @@ pub(super) fn track(
         facts,
         side,
         at,
-        mss: own.full.mss,
+        mss: own.full.mss(),
         small,
         syn_seen: own.syn,
         legs: &stream.legs,

@@ -184,15 +184,16 @@ impl Rows {
 impl OfSide {
     fn push(&mut self, counts: &Counts, leg: Option<i64>, window_min: Option<u32>) {
         let (trips, row) = (&counts.trips, self.place());
+        let unusual = counts.unusual();
         self.packets.set(row, counts.packets);
         self.bytes.set(row, counts.bytes);
         self.payload.set(row, counts.payload);
-        self.retransmissions.set(row, counts.retransmissions);
-        self.out_of_order.set(row, counts.out_of_order);
-        self.sacks.set(row, counts.sacks);
-        self.dsacks.set(row, counts.dsacks);
+        self.retransmissions.set(row, unusual.retransmissions);
+        self.out_of_order.set(row, unusual.out_of_order);
+        self.sacks.set(row, unusual.sacks);
+        self.dsacks.set(row, unusual.dsacks);
         self.samples.set(row, trips.samples());
-        self.held.set(row, trips.held);
+        self.held.set(row, trips.held());
         let mut has = self.leg.set_some(row, leg.map(ms));
         has |= self.unseen.set_some(row, counts.ids.unseen());
         has |= self.mss.set_some(row, counts.mss);

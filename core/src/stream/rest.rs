@@ -1,0 +1,241 @@
+//! What is kept of a stream that needs little: one that was only asked for so far, and one that is over. Both become
+//! whole streams again for their next packet, and tell then what they would have told otherwise.
+
+use super::counts::{Counts, count, sample_leg};
+use super::tracking::Told;
+use super::{Closing, Endpoint, RolesBy, Stream, Tracking};
+use crate::base::At;
+use crate::exchange::setup::Setup;
+use crate::facts::{self, Facts, Marks, Shared};
+use crate::segment::{Multipath, Options, RST, SYN, Sack, Segment};
+
+/// SYNs, their answers and refusals of one stream that are kept instead of what they say: Linux sends a SYN seven times
+/// (tcp_syn_retries).
+pub(super) const MOST_HEARD: usize = 7;
+
+/// A stream of which nothing but SYNs, their answers and refusals passed: those packets.
+pub(super) struct Asked {
+    pub(super) low: Endpoint,
+    pub(super) high: Endpoint,
+    pub(super) bases: [Option<u32>; 2],
+    reused: bool,
+    heard: Vec<Heard>,
+}
+
+/// One of them: its header, all but its ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heard {
+    at: At,
+    frame_bytes: u32,
+    from_low: bool,
+    seq: u32,
+    ack: u32,
+    flags: u16,
+    window: u16,
+    ip_id: Option<u16>,
+    mss: Option<u16>,
+    wscale: Option<u8>,
+    timestamps: Option<(u32, u32)>,
+    sack_permitted: bool,
+    multipath: Multipath,
+    cut: bool,
+}
+
+impl Heard {
+    /// Nothing where the packet says more than that somebody asks, answers or refuses.
+    pub(super) fn new(segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool) -> Option<Self> {
+        let options = &segment.options;
+        let asks = segment.len == 0 && segment.flags & (SYN | RST) != 0;
+        (asks && segment.payload.is_empty() && options.sack.count == 0).then_some(Heard {
+            at,
+            frame_bytes,
+            from_low,
+            seq: segment.seq,
+            ack: segment.ack,
+            flags: segment.flags,
+            window: segment.window,
+            ip_id: segment.ip_id,
+            mss: options.mss,
+            wscale: options.wscale,
+            timestamps: options.timestamps,
+            sack_permitted: options.sack_permitted,
+            multipath: options.multipath,
+            cut: options.cut,
+        })
+    }
+
+    fn segment(&self, low: Endpoint, high: Endpoint) -> Segment<'static> {
+        let (from, to) = if self.from_low { (low, high) } else { (high, low) };
+        Segment {
+            src: from.0,
+            dst: to.0,
+            sport: from.1,
+            dport: to.1,
+            seq: self.seq,
+            ack: self.ack,
+            flags: self.flags,
+            window: self.window,
+            len: 0,
+            payload: &[],
+            options: Options {
+                mss: self.mss,
+                wscale: self.wscale,
+                sack_permitted: self.sack_permitted,
+                timestamps: self.timestamps,
+                sack: Sack::default(),
+                multipath: self.multipath,
+                cut: self.cut,
+            },
+            ip_id: self.ip_id,
+        }
+    }
+}
+
+/// A stream of which both sides have ended, with everything acknowledged: its row, and what a late packet is held against.
+pub(super) struct Closed {
+    pub(super) low: Endpoint,
+    pub(super) high: Endpoint,
+    marks: [Marks; 2],
+    shared: Shared,
+    client_is_low: bool,
+    roles_by: RolesBy,
+    timestamps: bool,
+    closed_by: Option<Closing>,
+    reused: bool,
+    setting_up: bool,
+    first: At,
+    last: At,
+    counts: [Counts; 2],
+    legs: [Option<i64>; 2],
+    /// Where it is worth a row, or further segments may belong to it.
+    setup: Option<Box<Setup>>,
+    told: Told,
+}
+
+impl Closed {
+    pub(super) fn bases(&self) -> [Option<u32>; 2] {
+        let [low, high] = &self.marks;
+        [low.base, high.base]
+    }
+}
+
+impl Stream {
+    /// Remembers a packet of a stream of which no other kind has passed.
+    pub(super) fn hear(&mut self, segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool) {
+        match Heard::new(segment, at, frame_bytes, from_low) {
+            Some(heard) if self.heard.len() < MOST_HEARD => {
+                self.heard.reserve_exact(1);
+                self.heard.push(heard);
+            }
+            _ => self.stay(),
+        }
+    }
+
+    /// More is known of it than such packets tell.
+    pub(super) fn stay(&mut self) {
+        (self.only_asked, self.heard) = (false, Vec::new());
+    }
+
+    /// The segment's way through `Streams::segment`, for one that gives no row again.
+    fn take_in(&mut self, segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool, reused: bool) {
+        let side = self.sender(segment, from_low);
+        let [low, high] = &mut self.flows;
+        let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
+        let mut facts = Facts::default();
+        facts::analyse(segment, at, fwd, rev, &mut self.shared, reused, &mut facts);
+        self.last = at;
+        count(self, segment, at.frame, frame_bytes, side, &facts);
+        sample_leg(self, None, segment, side, &facts, at);
+        if self.setting_up {
+            self.note_setup(segment, side, at);
+        }
+        self.ask(segment, from_low, at);
+    }
+
+    /// Becomes the stream that those packets make.
+    pub(super) fn ask_again(&mut self, asked: Asked) {
+        let ends @ [low, high] = [asked.low, asked.high];
+        if let Some(first) = asked.heard.first() {
+            self.begin(
+                &first.segment(low, high),
+                first.from_low,
+                ends,
+                first.at,
+                asked.reused,
+            );
+        }
+        let mut reused = asked.reused;
+        for packet in &asked.heard {
+            let segment = packet.segment(low, high);
+            self.take_in(&segment, packet.at, packet.frame_bytes, packet.from_low, reused);
+            reused = false; // only the first packet found the ports in use
+        }
+        self.heard = asked.heard;
+    }
+
+    /// Whether it can rest: it is over, and nobody waits for an ACK.
+    pub(super) fn is_closed(&self) -> bool {
+        self.tracking.is_over() && self.flows.iter().all(|flow| flow.is_acknowledged())
+    }
+
+    /// What is to be kept of it. Its own place can be used for another stream then.
+    pub(super) fn asked(&mut self) -> Asked {
+        Asked {
+            low: self.low,
+            high: self.high,
+            bases: self.bases(),
+            reused: self.reused,
+            heard: std::mem::take(&mut self.heard),
+        }
+    }
+
+    /// The same of one that `is_closed`.
+    pub(super) fn closed(&mut self) -> Closed {
+        let told = self.tracking.told();
+        let lasts = |setup: &Setup| setup.pending() || setup.matters(told.busy);
+        let [low, high] = &self.flows;
+        Closed {
+            low: self.low,
+            high: self.high,
+            marks: [low.marks.clone(), high.marks.clone()],
+            shared: self.shared,
+            client_is_low: self.client_is_low,
+            roles_by: self.roles_by,
+            timestamps: self.timestamps,
+            closed_by: self.closed_by,
+            reused: self.reused,
+            setting_up: self.setting_up,
+            first: self.first,
+            last: self.last,
+            counts: std::mem::take(&mut self.counts),
+            legs: self.legs,
+            setup: self.setup.take().filter(lasts).map(Box::new),
+            told,
+        }
+    }
+
+    /// Becomes the stream that was closed.
+    pub(super) fn reopen(&mut self, closed: Closed) {
+        (self.low, self.high) = (closed.low, closed.high);
+        for (flow, marks) in self.flows.iter_mut().zip(closed.marks) {
+            *flow = marks.into();
+        }
+        self.shared = closed.shared;
+        self.client_is_low = closed.client_is_low;
+        self.roles_by = closed.roles_by;
+        self.timestamps = closed.timestamps;
+        self.closed_by = closed.closed_by;
+        self.reused = closed.reused;
+        self.setting_up = closed.setting_up;
+        (self.first, self.last) = (closed.first, closed.last);
+        self.counts = closed.counts;
+        self.legs = closed.legs;
+        self.setup = closed.setup.map(|setup| *setup);
+        self.asked.clear();
+        self.stay();
+        self.tracking = Tracking::Over(closed.told);
+    }
+}
+
+#[cfg(test)]
+mod tests;
