@@ -1,7 +1,9 @@
 """Makes a capture of very many connections, as load tests without keep-alive and SYN floods leave them behind.
 
     connections.py short OUT.pcap CONNECTIONS     one request each, 12 packets, 96 bytes of each packet kept
+    connections.py closed OUT.pcap CONNECTIONS    the same, each between ends of its own: all stay in memory
     connections.py flood OUT.pcap CONNECTIONS     one SYN each, every one from another address, never answered
+    connections.py random OUT.pcap SEGMENTS       one direction of one connection, its segments in random order
 
 Short connections come from 14,116 ports of one client, so that ports are used again; six are open at any time.
 Checksums are 0: the core and its peers do not ask for them.
@@ -9,6 +11,7 @@ Checksums are 0: the core and its peers do not ask for them.
 
 from __future__ import annotations
 
+import random
 import struct
 import sys
 from collections.abc import Iterator
@@ -39,13 +42,13 @@ def packet(src: bytes, dst: bytes, ports: tuple[int, int], seq: int, ack: int, f
     return len(frame), frame[:SNAP_BYTES]
 
 
-def connection(number: int) -> list[Packet]:
+def connection(number: int, client: bytes = CLIENT) -> list[Packet]:
     """Handshake, one request, its answer in two packets, and the close: 12 packets."""
     port = 32_768 + number % PORTS
     a, b = number * 2_654_435_761 + 1, number * 40_503 + 7
     body = bytes(612)
-    up = lambda *rest: packet(CLIENT, SERVER, (port, 80), *rest)  # noqa: E731
-    down = lambda *rest: packet(SERVER, CLIENT, (80, port), *rest)  # noqa: E731
+    up = lambda *rest: packet(client, SERVER, (port, 80), *rest)  # noqa: E731
+    down = lambda *rest: packet(SERVER, client, (80, port), *rest)  # noqa: E731
     asked, answered = a + len(REQUEST), b + len(ANSWER) + len(body)
     return [
         up(a - 1, 0, SYN, b""),
@@ -71,6 +74,25 @@ def short(connections: int) -> Iterator[Packet]:
             yield from turn
 
 
+def closed(connections: int) -> Iterator[Packet]:
+    """As `short`, from one client more for every `PORTS` connections."""
+    for number in range(connections):
+        yield from connection(number, struct.pack(">I", 0x0A00_0000 + number // PORTS))
+
+
+def shuffled(segments: int) -> Iterator[Packet]:
+    """A handshake, and then segments of 100 bytes that nobody acknowledges."""
+    first, peer = 1000, 5000
+    ports = (40_000, 80)
+    yield packet(CLIENT, SERVER, ports, first - 1, 0, SYN, b"")
+    yield packet(SERVER, CLIENT, ports[::-1], peer - 1, first, SYN | ACK, b"")
+    yield packet(CLIENT, SERVER, ports, first, peer, ACK, b"")
+    places = list(range(segments))
+    random.Random(7).shuffle(places)
+    for place in places:
+        yield packet(CLIENT, SERVER, ports, first + 100 * place, peer, PSH | ACK, bytes(100))
+
+
 def flood(connections: int) -> Iterator[Packet]:
     """SYNs from addresses that do not come twice."""
     for number in range(connections):
@@ -88,5 +110,5 @@ def write(out: Path, packets: Iterator[Packet]) -> None:
 
 
 if __name__ == "__main__":
-    kinds = {"short": short, "flood": flood}
+    kinds = {"short": short, "closed": closed, "flood": flood, "random": shuffled}
     write(Path(sys.argv[2]), kinds[sys.argv[1]](int(sys.argv[3])))
