@@ -3,7 +3,7 @@
     check_coverage.py COVERAGE.json
 
 Exit code 1 if all files together, or one of at least MANY statements alone, are below their floor. What runs only in
-subprocesses, or needs a server (S3), is not counted.
+subprocesses is not counted. ELSEWHERE are files whose tests need an extra that the README's command does not install.
 """
 
 import json
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 TOTAL, EACH, MANY = 95.0, 85.0, 20
+ELSEWHERE = ("cli/mcp.py",)
 
 
 def below(report: dict) -> list[str]:
@@ -20,6 +21,8 @@ def below(report: dict) -> list[str]:
         [] if (total := report["totals"]["percent_covered"]) >= TOTAL else [f"all files: {total:.1f} %, not {TOTAL} %"]
     )
     for name, file in sorted(files.items()):
+        if name.endswith(ELSEWHERE):
+            continue
         if file["num_statements"] >= MANY and file["percent_covered"] < EACH:
             out.append(f"{name}: {file['percent_covered']:.1f} %, not {EACH} %")
     return out

@@ -1,0 +1,102 @@
+"""What do `latpcap batch` and `compare` say on the terminal, and with which exit code? In this process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from archives import CLIPS, SMALL
+
+import latpcap as lp
+from latpcap.archive import public
+from latpcap.archive.model import Failure
+from latpcap.archive.report import Batch
+from latpcap.cli import main
+from latpcap.errors import Interrupted
+
+
+def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error."""
+    monkeypatch.setattr(sys, "argv", ["latpcap", *map(str, words)])
+    code = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = int(end.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_what_was_done(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    source, results = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    shutil.copy(SMALL, source / "whole.pcap")
+    (source / "cut.pcap").write_bytes(SMALL.read_bytes()[:3000])
+    (source / "notes.txt").touch()
+    words = ["batch", source, "-o", results, "--jobs", 1, "--no-events", "--no-series"]
+    code, out, err = said(capsys, monkeypatch, *words)
+    first, *lines = out.splitlines()
+    assert code == 0 and "Traceback" not in err and first.startswith(f"{results}: 2 captures, ")
+    assert lines == [
+        "  passed over: 1 file whose names are no capture's",
+        f"  damaged: {source / 'cut.pcap'}; its rows up to the damage are kept, issues says where",
+    ]
+    code, out, _ = said(capsys, monkeypatch, *words)
+    assert code == 0 and "  done before: 2 files\n" in out
+    code, out, _ = said(capsys, monkeypatch, "why", results)
+    assert code == 0 and out.startswith("out (2 captures): ")
+    code, _, err = said(capsys, monkeypatch, "why", results, "--stream", 0)
+    assert code == 2 and "numbered within a capture" in err.replace("\n", " ").replace("│", "")
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_what_failed(
+    quiet: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["batch", SMALL, tmp_path / "none.pcap", "-o", tmp_path / "out", *(["--quiet"] if quiet else [])]
+    code, out, err = said(capsys, monkeypatch, *words)
+    failure = f"{tmp_path / 'none.pcap'}: no such file"
+    assert code == 3
+    assert (err, out) == (f"latpcap: {failure}\n", "") if quiet else f"  failed: {failure}\n" in out
+
+
+def test_a_scheduler_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    code, _, err = said(capsys, monkeypatch, "batch", SMALL, "-o", tmp_path, "--scheduler", "tcp://127.0.0.1:1")
+    assert code == 2 and err == "latpcap: --scheduler needs Dask: pip install 'latpcap[dask]'\n"
+
+
+def test_an_interrupted_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> Batch:
+        raise Interrupted("interrupted; 1 capture done and kept")
+
+    monkeypatch.setattr(public, "batch", interrupted)
+    code, _, err = said(capsys, monkeypatch, "batch", SMALL, "-o", tmp_path)
+    assert (code, err) == (130, "latpcap: interrupted; 1 capture done and kept\n")
+
+
+def test_many_failures_are_counted(tmp_path: Path) -> None:
+    done: Batch = lp.batch(SMALL, tmp_path, quiet=True)
+    done.failed += [Failure(f"{number}.pcap", "no such file") for number in range(25)]
+    done.changed.append("growing.pcap")
+    lines = str(done).splitlines()
+    assert lines[-1] == "  failed: 5 more" and sum("  failed: " in line for line in lines) == 21
+    assert "  changed while it was read: growing.pcap; run again" in lines
+    assert done._repr_html_().count("growing.pcap") == 1
+
+
+def test_compare_fails_on_a_rule(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["compare", CLIPS / "split-nodelay.pcap", SMALL]
+    code, out, err = said(capsys, monkeypatch, *words)
+    assert (code, err) == (0, "") and "p99" in out
+    code, out, err = said(capsys, monkeypatch, *words, "--json", "--fail-on", "p99_ms>20", "--fail-on", "p99_ms>9999")
+    assert code == 1 and err.startswith("latpcap: ") and err.count("\n") == 1 and isinstance(json.loads(out), dict)
+    code, _, err = said(capsys, monkeypatch, *words, "--fail-on", "nonsense")
+    assert code == 2 and "--fail-on" in err
