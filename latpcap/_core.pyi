@@ -3,7 +3,17 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypedDict, final, type_check_only
 
-__all__ = ["SCHEMA_VERSION", "TABLES", "Analysis", "Records", "Table", "first_ns", "limits", "vocabulary"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "TABLES",
+    "Analysis",
+    "Decryption",
+    "Records",
+    "Table",
+    "first_ns",
+    "limits",
+    "vocabulary",
+]
 
 TABLES: Final[list[str]]
 SCHEMA_VERSION: Final[str]
@@ -39,8 +49,13 @@ class Table:
 @final
 class Analysis:
     """What is in this capture? Push its bytes in blocks of any size, finish, then take the tables."""
-    def __new__(cls, links: Callable[[str, int, bytes], _Found | list[_Found]] | None = None) -> Analysis:
-        """`links` reads the layers that the core leaves to others, as `latpcap.links.read` does."""
+    def __new__(
+        cls, links: Callable[[str, int, bytes], _Found | list[_Found]] | None = None, keylog: bytes | None = None
+    ) -> Analysis:
+        """`links` reads the layers that the core leaves to others, as `latpcap.links.read` does.
+
+        `keylog` is the text of a TLS key log; what it holds that cannot be used becomes issues.
+        """
     def next_file(self, name: str = "") -> None:
         """What is pushed from now on belongs to this file; the one before, if there was one, has ended.
 
@@ -54,6 +69,8 @@ class Analysis:
         Each is frame number, sent by the sender of the stream's first segment, relative seq and ack, flag bits, length
         by the IP header, captured payload.
         """
+    def decryption(self) -> Decryption | None:
+        """Opens a stream's TLS apart from the analysis, with the keys known so far; None where there are none."""
     def push(self, block: bytes) -> None:
         """Reads the next bytes of the capture file; never raises for what they hold, only what `links` raised."""
     def finish(self) -> None:
@@ -84,6 +101,19 @@ class Analysis:
     @property
     def refused(self) -> tuple[str, int, str] | None:
         """File, offset and reason of what kept the first file from being read, where no file could be read."""
+
+@final
+class Decryption:
+    """What was said inside TLS? Feed a stream's bytes in order; what comes out is plain text, from frames and sides."""
+    def feed(self, frame: int, from_first: bool, data: bytes, lost: int) -> list[tuple[int, bool, bytes, int]]:
+        """Reads the next bytes of one side, and so many missing ones behind them.
+
+        Gives frame, sent by the sender of the stream's first segment, what was said, and how many bytes more are
+        missing or stay sealed.
+        """
+    @property
+    def opened(self) -> bool:
+        """Was any record opened?"""
 
 @final
 class Records:

@@ -7,6 +7,7 @@ mod reasons;
 
 use crate::base::At;
 use crate::capture::{Reader, Record, Sink};
+use crate::decrypt::Decryption;
 use crate::exchange::Exchange;
 use crate::frame::{self, Foreign, Fragments, Packet, Place, Unread, Unwrapped};
 use crate::issue::{Code, Issue, Kind};
@@ -105,9 +106,25 @@ impl Sink for Analysis {
         let file = self.file();
         self.issues.count(&issue.in_file(file));
     }
+
+    fn secrets(&mut self, text: &[u8]) {
+        self.keylog(text);
+    }
 }
 
 impl Analysis {
+    /// More keys of TLS connections: the text of a key log. They count for what is read from now on.
+    pub fn keylog(&mut self, text: &[u8]) {
+        let (file, issues) = (self.file(), &mut self.issues);
+        let keys = self.streams.ledger.memory.keys();
+        keys.read(text, |issue| issues.count(&issue.in_file(file)));
+    }
+
+    /// Opens another connection of this capture, with the keys that are known so far; none where none were given.
+    pub fn decryption(&self) -> Option<Decryption> {
+        self.streams.ledger.memory.shared_keys().map(Decryption::new)
+    }
+
     /// The first record, or one that is earlier than another before it.
     #[cold]
     fn disorder(&mut self, record: &Record<'_>) {

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use crate::capture::{self, NO_LINK};
+use crate::decrypt;
 use crate::engine::Engine;
 use crate::frame::{self, Unwrapped};
 use crate::judge::limits::OF_FINDINGS;
@@ -124,9 +125,12 @@ impl Analysis {
 #[pymethods]
 impl Analysis {
     #[new]
-    #[pyo3(signature = (links=None))]
-    fn new(links: Option<Py<PyAny>>) -> Self {
+    #[pyo3(signature = (links=None, keylog=None))]
+    fn new(links: Option<Py<PyAny>>, keylog: Option<&[u8]>) -> Self {
         let mut engine = Engine::new();
+        if let Some(text) = keylog {
+            engine.analysis().keylog(text);
+        }
         let failed = Arc::default();
         engine.analysis().links = links.map(|read| {
             let failed = Arc::clone(&failed);
@@ -160,6 +164,11 @@ impl Analysis {
             (s.frame, s.from_first, s.seq, s.ack, s.flags, s.len, payload)
         });
         fields.collect()
+    }
+
+    fn decryption(&mut self) -> Option<Decryption> {
+        let decryption = self.engine.analysis().decryption()?;
+        Some(Decryption { decryption })
     }
 
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
@@ -287,6 +296,50 @@ impl Records {
     }
 }
 
+/// frame, from the first sender, what was said, how many bytes more are missing
+type PartFields<'py> = (u64, bool, Bound<'py, PyBytes>, u64);
+
+/// One stream's bytes in order, as plain text.
+#[pyclass(module = "latpcap._core")]
+struct Decryption {
+    decryption: decrypt::Decryption,
+}
+
+#[pymethods]
+impl Decryption {
+    fn feed<'py>(
+        &mut self,
+        py: Python<'py>,
+        frame: u64,
+        from_first: bool,
+        data: &[u8],
+        lost: u64,
+    ) -> Vec<PartFields<'py>> {
+        let part = decrypt::Part {
+            frame,
+            from_first,
+            data: data.to_vec(),
+            lost,
+        };
+        let parts = self.decryption.feed(part).into_iter();
+        parts
+            .map(|part| {
+                (
+                    part.frame,
+                    part.from_first,
+                    PyBytes::new(py, &part.data),
+                    part.lost,
+                )
+            })
+            .collect()
+    }
+
+    #[getter]
+    fn opened(&self) -> bool {
+        self.decryption.opened()
+    }
+}
+
 /// When was the first packet of the file that begins with these bytes? None where they do not say.
 #[pyfunction]
 fn first_ns(py: Python<'_>, head: &Bound<'_, PyBytes>) -> Option<i64> {
@@ -324,6 +377,7 @@ fn limits() -> HashMap<&'static str, f64> {
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Analysis>()?;
+    m.add_class::<Decryption>()?;
     m.add_class::<Records>()?;
     m.add_class::<Table>()?;
     m.add_function(wrap_pyfunction!(first_ns, m)?)?;

@@ -106,6 +106,14 @@ impl Connection {
         self.session.finished()
     }
 
+    /// The beginning of a record of `side` is held.
+    pub fn holds(&self, side: Side) -> bool {
+        match side {
+            Side::Client => !self.client.held.is_empty() || !self.early.is_empty(),
+            Side::Server => !self.server.held.is_empty(),
+        }
+    }
+
     /// Why nothing more is opened.
     pub fn sealed(&self) -> Option<Sealed> {
         self.session.sealed
@@ -318,9 +326,7 @@ impl Connection {
                 Next::NotTls => from += 1,
                 Next::Needs(_) => break,
                 Next::Whole(head, body, rest) => {
-                    let plausible = rest.len() < HEADER || header(rest).is_some();
-                    let opened = plausible.then(|| self.session.find(side, &head, body, log, out));
-                    let Some((content, lost)) = opened.flatten() else {
+                    let Some((content, lost)) = self.session.find(side, &head, body, log, out) else {
                         from += 1;
                         continue;
                     };

@@ -5,13 +5,14 @@
 //! `keylog.rs` reads the text of a key log, `suite.rs` lists the cipher suites, `schedule.rs` derives keys,
 //! `cipher.rs` opens one record, `handshake.rs` cuts handshake messages and reads the hellos, `half.rs` is one sender's
 //! keys and numbers, `session.rs` both sides' way through the handshake, `connection.rs` cuts the bytes into records and
-//! finds the way again behind lost ones.
+//! finds the way again behind lost ones, `conversation.rs` is a whole stream for who wants to read what was said.
 //!
 //! Sources: RFC 8446 (TLS 1.3), RFC 5246 (1.2), RFC 5288 (GCM), RFC 7905 (ChaCha20), RFC 7366 (encrypt-then-MAC),
 //! draft-ietf-tls-keylogfile. No secret leaves this module: none of its types prints one.
 
 mod cipher;
 mod connection;
+mod conversation;
 mod half;
 mod handshake;
 mod keylog;
@@ -19,8 +20,9 @@ mod schedule;
 mod session;
 mod suite;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use connection::{Connection, Taker};
+pub use conversation::{Decryption, Part};
 pub use keylog::KeyLog;
 pub use session::Sealed;

@@ -224,6 +224,9 @@ impl Session {
                 self.sealed.get_or_insert(Sealed::Middle);
             }
             APPLICATION_DATA if side == Side::Client && !self.settled => match self.early {
+                _ if !self.offered => {
+                    self.sealed.get_or_insert(Sealed::Hellos); // the server's is not here
+                }
                 Early::Open => return self.early_data(head, body, log, out),
                 Early::Accepted | Early::Rejected => {}
             },

@@ -1,7 +1,7 @@
-mod classic;
+pub(crate) mod classic;
 mod lost;
-mod modern;
-mod talk;
+pub(crate) mod modern;
+pub(crate) mod talk;
 mod vectors;
 
 use super::{Connection, KeyLog, Sealed, Taker};
@@ -31,7 +31,7 @@ impl Taker for Heard {
 
 /// A piece of a conversation: bytes, or so many that are not in the capture.
 #[derive(Debug, Clone)]
-enum Part {
+pub(crate) enum Part {
     Bytes(Side, Vec<u8>),
     Missing(Side, u64),
 }

@@ -13,6 +13,7 @@ use ahash::AHashSet;
 use smol_str::SmolStr;
 
 use crate::base::{At, Side};
+use crate::decrypt::Sealed;
 use crate::evidence::Pools;
 use crate::evidence::rtt::{Round, RoundTrips};
 use crate::facts::{Facts, flag};
@@ -347,7 +348,7 @@ pub struct Ledger {
     /// What passed on connections of one direction.
     pub transfers: Transfers,
     /// What the readers of messages remember of all streams.
-    memory: Memory,
+    pub memory: Memory,
     /// What could not be read or trusted on the way; taken away after each packet.
     pub issues: Vec<Issue>,
 }
@@ -448,6 +449,17 @@ impl Ledger {
             self.distrust("http", "too many names of servers; further ones are left out", at);
         }
         known
+    }
+
+    /// What there are keys for, and cannot be read.
+    #[cold]
+    fn sealed(&mut self, why: Sealed, at: At) {
+        let mut issue = Issue::new(Kind::Skipped, "tls", why.reason()).in_frame(at.frame);
+        issue.group = why.number();
+        if issue.group > 0 {
+            issue = issue.detail(format!("{:#06x}", why.number()));
+        }
+        self.issues.push(issue);
     }
 
     fn distrust(&mut self, layer: &'static str, reason: &'static str, at: At) {

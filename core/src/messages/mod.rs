@@ -39,7 +39,10 @@ mod tls;
 mod turns;
 mod websocket;
 
+use std::sync::Arc;
+
 use crate::base::{At, Side};
+use crate::decrypt::KeyLog;
 pub use notes::{Close, Kind, Named, Note, Push, Said, Status, Stretch};
 pub use readers::Protocol;
 use readers::{AnyReader, KNOWN, Recognition};
@@ -59,9 +62,23 @@ pub struct Memory {
     again: Option<Box<http1::Again>>,
     /// One of a stream that is over, for the next.
     http: Option<Box<http1::Http1>>,
+    /// Of TLS connections, where somebody gave some. Shared, so that a reader has them while it tells what it reads.
+    keys: Option<Arc<KeyLog>>,
+    /// What is read now lies inside TLS: a connection inside another one stays sealed.
+    inside: bool,
 }
 
 impl Memory {
+    /// The keys of TLS connections, for more of them.
+    pub fn keys(&mut self) -> &mut KeyLog {
+        Arc::make_mut(self.keys.get_or_insert_default())
+    }
+
+    /// The same for who opens another connection of this capture.
+    pub fn shared_keys(&self) -> Option<Arc<KeyLog>> {
+        self.keys.clone()
+    }
+
     fn http(&mut self) -> Box<http1::Http1> {
         let Some(mut reader) = self.http.take() else {
             return Box::default();
@@ -164,14 +181,23 @@ impl Messages {
         *self = Messages::new();
     }
 
-    /// The protocol that was recognised last (also for what follows an upgrade), else turns; none while undecided.
+    /// The protocol that was recognised last (also for what follows an upgrade, or lies inside TLS), else turns; none
+    /// while undecided.
     pub fn protocol(&self) -> Option<Protocol> {
-        (self.stage != Stage::Undecided).then(|| self.reader.protocol())
+        match &self.reader {
+            _ if self.stage == Stage::Undecided => None,
+            AnyReader::Tls(tls) => tls.inner_protocol().or(Some(Protocol::Tls)),
+            reader => Some(reader.protocol()),
+        }
     }
 
     /// What the server calls itself, as it said first.
     pub fn software(&self) -> Option<&str> {
-        self.open.software.as_deref()
+        let own = self.open.software.as_deref();
+        match &self.reader {
+            AnyReader::Tls(tls) => tls.inner_software().or(own),
+            _ => own,
+        }
     }
 
     /// Bytes were read of which nothing has been said yet.

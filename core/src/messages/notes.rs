@@ -4,6 +4,7 @@ use smol_str::SmolStr;
 
 use super::readers::Protocol;
 use crate::base::{At, Side};
+use crate::decrypt::Sealed;
 
 /// The next stretch of one side's stream, in order and without overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +161,11 @@ pub enum Note<'a> {
         said: Said<'a>,
     },
     Push(Push<'a>),
+    /// There are keys for TLS, and its records cannot be opened (any more). They are read as records from here on.
+    Sealed {
+        at: At,
+        why: Sealed,
+    },
     /// From here on the reader cannot follow the messages of this stream, and why (lower-case phrase).
     Lost {
         side: Side,

@@ -7,6 +7,7 @@
 
 use super::http1::Again;
 use super::{At, Close, Kind, Listener, Memory, Named, Note, Protocol, Push, Said, Side, Status};
+use crate::decrypt::Sealed;
 use smol_str::SmolStr;
 
 /// The messages that are open now.
@@ -157,6 +158,24 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         if let Some(mark) = self.open.marks.get_mut(self.side.index()) {
             mark.get_or_insert(self.at);
         }
+    }
+
+    /// Bytes of `side` are held, here or by who reads further, of which nothing has been said yet; or none are.
+    pub(super) fn hold(&mut self, side: Side, holds: bool) {
+        let at = self.at;
+        if let Some(mark) = self.open.marks.get_mut(side.index()) {
+            *mark = holds.then(|| mark.unwrap_or(at));
+        }
+    }
+
+    /// For who reads what lies inside this stream's messages, with messages of its own.
+    pub(super) fn listener(&mut self) -> &mut L {
+        self.listener
+    }
+
+    /// What stays sealed, and why.
+    pub(super) fn sealed(&mut self, why: Sealed) {
+        self.listener.note(Note::Sealed { at: self.at, why });
     }
 
     /// What was marked is no message that anybody is told of.

@@ -8,6 +8,7 @@ mod frames;
 mod http2;
 mod random;
 mod tls;
+mod tls_keys;
 mod websocket;
 
 use super::Side::{Client as C, Server as S};
@@ -80,6 +81,7 @@ impl Listener for Notes {
                 ..push
             }),
             Note::Lost { side, at, reason } => Note::Lost { side, at, reason },
+            Note::Sealed { at, why } => Note::Sealed { at, why },
             Note::Protocol(protocol) => return self.protocols.push(protocol),
         });
     }
@@ -108,6 +110,7 @@ fn short(notes: &[Note]) -> String {
             Note::Response { status, interim } => format!("{status}{}", if *interim { "i" } else { "" }),
             Note::Status(said) => format!("={}", status(said)),
             Note::Dialogue => "dialogue".into(),
+            Note::Sealed { why, .. } => format!("{why:?}"),
             Note::End { side: s, bytes, .. } => format!("{}){bytes}", side(s)),
             Note::Cut {
                 side: s, bytes, by, ..

@@ -1,12 +1,16 @@
-//! TLS without keys (RFC 8446, RFC 5246): records tell the handshake from what programs say, and both from tickets
-//! and alerts. The handshake is a message pair of its own, from the ClientHello to the last Finished; behind it
-//! the records of application data are read as turns. Cannot see what a record holds once it is encrypted.
+//! TLS (RFC 8446, RFC 5246): records tell the handshake from what programs say, and both from tickets and alerts. The
+//! handshake is a message pair of its own, from the ClientHello to the last Finished; behind it the records of
+//! application data are read as turns. What a record holds is seen only where there are keys (`inside.rs`): then that is
+//! read instead of the records.
 
 mod hello;
+mod inside;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{At, Close, Guess, Listener, MessageReader, Read, Side, Stretch};
+use crate::decrypt::Sealed;
+use inside::Inside;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Tls,
@@ -48,6 +52,12 @@ pub(super) struct Tls {
     /// So long was a lone record before the client spoke: another of that length is the second ticket, which the
     /// server's Nagle algorithm held back.
     lone: Option<u32>,
+    /// Whether there are keys has been asked.
+    begun: bool,
+    /// Where there are keys, and they open it.
+    inside: Option<Box<Inside>>,
+    /// With keys records are not read here any more: what is inside is, or where the next one begins is not known.
+    blind: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -154,13 +164,24 @@ fn hello_of(side: Side) -> u8 {
 impl MessageReader for Tls {
     #[inline(never)]
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Read<'a> {
-        match piece {
-            Stretch::Bytes(bytes) => self.bytes(&mut sink, bytes),
-            Stretch::Missing(missing) => self.missing(&mut sink, missing),
+        if !self.begun {
+            self.begun = true;
+            let memory = sink.memory();
+            self.inside = (memory.keys.is_some() && !memory.inside).then(Box::default);
         }
+        if let Some(inside) = self.inside.take() {
+            return self.unsealed(&mut sink, piece, inside);
+        }
+        self.records(&mut sink, piece)
     }
 
     fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+        if let Some(inside) = &mut self.inside {
+            if self.stage == Stage::Data {
+                inside.read(sink);
+            }
+            inside.close(sink.side(), how, sink);
+        }
         self.give_held(sink);
         match (self.stage, how) {
             (Stage::Data | Stage::Unknown, Close::Fin) => sink.end(),
@@ -175,6 +196,103 @@ impl MessageReader for Tls {
 }
 
 impl Tls {
+    /// What programs speak inside, where that can be read.
+    pub(super) fn inner_protocol(&self) -> Option<Protocol> {
+        self.inside.as_ref().and_then(|inside| inside.protocol())
+    }
+
+    /// What the server calls itself there.
+    pub(super) fn inner_software(&self) -> Option<&str> {
+        self.inside.as_ref().and_then(|inside| inside.software())
+    }
+
+    fn records<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Read<'a> {
+        match piece {
+            Stretch::Bytes(bytes) => self.bytes(sink, bytes),
+            Stretch::Missing(missing) => self.missing(sink, missing),
+        }
+    }
+
+    /// With keys: the handshake is read from the records as without, and then what programs say instead of them.
+    fn unsealed<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        piece: Stretch<'a>,
+        mut inside: Box<Inside>,
+    ) -> Read<'a> {
+        let keys = sink.memory().keys.clone().unwrap_or_default();
+        inside.open(sink.side(), sink.at(), piece, &keys);
+        if let Some(why) = inside.sealed() {
+            return self.seal(sink, piece, why, inside);
+        }
+        let keyed = inside.keyed();
+        let finished = inside.finished() || inside.is_full();
+        self.inside = Some(inside);
+        self.blind |= keyed && self.stage == Stage::Data;
+        if !self.blind {
+            match self.records(sink, piece) {
+                Read::All => {}
+                lost if !keyed => return lost,
+                _ => self.blind = true,
+            }
+        }
+        if finished && self.stage != Stage::Data {
+            self.established(sink);
+        }
+        if let Some(inside) = &mut self.inside {
+            let over = self.stage == Stage::Data;
+            if over {
+                inside.read(sink);
+            }
+            for side in [Side::Client, Side::Server] {
+                sink.hold(
+                    side,
+                    if over {
+                        inside.waits(side)
+                    } else {
+                        inside.is_early()
+                    },
+                );
+            }
+        }
+        Read::All
+    }
+
+    /// Nothing more can be opened: what follows is read as records, from where a record is known to begin.
+    #[cold]
+    fn seal<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        piece: Stretch<'a>,
+        why: Sealed,
+        mut inside: Box<Inside>,
+    ) -> Read<'a> {
+        for side in [Side::Client, Side::Server] {
+            sink.hold(side, false);
+        }
+        if !inside.spoken() {
+            sink.sealed(why);
+        }
+        if !inside.spoken() && !self.blind {
+            return self.records(sink, piece);
+        }
+        if self.stage != Stage::Data {
+            self.established(sink);
+        }
+        inside.read(sink);
+        for side in [Side::Client, Side::Server] {
+            inside.close(side, Close::CaptureEnd, sink);
+        }
+        sink.protocol(Protocol::Tls);
+        sink.lost(why.reason());
+        Read::Lost(piece)
+    }
+
+    /// Whether what programs say is read inside.
+    fn keyed(&self) -> bool {
+        self.inside.as_ref().is_some_and(|inside| inside.keyed())
+    }
+
     fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Read<'a> {
         while let Some(&next) = bytes.first() {
             let half = self.half(sink.side());
@@ -214,6 +332,9 @@ impl Tls {
     fn missing<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Read<'a> {
         let left = self.half(sink.side()).left;
         if missing > u64::from(left) || left == 0 {
+            if self.keyed() {
+                return Read::Lost(Stretch::Missing(missing));
+            }
             self.give_held(sink);
             sink.lost("a record's beginning is not in the capture");
             return Read::Lost(Stretch::Missing(missing));
@@ -241,6 +362,7 @@ impl Tls {
                 Side::Client => Belongs::Nowhere,
                 Side::Server => Belongs::Message,
             },
+            _ if self.keyed() => Belongs::Nowhere,
             _ if kind != APPLICATION_DATA || self.modern && len <= SHORTEST_TOLD => Belongs::Nowhere,
             _ => self.data_record(sink, len),
         };
@@ -315,7 +437,7 @@ impl Tls {
         if self.stage != Stage::Handshake {
             return;
         }
-        let (side, modern) = (sink.side(), self.modern);
+        let (side, modern, keyed) = (sink.side(), self.modern, self.keyed());
         let half = self.half(side);
         match half.kind {
             CHANGE_CIPHER_SPEC => half.changed = true,
@@ -329,6 +451,8 @@ impl Tls {
                 self.asked = true;
             }
             APPLICATION_DATA if side == Side::Server && !half.finished => self.modern = true,
+            // with keys the connection itself knows
+            APPLICATION_DATA if side == Side::Client && keyed => {}
             // the client's Finished, in TLS 1.3
             APPLICATION_DATA if side == Side::Client && modern => return self.established(sink),
             // a fatal one: nothing was set up

@@ -10,7 +10,7 @@ use crate::decrypt::suite::{Hash, MODERN, Suite};
 
 /// A connection's sealers, by label.
 pub struct Keyed {
-    pub suite: Suite,
+    pub(super) suite: Suite,
     pub number: u16,
     pub early: Sealer,
     pub client_handshake: Sealer,
@@ -34,6 +34,17 @@ pub fn keyed(which: usize) -> Keyed {
 }
 
 impl Keyed {
+    /// The key log, without the labels that begin with one of `without`.
+    pub fn log(&self, without: &[&str]) -> String {
+        log13(self.suite.hash, without)
+    }
+
+    /// The key log with another secret of the server's handshake.
+    pub fn wrong_log(&self) -> String {
+        let right = super::talk::hex(&secret(self.suite.hash, 2));
+        self.log(&[]).replace(&right, &"ab".repeat(self.suite.hash.len()))
+    }
+
     pub fn hello(&self) -> Part {
         Bytes(Client, record(22, &client_hello(&RANDOM, &[])))
     }

@@ -83,7 +83,7 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    pub fn modern(suite: Suite, secret: &[u8]) -> Self {
+    pub(super) fn modern(suite: Suite, secret: &[u8]) -> Self {
         let (mut key, mut iv) = (vec![0; suite.cipher.key_len()], vec![0; 12]);
         expand_label(suite.hash, secret, "key", &mut key).unwrap();
         expand_label(suite.hash, secret, "iv", &mut iv).unwrap();
@@ -99,7 +99,7 @@ impl Sealer {
         }
     }
 
-    pub fn classic(
+    pub(super) fn classic(
         suite: Suite,
         master: &[u8],
         client_random: &[u8; 32],
@@ -238,7 +238,7 @@ impl Sealer {
 }
 
 /// Secrets of a TLS 1.3 connection: early, client and server handshake, client and server traffic.
-pub fn secret(hash: Hash, which: u8) -> Vec<u8> {
+pub(super) fn secret(hash: Hash, which: u8) -> Vec<u8> {
     (0..hash.len() as u8).map(|byte| byte ^ which).collect()
 }
 
@@ -251,7 +251,7 @@ pub const LABELS: [&str; 5] = [
 ];
 
 /// The key log of a TLS 1.3 connection, without the labels that begin with one of `without`.
-pub fn log13(hash: Hash, without: &[&str]) -> String {
+pub(super) fn log13(hash: Hash, without: &[&str]) -> String {
     let labels = LABELS.iter().enumerate();
     let kept = labels.filter(|(_, label)| !without.iter().any(|left| label.starts_with(left)));
     kept.map(|(which, label)| format!("{label} {} {}\n", hex(&RANDOM), hex(&secret(hash, which as u8))))

@@ -86,6 +86,7 @@ impl Listener for Hearing<'_> {
                 self.pairing.keyed(key, side, at, said, come, self.ledger);
             }
             Note::Push(_) => {}
+            Note::Sealed { at, why } => ledger.sealed(why, at),
             Note::Dialogue => {
                 if let Some(e) = pairing.open.back_mut() {
                     e.dialogue = true;

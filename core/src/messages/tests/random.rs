@@ -72,7 +72,11 @@ fn check(notes: &[Note]) -> [u64; 2] {
                 said: Said::Bytes(bytes),
                 ..
             } => total[side.index()] = total[side.index()].saturating_add(*bytes),
-            Note::Keyed { .. } | Note::Push(_) | Note::Lost { .. } | Note::Protocol(_) => {}
+            Note::Keyed { .. }
+            | Note::Push(_)
+            | Note::Lost { .. }
+            | Note::Sealed { .. }
+            | Note::Protocol(_) => {}
         }
     }
     assert_eq!(open, [false; 2], "after the close");
