@@ -26,7 +26,7 @@ fuzz: ## the core's property tests with many more cases (CASES=20000)
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
 
 nightly: ## what is too long for every change: fuzz targets, hostile input through Python, property tests (MINUTES=60)
-	core/fuzz/run $$(($(MINUTES) * 60 / 6))
+	core/fuzz/run $$(($(MINUTES) * 60 / 7))
 	python .ci/hostile.py $$(($(MINUTES) * 60 / 3))
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
 

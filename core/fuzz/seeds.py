@@ -1,7 +1,7 @@
 """Makes the fuzzers' seeds: the first packets of the samples and of the test cases, as files and as frames, and short
 conversations.
 
-Writes core/fuzz/corpus/{container,frame,analysis,messages}/seed-*; what is there already stays.
+Writes core/fuzz/corpus/{container,frame,analysis,messages,tls}/seed-*; what is there already stays.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _cut(data: bytes, packets: int = PACKETS) -> tuple[int, bytes, list[bytes]]:
 
 
 def _main() -> None:
-    for target in ("container", "frame", "analysis", "messages"):
+    for target in ("container", "frame", "analysis", "messages", "tls"):
         (HERE / "corpus" / target).mkdir(parents=True, exist_ok=True)
     for number, path in enumerate(_captures()):
         data = _bytes(path)
@@ -59,6 +59,8 @@ def _main() -> None:
                 (HERE / "corpus" / target / f"netmon-{number}-{minor}").write_bytes(seed)
     for at, (link, frame) in enumerate(_tunnels()):
         (HERE / "corpus" / "frame" / f"tunnel-{at}").write_bytes(struct.pack(">HB", link, 255) + frame)
+    for at, seed in enumerate(_connections()):
+        (HERE / "corpus" / "tls" / f"seed-{at}").write_bytes(seed)
     for at, talk in enumerate(_conversations()):
         seed = b"".join(bytes([at % 2, len(said)]) + said for at, said in enumerate(talk))
         (HERE / "corpus" / "messages" / f"seed-{at}").write_bytes(seed)
@@ -85,6 +87,27 @@ def _conversations() -> Iterator[list[bytes]]:
     yield [b"GET / HTTP/1.1\r\n\r\n", events, b"GET / HTTP/1.1\r\n\r\n", events]
     query = b"\0\x17\0\x07%s\0\x01\0\0\0\0\0\0\x01a\x03lab\0\0\x01\0\x01"
     yield [query % b"\x01\0", query % b"\x81\x83"]
+
+
+def _connections() -> Iterator[bytes]:
+    """TLS connections of captures that bring their keys (Ethernet, IPv4): the key log, then side, length, bytes."""
+    for path in sorted((ROOT / "tests" / "cases").glob("*_keys/*.pcapng")):
+        data, at, keys, talks = path.read_bytes(), 0, b"", dict[int, bytes]()
+        while at < len(data):
+            kind, size = struct.unpack_from("<II", data, at)
+            body = data[at + 8 : at + size - 4]
+            if kind == 10:
+                keys = body[8 : 8 + struct.unpack_from("<I", body, 4)[0]]
+            elif kind == 6:
+                frame = body[20 : 20 + struct.unpack_from("<I", body, 12)[0]]
+                packet = frame[14 : 14 + struct.unpack_from(">H", frame, 16)[0]]
+                segment = packet[(packet[0] & 15) * 4 :]
+                ports, said = struct.unpack_from(">HH", segment), segment[(segment[12] >> 4) * 4 :]
+                if said:
+                    head = struct.pack(">BH", int(ports[0] < ports[1]), len(said))
+                    talks[max(ports)] = talks.get(max(ports), b"") + head + said
+            at += size
+        yield from (struct.pack(">H", len(keys)) + keys + talk for talk in talks.values())
 
 
 def _netmon(minor: int, frames: list[bytes]) -> bytes:

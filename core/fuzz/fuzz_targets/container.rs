@@ -24,6 +24,10 @@ impl Sink for Found {
     fn issue(&mut self, issue: Issue) {
         self.issues.push(issue);
     }
+
+    fn secrets(&mut self, text: &[u8]) {
+        self.bytes += text.len();
+    }
 }
 
 fn read<'a>(blocks: impl Iterator<Item = &'a [u8]>) -> (Found, u64, &'static str) {
