@@ -27,6 +27,7 @@ ORDER = [
     "reading",
     "reading.unpack",
     "reading.sources",
+    "reading.keylog",
     "reading.links.parts",
     "reading.links.wifi",
     "reading.links.juniper",

@@ -37,10 +37,13 @@ class Options:
     events: bool = True
     version: str = ""
     schema: str = ""
+    keylog: str | None = None
+    keys: str | None = None
+    """What tells this key log from another one; none of its content."""
 
     def told(self) -> dict[str, Any]:
         """What stands in the metadata of every file."""
-        return {"events": self.events}
+        return {"events": self.events} | ({} if self.keylog is None else {"keylog": True})
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Task:
     def fingerprint(self, options: Options) -> str:
         """The same as long as neither the input nor what is made of it has changed."""
         state = [[p.name, p.size, p.mtime_ns] for p in self.parts]
-        told = json.dumps([state, options.told(), options.version, options.schema, self.rotation])
+        keys = {} if options.keys is None else {"keys": options.keys}
+        told = json.dumps([state, options.told() | keys, options.version, options.schema, self.rotation])
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     @property

@@ -24,6 +24,7 @@ def batch(
     events: bool = True,
     series: bool = True,
     quiet: bool = False,
+    keylog: str | os.PathLike[str] | None = None,
 ) -> Batch:
     """What is in these captures, thousands of them? Their tables as a Parquet data set that any tool can read.
 
@@ -31,7 +32,7 @@ def batch(
     or a list of these. `output` is a folder or a URL. `jobs` captures are analysed at a time (default: one per core);
     with `client`, a `dask.distributed.Client`, on its cluster. `events=False` leaves the longest table out. Files
     that look like one rotated capture are joined (`series=False`: never); a progress bar goes to standard error
-    unless `quiet`.
+    unless `quiet`. `keylog` is a file of TLS keys as in `read`; with a `client`, every worker opens it by this name.
 
     A run that was broken off goes on where it was: only what is missing, has changed or could not be read is analysed
     again. A file that cannot be read is in `failed` of the answer and stops nothing. Raises OutputError where results
@@ -40,7 +41,8 @@ def batch(
     from latpcap.archive.run import run
 
     place = os.fspath(output)
-    return run(inputs, place, jobs=jobs, client=client, events=events, stitch=series, quiet=quiet)
+    keys = None if keylog is None else os.path.abspath(keylog)
+    return run(inputs, place, jobs=jobs, client=client, events=events, stitch=series, quiet=quiet, keylog=keys)
 
 
 def open_results(place: str | os.PathLike[str]) -> Results:
@@ -53,22 +55,22 @@ def open_results(place: str | os.PathLike[str]) -> Results:
     return results.open_results(place)
 
 
-def compare(before: Side, after: Side) -> Comparison:
+def compare(before: Side, after: Side, *, keylog: str | os.PathLike[str] | None = None) -> Comparison:
     """Did it get better, which cause moved, by how much, and is that more than noise?
 
-    Each side is a capture, a path of one, results of a batch (or a slice of them), or their folder or URL. Only
-    complete exchanges are compared; `latpcap/archive/comparison.py` begins with the rule for noise. Raises CaptureError
-    where a side cannot be read, ComparisonError (a LatpcapError) where one has no complete exchange.
+    Each side is a capture, a path of one (`keylog` as in `read`), results of a batch (or a slice of them), or their
+    folder or URL. Only complete exchanges are compared; `latpcap/archive/comparison.py` begins with the rule for noise.
+    CaptureError where a side cannot be read, ComparisonError (a LatpcapError) where one has no complete exchange.
     """
     from latpcap.archive.comparison import Comparison, sample_of
 
-    return Comparison(sample_of(_opened(before)), sample_of(_opened(after)))
+    return Comparison(sample_of(_opened(before, keylog)), sample_of(_opened(after, keylog)))
 
 
-def _opened(side: Side) -> Capture | Results:
+def _opened(side: Side, keylog: str | os.PathLike[str] | None) -> Capture | Results:
     from latpcap.archive.results import is_results, open_results
     from latpcap.views.capture import read
 
     if not isinstance(side, (str, os.PathLike)):
         return side
-    return open_results(side) if is_results(side) else read(side)
+    return open_results(side) if is_results(side) else read(side, keylog=keylog)

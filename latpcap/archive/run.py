@@ -20,6 +20,7 @@ from latpcap.archive.output import Output
 from latpcap.archive.progress import Progress
 from latpcap.archive.report import Batch
 from latpcap.errors import Interrupted, OutputError
+from latpcap.reading import keylog as keys
 
 _VERSION = version("latpcap")
 
@@ -28,12 +29,20 @@ _RETRIES = 2
 
 
 def run(
-    inputs: finding.Inputs, output: str, *, jobs: int | None, client: Any, events: bool, stitch: bool, quiet: bool
+    inputs: finding.Inputs,
+    output: str,
+    *,
+    jobs: int | None,
+    client: Any,
+    events: bool,
+    stitch: bool,
+    quiet: bool,
+    keylog: str | None = None,
 ) -> Batch:
     """Works through an archive; the public face is `latpcap.batch`."""
     place = Output(output)
     place.prepare()
-    options = Options(place.place, events, _VERSION, _core.SCHEMA_VERSION)
+    options = Options(place.place, events, _VERSION, _core.SCHEMA_VERSION, keylog, keys.state(keylog))
     found = finding.find(inputs, leave_out=places.bare(place.place))
     planned = plan.make(series.tasks(found.parts.values(), stitch=stitch), options, place)
     plan.clear(planned, place)

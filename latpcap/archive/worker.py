@@ -20,6 +20,7 @@ from latpcap.archive.model import Failure, Options, Outcome, Part, Task, identit
 from latpcap.archive.output import Output
 from latpcap.archive.tablefile import TableFile
 from latpcap.errors import CaptureError, LatpcapError, OutputError
+from latpcap.reading import keylog as keys
 from latpcap.reading import links, sources
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class _Capture:
     def __init__(self, heads: list[rotation.Head], task: Task, options: Options, output: Output, watch: Watch):
         self._heads, self._task, self._options, self._output, self._watch = heads, task, options, output, watch
         self._id = identity(heads[0].part.name)
-        self._engine = _core.Analysis(links.read)
+        self._engine = _core.Analysis(links.read, keys.text(options.keylog))
         self._names = [n for n in _core.TABLES if options.events or n != "events"]
         self._files: dict[str, TableFile] = {}
         self._parts: list[Part] = []

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from latpcap.cli import archive, flow, mcp, packets, plots
-from latpcap.cli.options import SAMPLE, File, FilterOption, StreamOption
+from latpcap.cli.options import SAMPLE, File, FilterOption, KeylogOption, StreamOption
 from latpcap.errors import CaptureError, LatpcapError
 from latpcap.options import TableName
 from latpcap.reading import sources
@@ -77,7 +77,7 @@ def _stop(sentence: str, code: int) -> None:
     sys.exit(code)
 
 
-def _read(file: str, display_filter: str | None = None, *, again: bool = False) -> Capture:
+def _read(file: str, display_filter: str | None = None, *, keylog: str | None = None, again: bool = False) -> Capture:
     """Opens a capture and warns of damage; `again`: its bytes are wanted twice, so that standard input is kept."""
     from latpcap.archive.results import is_results
     from latpcap.views.capture import read
@@ -90,7 +90,7 @@ def _read(file: str, display_filter: str | None = None, *, again: bool = False) 
 
         parse(display_filter)  # a slip of the pen is said before a long file is read
     again = again or display_filter is not None
-    capture = read(_kept() if file == "-" and again else file)
+    capture = read(_kept() if file == "-" and again else file, keylog=keylog)
     for sentence in capture.damage:
         typer.echo(f"latpcap: warning: {sentence}; rows up to there are given", err=True)
     return capture if display_filter is None else capture.filter(display_filter)
@@ -129,13 +129,14 @@ def why(
         typer.Option("--exchange", help="Only this exchange; with --stream: its number there.", min=0),
     ] = None,
     display_filter: FilterOption = None,
+    keylog: KeylogOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
 ) -> None:
     """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
     if stored := archive.why(file, whole=stream is None and exchange is None and display_filter is None):
         typer.echo(json.dumps(stored.to_dict(), indent=2) if as_json else str(stored))
         return
-    capture = _read(file, display_filter)
+    capture = _read(file, display_filter, keylog=keylog)
     answer = capture.why(stream=stream, exchange=exchange)
     typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else str(answer))
 
@@ -145,6 +146,7 @@ def _table_command(name: TableName, question: str) -> None:
         file: File,
         stream: StreamOption = None,
         display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
         sort: SortOption = None,
         top: TopOption = None,
         columns: ColumnsOption = None,
@@ -152,7 +154,7 @@ def _table_command(name: TableName, question: str) -> None:
     ) -> None:
         from latpcap.cli import export
 
-        capture = _read(file, display_filter)
+        capture = _read(file, display_filter, keylog=keylog)
         table = (capture if stream is None else capture.stream(stream)).arrow(name)
         table = _arranged(table, name, sort, top)
         if columns is not None:

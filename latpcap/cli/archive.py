@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from latpcap.cli.options import KeylogOption
 from latpcap.errors import Interrupted, OutputError
 
 if TYPE_CHECKING:
@@ -30,13 +31,23 @@ def batch(
     no_events: Annotated[bool, typer.Option("--no-events", help="Leave out the longest table.")] = False,
     no_series: Annotated[bool, typer.Option("--no-series", help="Never join files of a rotated capture.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no summary, only what failed.")] = False,
+    keylog: KeylogOption = None,
 ) -> None:
     """Analyse many captures into a Parquet data set. Run again, it goes on where it was."""
     from latpcap.archive.public import batch as work
 
     client = None if scheduler is None else _client(scheduler)
     try:
-        done = work(inputs, output, jobs=jobs, client=client, events=not no_events, series=not no_series, quiet=quiet)
+        done = work(
+            inputs,
+            output,
+            jobs=jobs,
+            client=client,
+            events=not no_events,
+            series=not no_series,
+            quiet=quiet,
+            keylog=keylog,
+        )
     except Interrupted as problem:  # before typer makes something else of it
         typer.echo(f"latpcap: {problem}", err=True)
         sys.exit(EXIT_INTERRUPTED)
@@ -81,11 +92,12 @@ def compare(
         typer.Option("--fail-on", help="Exit 1 if so: p99_ms>20 (afterwards), p99_ms>+5 or >+10% (rise beyond noise)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
+    keylog: KeylogOption = None,
 ) -> None:
     """Did it get better, which cause moved, by how much, and is that more than noise?"""
     from latpcap.archive.public import compare as work
 
-    found = work(before, after)
+    found = work(before, after, keylog=keylog)
     try:
         failing = [sentence for rule in fail_on or () if (sentence := found.failing(rule))]
     except ValueError as problem:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from latpcap.cli.options import File, FilterOption, StreamOption
+from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption
 from latpcap.cli.plots import frames_range
 from latpcap.errors import OutputError
 from latpcap.options import Flows
@@ -55,6 +55,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         ] = None,
         dpi: Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG.", min=20, max=1200)] = 100,
         display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
     ) -> None:
         """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
         which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
@@ -72,13 +73,13 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             except ValueError as problem:
                 raise typer.BadParameter(str(problem)) from None
 
-        capture = read(file, display_filter)
+        capture = read(file, display_filter, keylog=keylog)
         left = graph(capture, stream)
         try:
             if beside is None and beside_stream is None:
                 left.save(output, dpi=dpi, pages=pages or None)
             else:
-                other = capture if beside is None else read(beside, display_filter)
+                other = capture if beside is None else read(beside, display_filter, keylog=keylog)
                 left.beside(graph(other, beside_stream)).save(output, dpi=dpi)
         except (OSError, ValueError) as problem:
             reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output.name}: ")

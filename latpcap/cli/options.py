@@ -16,6 +16,10 @@ File = Annotated[
     ),
 ]
 StreamOption = Annotated[int | None, typer.Option("--stream", help="Only this tcp.stream.", min=0)]
+KeylogOption = Annotated[
+    str | None,
+    typer.Option("--keylog", help="TLS keys to decrypt with: a file as written for SSLKEYLOGFILE."),
+]
 FilterOption = Annotated[
     str | None, typer.Option("-Y", "--filter", help="Only what this Wireshark display filter leaves (docs/filters.md).")
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from latpcap.cli.options import File, FilterOption, StreamOption
+from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption
 
 if TYPE_CHECKING:
     from latpcap.views.capture import Capture
@@ -23,13 +23,14 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         stream: Annotated[int, typer.Option("--stream", help="This tcp.stream.", min=0)],
         mode: Annotated[str, typer.Option("--as", help="text, hex or raw.")] = "text",
         frames: Annotated[bool, typer.Option("--frames", help="Say which frame brought which bytes.")] = False,
+        keylog: KeylogOption = None,
     ) -> None:
         """What did the two ends say? Wireshark's Follow TCP Stream, printed as tshark -z follow prints it."""
         from latpcap.reading.follow import MODES
 
         if mode not in MODES:
             raise typer.BadParameter(f"expected {', '.join(MODES)}, got {mode!r}", param_hint="--as")
-        said = read(file, again=True).stream(stream).follow()
+        said = read(file, again=True, keylog=keylog).stream(stream).follow()
         typer.echo(getattr(said, mode)(frames=frames), nl=False)
 
     @app.command("slice")
@@ -45,11 +46,12 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         key: Annotated[
             str | None, typer.Option("--key", help="With --anonymise: the same replacements wherever this key is used.")
         ] = None,
+        keylog: KeylogOption = None,
     ) -> None:
         """Which packets does a colleague need? Writes a stream, or what a filter leaves, for Wireshark."""
         if key is not None and not anonymise:
             raise typer.BadParameter("is for --anonymise", param_hint="--key")
-        capture = read(file, display_filter, again=True)
+        capture = read(file, display_filter, again=True, keylog=keylog)
         scope = capture if stream is None else capture.stream(stream)
         written = scope.to_pcap(output, anonymise=key or anonymise)
         whole = stream is None and display_filter is None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from latpcap import options
-from latpcap.cli.options import File, FilterOption, StreamOption
+from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption
 from latpcap.errors import OutputError
 from latpcap.format import shortest
 
@@ -43,10 +43,13 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         percentiles: Percentiles = "50,75,90,99",
         stream: StreamOption = None,
         display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
         output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .parquet, .csv or .json.")] = None,
     ) -> None:
         """How long did the requests take? Count, mean, deviation and percentiles, as wrk reports them."""
-        answer = _latency(_scope(read, file, stream, display_filter, stored=True), by, which, percentiles)
+        answer = _latency(
+            _scope(read, file, stream, display_filter, stored=True, keylog=keylog), by, which, percentiles
+        )
         if output is None:
             typer.echo(str(answer))
             return
@@ -65,12 +68,14 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         percentiles: Percentiles = "50,75,90,99",
         stream: StreamOption = None,
         display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
         scale: Scale = "auto",
         dpi: Dpi = 100,
     ) -> None:
         """How are the latencies distributed? Shares with percentiles, and counts; several captures overlaid."""
         first, *others = [
-            _latency(_scope(read, file, stream, display_filter, stored=True), by, which, percentiles) for file in files
+            _latency(_scope(read, file, stream, display_filter, stored=True, keylog=keylog), by, which, percentiles)
+            for file in files
         ]
         titles = [one.title for one in (first, *others)]
         labels = shortest(files) if len(set(titles)) < len(titles) else None
@@ -91,10 +96,11 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         max_rows: Annotated[int, typer.Option("--max-rows", help="At most so many bars with names.", min=1)] = 60,
         stream: StreamOption = None,
         display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
         dpi: Dpi = 100,
     ) -> None:
         """Where did each exchange's time go? Bars that are cut into their causes."""
-        scope = _scope(read, file, stream, display_filter, stored=True)
+        scope = _scope(read, file, stream, display_filter, stored=True, keylog=keylog)
         _save(lambda: scope.waterfall(by=by or None, sort=sort, align=align, top=top, max_rows=max_rows), output, dpi)
 
     @plots.command()
@@ -104,10 +110,11 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         scale: Scale = "auto",
         stream: StreamOption = None,
         display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
         dpi: Dpi = 100,
     ) -> None:
         """When were exchanges slow, and what happened on the wire then?"""
-        scope = _scope(read, file, stream, display_filter)
+        scope = _scope(read, file, stream, display_filter, keylog=keylog)
         _save(lambda: scope.timeline(scale=scale), output, dpi)
 
     @plots.command(name="time-sequence")
@@ -121,11 +128,12 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             str, typer.Option("--panels", help="Some of sequence, flight, rtt, throughput, with commas between.")
         ] = "sequence,flight,rtt,throughput",
         display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
         mark_ms: Annotated[float, typer.Option("--mark-ms", help="Waits from so many ms on are marked.")] = 5.0,
         dpi: Dpi = 100,
     ) -> None:
         """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls."""
-        scope, chosen = read(file, display_filter).stream(stream), frames_range(frames)
+        scope, chosen = read(file, display_filter, keylog=keylog).stream(stream), frames_range(frames)
         more: dict[str, Any] = {"sender": sender, "frames": chosen, "mark_ms": mark_ms}
         _save(
             lambda: scope.time_sequence(panels=cast(list[options.SequencePanel], panels.split(",")), **more),
@@ -161,7 +169,13 @@ def frames_range(text: str | None) -> tuple[int, int] | None:
 
 
 def _scope(
-    read: Callable[..., Capture], file: str, stream: int | None, display_filter: str | None, *, stored: bool = False
+    read: Callable[..., Capture],
+    file: str,
+    stream: int | None,
+    display_filter: str | None,
+    *,
+    stored: bool = False,
+    keylog: str | None = None,
 ) -> Any:
     """A capture, a part of one, or, where they will do, the results of a batch."""
     from latpcap.archive.results import is_results
@@ -172,7 +186,7 @@ def _scope(
         if stream is not None or display_filter is not None:
             raise typer.BadParameter("streams and filters are of one capture; give its file instead of the results")
         return open_results(file)
-    capture = read(file, display_filter)
+    capture = read(file, display_filter, keylog=keylog)
     return capture if stream is None else capture.stream(stream)
 
 

@@ -1,7 +1,8 @@
 """What did the two ends of this stream say to each other, and which frame brought which bytes?
 
 Reads the capture a second time for the payload of one stream and puts it in order as Wireshark's "Follow TCP Stream"
-does: each byte once, as it came first, a hole where the other end acknowledged what the capture has not got.
+does: each byte once, as it came first, a hole where the other end acknowledged what the capture has not got. Where the
+keys of its TLS are known, what was said inside takes the place of the records.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from latpcap import _core
     from latpcap.options import TableName
     from latpcap.reading.recorded import Recorded
 
@@ -246,7 +248,23 @@ def follow(capture: Recorded, stream: int) -> Follow:
     else:  # the TCP header of its only packet is damaged
         row = first("streams") or {}
         nodes = (_node(row["client"], row["client_port"]), _node(row["server"], row["server_port"]))
-    return Follow(stream, nodes, list(chunks(Segment(*fields) for fields in capture.segments(stream))))
+    segments = capture.segments(stream)
+    said = list(chunks(Segment(*fields) for fields in segments))
+    return Follow(stream, nodes, _plain(said, segments.decryption()))
+
+
+def _plain(said: list[Chunk], decryption: _core.Decryption | None) -> list[Chunk]:
+    """The chunks with TLS decrypted; as they are where none of it opens."""
+    if decryption is None:
+        return said
+    at = [0, 0]
+    plain = []
+    for chunk in said:
+        for frame, from_first, data, lost in decryption.feed(chunk.frame, chunk.node == 0, chunk.data, chunk.lost):
+            node = 0 if from_first else 1
+            plain.append(Chunk(frame, node, at[node], data, lost))
+            at[node] += len(data) + lost
+    return plain if decryption.opened else said
 
 
 def _node(address: str, port: int) -> str:

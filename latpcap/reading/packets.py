@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from latpcap import _core
 from latpcap.errors import CaptureError
+from latpcap.reading import keylog as keys
 from latpcap.reading import links
+from latpcap.reading.keylog import Keylog
 
 if TYPE_CHECKING:
     from latpcap.reading.sources import Origin
@@ -74,28 +76,37 @@ def _through(reader: _core.Records, read: Callable[[bytes], T], origins: Sequenc
                 raise
 
 
-def segments(
-    origins: Sequence[Origin], stream: int, *, broken: bool = False
-) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
-    """What did this stream's segments carry? Analyses the capture again, up to its end.
+class Segments:
+    """What did this stream's segments carry? Analyses the capture again, up to its end, while it is iterated.
 
     Fields as `_core.Analysis.followed` has them. The analysis and not `records`: it knows streams, tunnels, fragments.
     """
-    analysis = _core.Analysis(links.read)
-    analysis.follow(stream)
-    for origin in origins:
-        analysis.next_file(origin.name)
-        try:
-            for block in origin.blocks():
-                analysis.push(block)
-                yield from analysis.followed()
-                for table in _core.TABLES:  # they are here already
-                    analysis.take(table)
-                if analysis.halted:
-                    break
-        except CaptureError:
-            if not broken:
-                raise
+
+    def __init__(self, origins: Sequence[Origin], stream: int, *, broken: bool = False, keylog: Keylog | None = None):
+        self._origins, self._broken = origins, broken
+        self._analysis = _core.Analysis(links.read, keys.text(keylog))
+        self._analysis.follow(stream)
+
+    def __iter__(self) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
+        analysis = self._analysis
+        for origin in self._origins:
+            analysis.next_file(origin.name)
+            try:
+                for block in origin.blocks():
+                    analysis.push(block)
+                    yield from analysis.followed()
+                    for table in _core.TABLES:  # they are here already
+                        analysis.take(table)
+                    if analysis.halted:
+                        break
+            except CaptureError:
+                if not self._broken:
+                    raise
+
+    def decryption(self) -> _core.Decryption | None:
+        """Open the stream's TLS with the keys that were given or found; None without any. Call it after the last
+        segment."""
+        return self._analysis.decryption()
 
 
 def packet(record: Record, name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from latpcap.tables import HasTables
 
 if TYPE_CHECKING:
-    from latpcap.reading.packets import Record
+    from latpcap.reading.packets import Record, Segments
 
 
 class Recorded(HasTables, Protocol):
@@ -30,5 +30,5 @@ class Recorded(HasTables, Protocol):
     def heads(self) -> Iterator[bytes]:
         """Instant and lengths of each frame, as `packets.heads` packs them."""
 
-    def segments(self, stream: int) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
+    def segments(self, stream: int) -> Segments:
         """This stream's segments with their payload, in file order."""

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from latpcap import _core
 from latpcap.errors import CaptureError
 from latpcap.format import count
+from latpcap.reading import keylog as keys
 from latpcap.reading import links, sources
+from latpcap.reading.keylog import Keylog
 from latpcap.tables import SETUP, card, requests
 from latpcap.views.recording import Recording
 from latpcap.views.view import View
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from latpcap.reading.follow import Follow
 
 
-def read(source: sources.Source = sources.SAMPLE) -> Capture:
+def read(source: sources.Source = sources.SAMPLE, *, keylog: Keylog | None = None) -> Capture:
     """What is in this capture, and why was each request slow? Without a source: in the sample that comes with latpcap.
 
     `source` is a path, a glob ("ring_*.pcap"), a URL (s3://, gs://, file:// ... by pyarrow, others by fsspec), "-" for
@@ -37,12 +39,16 @@ def read(source: sources.Source = sources.SAMPLE) -> Capture:
     order of their first packets, frames are counted on and streams go on from one to the next. The whole capture is
     analysed; its tables are held in memory.
 
-    Raises CaptureError when nothing can be read: no such file, no capture, a header that is cut. A capture
+    `keylog` is a file of TLS keys as browsers, curl and Python write them for SSLKEYLOGFILE: with it TLS 1.2 and 1.3
+    are decrypted, and requests inside are read. Keys that a pcapng file brings along count without being asked for.
+    What stays sealed is in `Capture.issues`, with the reason. Keys are never part of what is stored, shown or pickled.
+
+    Raises CaptureError when nothing can be read: no such file or key log, no capture, a header that is cut. A capture
     that is damaged further on gives its rows up to the damage, and so does each file of several; `Capture.issues` says
     which file, where and why.
     """
     origins = sources.origins(source)
-    analysis = _core.Analysis(links.read)
+    analysis = _core.Analysis(links.read, keys.text(keylog))
     broken: list[CaptureError] = []
     lost = 0
     for origin in origins:
@@ -66,7 +72,7 @@ def read(source: sources.Source = sources.SAMPLE) -> Capture:
     if analysis.refused is not None and not analysis.frames:
         file, offset, reason = analysis.refused
         raise CaptureError(file, reason, offset=offset, layer="file")
-    return Capture(_name([origin.name for origin in origins]), analysis, broken, origins=origins)
+    return Capture(_name([origin.name for origin in origins]), analysis, broken, origins=origins, keylog=keylog)
 
 
 def _name(files: list[str]) -> str:
@@ -244,8 +250,9 @@ class Stream(View):
         """What did the two ends say, and which frame brought which bytes? Wireshark's "Follow TCP Stream".
 
         `.text()`, `.hex()` and `.raw()` are what tshark prints, with `frames=True` the frames beside it; `.chunks` are
-        the pieces, `.payload(0)` one end's bytes. Of the whole stream, whatever filter its capture has. Reads the
-        capture again: CaptureError where that cannot be done.
+        the pieces, `.payload(0)` one end's bytes; plain text where the keys of TLS are known (`read(..., keylog=)`). Of
+        the whole stream, whatever filter its capture has. Reads the capture again: CaptureError where that cannot be
+        done.
         """
         from latpcap.reading.follow import follow
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.options import TableName
-    from latpcap.reading.packets import Record
+    from latpcap.reading.keylog import Keylog
+    from latpcap.reading.packets import Record, Segments
 
 TABLES: tuple[TableName, ...] = cast("tuple[TableName, ...]", tuple(_core.TABLES))
 
@@ -41,10 +42,12 @@ class Recording(View):
         broken: Sequence[CaptureError] = (),
         *,
         origins: Sequence[sources.Origin] = (),
+        keylog: Keylog | None = None,
     ):
         self.name = name
         self.files = [origin.name for origin in origins]
         self._origins = origins
+        self._keylog = keylog
         self.frames = analysis.frames
         self.format = analysis.format
         self.digits = analysis.digits
@@ -127,13 +130,13 @@ class Recording(View):
             raise CaptureError(self.name, "its bytes are not known any more")
         return heads(self._origins, broken=bool(self._broken))
 
-    def segments(self, stream: int) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
+    def segments(self, stream: int) -> Segments:
         """What did this stream's segments carry, in file order? Analyses the capture again; for `Stream.follow`."""
-        from latpcap.reading.packets import segments
+        from latpcap.reading.packets import Segments
 
         if not self._origins:
             raise CaptureError(self.name, "its bytes are not known any more")
-        return segments(self._origins, stream, broken=bool(self._broken))
+        return Segments(self._origins, stream, broken=bool(self._broken), keylog=self._keylog)
 
     def record(self, frame: int) -> Record:
         """Which bytes does this frame hold? `frame` is Wireshark's frame.number; IndexError where there is none."""

@@ -1,5 +1,6 @@
-"""Records tests/cases/tls12 and tls13 again (needs root, ip, tcpdump, openssl): NAME.pcap, and in NAME.json what the
-client's clock said of each handshake and request.
+"""Records tests/cases/tls12 and tls13 again (needs root, ip, tcpdump, openssl, editcap): NAME.pcap, and in NAME.json
+what the client's clock said of each handshake and request. NAME.pcapng has the client's keys inside, as tls12_keys and
+tls13_keys have; they were recordings of their own.
 
     python tests/recorders/tls.py FOLDER
 
@@ -76,6 +77,7 @@ def answer(made: ssl.SSLContext, connection: socket.socket, split: bool) -> None
 
 def ask(name: str, port: int, secrets: Path) -> list[dict[str, object]]:
     made, session, log = context(False, name, secrets), None, []
+    made.keylog_filename = str(secrets / f"{name}.keys")
 
     def now() -> int:
         return time.clock_gettime_ns(time.CLOCK_REALTIME)
@@ -147,6 +149,9 @@ def record(folder: Path) -> None:
                 for process in (tap, server, split):
                     process.terminate()
                     process.wait(5)
+                run(
+                    "editcap", "--inject-secrets", f"tls,{scratch}/{name}.keys", str(capture), f"{folder}/{name}.pcapng"
+                )
         finally:
             for namespace in (CLIENT, SERVER):
                 run("ip", "netns", "del", namespace)
