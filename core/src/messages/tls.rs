@@ -5,19 +5,20 @@
 
 mod hello;
 mod inside;
+mod keyed;
+mod known;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{At, Close, Guess, Listener, MessageReader, Read, Side, Stretch};
-use crate::decrypt::Sealed;
+use super::{At, Close, Listener, MessageReader, Read, Side, Stretch};
 use inside::Inside;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Tls,
-    sniff: |first| sniff(first.side, first.said),
-    opens,
+    sniff: |first| known::sniff(first.side, first.said),
+    opens: known::opens,
     resumes: |_, _| false, // where a turn ends is all that can be known
-    joins,
+    joins: known::joins,
     reader: |_| AnyReader::Tls(Box::default()),
 };
 const HEADER: usize = 5;
@@ -26,14 +27,10 @@ const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 const HEARTBEAT: u8 = 24;
-const CLIENT_HELLO: u8 = 1;
-const SERVER_HELLO: u8 = 2;
 /// RFC 5246 6.2.3; RFC 8446 5.2 allows less.
 const LONGEST: u32 = (1 << 14) + 2048;
 /// An alert of TLS 1.3: two bytes, the inner type, the tag (RFC 8446 5.2, 6).
 const SHORTEST_TOLD: u32 = 2 + 1 + 16;
-/// No ClientHello is longer, with every key share of its time in it.
-const MAX_HELLO_MESSAGE: u32 = 1 << 16;
 /// So much of a ClientHello is kept to read the server's name.
 const MAX_HELLO: usize = 4096;
 
@@ -102,65 +99,6 @@ enum Belongs {
     Held,
 }
 
-/// Whether a stream that begins like this is TLS: a record's header, and a hello where it is a handshake's.
-fn sniff(side: Side, first: &[u8]) -> Guess {
-    match first {
-        [] => Guess::More,
-        [kind, rest @ ..] if *kind == HANDSHAKE || *kind == APPLICATION_DATA => match rest {
-            [] | [3] | [3, 0..=4] | [3, 0..=4, _] => Guess::More,
-            [3, 0..=4, high, low, body @ ..] => {
-                let len = u32::from(*high) << 8 | u32::from(*low);
-                match (*kind, body.first()) {
-                    _ if len == 0 || len > LONGEST => Guess::No,
-                    (APPLICATION_DATA, _) => Guess::Yes,
-                    (_, None) => Guess::More,
-                    (_, Some(kind)) if *kind == hello_of(side) => Guess::Yes,
-                    _ => Guess::No,
-                }
-            }
-            _ => Guess::No,
-        },
-        _ => Guess::No,
-    }
-}
-
-/// Whether a turn begins with this side's hello.
-fn opens(side: Side, first: &[u8]) -> bool {
-    first.first() == Some(&HANDSHAKE) && sniff(side, first) == Guess::Yes
-}
-
-/// Whether a client's packet is a ClientHello from its beginning, as behind MySQL's SSLRequest in the same turn:
-/// record and message must agree, for nobody says what comes.
-fn joins(side: Side, first: &[u8]) -> bool {
-    let &[
-        HANDSHAKE,
-        3,
-        0..=4,
-        high,
-        low,
-        CLIENT_HELLO,
-        top,
-        middle,
-        bottom,
-        3,
-        0..=4,
-        ..,
-    ] = first
-    else {
-        return false;
-    };
-    let record = u32::from_be_bytes([0, 0, high, low]);
-    let message = u32::from_be_bytes([0, top, middle, bottom]);
-    side == Side::Client && record <= LONGEST && message + 4 >= record && message < MAX_HELLO_MESSAGE
-}
-
-fn hello_of(side: Side) -> u8 {
-    match side {
-        Side::Client => CLIENT_HELLO,
-        Side::Server => SERVER_HELLO,
-    }
-}
-
 impl MessageReader for Tls {
     #[inline(never)]
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Read<'a> {
@@ -196,101 +134,11 @@ impl MessageReader for Tls {
 }
 
 impl Tls {
-    /// What programs speak inside, where that can be read.
-    pub(super) fn inner_protocol(&self) -> Option<Protocol> {
-        self.inside.as_ref().and_then(|inside| inside.protocol())
-    }
-
-    /// What the server calls itself there.
-    pub(super) fn inner_software(&self) -> Option<&str> {
-        self.inside.as_ref().and_then(|inside| inside.software())
-    }
-
     fn records<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Read<'a> {
         match piece {
             Stretch::Bytes(bytes) => self.bytes(sink, bytes),
             Stretch::Missing(missing) => self.missing(sink, missing),
         }
-    }
-
-    /// With keys: the handshake is read from the records as without, and then what programs say instead of them.
-    fn unsealed<'a>(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        piece: Stretch<'a>,
-        mut inside: Box<Inside>,
-    ) -> Read<'a> {
-        let keys = sink.memory().keys.clone().unwrap_or_default();
-        inside.open(sink.side(), sink.at(), piece, &keys);
-        if let Some(why) = inside.sealed() {
-            return self.seal(sink, piece, why, inside);
-        }
-        let keyed = inside.keyed();
-        let finished = inside.finished() || inside.is_full();
-        self.inside = Some(inside);
-        self.blind |= keyed && self.stage == Stage::Data;
-        if !self.blind {
-            match self.records(sink, piece) {
-                Read::All => {}
-                lost if !keyed => return lost,
-                _ => self.blind = true,
-            }
-        }
-        if finished && self.stage != Stage::Data {
-            self.established(sink);
-        }
-        if let Some(inside) = &mut self.inside {
-            let over = self.stage == Stage::Data;
-            if over {
-                inside.read(sink);
-            }
-            for side in [Side::Client, Side::Server] {
-                sink.hold(
-                    side,
-                    if over {
-                        inside.waits(side)
-                    } else {
-                        inside.is_early()
-                    },
-                );
-            }
-        }
-        Read::All
-    }
-
-    /// Nothing more can be opened: what follows is read as records, from where a record is known to begin.
-    #[cold]
-    fn seal<'a>(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        piece: Stretch<'a>,
-        why: Sealed,
-        mut inside: Box<Inside>,
-    ) -> Read<'a> {
-        for side in [Side::Client, Side::Server] {
-            sink.hold(side, false);
-        }
-        if !inside.spoken() {
-            sink.sealed(why);
-        }
-        if !inside.spoken() && !self.blind {
-            return self.records(sink, piece);
-        }
-        if self.stage != Stage::Data {
-            self.established(sink);
-        }
-        inside.read(sink);
-        for side in [Side::Client, Side::Server] {
-            inside.close(side, Close::CaptureEnd, sink);
-        }
-        sink.protocol(Protocol::Tls);
-        sink.lost(why.reason());
-        Read::Lost(piece)
-    }
-
-    /// Whether what programs say is read inside.
-    fn keyed(&self) -> bool {
-        self.inside.as_ref().is_some_and(|inside| inside.keyed())
     }
 
     fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Read<'a> {
