@@ -12,6 +12,7 @@ __all__ = [
     "Table",
     "first_ns",
     "limits",
+    "thresholds",
     "vocabulary",
 ]
 
@@ -36,6 +37,9 @@ class _Vocabulary(TypedDict):
 
 def vocabulary() -> _Vocabulary:
     """The closed lists of words that tables use, in their order."""
+
+def thresholds() -> list[tuple[str, float, str, str, str]]:
+    """Every number that a row's verdict rests on: name, value, unit, source and meaning."""
 
 def limits() -> dict[str, float]:
     """The limits that findings use, by name (`core/src/judge/limits.rs`)."""

@@ -242,7 +242,8 @@ def rust_order() -> list[str]:
 def layer_of(path: Path) -> str:
     """The layer that a Rust file belongs to: its folder's, or one of its own (`judge::limits`)."""
     parts = path.relative_to(RUST).with_suffix("").parts
-    return next((name for name in rust_order() if tuple(name.split("::")) == parts), parts[0])
+    inner = (name for name in rust_order() if "::" in name)
+    return next((name for name in inner if parts[: name.count("::") + 1] == tuple(name.split("::"))), parts[0])
 
 
 def names_in_crate(path: Path) -> set[str]:
@@ -289,6 +290,32 @@ def test_a_thing_is_named_in_its_own_place_only(what: str, pattern: str, home: t
     naming = {p.relative_to(RUST).parts[0] for p in RUST_FILES if re.search(pattern, code(p))}
     assert naming, f"nobody names {what}: the pattern is out of date"
     assert naming <= set(home), f"{what}: only in {' and '.join(home)}"
+
+
+JUDGING = [p for p in RUST_FILES if p.relative_to(RUST).parts[0] in ("judge", "observe", "evidence")]
+NO_LIMIT = {
+    "0.0",
+    "1.0",
+    "0.5",  # a median
+    "0.05",  # percentiles that are only shown
+    "0.95",
+    "100",  # percent
+    "1e6",  # ns in a ms
+    "1_000_000_000",  # ns in a s
+}
+
+
+@pytest.mark.parametrize("path", JUDGING, ids=lambda path: path.relative_to(RUST).as_posix())
+def test_limits_of_verdicts_stand_in_one_place(path: Path) -> None:
+    """Times, shares and chances are in judge/limits; other constants bound memory (usize) or are no numbers."""
+    if layer_of(path) == "judge::limits" or path.name == "worth.rs":
+        return
+    text = re.sub(r'"[^"]*"', "", code(path))
+    constants = re.findall(r"\bconst (\w+): (?!usize)[\w:<>]+ = (?!0;|1 <<)[\d(][^;]*;", text)
+    assert not constants, f"limits outside judge/limits.rs: {constants}"
+    numbers = re.findall(r"(?<![\w.])(\d[\d_]*\.\d+|\d+e-?\d+|\d[\d_]*_\d{3}|\d{3,})(?![\w.])", text)
+    sizes = re.findall(r"\bconst \w+: usize = ([\d_]+)", text)
+    assert set(numbers) <= {*NO_LIMIT, *sizes}, f"numbers outside judge/limits.rs: {numbers}"
 
 
 def test_clippy_denies_indexing_and_the_compiler_forbids_unsafe() -> None:

@@ -14,7 +14,7 @@ use crate::capture::{self, NO_LINK};
 use crate::decrypt;
 use crate::engine::Engine;
 use crate::frame::{self, Unwrapped};
-use crate::judge::limits::OF_FINDINGS;
+use crate::judge::limits::{self, OF_FINDINGS};
 use crate::judge::{Because, Cause, Family, Grade, Hypothesis, Owner, Rule};
 use crate::records;
 use crate::table;
@@ -370,8 +370,16 @@ fn vocabulary(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 /// The limits of the findings, by name.
 #[pyfunction]
-fn limits() -> HashMap<&'static str, f64> {
+#[pyo3(name = "limits")]
+fn of_findings() -> HashMap<&'static str, f64> {
     HashMap::from(OF_FINDINGS)
+}
+
+/// The limits of verdicts: name, value, unit, source and meaning.
+#[pyfunction]
+fn thresholds() -> Vec<(&'static str, f64, &'static str, &'static str, &'static str)> {
+    let all = limits::all().into_iter();
+    all.map(|l| (l.name, l.value, l.unit, l.source, l.says)).collect()
 }
 
 #[pymodule]
@@ -382,7 +390,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Table>()?;
     m.add_function(wrap_pyfunction!(first_ns, m)?)?;
     m.add_function(wrap_pyfunction!(vocabulary, m)?)?;
-    m.add_function(wrap_pyfunction!(limits, m)?)?;
+    m.add_function(wrap_pyfunction!(of_findings, m)?)?;
+    m.add_function(wrap_pyfunction!(thresholds, m)?)?;
     m.add("TABLES", table::NAMES.to_vec())?;
     m.add("SCHEMA_VERSION", table::SCHEMA_VERSION)?;
     Ok(())

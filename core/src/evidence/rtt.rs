@@ -10,7 +10,7 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::judge::limits::{AT_HOST_NS, DELACK_LEAST_NS, HOST_NS, MOST_JITTER_NS};
+use crate::judge::limits::{AT_HOST_NS, DELACK_LEAST_NS, HOST_NS, LATE_PERCENT, MOST_JITTER_NS};
 
 /// Samples kept for the spread; the newest replace the oldest.
 const KEPT: usize = 64;
@@ -71,7 +71,7 @@ impl Rtt {
     /// the path does.
     pub fn is_by_kernel(&self) -> bool {
         let mut recent = self.recent.iter();
-        recent.any(|sample| !sample.by_program() && sample.ns() < DELACK_LEAST_NS)
+        recent.any(|sample| !sample.by_program() && sample.ns() < DELACK_LEAST_NS.get())
     }
 
     /// Measured so often that one more sample will hardly be the best.
@@ -83,10 +83,10 @@ impl Rtt {
     pub fn latest(&self) -> i64 {
         let best = self.min.unwrap_or(0);
         let above = self.recent.iter().map(|s| s.ns() - best);
-        let mut above: Vec<i64> = above.filter(|d| *d < DELACK_LEAST_NS).collect();
+        let mut above: Vec<i64> = above.filter(|d| *d < DELACK_LEAST_NS.get()).collect();
         above.sort_unstable();
         above
-            .get((above.len() * 95 / 100).min(above.len().saturating_sub(1)))
+            .get((above.len() * LATE_PERCENT.get() / 100).min(above.len().saturating_sub(1)))
             .copied()
             .unwrap_or(0)
     }
@@ -108,14 +108,14 @@ impl Rtt {
             .iter()
             .filter(|s| counts(s))
             .map(|s| s.ns() - min)
-            .filter(|d| *d < HOST_NS)
+            .filter(|d| *d < HOST_NS.get())
             .collect();
         let third = above.len() * 3 / 4;
         if third >= above.len() {
             return 0;
         }
         let (_, quartile, _) = above.select_nth_unstable(third);
-        (*quartile).min(MOST_JITTER_NS)
+        (*quartile).min(MOST_JITTER_NS.get())
     }
 }
 
@@ -138,7 +138,7 @@ impl Round {
     pub fn beyond(self, best: i64) -> i64 {
         let beyond = (i64::from(self.0) - best).max(0);
         let prompt = self.0 & 1 != 0;
-        if prompt || beyond < DELACK_LEAST_NS {
+        if prompt || beyond < DELACK_LEAST_NS.get() {
             beyond
         } else {
             0
@@ -197,7 +197,7 @@ impl RoundTrips {
     #[inline]
     pub fn add(&mut self, ns: i64, prompt: bool) {
         let best = if self.best.0 == i64::MAX { ns } else { self.best.0 };
-        if ns < best - DELACK_LEAST_NS {
+        if ns < best - DELACK_LEAST_NS.get() {
             // the path is so much shorter that all of those were held
             self.held = self.held.saturating_add(std::mem::take(&mut self.frees));
             self.free = Spread::default();
@@ -206,7 +206,7 @@ impl RoundTrips {
         if prompt {
             self.prompt.add(ns);
             self.prompts = self.prompts.saturating_add(1);
-        } else if ns < best + DELACK_LEAST_NS {
+        } else if ns < best + DELACK_LEAST_NS.get() {
             self.free.add(ns);
             self.frees = self.frees.saturating_add(1);
         } else {
@@ -225,7 +225,7 @@ impl RoundTrips {
 
     #[cold]
     fn worst(&self) -> Round {
-        if self.best.0 < AT_HOST_NS {
+        if self.best.0 < AT_HOST_NS.get() {
             return self.newest;
         }
         Round::new(self.prompt.max.max(self.free.max), self.prompts > 0)

@@ -6,7 +6,7 @@
 //! Rivals: a program that sleeps for as long, on the same tick (`program`). So a cork is never proven.
 
 use super::grounds::Grounds;
-use super::limits::{CORK_NS, ENOUGH, LUCK, PROMPT_NS, STRAY_SHARE};
+use super::limits::{CORK_NS, ENOUGH, LUCK, PROMPT_NS, STRAY_PART};
 use super::partition::{Cutter, row};
 use super::path::{Paths, reach};
 use super::program::{approach, think, thought};
@@ -20,19 +20,19 @@ use crate::exchange::Piece;
 pub(super) fn corked(starts: &Starts, rtt: i64) -> (bool, bool) {
     let held = || {
         let late = starts.late.iter();
-        late.filter(|(waited, _)| CORK_NS.contains(&(waited - rtt)))
+        late.filter(|(waited, _)| CORK_NS.contains(waited - rtt))
     };
     let count = held().count();
-    if count < ENOUGH {
+    if count < ENOUGH.get() {
         return (count > 0, false); // too few to show a tick
     }
-    let timed = lattice(held().map(|(_, end)| *end)).is_some_and(|(_, luck)| luck <= LUCK);
+    let timed = lattice(held().map(|(_, end)| *end)).is_some_and(|(_, luck)| luck <= LUCK.get());
     let sooner = starts
         .late
         .iter()
-        .filter(|(waited, _)| waited - rtt < *CORK_NS.start());
+        .filter(|(waited, _)| waited - rtt < CORK_NS.least.get());
     let prompt = starts.prompt + sooner.count() as u64;
-    (timed, timed && prompt * STRAY_SHARE as u64 <= count as u64)
+    (timed, timed && prompt * STRAY_PART.get() as u64 <= count as u64)
 }
 
 /// A small first segment of a message after about the probe timer.
@@ -46,7 +46,7 @@ pub(super) fn late_turn(
     let side = piece.sender;
     approach(cutter, since, piece, paths);
     let waited = piece.step.to.time_ns - since.time_ns - paths.to(side);
-    let judged = judged.filter(|_| CORK_NS.contains(&waited));
+    let judged = judged.filter(|_| CORK_NS.contains(waited));
     let rest = if judged.is_some_and(|judged| judged.corked) {
         // a program that sleeps on the same tick would look alike
         let grounds = Grounds::probable(Because::TimerOnTick, think(side));
@@ -76,7 +76,7 @@ pub(super) fn tail(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
 /// Neither full nor pushed, after the ACK of the small one before it: its program had said that there is more.
 pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &Piece<'_>, paths: &Paths) {
     let (side, to) = (piece.sender, piece.step.to);
-    let rest = if to.time_ns - ack.time_ns - paths.to(side) <= PROMPT_NS {
+    let rest = if to.time_ns - ack.time_ns - paths.to(side) <= PROMPT_NS.get() {
         let evidence = [small.frame, ack.frame, to.frame];
         let grounds = Grounds::probable(Because::NotPushed, Cause::Nagle);
         row(Cause::Cork, Owner::of(side), Rule::CorkAck, grounds, evidence)

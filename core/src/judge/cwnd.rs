@@ -40,7 +40,7 @@ pub(super) fn lone(
     let hold = ack.time_ns - acked.time_ns - paths.to(side.other());
     let named = named(ack, acked, piece, paths);
     let program = named.cause == think(side);
-    let held = !program && named.rule != Rule::Spacing && HELD_NS.contains(&hold);
+    let held = !program && named.rule != Rule::Spacing && HELD_NS.contains(hold);
     let evidence = [acked.frame, ack.frame, piece.step.to.frame];
     if held && collapsed {
         let rule = Rule::CwndDelayedAck;
@@ -81,7 +81,7 @@ fn named(ack: At, acked: At, piece: &Piece<'_>, paths: &Paths) -> Named {
         let grounds = Grounds::probable(because, rival);
         row(Cause::Bandwidth, Owner::Network, rule, grounds, evidence)
     };
-    if release - sender > PROMPT_NS {
+    if release - sender > PROMPT_NS.get() {
         let ends = [from.frame, to.frame, 0];
         let grounds = Grounds::probable(Because::LateAfterAck, Cause::Cwnd);
         return row(think(side), Owner::of(side), Rule::App, grounds, ends);
@@ -92,7 +92,7 @@ fn named(ack: At, acked: At, piece: &Piece<'_>, paths: &Paths) -> Named {
     }
     let round = ack.time_ns - acked.time_ns;
     let receiver = paths.to(side.other());
-    if round > receiver + (receiver / 2).max(PROMPT_NS) {
+    if round > receiver + (receiver / 2).max(PROMPT_NS.get()) {
         // the bottleneck's queue was full
         return line(Rule::Queue, Because::RoundTripGrew, Cause::Cwnd.into());
     }

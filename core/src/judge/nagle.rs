@@ -86,7 +86,7 @@ impl Judged {
         if self.is_relay() {
             return probable(Because::Relayed);
         }
-        if c.ack_pure && !c.ack_fin && HELD_NS.contains(&hold) {
+        if c.ack_pure && !c.ack_fin && HELD_NS.contains(hold) {
             return match self.held(stream, hold, wait + release, sender) {
                 Ok(held) => held,
                 Err(because) => probable(because),
@@ -96,7 +96,7 @@ impl Judged {
             return proven(because);
         }
         // a release much later than the wait is long was no release
-        if late > ((wait + release) / 2).max(AT_HOST_NS) {
+        if late > ((wait + release) / 2).max(AT_HOST_NS.get()) {
             return probable(Because::LateAfterAck);
         }
         Ruling::Waited {
@@ -144,7 +144,7 @@ impl Judged {
     /// A segment behind an ACK that the capture lacks.
     fn unseen(&self, stream: u32, hold: i64, late: i64, waited: i64) -> Ruling {
         let said = self.controls.says(stream, waited);
-        let dated = late.abs() <= DATED_NS + self.tight_limit && HELD_NS.contains(&hold);
+        let dated = late.abs() <= DATED_NS.get() + self.tight_limit && HELD_NS.contains(hold);
         match said {
             Control::Shorter { most, exact } if dated && self.proves(stream, said) => Ruling::Held {
                 hold,
@@ -160,7 +160,7 @@ impl Judged {
 
     /// A stall that is not proven, by how often it was seen.
     fn probable(&self, sender: Side) -> Grounds {
-        let because = if self.held >= ENOUGH {
+        let because = if self.held >= ENOUGH.get() {
             Because::SenderNotKnown
         } else {
             Because::FewWaits
@@ -190,13 +190,13 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
             let within = grounds.weaker(Grounds::probable(Because::WithinControl, think(side)));
             // away from the sender the wait's round trip passes after the hold: what the program may have taken goes there first
             let away = paths.to(side);
-            let doubt = if away < AT_HOST_NS {
+            let doubt = if away < AT_HOST_NS.get() {
                 program
             } else {
                 program - away
             };
-            let known_from = c.small.time_ns + if doubt < NOISE_NS { 0 } else { doubt };
-            let round_trip = nagle(rule, if program < NOISE_NS { grounds } else { within });
+            let known_from = c.small.time_ns + if doubt < NOISE_NS.get() { 0 } else { doubt };
+            let round_trip = nagle(rule, if program < NOISE_NS.get() { grounds } else { within });
             if exact && known_from > c.small.time_ns {
                 let took = Grounds::probable(Because::WithinControl, Cause::Nagle);
                 cutter.cut(

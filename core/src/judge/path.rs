@@ -34,7 +34,7 @@ impl Paths {
     /// The capture sits at this side's host, and clearly not at the other's.
     pub fn beside(&self, side: Side) -> bool {
         let [near, far] = [side, side.other()].map(|side| self.known(side));
-        near.is_some_and(|rtt| rtt < AT_HOST_NS) && far.is_some_and(|rtt| rtt >= AWAY_NS)
+        near.is_some_and(|rtt| rtt < AT_HOST_NS.get()) && far.is_some_and(|rtt| rtt >= AWAY_NS.get())
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32)
         Some(best) => {
             let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
             let beyond = round.beyond(best) + i64::from(late);
-            let doubt = beyond >= NOISE_NS && beyond > (cutter.end - cutter.at) / 2;
+            let doubt = beyond >= NOISE_NS.get() && beyond > (cutter.end - cutter.at) / 2;
             if doubt {
                 Grounds::probable(Because::PathMayBeMore, Cause::Queueing)
             } else {
@@ -71,16 +71,16 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
     approach(cutter, since, piece, paths);
     let side = piece.sender;
     let mut named = thought(cutter, side, paths, 0);
-    if paths.known(side).is_none_or(|best| best >= AT_HOST_NS) {
+    if paths.known(side).is_none_or(|best| best >= AT_HOST_NS.get()) {
         if acked == 0 {
             let unbound = Grounds::probable(Because::NoKernelAnswer, Cause::Network);
             named.grounds.at_most(unbound);
         } else {
             let beyond = i64::from(acked) - paths.to(side);
-            if beyond >= NOISE_NS {
+            if beyond >= NOISE_NS.get() {
                 let bounded = since.time_ns + i64::from(acked);
                 let evidence = [cutter.from_frame, cutter.to_frame, 0];
-                if beyond < DELACK_LEAST_NS {
+                if beyond < DELACK_LEAST_NS.get() {
                     let late = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
                     cutter.cut(
                         bounded,
@@ -97,7 +97,7 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
             named.grounds = Grounds::proven(Because::KernelAnswered);
         }
     }
-    if HELD_ELSEWHERE_NS.contains(&(piece.end - cutter.at)) {
+    if HELD_ELSEWHERE_NS.contains(piece.end - cutter.at) {
         named
             .grounds
             .at_most(Grounds::probable(Because::TimerLength, Hypothesis::OtherPath));

@@ -10,7 +10,8 @@ use crate::evidence::{Gap, Pool, Pools};
 
 use super::cork;
 use super::limits::{
-    AT_HOST_NS, GROWN, HELD_NS, INSTANT_NS, KERNEL_NS, PATH_LATE, PROMPT_NS, REFUTED, SOON_NS,
+    ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, BEST_SHARE, FOLLOWS_SLOPE, GROWN, HELD_NS, INSTANT_NS,
+    KERNEL_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, TIGHT_WITH_SLOPE, WAVER_PART,
 };
 pub use controls::Control;
 use controls::Controls;
@@ -101,7 +102,7 @@ impl Senders {
             let evidence = pool.evidence() + pool.starts.count();
             match before {
                 Some((judged, had)) if *had == evidence && judged.is_of(pool, pairs) => judged.clone(),
-                Some((judged, had)) if !last && (evidence as f64) < *had as f64 * (1.0 + GROWN) => {
+                Some((judged, had)) if !last && (evidence as f64) < *had as f64 * (1.0 + GROWN.get()) => {
                     judged.clone()
                 }
                 _ => {
@@ -129,15 +130,16 @@ impl Judged {
         let path = pairs.get(pool.pair).and_then(|p| p.rtts.get(sender));
         j.sender_jitter = path.map_or(0, |l| l.jitter());
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
-        j.tight_limit = if j.sender_rtt < AT_HOST_NS {
+        j.tight_limit = if j.sender_rtt < AT_HOST_NS.get() {
             // there is no path, and of what its program takes to answer nothing tells of the kernel
-            j.sender_jitter = path.map_or(0, |rtt| rtt.kernels_jitter()).min(SOON_NS);
-            KERNEL_NS.max(j.sender_jitter)
+            j.sender_jitter = path.map_or(0, |rtt| rtt.kernels_jitter()).min(SOON_NS.get());
+            KERNEL_NS.get().max(j.sender_jitter)
         } else {
             let late = path.map_or(0, |rtt| rtt.latest());
             PROMPT_NS
+                .get()
                 .max(j.sender_jitter)
-                .max((late as f64 * PATH_LATE) as i64)
+                .max((late as f64 * PATH_LATE.get()) as i64)
         };
         let held = j.count(pool.gaps.iter(), pool.refutations);
         j.slope = slope(&held);
@@ -156,15 +158,16 @@ impl Judged {
             .filter(|gap| self.is_held(gap) && self.is_stall(gap));
         let stalls: Vec<u32> = stalls.map(|gap| gap.stream).collect();
         let share = self.refuted as f64 / (self.held as f64 + self.refuted as f64).max(1.0);
-        self.verdict = if !stalls.is_empty() && self.refuted >= REFUTED && share > 0.02 {
+        self.verdict = if !stalls.is_empty() && self.refuted >= REFUTED.get() && share > ACCIDENT_SHARE.get()
+        {
             Verdict::Mixed
         } else if !stalls.is_empty() {
             Verdict::Proven
-        } else if share > 0.10 {
+        } else if share > REFUTED_SHARE.get() {
             // a queue of small writes leaves all but its tail (tcp_nagle_test), and then only the tail waits: where
             // every held one follows its ACK to the microsecond, luck would be (INSTANT_NS / hold)^held
-            let instant =
-                self.sender_rtt < AT_HOST_NS && self.release_max.is_some_and(|max| max <= INSTANT_NS);
+            let instant = self.sender_rtt < AT_HOST_NS.get()
+                && self.release_max.is_some_and(|max| max <= INSTANT_NS.get());
             if instant && self.held >= 2 {
                 Verdict::Open
             } else {
@@ -183,12 +186,12 @@ impl Judged {
         let held = pool.gaps.iter().filter(|gap| self.is_held(gap));
         let explained =
             held.filter(|gap| self.controls.says(gap.stream, gap.wait + gap.release) == Control::Explains);
-        2 * explained.count() > self.held || self.slope.is_some_and(|slope| slope <= 0.5)
+        2 * explained.count() > self.held || self.slope.is_some_and(|slope| slope <= FOLLOWS_SLOPE.get())
     }
 
     /// A pure ACK that its receiver held.
     pub(super) fn is_held(&self, gap: &Gap) -> bool {
-        gap.timer && !gap.unseen && HELD_NS.contains(&(gap.covered - self.receiver_rtt))
+        gap.timer && !gap.unseen && HELD_NS.contains(gap.covered - self.receiver_rtt)
     }
 
     /// This wait for a held ACK is Nagle's beyond doubt.
@@ -214,10 +217,10 @@ impl Judged {
     /// Whether the held ones follow their ACKs wherever these fall, and as promptly as a kernel.
     fn follows_alone(&self) -> bool {
         let follows = match self.slope {
-            Some(slope) => slope > 0.5 && self.tight >= 2,
+            Some(slope) => slope > FOLLOWS_SLOPE.get() && self.tight >= TIGHT_WITH_SLOPE.get(),
             None => 2 * self.tight >= self.held,
         };
-        follows && self.refuted * 50 <= self.held as u64 && self.by_kernel()
+        follows && self.refuted * ACCIDENT_PARTS.get() <= self.held as u64 && self.by_kernel()
     }
 
     /// Whether the path is still as this judgement knew it.
@@ -249,7 +252,7 @@ impl Judged {
             .map(|s| (s.release - self.sender_rtt).max(0))
             .collect();
         releases.sort_unstable();
-        self.release_best = at_share(&releases, 0.1);
+        self.release_best = at_share(&releases, BEST_SHARE.get());
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         self.release_max = releases.last().copied();
         held
@@ -270,8 +273,8 @@ impl Judged {
         match arrived {
             Some(arrived) => !arrived,
             None => {
-                let most = AT_HOST_NS.max(self.sender_rtt / 10);
-                release < self.sender_rtt - self.sender_jitter.clamp(AT_HOST_NS, most)
+                let most = AT_HOST_NS.get().max(self.sender_rtt / WAVER_PART.get());
+                release < self.sender_rtt - self.sender_jitter.clamp(AT_HOST_NS.get(), most)
             }
         }
     }
@@ -280,10 +283,10 @@ impl Judged {
     /// beside both hosts, and now and then elsewhere. A program that sleeps on the tick of the receiver's timer (one
     /// kernel, a socket's timeout) follows the ACKs as well, but it has to be woken up, or the tick lies beside them.
     fn by_kernel(&self) -> bool {
-        let (release, least) = if self.sender_rtt < AT_HOST_NS {
-            (self.release_median, INSTANT_NS + self.sender_jitter)
+        let (release, least) = if self.sender_rtt < AT_HOST_NS.get() {
+            (self.release_median, INSTANT_NS.get() + self.sender_jitter)
         } else {
-            (self.release_best, SOON_NS.max(self.sender_jitter))
+            (self.release_best, SOON_NS.get().max(self.sender_jitter))
         };
         release.is_some_and(|took| took <= least)
     }

@@ -199,7 +199,7 @@ impl Step {
     pub fn release(&self, rtt: i64) -> Release {
         let waited = self.to.time_ns - self.from.time_ns;
         let by_ack = |ack: At, word: Released| {
-            let prompt = self.to.time_ns - ack.time_ns - rtt <= PROMPT_NS;
+            let prompt = self.to.time_ns - ack.time_ns - rtt <= PROMPT_NS.get();
             if prompt {
                 Release::new(word, Some(ack.frame), waited)
             } else {

@@ -85,7 +85,7 @@ impl OneWay {
         let elapsed = between(first.to, last.to);
         let ticks = last.ticks.unwrap_or(0).wrapping_sub(first.ticks.unwrap_or(0));
         let away = i64::from(ticks).saturating_mul(TICK_NS).saturating_sub(elapsed);
-        if away.saturating_abs() > elapsed / DRIFT + ONE_WAY_GAP_NS.end() {
+        if away.saturating_abs() > elapsed / DRIFT.get() + ONE_WAY_GAP_NS.most.get() {
             return false; // this clock does not count milliseconds
         }
         let (mut goes, mut stays) = (0u32, 0u32);
@@ -93,13 +93,13 @@ impl OneWay {
             for other in mine().skip(number + 1).take(COMPARED) {
                 let moved = other.acked.wrapping_sub(one.acked);
                 let longer = other.silent.wrapping_sub(one.silent);
-                if moved.saturating_abs() >= APART_NS {
+                if moved.saturating_abs() >= APART_NS.get() {
                     goes += u32::from(moved.wrapping_sub(longer).saturating_abs() <= TICK_NS);
                     stays += u32::from(longer.saturating_abs() <= TICK_NS);
                 }
             }
         }
-        stays >= ENOUGH_PAIRS && stays > goes.saturating_mul(2)
+        stays >= ENOUGH_PAIRS.get() && stays > goes.saturating_mul(2)
     }
 
     /// Two small segments of one message with a timer's gap between them, in which the sender heard from its peer.
@@ -107,7 +107,7 @@ impl OneWay {
         let before = self.data.filter(|b| b.len > 0 && p.len > 0)?;
         let one_message = p.start == before.start + i64::from(before.len) && p.ack == before.ack;
         let small = [&before, p].iter().all(|s| is_small(s.len, s.mss));
-        let good = one_message && small && ONE_WAY_GAP_NS.contains(&between(before.at, p.at));
+        let good = one_message && small && ONE_WAY_GAP_NS.contains(between(before.at, p.at));
         (good && heard(&before, p) == Some(true)).then(|| {
             let ticks = p.stamps.map(|stamps| stamps.1);
             Suspect {
@@ -131,7 +131,7 @@ impl OneWay {
         if let Some(last) = self.last
             && p.len == 0
             && (1..i64::from(p.mss)).contains(&(p.ack - last.ack))
-            && ONE_WAY_GAP_NS.contains(&between(last.at, p.at))
+            && ONE_WAY_GAP_NS.contains(between(last.at, p.at))
         {
             self.late = Some((last.at, *p));
         }
@@ -153,7 +153,7 @@ impl OneWay {
 /// Whether the peer's clock, as this side echoes it, moved by a hold between the two. None without time stamps.
 fn heard(a: &Passed, b: &Passed) -> Option<bool> {
     let (before, after) = (a.stamps?.1, b.stamps?.1);
-    Some((HEARD_TICKS..1 << 31).contains(&after.wrapping_sub(before)))
+    Some((HEARD_TICKS.get()..1 << 31).contains(&after.wrapping_sub(before)))
 }
 
 /// A clock's time; wrapped, as only differences count.

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use super::clock::Clock;
 use super::{Answer, Data, Early, Outcome, Refutation, Step};
 use crate::base::At;
-use crate::judge::limits::BURST_NS;
+use crate::judge::limits::{BURST_NS, EVEN_PART};
 
 use pacer::Pacer;
 use peer_clock::PeerClock;
@@ -243,7 +243,7 @@ impl Sender {
             self.found_hole(next, d);
         }
         let gap = self.last.map_or(0, |last| d.at.time_ns - last.time_ns);
-        let even = gap > BURST_NS && self.is_even(gap);
+        let even = gap > BURST_NS.get() && self.is_even(gap);
         let wait = self.classify(d, from, hole, even, missing);
         self.forward(d, gap, even);
         Outcome::Forward(Step { from, to: d.at, wait })
@@ -251,7 +251,7 @@ impl Sender {
 
     fn is_even(&self, gap: i64) -> bool {
         let uneven = gap.saturating_sub(self.last_gap).saturating_abs();
-        uneven.saturating_mul(4) <= gap && self.last_full
+        uneven.saturating_mul(EVEN_PART.get()) <= gap && self.last_full
     }
 
     #[inline(always)]
@@ -302,5 +302,5 @@ impl Sender {
 
 /// The ACK had come to the sender when this segment left, as far as the path's best times tell.
 fn reached(ack: &AckSeen, d: &Data) -> bool {
-    d.at.time_ns - ack.at.time_ns > d.leg_ns + BURST_NS
+    d.at.time_ns - ack.at.time_ns > d.leg_ns + BURST_NS.get()
 }

@@ -67,14 +67,14 @@ struct Group<'a> {
 
 /// How many of a rising list end well before the wait, reach it, and are longer.
 fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
-    let below = rising.partition_point(|pause| pause.ns <= wait - CONTROL_SHORT_NS);
-    let reach = rising.partition_point(|pause| pause.ns <= wait + CONTROL_LONG_NS);
+    let below = rising.partition_point(|pause| pause.ns <= wait - CONTROL_SHORT_NS.get());
+    let reach = rising.partition_point(|pause| pause.ns <= wait + CONTROL_LONG_NS.get());
     (below, reach - below, rising.len() - reach)
 }
 
 /// The longest of so many first pauses of a rising list, without the strays of a long one.
 fn longest(rising: &[Pause], first: usize) -> Option<Pause> {
-    let counted = first - first / CONTROL_STRAYS;
+    let counted = first - first / CONTROL_STRAYS.get();
     rising.get(counted.checked_sub(1)?).copied()
 }
 
@@ -89,8 +89,8 @@ impl Group<'_> {
         if 2 * near > self.unheld.len() || early_near > early_below.max(self.held) {
             return Control::Explains;
         }
-        let strays = CONTROL_STRAYS * (near + above) <= self.unheld.len();
-        let early_strays = CONTROL_STRAYS * early_near <= early_near + self.held;
+        let strays = CONTROL_STRAYS.get() * (near + above) <= self.unheld.len();
+        let early_strays = CONTROL_STRAYS.get() * early_near <= early_near + self.held;
         let most = longest(self.unheld, below).or_else(|| longest(self.early, early_below));
         match most {
             Some(most) if strays && early_strays => Control::Shorter {
@@ -105,7 +105,7 @@ impl Group<'_> {
 impl Controls {
     pub(in crate::judge) fn of(pool: &Pool, j: &Judged) -> Controls {
         let mut controls = Controls {
-            at_host: j.sender_rtt < AT_HOST_NS,
+            at_host: j.sender_rtt < AT_HOST_NS.get(),
             ..Controls::default()
         };
         let early = pool.early.iter().map(|(stream, early)| Pause {
@@ -148,7 +148,7 @@ impl Controls {
         let late = gap.release - j.sender_rtt;
         let prompt = late <= j.tight_limit;
         if j.is_held(gap) {
-            self.soon += usize::from(late <= PROMPT_NS.max(j.tight_limit));
+            self.soon += usize::from(late <= PROMPT_NS.get().max(j.tight_limit));
             if prompt {
                 self.all.held.push(gap.stream);
                 self.longest_held = self.longest_held.max(gap.wait + gap.release);
@@ -156,7 +156,7 @@ impl Controls {
                 self.late.push(gap.wait + gap.release);
                 self.late_on.push(gap.stream);
             }
-        } else if gap.timer && !gap.after_end && gap.covered - j.receiver_rtt < UNHELD_NS {
+        } else if gap.timer && !gap.after_end && gap.covered - j.receiver_rtt < UNHELD_NS.get() {
             self.all.unheld.push(pause(!prompt));
         }
     }
@@ -188,7 +188,9 @@ impl Controls {
             (Control::Nothing, all) => all,
             (Control::Shorter { .. }, Control::Shorter { .. }) => all,
             // one pause of its program's own tells little of the next one; what was written at once was written so again
-            (Control::Shorter { exact: true, .. }, all) if self.own_pauses(stream) < OWN_CONTROLS => all,
+            (Control::Shorter { exact: true, .. }, all) if self.own_pauses(stream) < OWN_CONTROLS.get() => {
+                all
+            }
             (own, _) => own,
         };
         // pauses of one length beyond every hold are those of other answers: they say nothing of what was held
@@ -210,9 +212,9 @@ impl Controls {
         longer.sort_unstable();
         let (low, high) = (at_share(&longer, 0.05), at_share(&longer, 0.95));
         below + early == 0
-            && longer.len() >= HELD_AT_HOST
+            && longer.len() >= HELD_AT_HOST.get()
             && low.zip(high).is_some_and(|(low, high)| {
-                high - low <= ONE_LENGTH_NS && low - self.longest_held >= BEYOND_HOLDS_NS
+                high - low <= ONE_LENGTH_NS.get() && low - self.longest_held >= BEYOND_HOLDS_NS.get()
             })
     }
 
@@ -224,27 +226,31 @@ impl Controls {
     /// Whether the segments follow the held ACKs as what a kernel sends does, often enough to be no luck.
     pub(in crate::judge) fn follow(&self) -> bool {
         let held = self.followed();
-        let least = if self.at_host { HELD_AT_HOST } else { HELD_AWAY };
-        held >= least && self.are_kernels() && FOLLOWED * held >= held + self.late.len()
+        let least = if self.at_host {
+            HELD_AT_HOST.get()
+        } else {
+            HELD_AWAY.get()
+        };
+        held >= least && self.are_kernels() && FOLLOWED.get() * held >= held + self.late.len()
     }
 
     /// Whether nearly all held ACKs were followed at once, so often that no control group is asked for.
     pub(in crate::judge) fn always_follow(&self) -> bool {
         let of_others = self.are_of_one_length(self.longest_held);
         let late = if of_others { 0 } else { self.late.len() };
-        self.followed() >= ENOUGH && CONTROL_STRAYS * late <= self.followed()
+        self.followed() >= ENOUGH.get() && CONTROL_STRAYS.get() * late <= self.followed()
     }
 
     /// Whether all that a connection was seen to do, beside its sender, is to follow held ACKs as a kernel does.
     pub(in crate::judge) fn always_follows(&self, stream: u32) -> bool {
         let own = self.of_stream(stream);
         let late = self.late_on.binary_search(&stream).is_ok();
-        self.at_host && own.held >= ENOUGH && own.early.is_empty() && !late
+        self.at_host && own.held >= ENOUGH.get() && own.early.is_empty() && !late
     }
 
     /// Beside its sender: what left soon left as promptly as a kernel sends.
     pub(in crate::judge) fn are_kernels(&self) -> bool {
-        !self.at_host || 100 * self.followed() >= KERNEL_PERCENT * self.soon
+        !self.at_host || 100 * self.followed() >= KERNEL_PERCENT.get() * self.soon
     }
 
     /// Connections with any evidence, with stalls (on these), and with segments before the ACK and no stalls.

@@ -1,7 +1,9 @@
 //! How values lie: their spread, and what moves with what. Times of waits in, numbers that a judgement rests on out.
 
 use crate::evidence::Gap;
-use crate::judge::limits::{ENOUGH, FITS, FITS_WELL, SLOPE_APART_NS, TICK_LUCK, TICKS_NS, TOGETHER_NS};
+use crate::judge::limits::{
+    ENOUGH, FITS, FITS_WELL, SLOPE_APART_NS, SLOPE_LEAST, TICK_LUCK, TICKS_NS, TOGETHER_NS,
+};
 
 /// Candidates that enter the pairwise slopes, evenly picked (their number is squared).
 const SLOPED: usize = 96;
@@ -10,7 +12,7 @@ const SLOPED: usize = 96;
 /// where a program pauses for a time of its own. None where the ACKs vary too little to tell.
 pub(super) fn slope(held: &[&Gap]) -> Option<f64> {
     let used: Vec<&Gap> = held.iter().step_by(held.len() / SLOPED + 1).copied().collect();
-    if used.len() < 5 {
+    if used.len() < SLOPE_LEAST.get() {
         return None;
     }
     let total = |s: &Gap| s.wait + s.release;
@@ -23,7 +25,7 @@ pub(super) fn slope(held: &[&Gap]) -> Option<f64> {
     for (i, a) in used.iter().enumerate() {
         for b in used.iter().skip(i + 1) {
             let apart = b.wait - a.wait;
-            if apart.abs() > SLOPE_APART_NS {
+            if apart.abs() > SLOPE_APART_NS.get() {
                 slopes.push((total(b) - total(a)) as f64 / apart as f64);
             }
         }
@@ -56,8 +58,8 @@ pub(super) fn at_share(sorted: &[i64], share: f64) -> Option<i64> {
 pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<(i64, f64)> {
     let mut ends: Vec<i64> = ends.collect();
     ends.sort_unstable();
-    ends.dedup_by(|end, before| *end - *before < TOGETHER_NS);
-    if ends.len() < ENOUGH {
+    ends.dedup_by(|end, before| *end - *before < TOGETHER_NS.get());
+    if ends.len() < ENOUGH.get() {
         return None;
     }
     let n = ends.len() as f64;
@@ -70,9 +72,9 @@ pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<(i64, f64)> {
         }
         (period, (x * x + y * y).sqrt() / n)
     };
-    let (period, together) = TICKS_NS.into_iter().map(fits).find(|fit| fit.1 > FITS)?;
+    let (period, together) = TICKS_NS.into_iter().map(fits).find(|fit| fit.1 > FITS.get())?;
     let luck = (-n * together * together).exp();
-    (together > FITS_WELL && luck <= TICK_LUCK).then_some((period, luck))
+    (together > FITS_WELL.get() && luck <= TICK_LUCK.get()).then_some((period, luck))
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ impl Pacer {
     #[cold]
     #[inline(never)]
     pub(super) fn sent(&mut self, d: &Data, gap: i64, sent: usize) {
-        if self.begun != NOTHING && gap > BURST_NS {
+        if self.begun != NOTHING && gap > BURST_NS.get() {
             self.full(d.start, gap, sent);
             self.begun = NOTHING;
         }
@@ -44,15 +44,15 @@ impl Pacer {
     }
 
     fn full(&mut self, start: i64, gap: i64, sent: usize) {
-        if (sent as i64) < UNPACED {
+        if (sent as i64) < UNPACED.get() {
             return;
         }
         let (bytes, rate) = self.rate(start, gap);
         self.fastest = self.fastest.max(rate);
         if !self.is_alike(rate) {
             self.alike = self.alike.saturating_sub(1);
-        } else if bytes.abs_diff(self.bytes) > self.bytes / DIFFER {
-            self.alike = (self.alike + 2).min(PACE_MOST);
+        } else if bytes.abs_diff(self.bytes) > self.bytes / DIFFER.get() {
+            self.alike = (self.alike + 2).min(PACE_MOST.get());
         }
         (self.rate, self.bytes) = (rate, bytes);
     }
@@ -70,13 +70,13 @@ impl Pacer {
     }
 
     fn is_alike(&self, rate: u32) -> bool {
-        rate.abs_diff(self.rate) <= self.rate / ALIKE
+        rate.abs_diff(self.rate) <= self.rate / ALIKE.get()
     }
 
     /// Whether gaps were seen to be as long as the bytes before them are many, and this one is.
     #[inline(always)]
     pub(super) fn keeps(&self, start: i64, gap: i64) -> bool {
-        self.alike >= PACE_SHOWN && self.is_paced(start, gap)
+        self.alike >= PACE_SHOWN.get() && self.is_paced(start, gap)
     }
 
     #[cold]
@@ -88,7 +88,7 @@ impl Pacer {
     /// Whether a segment that begins at `start` may have been paced; its sender's full segments are so long.
     #[inline(always)]
     pub(super) fn may_have_held(&self, start: i64, gap: i64, sent: usize, full: u32) -> bool {
-        self.begun != NOTHING && gap >= NOISE_NS && self.is_possible(start, gap, sent, full)
+        self.begun != NOTHING && gap >= NOISE_NS.get() && self.is_possible(start, gap, sent, full)
     }
 
     #[cold]
@@ -97,7 +97,7 @@ impl Pacer {
         // a segment that passes the capture may be many (offloads)
         let most = sent as i64 + start / i64::from(full.max(1));
         let rate = self.rate(start, gap).1;
-        most >= UNPACED && rate >= SLOWEST && rate.saturating_mul(HASTE) >= self.fastest
+        most >= UNPACED.get() && rate >= SLOWEST.get() && rate.saturating_mul(HASTE.get()) >= self.fastest
     }
 }
 

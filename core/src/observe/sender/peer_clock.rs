@@ -1,7 +1,7 @@
 //! When did a packet of the peer pass whose time stamp is known, but not the packet? The peer's time stamps in, a time of the
 //! capture out, to a tick of that clock.
 
-use crate::judge::limits::{PEER_RATED_NS, TICK_NS};
+use crate::judge::limits::{BELIEVED_PART, PEER_RATED_NS, TICK_NS};
 
 /// The peer's clock: the first time stamp that passed, and the newest.
 #[derive(Debug, Default)]
@@ -21,7 +21,9 @@ impl PeerClock {
         let (first, (time_ns, newest)) = (self.first?, self.newest);
         let elapsed = time_ns.saturating_sub(first.0);
         let counted = i64::from(newest.wrapping_sub(first.1).cast_signed()) * TICK_NS;
-        if elapsed < PEER_RATED_NS || counted.saturating_sub(elapsed).saturating_abs() > elapsed / 4 {
+        if elapsed < PEER_RATED_NS.get()
+            || counted.saturating_sub(elapsed).saturating_abs() > elapsed / BELIEVED_PART.get()
+        {
             return None;
         }
         let since = i64::from(tsval.wrapping_sub(newest).cast_signed()) * TICK_NS;

@@ -28,10 +28,10 @@ impl Sender {
             self.small = None; // what is answered now came with or after that ACK
         }
         let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
-        if missing > 0 && since >= RTO_NS && !hole {
+        if missing > 0 && since >= RTO_NS.get() && !hole {
             // frames of this sender never reached the capture, and this one came a timer later
             self.taint();
-            let probe = missing == 1 && since < 2 * d.rtt_ns + PROBE_NS + LATE_NS;
+            let probe = missing == 1 && since < 2 * d.rtt_ns + PROBE_NS.get() + LATE_NS.get();
             let how = if probe { Repair::TailProbe } else { Repair::Timeout };
             return Wait::Repair {
                 how,
@@ -87,10 +87,10 @@ impl Sender {
                 }
             }
         }
-        if turn.is_none() && even && self.even >= EVEN_GAPS {
+        if turn.is_none() && even && self.even >= EVEN_GAPS.get() {
             return Wait::Spaced;
         }
-        if turn.is_none() && gap > GRAIN_NS && self.held_by_path(d, gap) {
+        if turn.is_none() && gap > GRAIN_NS.get() && self.held_by_path(d, gap) {
             return Wait::Queued;
         }
         if turn.is_none() && small && self.last_full && self.una >= d.start {
@@ -99,13 +99,13 @@ impl Sender {
                 - self
                     .answered
                     .map_or(from.time_ns, |a| a.time_ns.max(from.time_ns));
-            if CORK_NS.contains(&quiet) {
+            if CORK_NS.contains(quiet) {
                 return Wait::Cork;
             }
         }
         if turn.is_none()
             && !d.pushed
-            && d.end - d.start <= UNFINISHED
+            && d.end - d.start <= UNFINISHED.get()
             && let Some((small, ack)) = self.unfinished(from, gap)
         {
             return Wait::Corked { small, ack };
@@ -113,10 +113,10 @@ impl Sender {
         if turn.is_none()
             && let Some(a) = self.advanced
             && a.ack.frame > from.frame
-            && gap > BURST_NS
+            && gap > BURST_NS.get()
         {
             let (ack, acked) = (a.ack, a.acked);
-            if d.at.time_ns - ack.time_ns > d.leg_ns + PROMPT_NS && self.keeps_pace(d, gap) {
+            if d.at.time_ns - ack.time_ns > d.leg_ns + PROMPT_NS.get() && self.keeps_pace(d, gap) {
                 return Wait::Spaced;
             }
             // of a small one it would be Nagle's
@@ -155,14 +155,14 @@ impl Sender {
                     },
                     late => {
                         let (late, queued) = self.clock.believed(late, time_ns, tsval);
-                        let sure = i64::from(queued) >= GRAIN_NS || d.leg_ns >= AT_HOST_NS;
+                        let sure = i64::from(queued) >= GRAIN_NS.get() || d.leg_ns >= AT_HOST_NS.get();
                         let queued = if sure { queued } else { 0 };
                         Wait::QueuedTurn { since, late, queued }
                     }
                 }
             }
-            None if gap <= BURST_NS && self.last_full => Wait::FullBurst,
-            None if gap <= BURST_NS => Wait::Burst,
+            None if gap <= BURST_NS.get() && self.last_full => Wait::FullBurst,
+            None if gap <= BURST_NS.get() => Wait::Burst,
             None if self.keeps_pace(d, gap) => Wait::Spaced,
             None if hole || self.last_full && self.una < d.start || self.may_be_held(d, gap) => Wait::Unsure,
             None => Wait::App,
@@ -180,7 +180,7 @@ impl Sender {
     #[cold]
     fn unfinished(&self, from: At, gap: i64) -> Option<(At, At)> {
         let small = self.small.filter(|p| p.at.frame == from.frame && !p.tainted)?;
-        let ack = small.ack.filter(|_| gap > BURST_NS)?;
+        let ack = small.ack.filter(|_| gap > BURST_NS.get())?;
         Some((small.at, ack.at))
     }
 
@@ -219,7 +219,7 @@ impl Sender {
     /// full. That one may be followed by a pause all the same, and a small tail may have been corked: those have to keep
     /// the pace.
     fn line_was_busy(&self, d: &Data, gap: i64) -> bool {
-        let paced = gap <= PACE * self.pace;
+        let paced = gap <= PACE.get() * self.pace;
         if d.small || !self.last_more {
             paced && (self.last_more || self.last_full && self.una < d.start && !d.small)
         } else {
@@ -231,13 +231,13 @@ impl Sender {
 /// As long after what is unacknowledged as a tail loss probe waits: the retransmission timeout bounds it, and that
 /// grows where the path has wavered.
 fn overdue(gap: i64, d: &Data) -> bool {
-    (d.rtt_ns + LEAST_PROBE_NS..2 * d.rtt_ns + MOST_PROBE_NS).contains(&gap)
+    (d.rtt_ns + LEAST_PROBE_NS.get()..2 * d.rtt_ns + MOST_PROBE_NS.get()).contains(&gap)
 }
 
 /// As long as the kernel's probe timer, whatever the path is.
 fn timed(at: At, since: At) -> bool {
     let waited = at.time_ns - since.time_ns;
-    (*CORK_NS.start()..=*CORK_NS.end() + LONG_PATH_NS).contains(&waited)
+    (CORK_NS.least.get()..=CORK_NS.most.get() + LONG_PATH_NS.get()).contains(&waited)
 }
 
 /// A small segment after another, where the capture lacks the ACK between them: the time stamp that this one echoes says when
@@ -245,7 +245,7 @@ fn timed(at: At, since: At) -> bool {
 fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
     let time_ns = peer.passed(d.tsecr.filter(|_| heard(p, d))?)?;
     let latest = d.at.time_ns - d.leg_ns;
-    let in_time = p.at.time_ns < time_ns && time_ns <= latest + DATED_NS;
+    let in_time = p.at.time_ns < time_ns && time_ns <= latest + DATED_NS.get();
     let ack = At {
         frame: 0,
         time_ns: time_ns.min(latest),

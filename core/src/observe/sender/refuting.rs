@@ -11,7 +11,7 @@ impl Sender {
     /// Time goes on: what left small over small is a refutation if its sender sent nothing right behind it.
     pub fn settle_refutation(&mut self, now_ns: i64) {
         if let Some(refuting) = self.refuting
-            && now_ns - refuting.freed.time_ns > QUEUE_NS
+            && now_ns - refuting.freed.time_ns > QUEUE_NS.get()
         {
             self.refuting = None;
             self.await_peer(refuting.early());
@@ -67,5 +67,5 @@ pub(super) fn heard(p: &Small, d: &Data) -> bool {
         (Some(a), Some(b)) => b.wrapping_sub(a),
         _ => 0,
     };
-    moved >= HEARD_TICKS
+    moved >= HEARD_TICKS.get()
 }

@@ -3,7 +3,7 @@
 
 use super::{MAX_HOLES, RECENT, Sender};
 use crate::base::At;
-use crate::judge::limits::{DOUBLE_NS, LATE_NS, NEAR_IDS, PROBE_NS, RTO_NS};
+use crate::judge::limits::{DOUBLE_NS, DUPLICATES, LATE_NS, NEAR_IDS, PROBE_NS, REORDERED_NS, RTO_NS};
 use crate::observe::{Data, Outcome, Repair, Step, Wait};
 
 /// Repeats that a DSACK may still name.
@@ -75,7 +75,7 @@ impl Sender {
             (0, _) | (_, 0) => 0,
             (now, last) => now.wrapping_sub(last).cast_signed(),
         };
-        ticks < 0 || ticks == 0 && (-NEAR_IDS..0).contains(&ids)
+        ticks < 0 || ticks == 0 && (-NEAR_IDS.get()..0).contains(&ids)
     }
 
     /// Bytes that were sent before, or that fill a hole.
@@ -102,7 +102,7 @@ impl Sender {
                 .iter()
                 .any(|s| s.start == Some(d.start) && s.ip_id == id && s.tsval == d.tsval);
         let copied = copied || self.is_older(d);
-        if copied && first_copy.is_some_and(|first| d.at.time_ns - first.time_ns < DOUBLE_NS) {
+        if copied && first_copy.is_some_and(|first| d.at.time_ns - first.time_ns < DOUBLE_NS.get()) {
             self.copies = self.copies.saturating_add(1);
         }
         if copied || (d.end <= self.una && d.end <= next) {
@@ -110,17 +110,17 @@ impl Sender {
         }
         let gap = d.at.time_ns - from.time_ns;
         // a timer runs out long after the last ACK of anything: what leaves sooner was called for by that ACK
-        let called = self.sacked > d.start || self.duplicates >= 3;
+        let called = self.sacked > d.start || self.duplicates >= DUPLICATES.get();
         let heard = if called {
             self.answered
         } else {
             self.advanced.map(|a| a.ack)
         };
         let since = heard.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.leg_ns);
-        let silent = since >= RTO_NS;
+        let silent = since >= RTO_NS.get();
         let how = if called && !silent {
             Repair::Fast
-        } else if !called && self.repeats == 0 && d.end >= next && gap < 2 * d.rtt_ns + PROBE_NS {
+        } else if !called && self.repeats == 0 && d.end >= next && gap < 2 * d.rtt_ns + PROBE_NS.get() {
             Repair::TailProbe
         } else if silent {
             Repair::Timeout
@@ -145,7 +145,7 @@ impl Sender {
             .peer_data
             .or(self.last)
             .map_or(0, |at| d.at.time_ns - at.time_ns);
-        if since < 2 * d.rtt_ns + PROBE_NS + LATE_NS {
+        if since < 2 * d.rtt_ns + PROBE_NS.get() + LATE_NS.get() {
             Repair::TailProbe
         } else {
             Repair::Timeout
@@ -185,8 +185,8 @@ fn filled_how(d: &Data, hole: &Hole) -> Repair {
     };
     match older {
         Some(true) => Repair::Reordered,
-        None if age < (d.rtt_ns * 3 / 4).max(3_000_000) => Repair::Reordered,
-        _ if age >= RTO_NS => Repair::Timeout,
+        None if age < (d.rtt_ns * 3 / 4).max(REORDERED_NS.get()) => Repair::Reordered,
+        _ if age >= RTO_NS.get() => Repair::Timeout,
         _ => Repair::Fast,
     }
 }

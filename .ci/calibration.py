@@ -1,0 +1,204 @@
+"""What is each rule's grade worth? Milliseconds of rows that are right and wrong, by rule and grade.
+
+    calibration.py CAPTURES [--show N] [--strict] [--write core/src/judge/worth.rs]
+
+Truth, by situation:
+  CAPTURES/real        strace: which segments the kernel held back, and for how long. A row of nagle,
+                       delayed_ack, cork, cwnd, a window or bandwidth is right where its time was held, a
+                       program's where it was not (1 ms at either end)
+  CAPTURES/lab, lab3   the programs' logs, by exchange: milliseconds of Nagle's waits, and of either program's
+                       own time; what the rows say beyond that is wrong (1 ms and 2 % are granted)
+A row that no label speaks of (the path, repairs, what a program did between two exchanges) is not counted.
+
+Half of the situations fill the table, the other half check it: both are printed. --write puts the first half's
+shares into the table, each inside its grade's bounds (proven from 0.9 on, probable above 0.5); what has less
+than 200 ms in three situations keeps its grade's default. Exit code 1 if a proven rule is right for less than
+0.9 or a probable one for less than 0.5 of the checking half's time, where there are 1,000 ms of it and --strict
+is given.
+"""
+
+import argparse
+import json
+import re
+import sys
+import zlib
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import latpcap
+from latpcap import vocabulary
+
+KERNEL = {"nagle", "delayed_ack", "cork", "cwnd", "receive_window", "zero_window", "bandwidth"}
+STALL = {"nagle", "delayed_ack"}
+PROGRAM = {"server_think", "client_think"}
+LEAST_MS = 1.0  # shorter rows are what busy hosts make of anything
+GRADES = list(vocabulary.GRADES)
+BOUNDS = {"proven": (0.9, 0.99), "probable": (0.51, 0.89), "suspected": (0.1, 0.5), "unknown": (0.0, 0.0)}
+DEFAULT = {"proven": 0.9, "probable": 0.7, "suspected": 0.5, "unknown": 0.0}
+ENOUGH_MS, ENOUGH_SITUATIONS = 200, 3
+
+
+def rows(capture, table):
+    """The table's rows, with instants in nanoseconds."""
+    found = capture.arrow(table)
+    for name in ("time", "start", "end"):
+        if name in found.schema.names:
+            place = found.schema.get_field_index(name)
+            found = found.set_column(place, name, found[name].cast("int64"))
+    return found.to_pylist()
+
+
+def held(row, holds):
+    """Milliseconds of a row in which one of these holds (start, end in ns) was on."""
+    shared, at = 0, row["start"]
+    for start, end in sorted(holds):
+        start, end = max(start - 1_000_000, at), min(end + 1_000_000, row["end"])
+        if end > start:
+            shared, at = shared + end - start, end
+    return shared / 1e6
+
+
+def by_strace(path, side, listed):
+    """(rule, grade, right ms, wrong ms) of rows that a segment of this side ended."""
+    capture = latpcap.read(path)
+    sent = {e["frame"]: e for e in rows(capture, "events") if e["len"] and e["from_client"] == (side == "client")}
+    holds = defaultdict(list)
+    for frame, ms in listed:
+        if (event := sent.get(int(frame))) is not None:
+            holds[event["stream"]].append((event["time"] - int(ms * 1e6), event["time"]))
+    for row in rows(capture, "causes"):
+        event = sent.get(row["to_frame"])
+        if event is None or row["duration_ms"] < LEAST_MS or row["cause"] not in KERNEL | PROGRAM:
+            continue
+        ms = held(row, holds[event["stream"]])
+        ms = ms if row["cause"] in KERNEL else row["duration_ms"] - min(ms, row["duration_ms"])
+        yield row["rule"], row["grade"], ms, row["duration_ms"] - ms
+
+
+def by_log(path, labels):
+    """The same of exchanges that the programs logged."""
+    capture = latpcap.read(path)
+    ports = {s["stream"]: s["client_port"] for s in rows(capture, "streams")}
+    exchanges = defaultdict(list)
+    for exchange in rows(capture, "exchanges"):
+        if exchange["complete"]:
+            exchanges[ports[exchange["stream"]]].append(exchange)
+    causes = defaultdict(list)
+    for row in rows(capture, "causes"):
+        causes[row["exchange"]].append(row)
+    asked = defaultdict(list)
+    for label in labels:
+        asked[label["lport"]].append(label)
+    for port, labels in asked.items():
+        have = sorted(exchanges[port], key=lambda e: e["start"])
+        if len(have) != len(labels):
+            continue
+        for label, exchange in zip(sorted(labels, key=lambda one: one["t_start"]), have, strict=True):
+            if label.get("excluded") or abs(label.get("unexplained_ms") or 0) > 5 or label.get("latency_ms") is None:
+                continue
+            mine = [r for r in causes[exchange["exchange"]] if r["duration_ms"] >= LEAST_MS]
+            true = {
+                "stall": sum(w["wait_ms"] for w in label["nagle_waits"]),
+                "server_think": label.get("server_ms") or 0,
+                "client_think": label.get("client_pause_ms") or 0,
+            }
+            for kind, ms in true.items():
+                said = [r for r in mine if r["cause"] in (STALL if kind == "stall" else {kind})]
+                left = ms * 1.02 + 1
+                for row in sorted(said, key=lambda r: GRADES.index(r["grade"])):
+                    right = min(left, row["duration_ms"])
+                    left -= right
+                    yield row["rule"], row["grade"], right, row["duration_ms"] - right
+
+
+def situations(captures):
+    """Name of a situation, and what each of its rows is worth."""
+    for truth in sorted(captures.glob("real/*/truth.json")):
+        folder, sides = truth.parent, json.loads(truth.read_text()).get("kernel_holds_in_strace_run_frame_ms") or {}
+        for side, told in sides.items():
+            if side in ("client", "server") and isinstance(told, dict) and told.get("segments_matched"):
+                path = folder / (told.get("capture") or f"strace-{side}.pcap")
+                if path.exists():
+                    yield f"real/{folder.name}", by_strace(path, side, told.get("held_over_1ms") or [])
+    for lab in ("lab", "lab3"):
+        for told in sorted(captures.glob(f"{lab}/*/labels.jsonl")):
+            labels = [json.loads(line) for line in told.read_text().splitlines()]
+            for point in ("client.pcap", "server.pcap"):
+                if (told.parent / point).exists():
+                    yield f"{lab}/{told.parent.name}", by_log(told.parent / point, labels)
+
+
+def share(figures):
+    whole = figures["right"] + figures["wrong"]
+    return figures["right"] / whole if whole else None
+
+
+def table(worth):
+    """The core's table, as it stands in the file."""
+    return "".join(
+        "    [" + ", ".join(f"{worth[rule][grade]:.2f}" for grade in GRADES) + f"], // {rule}\n"
+        for rule in vocabulary.RULES
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("captures", type=Path)
+    parser.add_argument("--write", type=Path)
+    parser.add_argument("--show", type=int, default=0, help="situations that cost most")
+    parser.add_argument("--strict", action="store_true")
+    args = parser.parse_args()
+    halves, cost = defaultdict(lambda: [Counter(), Counter()]), Counter()
+    for name, told in situations(args.captures):
+        half = zlib.crc32(name.encode()) & 1
+        for rule, grade, right, wrong in told:
+            figures = halves[rule, grade][half]
+            figures["right"] += right
+            figures["wrong"] += wrong
+            figures[name] += 1
+            if grade == "proven":
+                cost[name, rule] += wrong
+    heads = "".join(f"{half:>12} right ms {'wrong':>9} {'share':>6}" for half in ("fills:", "checks:"))
+    print(f"{'rule':24} {'grade':10}{heads}")
+    worth = {rule: dict(DEFAULT) for rule in vocabulary.RULES}
+    short, sums = [], defaultdict(lambda: [Counter(), Counter()])
+    for (rule, grade), both in sorted(halves.items(), key=lambda item: (item[0][1], item[0][0])):
+        cells = ""
+        for half, figures in enumerate(both):
+            known = share(figures)
+            cells += f" {figures['right']:20.0f} {figures['wrong']:9.0f} {'-' if known is None else f'{known:.3f}':>6}"
+            sums[grade][half].update({key: figures[key] for key in ("right", "wrong")})
+        print(f"{rule:24} {grade:10}{cells}")
+        fills, checks = both
+        measured, places = share(fills), len(fills) - 2
+        if measured is not None and places >= ENOUGH_SITUATIONS and fills["right"] + fills["wrong"] >= ENOUGH_MS:
+            low, high = BOUNDS[grade]
+            worth[rule][grade] = min(max(measured, low), high)
+        if checks["right"] + checks["wrong"] >= 1000 and (share(checks) or 0) < {"proven": 0.9, "probable": 0.5}.get(
+            grade, 0
+        ):
+            short.append(f"{rule} {grade}")
+    for grade in GRADES:
+        if grade in sums:
+            figures = "".join(f" {f['right']:20.0f} {f['wrong']:9.0f} {share(f) or 0:6.3f}" for f in sums[grade])
+            print(f"{'all':24} {grade:10}{figures}")
+    for (name, rule), wrong in cost.most_common(args.show):
+        print(f"  {wrong:8.0f} ms proven and wrong: {name}, {rule}")
+    if args.write:
+        text = args.write.read_text()
+        text, found = re.subn(
+            r"(    // proven, probable, suspected, unknown\n).*?(?=\];)",
+            lambda m: m[1] + table(worth),
+            text,
+            flags=re.S,
+        )
+        if found != 1:
+            return f"{args.write}: no table to write to"
+        args.write.write_text(text)
+    if short:
+        print("worth less than their grade says:", ", ".join(short))
+    return 1 if short and args.strict else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+//! Limits that findings use: the seam hands them to Python, which keeps none of its own.
+
+use super::{DOUBLE_NS, TICK_LUCK};
+
+/// The limits that findings use: each name ends in its unit unless it is a count or a share.
+pub const OF_FINDINGS: [(&str, f64); 63] = [
+    // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
+    ("doubled_most_share", 0.5),
+    // Fewer doubles than this are a path's. Chosen.
+    ("doubled_some_share", 0.05),
+    // No timer repeats a segment sooner, and a repeat has a new time stamp.
+    ("double_ns", DOUBLE_NS.as_written() as f64),
+    // Exchanges with holes above the first share leave verdicts of the first confidence, above the second of the
+    // second. Chosen.
+    ("gaps_most_share", 0.5),
+    ("gaps_most_confidence", 0.88),
+    ("gaps_some_share", 0.1),
+    ("gaps_some_confidence", 0.95),
+    // Packets that the interface says it dropped. Chosen.
+    ("dropped_confidence", 0.95),
+    // Hosts that count identifications for all connections together (Windows) skip more than the first share; on
+    // streams without a sign of loss nearly all have to be there. Chosen.
+    ("unseen_most_share", 0.25),
+    ("unseen_few_share", 0.02),
+    // A clock that goes back in more than this share of the frames makes short times doubtful. Chosen.
+    ("clock_back_share", 0.001),
+    ("clock_back_confidence", 0.88),
+    // A clock that is set ahead by less cannot be told from a host's wait: the lowest timeout of TCP (TCP_RTO_MIN).
+    ("clock_ahead_ns", 200_000_000.0),
+    // Jumps that hold more than this share of the exchanges' time forbid a verdict. Chosen.
+    ("clock_ahead_share", 0.05),
+    // The rate of a sender's time stamps shows after this. Chosen: five of its ticks.
+    ("stamp_rate_ns", 5_000_000.0),
+    // Exchanges that never ended carry no more than this. Chosen.
+    ("cut_confidence", 0.7),
+    // A program's time on a server whose sockets differ carries no more than this. Chosen.
+    ("mixed_confidence", 0.7),
+    // --- connections: half-open ones so many, so fast and so large a share of all are a flood. Chosen.
+    ("flood_connections", 100.0),
+    ("flood_per_s", 20.0),
+    ("flood_share", 0.9),
+    ("flood_sources", 10.0),
+    ("flood_sure_per_s", 100.0),
+    ("flood_sure_confidence", 0.95),
+    ("flood_confidence", 0.85),
+    ("unanswered_confidence", 0.8),
+    ("half_open_confidence", 0.6),
+    ("refused_confidence", 0.95),
+    ("reset_confidence", 0.9),
+    // --- before a request: shorter pauses are a program's start. Chosen.
+    ("setup_ms", 200.0),
+    ("setup_confidence", 0.9),
+    ("corked_request_confidence", 0.6),
+    // --- one direction: so many gaps, and what they are worth where data or only ACKs were seen. Chosen.
+    ("one_way_gaps", 3.0),
+    ("one_way_data_confidence", 0.5),
+    ("one_way_acks_confidence", 0.4),
+    // --- ACKs that nobody waited for
+    ("held_ms", 25.0),
+    ("held_most_ms", 520.0),
+    ("held_few", 3.0),
+    ("held_confidence", 0.9),
+    // --- socket options: so many moments show one, so many more make it certain. Chosen.
+    ("option_few", 3.0),
+    ("option_enough", 5.0),
+    ("option_against_share", 9.0),
+    // Linux sends up to 16 ACKs at once when a connection begins (TCP_MAX_QUICKACKS).
+    ("quick_acks", 17.0),
+    // A hold seems this much shorter where the path was measured too long; holds further from a timer without a tick
+    // say nothing of whose it is; a tick is luck with less than this chance. Chosen.
+    ("timer_early_ms", 1.5),
+    ("timer_clear_ms", 4.5),
+    ("timer_slack_ms", 10.0),
+    ("tick_luck", TICK_LUCK.as_written()),
+    // --- rivals: a slope above it follows the ACKs. Chosen: half way between 0 and 1.
+    ("slope_follows", 0.5),
+    ("mixed_tight_share", 0.5),
+    ("mixed_tight_times", 3.0),
+    // Linux' cork timer at its lowest, less a tick.
+    ("cork_ms", 190.0),
+    // --- whose exchanges are judged
+    // An exchange that never ended and waited for TCP this long is judged. Chosen.
+    ("stuck_ms", 1_000.0),
+    // Who closes later than this after its last message had waited for an answer. Chosen.
+    ("goodbye_ns", 1_000_000_000.0),
+    // --- predictions: exchanges from which one is made, and what shows a closed loop and a busy server. Chosen.
+    ("gain_exchanges", 8.0),
+    ("loop_pause_share", 0.5),
+    ("loop_early_share", 0.05),
+    ("busy_requests", 4.0),
+    ("busy_answers", 200.0),
+    ("busy_share", 0.01),
+    // Median over mean of the answers of a saturated server, least and most. Measured: lab.
+    ("saturated_least", 0.7),
+    ("saturated_most", 1.1),
+    // --- advice: a longer silence may be a long poll; curl waits about a second for 100 Continue (RFC 9110 10.1.1).
+    ("long_poll_ms", 2_000.0),
+    ("continue_least_ms", 970.0),
+    ("continue_most_ms", 1_100.0),
+];
