@@ -18,8 +18,8 @@ from case_scripts import SCRIPTS
 from makepcap import Ends, Talk, answer, get, pcap, pcap_of
 
 import latpcap as lp
-from latpcap.findings import rivals, words
-from latpcap.vocabulary import CAUSES
+from latpcap.findings import fixes, rivals, words
+from latpcap.vocabulary import CAUSES, RIVALS
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 CLIPS = SAMPLES / "clips"
@@ -202,7 +202,7 @@ def test_frames_of_one_piece_say_how_much_they_show() -> None:
 def test_a_lone_freed_segment_is_no_percentage() -> None:
     """Its release is counted without the path, the frames beside it show both: the sentence says so."""
     text = str(lp.read(Path(__file__).with_name("cases") / "stall_alone" / "capture.pcap").why())
-    assert ": the one freed segment left within 10 us of the ACK (the path taken off); a pause of the program" in text
+    assert ": the one freed segment left within 10 us of the ACK (the path taken off); rival: server_think, " in text
     assert "next segment 20 us after that" in text
 
 
@@ -253,7 +253,20 @@ def test_less_than_half_is_not_most() -> None:
     data = lp.read(SAMPLES / "clips" / "think40.pcap").why().data
     assert ": most time probably goes to server_think: " in words.overall(data)
     data["findings"][0] = replace(data["findings"][0], share=0.49)
-    assert ": the largest part of the time goes to server_think: " in words.overall(data)
+    assert ": the largest part of the time probably goes to server_think: " in words.overall(data)
+
+
+def test_below_proven_nobody_else_is_cleared() -> None:
+    """The rival is the one that the rows leave; the meaning and the fix leave out that nothing else is slow."""
+    cap = lp.read(SAMPLES / "clips" / "think40.pcap")
+    told, row = str(cap.why()), cap.why().findings[0]
+    [left] = set(cap.causes.loc[cap.causes["cause"] == "server_think", "rival"])
+    assert row.grade == "probable" and row.rival == f"{left}, {RIVALS[left]}"
+    assert "nothing held it back" not in told and "TCP is not what is slow" not in told and "rival: " in told
+    data = cap.why().data
+    data["findings"][0] = replace(data["findings"][0], grade="proven")
+    assert "had not produced the next byte, and nothing held it back." in words.overall(data)
+    assert fixes.fix("server_think", "server", 40.0, None, proven=True).knob == CAUSES["server_think"].fix
 
 
 def test_what_cases_are_to_say_in_words() -> None:
@@ -266,7 +279,7 @@ def test_what_cases_are_to_say_in_words() -> None:
         ),
         ("kind_mariadb/capture.pcap.gz", "8 complete exchanges; 1 incomplete (last words before the client's FIN)\n"),
         ("mixed_some_server/capture.pcap", "server TCP_NODELAY mixed (off on 3 of 6 connections)"),
-        ("decoy_more/capture.pcap.gz", "rival: Nagle's algorithm"),
+        ("decoy_more/capture.pcap.gz", "rival: nagle, a small segment held while"),
         ("decoy_queue/capture.pcap.gz", "rival: pacing"),
     ):
         assert said in str(lp.read(cases / name).why()), name

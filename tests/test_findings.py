@@ -19,7 +19,7 @@ from simulator import Script, record
 
 import latpcap as lp
 from latpcap import findings
-from latpcap.findings import quality
+from latpcap.findings import gain, quality
 from latpcap.vocabulary import CAUSES, OWNERS, STALL
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
@@ -286,11 +286,21 @@ def test_a_saturated_closed_loop_is_not_predicted_by_subtraction() -> None:
     before, after = read("nginx-latency.pcap"), read("nginx-good.pcap")
     first = rows_of(before)[0]
     latency = sorted(e["latency_ms"] for e in after.arrow("exchanges").to_pylist() if e["complete"])
-    assert first["gain_p50_low_ms"] < latency[len(latency) // 2]
-    if first["gain_limit"] == "server":
-        assert first["gain_p50_high_ms"] > latency[len(latency) // 2]
-    else:
-        assert first["gain_p50_high_ms"] is None
+    assert first["gain_p50_low_ms"] < latency[len(latency) // 2] < first["gain_p50_high_ms"]
+    assert first["gain_open"] is None
+
+
+def test_at_worst_only_proven_waits_go_and_without_any_there_is_no_worst() -> None:
+    """The same stalls, once as they are and once with no row proven."""
+    tables = {n: read("nginx-latency.pcap").arrow(n) for n in ("streams", "exchanges", "causes", "evidence", "issues")}
+    proven = findings.rows(tables)[0]
+    causes = tables["causes"]
+    at = causes.column_names.index("confidence")
+    doubted = causes.set_column(at, "confidence", pa.array([0.6] * causes.num_rows, causes["confidence"].type))
+    probable = findings.rows({**tables, "causes": doubted})[0]
+    assert probable.grade == "probable" and probable.cause == proven.cause
+    assert probable.gain_p50_low_ms is not None and probable.gain_p50_low_ms <= (proven.gain_p50_low_ms or 0.0)
+    assert probable.gain_p50_high_ms is None and probable.gain_open == gain.NOT_PROVEN and proven.gain_open is None
 
 
 def test_a_pause_has_no_knob_to_gain_from() -> None:

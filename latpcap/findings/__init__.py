@@ -114,13 +114,14 @@ def _of_server(
         if item.total_ms / total < LEAST_SHARE and cohorts["p99"][1] < LEAST_P99_SHARE:
             continue
         sure = _how_sure(item, pools, checks)
-        rival, lost = rivals.rival(item, pools, handshake_ms, evidence.rule(item, tables["causes"]))
+        rule, left = evidence.rule(item, tables["causes"]), evidence.rival(item, tables["causes"])
+        rival, lost = rivals.rival(item, pools, handshake_ms, rule, left)
         client, share = evidence.hardest_client(item, tables)
         worst, typical = evidence.cases(item, tables)
         options = _options(item, items, mine, tables)
         stalled = item.cause in (STALL, "nagle", "delayed_ack")
         timer = sockets.timer(pools[options.sender]) if stalled else sockets.Timer()
-        mend, won = _mend(item, items, tables, typical.ms)
+        mend, won = _mend(item, items, tables, typical.ms, sure.grade)
         ordered = np.sort(item.ms)
         found.append(
             LatencyFinding(
@@ -152,6 +153,7 @@ def _of_server(
                 gain_p50_low_ms=won.low_ms if won else None, gain_p50_high_ms=won.high_ms if won else None,
                 gain_p99_low_ms=won.p99_low_ms if won else None, gain_rate_low=won.factor_low if won else None,
                 gain_rate_high=won.factor_high if won else None, gain_limit=won.limit if won else None,
+                gain_open=won.open if won else None,
             )
         )  # fmt: skip
     return found
@@ -212,12 +214,11 @@ def _options(
 
 
 def _mend(
-    item: totals.Spent, items: list[totals.Spent], tables: Mapping[str, pa.Table], typical_ms: float
+    item: totals.Spent, items: list[totals.Spent], tables: Mapping[str, pa.Table], typical_ms: float, sure: Grade
 ) -> tuple[fixes.Fix, gain.Gain | None]:
     software = evidence.software_of(item.server, tables) if item.cause in fixes.IN_ITS_WORDS else None
-    mend = fixes.fix(item.cause, item.owner, typical_ms, software)
-    same = [i for i in items if i is not item and item.cause == STALL and (i.cause, i.owner) == ("nagle", item.owner)]
-    return mend, gain.gain(item, same, tables["exchanges"]) if mend.knob else None
+    mend = fixes.fix(item.cause, item.owner, typical_ms, software, proven=sure == "proven")
+    return mend, gain.gain(item, items, tables["exchanges"], tables["causes"]) if mend.knob else None
 
 
 def _of_event(event: connections.Event) -> Finding:

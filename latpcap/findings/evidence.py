@@ -89,6 +89,24 @@ def rule(item: Spent, causes: pa.Table) -> str | None:
     return names[int(spent.argmax())]
 
 
+def rival(item: Spent, causes: pa.Table) -> tuple[str, str] | None:
+    """Which rival do its rows leave for the longest, and what is missing to exclude it? None where none is left."""
+    import numpy as np
+
+    if "rival" not in causes.column_names:  # stored by an older version
+        return None
+    (left, rivals), (missing, becauses) = arrays.codes(causes, "rival"), arrays.codes(causes, "because")
+    mine = item.causes[left[item.causes] >= 0]
+    if not len(mine):
+        return None
+    ms = arrays.numbers(causes, "duration_ms")
+    first = int(np.bincount(left[mine], ms[mine]).argmax())
+    mine = mine[(left[mine] == first) & (missing[mine] >= 0)]
+    if not len(mine):
+        return None
+    return rivals[first], becauses[int(np.bincount(missing[mine], ms[mine]).argmax())]
+
+
 def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
     """The client address that it took the most time of, and that client's share."""
     import numpy as np

@@ -62,6 +62,8 @@ class Fix:
     cost: str | None
 
 
+THINK = ("server_think", "client_think")
+"""A program's time: its fix says who is not to blame, where that is proven."""
 LOSSES = ("tlp", "rto")
 HOST_DROPS = (
     "The packets reached the {owner}'s host (they are in this capture) and were not taken: look there for a full "
@@ -74,8 +76,11 @@ EXPECTED = (
 )
 
 
-def fix(cause: str, owner: str, typical_ms: float, software: str | None) -> Fix:
-    """What mends it? `owner` is the side whose setting it is; `software` is the server's own name, where it says it."""
+def fix(cause: str, owner: str, typical_ms: float, software: str | None, *, proven: bool) -> Fix:
+    """What mends it? `owner` is the side whose setting it is; `software` is the server's own name, where it says it.
+
+    What is not `proven` clears nobody else: the fix does not say so then.
+    """
     if cause in IN_ITS_WORDS:
         words = _words(software) if owner == "server" and software else ""
         knob = f"TCP_NODELAY on the {owner}{words}, or both parts in one write (writev)"
@@ -86,6 +91,8 @@ def fix(cause: str, owner: str, typical_ms: float, software: str | None) -> Fix:
         if known is None or known.fix is None:
             return Fix(None, None, None)
         knob = known.fix
+        if cause in THINK and not proven:
+            knob = knob.partition(";")[0].rstrip(".") + ", once the rival is ruled out."
         if cause == "server_think" and typical_ms > LIMITS["long_poll_ms"]:
             knob += " (Or was this a long poll, which is meant to wait?)"
         if cause == "client_think" and LIMITS["continue_least_ms"] < typical_ms < LIMITS["continue_most_ms"]:

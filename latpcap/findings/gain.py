@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.findings.presentation import UNSEEN
+from latpcap.findings.totals import SIDES
 from latpcap.limits import LIMITS
+from latpcap.vocabulary import PROVEN, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Gain:
-    """The median latency without the cause lies between `low_ms` and `high_ms` (None: no upper bound can be given).
+    """The median latency without the cause lies between `low_ms` and `high_ms` (None: `open` says why it has none).
 
     `factor_low` and `factor_high`: requests per second against now, only for closed loops. `limit` says what will
     be the limit then: "server" (its capacity), "path and programs", or "unknown".
@@ -36,58 +39,119 @@ class Gain:
     closed_loop: bool
     factor_low: float | None = None
     factor_high: float | None = None
+    open: str | None = None
 
 
-def gain(item: Spent, same: list[Spent], exchanges: pa.Table) -> Gain | None:
+NOT_PROVEN = "no upper bound: that these waits are held is not proven"
+STALLS = (STALL, "nagle", "delayed_ack")
+WARMER_SHARE, WARMER_MS = 0.5, 1.0
+"""A lone client's wait leaves both hosts idle; without it their caches and clocks stay up, and programs take less.
+
+At best this share of their time less, and so many ms: recordings before and after the fix had 0.3 to 1.0 of it left."""
+AT_WORK, LATE = "within_control", "late_after_ack"
+"""Why a program's time beside a stall is not proven to be the program's."""
+
+
+def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> Gain | None:
     """What would the median latency be without this cause? None where too few exchanges would tell, or for a program.
 
-    `same`: what the same knob takes away besides.
+    `items`: all that took this server's time. The waits that one sender's TCP_NODELAY takes away go together.
     """
     import numpy as np
 
     server = item.server
     if server.cut or len(server.rows) < LIMITS["gain_exchanges"] or item.cause in ("server_think", "client_think"):
         return None
-    latency = arrays.numbers(exchanges, "latency_ms").copy()
-    for gone in (item, *same):
-        latency[gone.rows] -= gone.ms
-    left = np.maximum(latency[server.rows], 0.0)
+    latency = arrays.numbers(exchanges, "latency_ms")
+    high: float | None
+    if item.cause in STALLS:
+        left, high, work = _of_stall(item, items, exchanges, causes)
+    else:
+        gone = latency.copy()
+        gone[item.rows] -= item.ms
+        left = np.maximum(gone[server.rows], 0.0)
+        high, work = arrays.percentile(np.sort(left), 0.5), np.zeros(len(left))
+    unbound = None if high is not None else NOT_PROVEN
     ordered = np.sort(left)
     middle, p99 = arrays.percentile(ordered, 0.5), arrays.percentile(ordered, 0.99)
-    hidden = _hidden(item, same, exchanges)
-    high = None if hidden is None else arrays.percentile(np.sort(left + hidden), 0.5)
     loop = _Loop.of(item, exchanges)
     # what is left holds the queue of requests that one tick of the clients' timers let go together
     low = arrays.percentile(ordered, 0.1) if loop is not None and loop.clients > 1 else middle
+    if loop is not None and loop.clients == 1:
+        warm = left - np.minimum(WARMER_SHARE * work, WARMER_MS)
+        low = arrays.percentile(np.sort(np.maximum(warm, 0.0)), 0.5)
     if loop is None or not loop.closed:
-        return Gain(low, high, p99, "path and programs", False)
+        return Gain(low, high, p99, "path and programs", False, open=unbound)
     mean = float(left.mean())
     now = loop.rate
     alone = 1000 * loop.clients / (mean + loop.pause_ms)
     if loop.capacity is None:
-        return Gain(low, None, p99, "unknown", True, 1.0, alone / now)
+        high = high if item.cause in STALLS else None
+        unbound = unbound or (UNSEEN if high is None else None)
+        return Gain(low, high, p99, "unknown", True, 1.0, alone / now, unbound)
     slow, fast = (min(alone, c) for c in loop.capacity)
     if slow >= alone:
-        return Gain(low, high, p99, "path and programs", True, slow / now, fast / now)
-    least, most = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
-    least, most = max(low, LIMITS["saturated_least"] * least), max(middle, LIMITS["saturated_most"] * most)
-    return Gain(least, most, max(p99, least), "server", True, slow / now, fast / now)
+        return Gain(low, high, p99, "path and programs", True, slow / now, fast / now, unbound)
+    # what the server can serve bounds the range from above; it makes no range narrower than what was measured
+    quick, long = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
+    least = min(middle, max(low, LIMITS["saturated_least"] * quick))
+    if high is not None:
+        high = max(middle, LIMITS["saturated_most"] * long)
+    return Gain(least, high, max(p99, least), "server", True, slow / now, fast / now, unbound)
 
 
-def _hidden(item: Spent, same: list[Spent], exchanges: pa.Table) -> float | None:
-    """How long the program takes between its two writes, which the wait hides: seen where nothing was held."""
+def _of_stall(
+    item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table
+) -> tuple[Array, float | None, Array]:
+    """What each exchange would take at best, the median at worst (None: nothing is proven), and the programs' part.
+
+    At best every such wait goes, and what the program is only taken to have been at work for behind it. At worst only
+    what is proven goes, and the program, which few exchanges show without a wait, takes as long again as it took there.
+    """
     import numpy as np
 
-    if item.held_by is None:
-        return 0.0
-    free = np.setdiff1d(item.server.rows, item.rows)
-    if len(free) < 2:
-        return None
-    spread = "response_spread_ms" if item.owner == "server" else "request_spread_ms"
-    between = arrays.numbers(exchanges, spread).copy()
-    for waited in same:
-        between[waited.rows] -= waited.ms
-    return max(0.0, float(np.median(between[free])))
+    sender = item.owner if item.cause != "delayed_ack" else SIDES.get(item.owner, item.owner)
+    kinds = {(STALL, sender), ("nagle", sender), ("delayed_ack", SIDES.get(sender, sender))}
+    stalls = np.concatenate([i.causes for i in items if (i.cause, i.owner) in kinds])
+    ms, sure = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "confidence") >= PROVEN
+    programs = np.concatenate([stalls[:0], *(i.causes for i in items if i.cause in ("server_think", "client_think"))])
+    doubt = np.concatenate([stalls[:0], *(i.causes for i in items if i.cause == f"{sender}_think")])
+    doubt = doubt[~sure[doubt]]
+    why, words = arrays.codes(causes, "because")
+    at_work = doubt[why[doubt] == _code(words, AT_WORK)]
+    late = doubt[why[doubt] == _code(words, LATE)]
+    where = _Places(exchanges, causes)
+    latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
+    best = latency - where.sums(np.concatenate([stalls, at_work, late]), ms)
+    left = np.maximum(best[rows], 0.0)
+    work = where.sums(np.setdiff1d(programs, np.concatenate([at_work, late])), ms)[rows]
+    proven = stalls[sure[stalls]]
+    if not len(proven):
+        return left, None, work
+    worst = np.minimum(latency, latency - where.sums(proven, ms) + where.sums(at_work, ms))
+    return left, arrays.percentile(np.sort(np.maximum(worst[rows], 0.0)), 0.5), work
+
+
+def _code(words: list[str], word: str) -> int:
+    return words.index(word) if word in words else -2
+
+
+class _Places:
+    """Which exchange, by its position in the table, each row of causes is of."""
+
+    def __init__(self, exchanges: pa.Table, causes: pa.Table):
+        import numpy as np
+
+        keys = arrays.numbers(exchanges, "exchange")
+        order = np.argsort(keys, kind="stable")
+        self._size = len(keys)
+        self._place = order[np.searchsorted(keys, arrays.numbers(causes, "exchange"), sorter=order)]
+
+    def sums(self, rows: Array, ms: Array) -> Array:
+        """Of each exchange, how long these rows of causes took."""
+        import numpy as np
+
+        return np.bincount(self._place[rows], ms[rows], self._size)
 
 
 @dataclass(frozen=True)

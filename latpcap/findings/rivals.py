@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from latpcap.findings.sockets import Pool
 from latpcap.findings.totals import SIDES, Spent
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import PROVEN, STALL
+from latpcap.vocabulary import BECAUSES, PROVEN, RIVALS, STALL
 
 CLEARED = ("nodelay", "pause")
 """Verdicts on a sender that leave nothing to Nagle's algorithm."""
@@ -39,9 +39,19 @@ BY_RULE = {
 
 
 def rival(
-    item: Spent, pools: Mapping[str, Pool], handshake_ms: float | None, rule: str | None = None
+    item: Spent,
+    pools: Mapping[str, Pool],
+    handshake_ms: float | None,
+    rule: str | None = None,
+    left: tuple[str, str] | None = None,
 ) -> tuple[str, str]:
-    """The strongest other explanation, and why it lost (or that it did not); `rule` spoke for most of the time."""
+    """The strongest other explanation, and why it lost (or that it did not); `rule` spoke for most of the time.
+
+    `left`: the rival that the finding's own rows leave, and what is missing to exclude it.
+    """
+    if left is not None and item.confidence < PROVEN and not (item.owner in pools and mixed(pools[item.owner])):
+        name, missing = left
+        return f"{name}, {RIVALS.get(name, name)}", f"not ruled out: {BECAUSES.get(missing, missing)}"
     if item.cause == STALL:
         return f"the {item.owner}'s program pauses between its writes", _against_pause(pools[item.owner])
     if item.cause in ("nagle", "delayed_ack"):

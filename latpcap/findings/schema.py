@@ -94,6 +94,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "gain_rate_low": ("double", "requests per second against now; null unless clients ask again at once"),
     "gain_rate_high": ("double", ""),
     "gain_limit": ("string", "what is the limit then: server, path and programs, or unknown"),
+    "gain_open": ("string", "why no upper bound can be given; null where there is one"),
     "rate_per_s": ("double", "of a flood: connections a second"),
     "says": ("string", "the finding in a sentence, where it is not about latency"),
 }
@@ -176,6 +177,7 @@ class Finding:
     gain_rate_low: float | None = None
     gain_rate_high: float | None = None
     gain_limit: str | None = None
+    gain_open: str | None = None
     rate_per_s: float | None = None
     says: str | None = None
 

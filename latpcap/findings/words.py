@@ -116,7 +116,7 @@ def _stall(d: Overall) -> list[tuple[int, str]]:
     pool = d["senders"][sender]
     what = {"server": "its answers wait", "client": "its clients' requests wait"}[sender]
     who = {"client": "the clients hold", "server": "it holds"}[receiver]
-    likely = {"proven": "is", "probable": "is probably"}.get(found.grade, "may be")
+    likely = _is(found)
     headline = f"{d['server']} {likely} slow because {what} for acknowledgements that {who} back."
     if _rare(d):
         few = f"{d['hit']:,} of {count(d['complete'], 'exchange')}"
@@ -212,16 +212,32 @@ def _headline(d: Overall) -> str:
         behind = d["findings"][1] if len(d["findings"]) > 1 else None
         if behind is not None and behind.share >= show.HOLDS_UP:
             rest = f"{percent(behind.share)} go to {behind.cause} ({behind.owner})"
-            return f"{d['server']}: {part} is the path's round trip ({percent(found.share)}); {rest}."
+            return f"{d['server']}: {part} {_is(found)} the path's round trip ({percent(found.share)}); {rest}."
+        if found.grade != "proven":
+            return f"{d['server']}: most time {_is(found)} the path's round trip."
         return f"{d['server']}: most time is the path's round trip; no program and no setting holds its answers up."
     if _rare(d):
         hit = f"{d['hit']:,} of {count(d['complete'], 'exchange')}"
-        return f"{d['server']}: {hit} took most of all time, because of {name}: {CAUSES[name].meaning}."
+        return f"{d['server']}: {hit} took most of all time, {_because(found)} of {name}: {_meaning(found)}."
     goes = {"proven": "goes", "probable": "probably goes"}.get(found.grade, "may go")
     most = f"{part} {goes}"
     if d["p99_ms"] < show.FAST_MS:
-        return f"{d['server']} answers fast; {most} to {name}: {CAUSES[name].meaning}."
-    return f"{d['server']}: {most} to {name}: {CAUSES[name].meaning}."
+        return f"{d['server']} answers fast; {most} to {name}: {_meaning(found)}."
+    return f"{d['server']}: {most} to {name}: {_meaning(found)}."
+
+
+def _is(found: Finding) -> str:
+    return {"proven": "is", "probable": "is probably"}.get(found.grade, "may be")
+
+
+def _because(found: Finding) -> str:
+    return {"proven": "because", "probable": "probably because"}.get(found.grade, "perhaps because")
+
+
+def _meaning(found: Finding) -> str:
+    """What the cause means; that nothing else held it back is said only where that is proven."""
+    meaning = CAUSES[found.cause].meaning
+    return meaning if found.grade == "proven" else meaning.removesuffix(", and nothing held it back")
 
 
 def _rare(d: Overall) -> bool:
@@ -272,8 +288,8 @@ def _gain(d: Overall) -> list[tuple[int, str]]:
     text = f"  gain      p50 {bound}{span} ms instead of {ms(d['p50_ms'])}"
     if limit == "server":
         text += f", {_times(row)} the requests/s; then the server's capacity is the limit"
-    elif limit == "unknown":
-        text += "; these clients ask again at once, and what the server could serve then was not seen"
+    elif row.gain_open or limit == "unknown":
+        text += f"; {row.gain_open or show.UNSEEN}"
     return [(0, text)]
 
 
@@ -299,7 +315,8 @@ def _also(d: Overall) -> list[tuple[int, str]]:
     harmless = [e for e in d["events"] if e.kind == "harmless"]
     if harmless:
         held = sum(e.delayed_ack_seen_on or 0 for e in harmless)
-        parts.append(f"{count(held, 'held ACK')} that nobody waited for: harmless")
+        sure = not d["findings"] or d["findings"][0].grade == "proven"
+        parts.append(f"{count(held, 'held ACK')} that nobody waited for" + (": harmless" if sure else ""))
     said = {
         "unanswered": "never answered",
         "refused": "refused",
@@ -375,8 +392,9 @@ def _sure_stall(d: Overall, pool: Pool) -> str:
         text += f": {which} left within {within} of the ACK{path}"
     if pool.slope is not None:
         text += f"; gaps follow the ACKs (slope {pool.slope:.2f}, a pause gives 0)"
-    if d["findings"][0].grade != "proven":
-        text += "; a pause of the program is not ruled out"
+    found = d["findings"][0]
+    if found.grade != "proven":
+        text += f"; rival: {found.rival} ({found.rival_lost})"
     return text
 
 
