@@ -1,5 +1,5 @@
 //! Every number that a verdict rests on. Reads nothing; gives each limit once, with its unit and its source; knows of no
-//! segment, sender or exchange. docs/thresholds.md lists them with what half and double of each does to the scores.
+//! segment, sender or exchange. `.ci/sensitivity.py` shows what half and double of each does to the scores.
 //!
 //! A source is a function of the Linux kernel, an RFC, a measurement on the labelled recordings, or "chosen": nothing but
 //! the scores speaks for that number. Bounds of memory are no limits: they stand where the memory is.

@@ -7,7 +7,7 @@ mod reason;
 mod refuting;
 mod repair;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::clock::Clock;
 use super::{Answer, Data, Early, Outcome, Refutation, Step};
@@ -19,6 +19,8 @@ use peer_clock::PeerClock;
 use repair::{Hole, Resent};
 
 const MAX_HOLES: usize = 64;
+/// And parts that are left of them where segments came in between.
+const MAX_PARTS: usize = 4096;
 const RECENT: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +98,8 @@ pub struct Sender {
     sacked: i64,
     duplicates: u32,
     repeats: u32,
-    holes: Vec<Hole>,
+    /// By their first byte.
+    holes: BTreeMap<i64, Hole>,
     hole_passed: bool,
     recent: [Sent; RECENT],
     sent: usize,
@@ -207,7 +210,7 @@ impl Sender {
     #[cold]
     fn pass_holes(&mut self) {
         let (before, una) = (self.holes.len(), self.una);
-        self.holes.retain(|h| h.start >= una);
+        self.holes = self.holes.split_off(&una);
         self.hole_passed |= self.holes.len() < before;
     }
 
@@ -217,13 +220,14 @@ impl Sender {
         if self.una > start {
             self.hole_passed = true; // the peer acknowledged them before this segment shows it
         } else if self.holes.len() < MAX_HOLES {
-            self.holes.push(Hole {
+            let hole = Hole {
                 start,
                 end: d.start,
                 seen: d.at,
                 next_id: d.ip_id,
                 tail: false,
-            });
+            };
+            self.holes.insert(start, hole);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What was sent more than once, or later than what follows it: which bytes are missing, how they came again,
 //! and whether that was needed.
 
-use super::{MAX_HOLES, RECENT, Sender};
+use super::{MAX_HOLES, MAX_PARTS, RECENT, Sender};
 use crate::base::At;
 use crate::judge::limits::{DOUBLE_NS, DUPLICATES, LATE_NS, NEAR_IDS, PROBE_NS, REORDERED_NS, RTO_NS};
 use crate::observe::{Data, Outcome, Repair, Step, Wait};
@@ -42,20 +42,33 @@ impl Sender {
             && seq > self.una
             && self.holes.len() < MAX_HOLES
         {
-            self.holes.push(Hole {
+            let hole = Hole {
                 start: next,
                 end: seq,
                 seen: at,
                 next_id: ip_id,
                 tail: true,
-            });
+            };
+            self.holes.insert(next, hole);
             self.next = Some(seq);
         }
     }
 
-    /// A segment that begins here makes a hole that cannot be remembered.
+    /// A segment that begins here makes a hole that cannot be remembered, or may leave too many parts of one.
     pub fn too_many_holes(&self, start: i64) -> bool {
-        self.holes.len() >= MAX_HOLES && self.next.is_some_and(|next| start > next)
+        let parts = self.holes.len();
+        parts >= MAX_PARTS || parts >= MAX_HOLES && self.next.is_some_and(|next| start > next)
+    }
+
+    /// The first hole that holds a byte of these.
+    fn first_hole(&self, start: i64, end: i64) -> Option<Hole> {
+        let around = self
+            .holes
+            .range(..=start)
+            .next_back()
+            .filter(|(_, hole)| hole.end > start);
+        let behind = || self.holes.range(start..end).next();
+        around.or_else(behind).map(|(_, hole)| *hole)
     }
 
     /// Every second segment and more is in the capture twice: it was taken at two points, or a mirror port sends both ways.
@@ -81,11 +94,11 @@ impl Sender {
     /// Bytes that were sent before, or that fill a hole.
     pub(super) fn repeat(&mut self, d: &Data, next: i64, first_copy: Option<At>) -> Outcome {
         let from = self.last.unwrap_or(d.at);
-        if let Some(i) = self.holes.iter().position(|h| d.start < h.end && d.end > h.start) {
-            let hole = self.holes.swap_remove(i);
+        if let Some(hole) = self.first_hole(d.start, d.end) {
+            self.holes.remove(&hole.start);
             for (start, end) in [(hole.start, d.start), (d.end, hole.end)] {
-                if start < end {
-                    self.holes.push(Hole { start, end, ..hole });
+                if start < end && self.holes.len() < MAX_PARTS {
+                    self.holes.insert(start, Hole { start, end, ..hole });
                 }
             }
             let how = match filled_how(d, &hole) {
@@ -188,5 +201,50 @@ fn filled_how(d: &Data, hole: &Hole) -> Repair {
         None if age < (d.rtt_ns * 3 / 4).max(REORDERED_NS.get()) => Repair::Reordered,
         _ if age >= RTO_NS.get() => Repair::Timeout,
         _ => Repair::Fast,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last segment, and then every other one: no more parts of that hole are remembered than is stated, and that is told.
+    #[test]
+    fn what_is_left_of_holes_is_bounded_and_told() {
+        let (mut sender, mut told, mut most) = (Sender::default(), false, 0);
+        for number in 0..9_000i64 {
+            let start = match number {
+                0 => 0,
+                1 => 10_000_000,
+                _ => 200 * number,
+            };
+            told |= sender.too_many_holes(start);
+            let data = Data {
+                at: At {
+                    frame: number as u64 + 1,
+                    time_ns: number * 1000,
+                },
+                start,
+                end: start + 100,
+                small: true,
+                fin: false,
+                pushed: true,
+                mss: 1448,
+                tsval: None,
+                tsecr: None,
+                ip_id: None,
+                rtt_ns: 0,
+                leg_ns: 0,
+                pool: 0,
+            };
+            sender.data(&data, 0, None);
+            most = most.max(sender.holes.len());
+        }
+        assert_eq!((told, most), (true, MAX_PARTS));
+        let mut behind = 0;
+        for (start, hole) in &sender.holes {
+            assert!(*start == hole.start && behind <= *start && hole.start < hole.end);
+            behind = hole.end;
+        }
     }
 }
