@@ -142,5 +142,7 @@ def test_packets_that_never_passed_are_counted() -> None:
 def test_a_snap_length_changes_no_verdict(script: str, snaplen: int) -> None:
     tape = tape_of(script, "client")
     first, cut = (lp.read(pcap(tape, snaplen=n)).arrow("findings").to_pylist()[0] for n in (262_144, snaplen))
-    assert (first["cause"], first["owner"], first["grade"]) == (cut["cause"], cut["owner"], cut["grade"])
+    assert (first["cause"], first["owner"]) == (cut["cause"], cut["owner"])
+    if snaplen >= 66:  # with the time stamps
+        assert first["grade"] == cut["grade"]
     assert first["cause"] == SCRIPTS[script][2]

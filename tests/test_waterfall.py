@@ -196,7 +196,7 @@ def test_given_axes_are_drawn_on(slow: lp.Capture) -> None:
 
     ax = Figure(figsize=(6, 4)).subplots()
     picture = slow.waterfall().plot(ax)
-    assert picture.ax_ is ax and len(ax.collections) == 3 and ax.get_legend() is not None
+    assert picture.ax_ is ax and len(ax.collections) == 4 and ax.get_legend() is not None
 
 
 @pytest.mark.parametrize(

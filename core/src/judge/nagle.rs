@@ -119,7 +119,9 @@ impl Judged {
         let sure = self.proves(stream, said);
         let because = match said {
             Control::Explains => return Err(Because::ControlExplains),
-            _ if !sure && self.verdict == Verdict::Refuted => return Err(Because::OptionMayChange),
+            _ if !sure && self.verdict == Verdict::Refuted && !self.controls.follows_alone(stream) => {
+                return Err(Because::OptionMayChange);
+            }
             _ if !self.controls.are_kernels() => return Err(Because::NotAsKernel),
             Control::Nothing if !sure && self.verdict == Verdict::AppPause => {
                 return Err(Because::KeepsItsLength);
@@ -188,23 +190,19 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
                 ..row(Cause::DelayedAck, receiver, rule, grounds, evidence)
             };
             let within = grounds.weaker(Grounds::probable(Because::WithinControl, think(side)));
-            // away from the sender the wait's round trip passes after the hold: what the program may have taken goes there first
-            let away = paths.to(side);
-            let doubt = if away < AT_HOST_NS.get() {
-                program
-            } else {
-                program - away
-            };
-            let known_from = c.small.time_ns + if doubt < NOISE_NS.get() { 0 } else { doubt };
+            // the wait is the hold and one round trip: what the program may have taken goes into the round trip first
+            let beyond = program - paths.to(side) - paths.to(side.other());
+            let held_from = c.ack.time_ns - hold;
+            let known_from = held_from + if beyond < NOISE_NS.get() { 0 } else { beyond };
             let round_trip = nagle(rule, if program < NOISE_NS.get() { grounds } else { within });
-            if exact && known_from > c.small.time_ns {
+            if exact && known_from > held_from {
                 let took = Grounds::probable(Because::WithinControl, Cause::Nagle);
                 cutter.cut(
                     known_from,
                     row(think(side), Owner::of(side), Rule::Control, took, evidence),
                 );
             }
-            cutter.cut(c.ack.time_ns - hold, round_trip);
+            cutter.cut(held_from, round_trip);
             cutter.cut(known_from.min(c.ack.time_ns), delayed(within));
             cutter.cut(c.ack.time_ns, delayed(grounds));
             cutter.cut(cutter.end, round_trip);

@@ -223,6 +223,7 @@ impl Step {
             Wait::Hole | Wait::Handshake | Wait::Queued | Wait::Suspected { .. } => Release::default(),
             Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
             Wait::Spaced => Release::new(Released::Pacing, None, waited),
+            Wait::Small(c) if c.unseen => Release::default(), // the ACK has no frame
             Wait::Small(c) if c.arrived == Some(false) => Release::new(Released::App, None, waited),
             Wait::Small(c) => by_ack(c.ack, Released::NagleAck),
             Wait::Clocked { ack, .. } | Wait::LoneClocked { ack, .. } => by_ack(*ack, Released::CwndAck),

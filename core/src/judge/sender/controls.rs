@@ -248,6 +248,12 @@ impl Controls {
         self.at_host && own.held >= ENOUGH.get() && own.early.is_empty() && !late
     }
 
+    /// Whether nothing left early on a connection of which some held ACKs were followed.
+    pub(in crate::judge) fn follows_alone(&self, stream: u32) -> bool {
+        let own = self.of_stream(stream);
+        own.early.is_empty() && own.held >= HELD_AT_HOST.get()
+    }
+
     /// Beside its sender: what left soon left as promptly as a kernel sends.
     pub(in crate::judge) fn are_kernels(&self) -> bool {
         !self.at_host || 100 * self.followed() >= KERNEL_PERCENT.get() * self.soon
