@@ -154,10 +154,10 @@ def test_a_capture_is_read_again_only_when_it_changed(tmp_path: Path) -> None:
     assert desk.capture(SLOW).frames == 4000
 
 
-def test_the_command_speaks_over_stdin_and_stdout() -> None:
+def test_the_command_speaks_over_stdin_and_stdout(tmp_path: Path) -> None:
     """As an agent's program starts it: a process of its own, that writes nothing but the protocol."""
     code = "import sys; sys.argv = ['latpcap', 'mcp', '--root', sys.argv[1]]; from latpcap.cli import main; main()"
-    starts = StdioServerParameters(command=sys.executable, args=["-c", code, str(SAMPLES)])
+    starts = StdioServerParameters(command=sys.executable, args=["-c", code, str(SAMPLES)], cwd=tmp_path)
 
     async def talk(client: Client) -> Any:
         return await client.call_tool("why", {"file": SLOW})
