@@ -393,6 +393,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(of_findings, m)?)?;
     m.add_function(wrap_pyfunction!(thresholds, m)?)?;
     m.add("TABLES", table::NAMES.to_vec())?;
-    m.add("SCHEMA_VERSION", table::SCHEMA_VERSION)?;
+    m.add("SCHEMA_VERSION", table::schema_version())?;
     Ok(())
 }

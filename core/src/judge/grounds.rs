@@ -1,7 +1,7 @@
 //! How sure a hypothesis is of a piece of time, and why; and what that was measured to be worth.
 
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Rival, Rule};
-use super::worth::WORTH;
+use super::worth::{DEFAULT, WORTH};
 
 /// A grade, with what excludes the rivals or what is missing, and the rival that is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,9 +60,8 @@ impl Grounds {
 
     /// What rows of this rule and grade were measured to be worth.
     pub fn confidence(self, rule: Rule) -> f64 {
-        let by_rule = WORTH.get(rule as usize);
-        let measured = by_rule.and_then(|by_grade| by_grade.get(self.grade as usize));
-        measured.copied().unwrap_or_default()
+        let by_grade = WORTH.get(rule as usize).unwrap_or(&DEFAULT);
+        by_grade.get(self.grade as usize).copied().unwrap_or_default()
     }
 }
 

@@ -1,10 +1,13 @@
 //! What rows of each rule and grade are worth: the share of their milliseconds that is right.
 
-use super::vocabulary::{Grade, Rule};
+use super::vocabulary::Grade;
 
-/// By rule, then by grade, in the order of their lists.
+/// By grade, of a rule that has not been measured.
+pub const DEFAULT: [f64; Grade::COUNT] = [0.90, 0.70, 0.50, 0.00];
+
+/// By rule, then by grade, in the order of their lists; rules behind the last one have the default.
 #[rustfmt::skip]
-pub const WORTH: [[f64; Grade::COUNT]; Rule::COUNT] = [
+pub const WORTH: &[[f64; Grade::COUNT]] = &[
     // proven, probable, suspected, unknown
     [0.90, 0.70, 0.50, 0.00], // leg
     [0.90, 0.70, 0.50, 0.00], // turn

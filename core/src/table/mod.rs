@@ -24,12 +24,18 @@ use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
 use crate::exchange::{Exchange, Names};
 use crate::issue::Counted;
-use crate::judge::{Judged, Paths, Row};
+use crate::judge::{Cause, Judged, Paths, Row};
 use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-pub const SCHEMA_VERSION: &str = "8";
+const LAYOUT: u32 = 8;
+
+/// The version of all tables: their layout, and how many causes have columns.
+pub fn schema_version() -> String {
+    format!("{LAYOUT}.{}", Cause::COUNT)
+}
+
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
 pub const BATCH_ROWS: usize = 4096;
 
@@ -81,7 +87,7 @@ fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
         .iter()
         .map(|c| Field::new(&*c.name, c.values.data_type().clone(), c.nullable))
         .collect();
-    let metadata = HashMap::from([("latpcap.schema".to_string(), SCHEMA_VERSION.to_string())]);
+    let metadata = HashMap::from([("latpcap.schema".to_string(), schema_version())]);
     let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
     RecordBatch::try_new(schema, columns.into_iter().map(|c| c.values).collect())
 }
