@@ -147,6 +147,16 @@ def table(limits, known):
     return HEAD + "".join(lines)
 
 
+def known_of(page):
+    """What the page says already of each limit and factor."""
+    known = {}
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `"):
+            name, *_, half, double = (cell.strip(" |`") for cell in line.split(" | "))
+            known |= {f"{name}={factor}": told for factor, told in (("0.5", half), ("2", double)) if told}
+    return known
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("captures", type=Path)

@@ -1,17 +1,21 @@
-"""Writes the words of the tables into docs/causes.md, and checks that they are the core's.
+"""Writes the core's words into docs/causes.md and its limits into docs/thresholds.md, or checks that they are there.
 
     words.py [--check]
 
-The lists stand between two comments in the page; everything else of it is written by hand. Reads latpcap.vocabulary.
+The words stand between two comments of their page; everything else of it is written by hand. Of the limits it keeps
+what .ci/sensitivity.py found out. Reads the latpcap that is installed.
 """
 
 import re
 import sys
 from pathlib import Path
 
-from latpcap import vocabulary
+import sensitivity
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "causes.md"
+from latpcap import _core, vocabulary
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE, LIMITS = DOCS / "causes.md", DOCS / "thresholds.md"
 BEGIN, END = "<!-- words: written by .ci/words.py -->\n", "<!-- end of the words -->\n"
 
 
@@ -49,9 +53,11 @@ def main():
     new, found = re.subn(between, lambda _: f"{BEGIN}\n{words()}{END}", page, flags=re.DOTALL)
     if found != 1:
         return f"{PAGE}: the comments around the words are gone"
-    if "--check" in sys.argv:
-        return 0 if new == page else f"{PAGE}: its words are not the core's; .ci/words.py writes them"
-    PAGE.write_text(new, encoding="utf-8")
+    for path, text in ((PAGE, new), (LIMITS, sensitivity.table(_core.thresholds(), sensitivity.known_of(LIMITS)))):
+        if "--check" not in sys.argv:
+            path.write_text(text, encoding="utf-8")
+        elif text != path.read_text(encoding="utf-8"):
+            return f"{path}: not what the core says; .ci/words.py writes it"
     return 0
 
 

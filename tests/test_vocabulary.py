@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import latpcap as lp
-from latpcap import _core, vocabulary
+from latpcap import vocabulary
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_pcaps"
@@ -45,17 +45,8 @@ def test_every_cause_has_a_family_and_an_owner() -> None:
         assert cause.owner in {*vocabulary.OWNERS, "sender", "receiver"}
 
 
-def test_the_page_of_causes_has_the_words_of_the_core() -> None:
+def test_the_docs_have_the_words_and_limits_of_the_core() -> None:
     told = subprocess.run(
         [sys.executable, str(ROOT / ".ci" / "words.py"), "--check"], capture_output=True, text=True, check=False
     )
     assert told.returncode == 0, told.stderr
-
-
-def test_the_page_of_thresholds_has_the_limits_of_the_core() -> None:
-    page = (ROOT / "docs" / "thresholds.md").read_text(encoding="utf-8")
-    listed = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
-    assert [cells[0] for cells in listed] == [f"| `{name}`" for name, *_ in _core.thresholds()]
-    for (_, value, unit, source, says), cells in zip(_core.thresholds(), listed, strict=True):
-        number = float(cells[1].split()[0].replace(",", "")) * (1e6 if unit == "ns" else 1)
-        assert abs(number - value) <= 1e-9 * value and cells[2:4] == [source, says], cells
