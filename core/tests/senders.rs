@@ -1,5 +1,5 @@
 //! Nagle or a program's pause? Synthetic endpoints at three vantages, judged by `judge::sender`
-//! (see docs/architecture.md).
+//! (docs/verdicts.md).
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
