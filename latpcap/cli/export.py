@@ -1,19 +1,42 @@
-"""How does a table leave? As text for a terminal, or as a Parquet, CSV or JSON file by suffix."""
+"""How does a table leave? As text, CSV, JSON or a JSON object a line, on standard output or as a file by suffix."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from latpcap.cli import colour, text
 from latpcap.errors import OutputError
-from latpcap.format import printable
+from latpcap.format import count
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SUFFIXES = (".parquet", ".csv", ".json")
+SUFFIXES = (".parquet", ".csv", ".json", ".jsonl")
 TERMINAL_ROWS = 40
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON array.")]
+AsJsonl = Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a line.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", help="Write to a file: .parquet, .csv, .json or .jsonl; - is standard output."),
+]
+
+
+def form(*, json: bool, jsonl: bool, csv: bool) -> str:
+    """In which form does standard output get the table? One of "text", "json", "jsonl" and "csv"."""
+    asked = [name for name, wanted in (("json", json), ("jsonl", jsonl), ("csv", csv)) if wanted]
+    if len(asked) > 1:
+        raise typer.BadParameter("takes one of them", param_hint="--" + ", --".join(asked))
+    return asked[0] if asked else "text"
 
 
 def write(table: pa.Table, path: Path) -> None:
@@ -30,37 +53,78 @@ def write(table: pa.Table, path: Path) -> None:
                 import pyarrow.parquet as pq
 
                 pq.write_table(table, file, compression="zstd")
-            elif suffix == ".csv":
-                import pyarrow.csv as pc
-
-                pc.write_csv(_flat(table), file)
             else:
-                file.write(_json(table))
+                file.writelines(part.encode() for part in parts([table], suffix[1:]))
     except OSError as problem:
         raise OutputError(f"{path}: {problem.strerror or problem}") from None
 
 
-def as_text(table: pa.Table) -> str:
-    """What does this table look like in a terminal? All rows; on a terminal the first 40, and a line says so."""
-    import pandas as pd
+def show(tables: Iterable[pa.Table], form: str, *, fit: bool = True) -> None:
+    """Prints a table that comes in parts. As text on a terminal: the first 40 rows, the columns that fit if `fit`."""
+    if form == "text" and sys.stdout.isatty():
+        _on_terminal(tables, fit=fit)
+        return
+    try:
+        for part in parts(tables, form):
+            typer.echo(part, nl=False)
+    except BrokenPipeError:  # as of `| head`: typer would end with 1
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    from latpcap.format import count
-    from latpcap.tables import to_pandas
 
-    cut = sys.stdout.isatty() and table.num_rows > TERMINAL_ROWS
-    frame = to_pandas(table[:TERMINAL_ROWS] if cut else table)
-    if frame.empty:
-        return "no rows"
-    # words of the capture's own, which must not write on the terminal themselves
-    for name in ("method", "target", "server_software"):
-        if name in frame:
-            frame[name] = frame[name].astype(object).map(printable, na_action="ignore")
-    with pd.option_context("display.max_colwidth", 60):
-        text = frame.to_string(index=False, na_rep="", float_format="{:.3f}".format)
-    if cut:
+def _on_terminal(tables: Iterable[pa.Table], *, fit: bool) -> None:
+    import pyarrow as pa
+
+    table = pa.concat_tables(tables)
+    layout = text.Layout(shutil.get_terminal_size().columns if fit else None)
+    for number, line in enumerate(layout.lines([table[:TERMINAL_ROWS]])):
+        typer.echo(line if number else colour.head(line))
+    notes = []
+    if table.num_rows > TERMINAL_ROWS:
         left = count(table.num_rows - TERMINAL_ROWS, "more row")
-        text += f"\n… {left}; --top N or -o FILE gives others, --columns A,B fewer columns"
-    return text
+        notes.append(f"{left}; --top N, --csv or -o FILE gives others")
+    if layout.left_out:
+        notes.append(f"no room for {', '.join(layout.left_out)}; --columns chooses")
+    for note in notes:
+        typer.echo(f"… {note}")
+
+
+def brief(table: pa.Table, name: str) -> pa.Table:
+    """The columns that a terminal shows of this table, where nobody chose."""
+    from latpcap.findings import BRIEF
+
+    chosen = BRIEF if name == "findings" else text.BRIEF.get(name, " ".join(table.column_names)).split()
+    return table.select([column for column in chosen if column in table.column_names])
+
+
+def parts(tables: Iterable[pa.Table], form: str) -> Iterator[str]:
+    """The text of a table as "text", "csv", "json" or "jsonl", as its rows come."""
+    if form == "text":
+        lines = text.Layout().lines(tables)
+        while some := list(islice(lines, text.ROWS)):
+            yield "\n".join([*some, ""])
+        return
+    first = True
+    for table in tables:
+        if form == "csv":
+            yield _csv(table, head=first)
+        elif form == "jsonl":
+            yield "".join(f"{line}\n" for line in _objects(table))
+        elif table.num_rows:
+            yield ("[\n" if first else ",\n") + ",\n".join(_objects(table))
+        else:
+            continue
+        first = False
+    if form == "json":
+        yield "[]\n" if first else "\n]\n"
+
+
+def _csv(table: pa.Table, *, head: bool) -> str:
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    sink = pa.BufferOutputStream()
+    pc.write_csv(_flat(table), sink, pc.WriteOptions(include_header=head))
+    return str(sink.getvalue().to_pybytes().decode())
 
 
 def _flat(table: pa.Table) -> pa.Table:
@@ -69,21 +133,17 @@ def _flat(table: pa.Table) -> pa.Table:
 
     for i, field in enumerate(table.schema):
         if pa.types.is_list(field.type):
-            texts = [None if v is None else ";".join(_item(x) for x in v) for v in table[field.name].to_pylist()]
+            texts = [None if v is None else ";".join(map(text.item, v)) for v in table[field.name].to_pylist()]
             table = table.set_column(i, field.name, pa.array(texts, pa.string()))
         elif pa.types.is_dictionary(field.type):
             table = table.set_column(i, field.name, table[field.name].cast(pa.string()))
     return table
 
 
-def _item(value: object) -> str:
-    return f"{value['left']}-{value['right']}" if isinstance(value, dict) else str(value)
-
-
-def _json(table: pa.Table) -> bytes:
+def _objects(table: pa.Table) -> Iterator[str]:
     import json
 
-    return (json.dumps(rows(table), indent=0) + "\n").encode()
+    return (json.dumps(row) for row in rows(table))
 
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -25,8 +25,11 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
     def flow(
         file: File,
         output: Annotated[
-            Path, typer.Option("-o", "--output", help="The picture: .png, .svg, .pdf; .txt as tshark writes it.")
-        ],
+            Path | None,
+            typer.Option(
+                "-o", "--output", help="The picture: .png, .svg, .pdf; .txt as tshark writes it. Without: that text."
+            ),
+        ] = None,
         stream: StreamOption = None,
         exchange: Annotated[
             str | None,
@@ -60,6 +63,9 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
         which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
         chosen = frames_range(frames)
+        beside_it = beside is not None or beside_stream is not None
+        if output is None and beside_it:
+            raise typer.BadParameter("two graphs beside each other are a picture: give -o", param_hint="--beside")
 
         def graph(capture: Capture, number: int | None) -> FlowGraph:
             options: dict[str, Any] = {"exchange": which, "frames": chosen, "time": time, "to_scale": to_scale}
@@ -75,8 +81,11 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
 
         capture = read(file, display_filter, keylog=keylog)
         left = graph(capture, stream)
+        if output is None or str(output) == "-":
+            typer.echo(left.text(), nl=False)
+            return
         try:
-            if beside is None and beside_stream is None:
+            if not beside_it:
                 left.save(output, dpi=dpi, pages=pages or None)
             else:
                 other = capture if beside is None else read(beside, display_filter, keylog=keylog)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from latpcap.views.capture import Capture
 
 SAMPLE = "--sample"
 """Stands for the sample's path wherever a command takes a file."""
@@ -23,3 +26,9 @@ KeylogOption = Annotated[
 FilterOption = Annotated[
     str | None, typer.Option("-Y", "--filter", help="Only what this Wireshark display filter leaves (docs/filters.md).")
 ]
+
+
+def warn(capture: Capture) -> None:
+    """Says on standard error where a capture is damaged."""
+    for sentence in capture.damage:
+        typer.echo(f"latpcap: warning: {sentence}; rows up to there are given", err=True)

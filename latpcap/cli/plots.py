@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from latpcap import options
+from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
 from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption
 from latpcap.errors import OutputError
 from latpcap.format import shortest
@@ -44,20 +45,29 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         stream: StreamOption = None,
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
-        output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .parquet, .csv or .json.")] = None,
+        output: Out = None,
+        as_json: AsJson = False,
+        as_jsonl: AsJsonl = False,
+        as_csv: AsCsv = False,
     ) -> None:
         """How long did the requests take? Count, mean, deviation and percentiles, as wrk reports them."""
+        from latpcap.cli import export
+
+        form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
         answer = _latency(
             _scope(read, file, stream, display_filter, stored=True, keylog=keylog), by, which, percentiles
         )
-        if output is None:
+        to_file = output is not None and str(output) != "-"
+        if not to_file and form == "text":
             typer.echo(str(answer))
             return
         import pyarrow as pa
 
-        from latpcap.cli import export
-
-        export.write(pa.Table.from_pandas(answer.table, preserve_index=False).replace_schema_metadata(), output)
+        table = pa.Table.from_pandas(answer.table, preserve_index=False).replace_schema_metadata()
+        if output is not None and to_file:
+            export.write(table, output)
+        else:
+            export.show([table], form)
 
     @plots.command(name="latency")
     def plot_latency(

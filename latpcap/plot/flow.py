@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from latpcap.bars import bar
 from latpcap.options import TimeFormat
 from latpcap.plot import figure as paper
 from latpcap.plot import flow_draw, flow_layout, flow_pages, flow_text
@@ -230,7 +231,8 @@ class FlowGraph:
         elif self.pages == 1 or not (suffix == ".pdf" if pages is None else pages):
             path.write_bytes(self._render(suffix, dpi))
         elif suffix == ".pdf":
-            path.write_bytes(paper.render_pages((page.plot().figure_ for page in self._for_print()._all_pages()), dpi))
+            printed = self._for_print()
+            path.write_bytes(paper.render_pages((page.plot().figure_ for page in printed._all_pages()), dpi))
         else:
             width = len(str(min(self.pages, MOST_PAGES)))
             self.paths_ = []
@@ -260,13 +262,15 @@ class FlowGraph:
     def _all_pages(self) -> Iterator[Self]:
         """Every page with its number for a note; the last one that is drawn says what is missing."""
         count = min(self.pages, MOST_PAGES)
-        for number in range(1, count + 1):
-            page = self.page(number)
-            page.note = ""
-            if number == count < self.pages and self._book is not None:
-                page.note = _note(self._book, number - 1, earlier=True)
-            page.status = f"page {number} of {self.pages}; {page.status}"
-            yield page
+        with bar("drawing", count, "page") as shown:
+            for number in range(1, count + 1):
+                page = self.page(number)
+                page.note = ""
+                if number == count < self.pages and self._book is not None:
+                    page.note = _note(self._book, number - 1, earlier=True)
+                page.status = f"page {number} of {self.pages}; {page.status}"
+                yield page
+                shown.add(1)
 
     def _render(self, suffix: str, dpi: float) -> bytes:
         fresh = FlowGraph(

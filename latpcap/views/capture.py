@@ -10,11 +10,10 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from latpcap import _core
-from latpcap.errors import CaptureError
+from latpcap.bars import bar
 from latpcap.format import count
-from latpcap.reading import keylog as keys
-from latpcap.reading import links, sources
+from latpcap.reading import sources
+from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
 from latpcap.tables import SETUP, card, requests
 from latpcap.views.recording import Recording
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from latpcap.reading.follow import Follow
 
 
-def read(source: sources.Source = sources.SAMPLE, *, keylog: Keylog | None = None) -> Capture:
+def read(source: sources.Source = sources.SAMPLE, *, keylog: Keylog | None = None, progress: bool = False) -> Capture:
     """What is in this capture, and why was each request slow? Without a source: in the sample that comes with latpcap.
 
     `source` is a path, a glob ("ring_*.pcap"), a URL (s3://, gs://, file:// ... by pyarrow, others by fsspec), "-" for
@@ -43,41 +42,17 @@ def read(source: sources.Source = sources.SAMPLE, *, keylog: Keylog | None = Non
     are decrypted, and requests inside are read. Keys that a pcapng file brings along count without being asked for.
     What stays sealed is in `Capture.issues`, with the reason. Keys are never part of what is stored, shown or pickled.
 
+    `progress` shows a bar in a notebook or terminal where that takes longer than a second.
+
     Raises CaptureError when nothing can be read: no such file or key log, no capture, a header that is cut. A capture
     that is damaged further on gives its rows up to the damage, and so does each file of several; `Capture.issues` says
     which file, where and why.
     """
-    origins = sources.origins(source)
-    analysis = _core.Analysis(links.read, keys.text(keylog))
-    broken: list[CaptureError] = []
-    lost = 0
-    for origin in origins:
-        before, opened = analysis.frames, False
-        try:
-            for block in origin.first_blocks():
-                if not opened:
-                    analysis.next_file(origin.name)
-                    opened = True
-                analysis.push(block)
-                if analysis.halted:
-                    break
-            if not opened:
-                analysis.next_file(origin.name)
-        except CaptureError as problem:
-            broken.append(problem)
-            lost += analysis.frames == before
-    analysis.finish()
-    if broken and lost == len(origins):
-        raise broken[0]
-    if analysis.refused is not None and not analysis.frames:
-        file, offset, reason = analysis.refused
-        raise CaptureError(file, reason, offset=offset, layer="file")
-    return Capture(_name([origin.name for origin in origins]), analysis, broken, origins=origins, keylog=keylog)
-
-
-def _name(files: list[str]) -> str:
-    """What several files are called together: "ring_1.pcap and 9 more"."""
-    return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    feed = Feed(source, keylog)
+    with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
+        for size in feed.run():
+            shown.add(size)
+    return Capture(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
 
 
 class Capture(Recording):
@@ -97,19 +72,19 @@ class Capture(Recording):
             raise IndexError(f"no stream {number}: {self.title} has {count(have, 'TCP stream')}")
         return Stream(self, number)
 
-    def why(self, *, stream: int | None = None, exchange: int | None = None) -> Why:
+    def why(self, *, stream: int | None = None, exchange: int | Pick | None = None) -> Why:
         """Why were the requests slow, who waited for whom, and which frames show it?
 
         Prints as at most 15 lines; `to_dict()` has every number of the text. `stream` limits the answer to
-        one tcp.stream, `exchange` to one row of `exchanges`, or with `stream` to its number there; IndexError where
-        there is none.
+        one tcp.stream, `exchange` to one row of `exchanges`, or with `stream` to its number there, or to the "worst",
+        "typical" or "first" one; IndexError where there is none, ValueError for another word.
         """
         from latpcap.findings.why import Why
 
         if stream is not None and exchange is not None:
             return self.stream(stream).why(exchange=exchange)
         if exchange is not None:
-            return Why.of_exchange(self, exchange)
+            return Why.of_exchange(self, _picked(self, exchange))
         if stream is not None:
             return self.stream(stream).why()
         return Why.of(self, self)
@@ -159,6 +134,15 @@ class Capture(Recording):
         return card(repr(self), str(self.why()).partition("\n")[2], self._folded())
 
 
+def _picked(view: View, exchange: int | Pick) -> int:
+    """The number of the exchange that this word or number means."""
+    if not isinstance(exchange, str):
+        return exchange
+    from latpcap.views.flows import pick
+
+    return int(pick(requests(view.arrow("exchanges")), exchange)["exchange"])
+
+
 class Stream(View):
     """What happened on this TCP stream? A view of its capture, limited to one tcp.stream."""
 
@@ -197,12 +181,16 @@ class Stream(View):
             self._arrow[name] = table
         return self._arrow[name]
 
-    def why(self, *, exchange: int | None = None) -> Why:
-        """Why were this stream's requests slow? `exchange` counts from 0 on this stream (`index`)."""
+    def why(self, *, exchange: int | Pick | None = None) -> Why:
+        """Why were this stream's requests slow? `exchange` counts from 0 on this stream (`index`), or is a word as in
+        `Capture.why`.
+        """
         from latpcap.findings.why import Why
 
         if exchange is None:
             return Why.of(self.capture, self, stream=self.number)
+        if isinstance(exchange, str):
+            return Why.of_exchange(self.capture, _picked(self, exchange))
         rows = self.arrow("exchanges").select(["exchange", "index", "protocol", "method"]).to_pylist()
         # a pause has its request's index, and a set-up that of the first one
         rows = [r for r in rows if r["protocol"] != SETUP] or [r for r in rows if r["method"] == "connect"]

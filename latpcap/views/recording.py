@@ -60,6 +60,11 @@ class Recording(View):
         self.display_filter: str | None = None
         self._whole = None
 
+    @staticmethod
+    def tables() -> tuple[TableName, ...]:
+        """Which tables does a capture have? Their names, without the findings, which are computed from them."""
+        return TABLES
+
     def arrow(self, name: TableName) -> pa.Table:
         """Which rows does this table hold? A pyarrow.Table, without a copy; KeyError for a wrong name."""
         if name == "findings":

@@ -1,0 +1,68 @@
+"""How far is it? A bar on standard error for what takes longer than a second; nothing before, and nothing where nobody
+watches.
+
+Knows nothing of what is counted. tqdm is imported when the second has passed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+AFTER_S = 1.0
+"""A bar that comes and goes within a second tells nobody anything."""
+_EVERY_S = 0.1
+
+
+def watched() -> bool:
+    """Does somebody see standard error: a terminal, or a notebook?"""
+    if sys.stderr.isatty():
+        return True
+    shell = sys.modules.get("IPython")
+    return shell is not None and "IPKernelApp" in getattr(shell.get_ipython(), "config", {})
+
+
+class Bar:
+    """So much is done; shown from the first second on, if anybody is to see it."""
+
+    def __init__(self, title: str, total: int | None, unit: str, *, shown: bool):
+        self.done = 0
+        self._title, self._total, self._unit, self._shown = title, total, unit, shown
+        self._next = time.monotonic() + AFTER_S
+        self._bar: Any = None
+
+    def add(self, more: int) -> None:
+        """So much more is done."""
+        self.done += more
+        if self._shown and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _EVERY_S
+            self._show()
+
+    def _show(self) -> None:
+        if self._bar is None:
+            from tqdm.auto import tqdm
+
+            scaled = self._unit == "B"
+            self._bar = tqdm(
+                total=self._total, desc=self._title, unit=self._unit, unit_scale=scaled, leave=False, mininterval=0
+            )
+        # a file may have grown since it was measured
+        self._bar.update((self.done if self._total is None else min(self.done, self._total)) - self._bar.n)
+
+    def close(self) -> None:
+        """Takes the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+@contextmanager
+def bar(title: str, total: int | None, unit: str = "B", *, shown: bool | None = None) -> Iterator[Bar]:
+    """A bar for as long as this takes. `total` is None where nobody knows; `shown`: None asks `watched`."""
+    found = Bar(title, total, unit, shown=watched() if shown is None else shown)
+    try:
+        yield found
+    finally:
+        found.close()

@@ -1,0 +1,121 @@
+"""The command `why`: one capture's answer, a line for each of several, or one answer over all of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from latpcap.cli import archive, colour
+from latpcap.cli.options import FilterOption, KeylogOption, StreamOption
+from latpcap.errors import CaptureError
+from latpcap.format import count, ms, shortest
+
+if TYPE_CHECKING:
+    from latpcap.findings.why import Why
+    from latpcap.views.capture import Capture
+
+EXIT_UNREADABLE = 3
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="Captures (pcap, pcapng; also packed) or results of a batch; - is stdin, --sample the sample. A line each "
+        "where there are several.",
+    ),
+]
+
+
+def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
+    """Adds the command to the program; `read` opens a capture and warns of damage."""
+
+    @app.command()
+    def why(
+        files: Files,
+        stream: StreamOption = None,
+        exchange: Annotated[
+            str | None,
+            typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
+        ] = None,
+        display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
+        together: Annotated[bool, typer.Option("--together", help="One answer over all of several captures.")] = False,
+        as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
+    ) -> None:
+        """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
+        whole = stream is None and exchange is None and display_filter is None
+        if len(files) == 1 or together:
+            if len(files) > 1 and not whole:
+                raise typer.BadParameter("streams and exchanges are numbered within a capture", param_hint="--together")
+            answer = _over_all(files, keylog) if len(files) > 1 else archive.why(files[0], whole=whole)
+            answer = answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange)
+            typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else colour.answer(str(answer)))
+            return
+        if not (stream is None and exchange is None):
+            raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")
+        _each(files, lambda file: archive.why(file, whole=whole) or read(file, display_filter, keylog=keylog).why(),
+              as_json=as_json)  # fmt: skip
+
+
+def _of(capture: Capture, stream: int | None, exchange: str | None) -> Why:
+    which: Any = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
+    try:
+        return capture.why(stream=stream, exchange=which)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="--exchange") from None
+
+
+def _each(files: list[str], why: Callable[[str], Why], *, as_json: bool) -> None:
+    """A line for each file, as soon as it is known; what cannot be read is a line of its own and stops nothing."""
+    names = shortest(files)
+    width = max(map(len, names))
+    answers: list[dict[str, Any]] = []
+    failed = False
+    for file, name in zip(files, names, strict=True):
+        try:
+            answer = why(file)
+        except CaptureError as problem:
+            typer.echo(f"latpcap: {problem}", err=True)
+            failed = True
+            continue
+        if as_json:
+            answers.append(answer.to_dict())
+        else:
+            typer.echo(f"{name:{width}}  {_line(answer)}")
+    if as_json:
+        typer.echo(json.dumps(answers, indent=2))
+    if failed:
+        sys.exit(EXIT_UNREADABLE)
+
+
+def _line(answer: Why) -> str:
+    """An answer in a line: how many requests, how slow, and the headline."""
+    told, headline = answer.to_dict(), str(answer).split("\n", 2)[1].strip()
+    if "p50_ms" not in told:
+        return headline
+    return (
+        f"{count(told['exchanges'], 'exchange'):>16}  p50 {ms(told['p50_ms']):>6}  p99 {ms(told['p99_ms']):>6} ms  "
+        f"{headline}"
+    )
+
+
+def _over_all(files: list[str], keylog: str | None) -> Why:
+    """One answer over several captures, each analysed by itself: by way of results that nobody keeps."""
+    from latpcap.archive.public import batch
+
+    with tempfile.TemporaryDirectory(prefix="latpcap-") as scratch:
+        folder = Path(scratch) / "all"  # its name begins the answer
+        done = batch(files, folder, events=False, series=False, keylog=keylog, quiet=not sys.stderr.isatty())
+        for failure in done.failed:
+            typer.echo(f"latpcap: warning: {failure}", err=True)
+        if len(done.failed) == len(files):
+            raise CaptureError(files[0], "none of these could be read")
+        answer = done.results().why()
+        str(answer)  # its words may still look something up
+        return answer

@@ -1,0 +1,59 @@
+"""The manual page `latpcap(1)`, made from the commands and options themselves; knows nothing of what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+_ENVIRONMENT = {"NO_COLOR": "No colours, if set.", "COLUMNS": "The width of the terminal, where it cannot be asked."}
+_EXIT = {
+    "0": "The capture was analysed.",
+    "1": "A rule of \\fBcompare \\-\\-fail\\-on\\fR fails.",
+    "2": "Wrong usage, or an output that cannot be written.",
+    "3": "A capture could not be read.",
+}
+
+
+def page(top: Any, version: str) -> str:
+    """The page in roff, for `man -l`. `top` is the click command of the program."""
+    return "\n".join(_lines(top, version)) + "\n"
+
+
+def _lines(top: Any, version: str) -> Iterator[str]:
+    yield f'.TH LATPCAP 1 "" "latpcap {_text(version)}" "User Commands"'
+    yield from (".SH NAME", "latpcap \\- why was each request in a packet capture slow?")
+    yield from (".SH SYNOPSIS", ".B latpcap", "[\\fICOMMAND\\fR] [\\fIOPTION\\fR ...] \\fIFILE\\fR ...")
+    yield from (".SH DESCRIPTION", _text(top.help), "Without a command: \\fBwhy\\fR.")
+    yield ".SH COMMANDS"
+    for name, command in top.commands.items():
+        yield from _command(name, command)
+    yield ".SH EXIT STATUS"
+    for code, meaning in _EXIT.items():
+        yield from (".TP", f".B {code}", meaning)
+    yield ".SH ENVIRONMENT"
+    for name, meaning in _ENVIRONMENT.items():
+        yield from (".TP", f".B {name}", meaning)
+    yield from (".SH SEE ALSO", ".BR tcpdump (8), tshark (1), wireshark (1)")
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    inner = getattr(command, "commands", None)
+    if inner:
+        for word, one in inner.items():
+            yield from _command(f"{name} {word}", one)
+        return
+    given = [p for p in command.params if p.param_type_name == "argument"]
+    words = " ".join(f"\\fI{_text(p.name.upper())}\\fR" + (" ..." if p.nargs == -1 else "") for p in given)
+    yield from (f".SS {_text(name)} {words}".rstrip(), _text(command.help))
+    for param in command.params:
+        if param in given or getattr(param, "hidden", False):
+            continue
+        flags = ", ".join(f"\\fB{_text(word)}\\fR" for word in param.opts)
+        value = "" if param.is_flag else f" \\fI{_text(max(param.opts, key=len).strip('-').upper())}\\fR"
+        yield from (".TP", flags + value, _text(param.help))
+
+
+def _text(words: str | None) -> str:
+    """Plain words as roff takes them literally."""
+    line = " ".join((words or "").split()).replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{line}" if line.startswith((".", "'")) else line

@@ -1,0 +1,189 @@
+"""The commands that print a table: `streams`, `events`, `exchanges` and so on, by the names that Python has for them.
+
+Rows that need no look at the whole (no filter, no order) are printed while the capture is still being read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
+from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption
+from latpcap.options import TableName
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.views.capture import Capture
+
+SortOption = Annotated[str | None, typer.Option("--sort", help="Sort by this column, largest first.")]
+ColumnsOption = Annotated[
+    str | None, typer.Option("--columns", help="Only these columns, with commas between; all for every one.")
+]
+TopOption = Annotated[int | None, typer.Option("--top", help="Only the first N rows.", min=0)]
+
+_TABLES: dict[TableName, str] = {
+    "streams": "Which TCP connections are there? One row a stream (Wireshark's tcp.stream).",
+    "events": "What did each TCP segment say and do? One row a segment, with Wireshark's facts.",
+    "exchanges": "How long did each request take? One row a request and its answer, with its time by cause.",
+    "causes": "Where did each exchange's time go? Rows that follow each other without gap.",
+    "findings": "What is wrong, who owns it, how sure is that, and what would mend it? One row a server and cause.",
+    "evidence": "Does Nagle act here, or not? One row a sender and peer, with the counts for and against.",
+    "probes": "Did the other end answer, and how fast? One row a ping, or a SYN of a connection without data.",
+    "issues": "What could not be read or trusted? One row a reason.",
+}
+_STREAMED = ("events", "exchanges")
+"""Tables whose rows are finished while the capture is read, in their order."""
+_TAKE_BYTES = 1 << 20
+
+
+def register(app: typer.Typer, read: Callable[..., Capture], source: Callable[..., Any]) -> None:
+    """Adds the commands to the program; `read` opens a capture and warns of damage, `source` is what it reads."""
+    for name, question in _TABLES.items():
+        _command(app, name, question, read, source)
+
+
+def _command(
+    app: typer.Typer, name: TableName, question: str, read: Callable[..., Capture], source: Callable[..., Any]
+) -> None:
+    def command(
+        file: File,
+        stream: StreamOption = None,
+        display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
+        sort: SortOption = None,
+        top: TopOption = None,
+        columns: ColumnsOption = None,
+        output: Out = None,
+        as_json: AsJson = False,
+        as_jsonl: AsJsonl = False,
+        as_csv: AsCsv = False,
+    ) -> None:
+        from latpcap.cli import export
+
+        form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
+        if output is not None and str(output) != "-":
+            table = read(file, display_filter, keylog=keylog)
+            export.write(_chosen(_arranged(_scope(table, stream).arrow(name), name, sort, top), name, columns), output)
+            return
+        whole = form == "text" and _on_terminal()
+        if (stream, display_filter, sort) == (None, None, None) and name in _STREAMED and not whole:
+            tables = _first(_streamed(source(file), name, keylog), top)
+        else:
+            capture = read(file, display_filter, keylog=keylog)
+            tables = iter([_arranged(_scope(capture, stream).arrow(name), name, sort, top)])
+        brief = columns is None and form == "text" and (whole or name == "findings")
+        chosen = (export.brief(t, name) if brief else _chosen(t, name, columns) for t in tables)
+        export.show(chosen, form, fit=columns is None)
+
+    app.command(name=name, help=question)(command)
+
+
+def _on_terminal() -> bool:
+    import sys
+
+    return sys.stdout.isatty()
+
+
+def _scope(capture: Capture, stream: int | None) -> Any:
+    return capture if stream is None else capture.stream(stream)
+
+
+def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.Table]:
+    """The rows of a table as they are finished, in their order; then warnings, as behind any reading."""
+    import pyarrow as pa
+
+    from latpcap.bars import bar
+    from latpcap.cli.options import warn
+    from latpcap.reading.feed import Feed
+    from latpcap.views.capture import Capture
+
+    feed = Feed(source, keylog)
+    others = [other for other in Capture.tables() if other not in (name, "issues")]
+    held: pa.Table | None = None
+
+    def taken() -> pa.Table:
+        for other in others:
+            feed.analysis.take(other)  # they would add up
+        return pa.RecordBatchReader.from_stream(feed.analysis.take(name)).read_all()
+
+    read, begun = 0, 0
+    with bar(f"reading {feed.name}", feed.size) as shown:
+        for size in feed.run():
+            shown.add(size)
+            read += size
+            if read >= _TAKE_BYTES:
+                read = 0
+                ready, held, begun = _in_order(held, taken(), name, begun)
+                if ready.num_rows:
+                    yield ready
+        rest, _, _ = _in_order(held, taken(), name, None)
+    yield rest
+    warn(Capture(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog))
+
+
+def _in_order(held: pa.Table | None, new: pa.Table, name: str, begun: int | None) -> tuple[Any, Any, int]:
+    """The rows whose turn it is, the others, and the next number. Exchanges are finished in any order."""
+    if name != "exchanges":
+        return new, None, 0
+    import numpy as np
+    import pyarrow as pa
+
+    from latpcap import arrays
+
+    together = new if held is None else pa.concat_tables([held, new])
+    together = together.sort_by("exchange")
+    if begun is None:
+        return together, None, 0
+    numbers = arrays.numbers(together, "exchange")
+    ready = int(np.count_nonzero(numbers.astype(np.int64) == begun + np.arange(len(numbers))))
+    return together[:ready], together[ready:], begun + ready
+
+
+def _first(tables: Iterator[pa.Table], top: int | None) -> Iterator[pa.Table]:
+    """The first rows of all; what is behind them is not read."""
+    left = top
+    for table in tables:
+        yield table if left is None else table[:left]
+        if left is not None:
+            left -= min(left, table.num_rows)
+            if not left:
+                return
+
+
+def _arranged(table: pa.Table, name: str, sort: str | None, top: int | None) -> Any:
+    if sort is not None:
+        table = _sorted(table, _known(table, name, sort, "--sort"))
+    return table if top is None else table[:top]
+
+
+def _chosen(table: pa.Table, name: str, columns: str | None) -> Any:
+    if columns is None or columns == "all":
+        return table
+    return table.select([_known(table, name, word.strip(), "--columns") for word in columns.split(",")])
+
+
+def _known(table: pa.Table, name: str, column: str, option: str) -> str:
+    """The column, where the table has it."""
+    if column not in table.column_names:
+        import difflib
+
+        near = difflib.get_close_matches(column, table.column_names, 3) or table.column_names[:8]
+        raise typer.BadParameter(f"{name} has no column {column!r}; near: {', '.join(near)}", param_hint=option)
+    return column
+
+
+def _sorted(table: pa.Table, column: str) -> Any:
+    """Largest first; words by the alphabet, backwards; nulls last."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = table[column]
+    if pa.types.is_list(keys.type):
+        raise typer.BadParameter(f"{column!r} holds lists, which have no order", param_hint="--sort")
+    if pa.types.is_dictionary(keys.type):
+        keys = keys.cast(pa.string())
+    return table.take(pc.sort_indices(pa.table({column: keys}), sort_keys=[(column, "descending")]))

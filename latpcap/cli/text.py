@@ -1,0 +1,125 @@
+"""How does a table look as text? Columns beside each other, row after row, as the rows come.
+
+The first rows set the widths; a longer value further on widens its column from there on. Neither pandas nor the whole
+table is needed, so that `latpcap events big.pcap | head` answers at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from latpcap.format import printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LONGEST = 60
+"""Characters of one value; what is longer ends with "…"."""
+ROWS = 1024
+"""So many rows are laid out together."""
+_GAP = "  "
+
+# What a terminal shows of a table, as far as it is wide enough; --columns and files have the rest.
+BRIEF = {
+    "events": "frame time stream src sport dst dport flags seq ack len time_delta_ms released_by waited_ms",
+    "streams": "stream client client_port server server_port protocol exchanges initial_rtt_ms client_payload_bytes "
+    "server_payload_bytes client_retransmissions server_retransmissions closed_by closed_how",
+    "exchanges": "exchange stream method target status latency_ms top_cause protocol start request_first_frame "
+    "response_last_frame",
+    "causes": "exchange cause owner duration_ms grade from_frame to_frame because rival start",
+    "evidence": "server server_port client sender verdict opportunities held refuted slope hold_median_ms",
+    "probes": "kind src dst dport answer answer_from rtt_ms repeats sent",
+    "issues": "kind frame layer reason count",
+}
+
+
+class Layout:
+    """The columns of one table and how wide they are. Rows come in several tables of the same columns."""
+
+    def __init__(self, room: int | None = None):
+        self.left_out: list[str] = []
+        """Columns that did not fit into `room` characters; those on the right go first."""
+        self._room = room
+        self._widths: list[int] = []
+        self._names: list[str] = []
+
+    def lines(self, tables: Iterable[pa.Table]) -> Iterator[str]:
+        """The head and the rows. "no rows" where there are none."""
+        for table in tables:
+            for start in range(0, table.num_rows, ROWS):
+                yield from self._some(table.slice(start, ROWS))
+        if not self._names:
+            yield "no rows"
+
+    def _some(self, table: pa.Table) -> Iterator[str]:
+        names = self._names or table.column_names
+        cells = [_words(table[name], dates=self._room is None) for name in names]
+        right = [_is_number(table.schema.field(name).type) for name in names]
+        wide = [max(map(len, column)) for column in cells]
+        if not self._names:
+            self._fit(names, [max(len(name), width) for name, width in zip(names, wide, strict=True)])
+            yield self._line(self._names, right)
+        self._widths = [max(pair) for pair in zip(self._widths, wide, strict=False)]
+        for row in zip(*cells[: len(self._names)], strict=True):
+            yield self._line(row, right)
+
+    def _fit(self, names: list[str], widths: list[int]) -> None:
+        used, many = -len(_GAP), 0
+        for width in widths:
+            used += len(_GAP) + width
+            if self._room is not None and used > self._room and many:
+                break
+            many += 1
+        self._names, self._widths, self.left_out = names[:many], widths[:many], names[many:]
+
+    def _line(self, cells: Iterable[str], right: list[bool]) -> str:
+        padded = (
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(cells, self._widths, right, strict=False)
+        )
+        return _GAP.join(padded).rstrip()
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _words(column: pa.ChunkedArray, *, dates: bool) -> list[str]:
+    """The column's values as they are shown; nothing for null. Where room is short, instants have no date."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        texts = pc.strftime(column, format="%Y-%m-%d %H:%M:%S" if dates else "%H:%M:%S").to_pylist()
+        if all(text is None or text.endswith("000") for text in texts):  # most clocks tell microseconds
+            texts = [text and text[:-3] for text in texts]
+        return [text or "" for text in texts]
+    shown: Callable[[Any], str] = str
+    if pa.types.is_floating(kind):
+        shown = "{:.3f}".format
+    elif pa.types.is_boolean(kind):
+        shown = ["no", "yes"].__getitem__
+    elif pa.types.is_list(kind):
+        shown = _several
+    elif not pa.types.is_integer(kind):
+        shown = _text
+    return ["" if value is None else shown(value) for value in column.to_pylist()]
+
+
+def _several(values: list[Any]) -> str:
+    return _text(",".join(item(value) for value in values))
+
+
+def item(value: object) -> str:
+    """One value of a list, as text: a SACK block is `left-right`."""
+    return f"{value['left']}-{value['right']}" if isinstance(value, dict) else str(value)
+
+
+def _text(value: object) -> str:
+    """Words of the capture's own, which must not write on the terminal themselves."""
+    text = printable(str(value))
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

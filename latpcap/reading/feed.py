@@ -1,0 +1,73 @@
+"""Gives the engine the bytes of a source, block by block, and keeps count of what could not be read.
+
+Reads files; knows nothing of tables. Whoever drives it may take rows out between two blocks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import cast
+
+from latpcap import _core
+from latpcap.errors import CaptureError
+from latpcap.reading import keylog as keys
+from latpcap.reading import links, sources
+from latpcap.reading.keylog import Keylog
+
+_PACKED = (".gz", ".zst", ".lz4", ".bz2", ".xz")
+
+
+class Feed:
+    """A source on its way into the engine: `analysis`; `broken` are the files that could not be read whole."""
+
+    def __init__(self, source: sources.Source, keylog: Keylog | None = None):
+        self.origins = sources.origins(source)
+        self.analysis = _core.Analysis(links.read, keys.text(keylog))
+        self.broken: list[CaptureError] = []
+
+    @property
+    def name(self) -> str:
+        """What several files are called together: "ring_1.pcap and 9 more"."""
+        files = [origin.name for origin in self.origins]
+        return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes will be read? None where that is not known before, as of pipes and packed files."""
+        known = 0
+        for origin in self.origins:
+            path = origin.source
+            if not isinstance(path, (str, os.PathLike)) or os.fspath(path).endswith(_PACKED):
+                return None
+            try:
+                known += os.stat(cast(str, path)).st_size
+            except (OSError, ValueError):
+                return None
+        return known
+
+    def run(self) -> Iterator[int]:
+        """Pushes every block; gives its length after each. CaptureError where nothing at all could be read."""
+        analysis, lost = self.analysis, 0
+        for origin in self.origins:
+            before, opened = analysis.frames, False
+            try:
+                for block in origin.first_blocks():
+                    if not opened:
+                        analysis.next_file(origin.name)
+                        opened = True
+                    analysis.push(block)
+                    yield len(block)
+                    if analysis.halted:
+                        break
+                if not opened:
+                    analysis.next_file(origin.name)
+            except CaptureError as problem:
+                self.broken.append(problem)
+                lost += analysis.frames == before
+        analysis.finish()
+        if self.broken and lost == len(self.origins):
+            raise self.broken[0]
+        if analysis.refused is not None and not analysis.frames:
+            file, offset, reason = analysis.refused
+            raise CaptureError(file, reason, offset=offset, layer="file")
