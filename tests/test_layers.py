@@ -64,6 +64,7 @@ ORDER = [
     "findings.harmless",
     "findings.one_way",
     "findings.setups",
+    "findings.silence",
     "findings.rivals",
     "findings",
     "findings.why",

@@ -21,6 +21,7 @@ from latpcap.findings import (
     quality,
     rivals,
     setups,
+    silence,
     sockets,
     totals,
 )
@@ -38,8 +39,8 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
     """What is wrong in this capture? One row a finding, the most important first; columns as in `schema()`.
 
     `tables` maps "streams", "exchanges", "causes", "evidence" and "issues" to the tables of one capture (or of one
-    of its streams); "events" is optional and lets delayed ACKs be found that nobody waited for. Raises KeyError
-    where one of the five is missing.
+    of its streams). "events" is optional and lets delayed ACKs be found that nobody waited for, and peers that fell
+    silent; so is "probes", which says what ICMP answered to SYNs. Raises KeyError where one of the five is missing.
     """
     import pyarrow as pa
 
@@ -49,7 +50,7 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
 class Lazy(Mapping[str, "pa.Table"]):
     """The tables of a `Capture` or `Stream`, each made when it is first asked for."""
 
-    NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events")
+    NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes")
 
     def __init__(self, arrow: Callable[[TableName], pa.Table]):
         self._arrow = arrow
@@ -81,9 +82,10 @@ def rows(
     pooled = by_server(tables["evidence"])
     for server in ledger.servers[:servers]:
         found += _of_server(server, ledger.spent(server), tables, pooled.get((server.address, server.port), []), checks)
-    events = connections.of(tables["streams"])
+    events = connections.of(tables["streams"], tables.get("probes"))
     floods = [e for e in events if e.cause == "syn_flood"]
-    found = [_of_event(e) for e in floods] + found + [_of_event(e) for e in events if e not in floods]
+    found = [_of_event(e) for e in floods] + found + silence.found(tables)
+    found += [_of_event(e) for e in events if e not in floods]
     found += setups.before_asking(tables)
     found += one_way.suspects(tables)
     if "events" in tables:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SYN, SYN_ACK, ACK, DATA, FIN, RST = 1, 2, 4, 8, 16, 32
 """Bits of Wireshark's completeness."""
+SURE = {"traceroute": "refused", "unreachable": "refused"}
+"""What a packet says that came back is as sure as a refusal."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,15 @@ class Event:
     confidence: float
 
 
-def of(streams: pa.Table) -> list[Event]:
-    """What did the connections suffer that no exchange shows? Floods first, then by count."""
+def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Event]:
+    """What did the connections suffer that no exchange shows? Floods first, then by count.
+
+    `probes` says which SYNs ICMP has answered; without it they count as never answered.
+    """
     import numpy as np
 
     seen = _Seen(streams)
+    expired, unreachable = (seen.answered_by(probes, word) for word in ("time_exceeded", "unreachable"))
     found: list[Event] = []
     floods: list[int] = []
     for server, rows in seen.by_server(seen.half_open):
@@ -57,7 +63,12 @@ def of(streams: pa.Table) -> list[Event]:
     quiet = ~np.isin(seen.server, floods)
     answered = seen.answers > 0
     says = "SYNs of {n} were never answered: a firewall drops them, or the host is not there"
-    found += _events(seen, "unanswered", "server", seen.half_open & quiet & ~answered, says)
+    unanswered = seen.half_open & quiet & ~answered & ~expired & ~unreachable & ~seen.cut_off()
+    found += _events(seen, "unanswered", "server", unanswered, says)
+    says = "SYNs of {n} were answered by routers on the way (ICMP time exceeded): a traceroute"
+    found += _events(seen, "traceroute", "client", expired, says)
+    says = "SYNs of {n} were answered by ICMP unreachable: no route, no host or no such port"
+    found += _events(seen, "unreachable", "network", unreachable & seen.half_open, says)
     says = "{n} got a SYN-ACK and never completed the handshake: probes, or the SYN-ACK did not arrive"
     found += _events(seen, "half_open", "client", seen.half_open & quiet & answered, says)
     refused = (seen.code & SYN != 0) & (seen.code & SYN_ACK == 0) & seen.reset_by("server")
@@ -92,6 +103,24 @@ class _Seen:
         word = f"{side}_rst"
         by: Array = self._closed_by == (self._words.index(word) if word in self._words else -2)
         return by
+
+    def answered_by(self, probes: pa.Table | None, answer: str) -> Array:
+        """Which streams did ICMP answer so?"""
+        import numpy as np
+
+        if probes is None or not probes.num_rows:
+            return np.zeros(len(self.code), bool)
+        code, words = arrays.codes(probes, "answer")
+        hit = code == (words.index(answer) if answer in words else -2)
+        numbers = arrays.numbers(probes, "stream")[hit]
+        which: Array = np.isin(arrays.numbers(self._streams, "stream"), numbers)
+        return which
+
+    def cut_off(self) -> Array:
+        """Which streams are one SYN, the last TCP packet of all? Its answer may have come behind the capture's end."""
+        last, packets = arrays.numbers(self._streams, "last_frame"), arrays.numbers(self._streams, "client_packets")
+        which: Array = (packets == 1) & (last == last.max()) if len(last) else packets == 1
+        return which
 
     def by_server(self, which: Array) -> Iterator[tuple[int, Array]]:
         """The rows of these streams, server by server, rising."""
@@ -160,7 +189,7 @@ def _events(seen: _Seen, cause: str, owner: str, which: Array, says: str) -> lis
         found.append(
             Event(
                 cause, address, port, owner, len(rows), of, seen.clients(rows), first["client"], first["stream"],
-                first["first_frame"], None, words.format(n=count), LIMITS[f"{cause}_confidence"],
+                first["first_frame"], None, words.format(n=count), LIMITS[f"{SURE.get(cause, cause)}_confidence"],
             )
         )  # fmt: skip
     return found

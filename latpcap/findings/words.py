@@ -66,6 +66,8 @@ def _no_exchanges(d: Overall) -> list[tuple[int, str]]:
     ]
     floods = [e for e in d["events"] if e.cause == "syn_flood"]
     told = [(0, f"{_end(e)}: {e.says}.") for e in floods] + told
+    mute = [e for e in d["events"] if e.kind == "silence"]
+    told = [(0, f"{e.says}.") for e in mute[:2]] + told
     rest = [e for e in d["events"] if e.kind in ("connection", "one_way", "setup") and e not in floods]
     return told + [(2, f"  {_grade(e.confidence).split()[0]:9} {e.says}") for e in rest[:4]]
 
@@ -319,6 +321,8 @@ def _also(d: Overall) -> list[tuple[int, str]]:
         parts.append(f"{count(held, 'held ACK')} that nobody waited for" + (": harmless" if sure else ""))
     said = {
         "unanswered": "never answered",
+        "unreachable": "unreachable",
+        "traceroute": "answered by routers",
         "refused": "refused",
         "reset": "closed by RST",
         "half_open": "not completed",
@@ -337,6 +341,7 @@ def _also(d: Overall) -> list[tuple[int, str]]:
     before = [] if _asked_late(d) else before
     floods = [(1, f"  suspected {_end(e)}: {e.says}") for e in d["events"] if e.kind == "one_way"][:1]
     floods += [(0, f"  flood     {_end(e)}: {e.says}") for e in d["events"] if e.cause == "syn_flood"]
+    floods += [(0, f"  silent    {e.says}") for e in d["events"] if e.kind == "silence"][:2]
     return floods + before + ([(1, "  also      " + "; ".join(parts))] if parts else [])
 
 

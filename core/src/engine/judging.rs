@@ -3,6 +3,7 @@
 use super::Analysis;
 use crate::exchange::Exchange;
 use crate::judge::{self, Context, Judged, Paths, Row};
+use crate::messages::Kind as MessageKind;
 use crate::probe;
 use crate::table::{BATCH_ROWS, Tables};
 
@@ -88,6 +89,7 @@ impl Analysis {
         Paths {
             min: [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side)),
             rounds: exchange.rounds,
+            by_program: [0, 1].map(|side| !self.streams.pairs.has_kernels_answer(exchange.pair, side)),
         }
     }
 
@@ -109,6 +111,9 @@ impl Analysis {
 fn give_exchange(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>, tables: &mut Tables) {
     rows.clear();
     judge::partition(exchange, known, rows);
+    if exchange.kind == MessageKind::Turn {
+        judge::unread(rows);
+    }
     if exchange.doubled {
         judge::doubt(rows);
     }

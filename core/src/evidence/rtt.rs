@@ -21,6 +21,8 @@ const GROWN: usize = 8;
 pub struct Rtt {
     min: Option<i64>,
     count: u64,
+    /// A kernel has answered by itself, sooner than its timer.
+    kernel: bool,
     recent: Vec<Sample>,
 }
 
@@ -51,6 +53,7 @@ impl Rtt {
             return; // the clock went back
         }
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+        self.kernel |= !by_program && sample < self.min.unwrap_or(sample) + DELACK_LEAST_NS.get();
         let brief = Sample::new(sample, by_program);
         if self.recent.len() < KEPT {
             if self.recent.len() == self.recent.capacity() {
@@ -65,6 +68,11 @@ impl Rtt {
 
     pub fn min(&self) -> Option<i64> {
         self.min
+    }
+
+    /// Whether a kernel has ever answered by itself: what programs alone answer may take longer than the path does.
+    pub fn has_kernels_answer(&self) -> bool {
+        self.kernel
     }
 
     /// Whether a kernel has answered by itself lately, sooner than its timer: what programs alone answer may take longer than
@@ -323,6 +331,12 @@ impl Pairs {
     /// Whether both round trips are known as well as they will be.
     pub fn is_firm(&self, id: u32) -> bool {
         self.get(id).is_some_and(|p| p.rtts.iter().all(Rtt::is_firm))
+    }
+
+    /// Whether a kernel's own answer is among the round trips to this side.
+    pub fn has_kernels_answer(&self, id: u32, side: usize) -> bool {
+        let rtt = self.get(id).and_then(|p| p.rtts.get(side));
+        rtt.is_some_and(Rtt::has_kernels_answer)
     }
 
     pub fn min(&self, id: u32, side: usize) -> Option<i64> {

@@ -40,6 +40,8 @@ const MAX_SPARE_STEPS: usize = 64;
 pub struct Message {
     pub first: At,
     pub last: At,
+    /// Of a request: when its end passed for the first time.
+    whole: At,
     pub bytes: u64,
     pub complete: bool,
     /// Stream offset after its last byte.
@@ -62,12 +64,13 @@ impl Message {
         let Message {
             first,
             last,
+            whole,
             bytes,
             complete,
             end_offset,
             copies,
         } = self;
-        (*first, *last) = (At::default(), At::default());
+        (*first, *last, *whole) = (At::default(), At::default(), At::default());
         (*bytes, *end_offset, *complete) = (0, 0, false);
         copies.clear();
     }

@@ -94,6 +94,19 @@ pub fn spread(rows: &mut [Row]) {
     }
 }
 
+/// No reader knows the protocol: what one side said last need not be what the other was asked for. It may be a push, the
+/// end of a poll that is meant to wait, or a person's key. A program's time is nothing more than probable then.
+pub fn unread(rows: &mut [Row]) {
+    let most = Grounds::probable(Because::OnlyTurns, Hypothesis::NotAsked);
+    // (it wrote again at once: that needs no protocol)
+    let program = |row: &&mut Row| {
+        matches!(row.cause, Cause::ServerThink | Cause::ClientThink) && row.rule != Rule::WriteGap
+    };
+    for row in rows.iter_mut().filter(program) {
+        row.grounds.at_most(most);
+    }
+}
+
 /// The same where some repeats were not needed, or both sides take turns.
 #[cold]
 fn partition_rare(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>) {

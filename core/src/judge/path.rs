@@ -20,6 +20,8 @@ pub struct Paths {
     pub min: [Option<i64>; 2],
     /// What the exchange's own connection took lately, by the answers of kernels.
     pub rounds: [Round; 2],
+    /// No kernel has answered by itself: the best round trip may hold a program's time.
+    pub by_program: [bool; 2],
 }
 
 impl Paths {
@@ -50,7 +52,12 @@ pub(super) fn reach(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
 #[inline(always)]
 pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Paths) {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
-    let grounds = Grounds::proven(Because::BestRoundTrip);
+    let away = paths.known(side).is_some_and(|best| best >= AT_HOST_NS.get());
+    let grounds = if away && paths.by_program.get(side.index()) == Some(&true) {
+        Grounds::probable(Because::RoundTripByProgram, super::program::think(side))
+    } else {
+        Grounds::proven(Because::BestRoundTrip)
+    };
     cutter.cut(
         from + paths.to(side),
         row(Cause::Network, Owner::Network, Rule::Leg, grounds, evidence),

@@ -10,7 +10,7 @@ use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::program::paused;
 use super::sender::Verdict;
-use super::vocabulary::{Because, Cause, Owner, Rule};
+use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::At;
 use crate::exchange::Piece;
 use crate::observe::Repair;
@@ -27,22 +27,19 @@ pub(super) fn repeat(
     let (paths, side) = (known.paths, piece.sender);
     let (from, to) = (piece.step.from, piece.step.to);
     if known.is_needless(to.frame) {
-        let (cause, rule) = match how {
-            Repair::Fast | Repair::Reordered => (Cause::Reordering, Rule::Overtaken),
-            // what looked lost was late, or its ACK was lost or late
-            _ => (Cause::Queueing, Rule::NotLost),
+        let (cause, rule, grounds) = match how {
+            Repair::Fast | Repair::Reordered => {
+                let grounds = Grounds::proven(Because::ReceiverSaysTwice);
+                (Cause::Reordering, Rule::Overtaken, grounds)
+            }
+            // what looked lost was late, or its ACK was: on the path, or at a host without time for it
+            _ => {
+                let grounds = Grounds::probable(Because::ReceiverSaysTwice, Hypothesis::BusyHost);
+                (Cause::Queueing, Rule::NotLost, grounds)
+            }
         };
         let ends = [piece.from_frame, piece.to_frame, 0];
-        return cutter.cut(
-            piece.end,
-            row(
-                cause,
-                Owner::Network,
-                rule,
-                Grounds::proven(Because::ReceiverSaysTwice),
-                ends,
-            ),
-        );
+        return cutter.cut(piece.end, row(cause, Owner::Network, rule, grounds, ends));
     }
     let proven = Grounds::proven;
     let filled_late = Grounds::probable(Because::FilledLate, Cause::Queueing);

@@ -261,6 +261,7 @@ words! {
     "one_direction" OneDirection "the other direction is not in the capture"
     "twice_in_capture" TwiceInCapture "the connection's packets are in the capture twice"
     "on_other_paths" OnOtherPaths "parts of its messages may have passed on other connections (multipath)"
+    "only_turns" OnlyTurns "no reader knows this protocol: what came need not answer what was said before"
     "not_remembered" NotRemembered "there is more evidence than is remembered"
 }
 
@@ -270,6 +271,7 @@ words! {
     "pacing" Pacing "the sender's kernel spreads what it sends (SO_MAX_PACING_RATE, fq, BBR)"
     "busy_host" BusyHost "a host without time for its packets"
     "other_path" OtherPath "bytes that passed on another connection"
+    "not_asked" NotAsked "nobody waited: a push, a poll that is meant to wait, a person at work"
     "second_copy" SecondCopy "a copy of a packet that is in the capture already"
 }
 

@@ -58,6 +58,8 @@ impl Tracker {
         }
         if side == Side::Client {
             self.pairing.arrived(seen, at, ledger);
+        } else {
+            self.pairing.server_ack = self.pairing.server_ack.max(ack);
         }
     }
 }
@@ -93,7 +95,8 @@ impl Pairing {
             return;
         };
         if let Some(response) = &mut exchange.response {
-            let arrived = |copy: &&Repeat| arrival.is_none_or(|a| !a.answers_earlier(copy));
+            // copies that nobody acknowledged any more repaired nothing: the client was gone
+            let arrived = |copy: &&Repeat| arrival.is_some_and(|a| !a.answers_earlier(copy));
             let late = response.copies.iter().rev().find(arrived).map(|copy| copy.at);
             if let Some(copy) = late.filter(|at| at.frame > response.last.frame) {
                 response.last = copy;
@@ -106,6 +109,10 @@ impl Pairing {
     #[inline(always)]
     pub(super) fn finish(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
         exchange.protocol = exchange.protocol.or(self.protocol);
+        let request = &mut exchange.request;
+        if exchange.response.is_none() && !request.copies.is_empty() && self.server_ack < request.end_offset {
+            request.last = request.whole; // no copy ever came to a server that was still there
+        }
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
         let (start, end) = exchange.span();
         self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);

@@ -34,6 +34,8 @@ pub(super) struct Pairing {
     pub(super) unsaid: bool,
     /// What the client has acknowledged.
     pub(super) client_ack: i64,
+    /// And the server.
+    pub(super) server_ack: i64,
     /// Where the last answers ended is not known: some may not be in the capture.
     pub(super) answers_lost: bool,
     /// What had been acknowledged when a series of requests was sent, whose answers can no longer be told apart.
@@ -85,6 +87,7 @@ impl Pairing {
             unsolicited,
             unsaid,
             client_ack,
+            server_ack,
             answers_lost,
             mixed,
             unasked,
@@ -99,7 +102,8 @@ impl Pairing {
             frame,
         } = self;
         (*own_stream, *own_pair, *protocol, *exchanges) = (stream, pair, None, 0);
-        (*counted, *client_ack, *busy, *idle, *frame) = (0, 0, 0, 0, 0);
+        (*counted, *client_ack, *server_ack) = (0, 0, 0);
+        (*busy, *idle, *frame) = (0, 0, 0);
         (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
         (*answered, *pauses, *doubled, *unsaid) = (false, false, false, false);
         *rounds = Default::default();
@@ -270,7 +274,7 @@ impl Pairing {
         let (at, unseen) = self.seen(at);
         if let Some(e) = self.asking() {
             let request = &mut e.request;
-            request.last = at;
+            (request.whole, request.last) = (at, at);
             request.last = request.newest_copy().unwrap_or(at);
             request.bytes = bytes;
             request.end_offset = end_offset;

@@ -1,0 +1,177 @@
+"""Who never got an answer, and who stopped giving any? Streams, exchanges and events in; findings out.
+
+A request without an answer has no latency, so it is in no percentile: it is the slowest of all. A peer that fell silent
+makes its other side repeat what nobody takes: those repeats repair nothing, and no path has to have lost anything.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from latpcap import arrays
+from latpcap.findings.schema import Finding
+from latpcap.findings.totals import SETUP, endpoint
+from latpcap.format import ms
+from latpcap.limits import LIMITS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+REPEATS = 2
+"""So many repeats without any answer show that a peer has gone; one may be the last packet of a capture."""
+MOST_MS = 3_600_000.0
+"""A capture that goes on for longer than this behind a connection may be several, joined."""
+MS = 1e6
+
+
+@dataclass(frozen=True)
+class _Case:
+    stream: int
+    frame: int
+    waited_ms: float
+    words: str
+    exchange: int | None = None
+    number: int = 0
+
+
+def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Requests that were never answered, and peers that fell silent; by server, the longest wait first."""
+    ends = _ends(tables["streams"])
+    rows = _unanswered(tables, ends)
+    if "events" in tables:
+        rows += _gone(tables, ends)
+    return sorted(rows, key=lambda f: -(f.max_ms or 0.0))
+
+
+def _ends(streams: pa.Table) -> dict[int, tuple[str, int, str]]:
+    """Server, its port, and client of each stream."""
+    columns = ("stream", "server", "server_port", "client")
+    return {s[0]: s[1:] for s in zip(*(streams[c].to_pylist() for c in columns), strict=True)}
+
+
+def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, str]]) -> list[Finding]:
+    """Requests that had a second and more, and got nothing: until their stream ended, or the capture."""
+    import numpy as np
+
+    streams, exchanges = tables["streams"], tables["exchanges"]
+    if not exchanges.num_rows:
+        return []
+    stream_of = arrays.numbers(streams, "stream")
+    order = np.argsort(stream_of)
+    place = order[np.searchsorted(stream_of, arrays.numbers(exchanges, "stream"), sorter=order)]
+    code, words = arrays.codes(exchanges, "protocol")
+    asked = code != (words.index(SETUP) if SETUP in words else -2)
+    cut, cuts = arrays.codes(exchanges, "cut_by")
+    whole = cut != (cuts.index("gap") if "gap" in cuts else -2)
+    named = arrays.codes(exchanges, "method")[0] >= 0
+    heard = arrays.numbers(streams, "server_packets")[place] > 0
+    silent = np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
+    incomplete = ~arrays.numbers(exchanges, "complete").astype(bool)
+    end = arrays.numbers(streams, "end")
+    open_ended = cut == (cuts.index("capture_end") if "capture_end" in cuts else -2)
+    asked_at = arrays.numbers(exchanges, "request_end")
+    left = (end.max() - asked_at) / MS
+    waited = np.where(open_ended & (left < MOST_MS), left, (end[place] - asked_at) / MS)
+    which = asked & whole & heard & silent & incomplete & named & (waited >= LIMITS["stuck_ms"])
+    rows = np.flatnonzero(which)
+    columns = ("exchange", "stream", "request_first_frame", "method", "target")
+    seen = zip(*(arrays.taken(exchanges, c, rows).to_pylist() for c in columns), strict=True)
+    groups: dict[tuple[str, int], list[_Case]] = defaultdict(list)
+    for (number, stream, frame, method, target), wait in zip(seen, waited[rows].tolist(), strict=True):
+        server, port, _ = ends[stream]
+        name = " ".join(word for word in (method, target) if word)
+        groups[server, port].append(_Case(stream, frame, wait, name, number))
+    per_server = _per_server(exchanges, place, streams, asked)
+    return [
+        _row("unanswered_request", "server", key, cases, per_server.get(key, 0), ends) for key, cases in groups.items()
+    ]
+
+
+def _per_server(exchanges: pa.Table, place: Array, streams: pa.Table, asked: Array) -> dict[tuple[str, int], int]:
+    """How many requests did each server get?"""
+    import numpy as np
+
+    rows, counts = np.unique(place[asked], return_counts=True)
+    found: dict[tuple[str, int], int] = defaultdict(int)
+    servers, ports = (arrays.taken(streams, c, rows).to_pylist() for c in ("server", "server_port"))
+    for server, port, number in zip(servers, ports, counts.tolist(), strict=True):
+        found[server, port] += number
+    return found
+
+
+def _gone(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, str]]) -> list[Finding]:
+    """Peers that said nothing any more while the other side repeated what it had sent, for a second and more."""
+    import numpy as np
+
+    streams, events = tables["streams"], tables["events"]
+    many = [arrays.numbers(streams, f"{side}_retransmissions") >= REPEATS for side in ("client", "server")]
+    both = (arrays.numbers(streams, "client_packets") > 0) & (arrays.numbers(streams, "server_packets") > 0)
+    wanted = arrays.numbers(streams, "stream")[(many[0] | many[1]) & both]
+    rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), wanted)) if len(wanted) else wanted
+    if not len(rows):
+        return []
+    stream, client = (arrays.numbers(events, c)[rows] for c in ("stream", "from_client"))
+    again = arrays.numbers(events, "retransmission")[rows].astype(bool)
+    time, frame, length = (arrays.numbers(events, c)[rows] for c in ("time", "frame", "len"))
+    groups: dict[tuple[str, str, int], list[_Case]] = defaultdict(list)
+    order = np.argsort(stream, kind="stable")
+    starts = np.flatnonzero(np.diff(stream[order])) + 1
+    for mine in np.split(order, starts):
+        number = int(stream[mine[0]])
+        for side, is_client in (("client", True), ("server", False)):
+            theirs = mine[client[mine] == is_client]
+            if not len(theirs):
+                continue
+            last = theirs[-1]
+            after = mine[mine > last]
+            repeats = after[again[after] & (length[after] > 0)]
+            waited = (time[repeats[-1]] - time[last]) / MS if len(repeats) else 0.0
+            if len(repeats) < REPEATS or waited < LIMITS["stuck_ms"]:
+                continue
+            server, port, _ = ends[number]
+            case = _Case(number, int(frame[last]), float(waited), "", number=len(repeats))
+            groups[side, server, port].append(case)
+    return [_row("silent_peer", side, (server, port), cases, 0, ends) for (side, server, port), cases in groups.items()]
+
+
+def _row(
+    cause: str, owner: str, key: tuple[str, int], cases: list[_Case], of: int, ends: dict[int, tuple[str, int, str]]
+) -> Finding:  # fmt: skip
+    cases.sort(key=lambda c: c.waited_ms)
+    worst = cases[-1]
+    name = endpoint(*key)
+    if cause == "silent_peer":
+        says = _silent_words(owner, name, cases)
+    else:
+        what = f"{worst.words} (frame {worst.frame})" if worst.words else f"what frame {worst.frame} asked"
+        says = f"{name} never answered {what}: {ms(worst.waited_ms)} ms passed without an answer"
+        if len(cases) > 1:
+            says = (
+                f"{name} never answered {len(cases):,} of {of:,} requests; the longest wait is "
+                f"{ms(worst.waited_ms)} ms, for {what}"
+            )
+    clients = {ends[c.stream][2] for c in cases}
+    return Finding(
+        kind="silence", server=key[0], server_port=key[1], cause=cause, owner=owner, clients=len(clients),
+        client=ends[worst.stream][2], exchanges=len(cases) if of else None, of_exchanges=of or None,
+        streams=len({c.stream for c in cases}), total_ms=sum(c.waited_ms for c in cases), max_ms=worst.waited_ms,
+        grade="probable", confidence=LIMITS["unanswered_confidence"], worst_exchange=worst.exchange,
+        worst_stream=worst.stream, worst_ms=worst.waited_ms, worst_frames=(worst.frame,),
+        filter=f"tcp.stream eq {worst.stream}", says=says,
+    )  # fmt: skip
+
+
+def _silent_words(owner: str, name: str, cases: list[_Case]) -> str:
+    worst = cases[-1]
+    who = f"{name} says" if owner == "server" else f"the client of {name} says"
+    other = "client" if owner == "server" else "server"
+    says = (
+        f"{who} nothing after frame {worst.frame}: the {other} repeats its data {worst.number:,} times in "
+        f"{ms(worst.waited_ms)} ms and gets no acknowledgement"
+    )
+    return says if len(cases) == 1 else f"{says}; so on {len(cases):,} connections"

@@ -1,0 +1,61 @@
+"""Does the answer name what never came: requests without an answer, peers that are gone, SYNs that ICMP answered?"""
+
+from __future__ import annotations
+
+import dpkt
+from case_scripts import SCRIPTS
+from test_probes import file, icmp, packet
+
+import latpcap as lp
+
+
+def said(name: str) -> tuple[dict[str, str | None], str]:
+    """The findings of a case that are sentences, by cause; and the whole answer."""
+    why = lp.read(SCRIPTS[name].capture()).why()
+    return {f.cause: f.says for f in why.findings if f.kind in ("silence", "connection")}, str(why)
+
+
+def test_a_request_without_an_answer_is_said_first() -> None:
+    found, text = said("silence_never_answered")
+    assert found["unanswered_request"] is not None
+    assert "never answered GET /report (frame 4): 30,000 ms passed" in found["unanswered_request"]
+    assert "never answered GET /report" in text.splitlines()[1]
+
+
+def test_a_client_that_is_gone_repairs_nothing() -> None:
+    found, text = said("silence_client_gone")
+    assert "client of 10.0.0.2:80 says nothing after frame 4" in (found["silent_peer"] or "")
+    assert "the server repeats its data 7 times in 25,401 ms" in (found["silent_peer"] or "")
+    assert "says nothing after frame 4" in text and "rto" not in text
+
+
+def test_a_server_that_is_gone_is_named() -> None:
+    found, text = said("silence_server_gone")
+    assert "10.0.0.2:80 says nothing after frame 5" in (found["silent_peer"] or "")
+    assert "never answered 1 of" not in text and "never answered GET /second" in text
+
+
+def test_one_silence_on_many_connections_is_one_line() -> None:
+    from makepcap import Ends, Talk, get, pcap
+
+    tape: list = []
+    for port in (40_001, 40_002):
+        talk = Talk(ends=Ends(("10.0.0.1", port)), tape=tape)
+        talk.open(port - 40_000)
+        talk.client(5.0, get("/x"))
+        for again in (400.0, 1200.0, 2800.0):
+            talk.client(again + port - 40_000, get("/x"), seq=1)
+    tape.sort(key=lambda s: s.time_ns)
+    whys = {f.cause: f.says or "" for f in lp.read(pcap(tape)).why().findings}
+    assert "so on 2 connections" in whys["silent_peer"]
+    assert "never answered 2 of 2 requests" in whys["unanswered_request"]
+
+
+def test_routers_that_answer_syns_make_a_traceroute() -> None:
+    syns = [packet(1, 9, 6, bytes(dpkt.tcp.TCP(sport=4000 + n, dport=80, seq=77, flags=2)), ttl=n) for n in (1, 2, 3)]
+    answers = [packet(n, 1, 1, icmp(kind, bytes(4), syns[n - 1][:28])) for n, kind in ((1, 11), (2, 11), (3, 3))]
+    last = packet(1, 9, 6, bytes(dpkt.tcp.TCP(sport=4009, dport=80, seq=77, flags=2)))
+    found = {f.cause: (f.streams, f.says) for f in lp.read(file(*syns, *answers, last)).why().findings}
+    assert found["traceroute"][0] == 2 and "answered by routers on the way" in (found["traceroute"][1] or "")
+    assert found["unreachable"][0] == 1 and "ICMP unreachable" in (found["unreachable"][1] or "")
+    assert "unanswered" not in found
