@@ -1,6 +1,7 @@
 """Does latpcap's public interface end in an answer or in a LatpcapError, whatever it is given? Runs tests/hostile.py.
 
-hostile.py SECONDS [filters|results|captures ...]   each target for its share of the time; exit code 1 if one fails
+hostile.py SECONDS [filters|results|flips|captures ...]   each target for its share of the time; exit code 1 if
+                                                    one fails
 hostile.py 0 TARGET SEED                            that one round again, with its whole traceback
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,6 +36,25 @@ def taken(table: pa.Table, column: str, rows: Array) -> pa.ChunkedArray:
 
     places = pa.py_buffer(np.ascontiguousarray(rows, np.int64))
     return table[column].take(pa.Array.from_buffers(pa.int64(), len(rows), [None, places]))
+
+
+def words(texts: Sequence[str]) -> pa.Array:
+    """These texts as an Arrow array. (Arrow's own way from lists imports pandas.)"""
+    import numpy as np
+    import pyarrow as pa
+
+    packed = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, packed)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(packed), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(packed))])
+
+
+def integers(values: Sequence[int], kind: str) -> pa.Array:
+    """These numbers as an Arrow array of a type by numpy's name, as in "uint64"."""
+    import numpy as np
+    import pyarrow as pa
+
+    held = np.asarray(values, kind)
+    return pa.Array.from_buffers(pa.type_for_alias(kind), len(held), [None, pa.py_buffer(held)])
 
 
 def _joined(chunks: list[pa.Array], null: int | None) -> Array:

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import latpcap as lp
+from latpcap.archive import layout
 
 ROOT = Path(__file__).resolve().parents[1]
 CLIPS = ROOT / "sample_pcaps" / "clips"
@@ -123,6 +124,34 @@ def results(rng: random.Random) -> None:
         path.write_bytes(files[path])
 
 
+@cache
+def told() -> dict[str, object]:
+    """What the results say while they are whole, table by table."""
+    opened = lp.open_results(stored()[0])
+    return {name: getattr(opened, name).to_arrow().to_pylist() for name in layout.TABLES}
+
+
+def flips(rng: random.Random) -> None:
+    """A bit that is flipped anywhere gives the same rows, or an error, or a failure that says what is left out."""
+    place, files = stored()
+    whole = told()
+    path = rng.choices(list(files), [len(data) for data in files.values()])[0]
+    at = rng.randrange(len(files[path]))
+    data = bytearray(files[path])
+    data[at] ^= 1 << rng.randrange(8)
+    try:
+        path.write_bytes(data)
+        opened = lp.open_results(place)
+        names = [path.parent.name] if path.parent.name in layout.TABLES else layout.TABLES
+        if not opened.failed:
+            for name in names:
+                assert getattr(opened, name).to_arrow().to_pylist() == whole[name], (path, at)
+    except lp.LatpcapError as problem:
+        assert str(problem) and "\n" not in str(problem), problem
+    finally:
+        path.write_bytes(files[path])
+
+
 # captures
 
 
@@ -144,7 +173,7 @@ def mutants(rng: random.Random) -> None:
     assert frames == sorted(frames) and len(frames) <= capture.frames
 
 
-TARGETS: dict[str, Round] = {"filters": filters, "results": results, "captures": mutants}
+TARGETS: dict[str, Round] = {"filters": filters, "results": results, "flips": flips, "captures": mutants}
 
 
 def one(target: str, seed: int) -> None:

@@ -20,7 +20,7 @@ import pytest
 from archives import CLIPS, PACKERS, SMALL, TABLES, as_nobody, captures, rotated, same, stored, tree
 
 import latpcap as lp
-from latpcap.archive import output, worker
+from latpcap.archive import layout, output, packs, worker
 from latpcap.archive.model import Options, Part, Task, identity
 from latpcap.archive.tablefile import ROW_GROUP
 
@@ -28,7 +28,8 @@ START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
 SLOW = """
 import signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
-from latpcap.archive import output, worker
+from latpcap.archive import packs, worker
+packs.MOST_TASKS = 2
 quick = worker.analyse
 worker.analyse = lambda *of: (time.sleep(0.15), quick(*of))[1]
 from latpcap.cli import main
@@ -37,7 +38,8 @@ main()
 """The same with a pause before each capture: time to break it off before it is done."""
 KILLED = """
 import os, signal, sys
-from latpcap.archive import output
+from latpcap.archive import output, packs
+packs.MOST_TASKS = 3
 from latpcap.cli import main
 left, put = [int(sys.argv.pop(1))], output.Output.put
 def counted(*of):
@@ -137,7 +139,7 @@ def test_files_tell_where_their_rows_come_from(tmp_path: Path) -> None:
     lp.batch(SMALL, tmp_path / "out", quiet=True)
     (capture,) = captures(tmp_path / "out").values()
     for table in (*TABLES, "captures"):
-        told = pq.read_metadata(tmp_path / "out" / table / f"capture={capture['capture']}" / "part-0.parquet").metadata
+        told = pq.read_metadata(tmp_path / "out" / layout.file_of(table, str(capture["capture"]))).metadata
         (source,) = json.loads(told[b"latpcap.inputs"])
         data = SMALL.read_bytes()
         assert source == {"file": str(SMALL), "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
@@ -201,15 +203,100 @@ def test_only_what_changed_is_done_again(tmp_path: Path) -> None:
     source.mkdir()
     for name in ("a", "b", "c", "d"):
         shutil.copy(SMALL, source / f"{name}.pcap")
-    lp.batch(source, results, quiet=True)
+        lp.batch(source / f"{name}.pcap", results, quiet=True)
     shutil.copy(CLIPS / "think40.pcap", source / "b.pcap")
-    (results / "streams" / f"capture={identity(str(source / 'c.pcap'))}" / "part-0.parquet").unlink()
-    with (results / "causes" / f"capture={identity(str(source / 'd.pcap'))}" / "part-0.parquet").open("r+b") as cut:
+    (results / layout.file_of("streams", identity(str(source / "c.pcap")))).unlink()
+    with (results / layout.file_of("causes", identity(str(source / "d.pcap")))).open("r+b") as cut:
         cut.truncate(1000)  # as a machine that lost its power leaves it
     again = lp.batch(source, results, quiet=True)
     assert [Path(p).name for p in again.skipped] == ["a.pcap"]
     lp.batch(source, tmp_path / "fresh", quiet=True)
-    assert tree(results) == tree(tmp_path / "fresh")
+    assert alike(results, tmp_path / "fresh")
+
+
+def alike(one: Path, other: Path) -> bool:
+    """The same rows of each capture, in whatever packs."""
+    names = captures(one).keys()
+    found = [str(row["capture"]) for row in captures(one).values()]
+    return names == captures(other).keys() and all(
+        same(stored(one, table, capture), stored(other, table, capture)) for table in TABLES for capture in found
+    )
+
+
+def test_a_capture_of_a_pack_is_replaced(tmp_path: Path) -> None:
+    """Its pack is written anew without it; whose files are not meant this time stays."""
+    source, results = tmp_path / "archive", tmp_path / "results"
+    source.mkdir()
+    for name in ("a", "b", "c"):
+        shutil.copy(SMALL, source / f"{name}.pcap")
+    (source / "bad.pcap").write_text("no capture")
+    lp.batch(source, results, quiet=True)
+    assert len(list((results / "_tasks").iterdir())) == 1, "short captures share their files"
+    shutil.copy(CLIPS / "think40.pcap", source / "b.pcap")
+    assert lp.batch(source / "b.pcap", results, quiet=True).skipped == []
+    assert len(list((results / "_tasks").iterdir())) == len(list((results / "events").iterdir())) == 2
+    again = lp.batch(source, results, quiet=True)
+    assert len(again.skipped) == 4 and [Path(f.file).name for f in again.failed] == ["bad.pcap"]
+    lp.batch(source, tmp_path / "fresh", quiet=True)
+    assert alike(results, tmp_path / "fresh")
+    assert lp.open_results(results).why().to_dict()["exchanges"] == again.summary["exchanges"]
+
+
+def test_what_a_pack_replaces_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken off between the new pack and the end of the old one, each capture is there once."""
+    from latpcap.archive import clear
+
+    source, results = tmp_path / "archive", tmp_path / "results"
+    source.mkdir()
+    for name in ("a", "b", "c"):
+        shutil.copy(SMALL, source / f"{name}.pcap")
+    lp.batch(source, results, quiet=True)
+    shutil.copy(CLIPS / "think40.pcap", source / "b.pcap")
+    with monkeypatch.context() as patch:
+        patch.setattr(clear, "_remove", lambda *of: None)
+        patch.setattr(worker, "analyse", lambda *of: (_ for _ in ()).throw(lp.OutputError("full")))
+        with pytest.raises(lp.OutputError, match=r"^full; 2 captures done and kept, 1 left: run the same again"):
+            lp.batch(source, results, jobs=1, quiet=True)
+    assert len(lp.open_results(results).captures) == 2
+    lp.batch(source, results, quiet=True)
+    lp.batch(source, tmp_path / "fresh", quiet=True)
+    assert alike(results, tmp_path / "fresh") and len(captures(results)) == 3
+
+
+def test_many_small_packs_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from latpcap.archive import clear
+
+    monkeypatch.setattr(clear, "MOST_SMALL", 3)
+    for number in range(5):
+        shutil.copy(SMALL, tmp_path / f"{number}.pcap")
+        lp.batch(tmp_path / f"{number}.pcap", tmp_path / "results", quiet=True)
+    assert len(list((tmp_path / "results" / "_tasks").iterdir())) == 2
+    again = lp.batch([tmp_path / f"{number}.pcap" for number in range(5)], tmp_path / "results", quiet=True)
+    assert len(again.skipped) == 5
+    lp.batch([tmp_path / f"{number}.pcap" for number in range(5)], tmp_path / "fresh", quiet=True)
+    assert alike(tmp_path / "results", tmp_path / "fresh")
+
+
+def test_a_second_batch_into_the_same_folder_leaves(tmp_path: Path) -> None:
+    place = output.Output(str(tmp_path))
+    place.prepare()
+    busy = pytest.raises(lp.OutputError, match=rf"another batch is writing here \(process {os.getpid()} on ")
+    with place.alone(), busy:
+        lp.batch(SMALL, tmp_path, quiet=True)
+    assert not lp.batch(SMALL, tmp_path, quiet=True).failed
+    assert not list((tmp_path / "_partial").iterdir())
+
+
+def test_short_captures_share_packs_and_long_ones_do_not() -> None:
+    def task(name: str, size: int) -> Task:
+        return Task(name, (Part(f"/{name}", size, 0),))
+
+    small = [task(f"{number:04}", 1000) for number in range(1000)]
+    mixed = packs.of([*small, task("0500-long", 1 << 30), task("zipped.gz", packs.MOST_BYTES // 4)])
+    assert [p.name for p in mixed[:1]] == ["0500-long"] and sum(len(p.tasks) for p in mixed) == 1002
+    assert "zipped.gz" in [p.name for p in mixed], "what is compressed counts more"
+    assert all(len(p.tasks) <= packs.MOST_TASKS for p in mixed) and len(mixed) <= 6
+    assert packs.of(small[::-1]) == packs.of(small)
 
 
 def test_what_could_not_be_read_is_tried_again(open_folder: Path) -> None:
@@ -247,8 +334,9 @@ def test_a_killed_run_goes_on_and_gives_the_same(share: float, tmp_path: Path, m
     """Killed by itself just before this share of its files had their place: no race decides where."""
     source, results, fresh = tmp_path / "archive", tmp_path / "results", tmp_path / "fresh"
     source.mkdir()
+    monkeypatch.setattr(packs, "MOST_TASKS", 3)
     for number in range(12):
-        shutil.copy(archives.SAMPLES / "nginx-good.pcap", source / f"{number}.pcap")
+        shutil.copy(SMALL, source / f"{number}.pcap")
     last = int(share * puts_of(source, fresh, monkeypatch))
     run = [sys.executable, "-c", KILLED, str(last), "batch", str(source), "-o", str(results), "--jobs", "2", "--quiet"]
     assert subprocess.run(run, check=False, timeout=60).returncode == -signal.SIGKILL
@@ -256,9 +344,9 @@ def test_a_killed_run_goes_on_and_gives_the_same(share: float, tmp_path: Path, m
         if "_partial" not in file.parts:
             pq.read_metadata(file)  # raises for a file that is not whole
     before = {p.name: p.stat().st_mtime_ns for p in results.glob("_tasks/*.json")}
-    assert len(before) < 12 and bool(before) == (share > 0.2)
+    assert len(before) < 4 and bool(before) == (share > 0.2)
     again = lp.batch(source, results, quiet=True)
-    assert len(again.skipped) == len(before) and not again.failed
+    assert len(again.skipped) == 3 * len(before) and not again.failed
     assert {n: (results / "_tasks" / n).stat().st_mtime_ns for n in before} == before
     assert tree(results) == tree(fresh), "and nothing partial is left"
 
@@ -296,7 +384,7 @@ def test_a_capture_is_broken_off_at_its_next_block(tmp_path: Path) -> None:
     path, watch = archives.SAMPLES / "nginx-good.pcap", Impatient()
     task = Task("t", (Part(str(path), path.stat().st_size, 0),))
     with pytest.raises(worker.Stopped):
-        worker.analyse(task, Options(str(tmp_path)), watch)
+        worker.analyse(packs.pack([task]), Options(str(tmp_path)), watch)
     assert watch.blocks == 3 and tree(tmp_path) == {}
 
 
@@ -327,7 +415,39 @@ def test_a_folder_that_may_not_be_written(open_folder: Path) -> None:
 
 def analysed(path: Path, results: Path, size: int, mtime_ns: int) -> worker.Outcome:
     task = Task(identity(str(path)), (Part(str(path), size, mtime_ns),))
-    return worker.analyse(task, Options(str(results), version=lp.__version__, schema="1"))
+    (outcome,) = worker.analyse(packs.pack([task]), Options(str(results), version=lp.__version__, schema="1"))
+    return outcome
+
+
+def test_what_was_done_is_kept_when_a_pack_is_broken_off(tmp_path: Path) -> None:
+    class Impatient(worker._Nobody):
+        size = 0
+
+        def read(self, file_bytes: int) -> None:
+            self.size += file_bytes
+            self.stopped = self.size >= 3 * SMALL.stat().st_size
+
+    tasks = [Task(f"{n}", (Part(str(SMALL), SMALL.stat().st_size, SMALL.stat().st_mtime_ns),)) for n in range(5)]
+    done = worker.analyse(packs.pack(tasks), Options(str(tmp_path)), Impatient())
+    assert [outcome.task for outcome in done] == ["0", "1"], "the third was not read to its end"
+    assert len(captures(tmp_path)) == 1
+
+
+def test_a_breakdown_costs_one_capture_of_its_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = worker._Capture._row
+
+    def broken(self: worker._Capture, issues: object) -> dict[str, object]:
+        if "think40" in self._id:
+            raise ZeroDivisionError("a bug")
+        return row(self, issues)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(worker._Capture, "_row", broken)
+    done = lp.batch(CLIPS, tmp_path, quiet=True)
+    assert [(Path(f.file).name, f.reason) for f in done.failed] == [
+        ("think40.pcap", "the worker broke down (ZeroDivisionError: a bug)")
+    ]
+    assert len(captures(tmp_path)) == len(list(CLIPS.glob("*.pcap"))) - 1
+    assert stored(tmp_path, "events", identity(str(CLIPS / "think40.pcap"))).num_rows == 0
 
 
 @pytest.mark.parametrize("change", ["grown", "cut"])

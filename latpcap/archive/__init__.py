@@ -1,7 +1,8 @@
 """Many captures at once: found, analysed and written as a Parquet data set. The way in is public.py.
 
-places ─ model ─ output         values, where bytes lie, where results go
-inputs ─ series ─ plan          which captures, which files are one, what is left to do
-rotation ─ tablefile ─ worker   one capture from bytes to Parquet
-progress ─ run ─ batch          all of them, on threads or on a cluster
+places ─ model ─ output                    values, where bytes lie, where results go
+inputs ─ series ─ packs ─ plan ─ clear     which captures, which are one, which share files, what is left, what goes
+rotation ─ tablefile ─ packfile ─ worker   a pack of captures from bytes to Parquet
+progress ─ run                             all of them, on threads or on a cluster
+checked ─ dataset ─ union ─ results        stored bytes held against their checksums, tables, many captures as one
 """

@@ -1,15 +1,18 @@
-"""What lies in a folder of results? The captures that are whole, and their tables as data sets."""
+"""What lies in a folder of results? The captures that are whole, and their tables as data sets.
+
+Every byte that is given was compared with its checksum. A pack that cannot be read is left out and is in `failed`.
+"""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from latpcap import _core
-from latpcap.archive import layout, places
-from latpcap.archive.model import Failure, Marker
+from latpcap import _core, arrays
+from latpcap.archive import checked, layout, places, plan
+from latpcap.archive.model import Failure, Manifest
 from latpcap.archive.output import Output
 from latpcap.errors import CaptureError, OutputError
 
@@ -17,70 +20,211 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+_AGAIN = "run the same batch again"
+
 
 class Stored:
-    """The results at a place. A capture without its row in `captures` is not whole, and is not seen."""
+    """The results at a place. A pack without its manifest is not whole, and is not seen."""
 
     def __init__(self, place: str):
-        self._output = Output(place)
-        self.place = self._output.place
-        self.name = PurePath(places.bare(self.place).rstrip("/")).name or self.place
+        output = Output(place)
+        where = places.bare(output.place)
         try:
-            self._present = self._output.files("captures")
+            found = plan.held(output)
         except OutputError as problem:
-            raise CaptureError(
-                places.bare(self.place), str(problem).removeprefix(f"{places.bare(self.place)}: ")
-            ) from None
-        if not self._present and not self._output.files(layout.TASKS):
-            raise CaptureError(places.bare(self.place), "holds no results of latpcap batch")
+            raise CaptureError(where, str(problem).removeprefix(f"{where}: ")) from None
+        if found.old:
+            raise CaptureError(where, "holds results of another version of latpcap; run batch into another folder")
+        if not found.whole and not found.broken and not found.damaged:
+            raise CaptureError(where, "holds no results of latpcap batch")
+        self._take(output, found.whole)
+        for name, reason in found.damaged.items():
+            self._lost.append(self._failure(layout.manifest_of(name), f"{reason}; {checked.AGAIN}"))
+        for name, (_, reason) in found.broken.items():
+            self._lost.append(self._failure(layout.manifest_of(name), f"{reason}; {_AGAIN}"))
+        for manifest in list(self._packs.values()):
+            if manifest.schema != _core.SCHEMA_VERSION:
+                reason = f"has tables of version {manifest.schema}, this latpcap reads {_core.SCHEMA_VERSION}"
+                where = places.bare(places.join(self.place, layout.manifest_of(manifest.pack)))
+                self._lose(manifest.pack, where, f"{reason}; {_AGAIN}")
+        if self._lost and not self._packs:
+            first, more = self._lost[0], len(self._lost) - 1
+            raise CaptureError(first.file, first.reason + (f" ({more:,} more like it)" if more else ""))
+
+    @classmethod
+    def of(cls, output: Output, packs: dict[str, Manifest]) -> Stored:
+        """These packs alone."""
+        self = cls.__new__(cls)
+        self._take(output, packs)
+        return self
+
+    def _take(self, output: Output, packs: dict[str, Manifest]) -> None:
+        self._output = output
+        self.place = output.place
+        self.name = PurePath(places.bare(self.place).rstrip("/")).name or self.place
+        self._packs = dict(packs)
+        self._lost: list[Failure] = []
+
+    def _failure(self, relative: str, reason: str) -> Failure:
+        return Failure(places.bare(places.join(self.place, relative)), reason)
+
+    def lose(self, problem: checked.DamagedError) -> None:
+        """Leaves out the pack that this says is damaged; it is in `failed` from now on."""
+        where = problem.file if problem.offset is None else f"{problem.file}: byte {problem.offset:,}"
+        self._lose(problem.pack, where, problem.reason)
+
+    def _lose(self, pack: str, where: str, reason: str) -> None:
+        self._packs.pop(pack, None)
+        self.__dict__.pop("_pack_of", None)
+        self.__dict__.pop("_files", None)
+        if "captures" in self.__dict__:
+            self.captures = [row for row in self.captures if row["capture"] in self._pack_of]
+        self._lost.append(Failure(where, reason))
+
+    @cached_property
+    def _pack_of(self) -> dict[str, str]:
+        """Which pack has this capture?"""
+        return {capture: name for name, manifest in self._packs.items() for capture in manifest.captures}
 
     @cached_property
     def captures(self) -> list[dict[str, Any]]:
-        """The rows of `captures`, in the order of their first packets; instants as pandas has them."""
-        names = [name.split("/")[1].partition("=")[2] for name in self._present]
-        rows = self.dataset("captures", names).to_table().to_pylist() if names else []
-        return sorted(rows, key=lambda r: (r["first"] is None, r["first"] or 0, r["capture"]))
+        """The rows of `captures`, in the order of their first packets; instants in ns since 1970."""
+        while True:
+            try:
+                table = self.read("captures", list(self._pack_of))
+                for name in ("first", "last"):  # as timestamps they would bring pandas along
+                    table = table.set_column(table.schema.get_field_index(name), name, table[name].cast("int64"))
+                rows = table.to_pylist()
+            except checked.DamagedError as problem:
+                self.lose(problem)
+                continue
+            return sorted(rows, key=lambda r: (r["first"] is None, r["first"] or 0, r["capture"]))
+
+    def check(self) -> None:
+        """Reads every file, and leaves out the packs that are damaged."""
+        for manifest in list(self._packs.values()):
+            for name in manifest.files:
+                try:
+                    with self._files.open_input_file(self._path(name)) as file:
+                        while file.read(16 * checked.BLOCK_BYTES):
+                            pass
+                except checked.DamagedError as problem:
+                    self.lose(problem)
+                    break
+
+    @property
+    def failed(self) -> list[Failure]:
+        """What failed, as the manifests say, and what of the results cannot be read."""
+        markers = [m for manifest in self._packs.values() for m in manifest.markers]
+        found = [failure for m in markers for failure in m.outcome.failures]
+        return sorted([*found, *self._lost], key=lambda f: f.file)
 
     @cached_property
-    def failed(self) -> list[Failure]:
-        """What failed, as the markers of the tasks say."""
-        found: list[Failure] = []
-        for name in self._output.files(layout.TASKS):
-            try:
-                found += Marker.of(self._output.read(name)).outcome.failures
-            except (ValueError, KeyError, TypeError):
-                continue
-        return sorted(found, key=lambda f: f.file)
-
-    def dataset(self, table: str, captures: list[str]) -> ds.Dataset:
-        """This table's files of these captures as a data set."""
-        import pyarrow as pa
-        import pyarrow.dataset as ds
+    def _root(self) -> tuple[Any, str]:
         import pyarrow.fs as fs
 
-        kind = ds.ParquetFileFormat()
-        partitions = ds.partitioning(pa.schema([("capture", pa.string())]), flavor="hive")
         if places.is_url(self.place):
-            filesystem, root = places.resolve(self.place)
-        else:
-            filesystem, root = fs.LocalFileSystem(), self.place
-        paths = [f"{root.rstrip('/')}/{layout.file_of(table, capture)}" for capture in captures]
-        if table == "events":
-            held = {os.path.basename(os.path.dirname(name)).partition("=")[2] for name in self._output.files("events")}
-            paths = [p for p, c in zip(paths, captures, strict=True) if c in held]
-        schema = self.schema(table).append(pa.field("capture", pa.string()))
+            return places.resolve(self.place)
+        return fs.LocalFileSystem(), self.place
+
+    def _path(self, relative: str) -> str:
+        return f"{self._root[1].rstrip('/')}/{relative}"
+
+    @cached_property
+    def _files(self) -> Any:
+        """The file system of the results, whose files are checked as they are read."""
+        import pyarrow.fs as fs
+
+        told = {
+            self._path(name): (digest, places.bare(places.join(self.place, name)), manifest.pack)
+            for manifest in self._packs.values()
+            for name, digest in manifest.files.items()
+        }
+        return fs.PyFileSystem(checked.Checking(self._root[0], told))
+
+    def read(self, table: str, captures: Iterable[str]) -> pa.Table:
+        """This table's rows of these captures, all at once. (A data set would import pandas.)"""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema, wanted = self.schema(table), list(captures)
+        paths, here = self._where(table, wanted)
+        pieces = []
+        for path in paths:
+            with self._files.open_input_file(path) as file:
+                pieces.append(pq.ParquetFile(file).read().cast(schema))
+        found = pa.concat_tables([self.empty(table), *pieces])
+        if len(wanted) == sum(len(self._packs[pack].captures) for pack in here):
+            return found
+        return _of(found, wanted)
+
+    def events(self, capture: str, frames: Sequence[int]) -> pa.Table:
+        """These frames' events of a capture, in order; none where they were not stored."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        schema = self.schema("events")
+        pieces = [self.empty("events")]
+        for path in self._where("events", [capture])[0]:
+            with self._files.open_input_file(path) as opened:
+                file = pq.ParquetFile(opened)
+                column = file.schema_arrow.names.index("frame")
+                for number in range(file.num_row_groups):
+                    known = file.metadata.row_group(number).column(column).statistics
+                    if known is None or any(known.min <= frame <= known.max for frame in frames):
+                        rows = _of(file.read_row_group(number).cast(schema), [capture])
+                        wanted = arrays.integers(frames, str(rows["frame"].type))
+                        pieces.append(rows.filter(pc.is_in(rows["frame"], value_set=wanted)))
+        return pa.concat_tables(pieces).unify_dictionaries().sort_by("frame")
+
+    def _where(self, table: str, wanted: list[str]) -> tuple[list[str], dict[str, None]]:
+        """The files with rows of these captures, and the packs that have the captures."""
+        here = dict.fromkeys(self._pack_of[c] for c in wanted if c in self._pack_of)
+        names = [layout.file_of(table, pack) for pack in here]
+        return [self._path(n) for n, pack in zip(names, here, strict=True) if n in self._packs[pack].files], here
+
+    def dataset(self, table: str, captures: Iterable[str]) -> ds.Dataset:
+        """This table's rows of these captures as a data set."""
+        import pyarrow.dataset as ds
+
+        schema, kind, wanted = self.schema(table), ds.ParquetFileFormat(), list(captures)
+        paths, here = self._where(table, wanted)
         if not paths:
-            return ds.dataset(schema.empty_table())
-        return ds.dataset(paths, schema, kind, filesystem, partitions, root)
+            return ds.dataset(self.empty(table))
+        pieces = [kind.make_fragment(path, self._files) for path in paths]
+        found = ds.FileSystemDataset(pieces, schema, kind, self._files)
+        if len(wanted) == sum(len(self._packs[pack].captures) for pack in here):
+            return found
+        import pyarrow as pa
+
+        return found.filter(ds.field("capture").isin(pa.array(wanted, pa.string())))
+
+    @classmethod
+    def empty(cls, table: str) -> pa.Table:
+        """This table without rows. (`Schema.empty_table` imports pandas.)"""
+        import pyarrow as pa
+
+        return pa.Table.from_batches([], cls.schema(table))
 
     @staticmethod
     def schema(table: str) -> pa.Schema:
-        """Which columns does this table have, without the partition's? As this version of latpcap writes it."""
+        """Which columns does this table have? As this version of latpcap writes it."""
         import pyarrow as pa
 
         if table == "captures":
-            return layout.captures_schema()
+            return layout.with_capture(layout.captures_schema())
         engine = _core.Analysis()
         engine.finish()
-        schema = pa.table(engine.take(table)).schema
-        return layout.issues_schema(schema) if table == "issues" else schema
+        schema = pa.RecordBatchReader.from_stream(engine.take(table)).schema
+        return layout.with_capture(layout.issues_schema(schema) if table == "issues" else schema)
+
+
+def _of(table: pa.Table, captures: list[str]) -> pa.Table:
+    """The rows of these captures."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = arrays.words(captures)
+    masks = [pc.take(pc.is_in(c.dictionary, value_set=names), c.indices) for c in table["capture"].chunks]
+    return table.filter(pa.chunked_array(masks, pa.bool_()))

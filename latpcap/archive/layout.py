@@ -1,9 +1,10 @@
 """How do results lie there? Names of folders and files, and the schemas that are not the engine's.
 
-events/capture=ID/part-0.parquet        one folder a table and capture (Hive partitions); so for streams, exchanges,
-                                        causes, evidence, probes and issues
-captures/capture=ID/part-0.parquet      one row: files, sizes, sha256, frames, first and last instant; written last
-_tasks/TASK.json                        says that a task is done, with which input, and what failed
+events/PACK.parquet       one file a table and pack (a long capture, or many short ones); so for streams, exchanges,
+                          causes, evidence, probes and issues; column `capture` says whose row it is
+captures/PACK.parquet     a row a capture: files, sizes, sha256, frames, first and last instant
+_tasks/PACK.json          the pack's manifest, written last: its tasks, with which input, what failed, and the
+                          checksums of its files. A pack without one is not whole, and is not seen.
 """
 
 from __future__ import annotations
@@ -17,21 +18,30 @@ if TYPE_CHECKING:
 
 TASKS = "_tasks"
 TABLES = (*_core.TABLES, "captures")
+LAYOUT = 2
+"""Rises when files lie elsewhere or mean something else: results of another layout are refused."""
 
 
-def file_of(table: str, capture: str) -> str:
-    """Which file holds this table of this capture?"""
-    return f"{table}/capture={capture}/part-0.parquet"
+def file_of(table: str, pack: str) -> str:
+    """Which file holds this table of this pack?"""
+    return f"{table}/{pack}.parquet"
 
 
-def of_capture(capture: str) -> list[str]:
-    """All files of a capture; the one of `captures`, which vouches for the others, is first."""
-    return [file_of(name, capture) for name in ("captures", *_core.TABLES)]
+def manifest_of(pack: str) -> str:
+    """Which file says that this pack is whole?"""
+    return f"{TASKS}/{pack}.json"
 
 
-def marker(task: str) -> str:
-    """Which file says that this task is done?"""
-    return f"{TASKS}/{task}.json"
+def pack_of(relative: str) -> str:
+    """To which pack does this file belong?"""
+    return relative.rpartition("/")[2].rpartition(".")[0]
+
+
+def with_capture(schema: pa.Schema) -> pa.Schema:
+    """A table's columns as they are stored: with the one that says whose row it is."""
+    import pyarrow as pa
+
+    return schema.append(pa.field("capture", pa.dictionary(pa.int32(), pa.string()), False))
 
 
 def captures_schema() -> pa.Schema:
@@ -66,6 +76,6 @@ def issues_schema(engine: pa.Schema) -> pa.Schema:
 
 
 def told(capture: str, row: dict[str, Any]) -> dict[str, Any]:
-    """What a task's marker says of a capture."""
+    """What a task's record says of a capture."""
     columns = ("files", "frames", "streams", "exchanges", "damaged")
     return {"capture": capture, "bytes": sum(row["sizes"]), **{c: row[c] for c in columns}}

@@ -68,6 +68,23 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Pack:
+    """Which tasks share their files in the results? A long capture has files of its own."""
+
+    name: str
+    tasks: tuple[Task, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its tasks."""
+        return sum(task.size for task in self.tasks)
+
+    def fingerprint(self, options: Options) -> str:
+        """The same as long as those of its tasks are."""
+        return hashlib.sha256("".join(t.fingerprint(options) for t in self.tasks).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
 class Failure:
     """Why is this file not in the results? `offset` is the byte where reading stopped, or None.
 
@@ -86,41 +103,96 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """What came of a task? `captures` are its captures with their counts, and the sizes of their files."""
+    """What came of a task? `captures` are its captures with their counts."""
 
     task: str
     captures: list[dict[str, Any]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
 
-    def to_json(self, task: Task, fingerprint: str) -> bytes:
-        """The marker that says that the task is done."""
-        told = {
-            "task": self.task,
-            "fingerprint": fingerprint,
-            "parts": [p.name for p in task.parts],
-            "captures": self.captures,
-            "failures": [asdict(f) for f in self.failures],
-            "changed": self.changed,
-        }
-        return (json.dumps(told, indent=1) + "\n").encode()
-
 
 @dataclass(frozen=True)
 class Marker:
-    """What does an earlier run say of a task?"""
+    """What does a run say of a task? `pack` has its captures."""
 
+    pack: str
     fingerprint: str
     parts: tuple[str, ...]
     outcome: Outcome
 
+    def told(self) -> dict[str, Any]:
+        """As a manifest has it."""
+        return {
+            "task": self.outcome.task,
+            "fingerprint": self.fingerprint,
+            "parts": self.parts,
+            "captures": self.outcome.captures,
+            "failures": [asdict(f) for f in self.outcome.failures],
+            "changed": self.outcome.changed,
+        }
+
     @classmethod
-    def of(cls, data: bytes) -> Marker:
-        """Reads what `Outcome.to_json` wrote; ValueError, KeyError or TypeError for anything else."""
-        told = json.loads(data)
+    def of(cls, pack: str, told: dict[str, Any]) -> Marker:
+        """Reads what `told` gave; ValueError, KeyError or TypeError for anything else."""
         failures = [Failure(**f) for f in told["failures"]]
         outcome = Outcome(told["task"], told["captures"], failures, told["changed"])
-        return cls(told["fingerprint"], tuple(told["parts"]), outcome)
+        return cls(pack, told["fingerprint"], tuple(told["parts"]), outcome)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What does a pack hold? `files` has the size and checksums of each of its files, `replaces` names older packs."""
+
+    pack: str
+    schema: str
+    files: dict[str, dict[str, Any]]
+    markers: tuple[Marker, ...]
+    replaces: tuple[str, ...] = ()
+
+    @property
+    def captures(self) -> list[str]:
+        """The captures whose rows are in it, in their order there."""
+        return [capture["capture"] for marker in self.markers for capture in marker.outcome.captures]
+
+    def to_bytes(self, layout: int) -> bytes:
+        """The manifest as JSON, with a checksum of itself."""
+        body = {
+            "layout": layout,
+            "pack": self.pack,
+            "schema": self.schema,
+            "replaces": self.replaces,
+            "files": self.files,
+            "tasks": [marker.told() for marker in self.markers],
+        }
+        return (json.dumps({"sha256": _digest(body), "manifest": body}) + "\n").encode()
+
+    @classmethod
+    def of(cls, data: bytes, layout: int) -> Manifest:
+        """Reads what `to_bytes` wrote; ValueError, with the reason, for anything else."""
+        try:
+            told = json.loads(data)
+            if "manifest" not in told and "fingerprint" in told:
+                raise OldLayoutError
+            body = told["manifest"]
+            if told["sha256"] != _digest(body):
+                raise ValueError("damaged: its checksum does not fit")
+            if body["layout"] != layout:
+                raise OldLayoutError
+            markers = tuple(Marker.of(body["pack"], of) for of in body["tasks"])
+            return cls(body["pack"], body["schema"], body["files"], markers, tuple(body["replaces"]))
+        except OldLayoutError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+            reason = str(problem) if str(problem).startswith("damaged: ") else "damaged: no manifest of latpcap batch"
+            raise ValueError(reason) from None
+
+
+class OldLayoutError(ValueError):
+    """Are these results of a version that laid them out otherwise?"""
+
+
+def _digest(body: Any) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 def printable(name: str) -> str:

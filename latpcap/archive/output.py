@@ -19,9 +19,11 @@ from pathlib import Path
 
 from latpcap.archive import places
 from latpcap.errors import OutputError
+from latpcap.format import printable
 
 PARTIAL = "_partial"
 """Holds what is not whole yet; readers of Parquet data sets pass over names that begin with an underscore."""
+LOCK = "_partial/lock"
 _STALE_S = 24 * 3600
 """A scratch folder of another machine is swept when nobody has touched it for so long."""
 
@@ -49,12 +51,51 @@ class Output:
         probe = f"{PARTIAL}/probe-{uuid.uuid4().hex}"
         self.write(probe, b"latpcap")
         self.remove(probe)
-        if self.local:
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other batch writes here meanwhile; OutputError where one does. Nobody checks that in an object store."""
+        if not self.local:
+            yield
+            return
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            yield
+            return
+        with self._errors("cannot be written"):
+            path = os.path.join(self.place, LOCK)
+            while True:
+                lock = open(path, "a+", encoding="utf-8")  # noqa: SIM115
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    lock.seek(0)
+                    who = printable(lock.read(200).strip()) or "somebody"
+                    lock.close()
+                    raise OutputError(
+                        f"{places.bare(self.place)}: another batch is writing here ({who}); wait for its end, or give "
+                        "another folder"
+                    ) from None
+                if os.path.exists(path) and os.path.samestat(os.fstat(lock.fileno()), os.stat(path)):
+                    break
+                lock.close()  # taken away by the batch before, which ended just now
+        with lock:
+            lock.truncate(0)
+            lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+            lock.flush()
             self._sweep()
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    os.unlink(path)
 
     def _sweep(self) -> None:
         folder = Path(self.place, PARTIAL)
         for found in folder.iterdir():
+            if found.name == "lock":
+                continue
             host, _, rest = found.name.partition("+")
             owner = rest.partition("+")[0]
             if host == socket.gethostname() and owner.isdecimal():
@@ -71,7 +112,7 @@ class Output:
         with self._errors("cannot be written"):
             parent = Path(self.place, PARTIAL) if self.local else Path(tempfile.gettempdir())
             folder = parent / name
-            folder.mkdir(parents=self.local)
+            folder.mkdir(mode=0o700, parents=self.local)
         try:
             yield folder
         finally:
@@ -106,7 +147,7 @@ class Output:
             return bytes(file.read())
 
     def remove(self, relative: str) -> None:
-        """Takes a file away; one that is not there is no error. A partition that is empty then goes as well."""
+        """Takes a file away; one that is not there is no error. A folder that is empty then goes as well."""
         with self._errors("cannot be removed", relative):
             if not self.local:
                 filesystem, path = places.resolve(places.join(self.place, relative))
@@ -115,7 +156,7 @@ class Output:
                 return
             target = Path(self.place, relative)
             target.unlink(missing_ok=True)
-            if "=" not in target.parent.name:
+            if target.parent.name in ("", PARTIAL) or target.parent == Path(self.place):
                 return
             try:
                 target.parent.rmdir()

@@ -1,8 +1,8 @@
-"""What is left to do? Holds what was found against what an earlier run says it has done.
+"""What is left to do? Holds what was found against what earlier runs say they have done.
 
-A task is done when its marker names the same input (files, sizes, times of change), the same options and the same
-version of latpcap, when all its files are there with their sizes, and when whatever failed failed by the file's own
-content.
+A task is done when a manifest names it with the same input (files, sizes, times of change), the same options and the
+same version of latpcap, when all files of its pack are there with their sizes, and when whatever failed failed by the
+file's own content.
 """
 
 from __future__ import annotations
@@ -11,80 +11,132 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from latpcap.archive import layout
-from latpcap.archive.model import Failure, Marker, Options, Outcome, Task
+from latpcap.archive import layout, packs, places
+from latpcap.archive.model import Failure, Manifest, Marker, OldLayoutError, Options, Outcome, Pack, Task
 from latpcap.archive.output import Output
+from latpcap.errors import OutputError
 
 _READERS = 16
+OLD = "holds results of another version of latpcap, which laid them out otherwise; give another folder"
+
+
+@dataclass
+class Held:
+    """What lies in the results? `whole` packs by name, `broken` ones with the reason, files of `damaged` manifests."""
+
+    sizes: dict[str, int]
+    whole: dict[str, Manifest] = field(default_factory=dict)
+    broken: dict[str, tuple[Manifest, str]] = field(default_factory=dict)
+    damaged: dict[str, str] = field(default_factory=dict)
+    replaced: dict[str, Manifest] = field(default_factory=dict)
+    old: bool = False
+
+    def files_of(self, pack: str) -> list[str]:
+        """Which files of tables belong to this pack?"""
+        return [n for n in (layout.file_of(t, pack) for t in layout.TABLES) if n in self.sizes]
+
+    @property
+    def orphans(self) -> list[str]:
+        """Files of packs that were never finished."""
+        known = {*self.whole, *self.broken, *self.damaged, *self.replaced}
+        tables = [n for n in self.sizes if n.endswith(".parquet") and n.partition("/")[0] in layout.TABLES]
+        return [n for n in tables if n.count("/") == 1 and layout.pack_of(n) not in known]
+
+
+def held(output: Output) -> Held:
+    """Reads the manifests, and compares the sizes of the files that they name."""
+    found = Held(output.sizes())
+    names = [n for n in found.sizes if n.startswith(f"{layout.TASKS}/") and n.endswith(".json")]
+
+    def one(name: str) -> tuple[str, Manifest | ValueError]:
+        try:
+            return name, Manifest.of(output.read(name), layout.LAYOUT)
+        except ValueError as problem:
+            return name, problem
+        except OutputError as problem:
+            where = places.bare(places.join(output.place, name))
+            return name, ValueError(str(problem).removeprefix(f"{where}: "))
+
+    with ThreadPoolExecutor(min(_READERS, len(names)) or 1) as pool:
+        read = list(pool.map(one, names)) if len(names) > 1 and not output.local else [one(n) for n in names]
+    for name, manifest in read:
+        if isinstance(manifest, OldLayoutError):
+            found.old = True
+        elif isinstance(manifest, ValueError):
+            found.damaged[layout.pack_of(name)] = str(manifest)
+        elif manifest.pack != layout.pack_of(name):
+            found.damaged[layout.pack_of(name)] = "damaged: holds the manifest of another pack"
+        elif (wrong := _wrong(manifest, found.sizes)) is not None:
+            found.broken[manifest.pack] = (manifest, wrong)
+        else:
+            found.whole[manifest.pack] = manifest
+    for manifest in list(found.whole.values()):
+        for name in manifest.replaces:
+            gone = found.whole.pop(name, None) or found.broken.pop(name, (None, ""))[0]
+            if gone is not None:
+                found.replaced[name] = gone
+    return found
+
+
+def _wrong(manifest: Manifest, sizes: dict[str, int]) -> str | None:
+    """Why can this pack not be read? By the sizes of its files."""
+    for name, told in manifest.files.items():
+        if name not in sizes:
+            return f"{name} is missing"
+        if sizes[name] != told["size"]:
+            return f"{name} has {sizes[name]:,} bytes, {told['size']:,} were written"
+    return None
 
 
 @dataclass
 class Plan:
-    """What is left to do, and what is done? `outdated` are the markers of results that do not hold any more."""
+    """What is left to do, and what is done? `outdated` are the tasks of results that do not hold any more."""
 
-    todo: list[Task] = field(default_factory=list)
+    held: Held
+    todo: list[Pack] = field(default_factory=list)
     done: list[Outcome] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     outdated: list[Marker] = field(default_factory=list)
 
     @property
+    def tasks(self) -> int:
+        """So many tasks have to be done."""
+        return sum(len(pack.tasks) for pack in self.todo)
+
+    @property
     def size(self) -> int:
         """Bytes that have to be read."""
-        return sum(task.size for task in self.todo)
+        return sum(pack.size for pack in self.todo)
 
 
 def make(tasks: Iterable[Task], options: Options, output: Output) -> Plan:
-    """What is left to do? Reads the markers in the output."""
-    present = output.sizes()
-    markers = {m.outcome.task: m for m in _markers(output, [n for n in present if n.startswith(f"{layout.TASKS}/")])}
-    plan, named = Plan(), set()
+    """What is left to do? OutputError where results of another layout lie there."""
+    found = held(output)
+    if found.old:
+        raise OutputError(f"{places.bare(output.place)}: {OLD}")
+    plan, named, todo = Plan(found), set(), []
+    markers = {m.outcome.task: m for manifest, _ in found.broken.values() for m in manifest.markers}
+    markers |= {m.outcome.task: m for manifest in found.whole.values() for m in manifest.markers}
     for task in tasks:
         marker = markers.pop(task.name, None)
         named |= {part.name for part in task.parts}
-        if marker is not None and _holds(marker, task.fingerprint(options), present):
+        if marker is not None and _holds(marker, task.fingerprint(options), found):
             plan.done.append(marker.outcome)
             plan.skipped += [part.name for part in task.parts]
             continue
         if marker is not None:
             plan.outdated.append(marker)
-        plan.todo.append(task)
+        todo.append(task)
     # a file that belongs to another series now, or to none
     plan.outdated += [m for m in markers.values() if named & set(m.parts)]
-    plan.todo.sort(key=lambda t: -t.size)  # the longest first, so that no worker is left alone with it
+    plan.todo = packs.of(todo)
     return plan
 
 
-def _markers(output: Output, names: list[str]) -> list[Marker]:
-    def one(name: str) -> Marker | None:
-        try:
-            return Marker.of(output.read(name))
-        except (ValueError, KeyError, TypeError):
-            return None  # not ours, or of another time: the task is done again
-
-    with ThreadPoolExecutor(_READERS) as pool:
-        return [m for m in pool.map(one, names) if m is not None]
-
-
-def _holds(marker: Marker, fingerprint: str, present: dict[str, int]) -> bool:
+def _holds(marker: Marker, fingerprint: str, found: Held) -> bool:
     told = marker.outcome
-    whole = all(
-        present.get(layout.file_of(table, capture["capture"])) == size
-        for capture in told.captures
-        for table, size in capture["stored"].items()
-    )
+    whole = marker.pack in found.whole
     return marker.fingerprint == fingerprint and whole and not told.changed and all(f.lasting for f in told.failures)
-
-
-def clear(plan: Plan, output: Output) -> None:
-    """Takes away what does not hold any more: the marker first, then each capture, the file that vouches for it
-    first."""
-    kept = {capture["capture"] for outcome in plan.done for capture in outcome.captures}
-    for marker in plan.outdated:
-        output.remove(layout.marker(marker.outcome.task))
-        for capture in marker.outcome.captures:
-            if capture["capture"] not in kept:
-                for file in layout.of_capture(capture["capture"]):
-                    output.remove(file)
 
 
 def failures(plan: Plan) -> list[Failure]:

@@ -45,10 +45,12 @@ class Progress:
         with self._lock:
             self.packets += packets
 
-    def finished(self, failures: int, *, unseen_bytes: int = 0, packets: int = 0) -> None:
-        """A task is done, with so many failures. `unseen_bytes` were read by a worker that cannot tell as it goes."""
+    def finished(self, failures: int, *, tasks: int = 1, unseen_bytes: int = 0, packets: int = 0) -> None:
+        """So many tasks are done, with so many failures. `unseen_bytes` were read by a worker that cannot tell
+        as it goes.
+        """
         with self._lock:
-            self._finished += 1
+            self._finished += tasks
             self._failures += failures
             self._bytes += unseen_bytes
             self.packets += packets

@@ -45,14 +45,16 @@ def batch(
     return run(inputs, place, jobs=jobs, client=client, events=events, stitch=series, quiet=quiet, keylog=keys)
 
 
-def open_results(place: str | os.PathLike[str]) -> Results:
+def open_results(place: str | os.PathLike[str], *, check: bool = False) -> Results:
     """What is in these results? Opens what `batch` wrote to a folder or URL; reads only which captures there are.
 
-    Raises CaptureError where there are none.
+    Raises CaptureError where there are none. Whatever is read later is compared with its checksums: a table that is
+    damaged raises CaptureError, and answers leave its captures out and say so. `check=True` reads every file at once
+    and leaves out what is damaged; `Results.failed` names it.
     """
     from latpcap.archive import results
 
-    return results.open_results(place)
+    return results.open_results(place, check=check)
 
 
 def compare(before: Side, after: Side, *, keylog: str | os.PathLike[str] | None = None) -> Comparison:

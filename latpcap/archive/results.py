@@ -7,8 +7,8 @@ and exchanges are numbered within their capture: (`capture`, `stream`) and (`cap
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from latpcap.archive import layout, places
 from latpcap.archive.selection import Selection
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Filter: TypeAlias = ds.Expression | list[Any] | None
 
 TABLES = layout.TABLES
+_T = TypeVar("_T")
 
 
 def is_results(place: object) -> bool:
@@ -146,8 +147,21 @@ class Results:
 
     @property
     def failed(self) -> list[Failure]:
-        """Which files are not in the results, and why? From the marks of the last run."""
+        """Which files are not in the results, and why? Captures that could not be read, as the last run said, and files
+        of the results that are damaged, missing or of another version."""
         return list(self._stored.failed)
+
+    def _answered(self, ask: Callable[[Union], _T]) -> _T:
+        """What do the captures say whose files can be read? Those that turn out to be damaged are in `failed` then."""
+        from latpcap.archive.checked import DamagedError
+
+        while True:
+            try:
+                return ask(self._together())
+            except DamagedError as problem:
+                self._stored.lose(problem)
+                self._rows = [row for row in self._stored.captures if self._scope.has(row)]
+                self._union = None
 
     @property
     def findings(self) -> pd.DataFrame:
@@ -157,21 +171,21 @@ class Results:
         As `Capture.findings`, over all captures; `worst_file` and `typical_file` name the captures of the streams and
         frames.
         """
-        return to_pandas(self._together().found())
+        return to_pandas(self._answered(lambda held: held.found()))
 
     def latency(self, by: Group | Sequence[Group] | None = None, **more: Any) -> Latency:
         """How long did the requests take? As `Capture.latency`; `by="stream"` needs a slice of a single capture."""
         if "stream" in ((by,) if isinstance(by, str) else tuple(by or ())) and len(self._rows) > 1:
             raise ValueError("streams are numbered within their capture: take a slice of one file first")
-        return self._together().latency(by, **more)
+        return self._answered(lambda held: held.latency(by, **more))
 
     def waterfall(self, **more: Any) -> Waterfall:
         """Where did each exchange's time go, over all captures? As `Capture.waterfall`, with its arguments."""
-        return self._together().waterfall(**more)
+        return self._answered(lambda held: held.waterfall(**more))
 
     def why(self) -> Why:
         """Why were the requests slow, over all captures? As `Capture.why`, with the file of the frames to look up."""
-        return self._together().why()
+        return self._answered(lambda held: held.why())
 
     def _together(self) -> Union:
         if self._union is None:
@@ -206,8 +220,11 @@ class Results:
         return card(repr(self), str(self.why()))
 
 
-def open_results(place: str | os.PathLike[str]) -> Results:
+def open_results(place: str | os.PathLike[str], *, check: bool = False) -> Results:
     """The results that `batch` wrote to this folder or URL; CaptureError where there are none."""
     from latpcap.archive.dataset import Stored
 
-    return Results(Stored(os.fspath(place)))
+    stored = Stored(os.fspath(place))
+    if check:
+        stored.check()
+    return Results(stored)

@@ -6,16 +6,18 @@ interpreter. On a Dask cluster a task is a task.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from functools import cache
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
 from latpcap import _core
 from latpcap.archive import inputs as finding
 from latpcap.archive import places, plan, series, worker
-from latpcap.archive.model import Failure, Options, Outcome, Task, printable
+from latpcap.archive.clear import clear
+from latpcap.archive.model import Failure, Options, Outcome, Pack, printable
 from latpcap.archive.output import Output
 from latpcap.archive.progress import Progress
 from latpcap.archive.report import Batch
@@ -43,91 +45,115 @@ def run(
     place = Output(output)
     place.prepare()
     options = Options(place.place, events, _VERSION, _core.SCHEMA_VERSION, keylog, keys.state(keylog))
-    found = finding.find(inputs, leave_out=places.bare(place.place))
-    planned = plan.make(series.tasks(found.parts.values(), stitch=stitch), options, place)
-    plan.clear(planned, place)
-    batch = Batch(place.place, planned, found)
-    progress = Progress(len(planned.todo), planned.size, quiet=quiet)
-    try:
+    with place.alone():
+        found = finding.find(inputs, leave_out=places.bare(place.place))
+        planned = plan.make(series.tasks(found.parts.values(), stitch=stitch), options, place)
+        clear(planned, options, place)
+        batch = Batch(place.place, planned, found)
+        progress = Progress(planned.tasks, planned.size, quiet=quiet)
         work = (
-            _local(planned.todo, options, progress, jobs)
+            _Local(planned.todo, options, progress, jobs)
             if client is None
-            else _on(client, planned.todo, options, progress)
+            else _Cluster(client, planned.todo, options, progress)
         )
-        for outcome in work:
-            batch.add(outcome)
-    except (KeyboardInterrupt, OutputError) as problem:
-        progress.stop()
-        why = "interrupted" if isinstance(problem, KeyboardInterrupt) else str(problem)
-        done, left = batch.finished + len(planned.done), len(planned.todo) - batch.finished
-        sentence = f"{why}; {done:,} captures done and kept, {left:,} left: run the same again to go on"
-        raise (Interrupted if isinstance(problem, KeyboardInterrupt) else OutputError)(sentence) from None
-    finally:
-        progress.stop()
-        progress.close()
+        try:
+            for outcomes in work.run():
+                for outcome in outcomes:
+                    batch.add(outcome)
+        except (KeyboardInterrupt, OutputError) as problem:
+            progress.stop()
+            for outcomes in work.left():
+                for outcome in outcomes:
+                    batch.add(outcome)
+            why = "interrupted" if isinstance(problem, KeyboardInterrupt) else str(problem)
+            done, left = batch.finished + len(planned.done), planned.tasks - batch.finished
+            sentence = f"{why}; {done:,} captures done and kept, {left:,} left: run the same again to go on"
+            raise (Interrupted if isinstance(problem, KeyboardInterrupt) else OutputError)(sentence) from None
+        finally:
+            progress.stop()
+            work.close()
+            progress.close()
     return batch
 
 
-@cache
-def _version() -> str:
-    return version("latpcap")
+class _Local:
+    """Packs on threads of this process."""
 
+    def __init__(self, packs: list[Pack], options: Options, progress: Progress, jobs: int | None):
+        cores = len(os.sched_getaffinity(0))
+        self._workers = max(1, min(jobs or cores, len(packs)))
+        self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="latpcap")
+        self._packs, self._options, self._progress = packs, options, progress
+        self._running: dict[Future[list[Outcome]], Pack] = {}
 
-def _local(tasks: list[Task], options: Options, progress: Progress, jobs: int | None) -> Iterator[Outcome]:
-    import os
-
-    cores = len(os.sched_getaffinity(0))
-    workers = max(1, min(jobs or cores, len(tasks)))
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="latpcap")
-    waiting = iter(tasks)
-    running: dict[Future[Outcome], Task] = {}
-    try:
+    def run(self) -> Iterator[list[Outcome]]:
+        """What came of each pack, as they are done."""
+        waiting = iter(self._packs)
         while True:
-            while len(running) < workers and (task := next(waiting, None)) is not None:
-                running[pool.submit(worker.analyse, task, options, progress)] = task
-            if not running:
+            while len(self._running) < self._workers and (pack := next(waiting, None)) is not None:
+                self._running[self._pool.submit(worker.analyse, pack, self._options, self._progress)] = pack
+            if not self._running:
                 return
-            done, _ = wait(running, timeout=_LOOK_EVERY_S, return_when=FIRST_COMPLETED)
+            done, _ = wait(self._running, timeout=_LOOK_EVERY_S, return_when=FIRST_COMPLETED)
             for future in done:
-                outcome = _outcome(future, running.pop(future))
-                progress.finished(len(outcome.failures))
-                yield outcome
-    finally:
-        progress.stop()
-        pool.shutdown(wait=True, cancel_futures=True)
+                outcomes = _outcomes(future, self._running.pop(future))
+                self._progress.finished(sum(len(o.failures) for o in outcomes), tasks=len(outcomes))
+                yield outcomes
+
+    def left(self) -> Iterator[list[Outcome]]:
+        """What came of the packs that were under way when the work was broken off."""
+        for future in self._running:
+            with suppress(worker.Stopped, OutputError):
+                yield future.result()
+
+    def close(self) -> None:
+        """Waits for what is under way."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _outcome(future: Any, task: Task) -> Outcome:
-    """What came of a task; a worker's own breakdown is a failure of its task and of no other."""
+def _outcomes(future: Any, pack: Pack) -> list[Outcome]:
+    """What came of a pack; a worker's own breakdown is a failure of its tasks and of no other."""
     try:
-        result: Outcome = future.result()
+        result: list[Outcome] = future.result()
         return result
     except OutputError:
         raise
     except Exception as problem:
         reason = f"the worker broke down ({type(problem).__name__}: {places.words(problem)})"
-        return Outcome(task.name, failures=[Failure(printable(p.name), reason) for p in task.parts])
+        return [
+            Outcome(task.name, failures=[Failure(printable(p.name), reason) for p in task.parts]) for task in pack.tasks
+        ]
 
 
-def _on(client: Any, tasks: list[Task], options: Options, progress: Progress) -> Iterator[Outcome]:
-    """The same on a Dask cluster: one task each, tried again where a worker is lost."""
-    from distributed import as_completed
+class _Cluster:
+    """Packs on a Dask cluster: one task each, tried again where a worker is lost."""
 
-    names = {t.name: t for t in tasks}
-    futures = [
-        client.submit(
-            worker.analyse, task, options, key=f"latpcap-{task.name}-{task.fingerprint(options)}", retries=_RETRIES
-        )
-        for task in tasks
-    ]
-    by_key = {f.key: names[t.name] for f, t in zip(futures, tasks, strict=True)}
-    try:
-        for future in as_completed(futures):
-            task = by_key[future.key]
-            outcome = _outcome(future, task)
-            packets = sum(c["frames"] for c in outcome.captures)
-            progress.finished(len(outcome.failures), unseen_bytes=task.size, packets=packets)
+    def __init__(self, client: Any, packs: list[Pack], options: Options, progress: Progress):
+        self._client, self._progress = client, progress
+        self._packs: dict[Any, Pack] = {}
+        self._futures = []
+        for pack in packs:
+            key = f"latpcap-{pack.name}-{pack.fingerprint(options)}"
+            self._futures.append(client.submit(worker.analyse, pack, options, key=key, retries=_RETRIES))
+            self._packs[key] = pack
+
+    def run(self) -> Iterator[list[Outcome]]:
+        """What came of each pack, as they are done."""
+        from distributed import as_completed
+
+        for future in as_completed(self._futures):
+            pack = self._packs[future.key]
+            outcomes = _outcomes(future, pack)
+            packets = sum(c["frames"] for outcome in outcomes for c in outcome.captures)
+            failures = sum(len(o.failures) for o in outcomes)
+            self._progress.finished(failures, tasks=len(outcomes), unseen_bytes=pack.size, packets=packets)
             future.release()
-            yield outcome
-    finally:
-        client.cancel(futures)
+            yield outcomes
+
+    def left(self) -> Iterator[list[Outcome]]:
+        """Nothing: other processes go on until they hear of the end."""
+        return iter(())
+
+    def close(self) -> None:
+        """Takes back what is not done."""
+        self._client.cancel(self._futures)

@@ -43,9 +43,9 @@ class Selection:
 
     def has(self, row: dict[str, Any]) -> bool:
         """Can this capture hold anything of it?"""
-        if self.since is not None and (row["last"] is None or row["last"] < self.since):
+        if self.since is not None and (row["last"] is None or row["last"] < _ns(self.since)):
             return False
-        if self.until is not None and (row["first"] is None or row["first"] >= self.until):
+        if self.until is not None and (row["first"] is None or row["first"] >= _ns(self.until)):
             return False
         return all(any(_matches(name, pattern) for name in row["files"]) for pattern in self.files)
 
@@ -128,7 +128,11 @@ def _instant(given: Any) -> pd.Timestamp:
 def _scalar(instant: pd.Timestamp) -> Any:
     import pyarrow as pa
 
-    return pa.scalar(instant.value if instant.unit == "ns" else instant.as_unit("ns").value, pa.timestamp("ns", "UTC"))
+    return pa.scalar(_ns(instant), pa.timestamp("ns", "UTC"))
+
+
+def _ns(instant: pd.Timestamp) -> int:
+    return int(instant.value if instant.unit == "ns" else instant.as_unit("ns").value)
 
 
 def _matches(name: str, pattern: str) -> bool:

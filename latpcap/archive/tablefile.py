@@ -18,10 +18,21 @@ if TYPE_CHECKING:
 ROW_GROUP = 1 << 16
 """Rows that are read or passed over together: large enough to pack well, small enough to find a moment or a stream."""
 _FEW = ("stream", "sport", "dport", "client_port", "server_port", "len", "window", "bytes_in_flight", "push_bytes_sent",
-        "mss", "wscale", "status", "index")  # fmt: skip
+        "mss", "wscale", "status", "index", "capture")  # fmt: skip
 _RISING = ("frame", "time", "acks_frame", "release_frame", "exchange", "start", "end", "from_frame", "to_frame",
            "request_first_frame", "request_last_frame", "request_end", "response_first_frame", "response_last_frame",
            "response_start", "first_frame", "last_frame")  # fmt: skip
+
+
+_PIECES = 64
+"""So many pieces of rows wait at most: pieces of small captures are mostly room that nothing fills."""
+
+
+def _joined(pieces: list[pa.Table]) -> pa.Table:
+    """One dictionary for all: the writer gives up dictionaries when the next piece brings another one."""
+    import pyarrow as pa
+
+    return pa.concat_tables(pieces).unify_dictionaries()
 
 
 class TableFile:
@@ -41,6 +52,8 @@ class TableFile:
         self._waiting_rows += table.num_rows
         if table.num_rows:
             self._waiting.append(table)
+        if len(self._waiting) >= _PIECES and self._waiting_rows < ROW_GROUP:
+            self._waiting = [_joined(self._waiting).combine_chunks()]
         if self._waiting_rows >= ROW_GROUP:
             self._flush(self._waiting_rows // ROW_GROUP * ROW_GROUP)
 
@@ -60,13 +73,11 @@ class TableFile:
             compression_level=1,
             use_dictionary=[*words, *(n for n in schema.names if n in _FEW)],
             column_encoding=rising,
+            write_page_checksum=True,
         )
 
     def _flush(self, rows: int) -> None:
-        import pyarrow as pa
-
-        # one dictionary for all: the writer gives up dictionaries when the next piece brings another one
-        whole = pa.concat_tables(self._waiting).unify_dictionaries()
+        whole = _joined(self._waiting)
         self._writer.write_table(whole[:rows], row_group_size=ROW_GROUP)
         self._waiting_rows = whole.num_rows - rows
         self._waiting = [whole[rows:]] if self._waiting_rows else []

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from latpcap import arrays
 from latpcap.archive.dataset import Stored
 from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.why import Why, stall_frames
@@ -57,14 +58,14 @@ class Union(View):
 
     @property
     def _start_ns(self) -> int:
-        return min((row["first"].value for row in self._rows if row["first"] is not None), default=0)
+        return min((row["first"] for row in self._rows if row["first"] is not None), default=0)
 
     @property
     def seconds(self) -> float:
         """How long is it from the first packet of all to the last? Captures may lie apart or beside each other."""
         first = [row["first"] for row in self._rows if row["first"] is not None]
         last = [row["last"] for row in self._rows if row["last"] is not None]
-        return float((max(last) - min(first)).total_seconds()) if first else 0.0
+        return (max(last) - min(first)) / 1e9 if first else 0.0
 
     def arrow(self, name: TableName) -> pa.Table:
         """Which rows does this table hold? Streams and exchanges numbered through; KeyError for a wrong name."""
@@ -78,20 +79,20 @@ class Union(View):
         import pyarrow.compute as pc
 
         if name == "events":
-            return self._stored.schema("events").empty_table()
+            return self._stored.empty("events")
         limited = self._scope.limited
         if name == "streams" and limited:  # also those that began earlier and have an exchange in the slice
-            table = self._numbered(self._whole("streams").to_table())
+            table = self._numbered(self._everything("streams"))
             mine = pc.is_in(table["stream"], value_set=self.arrow("exchanges")["stream"].combine_chunks())
             begun = self._numbered(self._dataset("streams").to_table())["stream"]
             return table.filter(pc.or_(mine, pc.is_in(table["stream"], value_set=begun.combine_chunks())))
         if name == "causes" and limited:
-            table = self._numbered(self._whole("causes").to_table())
+            table = self._numbered(self._everything("causes"))
             table = table.filter(
                 pc.is_in(table["exchange"], value_set=self.arrow("exchanges")["exchange"].combine_chunks())
             )
         else:
-            table = self._numbered(self._dataset(name).to_table())
+            table = self._numbered(self._dataset(name).to_table() if limited else self._everything(name))
         if name == "exchanges":
             table = table.sort_by("exchange")
         elif name == "streams":
@@ -100,8 +101,8 @@ class Union(View):
             table = table.sort_by([("exchange", "ascending"), ("start", "ascending")])
         return table.unify_dictionaries()
 
-    def _whole(self, name: str) -> ds.Dataset:
-        return self._stored.dataset(name, [row["capture"] for row in self._rows])
+    def _everything(self, name: str) -> pa.Table:
+        return self._stored.read(name, [row["capture"] for row in self._rows])
 
     @cached_property
     def _begins(self) -> list[int]:
@@ -116,13 +117,18 @@ class Union(View):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        which = pc.index_in(table["capture"], value_set=pa.array([row["capture"] for row in self._rows], pa.string()))
+        names = arrays.words([row["capture"] for row in self._rows])
+        which = pa.chunked_array(
+            [pc.take(pc.index_in(c.dictionary, value_set=names), c.indices) for c in table["capture"].chunks],
+            pa.int32(),
+        )
         table = table.drop_columns(["capture"])
         if "stream" in table.column_names:
-            begin = pc.take(pa.array(self._begins, pa.uint32()), which)
+            begin = pc.take(arrays.integers(self._begins, "uint32"), which)
             table = _replaced(table, "stream", pc.add(table["stream"], begin))
         if "exchange" in table.column_names:
-            high = pc.shift_left(which.cast(pa.uint64()), pa.scalar(_EXCHANGES, pa.uint64()))
+            above = arrays.integers([which << _EXCHANGES for which in range(len(self._rows))], "uint64")
+            high = pc.take(above, which)
             table = _replaced(table, "exchange", pc.add(table["exchange"], high))
         return table
 
@@ -184,11 +190,8 @@ class Union(View):
 
     def _quoted(self, name: str, case: Typical) -> pa.Table:
         """The few stored events that an answer quotes, of one capture; empty where they were not stored."""
-        import pyarrow.dataset as ds
-
         capture, _ = self.place(case["stream"])
-        held = self._stored.dataset(name, [capture["capture"]])
-        return held.to_table(filter=ds.field("frame").isin(case["frames"])).sort_by("frame")
+        return self._stored.events(capture["capture"], case["frames"])
 
     def _named(self, stream: int) -> str:
         capture, number = self.place(stream)

@@ -1,25 +1,23 @@
-"""How does one capture become its part of the results? The same code in this process, in another one and on a cluster.
+"""How does a pack of captures become its part of the results? The same code in this process, in another one and on a
+cluster.
 
-Reads a task's files once, block by block; rows go to Parquet as they come, so that memory does not grow with the
-capture. Every table's file appears whole; the row in `captures` is written last and says that all of them are there.
+Reads each task's files once, block by block; rows go to Parquet as they come, so that memory does not grow with the
+capture. Every table's file appears whole; the manifest is written last and says that all of them are there.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from pathlib import Path
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from latpcap import _core
-from latpcap.archive import layout, places, rotation
-from latpcap.archive.model import Failure, Options, Outcome, Part, Task, identity, printable
+from latpcap.archive import layout, packfile, packs, places, rotation
+from latpcap.archive.model import Failure, Marker, Options, Outcome, Pack, Part, Task, identity, printable
 from latpcap.archive.output import Output
-from latpcap.archive.tablefile import TableFile
-from latpcap.errors import CaptureError, LatpcapError, OutputError
+from latpcap.archive.packfile import PackFiles
+from latpcap.errors import CaptureError, LatpcapError
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, sources
 
@@ -86,18 +84,73 @@ class _Metered:
         return self._hash.hexdigest()
 
 
-def analyse(task: Task, options: Options, watch: Watch | None = None) -> Outcome:
-    """What is in the files of this task? Writes their tables, and the marker that says that the task is done.
+def analyse(pack: Pack, options: Options, watch: Watch | None = None) -> list[Outcome]:
+    """What is in the files of these tasks? Writes their tables, and the manifest that says that they are done.
 
-    What is wrong with the files is in the outcome. Raises OutputError where the results cannot be written, and Stopped.
+    What is wrong with the files is in the outcomes. Raises OutputError where the results cannot be written. Where
+    `watch` ends the work, the outcomes are those of the tasks before; Stopped where there is none.
     """
     watch = watch or _Nobody()
-    output, outcome = Output(options.output), Outcome(task.name)
-    for run in _runs(task, outcome):
-        while run:
-            run = run[_Capture(run, task, options, output, watch).write(outcome) :]
-    output.write(layout.marker(task.name), outcome.to_json(task, task.fingerprint(options)))
-    return outcome
+    broken: dict[str, str] = {}
+    while True:
+        try:
+            return _attempt(pack, options, watch, broken)
+        except _BreakdownError as problem:  # a bug of ours: it costs its own task, and no other
+            broken[problem.task] = problem.reason
+
+
+class _BreakdownError(Exception):
+    def __init__(self, task: str, problem: Exception):
+        self.task = task
+        self.reason = f"the worker broke down ({type(problem).__name__}: {places.words(problem)})"
+        super().__init__(self.reason)
+
+
+def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str]) -> list[Outcome]:
+    markers: list[Marker] = []
+    output = Output(options.output)
+    with PackFiles(output) as files, ThreadPoolExecutor(1, thread_name_prefix="parquet") as beside:
+        for task in pack.tasks:
+            work = _Work(task, options, files, beside, watch)
+            if task.name in broken:
+                failures = [Failure(printable(part.name), broken[task.name]) for part in task.parts]
+                markers.append(work.marker(Outcome(task.name, failures=failures)))
+                continue
+            try:
+                outcome = work.done()
+            except Stopped:
+                if not markers or work.given:
+                    raise  # rows of a capture that is not whole are among the others
+                break
+            except LatpcapError:
+                raise
+            except Exception as problem:
+                raise _BreakdownError(task.name, problem) from problem
+            markers.append(work.marker(outcome))
+        files.put(packs.name([m.outcome.task for m in markers]), markers, packfile.told(options))
+    return [marker.outcome for marker in markers]
+
+
+class _Work:
+    """A task on its way into a pack's files."""
+
+    def __init__(self, task: Task, options: Options, files: PackFiles, beside: ThreadPoolExecutor, watch: Watch):
+        self.task, self.options, self.files, self.beside, self.watch = task, options, files, beside, watch
+        self.given = False
+        """Are rows among those of the pack?"""
+
+    def marker(self, outcome: Outcome) -> Marker:
+        """What the manifest says of it."""
+        parts = tuple(part.name for part in self.task.parts)
+        return Marker("", self.task.fingerprint(self.options), parts, outcome)
+
+    def done(self) -> Outcome:
+        """Analyses all its files."""
+        outcome = Outcome(self.task.name)
+        for run in _runs(self.task, outcome):
+            while run:
+                run = run[_Capture(run, self).write(outcome) :]
+        return outcome
 
 
 def _runs(task: Task, outcome: Outcome) -> list[list[rotation.Head]]:
@@ -115,35 +168,34 @@ def _runs(task: Task, outcome: Outcome) -> list[list[rotation.Head]]:
 class _Capture:
     """One capture on its way into the results: a file, or files that follow each other."""
 
-    def __init__(self, heads: list[rotation.Head], task: Task, options: Options, output: Output, watch: Watch):
-        self._heads, self._task, self._options, self._output, self._watch = heads, task, options, output, watch
+    def __init__(self, heads: list[rotation.Head], work: _Work):
+        self._heads, self._work = heads, work
+        self._task, self._options, self._watch = work.task, work.options, work.watch
         self._id = identity(heads[0].part.name)
-        self._engine = _core.Analysis(links.read, keys.text(options.keylog))
-        self._names = [n for n in _core.TABLES if options.events or n != "events"]
-        self._files: dict[str, TableFile] = {}
+        self._engine = _core.Analysis(links.read, keys.text(self._options.keylog))
+        self._stored = dict.fromkeys((n for n in _core.TABLES if self._options.events or n != "events"), 0)
+        """Rows of each table that were stored."""
         self._parts: list[Part] = []
         self._sizes: list[int] = []
         self._hashes: list[str] = []
         self._pushed = self._handed_on = self._told = 0
         self._rows: list[dict[str, Any]] = []
         """Issues that the engine cannot know of."""
-        self._beside = ThreadPoolExecutor(1, thread_name_prefix="parquet")
         self._waiting: deque[Future[None]] = deque()
         self._requests = 0
 
     def write(self, outcome: Outcome) -> int:
         """Analyses as many files as belong together, writes what came of them, and gives their number."""
-        with ExitStack() as stack:
-            folder = stack.enter_context(self._output.scratch())
-            for name in self._names:
-                self._files[name] = TableFile(folder / f"{name}.parquet")
-                stack.callback(self._files[name].drop)
-            stack.callback(self._beside.shutdown, wait=True, cancel_futures=True)
+        try:
             used, failure = self._read(outcome)
             if failure is None:
-                failure = self._finish(folder, outcome)
-            if failure is not None:
-                outcome.failures.append(failure)
+                failure = self._finish(outcome)
+        finally:
+            for future in self._waiting:  # of a capture that was broken off: nobody else writes these files
+                future.cancel()
+            wait(self._waiting)
+        if failure is not None:
+            outcome.failures.append(failure)
         return used
 
     def _read(self, outcome: Outcome) -> tuple[int, Failure | None]:
@@ -224,27 +276,25 @@ class _Capture:
         self._told = self._engine.frames
         while len(self._waiting) >= _AHEAD:
             self._waiting.popleft().result()
-        self._waiting.append(self._beside.submit(self._add, rows))
+        self._waiting.append(self._work.beside.submit(self._add, rows))
 
     def _add(self, rows: dict[str, _core.Table]) -> None:
         import pyarrow as pa
 
         for name, of in rows.items():
-            if name in self._files and len(of):
+            if name in self._stored and len(of):
                 self._store(name, pa.table(of))
 
     def _store(self, name: str, table: pa.Table) -> None:
         import pyarrow.compute as pc
 
-        with self._writing(name):
-            self._files[name].add(table)
+        self._work.given |= table.num_rows > 0
+        self._stored[name] += table.num_rows
+        self._work.files.add(name, packfile.of_capture(table, self._id), printable(self._heads[0].part.name))
         if name == "streams":  # set-ups and pauses have rows of exchanges, and are none
             self._requests += pc.sum(table["exchanges"]).as_py() or 0
 
-    def _writing(self, name: str) -> _Writing:
-        return _Writing(f"{places.bare(self._output.place)}: {name} of {printable(self._heads[0].part.name)}")
-
-    def _finish(self, folder: Path, outcome: Outcome) -> Failure | None:
+    def _finish(self, outcome: Outcome) -> Failure | None:
         import pyarrow as pa
 
         more = self._engine.finish_some()
@@ -252,40 +302,29 @@ class _Capture:
         if self._engine.refused is not None:
             _, offset, reason = self._engine.refused
             return Failure(printable(first.name), reason, offset, lasting=first.name not in outcome.changed)
-        self._hand_on()
         while more:  # part by part: of very many streams not all rows are there at once
             more = self._engine.finish_some()
-            self._hand_on()
+            if more:
+                self._hand_on()
         while self._waiting:
             self._waiting.popleft().result()
+        self._watch.seen(self._engine.frames - self._told)
         issues = self._issues(pa.table(self._engine.take("issues")))
-        for name in self._names:
-            table = issues if name == "issues" else pa.table(self._engine.take(name))
-            self._store(name, table)
+        for name in self._stored:
+            self._store(name, issues if name == "issues" else pa.table(self._engine.take(name)))
         row = self._row(issues)
-        metadata = self._metadata(row)
-        for name, file in self._files.items():
-            with self._writing(name):
-                file.close(metadata)
-        captures = TableFile(folder / "captures.parquet")
-        with self._writing("captures"):
-            captures.add(pa.Table.from_pylist([row], schema=layout.captures_schema()))
-            captures.close(metadata)
-        for relative in layout.of_capture(self._id):
-            if relative.startswith("captures/") or (not self._options.events and relative.startswith("events/")):
-                self._output.remove(relative)
-        files = {**self._files, "captures": captures}
-        stored = {name: file.path.stat().st_size for name, file in files.items()}
-        for name, file in files.items():
-            self._output.put(file.path, layout.file_of(name, self._id))
-        outcome.captures.append({**layout.told(self._id, row), "stored": stored})
+        self._work.files.rows.append(row)
+        outcome.captures.append(layout.told(self._id, row))
         return None
 
     def _issues(self, table: pa.Table) -> pa.Table:
         """The engine's issues, and what the engine cannot know."""
         import pyarrow as pa
 
-        return pa.Table.from_pylist([*table.to_pylist(), *self._rows], schema=layout.issues_schema(table.schema))
+        schema = layout.issues_schema(table.schema)
+        if not self._rows:
+            return table.cast(schema)
+        return pa.Table.from_pylist([*table.to_pylist(), *self._rows], schema=schema)
 
     def _row(self, issues: pa.Table) -> dict[str, Any]:
         """This capture's row of `captures`."""
@@ -301,40 +340,10 @@ class _Capture:
             "frames": engine.frames,
             "first": engine.first_ns,
             "last": engine.last_ns,
-            **{name: self._files[name].rows for name in self._names if name != "issues"},
+            **{name: rows for name, rows in self._stored.items() if name != "issues"},
             "exchanges": self._requests,
             "issues": issues.num_rows,
             "damaged": "damaged" in kinds,
             "latpcap": self._options.version,
             "schema": self._options.schema,
         }
-
-    def _metadata(self, row: dict[str, Any]) -> dict[str, str]:
-        """Where do these rows come from? In every file, so that it can be read alone."""
-        columns = ("files", "sizes", "sha256")
-        inputs = [
-            dict(zip(("file", "size", "sha256"), of, strict=True))
-            for of in zip(*(row[c] for c in columns), strict=True)
-        ]
-        return {
-            "latpcap.schema": self._options.schema,
-            "latpcap.version": self._options.version,
-            "latpcap.capture": self._id,
-            "latpcap.inputs": json.dumps(inputs),
-            "latpcap.options": json.dumps(self._options.told()),
-            "latpcap.damaged": json.dumps(row["damaged"]),
-        }
-
-
-class _Writing:
-    """Turns a system error while a table is written into one sentence."""
-
-    def __init__(self, what: str):
-        self._what = what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if isinstance(problem, OSError):
-            raise OutputError(f"{self._what} cannot be written ({places.words(problem)})") from None

@@ -1,0 +1,161 @@
+"""Are these the bytes that were written? A checksum for every block of a file, and files that hold them against it.
+
+Parquet's own page checksums leave out page headers and footers, where a flipped bit changes what a page means. Here
+every byte that a reader is given belongs to a block whose CRC-32 was compared, and only blocks that are read are
+compared: a look at one row group costs no reading of the rest.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as fs
+
+from latpcap.archive import places
+from latpcap.errors import CaptureError
+
+BLOCK_BYTES = 1 << 18
+"""Large enough that their list is short (8 characters each), small enough that a look at few rows stays cheap."""
+AGAIN = "remove it and run the same batch again"
+"""The way out of every damage."""
+
+
+def digests(file: Path) -> dict[str, Any]:
+    """The size of a file, and the CRC-32 of each of its blocks."""
+    with open(file, "rb", buffering=0) as source:
+        found = []
+        while block := source.read(BLOCK_BYTES):
+            found.append(f"{zlib.crc32(block):08x}")
+    return {"size": file.stat().st_size, "block": BLOCK_BYTES, "crc32": "".join(found)}
+
+
+class DamagedError(CaptureError):
+    """Which stored file does not hold what was written? `pack` names the pack that it belongs to."""
+
+    def __init__(self, file: str, reason: str, pack: str, *, offset: int | None = None):
+        self.pack = pack
+        super().__init__(file, f"{reason}; {AGAIN}", offset=offset, layer="results")
+
+
+class CheckedFile(io.RawIOBase):
+    """A stored file; what is read of it is compared with its checksums first. DamagedError where it differs."""
+
+    def __init__(self, file: Any, told: dict[str, Any], name: str, pack: str):
+        self._file, self._told, self._name, self._pack = file, told, name, pack
+        self._size, self._block = int(told["size"]), int(told["block"])
+        self._at = 0
+        self._held: tuple[int, bytes] = (-1, b"")
+        """The last block: small reads follow each other."""
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """The place of the next byte."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Goes to a place, as files do."""
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def size(self) -> int:
+        """How long is it?"""
+        return self._size
+
+    def read(self, size: int | None = -1) -> bytes:
+        """The next bytes, each compared."""
+        end = self._size if size is None or size < 0 else min(self._at + size, self._size)
+        begin, self._at = self._at, max(end, self._at)
+        if begin >= end:
+            return b""
+        first, last = begin // self._block, (end - 1) // self._block
+        if first == last and self._held[0] == first:
+            held = self._held[1]
+        else:
+            held = self._checked(first, last)
+            if first == last:
+                self._held = (first, held)
+        return held[begin - first * self._block : end - first * self._block]
+
+    def readinto(self, buffer: Any) -> int:
+        """The next bytes into this buffer, and how many."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _checked(self, first: int, last: int) -> bytes:
+        begin, end = first * self._block, min((last + 1) * self._block, self._size)
+        self._file.seek(begin)
+        data = bytes(self._file.read(end - begin))
+        view = memoryview(data)
+        for number in range(first, last + 1):
+            at = (number - first) * self._block
+            block = view[at : at + self._block]
+            wanted = self._told["crc32"][8 * number : 8 * number + 8]
+            if f"{zlib.crc32(block):08x}" != wanted:
+                raise DamagedError(self._name, "damaged: its checksum does not fit", self._pack, offset=begin + at)
+        return data
+
+    def close(self) -> None:
+        """Lets go of the file below."""
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+class Checking(fs.FileSystemHandler):  # type: ignore[misc]
+    """Opens files of another pyarrow file system as checked ones; nothing else is asked of it.
+
+    `told` gives a path's checksums, its name in messages and its pack.
+    """
+
+    def __init__(self, inner: Any, told: dict[str, tuple[dict[str, Any], str, str]]):
+        self.inner, self.told = inner, told
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Checking) and (self.inner, self.told) == (other.inner, other.told)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = object.__hash__
+
+    def get_type_name(self) -> str:
+        """What pyarrow calls it."""
+        return "latpcap-checked"
+
+    def normalize_path(self, path: str) -> str:
+        """Paths are as they are."""
+        return path
+
+    def get_file_info(self, paths: list[str]) -> list[Any]:
+        """Of the file system below."""
+        return list(self.inner.get_file_info(paths))
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """The file, checked as it is read; DamagedError where it cannot be opened."""
+        digest, name, pack = self.told[path]
+        try:
+            file = self.inner.open_input_file(path)
+        except OSError as problem:
+            raise DamagedError(name, f"cannot be read ({places.words(problem)})", pack) from None
+        return pa.PythonFile(CheckedFile(file, digest, name, pack), mode="r")
+
+    open_input_stream = open_input_file
+
+    def _refuse(self, *_: object, **__: object) -> Any:
+        raise NotImplementedError("results are only read")
+
+    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = _refuse
+    delete_root_dir_contents = delete_file = move = copy_file = _refuse
+    open_output_stream = open_append_stream = _refuse
