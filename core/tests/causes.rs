@@ -92,6 +92,66 @@ fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
 }
 
 #[test]
+fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
+    let paths = Paths {
+        min: [None, Some(2 * MS)],
+        ..Paths::default()
+    };
+    for (waits_elsewhere, took, cause) in [
+        (true, 38 * MS, Cause::DelayedAck),
+        (true, 38 * MS - 1, Cause::ServerThink),
+        (true, 52 * MS, Cause::DelayedAck),
+        (true, 52 * MS + 1, Cause::ServerThink),
+        (false, 44 * MS, Cause::ServerThink),
+    ] {
+        let judged = Judged {
+            waits_elsewhere,
+            ..proven()
+        };
+        let since = At { frame: 1, time_ns: 0 };
+        let wait = Wait::TimedTurn {
+            since,
+            acked: 0,
+            pool: 0,
+        };
+        let rows = cut(wait, 0, 2 * MS + took, &[judged], &paths);
+        let shape: Vec<_> = rows.iter().map(|r| (r.cause, r.end - r.start)).collect();
+        assert_eq!(shape, [(Cause::Network, 2 * MS), (cause, took)]);
+        assert!(rows[1].grounds.grade == Grade::Probable);
+    }
+}
+
+#[test]
+fn what_an_ack_frees_in_a_turn_had_waited_since_the_peer_spoke() {
+    let c = stall();
+    let since = At {
+        frame: 2,
+        time_ns: c.small.time_ns + 10 * MS,
+    };
+    let paths = Paths {
+        min: [Some(2 * MS), Some(0)],
+        ..Paths::default()
+    };
+    for (late, cause) in [(0, Cause::Nagle), (9 * MS, Cause::ServerThink)] {
+        let freed = At {
+            time_ns: c.freed.time_ns + late,
+            ..c.freed
+        };
+        let candidate = Box::new(Candidate { freed, ..c });
+        let rows = cut(
+            Wait::FreedTurn { since, candidate },
+            since.time_ns,
+            freed.time_ns,
+            &[proven()],
+            &paths,
+        );
+        let row = rows.last().unwrap();
+        assert_eq!((row.cause, row.end), (cause, freed.time_ns));
+        assert!(late == 0 || row.grounds.grade == Grade::Probable);
+    }
+}
+
+#[test]
 fn a_stall_is_cut_into_path_hold_and_release() {
     let c = stall();
     let paths = Paths {
@@ -213,6 +273,15 @@ fn every_wait_fills_its_time_exactly() {
         let waits = [
             Wait::Turn { since: a, acked: 0 },
             Wait::LateTurn { since: b, pool: 0 },
+            Wait::TimedTurn {
+                since: b,
+                acked: late,
+                pool: 0,
+            },
+            Wait::FreedTurn {
+                since: b,
+                candidate: Box::new(odd),
+            },
             Wait::QueuedTurn {
                 since: b,
                 late,

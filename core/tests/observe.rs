@@ -55,7 +55,19 @@ impl Play {
         at
     }
 
+    /// Data of the peer that acknowledge.
+    fn echo(&mut self, us: i64, ack: i64) -> At {
+        let at = self.at(us);
+        self.answer_with(at, ack, None, 2);
+        self.sender.peer_spoke(at);
+        at
+    }
+
     fn answer_at(&mut self, at: At, ack: i64, sacked: Option<i64>) {
+        self.answer_with(at, ack, sacked, 0);
+    }
+
+    fn answer_with(&mut self, at: At, ack: i64, sacked: Option<i64>, len: u32) {
         let (una, mut covered) = (self.una, None);
         for (_, sent) in self.sent.iter().filter(|s| s.0 >= una && s.0 < ack) {
             let c = covered.get_or_insert(Covered {
@@ -73,7 +85,7 @@ impl Play {
             ack,
             window: self.window,
             scale_known: true,
-            len: 0,
+            len,
             fin: false,
             duplicate: sacked.is_some(),
             sacked,
@@ -100,6 +112,7 @@ impl Play {
             ip_id: Some(self.id),
             rtt_ns: RTT,
             leg_ns: 0,
+            server: true,
             pool: 7,
         }
     }
@@ -171,6 +184,137 @@ fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
             Wait::Turn { since, acked: 0 }
         };
         assert_eq!(play.send(late, 1, bytes), want, "{late} us, {bytes} bytes");
+    }
+}
+
+#[test]
+fn a_turn_as_long_as_a_held_ack_may_wait_for_one_elsewhere() {
+    for (us, timed) in [(37_999, false), (38_000, true), (62_000, true), (62_001, false)] {
+        let mut play = Play::new();
+        let since = play.asked(0);
+        let want = if timed {
+            let (acked, pool) = (0, 7);
+            Wait::TimedTurn { since, acked, pool }
+        } else {
+            Wait::Turn { since, acked: 0 }
+        };
+        assert_eq!(play.send(us, 1, MSS), want, "{us} us");
+    }
+}
+
+#[test]
+fn in_a_turn_too_small_leaves_with_the_ack_of_small() {
+    for (freed, held) in [
+        (29_990, false), // over the unacknowledged one
+        (30_020, true),
+        (32_000, true),
+        (32_001, false),
+    ] {
+        let mut play = Play::new();
+        play.asked(0);
+        play.send(1_000, 1, 200);
+        let since = play.asked(20_000);
+        if freed > 30_000 {
+            play.ack(30_000, 201);
+        }
+        match play.send(freed, 201, 300) {
+            Wait::FreedTurn {
+                since: from,
+                candidate,
+            } => {
+                assert!(held, "{freed} us");
+                assert_eq!((from, candidate.ack.time_ns), (since, 30 * MS));
+            }
+            other => assert_eq!((other, held), (Wait::Turn { since, acked: 0 }, false)),
+        }
+    }
+}
+
+/// Someone who types: small segments that wait for ACKs, some of which come along with echoes.
+struct Typist {
+    play: Play,
+    end: i64,
+    us: i64,
+}
+
+impl Typist {
+    fn new() -> Self {
+        Typist {
+            play: Play::new(),
+            end: 1,
+            us: 0,
+        }
+    }
+
+    /// One more small segment, so long after the newest packet.
+    fn key(&mut self, after_us: i64, server: bool) -> Option<Box<Candidate>> {
+        self.us += after_us;
+        let mut d = self.play.data(self.us, self.end, 2);
+        d.server = server;
+        self.end += 2;
+        wait(self.play.give(&d));
+        self.play.sender.take_freed()
+    }
+
+    /// An ACK of all keys, by itself or with an echo.
+    fn acked(&mut self, echo: bool) {
+        self.us += 10_000;
+        if echo {
+            self.play.echo(self.us, self.end);
+        } else {
+            self.play.ack(self.us, self.end);
+        }
+    }
+}
+
+#[test]
+fn data_that_acknowledge_free_what_was_written_meanwhile() {
+    let mut typist = Typist::new();
+    assert!(typist.key(0, false).is_none());
+    typist.acked(false);
+    assert!(typist.key(20, false).is_none()); // freed by an ACK: who takes turns has nothing to send then
+    typist.acked(true);
+    assert!(typist.key(20, false).is_none()); // each message in two parts looks so too
+    typist.acked(true);
+    let c = typist.key(60, false).unwrap();
+    assert!(!c.ack_pure);
+    assert_eq!(c.freed.time_ns - c.small.time_ns, 10_060_000);
+    typist.acked(true);
+    assert!(typist.key(61, false).is_none()); // later than a kernel
+    typist.acked(true);
+    assert!(typist.key(20, true).is_none()); // a server answers what it has just been asked
+}
+
+#[test]
+fn who_takes_turns_or_sends_small_over_small_is_freed_by_no_data() {
+    let mut turns = Typist::new();
+    turns.key(0, false);
+    for _ in 0..8 {
+        turns.acked(true);
+        assert!(turns.key(20, false).is_none());
+    }
+    let mut over = Typist::new();
+    over.key(0, false);
+    over.acked(false);
+    over.key(20, false);
+    over.key(3_000, false); // nothing held this one
+    for _ in 0..8 {
+        over.acked(true);
+        assert!(over.key(20, false).is_none());
+    }
+}
+
+#[test]
+fn a_server_that_was_asked_before_waits_for_the_ack_too() {
+    let mut typist = Typist::new();
+    typist.key(0, true);
+    typist.acked(false);
+    typist.key(20, true);
+    for n in 0..3 {
+        typist.us += 4_000;
+        typist.play.asked(typist.us); // one more request, without an ACK
+        typist.acked(true);
+        assert_eq!(typist.key(20, true).is_some(), n > 0);
     }
 }
 

@@ -535,6 +535,22 @@ fn the_tick_shows_in_the_ends_of_the_holds() {
 }
 
 #[test]
+fn answers_that_end_on_a_tick_wait_for_a_held_ack_elsewhere() {
+    let waits = |n: i64, took: i64, tick: i64| {
+        let mut e = Endpoint::new(VANTAGES[0]);
+        for i in 0..n {
+            e.pools.answered_late(e.id, took, i * 47 * tick + i % 3 * 50 * US);
+        }
+        e.judged().waits_elsewhere
+    };
+    assert!(waits(12, 44 * MS, 4 * MS));
+    assert!(!waits(7, 44 * MS, 4 * MS)); // too few to show a tick
+    assert!(!waits(12, 44 * MS, 4_370 * US)); // on none
+    assert!(!waits(12, 36 * MS, 4 * MS)); // shorter than any held ACK
+    assert!(!waits(12, 53 * MS, 4 * MS));
+}
+
+#[test]
 fn judging_early_does_not_change_the_last_word() {
     let (mut early, mut late) = (Endpoint::new(VANTAGES[0]), Endpoint::new(VANTAGES[0]));
     let (mut random, mut same) = (Lcg(23), Lcg(23));

@@ -141,6 +141,13 @@ impl Pools {
         }
     }
 
+    /// A message began after about as long as a held ACK elsewhere makes it wait: how long, and until when.
+    pub fn answered_late(&mut self, id: u32, waited: i64, end: i64) {
+        if let Some(pool) = self.pools.get_mut(id as usize) {
+            pool.starts.add_timed(waited, end);
+        }
+    }
+
     /// Whether a connection with another server brought this candidate's sender such a segment while it waited.
     fn is_relayed(&mut self, c: &Candidate) -> bool {
         let Some(Pool { key, .. }) = self.pools.get(c.pool as usize) else {

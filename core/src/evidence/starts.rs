@@ -1,6 +1,6 @@
-//! How long the first segments of a sender's messages waited, over all its streams: what a cork's timer is looked for in.
+//! How long the first segments of a sender's messages waited, over all its streams: what timers are looked for in.
 
-/// Waits remembered; later ones say the same.
+/// Waits remembered of each kind; later ones say the same.
 const KEPT: usize = 1024;
 
 #[derive(Debug, Default)]
@@ -9,6 +9,8 @@ pub struct Starts {
     pub prompt: u64,
     /// Wait and its end, of those that may have waited for it.
     pub late: Vec<(i64, i64)>,
+    /// The same of those that may have waited for a held ACK on another connection.
+    pub timed: Vec<(i64, i64)>,
 }
 
 impl Starts {
@@ -22,7 +24,13 @@ impl Starts {
         }
     }
 
+    pub(super) fn add_timed(&mut self, waited: i64, end: i64) {
+        if self.timed.len() < KEPT {
+            self.timed.push((waited, end));
+        }
+    }
+
     pub fn count(&self) -> u64 {
-        self.late.len() as u64
+        (self.late.len() + self.timed.len()) as u64
     }
 }

@@ -29,9 +29,11 @@ pub struct Place {
 /// The peer's last byte, where this step is the wait after it.
 fn turn(step: &Step) -> Option<At> {
     match step.wait {
-        Wait::Turn { since, .. } | Wait::LateTurn { since, .. } | Wait::QueuedTurn { since, .. } => {
-            Some(since)
-        }
+        Wait::Turn { since, .. }
+        | Wait::LateTurn { since, .. }
+        | Wait::TimedTurn { since, .. }
+        | Wait::FreedTurn { since, .. }
+        | Wait::QueuedTurn { since, .. } => Some(since),
         _ => None,
     }
 }

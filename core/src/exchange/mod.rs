@@ -315,7 +315,11 @@ impl Step {
     fn depends(&self) -> bool {
         matches!(
             self.wait,
-            Wait::Small(_) | Wait::Repair { .. } | Wait::LateTurn { .. }
+            Wait::Small(_)
+                | Wait::FreedTurn { .. }
+                | Wait::Repair { .. }
+                | Wait::LateTurn { .. }
+                | Wait::TimedTurn { .. }
         )
     }
 }

@@ -57,7 +57,9 @@ impl Transfers {
     fn doubt(&self, step: &mut Step, pair: u32, stream: u32) {
         let since = match step.wait {
             Wait::App => step.from,
-            Wait::Turn { since, .. } | Wait::QueuedTurn { since, .. } => since,
+            Wait::Turn { since, .. } | Wait::TimedTurn { since, .. } | Wait::QueuedTurn { since, .. } => {
+                since
+            }
             _ => return,
         };
         let (from, to) = (since.time_ns, step.to.time_ns);
@@ -71,7 +73,7 @@ impl Transfers {
         }
         let busy = u32::try_from(longest).unwrap_or(u32::MAX);
         step.wait = match step.wait {
-            Wait::Turn { since, .. } => Wait::QueuedTurn {
+            Wait::Turn { since, .. } | Wait::TimedTurn { since, .. } => Wait::QueuedTurn {
                 since,
                 late: busy,
                 queued: 0,

@@ -8,6 +8,7 @@ pub mod limits;
 
 mod cork;
 mod cwnd;
+mod elsewhere;
 mod gap;
 mod grounds;
 mod line;
@@ -168,6 +169,9 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
             path::queued_turn(cutter, *since, *late, *queued, piece, paths);
         }
         Wait::LateTurn { since, pool } => cork::late_turn(cutter, *since, sender(*pool), piece, paths),
+        Wait::TimedTurn { since, acked, pool } => {
+            elsewhere::turn(cutter, *since, *acked, sender(*pool), piece, paths);
+        }
         Wait::Suspected { held } => one_way::suspected(cutter, *held, piece),
         Wait::Small(c) => match sender(c.pool) {
             Some(judged) => nagle::cut(
@@ -179,6 +183,10 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
             ),
             None => gap::unjudged(cutter, piece),
         },
+        Wait::FreedTurn { since, candidate } => {
+            let ruling = sender(candidate.pool).map(|j| j.rule(piece.sender, known.stream, candidate));
+            nagle::in_turn(cutter, *since, candidate, ruling, piece, paths);
+        }
         Wait::LoneClocked {
             ack,
             acked,

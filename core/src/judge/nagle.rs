@@ -12,10 +12,10 @@ use super::grounds::Grounds;
 use super::limits::{AT_HOST_NS, DATED_NS, ENOUGH, HELD_NS, NOISE_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, reach};
-use super::program::think;
+use super::program::{approach, think, thought};
 use super::sender::{Control, Judged, Verdict};
 use super::vocabulary::{Because, Cause, Owner, Rule};
-use crate::base::Side;
+use crate::base::{At, Side};
 use crate::exchange::Piece;
 use crate::observe::Candidate;
 
@@ -219,6 +219,27 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
             reach(cutter, piece, paths);
             let program = row(think(side), Owner::of(side), Rule::LookAlike, grounds, evidence);
             cutter.cut(cutter.end, program);
+        }
+    }
+}
+
+/// The same in a turn: the peer had spoken, and then came the ACK with which this segment left.
+pub(super) fn in_turn(
+    cutter: &mut Cutter<'_>,
+    since: At,
+    c: &Candidate,
+    ruling: Option<Ruling>,
+    piece: &Piece<'_>,
+    paths: &Paths,
+) {
+    approach(cutter, since, piece, paths);
+    match ruling {
+        Some(ruling @ (Ruling::Held { .. } | Ruling::Waited { .. })) => cut(cutter, c, ruling, piece, paths),
+        _ => {
+            let mut named = thought(cutter, piece.sender, paths, 0);
+            let most = Grounds::probable(Because::SenderNotKnown, Cause::Nagle);
+            named.grounds.at_most(most);
+            cutter.cut(cutter.end, named);
         }
     }
 }

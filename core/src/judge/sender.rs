@@ -8,11 +8,11 @@ use crate::base::Side;
 use crate::evidence::rtt::Pairs;
 use crate::evidence::{Gap, Pool, Pools};
 
-use super::cork;
 use super::limits::{
     ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, BEST_SHARE, FOLLOWS_SLOPE, GROWN, HELD_NS, INSTANT_NS,
     KERNEL_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, TIGHT_WITH_SLOPE, WAVER_PART,
 };
+use super::{cork, elsewhere};
 pub use controls::Control;
 use controls::Controls;
 pub(super) use spread::lattice;
@@ -80,6 +80,8 @@ pub struct Judged {
     pub corked: bool,
     /// Some do, as far as one can tell: a cork that is on at times.
     pub timed: bool,
+    /// Its answers wait for a kernel's timer that no connection here shows: a held ACK elsewhere.
+    pub waits_elsewhere: bool,
     /// Connections with any evidence; those on which Nagle's algorithm acts, and those that refute it.
     pub streams: usize,
     pub nagle_streams: usize,
@@ -145,6 +147,7 @@ impl Judged {
         j.slope = slope(&held);
         j.held_by_timer(&held);
         (j.timed, j.corked) = cork::corked(&pool.starts, j.sender_rtt);
+        j.waits_elsewhere = elsewhere::on_tick(&pool.starts, j.sender_rtt);
         j.controls = Controls::of(pool, &j);
         j.sum_up(pool);
         j

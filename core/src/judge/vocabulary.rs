@@ -204,6 +204,7 @@ words! {
     "nagle_wait" NagleWait "small after small, with the first one's ACK, which came at once"
     "nagle_piggyback" NaglePiggyback "small after small, with an ACK that came with data"
     "nagle_fin_release" NagleFinRelease "small after small, with the ACK in the peer's FIN"
+    "elsewhere" Elsewhere "answers that take a held ACK's time and end on a tick: it is held on another connection"
 }
 
 words! {

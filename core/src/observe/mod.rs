@@ -72,6 +72,12 @@ pub enum Wait {
         since: At,
         pool: u32,
     },
+    /// The same as `Turn`, after about as long as an answer takes that waits for a held ACK on another connection.
+    TimedTurn {
+        since: At,
+        acked: u32,
+        pool: u32,
+    },
     /// The same message goes on and nothing held it back.
     App,
     /// The same behind a full unacknowledged segment, where few writes end: the line may have been busy. Or by its sender's
@@ -82,6 +88,11 @@ pub enum Wait {
     /// Right behind the previous one, which filled its segment.
     FullBurst,
     Small(Box<Candidate>),
+    /// The same in a turn, with an ACK that came after the peer's last byte, and about as soon as the path allows.
+    FreedTurn {
+        since: At,
+        candidate: Box<Candidate>,
+    },
     /// Full segments that follow each other at an even pace: the line's, or the pacing's.
     Spaced,
     /// By its sender's clock it left with the one before it: the path held it back.
@@ -207,13 +218,14 @@ impl Step {
             }
         };
         match &self.wait {
-            Wait::Turn { since, .. } | Wait::LateTurn { since, .. } | Wait::QueuedTurn { since, .. } => {
-                Release::new(
-                    Released::First,
-                    Some(since.frame),
-                    self.to.time_ns - since.time_ns,
-                )
-            }
+            Wait::Turn { since, .. }
+            | Wait::LateTurn { since, .. }
+            | Wait::TimedTurn { since, .. }
+            | Wait::QueuedTurn { since, .. } => Release::new(
+                Released::First,
+                Some(since.frame),
+                self.to.time_ns - since.time_ns,
+            ),
             Wait::App | Wait::Burst | Wait::FullBurst | Wait::Hole if self.from == self.to => Release {
                 by: Some(Released::First),
                 frame: None,
@@ -225,7 +237,7 @@ impl Step {
             Wait::Spaced => Release::new(Released::Pacing, None, waited),
             Wait::Small(c) if c.unseen => Release::default(), // the ACK has no frame
             Wait::Small(c) if c.arrived == Some(false) => Release::new(Released::App, None, waited),
-            Wait::Small(c) => by_ack(c.ack, Released::NagleAck),
+            Wait::Small(c) | Wait::FreedTurn { candidate: c, .. } => by_ack(c.ack, Released::NagleAck),
             Wait::Clocked { ack, .. } | Wait::LoneClocked { ack, .. } => by_ack(*ack, Released::CwndAck),
             Wait::Window { opened } | Wait::ZeroWindow { opened } => {
                 Release::new(Released::WindowOpen, Some(opened.frame), waited)
@@ -270,6 +282,8 @@ pub struct Data {
     pub rtt_ns: i64,
     /// Best round trip to this sender so far.
     pub leg_ns: i64,
+    /// Its side is the one that is asked.
+    pub server: bool,
     pub pool: u32,
 }
 

@@ -1,6 +1,7 @@
 //! One sender's side of a stream: what it has sent, what its peer has answered, and from both the reason why
 //! the next segment left when it did.
 
+mod freed;
 mod pacer;
 mod peer_clock;
 mod reason;
@@ -14,6 +15,7 @@ use super::{Answer, Data, Early, Outcome, Refutation, Step};
 use crate::base::At;
 use crate::judge::limits::{BURST_NS, EVEN_PART};
 
+use freed::Freed;
 use pacer::Pacer;
 use peer_clock::PeerClock;
 use repair::{Hole, Resent};
@@ -75,6 +77,7 @@ pub struct Sender {
     next: Option<i64>,
     una: i64,
     small: Option<Small>,
+    freed: Freed,
     refuting: Option<Refutation>,
     /// Refutations that stand unless the peer's next packet shows that an ACK of it is not in the capture.
     awaiting: Vec<Early>,

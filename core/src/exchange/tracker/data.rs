@@ -47,6 +47,7 @@ impl Tracker {
             ip_id: segment.ip_id,
             rtt_ns: client_leg + server_leg,
             leg_ns,
+            server: side == Side::Server,
             pool: *pick(&mut self.pools, side),
         };
         (self.pairing.shown, self.pairing.paused) = (None, None);
@@ -139,6 +140,18 @@ impl Tracker {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 let waited = at.time_ns - since.time_ns;
                 ledger.pools.began(*pool, Some((waited, at.time_ns)));
+            }
+            Wait::TimedTurn { since, pool, .. } => {
+                *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
+                if data.small {
+                    ledger.pools.began(*pool, None);
+                }
+                ledger
+                    .pools
+                    .answered_late(*pool, at.time_ns - since.time_ns, at.time_ns);
+            }
+            Wait::FreedTurn { .. } => {
+                *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
             }
             Wait::Repair { filled, .. } => {
                 self.pairing.shown = *filled;

@@ -122,6 +122,7 @@ mod tests {
             ip_id: None,
             rtt_ns: 0,
             leg_ns: 0,
+            server: true,
             pool: 0,
         };
         pacer.sent(&data, gap, sent);

@@ -5,8 +5,8 @@ use super::refuting::heard;
 use super::{AckSeen, RECENT, Sender, Small};
 use crate::base::At;
 use crate::judge::limits::{
-    AT_HOST_NS, BURST_NS, CORK_NS, DATED_NS, EVEN_GAPS, GRAIN_NS, LATE_NS, LEAST_PROBE_NS, LONG_PATH_NS,
-    MOST_PROBE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS, TICK_NS, UNFINISHED,
+    AT_HOST_NS, BURST_NS, CORK_NS, DATED_NS, EVEN_GAPS, GRAIN_NS, HELD_ELSEWHERE_NS, LATE_NS, LEAST_PROBE_NS,
+    LONG_PATH_NS, MOST_PROBE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS, TICK_NS, UNFINISHED,
 };
 use crate::observe::{Candidate, Data, Early, Repair, Wait};
 
@@ -25,6 +25,7 @@ impl Sender {
         if let (Some(heard), Some(small)) = (turn, self.small)
             && small.ack.is_some_and(|ack| ack.at.frame <= heard.frame)
         {
+            self.freed_along(&small, heard, d);
             self.small = None; // what is answered now came with or after that ACK
         }
         let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
@@ -67,6 +68,7 @@ impl Sender {
                             small: p.at,
                         };
                     }
+                    self.count_freed(&candidate, d.leg_ns);
                     return Wait::Small(Box::new(candidate));
                 }
                 None if overdue(gap, d) && !heard(&p, d) => {
@@ -83,9 +85,19 @@ impl Sender {
                     if heard(&p, d) {
                         return Wait::Unsure; // its ACK came, and nobody can say when
                     }
+                    self.overtakes();
                     self.refute(&p, d);
                 }
             }
+        }
+        if let (Some(since), Some(p)) = (turn, self.small)
+            && small
+            && !d.fin
+            && !hole
+            && !p.tainted
+            && let Some(wait) = self.freed_in_turn(&p, since, d)
+        {
+            return wait;
         }
         if turn.is_none() && even && self.even >= EVEN_GAPS.get() {
             return Wait::Spaced;
@@ -148,6 +160,11 @@ impl Sender {
                         since,
                         late: u32::try_from(gap).unwrap_or(u32::MAX),
                         queued: 0,
+                    },
+                    0 if as_if_held(d, since) => Wait::TimedTurn {
+                        since,
+                        acked: self.kernel_took(since),
+                        pool: d.pool,
                     },
                     0 => Wait::Turn {
                         since,
@@ -240,6 +257,12 @@ fn timed(at: At, since: At) -> bool {
     (CORK_NS.least.get()..=CORK_NS.most.get() + LONG_PATH_NS.get()).contains(&waited)
 }
 
+/// As long as an answer that waits for a held ACK elsewhere, as far as the path is known.
+fn as_if_held(d: &Data, since: At) -> bool {
+    let waited = d.at.time_ns - since.time_ns;
+    waited >= HELD_ELSEWHERE_NS.least.get() && waited - d.rtt_ns <= HELD_ELSEWHERE_NS.most.get()
+}
+
 /// A small segment after another, where the capture lacks the ACK between them: the time stamp that this one echoes says when
 /// that ACK left (RFC 7323 4.3), on the peer's clock.
 fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
@@ -267,7 +290,7 @@ fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
     })
 }
 
-fn candidate(p: &Small, ack: &AckSeen, d: &Data) -> Candidate {
+pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data) -> Candidate {
     let arrived = match (p.tsecr, ack.tsval, d.tsecr) {
         // only where the peer's clock moved between the two
         (Some(before), Some(acked), Some(freed)) if (acked.wrapping_sub(before) as i32) > 0 => {

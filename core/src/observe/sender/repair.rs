@@ -235,6 +235,7 @@ mod tests {
                 ip_id: None,
                 rtt_ns: 0,
                 leg_ns: 0,
+                server: true,
                 pool: 0,
             };
             sender.data(&data, 0, None);

@@ -1,0 +1,90 @@
+//! Small segments that ACKs let go across turns: an ACK that comes along with the peer's data frees what its sender had
+//! written meanwhile, and so it looks like an answer to those data.
+
+use super::reason::candidate;
+use super::{Sender, Small};
+use crate::base::At;
+use crate::judge::limits::{INSTANT_NS, PROMPT_NS};
+use crate::observe::{Candidate, Data, Wait};
+
+/// What was freed on this connection.
+#[derive(Debug, Default)]
+pub(super) struct Freed {
+    /// By ACKs without data: its program writes without waiting for answers, as one that takes turns has nothing to send then.
+    by_acks: u32,
+    /// Just when the peer's data acknowledged the small segment before.
+    along: u32,
+    /// Something small went over something small that was not acknowledged: no Nagle's algorithm.
+    overtook: bool,
+    newest: Option<Box<Candidate>>,
+}
+
+impl Sender {
+    /// The small segment that left with this one's data, which the peer's data had acknowledged just then, where its
+    /// program is known to write without waiting for answers.
+    pub fn take_freed(&mut self) -> Option<Box<Candidate>> {
+        self.freed.newest.take()
+    }
+
+    /// A small segment behind an acknowledged one, between which the peer said nothing.
+    pub(super) fn count_freed(&mut self, c: &Candidate, leg: i64) {
+        if c.ack_pure && !c.ack_fin && at_once(c.ack, c.freed, leg) {
+            self.freed.by_acks = self.freed.by_acks.saturating_add(1);
+        }
+    }
+
+    /// A small segment left over an unacknowledged one.
+    pub(super) fn overtakes(&mut self) {
+        self.freed.overtook = true;
+    }
+
+    /// The first small segment after the peer spoke (`heard`), where the one before it was acknowledged with those data.
+    #[inline(always)]
+    pub(super) fn freed_along(&mut self, p: &Small, heard: At, d: &Data) {
+        let freed = &self.freed;
+        if freed.by_acks > 0 && !freed.overtook && d.small && !d.fin && !p.tainted {
+            self.weigh_freed(p, heard, d);
+        }
+    }
+
+    /// One that takes turns but writes each of its messages in two parts is freed by an ACK without data once a turn. And a
+    /// server that had not been asked before answers those very data.
+    #[cold]
+    fn weigh_freed(&mut self, p: &Small, heard: At, d: &Data) {
+        let Some(ack) = p.ack.filter(|ack| ack.at.frame == heard.frame && !ack.fin) else {
+            return;
+        };
+        let asked = self.unanswered.is_some_and(|first| first.frame < heard.frame);
+        if (d.server && !asked) || !at_once(ack.at, d.at, d.leg_ns) {
+            return;
+        }
+        self.freed.along = self.freed.along.saturating_add(1);
+        if self.freed.along > self.freed.by_acks {
+            self.freed.newest = Some(Box::new(candidate(p, &ack, d)));
+        }
+    }
+
+    /// The first small segment after the peer spoke, where one before it was not acknowledged by then.
+    #[cold]
+    pub(super) fn freed_in_turn(&mut self, p: &Small, since: At, d: &Data) -> Option<Wait> {
+        let Some(ack) = p.ack else {
+            self.overtakes();
+            return None;
+        };
+        let candidate = candidate(p, &ack, d);
+        let prompt = d.at.time_ns - ack.at.time_ns - d.leg_ns <= PROMPT_NS.get();
+        if candidate.arrived == Some(false) || !prompt {
+            return None;
+        }
+        self.count_freed(&candidate, d.leg_ns);
+        Some(Wait::FreedTurn {
+            since,
+            candidate: Box::new(candidate),
+        })
+    }
+}
+
+/// As a kernel sends what an ACK has freed.
+fn at_once(ack: At, freed: At, leg: i64) -> bool {
+    freed.time_ns - ack.time_ns - leg <= INSTANT_NS.get()
+}
