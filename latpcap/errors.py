@@ -15,9 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from latpcap.format import escaped
+
 
 class LatpcapError(Exception):
-    """Did latpcap give up with a reason?"""
+    """Did latpcap give up with a reason? Names in its sentence are escaped where they would disturb a terminal."""
+
+    def __str__(self) -> str:
+        return escaped(super().__str__())
 
 
 class CaptureError(LatpcapError):
@@ -53,6 +58,9 @@ class FilterError(LatpcapError):
         shown = "".join(letter if letter.isprintable() else " " for letter in expression)
         mark = " " * offset + "^" + "~" * (length - 1)
         super().__init__(f"filter: {reason}{hint}\n    {shown}\n    {mark}")
+
+    def __str__(self) -> str:
+        return "\n".join(escaped(line) for line in Exception.__str__(self).split("\n"))
 
 
 class OutputError(LatpcapError):

@@ -35,6 +35,18 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "�" for c in text)
 
 
+def escaped(text: str) -> str:
+    """A name in one line that any terminal may show: control characters, and bytes that are no text, as escapes."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(letter: str) -> str:
+    code = ord(letter)
+    if 0xDC80 <= code <= 0xDCFF:  # how Python writes a byte that is no text
+        return f"\\x{code - 0xDC00:02x}"
+    return letter.encode("unicode_escape").decode()
+
+
 def shortest(paths: Sequence[str]) -> list[str]:
     """What is each of these paths called beside the others? Its last part, and the folders before it that it takes to
     tell them apart; the same path has the same name.

@@ -15,12 +15,13 @@ PACKAGE = ROOT / "latpcap"
 RUST = ROOT / "core" / "src"
 
 ORDER = [
+    "format",
     "errors",
+    "files",
     "_core",
     "vocabulary",
     "limits",
     "options",
-    "format",
     "html",
     "bars",
     "arrays",
@@ -136,6 +137,7 @@ ORDER = [
     "cli.archive",
     "cli.answers",
     "cli.mcp",
+    "cli.guard",
     "cli.app",
     "cli",
 ]

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from latpcap.archive import places
+from latpcap.format import escaped
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Failure:
 
     def __str__(self) -> str:
         where = self.file if self.offset is None else f"{self.file}: byte {self.offset:,}"
-        return f"{where}: {self.reason}"
+        return escaped(f"{where}: {self.reason}")
 
 
 @dataclass
@@ -196,8 +197,8 @@ def _digest(body: Any) -> str:
 
 
 def printable(name: str) -> str:
-    """A file's name as text for tables: bytes that are no UTF-8 are shown as \\xff."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    """A file's name as text for tables: bytes that are no UTF-8, and control characters, are shown as \\xff."""
+    return escaped(name)
 
 
 def identity(name: str) -> str:

@@ -1,8 +1,6 @@
 """The `latpcap` command: the same words as in Python, in the same order.
 
-Exit codes: 0 analysed; 1 a rule of `compare --fail-on` fails; 2 wrong usage or an output that cannot be written; 3 a
-capture could not be read.
-Answers go to standard output; warnings and errors, one line each, to standard error.
+Exit codes are in guard.py. Answers go to standard output; warnings and errors, one line each, to standard error.
 """
 
 from __future__ import annotations
@@ -16,16 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.main
 
-from latpcap.cli import answers, archive, flow, live, mcp, packets, plots, tables
+from latpcap.cli import answers, archive, flow, guard, live, mcp, packets, plots, tables
 from latpcap.cli.options import SAMPLE, warn
-from latpcap.errors import CaptureError, LatpcapError
+from latpcap.errors import CaptureError
 from latpcap.reading import sources
 
 if TYPE_CHECKING:
     from latpcap.views.capture import Capture
 
-EXIT_USAGE = 2
-EXIT_UNREADABLE = 3
 _SUFFIXES = (".pcap", ".pcapng", ".cap", ".gz", ".zst", ".lz4", ".bz2", ".xz")
 """A word that ends so is meant as a file, also where there is none of that name."""
 
@@ -39,29 +35,14 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Runs the command and turns every known error into one line and an exit code."""
+    """Runs the command; however it ends is for guard.py to say."""
+    guard.run(_work)
+
+
+def _work() -> int | None:
     words = _completed([str(sources.SAMPLE) if word == SAMPLE else word for word in sys.argv[1:]])
-    try:
-        if code := app(words, standalone_mode=False):  # of a typer that turns Ctrl-C into one
-            _stop("interrupted", code)
-    except CaptureError as problem:
-        _stop(str(problem), EXIT_UNREADABLE)
-    except (LatpcapError, IndexError) as problem:
-        _stop(str(problem), EXIT_USAGE)
-    except BrokenPipeError:
-        # the reader of our output went away (head, less): nothing to say, and nothing left to flush
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (KeyboardInterrupt, typer.Abort):
-        _stop("interrupted", 130)
-    except Exception as problem:
-        # the parser's own errors carry their sentence; anything else is a bug and shows itself
-        if not hasattr(problem, "format_message"):
-            raise
-        text = problem.format_message()
-        if "\n" in text:  # no command at all: the help is the answer
-            typer.echo(text, err=True)
-            sys.exit(EXIT_USAGE)
-        _stop(f"{text.removesuffix('.')} (see --help)", EXIT_USAGE)
+    code: int | None = app(words, standalone_mode=False)
+    return code
 
 
 def _completed(words: list[str]) -> list[str]:
@@ -72,11 +53,6 @@ def _completed(words: list[str]) -> list[str]:
     options = words[0].startswith("-") and words[0] != "-"
     files = any(word == "-" or "://" in word or os.path.lexists(word) for word in words[: None if options else 1])
     return ["why", *words] if files or Path(words[0]).suffix.lower() in _SUFFIXES else words
-
-
-def _stop(sentence: str, code: int) -> None:
-    typer.echo(f"latpcap: {sentence}", err=True)
-    sys.exit(code)
 
 
 def _read(file: str, display_filter: str | None = None, *, keylog: str | None = None, again: bool = False) -> Capture:

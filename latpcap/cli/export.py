@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from latpcap import files
 from latpcap.cli import colour, text
 from latpcap.errors import OutputError
 from latpcap.format import count
@@ -48,7 +49,7 @@ def write(table: pa.Table, path: Path) -> None:
     if suffix not in SUFFIXES:
         raise OutputError(f"{path}: unknown suffix {suffix!r}; known are {', '.join(SUFFIXES)}")
     try:
-        with open(path, "wb") as file:
+        with files.replacing(path) as beside, open(beside, "wb") as file:
             if suffix == ".parquet":
                 import pyarrow.parquet as pq
 
@@ -64,11 +65,8 @@ def show(tables: Iterable[pa.Table], form: str, *, fit: bool = True) -> None:
     if form == "text" and sys.stdout.isatty():
         _on_terminal(tables, fit=fit)
         return
-    try:
-        for part in parts(tables, form):
-            typer.echo(part, nl=False)
-    except BrokenPipeError:  # as of `| head`: typer would end with 1
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for part in parts(tables, form):
+        typer.echo(part, nl=False)
 
 
 def _on_terminal(tables: Iterable[pa.Table], *, fit: bool) -> None:
@@ -128,7 +126,7 @@ def _csv(table: pa.Table, *, head: bool) -> str:
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """CSV has no lists: they become text, `1;2;3` or `left-right;left-right`."""
+    """CSV has no lists: they become text, `1;2;3` or `left-right;left-right`. Words are harmless to spreadsheets."""
     import pyarrow as pa
 
     for i, field in enumerate(table.schema):
@@ -136,8 +134,23 @@ def _flat(table: pa.Table) -> pa.Table:
             texts = [None if v is None else ";".join(map(text.item, v)) for v in table[field.name].to_pylist()]
             table = table.set_column(i, field.name, pa.array(texts, pa.string()))
         elif pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, table[field.name].cast(pa.string()))
+            table = table.set_column(i, field.name, _plain(table[field.name].cast(pa.string())))
+        elif pa.types.is_string(field.type):
+            table = table.set_column(i, field.name, _plain(table[field.name]))
     return table
+
+
+def _plain(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Words of the capture's own: a spreadsheet takes none for a formula (CWE-1236), and control characters go.
+
+    A cell that begins with = + - or @, also behind blanks, gets a ' in front; LATPCAP_CSV=raw leaves all as it is.
+    """
+    import pyarrow.compute as pc
+
+    if os.environ.get("LATPCAP_CSV") == "raw":
+        return texts
+    texts = pc.replace_substring_regex(texts, pattern=r"[\x00-\x1f\x7f]", replacement="\N{REPLACEMENT CHARACTER}")
+    return pc.replace_substring_regex(texts, pattern=r"^(\s*[=+\-@])", replacement=r"'\1")
 
 
 def _objects(table: pa.Table) -> Iterator[str]:

@@ -9,7 +9,7 @@ from latpcap.findings import presentation as show
 from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.schema import Finding
 from latpcap.findings.sockets import Pool
-from latpcap.format import count, ms, percent, printable, us
+from latpcap.format import count, escaped, ms, percent, printable, us
 from latpcap.vocabulary import CAUSES, PROVEN, STALL, SUSPECTED
 
 
@@ -40,7 +40,8 @@ def _first_line(d: Overall) -> str:
         ("at_client",): ", captured at the client",
         ("at_server",): ", captured at the server",
     }
-    name = d["file"] if d["filter"] is None else f"{d['file']} [{printable(d['filter'])}]"
+    file = escaped(d["file"])
+    name = file if d["filter"] is None else f"{file} [{printable(d['filter'])}]"
     line = f"{name}: {count(d['frames'], 'frame')}, {streams}, {exchanges} in {d['seconds']:,.2f} s"
     return line + where.get(tuple(d["positions"]), "")
 

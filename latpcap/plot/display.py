@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from latpcap import files
 from latpcap.plot import figure as paper
 from latpcap.plot.flow_draw import GREY, RED, Pen
 from latpcap.plot.flow_layout import width_of, wrap
@@ -111,7 +112,7 @@ class Display:
         Always a figure of its own, 8 inches wide: at the default `dpi`, pixels per inch, a PNG is 800 pixels wide (take
         200 or more for print). Raises ValueError for other suffixes, OSError if the file cannot be written.
         """
-        Path(path).write_bytes(self._render(paper.suffix_of(path), dpi))
+        files.write(path, self._render(paper.suffix_of(path), dpi))
         return self
 
     def _render(self, suffix: str, dpi: float) -> bytes:

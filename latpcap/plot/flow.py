@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from latpcap import files
 from latpcap.bars import bar
 from latpcap.options import TimeFormat
 from latpcap.plot import figure as paper
@@ -226,19 +227,20 @@ class FlowGraph:
         suffix = paper.suffix_of(path, SUFFIXES)
         self.paths_ = [path]
         if suffix == ".txt":
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
+            with files.replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for line in self._lines())
         elif self.pages == 1 or not (suffix == ".pdf" if pages is None else pages):
-            path.write_bytes(self._render(suffix, dpi))
+            files.write(path, self._render(suffix, dpi))
         elif suffix == ".pdf":
             printed = self._for_print()
-            path.write_bytes(paper.render_pages((page.plot().figure_ for page in printed._all_pages()), dpi))
+            files.write(path, paper.render_pages((page.plot().figure_ for page in printed._all_pages()), dpi))
         else:
             width = len(str(min(self.pages, MOST_PAGES)))
             self.paths_ = []
             for number, page in enumerate(self._all_pages(), 1):
                 self.paths_.append(path.with_name(f"{path.stem}-{number:0{width}}{path.suffix}"))
-                self.paths_[-1].write_bytes(paper.render(page.plot().figure_, suffix, dpi, colours=flow_draw.COLOURS))
+                drawn = paper.render(page.plot().figure_, suffix, dpi, colours=flow_draw.COLOURS)
+                files.write(self.paths_[-1], drawn)
         return self
 
     def text(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from latpcap import files
 from latpcap.plot import figure as paper
 from latpcap.plot import flow_draw, flow_layout, flow_scale
 from latpcap.plot.flow_artist import Ink, root
@@ -100,7 +101,7 @@ class FlowPair:
         """How do I put it into a ticket? Writes PNG, SVG or PDF, by the path's suffix; the same input gives the same
         bytes. ValueError for other suffixes; OSError if the file cannot be written.
         """
-        Path(path).write_bytes(self._render(paper.suffix_of(path), dpi))
+        files.write(path, self._render(paper.suffix_of(path), dpi))
         return self
 
     def _render(self, suffix: str, dpi: float) -> bytes:

@@ -11,6 +11,7 @@ from typing import cast
 
 from latpcap import _core
 from latpcap.errors import CaptureError
+from latpcap.format import escaped
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, sources
 from latpcap.reading.keylog import Keylog
@@ -54,14 +55,14 @@ class Feed:
             try:
                 for block in origin.first_blocks():
                     if not opened:
-                        analysis.next_file(origin.name)
+                        analysis.next_file(escaped(origin.name))
                         opened = True
                     analysis.push(block)
                     yield len(block)
                     if analysis.halted:
                         break
                 if not opened:
-                    analysis.next_file(origin.name)
+                    analysis.next_file(escaped(origin.name))
             except CaptureError as problem:
                 self.broken.append(problem)
                 lost += analysis.frames == before

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from latpcap import _core
 from latpcap.errors import CaptureError
+from latpcap.format import escaped
 from latpcap.reading import keylog as keys
 from latpcap.reading import links
 from latpcap.reading.keylog import Keylog
@@ -90,7 +91,7 @@ class Segments:
     def __iter__(self) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
         analysis = self._analysis
         for origin in self._origins:
-            analysis.next_file(origin.name)
+            analysis.next_file(escaped(origin.name))
             try:
                 for block in origin.blocks():
                     analysis.push(block)

@@ -13,8 +13,9 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
+from latpcap import files
 from latpcap.errors import OutputError
 from latpcap.reading.packets import Record
 from latpcap.vocabulary import PROVEN
@@ -121,21 +122,25 @@ def _written(path: Path, begin: Callable[[IO[bytes]], _Write], records: Iterable
     """The file is there whole or not at all."""
     count = 0
     try:
-        with gzip.open(path, "wb") if path.suffix.lower() == ".gz" else open(path, "wb") as file:
-            write = begin(file)  # type: ignore[arg-type]
+        with files.replacing(path) as beside, open(beside, "wb") as plain, _packed(plain, path) as file:
+            write = begin(file)
             for record in records:
                 write(record)
                 count += 1
-    except BaseException as problem:
-        if path.is_file():
-            with contextlib.suppress(OSError):
-                path.unlink()
-        if isinstance(problem, OutputError):
-            raise OutputError(f"{path}: {problem}") from None
-        if isinstance(problem, OSError):
-            raise OutputError(f"{path}: {problem.strerror or problem}") from None
-        raise
+    except OutputError as problem:
+        raise OutputError(f"{path}: {problem}") from None
+    except OSError as problem:
+        raise OutputError(f"{path}: {problem.strerror or problem}") from None
     return count
+
+
+@contextlib.contextmanager
+def _packed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    if path.suffix.lower() != ".gz":
+        yield file
+        return
+    with gzip.GzipFile(path.name, "wb", fileobj=file) as packed:
+        yield cast(IO[bytes], packed)
 
 
 def _pcap(file: IO[bytes], nanos: bool, link: int | None) -> _Write:

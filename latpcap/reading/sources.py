@@ -214,6 +214,8 @@ def _open(source: One, name: str) -> tuple[BinaryIO, bool]:
             raise TypeError(f"expected a path, bytes or a binary file object, got {type(source).__name__}")
         return source, False
     if name == "<stdin>":
+        if sys.stdin is None:
+            raise CaptureError(name, "standard input is closed")
         return sys.stdin.buffer, False
     if _is_url(source):
         return _open_url(os.fspath(source)), True

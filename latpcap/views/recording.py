@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from latpcap import _core
 from latpcap.errors import CaptureError
-from latpcap.format import count
+from latpcap.format import count, escaped
 from latpcap.reading import sources
 from latpcap.views.view import View
 
@@ -90,7 +90,7 @@ class Recording(View):
     @property
     def title(self) -> str:
         """What is this? The file's name, and the display filter in brackets."""
-        name = Path(self.name).name
+        name = escaped(Path(self.name).name)
         return name if self.display_filter is None else f"{name} [{self.display_filter}]"
 
     @property
@@ -105,7 +105,14 @@ class Recording(View):
             return table
         plain = pa.schema([f.with_type(pa.string()) if f.name in ("kind", "layer") else f for f in table.schema])
         rows = [
-            {"file": p.file, "kind": "damaged", "offset": p.offset, "layer": p.layer, "reason": p.reason, "count": 1}
+            {
+                "file": escaped(p.file),
+                "kind": "damaged",
+                "offset": p.offset,
+                "layer": p.layer,
+                "reason": p.reason,
+                "count": 1,
+            }
             for p in self._broken
         ]
         return pa.concat_tables([table.cast(plain), pa.Table.from_pylist(rows, schema=plain)])
@@ -221,7 +228,7 @@ def _numbered(streams: pa.Table) -> pa.Table:
 
 
 def _sentence(issue: dict[str, Any]) -> str:
-    place = [issue["file"]]
+    place = [escaped(issue["file"])]
     if issue["offset"] is not None:
         place.append(f"byte {issue['offset']:,}")
     if issue["frame"] is not None:

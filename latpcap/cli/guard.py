@@ -1,0 +1,192 @@
+"""How does the command end? Whatever happens ends in one line on standard error and an exit code that means something.
+
+0 analysed; 1 a rule of `compare --fail-on` fails, and nothing else; 2 wrong usage, an output that cannot be written, or
+a bug of ours (LATPCAP_TRACEBACK=1 shows where); 3 a capture could not be read; 128 and the signal's number after a
+signal that ends programs. A reader that leaves (`| head`) is no error.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from latpcap.errors import CaptureError, LatpcapError
+from latpcap.format import escaped
+
+EXIT_USAGE = 2
+EXIT_UNREADABLE = 3
+_ENDING = ("SIGTERM", "SIGHUP")
+"""Signals that end the work as Ctrl-C does."""
+
+
+def run(work: Callable[[], int | None]) -> None:
+    """Does the work; SystemExit where the exit code is not 0. `work` raises what it likes."""
+    before = _Signals()
+    _occupied()
+    _told_apart()
+    try:
+        code, sentence = _ending(work)
+    finally:
+        before.restored()
+    gone = type(sys.stdout).__name__ == "PacifyFlushWrapper"  # click's, which makes an exit code 1 of it
+    if gone:
+        code, sentence = 0, None
+    try:
+        if sys.stdout is not None and not gone:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _silenced()
+    except (OSError, ValueError) as problem:
+        code, sentence = EXIT_USAGE, sentence or _unwritten(problem)
+        _silenced()
+    if gone:
+        _silenced()
+    if before.caught is not None:
+        code = 128 + before.caught
+    if sentence is not None:
+        _say(sentence)
+    if code:
+        sys.exit(code)
+
+
+def _ending(work: Callable[[], int | None]) -> tuple[int, str | None]:
+    """The exit code, and what is to be said."""
+    try:
+        code = work()  # of a typer that turns Ctrl-C into one
+        return (code, "interrupted") if code else (0, None)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0, None
+        return EXIT_USAGE, str(end.code)
+    except CaptureError as problem:
+        return EXIT_UNREADABLE, str(problem)
+    except (LatpcapError, IndexError) as problem:
+        return EXIT_USAGE, str(problem)
+    except BrokenPipeError:
+        _silenced()
+        return 0, None
+    except KeyboardInterrupt:
+        return 130, "interrupted"
+    except MemoryError:
+        return EXIT_USAGE, "out of memory"
+    except BaseException as problem:
+        return EXIT_USAGE, _of_others(problem)
+
+
+def _of_others(problem: BaseException) -> str | None:
+    if type(problem).__name__ == "Abort":
+        return "interrupted"
+    if hasattr(problem, "format_message"):  # the parser's own errors carry their sentence
+        text = str(problem.format_message())
+        if "\n" in text:  # no command at all: the help is the answer
+            sys.stderr.write(f"{text}\n")
+            return None
+        return f"{text.removesuffix('.')} (see --help)"
+    if isinstance(problem, OSError) and problem.filename is None:
+        return _unwritten(problem)
+    if isinstance(problem, OSError):
+        return f"{problem.filename}: {_words(problem)}"
+    if os.environ.get("LATPCAP_TRACEBACK"):
+        traceback.print_exception(problem)
+    places = [f for f in traceback.extract_tb(problem.__traceback__) if "latpcap" in f.filename]
+    where = f", {os.path.basename(places[-1].filename)} line {places[-1].lineno}" if places else ""
+    what = " ".join(str(problem).split())[:200]
+    return f"this is a bug of latpcap: {type(problem).__name__}: {what}{where} (LATPCAP_TRACEBACK=1 shows more)"
+
+
+def _unwritten(problem: OSError | ValueError) -> str:
+    return f"standard output cannot be written ({_words(problem)})"
+
+
+def _words(problem: OSError | ValueError) -> str:
+    text = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+    return text[:1].lower() + text[1:]
+
+
+def _say(sentence: str) -> None:
+    """One line on standard error, whatever it holds; a line that nobody can read is no matter."""
+    lines = "\n".join(escaped(line) for line in f"latpcap: {sentence}".split("\n"))
+    try:
+        print(lines, file=sys.stderr, flush=True)  # noqa: T201
+    except (OSError, ValueError, AttributeError):
+        return
+
+
+class _Signals:
+    """SIGTERM and SIGHUP are Ctrl-C while the command works; what was ignored (nohup) stays ignored."""
+
+    def __init__(self) -> None:
+        self.caught: int | None = None
+        self._before: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            for name in _ENDING:
+                number = getattr(signal, name, None)
+                if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                    self._before[number] = signal.signal(number, self._heard)
+
+    def _heard(self, number: int, frame: object) -> None:
+        self.caught = number
+        raise KeyboardInterrupt
+
+    def restored(self) -> None:
+        """What they meant before."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+def _occupied() -> None:
+    """No file that is opened later may become the standard input, output or error that somebody closed."""
+    while True:
+        try:
+            number = os.open(os.devnull, os.O_RDWR)
+        except OSError:
+            return
+        if number > 2:
+            os.close(number)
+            return
+
+
+class _Closed:
+    """A standard output that somebody closed: it is an error to write to it."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, "it is closed")
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def isatty(self) -> bool:
+        """No."""
+        return False
+
+
+def _told_apart() -> None:
+    """What the terminal's letters cannot say is written as an escape."""
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the program
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _silenced() -> None:
+    """What still waits to be written goes nowhere; else Python would complain about it at its end."""
+    stream: TextIO | None = sys.__stdout__
+    try:
+        number = 1 if stream is None else stream.fileno()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+    except (OSError, ValueError):
+        return

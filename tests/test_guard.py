@@ -1,0 +1,210 @@
+"""Does the command end in one line and an exit code that means something, whatever its surroundings are?"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from archives import SMALL
+from makepcap import Talk, answer, get, pcap
+
+import latpcap as lp
+from latpcap import files
+from latpcap.cli import guard, main
+from latpcap.format import escaped
+
+START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
+SHELL = f"exec {sys.executable} -c 'from latpcap.cli import main; main()' \"$@\""
+
+
+def shell(redirect: str, *words: object, **env: str) -> tuple[int, bytes, bytes]:
+    """The command with its standard files as a shell redirects them."""
+    run = ["sh", "-c", f"{SHELL} {redirect}", "sh", *map(os.fsencode, map(str, words))]
+    done = subprocess.run(run, capture_output=True, check=False, timeout=60, env={**os.environ, **env})
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("words", [["why"], ["events", "--csv"], ["issues"]], ids=lambda words: words[0])
+def test_a_full_disk_behind_standard_output(words: list[str]) -> None:
+    code, _, err = shell(">/dev/full", words[0], SMALL, *words[1:])
+    assert (code, err) == (2, b"latpcap: standard output cannot be written (no space left on device)\n")
+
+
+def test_a_closed_standard_output() -> None:
+    code, _, err = shell(">&-", "why", SMALL)
+    assert (code, err) == (2, b"latpcap: standard output cannot be written (it is closed)\n")
+
+
+def test_a_closed_standard_input() -> None:
+    assert shell("<&-", "why", "-") == (3, b"", b"latpcap: <stdin>: standard input is closed\n")
+
+
+def test_all_of_them_closed(tmp_path: Path) -> None:
+    """What is opened later never becomes standard output: the file holds the table and nothing else."""
+    code, out, err = shell("<&- >&- 2>&-", "exchanges", SMALL, "-o", tmp_path / "a.csv")
+    assert (code, out, err) == (0, b"", b"")
+    assert (tmp_path / "a.csv").read_bytes().startswith(b'"exchange",')
+
+
+def test_a_reader_that_leaves() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*START, "events", str(SMALL)], stdout=write, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_terminals_of_few_letters(encoding: str, tmp_path: Path) -> None:
+    name = tmp_path / "caf\N{SNOWMAN}.pcap"
+    shutil.copy(SMALL, name)
+    code, out, err = shell("", "why", name, PYTHONIOENCODING=encoding)
+    assert code == 0 and err == b"" and b"caf" in out
+    code, out, err = shell("", "why", f"{name}.none", PYTHONIOENCODING=encoding)
+    assert code == 3 and err.count(b"\n") == 1 and rb"caf\u2603" in err
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.pcap", b"red\x1bX.pcap", b"two\nlines.pcap"], ids=["bytes", "red", "lines"])
+def test_names_that_would_write_on_the_terminal(name: bytes, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(name)
+    shown = escaped(os.fsdecode(name)).encode()
+    code, _, err = shell("", "why", path)
+    assert code == 3 and err == b"latpcap: " + os.fsencode(tmp_path) + b"/" + shown + b": no such file\n"
+    path.write_bytes(SMALL.read_bytes()[:-5])
+    code, out, err = shell("", "why", path)
+    assert code == 0 and out.startswith(shown + b": ") and shown in err and err.count(b"\n") == 1
+    assert b"\x1b" not in out + err
+    code, out, err = shell("", "batch", path, "-o", tmp_path / "out")
+    assert code == 0 and shown in out and b"\x1b" not in out and err == b""
+    assert shell("", "why", tmp_path / "out")[0] == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_end_it_like_ctrl_c(number: int, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    late = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); print(1, flush=True);"
+    run = [sys.executable, "-c", f"{late} from latpcap.cli import main; main()", "compare", str(tmp_path / "pipe"), "x"]
+    child = subprocess.Popen(run, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    with (tmp_path / "pipe").open("wb"):  # opened by both: it is being read
+        child.send_signal(number)
+        _, err = child.communicate(timeout=20)
+    assert (child.returncode, err) == (128 + number, b"latpcap: interrupted\n")
+
+
+# in this process
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["latpcap", *map(str, words)])
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def raising(problem: BaseException) -> int:
+    def work() -> int:
+        raise problem
+
+    try:
+        guard.run(work)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "said"),
+    [
+        (ZeroDivisionError("x\ny"), 2, "latpcap: this is a bug of latpcap: ZeroDivisionError: x y"),
+        (lp.CaptureError("a\nb", "no such file"), 3, "latpcap: a\\nb: no such file"),
+        (lp.OutputError("out"), 2, "latpcap: out"),
+        (MemoryError(), 2, "latpcap: out of memory"),
+        (KeyboardInterrupt(), 130, "latpcap: interrupted"),
+        (OSError(28, "No space left on device"), 2, "latpcap: standard output cannot be written (no space left"),
+        (OSError(13, "Permission denied", "/x"), 2, "latpcap: /x: permission denied"),
+        (SystemExit("sentence"), 2, "latpcap: sentence"),
+        (SystemExit(1), 1, ""),
+        (RecursionError("deep"), 2, "latpcap: this is a bug of latpcap: RecursionError: deep"),
+    ],
+)  # fmt: skip
+def test_every_end_is_a_line(problem: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(problem) == code
+    err = capsys.readouterr().err
+    assert err.startswith(said) and err.count("\n") == (said != "")
+
+
+def test_a_bug_shows_itself_when_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATPCAP_TRACEBACK", "1")
+    assert raising(ZeroDivisionError("x")) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_signals_mean_what_they_meant_before() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    guard.run(lambda: 0)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    path.chmod(0o640)
+    with pytest.raises(OSError, match="full"), files.replacing(path) as beside:
+        beside.write_text("half")
+        raise OSError("full")
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    files.write(link, b"new")
+    assert path.read_text() == "new" and link.is_symlink() and stat.S_IMODE(path.stat().st_mode) == 0o640
+    with files.replacing(os.devnull) as beside:
+        assert beside == Path(os.devnull), "what is no file is written in place"
+
+
+@pytest.mark.parametrize("words", [["slice"], ["exchanges"]], ids=lambda words: words[0])
+def test_outputs_are_whole_or_the_old_ones(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / ("a.pcap" if words == ["slice"] else "a.csv")
+    assert ended(monkeypatch, *words, SMALL, "-o", out) == 0
+    before = out.read_bytes()
+    monkeypatch.setattr(os, "replace", lambda *of: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    assert ended(monkeypatch, *words, SMALL, "-o", out) == 2
+    assert out.read_bytes() == before and list(tmp_path.iterdir()) == [out]
+
+
+# words of a capture in a spreadsheet
+
+
+def test_cells_are_no_formulas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Talk()
+    talk.open()
+    for number, target in enumerate(("/plain", "=cmd()", "+1", "-1", "@x", "a=b", "=\x1b[31m")):
+        talk.client(100.0 * number + 10, get(target))
+        for piece in answer(50):
+            talk.server(100.0 * number + 50, piece)
+    (tmp_path / "a.pcap").write_bytes(pcap(talk.tape))
+    targets = [t for t in lp.read(tmp_path / "a.pcap").exchanges["target"] if isinstance(t, str)]
+    assert "=cmd()" in targets, "the tables say what was said"
+    words = ["exchanges", tmp_path / "a.pcap", "--columns", "target,latency_ms", "-o", tmp_path / "a.csv"]
+    assert ended(monkeypatch, *words) == 0
+    cells = (tmp_path / "a.csv").read_text().split("\n")
+    assert {'"\'=cmd()"', '"\'+1"', '"\'-1"', '"\'@x"', '"a=b"', '"/plain"'} <= {c.partition(",")[0] for c in cells}
+    assert not any("\x1b" in cell for cell in cells)
+    monkeypatch.setenv("LATPCAP_CSV", "raw")
+    assert ended(monkeypatch, *words) == 0
+    assert '"=cmd()"' in (tmp_path / "a.csv").read_text()
+
+
+def test_scratch_is_private(tmp_path: Path) -> None:
+    from latpcap.archive.output import Output
+
+    for place in (Output(str(tmp_path)), Output("memory://x")):
+        with place.scratch() as folder:
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
