@@ -12,6 +12,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import archives
 import pyarrow.dataset as ds
@@ -20,7 +22,7 @@ import pytest
 from archives import CLIPS, PACKERS, SMALL, TABLES, as_nobody, captures, rotated, same, stored, tree
 
 import latpcap as lp
-from latpcap.archive import layout, output, packs, worker
+from latpcap.archive import layout, output, packs, run, worker
 from latpcap.archive.model import Options, Part, Task, identity
 from latpcap.archive.tablefile import ROW_GROUP
 
@@ -551,3 +553,89 @@ def test_progress_is_a_plain_line_now_and_then(capsys: pytest.CaptureFixture[str
     quiet = Progress(3, 4_000_000, quiet=True, line_every_s=0.0)
     quiet.read(1)
     assert capsys.readouterr().err == ""
+
+
+# broken off in this process
+
+
+def test_an_interrupted_run_counts_what_it_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packs that are under way are finished, or end at their next block; the count names what was kept."""
+    monkeypatch.setattr(packs, "MOST_TASKS", 2)
+    source = tmp_path / "in"
+    source.mkdir()
+    for number in range(8):
+        shutil.copy(SMALL, source / f"{number}.pcap")
+    real, seen = run._outcomes, []
+
+    def impatient(future: object, pack: object) -> list[worker.Outcome]:
+        seen.append(pack)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return real(future, pack)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(run, "_outcomes", impatient)
+    with pytest.raises(lp.Interrupted, match=r"interrupted; \d captures done and kept, \d left: run the same again"):
+        lp.batch(source, tmp_path / "out", jobs=2, quiet=True)
+    monkeypatch.setattr(run, "_outcomes", real)
+    kept = len(captures(tmp_path / "out"))
+    assert 2 <= kept < 8
+    again = lp.batch(source, tmp_path / "out", quiet=True)
+    assert len(again.skipped) == kept and len(captures(tmp_path / "out")) == 8
+
+
+def test_results_that_cannot_be_written_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise lp.OutputError("out: cannot be written (no space left on device)")
+
+    monkeypatch.setattr(worker.PackFiles, "put", full)
+    with pytest.raises(lp.OutputError, match=r"no space left on device\); 0 captures done and kept, 1 left"):
+        lp.batch(SMALL, tmp_path, quiet=True)
+
+
+def test_a_worker_that_breaks_down_is_a_failure_of_its_captures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise MemoryError("too large")
+
+    monkeypatch.setattr(worker, "analyse", broken)
+    done = lp.batch([SMALL, CLIPS / "think40.pcap"], tmp_path, quiet=True)
+    assert {f.reason for f in done.failed} == {"the worker broke down (MemoryError: too large)"}
+    assert len(done.failed) == 2 and done.summary["captures"] == 0
+
+
+class Here:
+    """A client that does at once what a cluster does elsewhere; test_batch_cluster.py has a real one."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.cancelled: list[object] = []
+
+    def submit(self, work: Any, *of: object, key: str, retries: int) -> object:
+        self.keys.append(key)
+        result = work(*of)
+        return SimpleNamespace(key=key, result=lambda: result, release=lambda: None)
+
+    def cancel(self, futures: list[object]) -> None:
+        self.cancelled = futures
+
+
+def test_another_client_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(as_completed=iter))
+    monkeypatch.setattr(packs, "MOST_TASKS", 3)
+    lp.batch(CLIPS, tmp_path / "here", quiet=True)
+    client = Here()
+    there = lp.batch(CLIPS, tmp_path / "there", client=client, quiet=True)
+    assert tree(tmp_path / "here") == tree(tmp_path / "there")
+    assert len(client.keys) == len(set(client.keys)) == len(client.cancelled) > 1
+    assert there.summary["captures"] == len(list(CLIPS.glob("*.pcap")))
+
+    class Ending(Here):
+        def submit(self, work: Any, *of: object, key: str, retries: int) -> object:
+            def result() -> None:
+                raise KeyboardInterrupt
+
+            return SimpleNamespace(key=key, result=result, release=lambda: None)
+
+    with pytest.raises(lp.Interrupted, match="interrupted; 0 captures done and kept"):
+        lp.batch(CLIPS, tmp_path / "again", client=Ending(), quiet=True)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import io
 import os
 import shutil
 import signal
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TextIO
 
 import pytest
+import typer
 from archives import SMALL
 from makepcap import Talk, answer, get, pcap
 
@@ -21,6 +28,10 @@ from latpcap.format import escaped
 
 START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
 SHELL = f"exec {sys.executable} -c 'from latpcap.cli import main; main()' \"$@\""
+
+
+CLICK = typer.BadParameter.__module__.rpartition(".")[0]
+"""Typer's own copy of click, or click itself where it has none."""
 
 
 def shell(redirect: str, *words: object, **env: str) -> tuple[int, bytes, bytes]:
@@ -177,6 +188,159 @@ def test_outputs_are_whole_or_the_old_ones(words: list[str], tmp_path: Path, mon
     monkeypatch.setattr(os, "replace", lambda *of: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     assert ended(monkeypatch, *words, SMALL, "-o", out) == 2
     assert out.read_bytes() == before and list(tmp_path.iterdir()) == [out]
+
+
+# standard output and signals, in this process
+
+
+class Broken(io.StringIO):
+    """A standard output whose flush fails."""
+
+    def __init__(self, problem: OSError | ValueError):
+        super().__init__()
+        self.problem = problem
+
+    def flush(self) -> None:
+        raise self.problem
+
+
+@pytest.fixture
+def stdout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TextIO]:
+    """A file that stands for the standard output which Python flushes at its end."""
+    with (tmp_path / "out").open("w") as file:
+        monkeypatch.setattr(sys, "__stdout__", file)
+        yield file
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "said"),
+    [
+        (BrokenPipeError(32, "Broken pipe"), 0, ""),
+        (OSError(28, "No space left on device"), 2, "standard output cannot be written (no space left on device)"),
+        (ValueError("I/O operation on closed file"), 2, "standard output cannot be written (i/O operation on closed"),
+    ],
+)
+def test_a_flush_that_fails(
+    problem: OSError | ValueError, code: int, said: str, stdout: TextIO, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], tmp_path: Path,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "stdout", Broken(problem))
+    try:
+        guard.run(lambda: 0)
+        ended = 0
+    except SystemExit as end:
+        ended = int(end.code or 0)
+    err = capsys.readouterr().err
+    assert ended == code and said in err and err.count("\n") == (said != "")
+    stdout.write("what still waits")
+    stdout.flush()
+    assert (tmp_path / "out").read_text() == "", "it goes nowhere"
+
+
+def test_the_works_own_sentence_comes_first(
+    stdout: TextIO, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", Broken(OSError(28, "No space left on device")))
+    assert raising(lp.OutputError("the first trouble")) == 2
+    assert capsys.readouterr().err == "latpcap: the first trouble\n"
+
+
+def test_a_reader_that_leaves_is_no_error_in_the_middle_either(
+    stdout: TextIO, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert raising(BrokenPipeError(32, "Broken pipe")) == 0
+    assert capsys.readouterr() == ("", "")
+    stdout.write("rest")
+    stdout.flush()
+    assert (tmp_path / "out").read_text() == ""
+
+
+def test_what_click_made_of_a_reader_that_left(
+    stdout: TextIO, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It wraps standard output and ends with 1, which would mean that a rule failed."""
+    utils = importlib.import_module(CLICK + ".utils")
+    wrapper = vars(utils).get("_PacifyFlushWrapper") or utils.PacifyFlushWrapper
+    monkeypatch.setattr(sys, "stdout", wrapper(io.StringIO()))
+    assert raising(SystemExit(1)) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_breaks_the_work_off(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(number)
+    if before is not signal.SIG_DFL:
+        pytest.skip("somebody ignores this signal")
+    reached = []
+
+    def work() -> int:
+        os.kill(os.getpid(), number)
+        time.sleep(10)
+        reached.append(True)
+        return 0
+
+    with pytest.raises(SystemExit) as end:
+        guard.run(work)
+    assert end.value.code == 128 + number and not reached
+    assert capsys.readouterr().err == "latpcap: interrupted\n"
+    assert signal.getsignal(number) is before
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    """As nohup wants it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        seen = []
+
+        def work() -> None:
+            os.kill(os.getpid(), signal.SIGHUP)
+            seen.append(signal.getsignal(signal.SIGHUP))
+
+        guard.run(work)
+        assert seen == [signal.SIG_IGN]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_other_threads_have_no_signals() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(guard.run, lambda: 0).result() is None
+
+
+def test_streams_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's name for a closed standard file is None."""
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    said = []
+
+    def work() -> int:
+        said.append((sys.stdout.isatty(), sys.stdout.encoding))
+        sys.stdout.flush()
+        sys.stdout.write("lost")
+        return 0
+
+    with pytest.raises(SystemExit) as end:
+        guard.run(work)
+    assert end.value.code == 2 and said == [(False, "utf-8")]
+    sys.stderr.close()
+
+
+def test_nobody_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Broken(OSError(28, "No space left on device")))
+    assert raising(lp.OutputError("unheard")) == 2
+
+
+def test_typers_own_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    errors, core = importlib.import_module(CLICK + ".exceptions"), importlib.import_module(CLICK + ".core")
+    assert raising(typer.Abort()) == 2
+    assert capsys.readouterr().err == "latpcap: interrupted\n"
+    assert raising(errors.UsageError("No such option.")) == 2
+    assert capsys.readouterr().err == "latpcap: No such option (see --help)\n"
+    assert raising(errors.NoArgsIsHelpError(core.Context(core.Command("x", help="Two\n\nlines.")))) == 2
+    assert capsys.readouterr().err.startswith("Usage:")
+    with pytest.raises(SystemExit) as end:
+        guard.run(lambda: 130)
+    assert end.value.code == 130 and capsys.readouterr().err == "latpcap: interrupted\n"
 
 
 # words of a capture in a spreadsheet

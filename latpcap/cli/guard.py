@@ -34,7 +34,7 @@ def run(work: Callable[[], int | None]) -> None:
         code, sentence = _ending(work)
     finally:
         before.restored()
-    gone = type(sys.stdout).__name__ == "PacifyFlushWrapper"  # click's, which makes an exit code 1 of it
+    gone = type(sys.stdout).__name__.lstrip("_") == "PacifyFlushWrapper"  # click's, which makes an exit code 1 of it
     if gone:
         code, sentence = 0, None
     try:
