@@ -10,6 +10,8 @@ import re
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))  # PYTHONSAFEPATH leaves it out
+
 import sensitivity
 
 from latpcap import _core, vocabulary

@@ -144,5 +144,7 @@ def test_a_snap_length_changes_no_verdict(script: str, snaplen: int) -> None:
     first, cut = (lp.read(pcap(tape, snaplen=n)).arrow("findings").to_pylist()[0] for n in (262_144, snaplen))
     assert (first["cause"], first["owner"]) == (cut["cause"], cut["owner"])
     if snaplen >= 66:  # with the time stamps
-        assert first["grade"] == cut["grade"]
+        # what was asked of a program is in the payload
+        unread = snaplen == 66 and first["cause"] in ("server_think", "client_think")
+        assert cut["grade"] == ("probable" if unread else first["grade"])
     assert first["cause"] == SCRIPTS[script][2]
