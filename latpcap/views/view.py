@@ -176,16 +176,17 @@ class View:
     def exchanges(self) -> pd.DataFrame:
         """How long did each request take? One row a request and its answer, with its time in ms by cause.
 
-        Which: `exchange, stream, index, protocol, method, target, status`. When: `start, end`, and of request and
+        Which: `exchange, stream, index, protocol, method, target, host`, and `kind` (null where no protocol says that
+        it is a request). How it ended: `status, status_text, error`. When: `start, end`, and of request and
         answer the first and last frame, instants and bytes. How long: `latency_ms` (at the capture),
         `client_latency_ms` (the client's clock, estimated), `ttfb_ms`, TRANSUM's `request_spread_ms, service_ms,
-        response_spread_ms`; a column `…_ms` for each cause (0 where it has none), `top_cause`. The latencies are null
-        where the exchange is not `complete`; `cut_by` says why then. Beside the requests stand rows
-        with `protocol` "tcp" that are never `complete`. `method` "connect": set-ups that mattered, from the first
-        SYN to the client's first byte, where a SYN was repeated, no request followed, or a tenth of the time went.
-        "pause": the client waited 20 ms or more before its next request, not just once, and such pauses are a tenth
-        of its connection's time; `index` is that request's. "one_way": only one direction was captured, and a gap in
-        it may be a stall. docs/exchanges-and-causes.md has each column.
+        response_spread_ms`; of a streamed body `pieces, first_chunk_ms, longest_gap_ms`; a column `…_ms` for each cause
+        (0 where it has none), `top_cause`. The latencies are null where the exchange is not `complete`; `cut_by` says
+        why then. Beside the requests stand rows with `protocol` "tcp" that are never `complete`. `method` "connect":
+        set-ups that mattered, from the first SYN to the client's first byte, where a SYN was repeated, no request
+        followed, or a tenth of the time went. "pause": the client waited 20 ms or more before its next request, not
+        just once, and such pauses are a tenth of its connection's time; `index` is that request's. "one_way": only one
+        direction was captured, and a gap in it may be a stall. docs/exchanges-and-causes.md has each column.
         """
         return self._frame("exchanges")
 

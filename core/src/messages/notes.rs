@@ -50,6 +50,18 @@ pub enum Kind {
     Setup,
 }
 
+impl Kind {
+    /// None where no protocol says what it is.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Kind::Request => Some("request"),
+            Kind::LongPoll => Some("long_poll"),
+            Kind::Setup => Some("handshake"),
+            Kind::Turn => None,
+        }
+    }
+}
+
 /// How an answer ended, in the protocol's own words.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Status<'a> {

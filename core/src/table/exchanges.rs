@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt32Type, UInt64Type};
 use arrow_array::{Float64Array, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 
@@ -11,6 +11,7 @@ use super::words::{Fixed, Heard, Listed, Texts};
 use super::{Column, column, ms, nullable};
 use crate::exchange::{CutBy, Exchange, Message, RowKind};
 use crate::judge::{Cause, Paths, Row};
+use crate::messages::Kind;
 
 const CAUSES: usize = Cause::COUNT;
 /// One bit each tells which of them a row has.
@@ -27,6 +28,14 @@ mod has {
     pub const COMPLETE: u32 = 1 << 5;
     pub const CUT_BY: u32 = 1 << 6;
     pub const TOP_CAUSE: u32 = 1 << 7;
+    pub const HOST: u32 = 1 << 8;
+    pub const KIND: u32 = 1 << 9;
+    pub const ERROR: u32 = 1 << 10;
+    /// Whether the answer is an error is known.
+    pub const ERROR_KNOWN: u32 = 1 << 11;
+    pub const PIECES: u32 = 1 << 12;
+    /// Two pieces and more.
+    pub const GAP: u32 = 1 << 13;
 }
 
 blocks! {
@@ -36,7 +45,9 @@ blocks! {
         index: Full<UInt32Type>,
         protocol: Fixed<EVERY>,
         method: Heard<{ has::METHOD }>,
-        status: Partial<UInt16Type, { has::STATUS }>,
+        host: Heard<{ has::HOST }>,
+        kind: Fixed<{ has::KIND }>,
+        status: Partial<UInt32Type, { has::STATUS }>,
         start: Full<TimestampNanosecondType>,
         end: Full<TimestampNanosecondType>,
         request_first_frame: Full<UInt64Type>,
@@ -51,6 +62,9 @@ blocks! {
         client_latency: Partial<Float64Type, { has::CLIENT_LATENCY }>,
         ttfb: Partial<Float64Type, { has::RESPONSE }>,
         request_spread: Partial<Float64Type, { has::LATENCY }>,
+        pieces: Partial<UInt32Type, { has::PIECES }>,
+        first_piece: Partial<Float64Type, { has::PIECES }>,
+        longest_gap: Partial<Float64Type, { has::GAP }>,
         service: Partial<Float64Type, { has::LATENCY }>,
         response_spread: Partial<Float64Type, { has::LATENCY }>,
         cut_by: Fixed<{ has::CUT_BY }>,
@@ -63,6 +77,7 @@ blocks! {
 pub struct Exchanges {
     columns: Columns,
     target: Texts,
+    status_text: Texts,
     schema: Option<SchemaRef>,
 }
 
@@ -82,6 +97,7 @@ impl Exchanges {
         let row = self.columns.place();
         let top_cause = self.columns.spent.set(row);
         self.target.push(e.target.as_deref());
+        self.status_text.push(e.status_text.as_deref());
         let columns = &mut self.columns;
         let mut has = 0;
         let (start, end) = (e.start(), e.end().time_ns.max(e.start()));
@@ -97,7 +113,13 @@ impl Exchanges {
             columns.method.set(row, method);
             has |= has::METHOD;
         }
-        has |= columns.status.set_some(row, e.status);
+        if let Some(host) = &e.host {
+            columns.host.set(row, host);
+            has |= has::HOST;
+        }
+        has |= columns.kind.set_some(row, e.kind.word());
+        has |= columns.status.set_some(row, e.status.map(u32::from));
+        has |= errors(e);
         columns.start.set(row, start);
         columns.end.set(row, end);
         columns.request_first_frame.set(row, e.request.first.frame);
@@ -125,6 +147,16 @@ impl Exchanges {
         if e.complete {
             has |= has::COMPLETE;
         }
+        let pieces = &e.pieces;
+        if pieces.count > 0 {
+            columns.pieces.set(row, pieces.count);
+            columns.first_piece.set(row, ms(pieces.first_ns - start));
+            has |= has::PIECES;
+        }
+        if pieces.count > 1 {
+            columns.longest_gap.set(row, ms(pieces.longest_gap_ns));
+            has |= has::GAP;
+        }
         has |= columns.cut_by.set_some(row, e.cut_by.map(CutBy::word));
         if let Some(top) = top_cause {
             columns.top_cause.set(row, top, Cause::word);
@@ -146,7 +178,11 @@ impl Exchanges {
             column("protocol", c.protocol.take(&has)),
             nullable("method", c.method.take(&has)),
             nullable("target", self.target.take()),
+            nullable("host", c.host.take(&has)),
+            nullable("kind", c.kind.take(&has)),
             c.status.column(&has, "status"),
+            nullable("status_text", self.status_text.take()),
+            nullable("error", has.some_booleans(has::ERROR, has::ERROR_KNOWN)),
             instants(&mut c.start, rows, "start"),
             instants(&mut c.end, rows, "end"),
             c.request_first_frame.column(rows, "request_first_frame"),
@@ -160,6 +196,9 @@ impl Exchanges {
             c.latency.column(&has, "latency_ms"),
             c.client_latency.column(&has, "client_latency_ms"),
             c.ttfb.column(&has, "ttfb_ms"),
+            c.pieces.column(&has, "pieces"),
+            c.first_piece.column(&has, "first_chunk_ms"),
+            c.longest_gap.column(&has, "longest_gap_ms"),
             c.request_spread.column(&has, "request_spread_ms"),
             c.service.column(&has, "service_ms"),
             c.response_spread.column(&has, "response_spread_ms"),
@@ -227,6 +266,17 @@ impl Spent {
             let times = Float64Array::new(times.take(rows), None);
             column(format!("{name}_ms"), Arc::new(times))
         })
+    }
+}
+
+/// Whether the answer of a request says that it is an error: unknown without a protocol, and without an answer.
+fn errors(e: &Exchange) -> u32 {
+    if e.error {
+        has::ERROR | has::ERROR_KNOWN
+    } else if e.complete && matches!(e.kind, Kind::Request | Kind::LongPoll) {
+        has::ERROR_KNOWN
+    } else {
+        0
     }
 }
 

@@ -11,6 +11,9 @@ use crate::messages::{Listener, Memory, Messages, Note, Stretch};
 /// The reader stops here because the connection became another protocol: nothing is wrong.
 const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];
 
+/// From here on a status of HTTP says that the request failed (RFC 9110 15).
+const FIRST_ERROR: u16 = 400;
+
 /// Hears what the messages of a stream say while a piece of one side is read.
 pub(super) struct Hearing<'a> {
     pub(super) pairing: &'a mut Pairing,
@@ -96,6 +99,7 @@ impl Listener for Hearing<'_> {
                 pairing.interim = interim;
                 if let (Some(e), false, false) = (pairing.open.front_mut(), interim, pairing.unsolicited) {
                     e.status = Some(status);
+                    e.error = status >= FIRST_ERROR;
                 }
             }
             Note::End { side, at, bytes } => {
