@@ -6,9 +6,22 @@ script's own numbers (who sent what when, and the path's legs), never from latpc
 
 from __future__ import annotations
 
-from case_scripts import clocks, derived, messages, one_way, pauses, quality, repairs, setups, silence, stalls, web
+from case_scripts import (
+    clocks,
+    derived,
+    messages,
+    one_way,
+    pauses,
+    quality,
+    queues,
+    repairs,
+    setups,
+    silence,
+    stalls,
+    web,
+)
 from case_scripts.registry import SCRIPTS, Script
 
-FILES = (clocks, derived, messages, one_way, pauses, quality, repairs, setups, silence, stalls, web)
+FILES = (clocks, derived, messages, one_way, pauses, quality, queues, repairs, setups, silence, stalls, web)
 
 __all__ = ["FILES", "SCRIPTS", "Script"]

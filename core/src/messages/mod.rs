@@ -26,8 +26,10 @@
 
 mod banner;
 mod dns;
+mod framed;
 mod http1;
 mod http2;
+mod mqtt;
 mod notes;
 mod pieces;
 mod readers;

@@ -6,6 +6,7 @@ mod conversations;
 mod dns;
 mod frames;
 mod http2;
+mod mqtt;
 mod random;
 mod tls;
 mod tls_keys;

@@ -29,6 +29,15 @@ fn words() -> impl Strategy<Value = Vec<u8>> {
         b"\0",
         "é".as_bytes(),
         b"\0\x17\0\x07\x01\0\0\x01\0\0\0\0\0\0\x01a\x03lab\0\0\x01\0\x01",
+        b"\x10\x0e\0\x04MQTT\x05\x02\0\x3c\0\0\x01x",
+        b"\x32\x08\0\x01a\0\x07\0hi",
+        b"\x34\x06\0\x01a\0\x08\0",
+        b"\x82\x07\0\x07\0\0\x01#\x01",
+        b"\x20\x03\0\0\0",
+        b"\x90\x04\0\x07\0\x01",
+        b"\x40\x02\0\x07",
+        b"\x50\x02\0\x08",
+        b"\xc0\0",
         b"\0\x17\0\x07\x81\x83\0\x01\0\0\0\0\0\0\x01a\x03lab\0\0\x01\0\x01",
     ]);
     let word = prop_oneof![9 => word.prop_map(<[u8]>::to_vec), 1 => prop::collection::vec(any::<u8>(), 0..4)];
@@ -91,8 +100,8 @@ proptest! {
         let how = [Close::Fin, Close::Rst, Close::CaptureEnd][how];
         let heard = heard(pieces(&script), Some(how));
         let total = check(&heard.list);
-        // who answers by keys counts whole messages only
-        let by_keys = heard.protocols.contains(&Protocol::Dns);
+        // who answers by keys counts what is asked and answered only
+        let by_keys = [Protocol::Dns, Protocol::Mqtt].iter().any(|known| heard.protocols.contains(known));
         for side in [C, S] {
             let mine = || pieces(&script).filter(|(whose, _)| *whose == side).map(|(_, piece)| piece);
             let all = mine().fold(0u64, |sum, piece| sum.saturating_add(piece.len()));

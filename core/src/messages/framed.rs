@@ -1,0 +1,295 @@
+//! Protocols whose messages say their length in their head. Reads where each begins and ends, keeps as much of it as
+//! names it, counts the rest; what a message means, its `Dialect` says.
+//!
+//! A hole inside a message whose head was read is counted. Any other hole hides where the next begins: this side is
+//! then searched, packet by packet, for messages that fit, and the other side is read on.
+
+use smol_str::SmolStr;
+
+use super::sink::MessageSink;
+use super::{At, Close, First, Guess, Listener, MessageReader, Read, Side, Stretch};
+
+/// What a message's first bytes say of its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    /// Too few bytes to tell.
+    More,
+    /// So many bytes, the head with them.
+    Is(u64),
+    /// No message of this protocol.
+    Wrong,
+}
+
+/// What a message is, said when its head is known; the rest is told when it is whole.
+#[derive(Debug, Default)]
+pub(super) enum Told {
+    /// Nobody is told of it.
+    #[default]
+    Nothing,
+    /// Bytes of the exchange with this key, which goes on.
+    Part(u64),
+    /// The request, or the answer, of this exchange ends with it.
+    Last(u64),
+    /// What is said so far of this exchange is no answer: that is still to come.
+    #[allow(dead_code)] // of protocols that say "pending"
+    Interim(u64),
+    /// A push ends with it.
+    Push(Push),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Push {
+    /// Where it began, if that was an earlier message.
+    pub(super) since: Option<At>,
+    pub(super) method: &'static str,
+    pub(super) target: SmolStr,
+    /// Of the messages before the one that ends it.
+    pub(super) bytes: u64,
+}
+
+/// A message's head: all of a short one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Of the whole message.
+    pub(super) len: u64,
+}
+
+/// One protocol's messages.
+pub(super) trait Dialect: Default {
+    /// So much of a message is kept for its name. More than any length field needs.
+    const HEAD: usize;
+    /// The fewest bytes that tell one side's message from chance.
+    const TELLS: usize;
+    /// Why reading ends where no message stands.
+    const WRONG: &'static str;
+    /// A message whose end is not in its packet fits too: it has a mark that chance has not.
+    const MARKED: bool;
+
+    fn length(&self, side: Side, first: &[u8]) -> Length;
+
+    /// Whether this side may say what begins so (`head` may be cut); for who joins in the middle.
+    fn fits(side: Side, head: Head<'_>) -> bool;
+
+    /// A message's head is read, or all of it.
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told;
+
+    /// Messages of `side` are not in the capture.
+    fn lost(&mut self, side: Side);
+}
+
+/// How well bytes fit a protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    No,
+    /// The last message goes on behind them.
+    Cut,
+    Whole,
+}
+
+/// Whether `side` may say this from a message's beginning on.
+pub(super) fn fit<D: Dialect>(side: Side, mut bytes: &[u8]) -> Fit {
+    let dialect = D::default();
+    while !bytes.is_empty() {
+        let len = match dialect.length(side, bytes) {
+            Length::More => return Fit::Cut,
+            Length::Is(len) if len > 0 => len,
+            _ => return Fit::No,
+        };
+        let end = usize::try_from(len).unwrap_or(usize::MAX).min(bytes.len());
+        let (whole, behind) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
+        let head = Head {
+            bytes: whole.get(..D::HEAD).unwrap_or(whole),
+            len,
+        };
+        if !D::fits(side, head) {
+            return Fit::No;
+        }
+        if (whole.len() as u64) < len {
+            return Fit::Cut;
+        }
+        bytes = behind;
+    }
+    Fit::Whole
+}
+
+/// For protocols that one side alone does not prove: both sides' first bytes have to fit, one of them up to its end.
+pub(super) fn sniff<D: Dialect>(first: &First<'_>) -> Guess {
+    match (
+        fit::<D>(first.side, first.said),
+        fit::<D>(first.side.other(), first.other),
+    ) {
+        (Fit::No, _) | (_, Fit::No) => Guess::No,
+        (Fit::Cut, _) if first.said.len() < D::TELLS => Guess::More,
+        (_, _) if first.other.is_empty() => Guess::Other,
+        (Fit::Cut, Fit::Cut) if !D::MARKED => Guess::No,
+        _ => Guess::Yes,
+    }
+}
+
+/// Reads both sides.
+#[derive(Debug, Default)]
+pub(super) struct Framed<D> {
+    client: Half,
+    server: Half,
+    dialect: D,
+}
+
+/// One side.
+#[derive(Debug, Default)]
+struct Half {
+    head: Vec<u8>,
+    /// Of the message that is being read, once its first bytes told it.
+    len: Option<u64>,
+    /// Bytes of it that were read.
+    have: u64,
+    /// Its head was read: what it is.
+    told: Option<Told>,
+    /// Where the next message begins is not known.
+    searching: bool,
+}
+
+impl<D: Dialect> MessageReader for Framed<D> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+        match stretch {
+            Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
+                Ok(()) => Read::All,
+                Err(rest) => Read::Lost(Stretch::Bytes(rest)),
+            },
+            Stretch::Missing(missing) => {
+                self.missing(&mut sink, missing);
+                Read::All
+            }
+        }
+    }
+
+    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+        sink.cut(how);
+    }
+
+    fn resume(&mut self, _side: Side, _inside: bool) {
+        for side in [Side::Client, Side::Server] {
+            *self.half(side) = Half::default();
+            self.dialect.lost(side);
+        }
+    }
+}
+
+impl<D: Dialect> Framed<D> {
+    fn half(&mut self, side: Side) -> &mut Half {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    /// Reads bytes; the error is the rest that is no message, after `Lost` has been written.
+    fn bytes<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        mut bytes: &'a [u8],
+    ) -> Result<(), &'a [u8]> {
+        let side = sink.side();
+        if self.half(side).searching {
+            match fit::<D>(side, bytes) {
+                Fit::Whole => {}
+                Fit::Cut if D::MARKED && bytes.len() >= D::TELLS => {}
+                _ => return Ok(()),
+            }
+            self.half(side).searching = false;
+        }
+        while !bytes.is_empty() {
+            sink.mark();
+            let half = self.half(side);
+            if half.told.is_some() {
+                let left = half.len.unwrap_or(0).saturating_sub(half.have);
+                let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                bytes = bytes.get(here..).unwrap_or_default();
+                self.body(sink, here as u64);
+                continue;
+            }
+            let here = bytes;
+            if !self.head(sink, &mut bytes) {
+                sink.lost(D::WRONG);
+                return Err(here);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes as much of a message's head as is here; false where no message stands.
+    fn head(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
+        let side = sink.side();
+        let (dialect, half) = match side {
+            Side::Client => (&mut self.dialect, &mut self.client),
+            Side::Server => (&mut self.dialect, &mut self.server),
+        };
+        // the length is looked for byte by byte, so that nothing behind the message is taken
+        while half.len.is_none() {
+            let Some((first, rest)) = bytes.split_first() else {
+                return true;
+            };
+            half.head.push(*first);
+            *bytes = rest;
+            match dialect.length(side, &half.head) {
+                Length::More if half.head.len() < D::HEAD => {}
+                Length::Is(len) if len >= half.head.len() as u64 => half.len = Some(len),
+                _ => return false,
+            }
+        }
+        let len = half.len.unwrap_or(0);
+        let wanted = usize::try_from(len).unwrap_or(usize::MAX).min(D::HEAD);
+        let here = wanted.saturating_sub(half.head.len()).min(bytes.len());
+        let (piece, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
+        half.head.extend_from_slice(piece);
+        *bytes = rest;
+        if half.head.len() < wanted {
+            return true;
+        }
+        let head = std::mem::take(&mut half.head);
+        half.told = Some(dialect.message(sink, Head { bytes: &head, len }));
+        self.body(sink, head.len() as u64);
+        true
+    }
+
+    /// So many bytes more of the message whose head was read.
+    fn body(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+        let half = self.half(sink.side());
+        half.have += bytes;
+        let ends = half.len.is_none_or(|len| half.have >= len);
+        if let Some(Told::Part(key) | Told::Last(key) | Told::Interim(key)) = half.told {
+            sink.of(key).piece(bytes);
+        }
+        if !ends {
+            return;
+        }
+        let Half { told, have, .. } = std::mem::take(half);
+        match told.unwrap_or_default() {
+            Told::Nothing | Told::Part(_) => {}
+            Told::Last(key) if sink.side() == Side::Client => sink.of(key).asked(),
+            Told::Last(key) => sink.of(key).answered(),
+            Told::Interim(key) => sink.of(key).interim(),
+            Told::Push(push) => {
+                let first = push.since.unwrap_or_else(|| sink.marked());
+                sink.push_since(first, push.method, &push.target, push.bytes + have);
+            }
+        }
+        sink.unmark();
+    }
+
+    /// So many bytes are not in the capture.
+    fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+        let side = sink.side();
+        let half = self.half(side);
+        let left = half.len.unwrap_or(0).saturating_sub(half.have);
+        if half.told.is_some() && missing <= left {
+            return self.body(sink, missing);
+        }
+        *half = Half {
+            searching: true,
+            ..Half::default()
+        };
+        sink.unmark();
+        self.dialect.lost(side);
+    }
+}

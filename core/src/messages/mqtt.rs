@@ -1,0 +1,194 @@
+//! MQTT 3.1.1 and 5 (OASIS). A client's CONNECT, SUBSCRIBE, UNSUBSCRIBE and PUBLISH above QoS 0 are requests, each
+//! with its packet's number; what the server publishes is a push. Pings, a PUBLISH of QoS 0 and what a client answers
+//! to pushes are neither. Reads topics, knows nothing of what is published.
+
+mod packet;
+
+use smol_str::SmolStr;
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{First, Guess, Kind, Listener, Named, Side, Status, text};
+use packet::{Kind as Packet, Publish};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Mqtt,
+    sniff,
+    opens: |side, first| {
+        side == Side::Client && (packet::is_connect(first) == Some(true) || subscribes(first))
+    },
+    resumes: |side, first| framed::fit::<Mqtt>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::Mqtt(Box::default()),
+};
+
+pub(super) type Reader = Framed<Mqtt>;
+
+/// The key of CONNECT, which has no number of its own; those of others have 16 bits.
+const CONNECT: u64 = 1 << 16;
+/// Topics of version 5 that a short number stands for (3.3.2.3.4). More are not remembered: most servers allow ten.
+const MAX_ALIASES: usize = 16;
+/// From here on a reason code is an error (version 5, 2.4); in 3.1.1 a SUBACK's only one.
+const FAILURE: u8 = 0x80;
+
+#[derive(Debug, Default)]
+pub(super) struct Mqtt {
+    /// The version of the protocol, where the capture tells it.
+    version: Option<u8>,
+    client: Aliases,
+    server: Aliases,
+}
+
+#[derive(Debug, Default)]
+struct Aliases(Vec<(u16, SmolStr)>);
+
+fn sniff(first: &First<'_>) -> Guess {
+    match packet::is_connect(first.said) {
+        Some(true) if first.side == Side::Client => Guess::Yes,
+        None if first.side == Side::Client => Guess::More,
+        _ => framed::sniff::<Mqtt>(first),
+    }
+}
+
+/// Packets of which one subscribes: only a client does.
+fn subscribes(first: &[u8]) -> bool {
+    first.first() == Some(&0x82) && framed::fit::<Mqtt>(Side::Client, first) == Fit::Whole
+}
+
+impl Dialect for Mqtt {
+    const HEAD: usize = 512;
+    const TELLS: usize = 8;
+    const WRONG: &'static str = "not a packet of MQTT";
+    const MARKED: bool = false;
+
+    fn length(&self, side: Side, first: &[u8]) -> Length {
+        packet::length(side, first)
+    }
+
+    fn fits(side: Side, head: Head<'_>) -> bool {
+        packet::fits(side, head)
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        let Some((kind, flags, body)) = packet::split(head.bytes) else {
+            return Told::Nothing;
+        };
+        match sink.side() {
+            Side::Client => self.asks(sink, kind, flags, body),
+            Side::Server => self.speaks(sink, kind, flags, body),
+        }
+        .unwrap_or_default()
+    }
+
+    fn lost(&mut self, side: Side) {
+        *self.aliases(side) = Aliases::default();
+    }
+}
+
+impl Mqtt {
+    fn aliases(&mut self, side: Side) -> &mut Aliases {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    fn asks(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        kind: Packet,
+        flags: u8,
+        body: &[u8],
+    ) -> Option<Told> {
+        let (key, target) = match kind {
+            Packet::Connect => {
+                let (version, name) = packet::connect(body)?;
+                self.version = Some(version);
+                (CONNECT, text::name(name))
+            }
+            Packet::Publish => {
+                let publish = Publish::read(flags, body, self.version == Some(5))?;
+                let topic = self.client.topic(&publish);
+                (u64::from(publish.id?), topic)
+            }
+            Packet::Subscribe | Packet::Unsubscribe => {
+                let (id, topic, version) = packet::filter(kind, body)?;
+                self.version = self.version.or(version);
+                (u64::from(id), text::name(topic))
+            }
+            _ => return None,
+        };
+        let mut exchange = sink.of(key);
+        exchange.ask(Kind::Request);
+        exchange.name(Named {
+            method: kind.word(),
+            target: &target,
+            host: "",
+        });
+        Some(Told::Last(key))
+    }
+
+    fn speaks(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        kind: Packet,
+        flags: u8,
+        body: &[u8],
+    ) -> Option<Told> {
+        let method = kind.word();
+        let push = |target| Push {
+            method,
+            target,
+            ..Push::default()
+        };
+        let (key, reason) = match kind {
+            Packet::Publish => {
+                let publish = Publish::read(flags, body, self.version.is_none_or(|version| version == 5))?;
+                return Some(Told::Push(push(self.server.topic(&publish))));
+            }
+            Packet::Disconnect => return Some(Told::Push(push(SmolStr::default()))),
+            Packet::Connack => (CONNECT, *body.get(1)?),
+            // more words of the same dialogue (version 5, 4.12)
+            Packet::Auth => {
+                sink.of(CONNECT).answer();
+                return Some(Told::Part(CONNECT));
+            }
+            _ => packet::answer(kind, body, self.version)?,
+        };
+        let refused = self.version != Some(5) && kind == Packet::Connack && reason > 0;
+        let error = reason >= FAILURE || refused;
+        let mut exchange = sink.of(key);
+        exchange.answer();
+        if kind == Packet::Pubrec && !error {
+            return Some(Told::Part(key)); // the client says PUBREL, and PUBCOMP is the last word
+        }
+        exchange.status(Status {
+            code: Some(u16::from(reason)),
+            text: None,
+            error,
+        });
+        Some(Told::Last(key))
+    }
+}
+
+impl Aliases {
+    /// A message's topic, which a number may stand for.
+    fn topic(&mut self, publish: &Publish<'_>) -> SmolStr {
+        let room = self.0.len() < MAX_ALIASES;
+        let known = self
+            .0
+            .iter_mut()
+            .find(|(number, _)| Some(*number) == publish.alias);
+        if publish.topic.is_empty() {
+            return known.map(|(_, topic)| topic.clone()).unwrap_or_default();
+        }
+        let topic = text::name(publish.topic);
+        match (known, publish.alias) {
+            (Some((_, said)), _) => *said = topic.clone(),
+            (None, Some(alias)) if room => self.0.push((alias, topic.clone())),
+            _ => {}
+        }
+        topic
+    }
+}

@@ -1,0 +1,305 @@
+//! Packets of MQTT as their first bytes show them: kind, length, number, topic, reason (sections 2 and 3 of both
+//! standards). Remembers nothing.
+
+use crate::cursor::Cursor;
+use crate::messages::Side;
+use crate::messages::framed::{Head, Length};
+
+/// What a packet is (2.1.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::messages) enum Kind {
+    Connect,
+    Connack,
+    Publish,
+    Puback,
+    Pubrec,
+    Pubrel,
+    Pubcomp,
+    Subscribe,
+    Suback,
+    Unsubscribe,
+    Unsuback,
+    Ping,
+    Pong,
+    Disconnect,
+    Auth,
+}
+
+/// Their order is that of their numbers, from 1.
+const KINDS: [Kind; 15] = [
+    Kind::Connect,
+    Kind::Connack,
+    Kind::Publish,
+    Kind::Puback,
+    Kind::Pubrec,
+    Kind::Pubrel,
+    Kind::Pubcomp,
+    Kind::Subscribe,
+    Kind::Suback,
+    Kind::Unsubscribe,
+    Kind::Unsuback,
+    Kind::Ping,
+    Kind::Pong,
+    Kind::Disconnect,
+    Kind::Auth,
+];
+/// A property of version 5: the topic's short number.
+const TOPIC_ALIAS: u8 = 0x23;
+/// Reasons of a CONNACK, PUBACK or DISCONNECT with their properties are no longer than this.
+const MAX_SMALL: u64 = 1 << 16;
+
+impl Kind {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Kind::Connect => "CONNECT",
+            Kind::Publish => "PUBLISH",
+            Kind::Subscribe => "SUBSCRIBE",
+            Kind::Unsubscribe => "UNSUBSCRIBE",
+            Kind::Disconnect => "DISCONNECT",
+            _ => "",
+        }
+    }
+
+    /// Whether `side` may say it with these flags, at this length.
+    fn fits(self, side: Side, flags: u8, len: u64) -> bool {
+        let client = side == Side::Client;
+        match self {
+            Kind::Publish => flags & 6 != 6 && len >= 3,
+            Kind::Pubrel => flags == 2 && (2..MAX_SMALL).contains(&len),
+            Kind::Subscribe | Kind::Unsubscribe => client && flags == 2 && len >= 5,
+            _ if flags != 0 => false,
+            Kind::Connect => client && len >= 10,
+            Kind::Ping => client && len == 0,
+            Kind::Connack => !client && (2..MAX_SMALL).contains(&len),
+            Kind::Suback => !client && len >= 3,
+            Kind::Unsuback => !client && len >= 2,
+            Kind::Pong => !client && len == 0,
+            Kind::Puback | Kind::Pubrec | Kind::Pubcomp => (2..MAX_SMALL).contains(&len),
+            Kind::Disconnect | Kind::Auth => len < MAX_SMALL,
+        }
+    }
+}
+
+fn kind(first: u8) -> Option<(Kind, u8)> {
+    let number = usize::from(first >> 4).checked_sub(1)?;
+    Some((*KINDS.get(number)?, first & 15))
+}
+
+/// A number of up to four bytes (2.2.3); the outer `None` is one that has more.
+fn varint(cursor: &mut Cursor<'_>) -> Option<Option<u64>> {
+    let mut value = 0;
+    for place in 0..4 {
+        let Some(byte) = cursor.u8() else {
+            return Some(None);
+        };
+        value |= u64::from(byte & 0x7F) << (7 * place);
+        if byte & 0x80 == 0 {
+            return Some(Some(value));
+        }
+    }
+    None
+}
+
+pub(super) fn length(side: Side, first: &[u8]) -> Length {
+    let mut cursor = Cursor::new(first);
+    let Some(byte) = cursor.u8() else {
+        return Length::More;
+    };
+    let Some((kind, flags)) = kind(byte) else {
+        return Length::Wrong;
+    };
+    match varint(&mut cursor) {
+        Some(Some(len)) if kind.fits(side, flags, len) => {
+            Length::Is(len + (first.len() - cursor.left()) as u64)
+        }
+        Some(None) if kind.fits(side, flags, 0) || kind.fits(side, flags, 128) => Length::More,
+        _ => Length::Wrong,
+    }
+}
+
+/// A packet's kind, its flags, and what stands behind its length.
+pub(super) fn split(head: &[u8]) -> Option<(Kind, u8, &[u8])> {
+    let mut cursor = Cursor::new(head);
+    let (kind, flags) = kind(cursor.u8()?)?;
+    varint(&mut cursor)??;
+    Some((kind, flags, cursor.rest()))
+}
+
+/// Whether a packet holds what its kind says, as far as it is here.
+pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
+    let Some((kind, flags, body)) = split(head.bytes) else {
+        return false;
+    };
+    let is_cut = (head.bytes.len() as u64) < head.len;
+    let checked = match kind {
+        Kind::Connect => connect(body).map(|_| true),
+        Kind::Publish if !has_topic(body, head.len) => Some(false),
+        Kind::Publish => Publish::read(flags, body, true)
+            .or_else(|| Publish::read(flags, body, false))
+            .map(|publish| publish.fits()),
+        Kind::Subscribe | Kind::Unsubscribe => {
+            filter(kind, body).map(|(id, topic, _)| id > 0 && is_text(topic))
+        }
+        Kind::Connack => Some(body.first().is_none_or(|flags| *flags < 2)),
+        Kind::Ping | Kind::Pong | Kind::Disconnect | Kind::Auth => Some(true),
+        _ => Cursor::new(body).u16be().map(|id| id > 0),
+    };
+    checked.unwrap_or(is_cut) && length(side, head.bytes) != Length::Wrong
+}
+
+/// A PUBLISH's topic ends before its packet, and what is here of it is text.
+fn has_topic(body: &[u8], len: u64) -> bool {
+    let mut cursor = Cursor::new(body);
+    let Some(topic) = cursor.u16be().map(usize::from) else {
+        return true;
+    };
+    let here = cursor.rest().get(..topic).unwrap_or(cursor.rest());
+    (topic as u64) < len && !here.iter().any(u8::is_ascii_control)
+}
+
+fn is_text(name: &[u8]) -> bool {
+    !name.is_empty() && !name.iter().any(u8::is_ascii_control) && std::str::from_utf8(name).is_ok()
+}
+
+fn counted<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    let len = cursor.u16be()?;
+    cursor.take(usize::from(len))
+}
+
+/// Whether these bytes begin a CONNECT; `None` where they are too few.
+pub(super) fn is_connect(first: &[u8]) -> Option<bool> {
+    if first.first() != Some(&0x10) {
+        return Some(false);
+    }
+    let mut cursor = Cursor::new(first);
+    cursor.u8()?;
+    let Some(len) = varint(&mut cursor) else {
+        return Some(false);
+    };
+    len?;
+    let (rest, names) = (cursor.rest(), [&b"\0\x04MQTT"[..], b"\0\x06MQIsdp"]);
+    let name = names
+        .iter()
+        .find(|name| rest.iter().zip(name.iter()).all(|(here, want)| here == want));
+    let Some(name) = name else {
+        return Some(false);
+    };
+    // the high bit is a bridge's
+    rest.get(name.len())
+        .map(|version| (3..=5).contains(&(version & 0x7F)))
+}
+
+/// A CONNECT's version, and what the client calls itself.
+pub(super) fn connect(body: &[u8]) -> Option<(u8, &[u8])> {
+    let mut cursor = Cursor::new(body);
+    let name = counted(&mut cursor)?;
+    let version = cursor.u8()? & 0x7F;
+    if !matches!(name, b"MQTT" | b"MQIsdp") {
+        return None;
+    }
+    cursor.take(3)?; // flags, seconds between pings
+    if version == 5 {
+        let len = varint(&mut cursor)??;
+        cursor.take(usize::try_from(len).ok()?)?;
+    }
+    Some((version, counted(&mut cursor)?))
+}
+
+/// The number of a SUBSCRIBE or UNSUBSCRIBE, its first filter, and the version where its form tells it.
+pub(super) fn filter(kind: Kind, body: &[u8]) -> Option<(u16, &[u8], Option<u8>)> {
+    let mut cursor = Cursor::new(body);
+    let id = cursor.u16be()?;
+    let list = cursor.rest();
+    if let Some(first) = filters(kind, list) {
+        return Some((id, first, Some(4)));
+    }
+    let len = varint(&mut cursor)??;
+    cursor.take(usize::try_from(len).ok()?)?;
+    let first = filters(kind, cursor.rest());
+    let version = first.map(|_| 5);
+    // of a list that is cut the first is known
+    Some((id, first.or_else(|| counted(&mut cursor))?, version))
+}
+
+/// The first of a list of filters that is whole.
+fn filters(kind: Kind, list: &[u8]) -> Option<&[u8]> {
+    let mut cursor = Cursor::new(list);
+    let mut first = None;
+    while !cursor.is_empty() {
+        let filter = counted(&mut cursor)?;
+        if !is_text(filter) || kind == Kind::Subscribe && cursor.u8()? > 0x2E {
+            return None;
+        }
+        first = first.or(Some(filter));
+    }
+    first
+}
+
+/// What is asked by the number in an answer of the server, and the worst reason in it.
+pub(super) fn answer(kind: Kind, body: &[u8], version: Option<u8>) -> Option<(u64, u8)> {
+    let mut cursor = Cursor::new(body);
+    let id = u64::from(cursor.u16be()?);
+    let reasons = match kind {
+        Kind::Puback | Kind::Pubrec | Kind::Pubcomp => cursor.rest().get(..1),
+        Kind::Suback | Kind::Unsuback => {
+            if version == Some(5) {
+                let len = varint(&mut cursor)??;
+                cursor.take(usize::try_from(len).ok()?)?;
+            }
+            Some(cursor.rest())
+        }
+        _ => return None,
+    };
+    let worst = reasons.unwrap_or_default().iter().max();
+    Some((id, worst.copied().unwrap_or(0)))
+}
+
+/// A PUBLISH (3.3).
+#[derive(Debug)]
+pub(super) struct Publish<'a> {
+    pub(super) topic: &'a [u8],
+    pub(super) alias: Option<u16>,
+    /// Its number; QoS 0 has none, and no answer.
+    pub(super) id: Option<u16>,
+}
+
+impl<'a> Publish<'a> {
+    /// `properties`: there are some (version 5).
+    pub(super) fn read(flags: u8, body: &'a [u8], properties: bool) -> Option<Self> {
+        let mut cursor = Cursor::new(body);
+        let topic = counted(&mut cursor)?;
+        let id = if flags & 6 > 0 {
+            Some(cursor.u16be()?)
+        } else {
+            None
+        };
+        let alias = if properties { alias(&mut cursor) } else { None };
+        Some(Publish { topic, alias, id })
+    }
+
+    fn fits(&self) -> bool {
+        let named = is_text(self.topic) && !self.topic.iter().any(|byte| b"+#".contains(byte));
+        self.id != Some(0) && (named || self.topic.is_empty() && self.alias.is_some())
+    }
+}
+
+/// The topic's short number among a PUBLISH's properties (version 5, 3.3.2.3).
+fn alias(cursor: &mut Cursor<'_>) -> Option<u16> {
+    let len = varint(cursor)??;
+    let mut properties = Cursor::new(cursor.take(usize::try_from(len).ok()?)?);
+    while let Some(property) = properties.u8() {
+        match property {
+            TOPIC_ALIAS => return properties.u16be(),
+            0x01 => properties.u8().map(drop)?,
+            0x02 => properties.u32be().map(drop)?,
+            0x0B => varint(&mut properties)?.map(drop)?,
+            0x03 | 0x08 | 0x09 => counted(&mut properties).map(drop)?,
+            0x26 => {
+                counted(&mut properties)?;
+                counted(&mut properties)?;
+            }
+            _ => return None,
+        }
+    }
+    None
+}
