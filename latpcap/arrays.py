@@ -101,6 +101,17 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
     return sorted_keys[starts], np.add.reduceat(values[order], starts)
 
 
+def distinct(values: Array) -> Array:
+    """The distinct values in rising order. (numpy's own way hashes them, which takes ten times as long.)"""
+    import numpy as np
+
+    if len(values) < 2:
+        return values
+    ordered = values if bool((values[1:] >= values[:-1]).all()) else np.sort(values)
+    found: Array = ordered[np.r_[True, ordered[1:] != ordered[:-1]]]
+    return found
+
+
 def percentile(ordered: Array, share: float) -> float:
     """Nearest rank, as wrk counts; `ordered` rises and is not empty."""
     return float(ordered[max(0, math.ceil(share * len(ordered)) - 1)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from latpcap import html
+from latpcap import arrays, html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +41,12 @@ def requests(exchanges: pa.Table) -> pa.Table:
 
     # a pattern, because a pyarrow scalar brings pandas along
     return exchanges.filter(pc.invert(pc.match_like(exchanges["protocol"].cast("string"), SETUP)))
+
+
+def how_many(exchanges: pa.Table) -> int:
+    """How many of these exchanges are requests?"""
+    code, words = arrays.codes(exchanges, "protocol")
+    return int((code != (words.index(SETUP) if SETUP in words else -2)).sum())
 
 
 def of_requests(causes: pa.Table, exchanges: pa.Table) -> pa.Table:

@@ -18,7 +18,7 @@ from simulator import Path as Way
 from simulator import Script, record
 
 import latpcap as lp
-from latpcap import findings
+from latpcap import arrays, findings
 from latpcap.findings import gain, quality
 from latpcap.vocabulary import CAUSES, OWNERS, STALL
 
@@ -322,3 +322,10 @@ def test_the_filter_shows_the_frames() -> None:
     for row in rows_of(read("nginx-latency.pcap")):
         numbers = {int(n) for n in re.findall(r"\d+", row["filter"].partition("frame.number")[2])}
         assert numbers == set(row["typical_frames"])
+
+
+@pytest.mark.parametrize("values", [[], [3], [1, 1, 2], [2, 1, 2, 1], [5, 4, 3]], ids=str)
+def test_distinct_values_rise(values: list[int]) -> None:
+    import numpy as np
+
+    assert arrays.distinct(np.array(values, np.int64)).tolist() == sorted(set(values))

@@ -125,9 +125,8 @@ def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | N
 
 def streams_hit(item: Spent, tables: Mapping[str, pa.Table]) -> int:
     """On how many streams?"""
-    import numpy as np
 
-    return len(np.unique(arrays.numbers(tables["exchanges"], "stream")[item.rows]))
+    return len(arrays.distinct(arrays.numbers(tables["exchanges"], "stream")[item.rows]))
 
 
 def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None:

@@ -124,7 +124,10 @@ def _of_stall(
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
     best = latency - where.sums(np.concatenate([stalls, at_work, late]), ms)
     left = np.maximum(best[rows], 0.0)
-    work = where.sums(np.setdiff1d(programs, np.concatenate([at_work, late])), ms)[rows]
+    sure_work = np.zeros(causes.num_rows, bool)
+    sure_work[programs] = True
+    sure_work[at_work] = sure_work[late] = False
+    work = where.sums(np.flatnonzero(sure_work), ms)[rows]
     proven = stalls[sure[stalls]]
     if not len(proven):
         return left, None, work
@@ -181,7 +184,7 @@ class _Loop:
         longest = LIMITS["loop_pause_share"] * float(np.median(answers))
         closed = asked_early < LIMITS["loop_early_share"] and float(np.median(pauses)) < longest
         return cls(
-            clients=len(np.unique(stream)),
+            clients=len(arrays.distinct(stream)),
             pause_ms=float(np.clip(pauses, 0, None).mean()),
             rate=len(rows) / seconds,
             closed=closed,

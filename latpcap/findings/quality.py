@@ -131,8 +131,9 @@ def _gaps(exchanges: pa.Table) -> list[Check]:
     of = exchanges.num_rows
     if not of:
         return []
-    lost, cut = exchanges["capture_gap_ms"].to_pylist(), exchanges["cut_by"].to_pylist()
-    count = sum(1 for ms, by in zip(lost, cut, strict=True) if ms or by == "gap")
+    cut, cuts = arrays.codes(exchanges, "cut_by")
+    gap = cuts.index("gap") if "gap" in cuts else -2
+    count = int(((arrays.numbers(exchanges, "capture_gap_ms") != 0) | (cut == gap)).sum())
     if not count:
         return []
     share = count / of

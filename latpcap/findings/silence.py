@@ -96,10 +96,11 @@ def _per_server(exchanges: pa.Table, place: Array, streams: pa.Table, asked: Arr
     """How many requests did each server get?"""
     import numpy as np
 
-    rows, counts = np.unique(place[asked], return_counts=True)
+    counts = np.bincount(place[asked])
+    rows = np.flatnonzero(counts)
     found: dict[tuple[str, int], int] = defaultdict(int)
     servers, ports = (arrays.taken(streams, c, rows).to_pylist() for c in ("server", "server_port"))
-    for server, port, number in zip(servers, ports, counts.tolist(), strict=True):
+    for server, port, number in zip(servers, ports, counts[rows].tolist(), strict=True):
         found[server, port] += number
     return found
 

@@ -113,7 +113,7 @@ class Ledger:
             rows, ms = arrays.sums(row[pick], duration[pick])
             if ms.sum() <= 0:
                 continue
-            sure = np.unique(row[pick][confidence[pick] >= PROVEN])
+            sure = arrays.distinct(row[pick][confidence[pick] >= PROVEN])
             found.append(
                 Spent(
                     server=server,
@@ -149,6 +149,7 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Serve
     asked = protocol != (protocols.index(SETUP) if SETUP in protocols else -2)
     time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), seen)
     goodbye = ~complete & ~begun & _last_words(streams, exchanges, stream_row)
+    chosen = np.zeros(exchanges.num_rows, bool)
     found = []
     for first, whole in _split(place).items():
         mine = whole[asked[whole]]
@@ -161,9 +162,10 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Serve
         rows = np.concatenate([done, waiting])
         if not len(rows):
             continue
+        chosen[rows] = True
         rows = rows[np.lexsort((rows, time[rows]))]
-        names = sorted(set(arrays.taken(streams, "client", np.unique(stream_row[rows])).to_pylist()))
-        missing = np.setdiff1d(mine, rows)
+        names = sorted(set(arrays.taken(streams, "client", arrays.distinct(stream_row[rows])).to_pylist()))
+        missing = mine[~chosen[mine]]
         [server] = streams.select(["server", "server_port"]).slice(first, 1).to_pylist()
         counts = len(waiting), len(missing), int(goodbye[missing].sum())
         found.append(Server(server["server"], server["server_port"], rows, time[rows], *counts, names))
@@ -233,7 +235,7 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     nagle, held = _code(cause_words, "nagle"), _code(cause_words, "delayed_ack")
     inside = (cause == held) & (parent == _code(parent_words, "nagle"))
     # Nagle's part of a stall has the rule of the held ACK; its other waits have rules of their own
-    stall = inside | ((cause == nagle) & np.isin(rule, np.unique(rule[inside])))
+    stall = inside | ((cause == nagle) & np.isin(rule, arrays.distinct(rule[inside])))
     whose = owner.copy()
     if inside.any():
         # the finding belongs to who has to mend it: the sender, who is the other side of the held ACK
@@ -242,7 +244,7 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     width = len(owner_words)
     label = np.where(stall, len(cause_words), cause).astype(np.int64) * width + whose
     names = [*cause_words, STALL]
-    return label, {int(n): (names[n // width], owner_words[n % width]) for n in np.unique(label)}
+    return label, {int(n): (names[n // width], owner_words[n % width]) for n in arrays.distinct(label)}
 
 
 def _code(words: list[str], word: str) -> int:

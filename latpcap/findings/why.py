@@ -17,7 +17,7 @@ from latpcap.findings.answer import Head, OneExchange, Overall, Skipped, Total
 from latpcap.findings.connections import DATA, SYN
 from latpcap.findings.schema import Finding, LatencyFinding
 from latpcap.options import TableName
-from latpcap.tables import HasTables, requests
+from latpcap.tables import HasTables, how_many
 from latpcap.vocabulary import PROVEN, STALL
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _head(capture: Subject) -> Head:
         "filter": capture.display_filter,
         "frames": capture.frames,
         "streams": capture.arrow("streams").num_rows,
-        "exchanges": requests(capture.arrow("exchanges")).num_rows,
+        "exchanges": how_many(capture.arrow("exchanges")),
         "seconds": capture.seconds,
         "damage": capture.damage,
     }
@@ -163,7 +163,7 @@ def _servers(streams: pa.Table) -> int:
 
     asked = arrays.numbers(streams, "exchanges") > 0
     server, _ = arrays.codes(streams, "server")
-    return len(np.unique((server.astype(np.int64) << 16 | arrays.numbers(streams, "server_port"))[asked]))
+    return len(arrays.distinct((server.astype(np.int64) << 16 | arrays.numbers(streams, "server_port"))[asked]))
 
 
 def _skipped(issues: pa.Table) -> list[Skipped]:
@@ -192,14 +192,14 @@ def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:
     sure = arrays.numbers(causes, "confidence")[rows] >= PROVEN
     key = cause[rows].astype(np.int64) * len(owners) + owner[rows]
     found: list[Total] = []
-    for code in np.unique(key):
+    for code in arrays.distinct(key).tolist():
         mine = key == code
         found.append(
             {
                 "cause": causes_of[code // len(owners)],
                 "owner": owners[code % len(owners)],
                 "total_ms": float(ms[mine].sum()),
-                "exchanges": len(np.unique(exchange[mine])),
+                "exchanges": len(arrays.distinct(exchange[mine])),
                 "proven_ms": float(ms[mine & sure].sum()),
             }
         )
@@ -245,11 +245,11 @@ def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, in
     rule, rules = arrays.codes(causes, "rule")
     fin = rules.index("nagle_fin_release") if "nagle_fin_release" in rules else -2
     numbers = arrays.numbers(exchanges, "exchange")[item.server.rows]
-    ended = np.unique(arrays.numbers(causes, "exchange")[rule == fin])
+    ended = arrays.distinct(arrays.numbers(causes, "exchange")[rule == fin])
     index, stream = arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream")
     stalled = np.zeros(exchanges.num_rows, bool)
     stalled[item.rows] = True
-    later = np.unique(stream[stalled & (index > 0)])
+    later = arrays.distinct(stream[stalled & (index > 0)])
     first = item.server.rows[index[item.server.rows] == 0]
     spared = first[~stalled[first] & np.isin(stream[first], later)]
     return int(np.isin(ended, numbers).sum()), len(spared)

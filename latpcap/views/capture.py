@@ -15,7 +15,7 @@ from latpcap.format import count
 from latpcap.reading import sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
-from latpcap.tables import SETUP, card, requests
+from latpcap.tables import SETUP, card, how_many, requests
 from latpcap.views.recording import Recording
 from latpcap.views.view import View
 
@@ -123,7 +123,7 @@ class Capture(Recording):
         )
 
     def __repr__(self) -> str:
-        streams, exchanges = len(self._raw["streams"]), requests(self.arrow("exchanges")).num_rows
+        streams, exchanges = len(self._raw["streams"]), how_many(self.arrow("exchanges"))
         part = "" if self._whole is None else f"{len(self._raw['events']):,} of "
         return (
             f"{self.title}: {part}{count(self.frames, 'frame')}, {count(streams, 'TCP stream')}, "
