@@ -36,3 +36,7 @@ def __getattr__(name: str) -> str:
 
     found = globals()["__version__"] = version("latpcap")
     return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -5,12 +5,15 @@ Knows nothing of captures; pandas and pyarrow are imported when they are first n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, html
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from latpcap.options import TableName
@@ -56,19 +59,82 @@ def of_requests(causes: pa.Table, exchanges: pa.Table) -> pa.Table:
     return causes.filter(pc.is_in(causes["exchange"], value_set=exchanges["exchange"].combine_chunks()))
 
 
+def signed(table: pa.Table) -> pa.Table:
+    """The same rows with every integer as int64: a difference of two unsigned columns would wrap around or raise."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_integer(field.type) and field.type != pa.int64():
+            column = table[field.name].cast(pa.int64(), safe=False)  # frames and bytes: none comes near 2**63
+            table = table.set_column(place, field.with_type(pa.int64()), column)
+    return table
+
+
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """A plain DataFrame; integers, booleans and lists with nulls stay Arrow-backed, so that null is not a float."""
+    """A plain DataFrame of numpy's and pandas' own types.
+
+    Integers are int64, and Int64 where they may be null; truths bool or boolean; words a category; instants
+    datetime64[ns, UTC]; lists are Python's, None where they are null.
+    """
     import pandas as pd
     import pyarrow as pa
 
     columns: dict[str, Any] = {}
+    table = signed(table)
+    own = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
     for field in table.schema:
         column = table[field.name]
-        lossy = field.nullable and (pa.types.is_integer(field.type) or pa.types.is_boolean(field.type))
-        if lossy or pa.types.is_list(field.type):
-            columns[field.name] = pd.Series(column, dtype=pd.ArrowDtype(field.type))
-        elif pa.types.is_dictionary(field.type):
-            columns[field.name] = column.unify_dictionaries().to_pandas()
+        if pa.types.is_dictionary(field.type):
+            column = column.unify_dictionaries()
+        if field.nullable and field.type in own:
+            # pandas keeps null apart from the numbers here; else integers with nulls would be floats
+            columns[field.name] = column.to_pandas(types_mapper=own.get)
+        elif pa.types.is_list(field.type):
+            columns[field.name] = _lists(column)
         else:
             columns[field.name] = column.to_pandas()
     return pd.DataFrame(columns)
+
+
+def _lists(column: pa.ChunkedArray) -> Any:
+    """A list a row, as Python has it: an array would make `==` ambiguous."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    found = np.empty(len(column), object)
+    rows = pc.indices_nonzero(pc.is_valid(column)).to_pylist()
+    for row, values in zip(rows, column.drop_null().to_pylist(), strict=True):
+        found[row] = values
+    return found
+
+
+def to_polars(table: pa.Table) -> pl.DataFrame:
+    """A polars DataFrame, integers as Int64. ImportError where polars is not installed."""
+    try:
+        import polars
+    except ImportError:
+        raise ImportError("polars is not installed: pip install polars") from None
+    return cast("pl.DataFrame", polars.from_arrow(signed(table)))
+
+
+def sql(query: str, tables: Mapping[str, Callable[[], pa.Table]]) -> pd.DataFrame:
+    """The answer of a query to tables by these names, through duckdb; only those that it names are made.
+
+    ImportError where duckdb is not installed; duckdb's own error for a query that makes no sense.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError("duckdb is not installed: pip install duckdb") from None
+    import pyarrow as pa
+
+    named = set(re.findall(r"\w+", query.lower()))
+    with duckdb.connect() as connection:
+        connection.execute("set TimeZone = 'UTC'; set python_enable_replacements = false")
+        for name, make in tables.items():
+            if name in named:
+                connection.register(name, signed(make()))
+        found = connection.sql(query)
+        if found is None:  # a statement without rows
+            return to_pandas(pa.table({}))
+        return to_pandas(found.to_arrow_table())

@@ -15,13 +15,13 @@ PAGE = ROOT / "docs" / "cookbook.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 FIRST, *REST = [block for block in pages.blocks(TEXT) if block.language in pages.RUN]
 TASKS = {heading: [b for b in REST if b.heading == heading] for heading in dict.fromkeys(b.heading for b in REST)}
-NEEDS = {"polars", "duckdb", "mcp"}
-"""Packages that a task may import and that are no requirement of latpcap."""
+NEEDS = {"polars": "polars", "to_polars": "polars", "duckdb": "duckdb", "sql": "duckdb", "mcp": "mcp"}
+"""Words of a task, and the packages behind them that are no requirement of latpcap."""
 
 
 def missing(blocks: list[Block]) -> set[str]:
     words = {word for block in blocks for word in re.findall(r"\w+", block.text)}
-    return {name for name in NEEDS & words if importlib.util.find_spec(name) is None}
+    return {NEEDS[word] for word in NEEDS.keys() & words if importlib.util.find_spec(NEEDS[word]) is None}
 
 
 def test_it_has_its_tasks() -> None:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from latpcap.archive import layout, places
 from latpcap.archive.selection import Selection
 from latpcap.format import count
 from latpcap.options import Group
-from latpcap.tables import card, to_pandas
+from latpcap.tables import card, signed, sql, to_pandas, to_polars
 
 if TYPE_CHECKING:
     import datetime as dt
 
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -71,16 +73,28 @@ class ResultTable:
         return int(self.dataset.count_rows(filter=_expression(filter)))
 
     def to_arrow(self, filter: Filter = None, columns: Sequence[str] | None = None) -> pa.Table:
-        """Which rows are they, as a pyarrow.Table?
+        """Which rows are they, as a pyarrow.Table? Integers are int64, so that differences do not wrap.
 
         `filter` is a pyarrow.dataset expression (`ds.field("latency_ms") > 1000`) or a list as pandas has it
         (`[("latency_ms", ">", 1000)]`); row groups that cannot match are not read.
         """
-        return self.dataset.to_table(filter=_expression(filter), columns=None if columns is None else list(columns))
+        found = self.dataset.to_table(filter=_expression(filter), columns=None if columns is None else list(columns))
+        return signed(found)
 
     def to_pandas(self, filter: Filter = None, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Which rows are they, as a data frame? Arguments as in `to_arrow`, column types as in `Capture`."""
         return to_pandas(self.to_arrow(filter, columns))
+
+    def to_polars(self, filter: Filter = None, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Which rows are they, for polars? Arguments as in `to_arrow`; ImportError where it is not installed."""
+        return to_polars(self.to_arrow(filter, columns))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Arrow's own protocol: polars, pyarrow and others take all rows."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.startswith("_") or name.endswith("__")]
 
     def __len__(self) -> int:
         return self.count()
@@ -144,6 +158,28 @@ class Results:
         found = self._stored.dataset(name, [row["capture"] for row in self._rows])
         limits = self._scope.expression(name, found.schema.names, self._stored, self._rows)
         return found if limits is None else found.filter(limits)
+
+    def to_arrow(self, name: str = "exchanges") -> pa.Table:
+        """Which rows does this table hold, over all captures? Integers are int64; KeyError for a wrong name."""
+        return signed(self.dataset(name).to_table())
+
+    def to_polars(self, name: str = "exchanges") -> pl.DataFrame:
+        """The same for polars; ImportError where it is not installed."""
+        return to_polars(self.dataset(name).to_table())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Arrow's own protocol: polars, pyarrow and others take the exchanges."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def sql(self, query: str) -> pd.DataFrame:
+        """Ask all captures in SQL, as `Capture.sql`; tables that the query names are read whole."""
+        return sql(query, {name: partial(self.to_arrow, name) for name in TABLES})
+
+    def __reduce__(self) -> tuple[Callable[..., Results], tuple[str, Selection]]:
+        return _opened, (self.place, self._scope)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.startswith("_") or name.endswith("__")]
 
     @property
     def failed(self) -> list[Failure]:
@@ -218,6 +254,12 @@ class Results:
 
     def _repr_html_(self) -> str:
         return card(repr(self), str(self.why()))
+
+
+def _opened(place: str, scope: Selection) -> Results:
+    from latpcap.archive.dataset import Stored
+
+    return Results(Stored(place), scope)
 
 
 def open_results(place: str | os.PathLike[str], *, check: bool = False) -> Results:

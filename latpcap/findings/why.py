@@ -90,6 +90,21 @@ class Why:
         """What took time of the requests, the most first; then what happened besides."""
         return [*self.data["findings"], *self.data["events"]] if self.data["kind"] == "overall" else []
 
+    @property
+    def verdict(self) -> str | None:
+        """Which cause is the headline? Of one exchange its top cause, None where it has none."""
+        return self.data["verdict"] if self.data["kind"] == "overall" else self.data["top_cause"]
+
+    @property
+    def server(self) -> str | None:
+        """Whose requests does the headline speak of? "address:port"; None for one exchange, or without requests."""
+        return self.data.get("server") if self.data["kind"] == "overall" else None
+
+    @property
+    def confidence(self) -> float | None:
+        """How sure is the headline? 0.9 and more is proven, above 0.5 probable; None where nothing was judged."""
+        return self.data.get("confidence") if self.data["kind"] == "overall" else None
+
     def __str__(self) -> str:
         from latpcap.findings import words
 

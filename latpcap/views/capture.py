@@ -152,6 +152,24 @@ class Stream(View):
         self._arrow: dict[str, pa.Table] = {}
 
     @property
+    def client(self) -> str:
+        """Which end asks? "address:port"."""
+        return self._end("client")
+
+    @property
+    def server(self) -> str:
+        """Which end answers? "address:port"."""
+        return self._end("server")
+
+    def _end(self, side: Side) -> str:
+        row = self.arrow("streams").select([side, f"{side}_port"]).to_pylist()[0]
+        address, port = row.values()
+        return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"capture": self.capture, "number": self.number, "_arrow": {}}
+
+    @property
     def title(self) -> str:
         """What is this? The file's name and the display filter of the stream."""
         return f"{self.capture.title}, tcp.stream eq {self.number}"
@@ -283,8 +301,8 @@ class Stream(View):
     def __repr__(self) -> str:
         row = self.arrow("streams").to_pylist()[0]
         packets = row["client_packets"] + row["server_packets"]
-        ends = f"{row['client']}:{row['client_port']} to {row['server']}:{row['server_port']}"
-        return f"tcp.stream {self.number}: {ends}, {count(packets, 'segment')}, {count(row['exchanges'], 'exchange')}"
+        said = f"{self.client} to {self.server}, {count(packets, 'segment')}, {count(row['exchanges'], 'exchange')}"
+        return f"tcp.stream {self.number}: {said}"
 
     def _repr_html_(self) -> str:
         return card(repr(self), str(self.why()), self._folded())

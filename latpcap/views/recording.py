@@ -87,6 +87,14 @@ class Recording(View):
             self._arrow[name] = table
         return self._arrow[name]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and other processes: the tables, and the way back to the bytes of files, as a path."""
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_frames", "_found")}
+        left = {name: self.arrow(name) for name in TABLES}
+        again = [o for o in self._origins if isinstance(o.source, (str, os.PathLike))]
+        origins = again if len(again) == len(self._origins) else []
+        return state | {"_raw": left, "_arrow": dict(left), "_origins": origins}
+
     @property
     def title(self) -> str:
         """What is this? The file's name, and the display filter in brackets."""

@@ -7,15 +7,18 @@ matplotlib are imported when something of theirs is first asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, get_args
 
-from latpcap.tables import of_requests, requests, to_pandas
+from latpcap.options import TableName
+from latpcap.tables import of_requests, requests, signed, sql, to_pandas, to_polars
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
-    from latpcap.options import Align, Group, Scale, Sort, TableName, Which
+    from latpcap.options import Align, Group, Scale, Sort, Which
     from latpcap.plot.timeline import Timeline
     from latpcap.plot.waterfall import Waterfall
     from latpcap.views.latency import Latency
@@ -47,6 +50,30 @@ class View:
 
             self.__dict__["_found"] = findings.table(findings.Lazy(self.arrow))
         return self.__dict__["_found"]
+
+    def to_arrow(self, name: TableName = "exchanges") -> pa.Table:
+        """Give a table to Arrow's tools: `arrow(name)` with every integer as int64, so that differences do not wrap."""
+        return signed(self.arrow(name))
+
+    def to_polars(self, name: TableName = "exchanges") -> pl.DataFrame:
+        """Give a table to polars; integers are Int64, words Categorical. ImportError where polars is not installed."""
+        return to_polars(self.arrow(name))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Arrow's own protocol: `polars.DataFrame(cap)`, `pyarrow.table(cap)` and others take the exchanges."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def sql(self, query: str) -> pd.DataFrame:
+        """Ask the tables in SQL: `cap.sql("select target, max(latency_ms) from exchanges group by 1")`.
+
+        Through duckdb (ImportError where it is not installed), in UTC and to the microsecond; tables have the names
+        that `arrow` takes. A query that makes no sense raises duckdb's own error.
+        """
+        return sql(query, {name: partial(self.arrow, name) for name in get_args(TableName)})
+
+    def __dir__(self) -> list[str]:
+        """What is public: the rest is nobody's business at a prompt."""
+        return [name for name in super().__dir__() if not name.startswith("_") or name.endswith("__")]
 
     @property
     def title(self) -> str:
