@@ -45,3 +45,56 @@ def mqtt_requests_and_pushes() -> bytes:
     talk.client(127, mqtt(0x62, b"\0\x03"))
     talk.server(133, mqtt(0x70, b"\0\x03"))
     return pcap(talk.tape)
+
+
+def amqp(channel: int, kind: int, number: int, *arguments: bytes) -> bytes:
+    return amqp_frame(1, channel, struct.pack(">HH", kind, number), *arguments)
+
+
+def amqp_frame(kind: int, channel: int, *parts: bytes) -> bytes:
+    payload = b"".join(parts)
+    return struct.pack(">BHI", kind, channel, len(payload)) + payload + b"\xce"
+
+
+def amqp_content(channel: int, body: bytes) -> bytes:
+    return amqp_frame(2, channel, struct.pack(">HHQH", 60, 0, len(body), 0)) + amqp_frame(3, channel, body)
+
+
+def word(text: str) -> bytes:
+    """A text behind its length of one byte."""
+    return bytes([len(text)]) + text.encode()
+
+
+@case
+def amqp_confirms_and_deliveries() -> bytes:
+    """A client of AMQP 0-9-1, 5 ms from the broker: its log-in, a queue, two publishes without confirms, two with,
+    confirmed together, while the broker delivers; last a queue that there is not, and the channel is closed.
+
+    Not to be mistaken for: requests without an answer, as publishes without confirms and acknowledgements seem to be.
+    """
+    talk = Talk(server_leg=5.0, client_leg=0.01)
+    talk.open()
+    talk.client(10, b"AMQP\0\0\x09\x01")
+    talk.server(16, amqp(0, 10, 10, b"\0\x09", struct.pack(">I", 0)))
+    talk.client(17, amqp(0, 10, 11, bytes(12)))
+    talk.server(23, amqp(0, 10, 30, bytes(8)))
+    talk.client(24, amqp(0, 10, 31, bytes(8)) + amqp(0, 10, 40, word("/"), bytes(2)))
+    talk.server(30, amqp(0, 10, 41, b"\0"))
+    talk.client(40, amqp(1, 20, 10, b"\0"))
+    talk.server(46, amqp(1, 20, 11, bytes(4)))
+    talk.client(50, amqp(1, 50, 10, bytes(2), word("work"), bytes(5)))
+    talk.server(58, amqp(1, 50, 11, word("work"), bytes(8)))
+    publish = amqp(1, 60, 40, bytes(2), word("ex"), word("key"), b"\0") + amqp_content(1, b"job")
+    talk.client(60, publish * 2)
+    talk.client(70, amqp(1, 85, 10, b"\0"))
+    talk.server(76, amqp(1, 85, 11))
+    talk.client(80, publish)
+    talk.client(82, publish)
+    deliver = amqp(1, 60, 60, word("me"), bytes(9), word("ex"), word("key"))
+    talk.server(88, deliver + amqp_content(1, b"done"))
+    talk.client(89, amqp(1, 60, 80, struct.pack(">QB", 1, 0)))
+    talk.server(100, amqp(1, 60, 80, struct.pack(">QB", 2, 1)))
+    talk.client(110, amqp(1, 50, 30, bytes(2), word("none"), b"\0"))
+    talk.server(116, amqp(1, 20, 40, struct.pack(">H", 404), word("NOT_FOUND"), struct.pack(">HH", 50, 30)))
+    talk.client(117, amqp(1, 20, 41))
+    return pcap(talk.tape)

@@ -24,6 +24,7 @@
 //! in a turn with the head of a protocol that the stream has spoken; the next `Request` or `Response` says so. A
 //! ClientHello inside a turn names the turn's message.
 
+mod amqp;
 mod banner;
 mod dns;
 mod framed;

@@ -3,7 +3,7 @@
 
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
-use super::{dns, http1, http2, mqtt, tls, turns, websocket};
+use super::{amqp, dns, http1, http2, mqtt, tls, turns, websocket};
 
 /// How a protocol is known. Ports play no part.
 pub(super) struct Recognition {
@@ -100,6 +100,7 @@ readers! {
     Http(http1::Http1), "http", http1::RECOGNITION;
     Tls(tls::Tls), "tls", tls::RECOGNITION;
     Http2(http2::Http2), "http2", http2::RECOGNITION;
+    Amqp(amqp::Reader), "amqp", amqp::RECOGNITION;
     Mqtt(mqtt::Reader), "mqtt", mqtt::RECOGNITION;
     Dns(dns::Dns), "dns", dns::RECOGNITION;
     WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;

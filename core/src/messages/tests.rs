@@ -1,6 +1,7 @@
 //! Every parse case (`cases.rs`) is run whole, byte by byte and cut in two at every place: the notes must
 //! be the same but for the packets. Holes, caps and packets follow here, random bytes in `random.rs`.
 
+mod amqp;
 mod cases;
 mod conversations;
 mod dns;

@@ -29,6 +29,13 @@ fn words() -> impl Strategy<Value = Vec<u8>> {
         b"\0",
         "é".as_bytes(),
         b"\0\x17\0\x07\x01\0\0\x01\0\0\0\0\0\0\x01a\x03lab\0\0\x01\0\x01",
+        b"AMQP\0\0\x09\x01",
+        b"\x01\0\x01\0\0\0\x05\0\x55\0\x0a\0\xce",
+        b"\x01\0\x01\0\0\0\x0b\0\x3c\0\x28\0\0\x01e\x01k\0\xce",
+        b"\x02\0\x01\0\0\0\x0e\0\x3c\0\0\0\0\0\0\0\0\0\x02\0\0\xce",
+        b"\x03\0\x01\0\0\0\x02hi\xce",
+        b"\x01\0\x01\0\0\0\x0d\0\x3c\0\x50\0\0\0\0\0\0\0\x01\x01\xce",
+        b"\x01\0\x01\0\0\0\x06\0\x14\0\x28\x01\x94\xce",
         b"\x10\x0e\0\x04MQTT\x05\x02\0\x3c\0\0\x01x",
         b"\x32\x08\0\x01a\0\x07\0hi",
         b"\x34\x06\0\x01a\0\x08\0",
@@ -101,7 +108,7 @@ proptest! {
         let heard = heard(pieces(&script), Some(how));
         let total = check(&heard.list);
         // who answers by keys counts what is asked and answered only
-        let by_keys = [Protocol::Dns, Protocol::Mqtt].iter().any(|known| heard.protocols.contains(known));
+        let by_keys = [Protocol::Dns, Protocol::Mqtt, Protocol::Amqp].iter().any(|known| heard.protocols.contains(known));
         for side in [C, S] {
             let mine = || pieces(&script).filter(|(whose, _)| *whose == side).map(|(_, piece)| piece);
             let all = mine().fold(0u64, |sum, piece| sum.saturating_add(piece.len()));

@@ -1,0 +1,261 @@
+//! AMQP 0-9-1 with RabbitMQ's confirms. A method that waits for its "-ok" is a request, found by its channel; so is a
+//! publish once the channel confirms, found by its delivery tag. What the server delivers is a push. Heartbeats, and
+//! what a client acknowledges or publishes without confirms, are neither. Reads names of queues and exchanges.
+//!
+//! Delivery tags count a channel's publishes. Where its beginning is not in the capture the count is taken up at the
+//! server's next confirmation that leaves no publish open.
+
+mod channel;
+mod frame;
+
+use std::collections::BTreeMap;
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use smol_str::SmolStr;
+
+use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use channel::{Channel, Content, Of};
+use frame::{Frame, Method};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Amqp,
+    sniff,
+    opens: |side, first| frame::speaker(first) == Some(side) && framed::fit::<Amqp>(side, first) != Fit::No,
+    resumes: |side, first| framed::fit::<Amqp>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::Amqp(Box::default()),
+};
+
+pub(super) type Reader = Framed<Amqp>;
+
+const OK: Status<'static> = Status {
+    code: None,
+    text: Some("ok"),
+    error: false,
+};
+/// Channels that are remembered; RabbitMQ allows 2,047, clients use a few.
+const MAX_CHANNELS: usize = 256;
+
+#[derive(Debug, Default)]
+pub(super) struct Amqp {
+    channels: BTreeMap<u16, Channel>,
+    /// The key of the next request.
+    next: u64,
+    /// The connection's beginning was read, so a channel's publishes are counted from its own.
+    whole: bool,
+    /// Both sides say who they are and what they can.
+    logs_in: bool,
+}
+
+/// A client says `AMQP` first, and the server which version it speaks.
+fn sniff(first: &First<'_>) -> Guess {
+    let begun = frame::HEADER.get(..first.said.len()).unwrap_or(frame::HEADER);
+    match first.side {
+        Side::Client if first.said == begun => Guess::More,
+        Side::Client if first.said.starts_with(frame::HEADER) => Guess::Yes,
+        _ => framed::sniff::<Amqp>(first),
+    }
+}
+
+impl Dialect for Amqp {
+    const HEAD: usize = 1024;
+    const TELLS: usize = 12;
+    const WRONG: &'static str = "not a frame of AMQP";
+    const MARKED: bool = true;
+
+    fn length(&self, _side: Side, first: &[u8]) -> Length {
+        frame::length(first)
+    }
+
+    fn fits(side: Side, head: Head<'_>) -> bool {
+        frame::fits(side, head)
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        let Some((channel, frame)) = frame::read(head) else {
+            return Told::Nothing;
+        };
+        let side = sink.side();
+        if !self.channels.contains_key(&channel) && self.channels.len() >= MAX_CHANNELS {
+            return Told::Nothing;
+        }
+        let (key, whole) = (self.next, self.whole);
+        let channel = self
+            .channels
+            .entry(channel)
+            .or_insert_with(|| Channel::new(whole));
+        let told = match frame {
+            Frame::Protocol if side == Side::Client => {
+                (self.whole, self.logs_in) = (true, true);
+                logs_in(sink, head.len);
+                None
+            }
+            Frame::Method(method) if self.logs_in && method.is_of_login() => {
+                self.logs_in = !logged_in(sink, method, head.len);
+                None
+            }
+            Frame::Protocol | Frame::Heartbeat => None,
+            Frame::Method(method) if side == Side::Client => client(sink, channel, key, method),
+            Frame::Method(method) => server(sink, channel, method, head.len),
+            Frame::Header(size) => Some(channel.content(side).header(size, head.len)),
+            Frame::Body(size) => Some(channel.content(side).body(size, head.len)),
+        };
+        self.next += 1;
+        told.unwrap_or_default()
+    }
+
+    fn lost(&mut self, side: Side) {
+        self.channels.values_mut().for_each(|channel| channel.lost(side));
+    }
+}
+
+/// From the client's first bytes to the server's "open-ok" it is one dialogue.
+fn logs_in(sink: &mut MessageSink<'_, impl Listener>, len: u64) {
+    sink.count(len);
+    sink.request(&SmolStr::new_static("connection.open"), &SmolStr::default());
+    sink.kind(Kind::Setup);
+    sink.dialogue();
+    sink.end();
+}
+
+/// A method of the log-in: whether it was the last.
+fn logged_in(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, len: u64) -> bool {
+    if sink.side() == Side::Client {
+        return false;
+    }
+    if let Some(software) = method.software() {
+        sink.software(software);
+    }
+    sink.count(len);
+    let refused = method.closes();
+    if !method.ends_login() {
+        return false;
+    }
+    let error = refused.is_some();
+    sink.status(Status {
+        code: refused,
+        text: (!error).then_some("ok"),
+        error,
+    });
+    sink.end();
+    true
+}
+
+/// A request begins.
+fn asks(
+    sink: &mut MessageSink<'_, impl Listener>,
+    channel: &mut Channel,
+    key: u64,
+    method: Method<'_>,
+) -> Told {
+    begins(sink, key, method);
+    channel.waits(key, method);
+    Told::Last(key)
+}
+
+fn begins(sink: &mut MessageSink<'_, impl Listener>, key: u64, method: Method<'_>) {
+    let mut exchange = sink.of(key);
+    exchange.ask(Kind::Request);
+    exchange.name(Named {
+        method: method.word(),
+        target: &method.target(),
+        host: "",
+    });
+}
+
+fn client(
+    sink: &mut MessageSink<'_, impl Listener>,
+    channel: &mut Channel,
+    key: u64,
+    method: Method<'_>,
+) -> Option<Told> {
+    if method.is_publish() {
+        let counted = channel.publishes(key, sink.at().time_ns);
+        *channel.content(Side::Client) = Content::of(counted.then_some(Of::Exchange(key)));
+        if !counted {
+            return None;
+        }
+        begins(sink, key, method);
+        return Some(Told::Part(key));
+    }
+    method.answer()?;
+    Some(asks(sink, channel, key, method))
+}
+
+fn server(
+    sink: &mut MessageSink<'_, impl Listener>,
+    channel: &mut Channel,
+    method: Method<'_>,
+    len: u64,
+) -> Option<Told> {
+    if let Some((tag, multiple)) = method.confirms() {
+        let (text, error) = if method.refuses() {
+            ("nack", true)
+        } else {
+            ("ok", false)
+        };
+        let at = sink.at().time_ns;
+        for key in channel.confirmed(tag, multiple, at) {
+            answers(
+                sink,
+                key,
+                Status {
+                    code: None,
+                    text: Some(text),
+                    error,
+                },
+            );
+            sink.of(key).answered();
+        }
+        return None;
+    }
+    if let Some(code) = method.closes() {
+        let status = Status {
+            code: Some(code),
+            text: None,
+            error: true,
+        };
+        // the oldest that waits is what it is said of, the others get no answer
+        let mut keys = channel.all().into_iter();
+        let Some(key) = keys.next() else {
+            return Some(push(method));
+        };
+        keys.for_each(|key| sink.of(key).reset());
+        answers(sink, key, status);
+        return Some(Told::Last(key));
+    }
+    if method.has_content() {
+        let of = match channel.answered(method) {
+            Some(key) => {
+                answers(sink, key, OK);
+                Of::Exchange(key)
+            }
+            None => Of::Push(sink.marked(), method.word(), method.target()),
+        };
+        let content = channel.content(Side::Server);
+        *content = Content::of(Some(of));
+        return Some(content.part(len));
+    }
+    if method.is_unasked() {
+        return Some(push(method));
+    }
+    let key = channel.answered(method)?;
+    answers(sink, key, OK);
+    Some(Told::Last(key))
+}
+
+fn push(method: Method<'_>) -> Told {
+    Told::Push(Push {
+        method: method.word(),
+        target: method.target(),
+        ..Push::default()
+    })
+}
+
+fn answers(sink: &mut MessageSink<'_, impl Listener>, key: u64, status: Status<'_>) {
+    let mut exchange = sink.of(key);
+    exchange.answer();
+    exchange.status(status);
+}

@@ -1,0 +1,368 @@
+//! Frames and methods of AMQP 0-9-1 (specification 2.3.5 and its method reference) as their first bytes show them.
+//! Remembers nothing.
+
+use smol_str::SmolStr;
+
+use crate::cursor::{self, Cursor};
+use crate::messages::framed::{Head, Length};
+use crate::messages::{Side, text};
+
+/// What a client says first.
+pub(super) const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
+/// Type, channel and size before a frame's payload, and the byte behind it.
+const AROUND: u64 = 8;
+const END: u8 = 0xCE;
+/// The longest frame; RabbitMQ takes 128 KiB.
+const MAX_FRAME: u32 = 1 << 20;
+/// The highest channel; RabbitMQ takes 2,047.
+const MAX_CHANNEL: u16 = 4095;
+
+pub(super) enum Frame<'a> {
+    /// The header of a connection.
+    Protocol,
+    Method(Method<'a>),
+    /// Of a content with so many bytes.
+    Header(u64),
+    Body(u64),
+    Heartbeat,
+}
+
+/// A method: its class and number, and its arguments as far as they were read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Method<'a> {
+    id: (u16, u16),
+    arguments: &'a [u8],
+}
+
+/// A method that a client says: its answer, and where its arguments name something.
+struct Known {
+    id: (u16, u16),
+    word: &'static str,
+    /// The answer's number in the same class; 0 for none.
+    answer: u16,
+    /// Bytes before its names.
+    before: usize,
+    /// Names before its bits, and which of them it is called by.
+    names: usize,
+    called: Option<usize>,
+    /// The bit that says that there is no answer.
+    no_wait: Option<u8>,
+}
+
+const fn known(
+    id: (u16, u16),
+    word: &'static str,
+    answer: u16,
+    (before, names, called): (usize, usize, Option<usize>),
+    no_wait: Option<u8>,
+) -> Known {
+    Known {
+        id,
+        word,
+        answer,
+        before,
+        names,
+        called,
+        no_wait,
+    }
+}
+
+const NONE: (usize, usize, Option<usize>) = (0, 0, None);
+
+#[rustfmt::skip]
+const CLIENT: [Known; 24] = [
+    known((10, 50), "connection.close", 51, NONE, None),
+    known((20, 10), "channel.open", 11, NONE, None),
+    known((20, 20), "channel.flow", 21, NONE, None),
+    known((20, 40), "channel.close", 41, NONE, None),
+    known((40, 10), "exchange.declare", 11, (2, 2, Some(0)), Some(4)),
+    known((40, 20), "exchange.delete", 21, (2, 1, Some(0)), Some(1)),
+    known((40, 30), "exchange.bind", 31, (2, 3, Some(0)), Some(0)),
+    known((40, 40), "exchange.unbind", 51, (2, 3, Some(0)), Some(0)),
+    known((50, 10), "queue.declare", 11, (2, 1, Some(0)), Some(4)),
+    known((50, 20), "queue.bind", 21, (2, 3, Some(0)), Some(0)),
+    known((50, 30), "queue.purge", 31, (2, 1, Some(0)), Some(0)),
+    known((50, 40), "queue.delete", 41, (2, 1, Some(0)), Some(2)),
+    known((50, 50), "queue.unbind", 51, (2, 3, Some(0)), None),
+    known((60, 10), "basic.qos", 11, NONE, None),
+    known((60, 20), "basic.consume", 21, (2, 2, Some(0)), Some(3)),
+    known((60, 30), "basic.cancel", 31, (0, 1, None), Some(0)),
+    known((60, 40), "basic.publish", 0, (2, 2, Some(0)), None),
+    known((60, 70), "basic.get", 71, (2, 1, Some(0)), None),
+    known((60, 100), "basic.recover-async", 0, NONE, None),
+    known((60, 110), "basic.recover", 111, NONE, None),
+    known((85, 10), "confirm.select", 11, (0, 0, None), Some(0)),
+    known((90, 10), "tx.select", 11, NONE, None),
+    known((90, 20), "tx.commit", 21, NONE, None),
+    known((90, 30), "tx.rollback", 31, NONE, None),
+];
+/// What a server says unasked, and bytes before the exchange and the routing key that it names.
+const UNASKED: [((u16, u16), &str, usize); 7] = [
+    ((10, 50), "connection.close", 0),
+    ((10, 60), "connection.blocked", 0),
+    ((10, 61), "connection.unblocked", 0),
+    ((20, 40), "channel.close", 0),
+    ((60, 30), "basic.cancel", 0),
+    ((60, 50), "basic.return", 2),
+    ((60, 60), "basic.deliver", 9),
+];
+const DELIVER: (u16, u16) = (60, 60);
+const RETURN: (u16, u16) = (60, 50);
+const GET_OK: (u16, u16) = (60, 71);
+const GET_EMPTY: (u16, u16) = (60, 72);
+const ACK: (u16, u16) = (60, 80);
+const NACK: (u16, u16) = (60, 120);
+
+/// Class, first and last number of the methods that there are.
+const CLASSES: [(u16, u16, u16); 8] = [
+    (10, 10, 70),
+    (20, 10, 41),
+    (40, 10, 51),
+    (50, 10, 51),
+    (60, 10, 120),
+    (85, 10, 11),
+    (90, 10, 31),
+    (30, 10, 11),
+];
+
+pub(super) fn length(first: &[u8]) -> Length {
+    let protocol = HEADER.get(..4).unwrap_or(HEADER);
+    if first.iter().zip(protocol).all(|(said, want)| said == want) {
+        // another version is one, too
+        return if first.len() < 4 {
+            Length::More
+        } else {
+            Length::Is(AROUND)
+        };
+    }
+    let mut cursor = Cursor::new(first);
+    let fits = |kind, channel, size| match kind {
+        1 => size >= 4,
+        2 => channel > 0 && size >= 14,
+        3 => channel > 0,
+        8 => channel == 0 && size == 0,
+        _ => false,
+    };
+    match (cursor.u8(), cursor.u16be(), cursor.u32be()) {
+        (Some(1..=3 | 8), _, None) => Length::More,
+        (Some(kind), Some(channel), Some(size))
+            if fits(kind, channel, size) && size <= MAX_FRAME && channel <= MAX_CHANNEL =>
+        {
+            Length::Is(u64::from(size) + AROUND)
+        }
+        _ => Length::Wrong,
+    }
+}
+
+/// The channel of a frame, and what it is.
+pub(super) fn read(head: Head<'_>) -> Option<(u16, Frame<'_>)> {
+    if head.bytes.starts_with(b"AMQP") {
+        return Some((0, Frame::Protocol));
+    }
+    let mut cursor = Cursor::new(head.bytes);
+    let (kind, channel) = (cursor.u8()?, cursor.u16be()?);
+    cursor.u32be()?;
+    let frame = match kind {
+        1 => Frame::Method(Method {
+            id: (cursor.u16be()?, cursor.u16be()?),
+            arguments: cursor.rest(),
+        }),
+        2 => {
+            cursor.take(4)?;
+            Frame::Header(cursor.u64be()?)
+        }
+        3 => Frame::Body(head.len.saturating_sub(AROUND)),
+        _ => Frame::Heartbeat,
+    };
+    Some((channel, frame))
+}
+
+/// Whether a frame holds what it says, as far as it is here.
+pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
+    let (here, is_cut) = (head.bytes, (head.bytes.len() as u64) < head.len);
+    if here.starts_with(b"AMQP") {
+        return side == Side::Client && HEADER.starts_with(cursor::upto(here, HEADER.len()));
+    }
+    let ends = is_cut || here.last() == Some(&END);
+    ends && match read(head) {
+        Some((_, Frame::Method(method))) => {
+            method.exists() && method.speaker().is_none_or(|said| said == side)
+        }
+        Some((_, Frame::Header(size))) => cursor::be16_at(here, 7) == Some(60) && size < 1 << 40,
+        Some(_) => true,
+        None => is_cut,
+    }
+}
+
+/// Who says these frames, where only one side can.
+pub(super) fn speaker(first: &[u8]) -> Option<Side> {
+    let Length::Is(len) = length(first) else {
+        return None;
+    };
+    match read(Head { bytes: first, len })? {
+        (_, Frame::Protocol) if first == HEADER => Some(Side::Client),
+        (_, Frame::Method(method)) if method.exists() => method.speaker(),
+        _ => None,
+    }
+}
+
+fn name<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+    let len = cursor.u8()?;
+    cursor.take(usize::from(len))
+}
+
+impl<'a> Method<'a> {
+    fn known(self) -> Option<&'static Known> {
+        CLIENT.iter().find(|known| known.id == self.id)
+    }
+
+    fn unasked(self) -> Option<&'static ((u16, u16), &'static str, usize)> {
+        UNASKED.iter().find(|(id, ..)| *id == self.id)
+    }
+
+    fn exists(self) -> bool {
+        let (class, number) = self.id;
+        let has =
+            |(known, first, last): &(u16, u16, u16)| *known == class && (*first..=*last).contains(&number);
+        CLASSES.iter().any(has)
+    }
+
+    /// The side that says it, where only one does.
+    fn speaker(self) -> Option<Side> {
+        let is_answer = CLIENT
+            .iter()
+            .any(|known| (known.id.0, known.answer) == self.id && known.id.0 != 10);
+        match (self.known().is_some(), self.unasked().is_some()) {
+            (true, false) => Some(Side::Client),
+            (false, true) => Some(Side::Server),
+            // both sides may close, and answer that
+            _ if self.id.1 == 41 && self.id.0 != 50 || self.id == (20, 21) => None,
+            (false, false) if matches!(self.id, (10, 11 | 21 | 31 | 40)) => Some(Side::Client),
+            (false, false) if matches!(self.id, (10, 10 | 20 | 30 | 41)) => Some(Side::Server),
+            _ if is_answer || self.id == GET_EMPTY => Some(Side::Server),
+            _ => None,
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        let known = self.known().map(|known| known.word);
+        known.or(self.unasked().map(|(_, word, _)| *word)).unwrap_or("")
+    }
+
+    /// It stands between the client's first bytes and the server's "open-ok".
+    pub(super) fn is_of_login(self) -> bool {
+        self.id.0 == 10 && self.id.1 <= 50
+    }
+
+    pub(super) fn ends_login(self) -> bool {
+        matches!(self.id, (10, 41 | 50))
+    }
+
+    /// The queue or the exchange that it names; of a publish to the default exchange the queue, by its routing key.
+    pub(super) fn target(self) -> SmolStr {
+        self.names().map(text::name).unwrap_or_default()
+    }
+
+    fn names(self) -> Option<&'a [u8]> {
+        let mut cursor = Cursor::new(self.arguments);
+        let (before, called) = match (self.unasked(), self.known()) {
+            (Some((DELIVER, _, before)), _) => {
+                name(&mut cursor)?; // the consumer's
+                (*before, Some(0))
+            }
+            (Some((RETURN, _, before)), _) => {
+                cursor.take(*before)?;
+                name(&mut cursor)?; // the reason
+                (0, Some(0))
+            }
+            (_, Some(known)) => (known.before, known.called),
+            _ => return None,
+        };
+        cursor.take(before)?;
+        for _ in 0..called? {
+            name(&mut cursor)?;
+        }
+        let first = name(&mut cursor)?;
+        let by_key = first.is_empty() && matches!(self.id, (60, 40) | DELIVER | RETURN);
+        if by_key { name(&mut cursor) } else { Some(first) }
+    }
+
+    /// The class and number of its answer; `None` where nobody answers it.
+    pub(super) fn answer(self) -> Option<(u16, u16)> {
+        let known = self.known().filter(|known| known.answer > 0)?;
+        (!self.is_no_wait(known).unwrap_or(false)).then_some((known.id.0, known.answer))
+    }
+
+    fn is_no_wait(self, known: &Known) -> Option<bool> {
+        let (bit, mut cursor) = (known.no_wait?, Cursor::new(self.arguments));
+        cursor.take(known.before)?;
+        for _ in 0..known.names {
+            name(&mut cursor)?;
+        }
+        Some(cursor.u8()? >> bit & 1 == 1)
+    }
+
+    pub(super) fn is_answer(self, answer: (u16, u16)) -> bool {
+        self.id == answer || self.id == GET_EMPTY && answer == GET_OK
+    }
+
+    pub(super) fn is_publish(self) -> bool {
+        self.id == (60, 40)
+    }
+
+    pub(super) fn opens(self) -> bool {
+        self.id == (20, 10)
+    }
+
+    pub(super) fn selects_confirms(self) -> bool {
+        self.id == (85, 10)
+    }
+
+    /// A content follows what the server says.
+    pub(super) fn has_content(self) -> bool {
+        matches!(self.id, DELIVER | RETURN | GET_OK)
+    }
+
+    pub(super) fn is_unasked(self) -> bool {
+        self.unasked().is_some()
+    }
+
+    /// The tag of a confirmation, and whether those before are meant, too.
+    pub(super) fn confirms(self) -> Option<(u64, bool)> {
+        let mut cursor = Cursor::new(self.arguments);
+        let confirms = matches!(self.id, ACK | NACK).then(|| Some((cursor.u64be()?, cursor.u8()? & 1 == 1)));
+        confirms.flatten()
+    }
+
+    pub(super) fn refuses(self) -> bool {
+        self.id == NACK
+    }
+
+    /// The reason for which the server closes a channel or the connection.
+    pub(super) fn closes(self) -> Option<u16> {
+        let closes = matches!(self.id, (10, 50) | (20, 40));
+        closes.then(|| Cursor::new(self.arguments).u16be()).flatten()
+    }
+
+    /// What the server calls itself in its "start".
+    pub(super) fn software(self) -> Option<Box<str>> {
+        if self.id != (10, 10) {
+            return None;
+        }
+        let value = |key: &[u8]| {
+            let behind = memchr::memmem::find(self.arguments, key)? + key.len();
+            let mut cursor = Cursor::new(cursor::from(self.arguments, behind));
+            let len = cursor.u32be()?.min(64) as usize;
+            std::str::from_utf8(cursor.take(len)?).ok()
+        };
+        let (product, version) = (value(b"\x07productS")?, value(b"\x07versionS"));
+        Some(
+            [Some(product), version]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .into(),
+        )
+    }
+}
