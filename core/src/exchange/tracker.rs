@@ -185,14 +185,13 @@ impl Tracker {
         if segment.len == 0 && !segment.has(SYN) && !segment.has(RST) {
             own.passed(seen.facts.seq, at, segment.ip_id);
         }
-        let sure = peer.sure_refutations(
-            missing > 0,
-            seen.facts.ack,
-            segment.options.timestamps.map(|t| t.1),
-        );
-        if !sure.is_empty() {
+        let echo = segment.options.timestamps.map(|t| t.1);
+        let sure = peer.sure_refutations(missing > 0, seen.facts.ack, echo);
+        if sure.len() > 0 {
             let pool = *pick(&mut self.pools, side.other());
-            ledger.pools.refute(pool, self.pairing.stream, &sure);
+            ledger.pools.refute(pool, self.pairing.stream, sure);
+        } else {
+            drop(sure);
         }
         peer.answer(&Answer {
             at,
@@ -303,7 +302,7 @@ impl Tracker {
         if how != Close::Fin {
             let stream = self.pairing.stream;
             for (sender, pool) in self.senders.iter_mut().zip(self.pools) {
-                ledger.pools.refute(pool, stream, &sender.last_refutations());
+                ledger.pools.refute(pool, stream, sender.last_refutations());
             }
         }
     }

@@ -60,8 +60,6 @@ pub mod flag {
     ];
 }
 
-/// Room for so many of them is little.
-const SMALL: usize = 64;
 /// Unacknowledged segments remembered per direction; Wireshark stops at the same number.
 const MAX_UNACKED: usize = 10_000;
 const WINDOW_UNKNOWN: u32 = u32::MAX;
@@ -137,9 +135,10 @@ impl Flow {
         self.marks.scale != Scale::Unknown
     }
 
-    /// What it holds beyond itself is no burden to whoever keeps it.
-    pub fn is_small(&self) -> bool {
-        self.unacked.capacity() <= SMALL
+    /// As new. A short list keeps its room: short connections would allocate it again and again.
+    pub fn restart(&mut self) {
+        self.marks = Marks::default();
+        self.unacked.restart();
     }
 
     /// Nothing of it waits for an ACK.

@@ -56,9 +56,15 @@ impl Unacked {
         self.list.len() + self.sorted.as_ref().map_or(0, |sorted| sorted.by_start.len())
     }
 
-    /// Room in the list, used or not.
-    pub(super) fn capacity(&self) -> usize {
-        self.list.capacity()
+    /// Empty again.
+    pub(super) fn restart(&mut self) {
+        let mut list = std::mem::take(&mut self.list);
+        list.clear();
+        list.shrink_to(FEW); // nothing where it was short
+        *self = Unacked {
+            list,
+            ..Unacked::default()
+        };
     }
 
     /// Gives back what a long list took.

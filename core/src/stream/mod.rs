@@ -188,7 +188,7 @@ impl Stream {
         (*timestamps, *reuses, *setting_up) = (false, reused, true);
         (*legs, *closed_by, *setup) = ([None; 2], None, None);
         *shared = Shared::default();
-        flows.iter_mut().for_each(|flow| *flow = Flow::default());
+        flows.iter_mut().for_each(Flow::restart);
         counts.iter_mut().for_each(|side| *side = Counts::default());
         asked.clear();
         (*only_asked, *heard) = (true, Vec::new());

@@ -2,7 +2,7 @@
 //! is over, no more than is needed to make it whole again.
 
 use super::rest::{Asked, Closed};
-use super::{Endpoint, Flow, FourTuple, Stream, Tracking};
+use super::{Endpoint, FourTuple, Stream, Tracking};
 use crate::base::At;
 use crate::exchange::Ledger;
 
@@ -63,9 +63,6 @@ impl Store {
     pub(super) fn done(&mut self, mut stream: Box<Stream>) {
         if self.spare.len() < MAX_SPARE {
             stream.tracking = Tracking::Before;
-            if !stream.flows.iter().all(Flow::is_small) {
-                stream.flows = Default::default();
-            }
             self.spare.push(stream);
         }
     }

@@ -20,6 +20,13 @@ struct Pause {
     exact: bool,
 }
 
+impl Pause {
+    /// Its place in a list: by length, and what is exact behind what is not. One number, as long lists are sorted often.
+    fn rank(&self) -> i64 {
+        self.ns.saturating_mul(2).saturating_add(i64::from(self.exact))
+    }
+}
+
 /// What the control group says of one wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
@@ -120,14 +127,11 @@ impl Controls {
         controls.late.sort_unstable();
         controls.late_on.sort_unstable();
         let Controls { all, own, .. } = &mut controls;
+        all.unheld.sort_unstable_by_key(Pause::rank);
+        all.early.sort_unstable_by_key(Pause::rank);
         *own = all.clone();
-        for (list, own) in [
-            (&mut all.unheld, &mut own.unheld),
-            (&mut all.early, &mut own.early),
-        ] {
-            list.sort_unstable_by_key(|pause| (pause.ns, pause.exact));
-            own.sort_unstable_by_key(|pause| (pause.stream, pause.ns, pause.exact));
-        }
+        own.unheld.sort_by_key(|pause| pause.stream); // stable: rising in each
+        own.early.sort_by_key(|pause| pause.stream);
         own.held.sort_unstable();
         controls
     }

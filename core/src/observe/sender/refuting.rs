@@ -1,5 +1,7 @@
 //! Small sent over unacknowledged small: a socket without Nagle's algorithm, as soon as that is sure.
 
+use std::vec::Drain;
+
 use super::{Data, Refutation, Sender, Small};
 use crate::judge::limits::{HEARD_TICKS, QUEUE_NS};
 use crate::observe::Early;
@@ -18,12 +20,9 @@ impl Sender {
         }
     }
 
-    /// The peer spoke: how many refutations are sure now. None are where the capture lacks (`missed`) what the peer
+    /// The peer spoke: which refutations are sure now. None are where the capture lacks (`missed`) what the peer
     /// said before: that may have been the ACK.
-    pub fn sure_refutations(&mut self, missed: bool, ack: i64, tsecr: Option<u32>) -> Vec<Early> {
-        if self.awaiting.is_empty() && self.probing.is_none() {
-            return Vec::new(); // the usual case
-        }
+    pub fn sure_refutations(&mut self, missed: bool, ack: i64, tsecr: Option<u32>) -> Drain<'_, Early> {
         if let Some((end, tsval, early)) = self.probing.take() {
             // an ACK that was held back echoes the first segment that it covers (RFC 7323 4.3): where it echoes the
             // second, the first had its ACK, and that was lost
@@ -31,8 +30,10 @@ impl Sender {
                 self.await_peer(early);
             }
         }
-        let waited = std::mem::take(&mut self.awaiting);
-        if missed { Vec::new() } else { waited }
+        if missed {
+            self.awaiting.clear();
+        }
+        self.awaiting.drain(..)
     }
 
     /// Beyond `MAX_AWAITING` of them the rest say the same.
@@ -43,11 +44,11 @@ impl Sender {
     }
 
     /// The end of the stream makes all pending refutations sure.
-    pub fn last_refutations(&mut self) -> Vec<Early> {
+    pub fn last_refutations(&mut self) -> Drain<'_, Early> {
         if let Some(refuting) = self.refuting.take() {
             self.await_peer(refuting.early());
         }
-        std::mem::take(&mut self.awaiting)
+        self.awaiting.drain(..)
     }
 
     pub(super) fn refute(&mut self, p: &Small, d: &Data) {
