@@ -73,6 +73,18 @@ class Analysis:
         Each is frame number, sent by the sender of the stream's first segment, relative seq and ack, flag bits, length
         by the IP header, captured payload.
         """
+    def watch_headers(self) -> None:
+        """Keeps for `headers` what headers say beside `events`; call it before the first block."""
+    def headers(self) -> bytes:
+        """Gives them since the last call, six little-endian int64 a row of `events`.
+
+        Frame, raw sequence and acknowledgement number, IPv4 identification (-1: IPv6), time to live, type of service.
+        """
+    def end(self, ns: int, *, relative: bool = False) -> None:
+        """Leaves out frames of this instant (ns since 1970, or since frame 1) and later ones; before the first block.
+
+        `halted` says when nothing more is wanted of a file; `frames` counts up to the newest frame that was wanted.
+        """
     def decryption(self) -> Decryption | None:
         """Opens a stream's TLS apart from the analysis, with the keys known so far; None where there are none."""
     def push(self, block: bytes) -> None:

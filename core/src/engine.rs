@@ -4,6 +4,7 @@
 mod end;
 mod judging;
 mod reasons;
+mod until;
 
 use crate::base::At;
 use crate::capture::{Reader, Record, Sink};
@@ -19,6 +20,8 @@ use crate::table::Tables;
 use crate::watch::Watch;
 use end::Stage;
 use reasons::Reasons;
+pub use until::End;
+use until::Until;
 
 /// Two processors that hand over their frames may swap them by so much; a clock that is set goes back further.
 const SWAPPED_NS: i64 = 1_000_000;
@@ -61,6 +64,7 @@ pub struct Analysis {
     pub last_time: Option<i64>,
     pub bytes: u64,
     pub tcp_segments: u64,
+    until: Option<Until>,
 }
 
 /// Takes the rows of facts. No closure, so that it can be compiled into who gives them.
@@ -86,6 +90,11 @@ impl Sink for Analysis {
             frame: record.frame,
             time_ns: record.time_ns,
         };
+        if let Some(until) = &mut self.until
+            && until.is_late(record.time_ns, &mut self.zero_time)
+        {
+            return;
+        }
         self.bytes += u64::from(record.original_len);
         self.frame = record.frame;
         match &mut self.last_time {
@@ -113,6 +122,11 @@ impl Sink for Analysis {
 }
 
 impl Analysis {
+    /// Leaves out frames of this instant and later ones; before the first block.
+    pub fn end_at(&mut self, end: End) {
+        self.until = Some(Until::new(end));
+    }
+
     /// More keys of TLS connections: the text of a key log. They count for what is read from now on.
     pub fn keylog(&mut self, text: &[u8]) {
         let (file, issues) = (self.file(), &mut self.issues);
@@ -318,6 +332,9 @@ impl Engine {
             self.reader.next_file();
         }
         self.analysis.files.push(name.to_string());
+        if let Some(until) = &mut self.analysis.until {
+            until.next_file();
+        }
     }
 
     /// The next bytes of the capture file.
@@ -355,8 +372,12 @@ impl Engine {
         &mut self.analysis
     }
 
+    /// All frames that were read; of a part of the time, up to the newest in it.
     pub fn frames(&self) -> u64 {
-        self.reader.frames()
+        match self.analysis.until {
+            None => self.reader.frames(),
+            Some(_) => self.analysis.frame,
+        }
     }
 
     pub fn format(&self) -> &'static str {
@@ -373,7 +394,7 @@ impl Engine {
 
     /// Is the rest of this file of no use?
     pub fn halted(&self) -> bool {
-        self.reader.halted()
+        self.reader.halted() || self.analysis.until.as_ref().is_some_and(Until::over)
     }
 
     /// The first file's name and what kept it from being read, if no file could be read at all.

@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use crate::capture::{self, NO_LINK};
 use crate::decrypt;
-use crate::engine::Engine;
+use crate::engine::{End, Engine};
 use crate::frame::{self, Unwrapped};
 use crate::judge::limits::{self, OF_FINDINGS};
 use crate::judge::{Because, Cause, Family, Grade, Hypothesis, Owner, Rule};
@@ -164,6 +164,22 @@ impl Analysis {
             (s.frame, s.from_first, s.seq, s.ack, s.flags, s.len, payload)
         });
         fields.collect()
+    }
+
+    fn watch_headers(&mut self) {
+        self.engine.analysis().watch = Some(Watch::headers());
+    }
+
+    fn headers<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let rows = self.engine.analysis().watch.as_mut().map(Watch::take_headers);
+        let numbers = rows.into_iter().flatten().flatten();
+        PyBytes::new(py, &numbers.flat_map(i64::to_le_bytes).collect::<Vec<_>>())
+    }
+
+    #[pyo3(signature = (ns, *, relative=false))]
+    fn end(&mut self, ns: i64, relative: bool) {
+        let end = if relative { End::After(ns) } else { End::At(ns) };
+        self.engine.analysis().end_at(end);
     }
 
     fn decryption(&mut self) -> Option<Decryption> {

@@ -69,6 +69,10 @@ pub struct Segment<'a> {
     pub options: Options,
     /// IPv4 identification; none for IPv6.
     pub ip_id: Option<u16>,
+    /// Time to live, or IPv6's hop limit.
+    pub ttl: u8,
+    /// Type of service, or IPv6's traffic class: DSCP and ECN.
+    pub tos: u8,
 }
 
 impl Segment<'_> {

@@ -1,5 +1,6 @@
-//! One stream's segments with their payload, for whoever wants to read what was said. Takes events as the stream gives
-//! them, keeps those of one stream until they are taken; knows nothing of order, repeats and holes.
+//! What a second reading wants beside the tables: one stream's segments with their payload, or what all headers say that
+//! `events` does not keep. Takes events as the streams give them, keeps them until they are taken; knows nothing of order,
+//! repeats and holes.
 
 use std::net::IpAddr;
 
@@ -20,32 +21,58 @@ pub struct Seen {
     pub payload: Vec<u8>,
 }
 
-/// Collects one stream. What is in it is taken after each block, so it holds at most a block's payload.
+/// What the headers of one segment say, raw: frame, sequence and acknowledgement number, IPv4 identification (-1: IPv6),
+/// time to live, type of service.
+pub type Header = [i64; 6];
+
+/// What is in it is taken after each block, so it holds at most a block's payload.
 #[derive(Debug)]
-pub struct Watch {
-    stream: u32,
-    first: Option<(IpAddr, u16)>,
-    seen: Vec<Seen>,
+pub enum Watch {
+    Stream {
+        stream: u32,
+        first: Option<(IpAddr, u16)>,
+        seen: Vec<Seen>,
+    },
+    Headers(Vec<Header>),
 }
 
 impl Watch {
+    /// The payload of one stream.
     pub fn new(stream: u32) -> Self {
-        Watch {
+        Watch::Stream {
             stream,
             first: None,
             seen: Vec::new(),
         }
     }
 
+    /// The headers of all segments.
+    pub fn headers() -> Self {
+        Watch::Headers(Vec::new())
+    }
+
     pub fn event(&mut self, event: &Event<'_>) {
-        if event.stream != self.stream {
+        let segment = event.segment;
+        let (stream, first, seen) = match self {
+            Watch::Stream { stream, first, seen } => (*stream, first, seen),
+            Watch::Headers(rows) => {
+                return rows.push([
+                    event.at.frame as i64,
+                    segment.seq.into(),
+                    segment.ack.into(),
+                    segment.ip_id.map_or(-1, i64::from),
+                    segment.ttl.into(),
+                    segment.tos.into(),
+                ]);
+            }
+        };
+        if event.stream != stream {
             return;
         }
-        let segment = event.segment;
         let sender = (segment.src, segment.sport);
-        self.seen.push(Seen {
+        seen.push(Seen {
             frame: event.at.frame,
-            from_first: *self.first.get_or_insert(sender) == sender,
+            from_first: *first.get_or_insert(sender) == sender,
             seq: event.facts.seq,
             ack: event.facts.ack,
             flags: segment.flags,
@@ -55,6 +82,16 @@ impl Watch {
     }
 
     pub fn take(&mut self) -> Vec<Seen> {
-        std::mem::take(&mut self.seen)
+        match self {
+            Watch::Stream { seen, .. } => std::mem::take(seen),
+            Watch::Headers(_) => Vec::new(),
+        }
+    }
+
+    pub fn take_headers(&mut self) -> Vec<Header> {
+        match self {
+            Watch::Headers(rows) => std::mem::take(rows),
+            Watch::Stream { .. } => Vec::new(),
+        }
     }
 }

@@ -66,15 +66,17 @@ def _command(
 
         form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
         if output is not None and str(output) != "-":
-            table = read(file, display_filter, keylog=keylog)
-            export.write(_chosen(_arranged(_scope(table, stream).arrow(name), name, sort, top), name, columns), output)
+            capture = read(file, display_filter, keylog=keylog)
+            table = _arranged(_rows(capture, stream, name, columns), name, sort, top)
+            export.write(_chosen(table, name, columns), output)
             return
         whole = form == "text" and _on_terminal()
-        if (stream, display_filter, sort) == (None, None, None) and name in _STREAMED and not whole:
+        again = _of_headers(name, columns)
+        if (stream, display_filter, sort) == (None, None, None) and name in _STREAMED and not whole and not again:
             tables = _first(_streamed(source(file), name, keylog), top)
         else:
             capture = read(file, display_filter, keylog=keylog)
-            tables = iter([_arranged(_scope(capture, stream).arrow(name), name, sort, top)])
+            tables = iter([_arranged(_rows(capture, stream, name, columns), name, sort, top)])
         brief = columns is None and form == "text" and (whole or name == "findings")
         chosen = (export.brief(t, name) if brief else _chosen(t, name, columns) for t in tables)
         export.show(chosen, form, fit=columns is None)
@@ -88,8 +90,25 @@ def _on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def _scope(capture: Capture, stream: int | None) -> Any:
-    return capture if stream is None else capture.stream(stream)
+def _rows(capture: Capture, stream: int | None, name: TableName, columns: str | None) -> pa.Table:
+    """The rows that are asked for; columns of headers, which take a second reading, only where they are named."""
+    table = (capture if stream is None else capture.stream(stream)).arrow(name)
+    if wanted := _of_headers(name, columns):
+        from latpcap.reading import headers
+
+        found = headers.table(capture, table)
+        for column in wanted:
+            table = table.append_column(found.schema.field(column), found[column])
+    return table
+
+
+def _of_headers(name: str, columns: str | None) -> list[str]:
+    """Which of these columns of events does only a second reading give?"""
+    if name != "events" or columns is None:
+        return []
+    from latpcap.reading import headers
+
+    return [column for column in headers.COLUMNS if column in [word.strip() for word in columns.split(",")]]
 
 
 def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.Table]:

@@ -14,6 +14,7 @@ from latpcap.errors import CaptureError
 from latpcap.format import escaped
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, sources
+from latpcap.reading.instants import Given
 from latpcap.reading.keylog import Keylog
 
 _PACKED = (".gz", ".zst", ".lz4", ".bz2", ".xz")
@@ -22,9 +23,11 @@ _PACKED = (".gz", ".zst", ".lz4", ".bz2", ".xz")
 class Feed:
     """A source on its way into the engine: `analysis`; `broken` are the files that could not be read whole."""
 
-    def __init__(self, source: sources.Source, keylog: Keylog | None = None):
+    def __init__(self, source: sources.Source, keylog: Keylog | None = None, end: Given | None = None):
         self.origins = sources.origins(source)
         self.analysis = _core.Analysis(links.read, keys.text(keylog))
+        if end is not None:
+            self.analysis.end(end.ns, relative=end.relative)
         self.broken: list[CaptureError] = []
 
     @property

@@ -14,6 +14,7 @@ from latpcap.errors import CaptureError
 from latpcap.format import escaped
 from latpcap.reading import keylog as keys
 from latpcap.reading import links
+from latpcap.reading.instants import Given
 from latpcap.reading.keylog import Keylog
 
 if TYPE_CHECKING:
@@ -77,32 +78,57 @@ def _through(reader: _core.Records, read: Callable[[bytes], T], origins: Sequenc
                 raise
 
 
+def headers(origins: Sequence[Origin], *, broken: bool = False, end: Given | None = None) -> Iterator[bytes]:
+    """What do the headers say that `events` lacks? As `_core.Analysis.headers` packs it."""
+    analysis = _core.Analysis(links.read)
+    analysis.watch_headers()
+    if end is not None:
+        analysis.end(end.ns, relative=end.relative)
+    for _ in _analysed(analysis, origins, broken):
+        yield analysis.headers()
+
+
+def _analysed(analysis: _core.Analysis, origins: Sequence[Origin], broken: bool) -> Iterator[None]:
+    """Analyses the capture again; stops after each block, for what is wanted of it."""
+    for origin in origins:
+        analysis.next_file(escaped(origin.name))
+        try:
+            for block in origin.blocks():
+                analysis.push(block)
+                yield
+                for table in _core.TABLES:  # they are here already
+                    analysis.take(table)
+                if analysis.halted:
+                    break
+        except CaptureError:
+            if not broken:
+                raise
+
+
 class Segments:
     """What did this stream's segments carry? Analyses the capture again, up to its end, while it is iterated.
 
     Fields as `_core.Analysis.followed` has them. The analysis and not `records`: it knows streams, tunnels, fragments.
     """
 
-    def __init__(self, origins: Sequence[Origin], stream: int, *, broken: bool = False, keylog: Keylog | None = None):
+    def __init__(
+        self,
+        origins: Sequence[Origin],
+        stream: int,
+        *,
+        broken: bool = False,
+        keylog: Keylog | None = None,
+        end: Given | None = None,
+    ):
         self._origins, self._broken = origins, broken
         self._analysis = _core.Analysis(links.read, keys.text(keylog))
         self._analysis.follow(stream)
+        if end is not None:
+            self._analysis.end(end.ns, relative=end.relative)
 
     def __iter__(self) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
-        analysis = self._analysis
-        for origin in self._origins:
-            analysis.next_file(escaped(origin.name))
-            try:
-                for block in origin.blocks():
-                    analysis.push(block)
-                    yield from analysis.followed()
-                    for table in _core.TABLES:  # they are here already
-                        analysis.take(table)
-                    if analysis.halted:
-                        break
-            except CaptureError:
-                if not self._broken:
-                    raise
+        for _ in _analysed(self._analysis, self._origins, self._broken):
+            yield from self._analysis.followed()
 
     def decryption(self) -> _core.Decryption | None:
         """Open the stream's TLS with the keys that were given or found; None without any. Call it after the last

@@ -30,5 +30,8 @@ class Recorded(HasTables, Protocol):
     def heads(self) -> Iterator[bytes]:
         """Instant and lengths of each frame, as `packets.heads` packs them."""
 
+    def headers_again(self) -> Iterator[bytes]:
+        """What headers say beside `events`, as `packets.headers` packs it."""
+
     def segments(self, stream: int) -> Segments:
         """This stream's segments with their payload, in file order."""

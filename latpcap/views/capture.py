@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from latpcap.bars import bar
 from latpcap.format import count
-from latpcap.reading import sources
+from latpcap.reading import instants, sources
 from latpcap.reading.feed import Feed
+from latpcap.reading.instants import Instant
 from latpcap.reading.keylog import Keylog
 from latpcap.tables import SETUP, card, how_many, requests
 from latpcap.views.recording import Recording
@@ -29,7 +30,14 @@ if TYPE_CHECKING:
     from latpcap.reading.follow import Follow
 
 
-def read(source: sources.Source = sources.SAMPLE, *, keylog: Keylog | None = None, progress: bool = False) -> Capture:
+def read(
+    source: sources.Source = sources.SAMPLE,
+    *,
+    start: Instant | None = None,
+    end: Instant | None = None,
+    keylog: Keylog | None = None,
+    progress: bool = False,
+) -> Capture:
     """What is in this capture, and why was each request slow? Without a source: in the sample that comes with latpcap.
 
     `source` is a path, a glob ("ring_*.pcap"), a URL (s3://, gs://, file:// ... by pyarrow, others by fsspec), "-" for
@@ -42,17 +50,26 @@ def read(source: sources.Source = sources.SAMPLE, *, keylog: Keylog | None = Non
     are decrypted, and requests inside are read. Keys that a pcapng file brings along count without being asked for.
     What stays sealed is in `Capture.issues`, with the reason. Keys are never part of what is stored, shown or pickled.
 
+    `start` and `end` limit the time: ISO text or a datetime (UTC where it names no zone), or seconds since the first
+    frame. At `end` the reading stops, as if the file ended there. What lies before `start` is read, because streams,
+    facts and verdicts rest on it, and left out as by `filter`: segments since then are left, with their exchanges,
+    whole. Both stand in `display_filter`; a frame of `end` itself is left out. ValueError for what is no instant.
+
     `progress` shows a bar in a notebook or terminal where that takes longer than a second.
 
     Raises CaptureError when nothing can be read: no such file or key log, no capture, a header that is cut. A capture
     that is damaged further on gives its rows up to the damage, and so does each file of several; `Capture.issues` says
     which file, where and why.
     """
-    feed = Feed(source, keylog)
+    since, until = instants.given(start, "start"), instants.given(end, "end")
+    feed = Feed(source, keylog, until)
     with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
         for size in feed.run():
             shown.add(size)
-    return Capture(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
+    found = Capture(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog, end=until)
+    if since is None or found.zero_ns is None:
+        return found
+    return found.filter(f'frame.time >= "{instants.text(since.since_1970(found.zero_ns))}"')
 
 
 class Capture(Recording):

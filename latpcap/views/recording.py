@@ -6,9 +6,8 @@ a capture, which has fewer rows and the same numbers.
 
 from __future__ import annotations
 
-import copy
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -16,13 +15,16 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from latpcap import _core
 from latpcap.errors import CaptureError
 from latpcap.format import count, escaped
-from latpcap.reading import sources
+from latpcap.reading import instants, sources
+from latpcap.tables import to_pandas
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
     from latpcap.options import TableName
+    from latpcap.reading.instants import Given
     from latpcap.reading.keylog import Keylog
     from latpcap.reading.packets import Record, Segments
 
@@ -43,11 +45,13 @@ class Recording(View):
         *,
         origins: Sequence[sources.Origin] = (),
         keylog: Keylog | None = None,
+        end: Given | None = None,
     ):
         self.name = name
         self.files = [origin.name for origin in origins]
         self._origins = origins
         self._keylog = keylog
+        self._end = end
         self.frames = analysis.frames
         self.format = analysis.format
         self.digits = analysis.digits
@@ -58,6 +62,8 @@ class Recording(View):
         self._broken = broken
         self._arrow: dict[str, pa.Table] = {}
         self.display_filter: str | None = None
+        if end is not None and self.zero_ns is not None:
+            self.display_filter = f'frame.time < "{instants.text(end.since_1970(self.zero_ns))}"'
         self._whole = None
 
     @staticmethod
@@ -89,7 +95,7 @@ class Recording(View):
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and other processes: the tables, and the way back to the bytes of files, as a path."""
-        state = {name: value for name, value in self.__dict__.items() if name not in ("_frames", "_found")}
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_frames", "_found", "_heads")}
         left = {name: self.arrow(name) for name in TABLES}
         again = [o for o in self._origins if isinstance(o.source, (str, os.PathLike))]
         origins = again if len(again) == len(self._origins) else []
@@ -156,7 +162,47 @@ class Recording(View):
 
         if not self._origins:
             raise CaptureError(self.name, "its bytes are not known any more")
-        return Segments(self._origins, stream, broken=bool(self._broken), keylog=self._keylog)
+        return Segments(self._origins, stream, broken=bool(self._broken), keylog=self._keylog, end=self._end)
+
+    def headers_again(self) -> Iterator[bytes]:
+        """What do the headers say that `events` lacks? Analyses the capture again; see `packets.headers`."""
+        from latpcap.reading.packets import headers
+
+        if not self._origins:
+            raise CaptureError(self.name, "its bytes are not known any more")
+        return headers(self._origins, broken=bool(self._broken), end=self._end)
+
+    @property
+    def headers(self) -> pd.DataFrame:
+        """Which fields of the headers does `events` not keep? One row a row of `events`, by a second reading.
+
+        `frame, ttl` (IPv6: the hop limit), `dscp, ecn, ip_id, seq_raw, ack_raw`: as they stand in the innermost IP
+        header and in TCP's. Null: the header is damaged; of `ip_id`: IPv6. CaptureError where the source cannot be
+        read twice.
+        """
+        return to_pandas(self._headers())
+
+    def _headers(self) -> pa.Table:
+        if "_heads" not in self.__dict__:
+            from latpcap.reading.headers import table
+
+            self.__dict__["_heads"] = table(self, self.arrow("events"))
+        return self.__dict__["_heads"]
+
+    def _by_name(self) -> dict[str, Callable[[], pa.Table]]:
+        return {**super()._by_name(), "headers": self._headers}
+
+    def payloads(self, *, stream: int | None = None, exchange: int | None = None) -> pd.DataFrame:
+        """Which bytes did each segment carry? One row a segment with payload, in file order, by a second reading.
+
+        `frame, from_client, seq, len` as in `events`, and `payload`: bytes, shorter than `len` where the capture cut
+        them. Of one `stream`, or of one row of `exchanges` (from its request's first frame to its answer's last).
+        Repeats have rows; `Stream.follow` gives each byte once, and plain text inside TLS. TypeError without either;
+        IndexError where there is none; CaptureError where the source cannot be read twice.
+        """
+        from latpcap.reading.payloads import of
+
+        return to_pandas(of(self, stream, exchange))
 
     def record(self, frame: int) -> Record:
         """Which bytes does this frame hold? `frame` is Wireshark's frame.number; IndexError where there is none."""
@@ -200,8 +246,9 @@ class Recording(View):
         """
         from latpcap.reading.filters.limit import tables
 
-        limited = copy.copy(self)
-        for cache in ("_frames", "_found"):
+        limited = object.__new__(type(self))  # a copy would be what pickle makes, which may lose its bytes
+        limited.__dict__.update(self.__dict__)
+        for cache in ("_frames", "_found", "_heads"):
             limited.__dict__.pop(cache, None)
         left = {name: self.arrow(name) for name in TABLES} | tables(self, expression)
         limited._arrow, limited._raw = left, dict(left)

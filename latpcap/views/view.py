@@ -6,7 +6,7 @@ matplotlib are imported when something of theirs is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, get_args
 
@@ -67,9 +67,13 @@ class View:
         """Ask the tables in SQL: `cap.sql("select target, max(latency_ms) from exchanges group by 1")`.
 
         Through duckdb (ImportError where it is not installed), in UTC and to the microsecond; tables have the names
-        that `arrow` takes. A query that makes no sense raises duckdb's own error.
+        that `arrow` takes, and a capture has `headers`, too. A query that makes no sense raises duckdb's own error.
         """
-        return sql(query, {name: partial(self.arrow, name) for name in get_args(TableName)})
+        return sql(query, self._by_name())
+
+    def _by_name(self) -> dict[str, Callable[[], pa.Table]]:
+        """What SQL may name."""
+        return {name: partial(self.arrow, name) for name in get_args(TableName)}
 
     def __dir__(self) -> list[str]:
         """What is public: the rest is nobody's business at a prompt."""

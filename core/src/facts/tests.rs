@@ -51,6 +51,8 @@ fn segment(drawn: &Drawn, fwd: &Flow, rev: &Flow, start: u32) -> Segment<'static
         payload: &[],
         options,
         ip_id: None,
+        ttl: 64,
+        tos: 0,
     }
 }
 

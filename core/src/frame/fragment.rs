@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use ahash::AHashMap;
 
-use super::ip::{self, Carrier};
+use super::ip;
+use super::tcp::Ends;
 use super::{Packet, View};
 use crate::issue::{Issue, Kind};
 
@@ -43,7 +44,7 @@ pub struct Fragment<'a> {
     bytes: &'a [u8],
     /// Its length by its IP header.
     len: u32,
-    carrier: Carrier,
+    carrier: Ends,
     depth: u8,
 }
 
@@ -54,7 +55,7 @@ impl<'a> Fragment<'a> {
         more: bool,
         protocol: u8,
         view: View<'a>,
-        carrier: Carrier,
+        carrier: Ends,
     ) -> Packet<'a> {
         Packet::Fragment(Fragment {
             key,
@@ -74,7 +75,7 @@ impl<'a> Fragment<'a> {
 pub struct Datagram {
     protocol: u8,
     bytes: Vec<u8>,
-    carrier: Carrier,
+    carrier: Ends,
     depth: u8,
 }
 

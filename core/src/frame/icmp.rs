@@ -1,6 +1,7 @@
 //! ICMP (RFC 792) and ICMPv6 (RFC 4443): echo numbers, and the TCP header or echo request that an error quotes.
 
-use super::ip::{self, Carrier};
+use super::ip;
+use super::tcp::Ends;
 use super::{Echo, Icmp, Packet, View};
 use crate::cursor::Header;
 
@@ -8,7 +9,7 @@ use crate::cursor::Header;
 const LONGEST_QUOTED: u32 = 65_575;
 
 #[inline(never)]
-pub(super) fn decode<'a>(view: View<'a>, carrier: Carrier, v6: bool) -> Packet<'a> {
+pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> {
     let Some(head) = Header::<8>::of(view.held) else {
         return view.cut(if v6 { "icmpv6" } else { "icmp" }, 8);
     };
@@ -40,8 +41,8 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Carrier, v6: bool) -> Packet<'
         false => Packet::Other,
     };
     Packet::Icmp(Icmp {
-        src: carrier.ends.src,
-        dst: carrier.ends.dst,
+        src: carrier.src,
+        dst: carrier.dst,
         v6,
         kind,
         code: head.u8::<1>(),

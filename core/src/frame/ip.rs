@@ -18,13 +18,6 @@ const ICMPV6: u8 = 58;
 const DESTINATION: u8 = 60;
 const SHIM6: u8 = 140;
 
-/// What the layers above need of an IP header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Carrier {
-    pub ends: Ends,
-    pub ttl: u8,
-}
-
 /// IPv4, or IPv6 where the version field says so: Wireshark takes ethertype 0x0800 and raw IP like this.
 #[inline(always)]
 pub(super) fn any(view: View<'_>) -> Packet<'_> {
@@ -119,36 +112,27 @@ fn inside<'a, const SIZE: u32>(head: Header<'a, 20>, packet: View<'a>, size: u32
         src: IpAddr::V4(Ipv4Addr::from(head.bytes::<12, 4>())),
         dst: IpAddr::V4(Ipv4Addr::from(dst)),
         ip_id: Some(head.be16::<4>()),
+        ttl: head.u8::<8>(),
+        tos: head.u8::<1>(),
     };
     let payload = packet.skip(size as usize);
     let protocol = head.u8::<9>();
     if head.be16::<6>() & 0x3fff != 0 {
-        let carrier = Carrier {
-            ends: ends(),
-            ttl: head.u8::<8>(),
-        };
-        return fragment_v4(head, payload, carrier);
+        return fragment_v4(head, payload, ends());
     }
     match protocol {
         TCP => tcp::decode(payload, ends),
-        _ => upper(
-            protocol,
-            payload,
-            Carrier {
-                ends: ends(),
-                ttl: head.u8::<8>(),
-            },
-        ),
+        _ => upper(protocol, payload, ends()),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn fragment_v4<'a>(head: Header<'a, 20>, payload: View<'a>, carrier: Carrier) -> Packet<'a> {
+fn fragment_v4<'a>(head: Header<'a, 20>, payload: View<'a>, carrier: Ends) -> Packet<'a> {
     let word = head.be16::<6>();
     let key = fragment::Key {
-        src: carrier.ends.src,
-        dst: carrier.ends.dst,
+        src: carrier.src,
+        dst: carrier.dst,
         id: head.be16::<4>().into(),
         protocol: head.u8::<9>(),
     };
@@ -172,16 +156,15 @@ pub(super) fn v6(view: View<'_>) -> Packet<'_> {
         0 => payload,
         length => payload.limit(length),
     };
-    let carrier = Carrier {
-        ends: Ends {
-            src: IpAddr::V6(Ipv6Addr::from(head.bytes::<8, 16>())),
-            dst: IpAddr::V6(Ipv6Addr::from(head.bytes::<24, 16>())),
-            ip_id: None,
-        },
+    let carrier = Ends {
+        src: IpAddr::V6(Ipv6Addr::from(head.bytes::<8, 16>())),
+        dst: IpAddr::V6(Ipv6Addr::from(head.bytes::<24, 16>())),
+        ip_id: None,
         ttl: head.u8::<7>(),
+        tos: (head.be16::<0>() >> 4) as u8,
     };
     match head.u8::<6>() {
-        TCP => tcp::decode(payload, || carrier.ends),
+        TCP => tcp::decode(payload, || carrier),
         HOP_BY_HOP if head.be16::<4>() == 0 => {
             let options = cursor::from(payload.held, 2);
             let jumbo = payload.limit(jumbo(options).unwrap_or(u32::MAX));
@@ -193,14 +176,14 @@ pub(super) fn v6(view: View<'_>) -> Packet<'_> {
 
 /// Any protocol number but plain TCP's: extension headers up to TCP or ICMP.
 #[inline(never)]
-pub(super) fn upper(protocol: u8, view: View<'_>, carrier: Carrier) -> Packet<'_> {
+pub(super) fn upper(protocol: u8, view: View<'_>, carrier: Ends) -> Packet<'_> {
     let (mut next, mut view, mut carrier) = (protocol, view, carrier);
     // Each turn takes eight bytes or more.
     loop {
         let layer = match next {
-            TCP => return tcp::decode(view, || carrier.ends),
-            ICMP if carrier.ends.src.is_ipv4() => return icmp::decode(view, carrier, false),
-            ICMPV6 if carrier.ends.src.is_ipv6() => return icmp::decode(view, carrier, true),
+            TCP => return tcp::decode(view, || carrier),
+            ICMP if carrier.src.is_ipv4() => return icmp::decode(view, carrier, false),
+            ICMPV6 if carrier.src.is_ipv6() => return icmp::decode(view, carrier, true),
             UDP => return tunnel::udp(view),
             HOP_BY_HOP => "ipv6 hop-by-hop options",
             ROUTING => "ipv6 routing header",
@@ -226,7 +209,7 @@ pub(super) fn upper(protocol: u8, view: View<'_>, carrier: Carrier) -> Packet<'_
                 head,
                 cursor::upto(cursor::from(view.held, 8), size.saturating_sub(8)),
             );
-            carrier.ends.dst = end.unwrap_or(carrier.ends.dst);
+            carrier.dst = end.unwrap_or(carrier.dst);
         }
         (next, view) = (head.u8::<0>(), view.skip(size));
     }
@@ -234,11 +217,11 @@ pub(super) fn upper(protocol: u8, view: View<'_>, carrier: Carrier) -> Packet<'_
 
 #[cold]
 #[inline(never)]
-fn fragment_v6<'a>(head: Header<'a, 8>, payload: View<'a>, carrier: Carrier) -> Packet<'a> {
+fn fragment_v6<'a>(head: Header<'a, 8>, payload: View<'a>, carrier: Ends) -> Packet<'a> {
     let word = head.be16::<2>();
     let key = fragment::Key {
-        src: carrier.ends.src,
-        dst: carrier.ends.dst,
+        src: carrier.src,
+        dst: carrier.dst,
         id: head.be32::<4>(),
         protocol: FRAGMENT,
     };

@@ -17,6 +17,8 @@ pub(super) struct Ends {
     pub src: IpAddr,
     pub dst: IpAddr,
     pub ip_id: Option<u16>,
+    pub ttl: u8,
+    pub tos: u8,
 }
 
 #[inline(always)]
@@ -121,6 +123,8 @@ fn segment<'a>(
             cut: false,
         },
         ip_id: at.ip_id,
+        ttl: at.ttl,
+        tos: at.tos,
     })
 }
 

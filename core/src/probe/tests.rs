@@ -41,6 +41,8 @@ fn segment(ends: [(u8, u16); 2], flags: u16, seq: u32, ack: u32) -> Segment<'sta
         payload: &[],
         options: Options::default(),
         ip_id: None,
+        ttl: 64,
+        tos: 0,
     }
 }
 

@@ -87,6 +87,8 @@ impl Heard {
                 cut: self.cut,
             },
             ip_id: self.ip_id,
+            ttl: 0, // their rows are there already; nothing else asks
+            tos: 0,
         }
     }
 }

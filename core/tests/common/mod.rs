@@ -135,6 +135,8 @@ pub fn segment(client: bool, flags: u16, seq: u32, ack: u32, len: u32, window: u
         payload: &[],
         options,
         ip_id,
+        ttl: 64,
+        tos: 0,
     }
 }
 

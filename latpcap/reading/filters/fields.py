@@ -93,6 +93,13 @@ class Source:
         """Length and time of every frame, by a second reading; aligned with the events."""
         return of_frames(self.capture, self.events["frame"])
 
+    @cached_property
+    def headers(self) -> pa.Table:
+        """What headers say beside the events, by a second reading; aligned with them."""
+        from latpcap.reading.headers import table
+
+        return table(self.capture, self.events)
+
     def column(self, name: str) -> pa.ChunkedArray:
         """One column of `events`."""
         return self.events[name]
@@ -153,6 +160,22 @@ def _nanos(name: str) -> Callable[[Source], list[Column | Keyed]]:
 
 def _frame(name: str) -> Callable[[Source], list[Column | Keyed]]:
     return lambda s: [Column(s.frames[name])]
+
+
+def _header(name: str, version: int | None = None) -> Callable[[Source], list[Column | Keyed]]:
+    """What the headers say beside the events, of one family of addresses."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        values = source.headers[name]
+        if version is None:
+            return [Column(values)]
+        ours = mapped(source.column("src"), lambda a: (":" in a) == (version == 6), "bool")
+        return [Column(pc.if_else(ours, values, pa.scalar(None, pa.int64())))]
+
+    return get
 
 
 def _where(of: Callable[[Source], pa.ChunkedArray]) -> Callable[[Source], list[Column | Keyed]]:
@@ -298,10 +321,17 @@ FIELDS: dict[str, Field] = {
     "ip.src": Field("ipv4", _address(4, "src"), "source"),
     "ip.dst": Field("ipv4", _address(4, "dst"), "destination"),
     "ip.addr": Field("ipv4", _address(4, "src", "dst"), "source and destination"),
+    "ip.ttl": Field("int", _header("ttl", 4), "time to live", 8),
+    "ip.id": Field("int", _header("ip_id", 4), "identification", 16),
+    "ip.dsfield.dscp": Field("int", _header("dscp", 4), "differentiated services", 8),
+    "ip.dsfield.ecn": Field("int", _header("ecn", 4), "congestion notification", 8),
     "ipv6": Field("label", _address(6, "src"), "IPv6"),
     "ipv6.src": Field("ipv6", _address(6, "src"), "source"),
     "ipv6.dst": Field("ipv6", _address(6, "dst"), "destination"),
     "ipv6.addr": Field("ipv6", _address(6, "src", "dst"), "source and destination"),
+    "ipv6.hlim": Field("int", _header("ttl", 6), "hop limit", 8),
+    "ipv6.tclass.dscp": Field("int", _header("dscp", 6), "differentiated services", 8),
+    "ipv6.tclass.ecn": Field("int", _header("ecn", 6), "congestion notification", 8),
     "tcp": Field("label", _all, "TCP: every segment"),
     "tcp.stream": Field("int", _one("stream"), "the connection"),
     "tcp.srcport": Field("int", _one("sport"), "source port", 16),
@@ -309,6 +339,8 @@ FIELDS: dict[str, Field] = {
     "tcp.port": Field("int", _both("sport", "dport"), "source and destination port", 16),
     "tcp.len": Field("int", _one("len"), "bytes of payload"),
     "tcp.seq": Field("int", _modulo("seq"), "sequence number, relative"),
+    "tcp.seq_raw": Field("int", _header("seq_raw"), "sequence number as it stands in the header"),
+    "tcp.ack_raw": Field("int", _header("ack_raw"), "acknowledgement number as it stands in the header"),
     "tcp.nxtseq": Field("int", _next_seq, "sequence number behind the segment, relative"),
     "tcp.ack": Field("int", _modulo("ack"), "acknowledgement number, relative"),
     "tcp.flags": Field("int", lambda s: [Column(s.flags)], "the nine flags as a number", 16),

@@ -94,6 +94,8 @@ fn told(packets: &[Drawn], rests: bool) -> Vec<String> {
                 ..Options::default()
             },
             ip_id: Some(number as u16),
+            ttl: 0,
+            tos: 0,
         };
         match kind {
             18 => segment.flags = SYN, // of another connection on the same ports

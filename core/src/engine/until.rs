@@ -1,0 +1,75 @@
+//! Reads a capture up to an instant, and says when nothing more is wanted of a file.
+
+/// Frames of several interfaces may stand so far from their order: a file is left when a frame lies so much behind the
+/// end.
+const LATE_NS: i64 = 1_000_000_000;
+
+/// Until when is a capture read? The instant itself is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// In ns since 1970.
+    At(i64),
+    /// In ns since frame 1.
+    After(i64),
+}
+
+#[derive(Debug)]
+pub(super) struct Until {
+    end: End,
+    /// Of this file nothing more is wanted, however its bytes are cut into blocks.
+    over: bool,
+}
+
+impl Until {
+    pub fn new(end: End) -> Self {
+        Until { end, over: false }
+    }
+
+    pub fn next_file(&mut self) {
+        self.over = false;
+    }
+
+    pub fn over(&self) -> bool {
+        self.over
+    }
+
+    /// Does a record of this instant lie behind the end? `zero` is frame 1's.
+    #[cold]
+    pub fn is_late(&mut self, time_ns: i64, zero: &mut Option<i64>) -> bool {
+        let zero = *zero.get_or_insert(time_ns);
+        let end = match self.end {
+            End::At(ns) => ns,
+            End::After(ns) => zero.saturating_add(ns),
+        };
+        self.over |= time_ns >= end.saturating_add(LATE_NS);
+        self.over || time_ns >= end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_left_out_and_a_second_more_ends_the_file() {
+        for (end, at) in [(End::At(1_000), 1_000), (End::After(400), 1_000)] {
+            let (mut until, mut zero) = (Until::new(end), None);
+            assert!(!until.is_late(600, &mut zero));
+            assert!(!until.is_late(at - 1, &mut zero));
+            assert!(until.is_late(at, &mut zero));
+            assert!(until.is_late(at + LATE_NS - 1, &mut zero) && !until.over());
+            assert!(!until.is_late(at - 1, &mut zero), "frames out of order count");
+            assert!(until.is_late(at + LATE_NS, &mut zero) && until.over());
+            assert!(until.is_late(at - 1, &mut zero), "whatever stands behind it");
+            until.next_file();
+            assert!(!until.is_late(at - 1, &mut zero));
+            assert_eq!(zero, Some(600));
+        }
+    }
+
+    #[test]
+    fn no_instant_is_too_large() {
+        let (mut until, mut zero) = (Until::new(End::After(i64::MAX)), Some(i64::MAX));
+        assert!(until.is_late(i64::MAX, &mut zero));
+    }
+}
