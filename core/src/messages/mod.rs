@@ -26,6 +26,7 @@
 
 mod amqp;
 mod banner;
+mod commands;
 mod dns;
 mod framed;
 mod http1;

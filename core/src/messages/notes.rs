@@ -112,8 +112,12 @@ pub enum Said<'a> {
     Interim,
     /// The answer is whole.
     Answered,
+    /// Both sides say more before the answer ends.
+    Dialogue,
     /// Either side gave it up.
     Reset,
+    /// Its answer is in bytes that are not in the capture, or cannot be told from others.
+    GivenUp,
     /// The oldest request without a key has this key from now on.
     Adopt,
 }

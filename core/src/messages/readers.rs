@@ -3,7 +3,7 @@
 
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
-use super::{amqp, dns, http1, http2, mqtt, tls, turns, websocket};
+use super::{amqp, commands, dns, http1, http2, mqtt, tls, turns, websocket};
 
 /// How a protocol is known. Ports play no part.
 pub(super) struct Recognition {
@@ -102,6 +102,10 @@ readers! {
     Http2(http2::Http2), "http2", http2::RECOGNITION;
     Amqp(amqp::Reader), "amqp", amqp::RECOGNITION;
     Mqtt(mqtt::Reader), "mqtt", mqtt::RECOGNITION;
+    Smtp(commands::Commands), "smtp", commands::SMTP;
+    Ftp(commands::Commands), "ftp", commands::FTP;
+    Pop3(commands::Commands), "pop3", commands::POP3;
+    Imap(commands::Commands), "imap", commands::IMAP;
     Dns(dns::Dns), "dns", dns::RECOGNITION;
     WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;
     + Grpc, "grpc";

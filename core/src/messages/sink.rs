@@ -406,9 +406,19 @@ impl<L: Listener> Keyed<'_, '_, L> {
         self.say(Said::Answered);
     }
 
+    /// Both sides say more before its answer ends.
+    pub(super) fn dialogue(&mut self) {
+        self.say(Said::Dialogue);
+    }
+
     /// Either side gave it up.
     pub(super) fn reset(&mut self) {
         self.say(Said::Reset);
+    }
+
+    /// Its answer is in bytes that are not in the capture, or cannot be told from others.
+    pub(super) fn give_up(&mut self) {
+        self.say(Said::GivenUp);
     }
 
     /// The oldest request that has no key is this one (HTTP/1's, when HTTP/2 answers it).

@@ -3,6 +3,7 @@
 
 mod amqp;
 mod cases;
+mod commands;
 mod conversations;
 mod dns;
 mod frames;
@@ -72,7 +73,9 @@ impl Listener for Notes {
                     Said::Piece => Said::Piece,
                     Said::Interim => Said::Interim,
                     Said::Answered => Said::Answered,
+                    Said::Dialogue => Said::Dialogue,
                     Said::Reset => Said::Reset,
+                    Said::GivenUp => Said::GivenUp,
                     Said::Adopt => Said::Adopt,
                 };
                 Note::Keyed { key, side, at, said }

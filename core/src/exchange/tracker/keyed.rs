@@ -58,14 +58,15 @@ impl Pairing {
             Said::Asks(kind) if side == Side::Client => return self.ask(key, kind, at, ledger),
             Said::Asks(_) => return,
             Said::Adopt => return self.adopt(key),
-            Said::Answered | Said::Reset => return self.over(key, said, at, come, ledger),
+            Said::Answered | Said::Reset | Said::GivenUp => return self.over(key, said, at, come, ledger),
             _ => {}
         }
         let (at, unseen) = self.seen(at);
         let Some(e) = self.find(key) else { return };
         match (said, side) {
             (Said::Named(named), _) => e.named(named),
-            (Said::Bytes(bytes), Side::Client) if !e.request.complete => {
+            // more of what seemed whole: the next round of a log-in
+            (Said::Bytes(bytes), Side::Client) if !e.request.complete || e.response.is_none() => {
                 e.request.bytes = e.request.bytes.saturating_add(bytes);
                 e.request.last = at;
             }
@@ -81,6 +82,7 @@ impl Pairing {
             (Said::Answers, Side::Server) => drop(e.answer(at)),
             (Said::Status(status), _) => e.ends_with(status),
             (Said::Piece, Side::Server) => e.pieces.add(at),
+            (Said::Dialogue, _) => e.dialogue = true,
             (Said::Interim, _) => (e.response, e.pieces) = (None, Default::default()),
             _ => {}
         }
@@ -129,8 +131,13 @@ impl Pairing {
             e.cut_by = Some(CutBy::Gap);
         }
         e.protocol = self.protocol;
-        if said == Said::Reset {
-            e.cut_by.get_or_insert(CutBy::Reset);
+        if let Said::Reset | Said::GivenUp = said {
+            let by = if said == Said::Reset {
+                CutBy::Reset
+            } else {
+                CutBy::Gap
+            };
+            e.cut_by.get_or_insert(by);
             return self.finish(e, ledger);
         }
         let response = e.answer(at);

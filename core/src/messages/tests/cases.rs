@@ -205,9 +205,9 @@ pub(super) const CASES: &[Case] = &[
     ),
     (
         "server speaks first",
-        &[(S, "220 mail\r\n"), (C, "EHLO me\r\n"), (S, "250 ok\r\n")],
+        &[(S, "220 mail\r\n"), (C, "hello\r\n"), (S, "250 ok\r\n")],
         FIN,
-        "S( S)10 C( C)9 S( S)8",
+        "S( S)10 C( C)7 S( S)8",
     ),
     (
         "almost a method",

@@ -1,0 +1,339 @@
+//! The server's side of SMTP, POP3 and FTP: where an answer ends, and whose it is. IMAP's is in `imap.rs`.
+
+use super::lines::{Dots, Line};
+use super::verbs::{Dialect, Does};
+use super::{Blind, Commands, Leave, MAX_LINE, Reads, Waiting};
+use crate::messages::sink::MessageSink;
+use crate::messages::{Listener, Side, Status, banner};
+
+/// What a server says before it closes an idle connection (RFC 5321 3.8, RFC 959 4.2).
+const CLOSING: u16 = 421;
+
+#[derive(Debug, Default)]
+pub(super) struct Server {
+    pub(super) line: Line,
+    /// The code of an answer of several lines.
+    several: Option<[u8; 3]>,
+    /// An answer's text up to a lone dot (POP3).
+    text: Option<Dots>,
+    /// A literal's octets that are still to come (IMAP).
+    pub(super) octets: u64,
+    /// Bytes of the answer before the present line.
+    said: u64,
+    /// Bytes before are not in the capture.
+    pub(super) holed: bool,
+    /// It has spoken: what follows is no greeting.
+    pub(super) greeted: bool,
+}
+
+impl Server {
+    /// Forgets what was half read.
+    pub(super) fn reset(&mut self) {
+        (self.several, self.text, self.octets, self.said) = (None, None, 0, 0);
+        self.line.clear();
+    }
+}
+
+/// The code at a line's beginning, and whether more lines follow.
+pub(super) fn code(line: &[u8]) -> Option<(u16, bool)> {
+    let (digits, rest) = line.split_first_chunk::<3>()?;
+    let number =
+        |code: u16, digit: &u8| Some(code * 10 + u16::from(digit.checked_sub(b'0').filter(|d| *d <= 9)?));
+    let code = digits.iter().try_fold(0, number)?;
+    match rest.first() {
+        None | Some(b' ') => Some((code, false)),
+        Some(b'-') => Some((code, true)),
+        Some(_) => None,
+    }
+    .filter(|(code, _)| (100..600).contains(code))
+}
+
+impl Commands {
+    /// Reads what the server says.
+    pub(super) fn answers(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        bytes: &mut &[u8],
+    ) -> Result<(), Leave> {
+        if self.dialect == Dialect::Imap {
+            return self.responses(sink, bytes);
+        }
+        while !bytes.is_empty() {
+            if let Some(dots) = &mut self.server.text {
+                let end = dots.end(bytes);
+                let here = end.unwrap_or(bytes.len());
+                *bytes = bytes.get(here..).unwrap_or_default();
+                if let Some(first) = self.waiting.front() {
+                    sink.of(first.key).piece(here as u64);
+                }
+                if end.is_some() {
+                    self.server.text = None;
+                    let status = said("+OK");
+                    self.answered(sink, status)?;
+                }
+                continue;
+            }
+            if self.server.line.is_new() && self.server.said == 0 {
+                sink.mark();
+            }
+            if self.server.line.take(bytes) {
+                self.reply_line(sink)?;
+            } else if self.server.line.len() > MAX_LINE {
+                return Err(Leave::Lost("a line without end"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A line of the server is whole.
+    fn reply_line(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Leave> {
+        let line = std::mem::take(&mut self.server.line);
+        let len = line.len();
+        self.server.said = self.server.said.saturating_add(len);
+        if self.dialect == Dialect::Pop3 {
+            return self.indicator(sink, line.text());
+        }
+        let found = code(line.text());
+        if let Some(several) = self.server.several {
+            let same = line.text().starts_with(&several) || self.dialect == Dialect::Smtp;
+            let Some((code, false)) = found.filter(|_| same) else {
+                return Ok(());
+            };
+            self.server.several = None;
+            return self.reply(sink, code, line.text());
+        }
+        match found {
+            Some((code, false)) => self.reply(sink, code, line.text()),
+            Some((_, true)) => {
+                if !self.server.greeted {
+                    greeting(sink, line.text());
+                }
+                self.server.several = line.text().first_chunk().copied();
+                Ok(())
+            }
+            None => self.nonsense(sink),
+        }
+    }
+
+    /// A line that begins no answer.
+    pub(super) fn nonsense(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Leave> {
+        sink.unmark();
+        self.server.said = 0;
+        if self.server.holed {
+            return Ok(());
+        }
+        Err(Leave::Lost("not an answer to a command"))
+    }
+
+    /// POP3: `+OK`, `-ERR`, or `+` for the next round of a log-in.
+    fn indicator(&mut self, sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) -> Result<(), Leave> {
+        let first = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+        match first {
+            b"+OK" => {
+                if self.waiting.front().is_some_and(|first| first.does == Does::Text) {
+                    self.count(sink);
+                    self.server.text = Some(Dots::default());
+                    return Ok(());
+                }
+                self.final_reply(sink, said("+OK"), line)
+            }
+            b"-ERR" => self.final_reply(sink, said("-ERR"), line),
+            b"+" => {
+                self.next_round(sink);
+                Ok(())
+            }
+            _ => self.nonsense(sink),
+        }
+    }
+
+    /// SMTP and FTP: an answer with this code is whole.
+    fn reply(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        code: u16,
+        line: &[u8],
+    ) -> Result<(), Leave> {
+        let smtp = self.dialect == Dialect::Smtp;
+        if !smtp && code < 200 {
+            // the answer begins: the transfer is on its way
+            self.count(sink);
+            return Ok(());
+        }
+        if smtp && code == 354 {
+            self.client.reads = Reads::Content {
+                key: None,
+                dots: Dots::default(),
+                holed: false,
+            };
+        }
+        if smtp
+            && code == 334
+            && self
+                .waiting
+                .front()
+                .is_some_and(|first| first.does == Does::Rounds)
+        {
+            self.next_round(sink);
+            return Ok(());
+        }
+        let status = Status {
+            code: Some(code),
+            text: None,
+            error: code >= 400,
+        };
+        self.final_reply(sink, status, line)
+    }
+
+    /// The server wants another line of the oldest command.
+    fn next_round(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        sink.unmark();
+        (self.server.said, self.server.greeted) = (0, true);
+        if let Some(first) = self.waiting.front() {
+            sink.of(first.key).dialogue();
+            self.client.going = Some(first.key);
+        }
+    }
+
+    /// What was said so far belongs to the oldest command.
+    fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        let said = std::mem::take(&mut self.server.said);
+        (self.server.holed, self.server.greeted) = (false, true);
+        match self.waiting.front_mut() {
+            Some(first) => first.says(sink, said),
+            None => sink.unmark(),
+        }
+    }
+
+    fn final_reply(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        status: Status<'_>,
+        line: &[u8],
+    ) -> Result<(), Leave> {
+        self.blind = match self.blind {
+            Blind::UntilAnswered => Blind::UntilAsked,
+            blind => blind,
+        };
+        if self.waiting.is_empty() {
+            let unasked = self.server.greeted && self.next > 0 && !self.client.holed;
+            let bytes = std::mem::take(&mut self.server.said);
+            match status.code {
+                Some(CLOSING) if unasked => sink.push("421", "", bytes),
+                _ => sink.unmark(),
+            }
+            if !std::mem::replace(&mut self.server.greeted, true) {
+                greeting(sink, line);
+            }
+            self.server.holed = false;
+            return Ok(());
+        }
+        self.count(sink);
+        self.answered(sink, status)
+    }
+
+    /// The oldest command has an answer.
+    fn answered(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        status: Status<'_>,
+    ) -> Result<(), Leave> {
+        let Some(first) = self.waiting.front_mut() else {
+            return Ok(());
+        };
+        first.answers = first.answers.saturating_sub(1);
+        if !first.failed {
+            sink.of(first.key).status(status);
+            first.failed = status.error;
+        }
+        if first.answers > 0 {
+            return Ok(());
+        }
+        match self.waiting.pop_front() {
+            Some(over) => self.over(sink, &over),
+            None => Ok(()),
+        }
+    }
+
+    /// An exchange has its last answer.
+    pub(super) fn over(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        over: &Waiting,
+    ) -> Result<(), Leave> {
+        let mut exchange = sink.of(over.key);
+        exchange.answered();
+        if self.client.going == Some(over.key) {
+            self.client.going = None;
+        }
+        match self.client.reads {
+            // refused before it was sent, or its end is not in the capture
+            Reads::Octets { key, .. } if key == over.key && over.failed => {
+                (self.client.reads, self.client.literal) = (Reads::Lines, None);
+            }
+            Reads::Content {
+                key: Some(key),
+                holed: true,
+                ..
+            } if key == over.key => {
+                self.client.reads = Reads::Lines;
+            }
+            _ => {}
+        }
+        match over.does {
+            Does::Recipient if !over.failed => self.recipients += 1,
+            Does::Tls if !over.failed => return Err(Leave::Tls),
+            Does::Opaque if !over.failed => return Err(Leave::Lost("compressed from here on")),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Bytes of the server are not in the capture.
+    pub(super) fn server_misses(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+        let by_snap_length = sink.at().frame != 0;
+        self.server.holed = true;
+        if self.dialect == Dialect::Imap {
+            return self.response_misses(sink, missing);
+        }
+        if let Some(dots) = &mut self.server.text {
+            *dots = Dots::Inside;
+            if let Some(first) = self.waiting.front_mut() {
+                sink.of(first.key).count(missing);
+                first.doubtful = true;
+            }
+            return;
+        }
+        if by_snap_length && self.server.said + self.server.line.len() > 0 {
+            // the answer ends in what is missing
+            self.server.line.count(missing);
+            let several = self.server.several.take();
+            self.server.line.ends(several);
+            let _ = self.reply_line(sink);
+        } else if self.waiting.len() > 1 {
+            self.give_up(sink);
+        } else if let Some(first) = self.waiting.front_mut() {
+            first.doubtful = true;
+            sink.of(first.key).count(missing);
+        }
+        self.server.reset();
+        sink.unmark();
+    }
+}
+
+/// What the server says first may say what it is.
+pub(super) fn greeting(sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) {
+    if sink.side() == Side::Server
+        && let Some(name) = banner::of_greeting(&[line, b"\n"].concat())
+    {
+        sink.software(name);
+    }
+}
+
+/// A word of an answer, as its status.
+pub(super) fn said(word: &str) -> Status<'_> {
+    Status {
+        code: None,
+        text: Some(word),
+        error: !matches!(word, "+OK" | "OK" | "PREAUTH"),
+    }
+}
