@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-use latpcap_core::capture::{Reader, Record, Sink};
+use latpcap_core::capture::{CaptureReader, Record, Sink};
 use latpcap_core::issue::Issue;
 
 /// As in latpcap/sources.py.
@@ -30,7 +30,7 @@ impl Sink for Index {
 fn main() -> io::Result<()> {
     let usage = || io::Error::new(io::ErrorKind::InvalidInput, "usage: walk CAPTURE");
     let mut file = File::open(std::env::args_os().nth(1).ok_or_else(usage)?)?;
-    let (mut reader, mut index) = (Reader::new(), Index::default());
+    let (mut reader, mut index) = (CaptureReader::new(), Index::default());
     let mut block = vec![0; BLOCK_BYTES];
     loop {
         let len = file.read(&mut block)?;

@@ -27,8 +27,8 @@ const NO_END: u64 = u64::MAX;
 /// Whether the caps above sufficed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a cap that was hit has to become an issue"]
-pub enum Room {
-    Enough,
+pub enum Caps {
+    Sufficed,
     /// A cap was hit: a hole was given as `Missing` although its bytes might still have come.
     Exceeded,
 }
@@ -120,16 +120,16 @@ impl Assembler {
         len: u64,
         captured: &[u8],
         give: &mut (impl FnMut(Stretch<'_>) + ?Sized),
-    ) -> Room {
+    ) -> Caps {
         let next = *self.next.get_or_insert(offset);
         let end = offset.saturating_add(len);
         if end <= next {
-            return Room::Enough;
+            return Caps::Sufficed;
         }
         if offset <= next && self.held.is_none() {
             give_stretch(end - next, from(captured, next - offset), give);
             self.next = Some(end);
-            return Room::Enough;
+            return Caps::Sufficed;
         }
         self.data_around_holes(
             offset.max(next),
@@ -276,15 +276,15 @@ impl Assembler {
         }
     }
 
-    fn pass_until_it_fits(&mut self, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) -> Room {
-        let mut room = Room::Enough;
+    fn pass_until_it_fits(&mut self, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) -> Caps {
+        let mut room = Caps::Sufficed;
         while self
             .held
             .as_ref()
             .is_some_and(|held| held.bytes > MAX_HELD_BYTES || held.stretches.len() > MAX_HELD_SEGMENTS)
         {
             self.pass_first_hole(give);
-            room = Room::Exceeded;
+            room = Caps::Exceeded;
         }
         room
     }

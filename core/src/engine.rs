@@ -7,10 +7,10 @@ mod reasons;
 mod until;
 
 use crate::base::At;
-use crate::capture::{Reader, Record, Sink};
+use crate::capture::{CaptureReader, Record, Sink};
 use crate::decrypt::Decryption;
 use crate::exchange::Exchange;
-use crate::frame::{self, Foreign, Fragments, Packet, Place, Unread, Unwrapped};
+use crate::frame::{self, Foreign, Fragments, Packet, SeenFrame, Unread, Unwrapped};
 use crate::issue::{Code, Issue, Kind};
 use crate::judge::{Row, Senders};
 use crate::probe::{self, Probes};
@@ -28,7 +28,7 @@ const SWAPPED_NS: i64 = 1_000_000;
 
 #[derive(Default)]
 pub struct Engine {
-    reader: Reader,
+    reader: CaptureReader,
     analysis: Analysis,
     stage: Stage,
 }
@@ -53,7 +53,7 @@ pub struct Analysis {
     /// The captured length of the last frame whose sound IP header claims more.
     cut_at: usize,
     /// Reads the layers that the core leaves to others.
-    pub links: Option<Box<dyn frame::Reader>>,
+    pub links: Option<Box<dyn frame::LinkReader>>,
     /// The newest record.
     frame: u64,
     /// Its time, where that is not the latest.
@@ -233,7 +233,7 @@ impl Analysis {
             }
             Packet::Other => {}
             Packet::Fragment(fragment) => {
-                let place = Place {
+                let place = SeenFrame {
                     time_ns: at.time_ns,
                     file: self.file(),
                     frame: record.frame,

@@ -91,7 +91,7 @@ fn unwrapped(found: &Bound<'_, PyAny>) -> PyResult<Unwrapped> {
     })
 }
 
-impl frame::Reader for Links {
+impl frame::LinkReader for Links {
     fn unwrap(&mut self, layer: &'static str, number: u32, data: &[u8]) -> Unwrapped {
         let called = Python::attach(|py| -> PyResult<Unwrapped> {
             let found = self.read.call1(py, (layer, number, PyBytes::new(py, data)))?;
@@ -134,7 +134,7 @@ impl Analysis {
         let failed = Arc::default();
         engine.analysis().links = links.map(|read| {
             let failed = Arc::clone(&failed);
-            Box::new(Links { read, failed }) as Box<dyn frame::Reader>
+            Box::new(Links { read, failed }) as Box<dyn frame::LinkReader>
         });
         Analysis { engine, failed }
     }

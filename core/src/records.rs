@@ -1,12 +1,12 @@
 //! Chosen records of a capture, with the bytes that the tables leave out. Reads blocks of the file as `capture`
 //! does, gives each chosen record once, in file order; keeps none, and knows nothing of what is in them.
 
-use crate::capture::{Reader, Record, Sink};
+use crate::capture::{CaptureReader, Record, Sink};
 use crate::issue::Issue;
 
 /// Walks over a capture again for some of its frames.
 pub struct Records {
-    reader: Reader,
+    reader: CaptureReader,
     wanted: Wanted,
 }
 
@@ -47,7 +47,7 @@ impl Records {
             Wanted::Some(frames, behind)
         });
         Records {
-            reader: Reader::new(),
+            reader: CaptureReader::new(),
             wanted,
         }
     }

@@ -6,7 +6,7 @@ mod common;
 use common::MS;
 use latpcap_core::base::At;
 use latpcap_core::facts::Covered;
-use latpcap_core::observe::{Answer, Candidate, Data, Outcome, Repair, Sender, Wait, is_small};
+use latpcap_core::observe::{Candidate, Data, Outcome, PeerPacket, Repair, Sender, Wait, is_small};
 
 const MSS: i64 = 1000;
 const RTT: i64 = 10 * MS;
@@ -80,7 +80,7 @@ impl Play {
             (c.last_frame, c.last_time) = (sent.frame, sent.time_ns);
         }
         self.una = self.una.max(ack);
-        let answer = Answer {
+        let answer = PeerPacket {
             at,
             ack,
             window: self.window,
@@ -371,7 +371,7 @@ fn timestamps_tell_whether_the_ack_had_arrived() {
         d.tsecr = Some(50);
         play.give(&d);
         let at = play.at(43_000);
-        let answer = Answer {
+        let answer = PeerPacket {
             at,
             ack: 201,
             window: 9999,

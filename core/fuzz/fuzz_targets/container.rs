@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use latpcap_core::capture::{Reader, Record, Sink};
+use latpcap_core::capture::{CaptureReader, Record, Sink};
 use latpcap_core::issue::Issue;
 use libfuzzer_sys::fuzz_target;
 
@@ -31,7 +31,7 @@ impl Sink for Found {
 }
 
 fn read<'a>(blocks: impl Iterator<Item = &'a [u8]>) -> (Found, u64, &'static str) {
-    let (mut reader, mut found) = (Reader::new(), Found::default());
+    let (mut reader, mut found) = (CaptureReader::new(), Found::default());
     blocks.for_each(|block| reader.push(block, &mut found));
     reader.finish(&mut found);
     (found, reader.frames(), reader.format())

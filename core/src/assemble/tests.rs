@@ -61,7 +61,7 @@ fn caps_hold_and_are_told() {
     let (mut stream, mut exceeded) = (Assembler::new(), 0);
     stream.start(0);
     for index in 1..10_000 {
-        exceeded += usize::from(stream.data(index * 2, 1, b"x", &mut |_| {}) == Room::Exceeded);
+        exceeded += usize::from(stream.data(index * 2, 1, b"x", &mut |_| {}) == Caps::Exceeded);
         assert!(stream.held() <= MAX_HELD_SEGMENTS);
     }
     assert_eq!(exceeded, 9_999 - MAX_HELD_SEGMENTS);

@@ -52,14 +52,14 @@ pub trait Sink {
 
 /// Where the walk stands: the offset of the next byte and the records so far.
 #[derive(Debug, Default)]
-struct Place {
+struct Position {
     offset: u64,
     frames: u64,
 }
 
 /// What a walk asks for before it can go on.
 enum Ask {
-    /// That many bytes in one piece, from `Place::offset` on; always more than it was given.
+    /// That many bytes in one piece, from `Position::offset` on; always more than it was given.
     Need(usize),
     /// Pass over that many bytes without keeping them.
     Pass(u64),
@@ -88,31 +88,31 @@ pub fn first_time(head: &[u8]) -> Option<i64> {
         fn issue(&mut self, _: Issue) {}
     }
     let mut first = First(None);
-    Reader::new().push(head, &mut first);
+    CaptureReader::new().push(head, &mut first);
     first.0
 }
 
 /// Reads a capture from blocks of bytes: one file, or files that follow each other.
-pub struct Reader {
+pub struct CaptureReader {
     format: Format,
     name: &'static str,
     digits: u8,
-    place: Place,
+    place: Position,
     carry: Vec<u8>,
     need: usize,
     pass: u64,
 }
 
-impl Default for Reader {
+impl Default for CaptureReader {
     fn default() -> Self {
-        Reader::new()
+        CaptureReader::new()
     }
 }
 
-impl Reader {
+impl CaptureReader {
     pub fn new() -> Self {
-        let place = Place::default();
-        Reader {
+        let place = Position::default();
+        CaptureReader {
             format: Format::Unknown,
             name: "",
             digits: 6,
@@ -195,14 +195,14 @@ impl Reader {
 
     /// What is pushed from now on is another file; frames are counted on.
     pub fn next_file(&mut self) {
-        *self = Reader {
+        *self = CaptureReader {
             name: self.name,
             digits: self.digits(),
-            place: Place {
+            place: Position {
                 offset: 0,
                 frames: self.place.frames,
             },
-            ..Reader::new()
+            ..CaptureReader::new()
         };
     }
 

@@ -5,7 +5,7 @@
 //! one after the other, as writers put them, and the table is held against them when it comes: one that names other
 //! places, or the same in another order, is an issue.
 
-use super::{Ask, NO_LINK, Place, Record, Sink};
+use super::{Ask, NO_LINK, Position, Record, Sink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 
@@ -97,7 +97,7 @@ impl Netmon {
         })
     }
 
-    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Place, sink: &mut impl Sink) -> Ask {
+    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Position, sink: &mut impl Sink) -> Ask {
         let mut left = bytes;
         loop {
             if self.in_table || place.offset == self.table.0 {
@@ -131,7 +131,7 @@ impl Netmon {
         record: &[u8],
         captured: usize,
         original_len: u32,
-        place: &mut Place,
+        place: &mut Position,
         sink: &mut impl Sink,
     ) {
         let (mut data, trailer) = cursor::split(cursor::from(record, self.head()), captured);
@@ -215,7 +215,7 @@ impl Netmon {
     }
 
     /// Its entries as they come: nothing of them is kept but what tells them from others.
-    fn read_table(&mut self, bytes: &[u8], place: &mut Place, sink: &mut impl Sink) -> Ask {
+    fn read_table(&mut self, bytes: &[u8], place: &mut Position, sink: &mut impl Sink) -> Ask {
         let mut left = bytes;
         while self.told.count < self.table.1 / 4 {
             let Some((entry, next)) = Header::<4>::split(left) else {
@@ -240,7 +240,7 @@ impl Netmon {
     }
 
     /// The file ends with `bytes` of a record that is not whole, or before its table does.
-    pub(super) fn cut(&self, bytes: &[u8], place: &Place) -> Option<Issue> {
+    pub(super) fn cut(&self, bytes: &[u8], place: &Position) -> Option<Issue> {
         let had = bytes.len() as u64;
         let (reason, needed, had) = match self.lengths(bytes) {
             _ if self.in_table => ("frame table is cut", self.table.1, self.told.count * 4 + had),

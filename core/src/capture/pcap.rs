@@ -1,7 +1,7 @@
 //! The pcap file format (draft-ietf-opsawg-pcap): a file header, then records. Reads both byte orders,
 //! microseconds and nanoseconds, and the modified format with 24-byte record headers (0xa1b2cd34).
 
-use super::{Ask, Place, Record, Sink};
+use super::{Ask, Position, Record, Sink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 
@@ -121,7 +121,7 @@ impl Pcap {
         }
     }
 
-    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Place, sink: &mut impl Sink) -> Ask {
+    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Position, sink: &mut impl Sink) -> Ask {
         match (self.magic.variant, self.magic.big) {
             (Variant::Micro, false) => self.records::<16, false, 1000>(bytes, place, sink),
             (Variant::Micro, true) => self.records::<16, true, 1000>(bytes, place, sink),
@@ -135,10 +135,10 @@ impl Pcap {
     fn records<const HEAD: usize, const BIG: bool, const UNIT: i64>(
         &self,
         bytes: &[u8],
-        place: &mut Place,
+        place: &mut Position,
         sink: &mut impl Sink,
     ) -> Ask {
-        let Place {
+        let Position {
             mut offset,
             mut frames,
         } = *place;
@@ -181,7 +181,7 @@ impl Pcap {
             offset += HEAD as u64 + u64::from(captured);
             left = next;
         };
-        *place = Place { offset, frames };
+        *place = Position { offset, frames };
         ask
     }
 
@@ -198,7 +198,7 @@ impl Pcap {
     }
 
     /// The file ends with `bytes` of a record that is not whole.
-    pub(super) fn cut(&self, bytes: &[u8], place: &Place) -> Option<Issue> {
+    pub(super) fn cut(&self, bytes: &[u8], place: &Position) -> Option<Issue> {
         if bytes.is_empty() {
             return None;
         }

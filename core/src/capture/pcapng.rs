@@ -6,7 +6,7 @@ mod packet;
 mod wrong;
 
 use super::interface::Interface;
-use super::{Ask, NO_LINK, Place, Record, Sink, secrets, statistics};
+use super::{Ask, NO_LINK, Position, Record, Sink, secrets, statistics};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 use packet::{OLD_PACKET, PACKET, SIMPLE_PACKET, ticks};
@@ -72,7 +72,7 @@ impl Pcapng {
         self.digits
     }
 
-    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Place, sink: &mut impl Sink) -> Ask {
+    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Position, sink: &mut impl Sink) -> Ask {
         let asked = match self.big {
             true => self.blocks::<true>(bytes, place, sink),
             false => self.blocks::<false>(bytes, place, sink),
@@ -86,7 +86,7 @@ impl Pcapng {
     fn blocks<const BIG: bool>(
         &mut self,
         bytes: &[u8],
-        place: &mut Place,
+        place: &mut Position,
         sink: &mut impl Sink,
     ) -> Result<Ask, Box<Issue>> {
         let mut left = bytes;
@@ -99,7 +99,7 @@ impl Pcapng {
         }
         loop {
             while let Some((record, next)) = self.usual::<BIG>(left, place) {
-                *place = Place {
+                *place = Position {
                     offset: place.offset + (left.len() - next.len()) as u64,
                     frames: record.frame,
                 };
@@ -178,7 +178,11 @@ impl Pcapng {
     /// An enhanced packet block that lies whole in `bytes` with nothing wrong or unusual about it, and what
     /// follows it. Every other block takes the long way, which knows what to say of it.
     #[inline(always)]
-    fn usual<'a, const BIG: bool>(&self, bytes: &'a [u8], place: &Place) -> Option<(Record<'a>, &'a [u8])> {
+    fn usual<'a, const BIG: bool>(
+        &self,
+        bytes: &'a [u8],
+        place: &Position,
+    ) -> Option<(Record<'a>, &'a [u8])> {
         let head = Header::<28>::of(bytes)?;
         let total = head.u32::<BIG, 4>();
         if head.u32::<BIG, 0>() != PACKET || total % 4 != 0 || total > LONGEST {
@@ -210,7 +214,7 @@ impl Pcapng {
         &mut self,
         passing: Passing,
         end: u32,
-        place: &mut Place,
+        place: &mut Position,
         sink: &mut impl Sink,
     ) -> Result<(), Box<Issue>> {
         same_length(passing.total, end, passing.begin, place, passing.counts)?;
@@ -233,7 +237,7 @@ impl Pcapng {
 
     /// A section begins: its byte order holds from here on, and the interfaces are forgotten.
     #[cold]
-    fn section(&mut self, bytes: &[u8], place: &mut Place) -> Result<Ask, Box<Issue>> {
+    fn section(&mut self, bytes: &[u8], place: &mut Position) -> Result<Ask, Box<Issue>> {
         let Some(head) = Header::<START>::of(bytes) else {
             return Ok(Ask::Need(START));
         };
@@ -286,7 +290,7 @@ impl Pcapng {
     fn interface<const BIG: bool>(
         &mut self,
         body: &[u8],
-        place: &Place,
+        place: &Position,
         sink: &mut impl Sink,
     ) -> Result<(), Box<Issue>> {
         if self.interfaces.len() >= MOST_INTERFACES {
@@ -316,7 +320,7 @@ impl Pcapng {
     }
 
     /// The file ends with `bytes` of a block that is not whole.
-    pub(super) fn cut(&self, bytes: &[u8], place: &Place) -> Option<Issue> {
+    pub(super) fn cut(&self, bytes: &[u8], place: &Position) -> Option<Issue> {
         let issue = Issue::new(Kind::Damaged, "pcapng", "block is cut");
         if let Some(passing) = self.passing {
             let had = place

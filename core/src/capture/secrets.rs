@@ -1,7 +1,7 @@
 //! The Decryption Secrets Block of pcapng: the text of a TLS key log. Hands the text on and does not read it; passes over
 //! secrets of other protocols.
 
-use super::{Place, Sink};
+use super::{Position, Sink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 
@@ -12,7 +12,7 @@ const HEAD: usize = 16;
 
 /// Hands a block's text on; `body` is without its trailing length.
 #[cold]
-pub(super) fn hand_on<const BIG: bool>(body: &[u8], place: &Place, sink: &mut impl Sink) {
+pub(super) fn hand_on<const BIG: bool>(body: &[u8], place: &Position, sink: &mut impl Sink) {
     let Some((head, rest)) = Header::<HEAD>::split(body) else {
         return;
     };
@@ -30,7 +30,7 @@ pub(super) fn hand_on<const BIG: bool>(body: &[u8], place: &Place, sink: &mut im
 
 /// A block that is too long to be kept.
 #[cold]
-pub(super) fn too_long(total: u32, longest: u32, place: &Place, sink: &mut impl Sink) {
+pub(super) fn too_long(total: u32, longest: u32, place: &Position, sink: &mut impl Sink) {
     let reason = "decryption secrets are beyond the longest block";
     let issue = Issue::new(Kind::Skipped, "pcapng", reason).at(place.offset);
     sink.issue(issue.lengths(total.into(), longest.into()));

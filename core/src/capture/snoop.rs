@@ -1,6 +1,6 @@
 //! The snoop file format of Solaris (RFC 1761): a file header, then records, all in network byte order.
 
-use super::{Ask, Place, Record, Sink};
+use super::{Ask, Position, Record, Sink};
 use crate::cursor::Header;
 use crate::issue::{Issue, Kind};
 
@@ -39,7 +39,7 @@ impl Snoop {
         Ok(Snoop { link })
     }
 
-    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Place, sink: &mut impl Sink) -> Ask {
+    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Position, sink: &mut impl Sink) -> Ask {
         let mut left = bytes;
         loop {
             let Some(head) = Header::<HEAD>::of(left) else {
@@ -74,7 +74,7 @@ impl Snoop {
     }
 
     /// The file ends with `bytes` of a record that is not whole.
-    pub(super) fn cut(&self, bytes: &[u8], place: &Place) -> Option<Issue> {
+    pub(super) fn cut(&self, bytes: &[u8], place: &Position) -> Option<Issue> {
         if bytes.is_empty() {
             return None;
         }

@@ -1,13 +1,13 @@
 //! The interface statistics block of pcapng: how many packets the capture missed while it was taken (isb_ifdrop,
 //! isb_osdrop). Passes over every other option.
 
-use super::{Place, Sink};
+use super::{Position, Sink};
 use crate::cursor::{Cursor, Header};
 use crate::issue::{Code, Issue, Kind};
 
 /// Says how many packets an interface dropped, where it says so itself.
 #[cold]
-pub(super) fn report<const BIG: bool>(body: &[u8], place: &Place, sink: &mut impl Sink) {
+pub(super) fn report<const BIG: bool>(body: &[u8], place: &Position, sink: &mut impl Sink) {
     let dropped = dropped::<BIG>(body);
     if dropped > 0 {
         let issue = Issue::new(

@@ -7,7 +7,7 @@ mod solaris;
 
 use proptest::prelude::*;
 
-use super::{NO_LINK, Reader, Record, Sink, pcap, pcapng};
+use super::{CaptureReader, NO_LINK, Record, Sink, pcap, pcapng};
 use crate::issue::{Issue, Kind};
 
 /// A record's fields in their order.
@@ -56,7 +56,7 @@ impl Sink for Found {
 }
 
 fn read<'a>(blocks: impl IntoIterator<Item = &'a [u8]>) -> Found {
-    let (mut reader, mut found) = (Reader::new(), Found::default());
+    let (mut reader, mut found) = (CaptureReader::new(), Found::default());
     blocks
         .into_iter()
         .for_each(|block| reader.push(block, &mut found));

@@ -18,7 +18,7 @@ const SHARE: i64 = 10;
 
 /// Where such a row stands: its stream, the index of the request that follows it, and the addresses.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct RowPlace {
     pub stream: u32,
     pub index: u32,
     pub pair: u32,
@@ -56,13 +56,13 @@ pub fn matters(paused: i64, busy: i64) -> bool {
 }
 
 /// From the answer's last byte to the client's next request.
-pub fn pause(step: Step, place: Place, ledger: &mut Ledger) {
+pub fn pause(step: Step, place: RowPlace, ledger: &mut Ledger) {
     let Some(since) = turn(&step) else { return };
     push(PAUSE, Step { from: since, ..step }, Side::Client, place, ledger);
 }
 
 /// A gap that may be a stall, of a stream whose packets are all from `seen`.
-pub fn suspect(found: &Suspect, seen: Side, place: Place, ledger: &mut Ledger) {
+pub fn suspect(found: &Suspect, seen: Side, place: RowPlace, ledger: &mut Ledger) {
     let step = Step {
         from: found.from,
         to: found.to,
@@ -72,7 +72,7 @@ pub fn suspect(found: &Suspect, seen: Side, place: Place, ledger: &mut Ledger) {
     push(ONE_WAY, step, sender, place, ledger);
 }
 
-fn push(method: &'static str, step: Step, sender: Side, place: Place, ledger: &mut Ledger) {
+fn push(method: &'static str, step: Step, sender: Side, place: RowPlace, ledger: &mut Ledger) {
     let mut exchange = ledger.open(place.stream, place.index, place.pair);
     (exchange.rounds, exchange.doubled) = (place.rounds, place.doubled);
     exchange.row = if method == PAUSE {

@@ -12,7 +12,7 @@ use crate::assemble::Assembler;
 use crate::base::{At, Side};
 use crate::facts::flag;
 use crate::messages::{Close, Messages, Protocol, Stretch};
-use crate::observe::{Answer, OneWay, Passed, Release, Sender};
+use crate::observe::{OneWay, Passed, PeerPacket, Release, Sender};
 use crate::segment::{FIN, RST, SYN};
 use hearing::Hearing;
 use pairing::Pairing;
@@ -193,7 +193,7 @@ impl Tracker {
         } else {
             drop(sure);
         }
-        peer.answer(&Answer {
+        peer.answer(&PeerPacket {
             at,
             ack: seen.facts.ack,
             window: i64::from(seen.facts.window),

@@ -16,7 +16,7 @@ use crate::seq::{lt, unwrap_near};
 
 use flight::in_flight;
 use handshake::{after_options, after_ordinary, restart};
-pub use room::Room;
+pub use room::UnackedRoom;
 use rules::{all_flags, is_ordinary, next_of, window_full};
 use unacked::{Sent, Unacked};
 

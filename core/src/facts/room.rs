@@ -7,7 +7,7 @@ use super::{Flow, MAX_UNACKED};
 const MAX_UNACKED_IN_ALL: usize = 1 << 18;
 
 #[derive(Debug, Default)]
-pub struct Room {
+pub struct UnackedRoom {
     taken: usize,
 }
 
@@ -19,7 +19,7 @@ impl Flow {
     }
 }
 
-impl Room {
+impl UnackedRoom {
     /// Counts anew, after a segment. False where nothing can be added for the lack of room.
     #[cold]
     pub fn count(&mut self, flow: &mut Flow) -> bool {

@@ -100,19 +100,19 @@ struct Partial {
     protocol: u8,
     /// Tells it from earlier packets with the same key in `Fragments::order`.
     serial: u64,
-    first: Place,
+    first: SeenFrame,
 }
 
 /// Where and when a frame was seen: time, and what an issue says of its place.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct SeenFrame {
     pub time_ns: i64,
     pub file: u32,
     pub frame: u64,
     pub offset: u64,
 }
 
-impl Place {
+impl SeenFrame {
     fn issue(&self, kind: Kind, reason: &'static str) -> Issue {
         Issue::new(kind, "ip", reason)
             .at(self.offset)
@@ -135,7 +135,7 @@ pub struct Fragments {
 impl Fragments {
     /// Takes one fragment of the frame at this place; gives the packet that it completes.
     #[cold]
-    pub fn add(&mut self, fragment: &Fragment<'_>, place: Place) -> Option<Datagram> {
+    pub fn add(&mut self, fragment: &Fragment<'_>, place: SeenFrame) -> Option<Datagram> {
         let end = fragment.start.saturating_add(fragment.len);
         if (fragment.bytes.len() as u64) < u64::from(fragment.len) {
             let issue = place.issue(Kind::Skipped, "fragment is cut by the snap length");

@@ -22,7 +22,7 @@ use crate::cursor;
 use crate::issue::Kind;
 use crate::segment::Segment;
 
-pub use fragment::{Datagram, Fragment, Fragments, Place};
+pub use fragment::{Datagram, Fragment, Fragments, SeenFrame};
 
 /// Tunnels in tunnels are entered so deep. Each level takes stack, and no network needs more than a few.
 const DEEPEST: u8 = 16;
@@ -44,7 +44,7 @@ pub enum Packet<'a> {
     Headless(Segment<'a>, Unread),
     /// An IP fragment: it says nothing until `Fragments` has the others.
     Fragment(Fragment<'a>),
-    /// A layer that the core does not read, but a `Reader` may.
+    /// A layer that the core does not read, but a `LinkReader` may.
     Foreign(Foreign<'a>),
     Unread(Unread),
 }
@@ -83,17 +83,17 @@ pub enum Unwrapped {
 }
 
 /// Reads rare layers: a frame in, an IP packet or a layer that holds it out.
-pub trait Reader: Send + Sync {
+pub trait LinkReader: Send + Sync {
     fn unwrap(&mut self, layer: &'static str, number: u32, data: &[u8]) -> Unwrapped;
 }
 
 impl Foreign<'_> {
-    /// Reads the IP packet that a `Reader` found.
+    /// Reads the IP packet that a `LinkReader` found.
     pub fn decode<'a>(&self, packet: &'a [u8]) -> Packet<'a> {
         self.inside(packet).enter(ip::any)
     }
 
-    /// Reads the layer that a `Reader` found.
+    /// Reads the layer that a `LinkReader` found.
     pub fn layer<'a>(&self, layer: &'static str, number: u32, data: &'a [u8]) -> Packet<'a> {
         self.inside(data)
             .enter(|view| match (layer, u16::try_from(number)) {

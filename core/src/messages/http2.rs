@@ -50,7 +50,7 @@ pub(super) struct Http2 {
 /// One side.
 #[derive(Debug, Default)]
 struct Half {
-    place: Place,
+    place: Phase,
     frames: Frames,
     /// The frame whose payload is being read.
     frame: Frame,
@@ -63,7 +63,7 @@ struct Half {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Phase {
     /// Nothing has been read.
     #[default]
     Start,
@@ -168,13 +168,13 @@ impl Http2 {
             let whole = self.whole;
             let half = self.half(side);
             match half.place {
-                Place::Start => {
+                Phase::Start => {
                     half.place = begins(side, whole, bytes);
-                    if half.place == Place::Searching {
+                    if half.place == Phase::Searching {
                         half.decoder.forget();
                     }
                 }
-                Place::Preface(have) => {
+                Phase::Preface(have) => {
                     let (here, rest) = cursor::split(bytes, PREFACE.len() - have);
                     if !cursor::from(PREFACE, have).starts_with(here) {
                         sink.lost("not the preface of HTTP/2");
@@ -183,13 +183,13 @@ impl Http2 {
                     bytes = rest;
                     let have = have + here.len();
                     half.place = if have < PREFACE.len() {
-                        Place::Preface(have)
+                        Phase::Preface(have)
                     } else {
-                        Place::Frames
+                        Phase::Frames
                     };
                     self.whole = true;
                 }
-                Place::Searching => {
+                Phase::Searching => {
                     // a header that is cut in its beginning is held: TLS hands on a record's first byte alone
                     let held = std::mem::take(&mut half.held);
                     let joined = [&held, bytes].concat();
@@ -205,13 +205,13 @@ impl Http2 {
                     let mut first = cursor::from(&held, place);
                     while !first.is_empty() && half.frames.next(&mut first) == Part::Partly {}
                     bytes = cursor::from(bytes, place.saturating_sub(held.len()));
-                    half.place = Place::Frames;
+                    half.place = Phase::Frames;
                     if place >= held.len() {
                         sink.unmark();
                     }
                     sink.mark();
                 }
-                Place::Frames => {
+                Phase::Frames => {
                     let here = bytes;
                     if half.frames.is_between() {
                         sink.mark();
@@ -366,11 +366,11 @@ impl Http2 {
     fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let half = self.half(sink.side());
         let frame = half.frame;
-        let within = half.place == Place::Frames && half.frames.skip(missing).is_some();
+        let within = half.place == Phase::Frames && half.frames.skip(missing).is_some();
         if !within || half.data.is_none() && frame.kind == frames::DATA {
             // what was begun is of no use: its end, and what came behind it, may be in the hole
             *half = Half {
-                place: Place::Searching,
+                place: Phase::Searching,
                 ..Half::default()
             };
             half.decoder.forget();
@@ -400,12 +400,12 @@ impl Http2 {
 }
 
 /// Where a side's first bytes stand.
-fn begins(side: Side, whole: bool, bytes: &[u8]) -> Place {
+fn begins(side: Side, whole: bool, bytes: &[u8]) -> Phase {
     let prefix = cursor::upto(PREFACE, bytes.len());
     match side {
-        Side::Client if bytes.starts_with(prefix) => Place::Preface(0),
-        Side::Server if whole || bytes.len() >= frames::HEADER && frames::greets(bytes) => Place::Frames,
-        _ => Place::Searching,
+        Side::Client if bytes.starts_with(prefix) => Phase::Preface(0),
+        Side::Server if whole || bytes.len() >= frames::HEADER && frames::greets(bytes) => Phase::Frames,
+        _ => Phase::Searching,
     }
 }
 

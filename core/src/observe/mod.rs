@@ -289,7 +289,7 @@ pub struct Data {
 
 /// Any packet of the peer.
 #[derive(Debug, Clone, Copy)]
-pub struct Answer {
+pub struct PeerPacket {
     pub at: At,
     pub ack: i64,
     pub window: i64,

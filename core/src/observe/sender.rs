@@ -11,7 +11,7 @@ mod repair;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::clock::Clock;
-use super::{Answer, Data, Early, Outcome, Refutation, Step};
+use super::{Data, Early, Outcome, PeerPacket, Refutation, Step};
 use crate::base::At;
 use crate::judge::limits::{BURST_NS, EVEN_PART};
 
@@ -145,7 +145,7 @@ impl Sender {
 
     /// A packet of the peer: what it acknowledges, opens or reports lost.
     #[inline(always)]
-    pub fn answer(&mut self, a: &Answer) {
+    pub fn answer(&mut self, a: &PeerPacket) {
         let at = a.at;
         self.peer_ended |= a.fin;
         if let Some(tsval) = a.tsval {

@@ -4,7 +4,7 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::store::{Head, Store};
+use super::store::{Ends, Store};
 use super::tuple::FourTuple;
 
 /// Half of an entry's hash, and the stream's number: nine bytes of table each, whatever the addresses.
@@ -25,7 +25,7 @@ impl Index {
     }
 
     /// The stream between these ends, and what is known of it without waking it; `half` is that of the key.
-    pub(super) fn get(&self, half: u32, key: &FourTuple, store: &Store) -> Option<(u32, Head)> {
+    pub(super) fn get(&self, half: u32, key: &FourTuple, store: &Store) -> Option<(u32, Ends)> {
         let mut seen = None;
         let found = self.table.find(whole(half), |(known, id)| {
             seen = (*known == half).then(|| store.head(*id)).flatten();

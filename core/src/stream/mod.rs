@@ -21,7 +21,7 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::Pairs;
 use crate::exchange::Ledger;
 use crate::exchange::setup::Setup;
-use crate::facts::{self, Facts, Flow, Room, Scale, Shared};
+use crate::facts::{self, Facts, Flow, Scale, Shared, UnackedRoom};
 use crate::issue::{Issue, Kind};
 use crate::observe::Release;
 use crate::segment::{Multipath, SYN, Segment};
@@ -206,7 +206,7 @@ pub struct Streams {
     recent: Vec<Option<(FourTuple, u32)>>,
     pub pairs: Pairs,
     pub ledger: Ledger,
-    room: Room,
+    room: UnackedRoom,
 }
 
 impl Streams {

@@ -29,13 +29,13 @@ pub(super) struct Store {
 }
 
 /// The smaller and the larger endpoint, and the first sequence number of each.
-pub(super) struct Head {
+pub(super) struct Ends {
     pub(super) low: Endpoint,
     pub(super) high: Endpoint,
     pub(super) bases: [Option<u32>; 2],
 }
 
-impl Head {
+impl Ends {
     pub(super) fn key(&self) -> FourTuple {
         FourTuple::between(self.low, self.high)
     }
@@ -130,14 +130,14 @@ impl Store {
     }
 
     /// What does not change, and tells streams apart.
-    pub(super) fn head(&self, id: u32) -> Option<Head> {
+    pub(super) fn head(&self, id: u32) -> Option<Ends> {
         let (low, high, bases) = match self.states.get(id as usize)? {
             State::Asked(asked) => (asked.low, asked.high, asked.bases),
             State::Live(stream) => (stream.low, stream.high, stream.bases()),
             State::Closed(closed) => (closed.low, closed.high, closed.bases()),
             State::Gone => return None,
         };
-        Some(Head { low, high, bases })
+        Some(Ends { low, high, bases })
     }
 
     /// Nothing more will come on this stream.

@@ -2,7 +2,7 @@
 
 use super::Pcapng;
 use super::wrong::damaged;
-use crate::capture::{Place, Record, Sink};
+use crate::capture::{Position, Record, Sink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 
@@ -70,7 +70,7 @@ impl Pcapng {
         &mut self,
         kind: u32,
         body: &[u8],
-        place: &mut Place,
+        place: &mut Position,
         sink: &mut impl Sink,
     ) -> Result<(), Box<Issue>> {
         let Some(mut packet) = Packet::read::<BIG>(kind, body) else {

@@ -1,7 +1,7 @@
 //! What can be wrong with a block of pcapng, as issues that name its place and, of a packet, its frame.
 
 use super::packet;
-use crate::capture::Place;
+use crate::capture::Position;
 use crate::issue::{Issue, Kind};
 
 /// A block says its length at both ends.
@@ -10,7 +10,7 @@ pub(super) fn same_length(
     total: u32,
     end: u32,
     begin: u64,
-    place: &Place,
+    place: &Position,
     frame: bool,
 ) -> Result<(), Box<Issue>> {
     if total == end {
@@ -21,7 +21,7 @@ pub(super) fn same_length(
 }
 
 #[cold]
-fn other_length(total: u32, end: u32, begin: u64, place: &Place, frame: bool) -> Result<(), Box<Issue>> {
+fn other_length(total: u32, end: u32, begin: u64, place: &Position, frame: bool) -> Result<(), Box<Issue>> {
     if total.checked_next_multiple_of(4) == Some(end) {
         return Ok(());
     }
@@ -35,7 +35,13 @@ fn other_length(total: u32, end: u32, begin: u64, place: &Place, frame: bool) ->
 }
 
 #[cold]
-pub(super) fn damaged(place: &Place, kind: u32, reason: &'static str, needed: u32, had: u32) -> Box<Issue> {
+pub(super) fn damaged(
+    place: &Position,
+    kind: u32,
+    reason: &'static str,
+    needed: u32,
+    had: u32,
+) -> Box<Issue> {
     let issue = Issue::new(Kind::Damaged, "pcapng", reason).at(place.offset);
     let issue = issue
         .lengths(needed.into(), had.into())
@@ -44,7 +50,7 @@ pub(super) fn damaged(place: &Place, kind: u32, reason: &'static str, needed: u3
 }
 
 /// Names the frame that would have been the next one, where the block is a frame.
-pub(super) fn framed(issue: Issue, place: &Place, frame: bool) -> Issue {
+pub(super) fn framed(issue: Issue, place: &Position, frame: bool) -> Issue {
     if frame {
         issue.in_frame(place.frames.saturating_add(1))
     } else {

@@ -3,7 +3,7 @@
 use super::hearing::Hearing;
 use super::pairing::Pairing;
 use super::{Stretch, Tracker, both, offset, pick};
-use crate::assemble::{Assembler, Room};
+use crate::assemble::{Assembler, Caps};
 use crate::base::{At, Side};
 use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
@@ -102,12 +102,12 @@ impl Tracker {
             }
             return;
         }
-        let mut room = Room::Enough;
+        let mut room = Caps::Sufficed;
         let read = |assembler: &mut Assembler, mut give: &mut dyn FnMut(Stretch<'_>)| {
             room = assembler.data(from, len, segment.payload, &mut give);
         };
         self.read(side, at, from, read, ledger);
-        if room == Room::Exceeded {
+        if room == Caps::Exceeded {
             ledger.distrust("tcp", "too many bytes out of order; a hole was passed over", at);
         }
     }

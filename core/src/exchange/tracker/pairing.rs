@@ -1,6 +1,6 @@
 //! Messages to exchanges: requests wait in order, and each answer belongs to the oldest of them.
 
-use super::aside::Place;
+use super::aside::RowPlace;
 use super::{BIAS, MAX_OPEN, aside};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
@@ -120,8 +120,8 @@ impl Pairing {
         most.iter().all(|capacity| *capacity <= SMALL)
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place {
+    pub(super) fn place(&self) -> RowPlace {
+        RowPlace {
             stream: self.stream,
             index: self.exchanges,
             pair: self.pair,
@@ -249,7 +249,7 @@ impl Pairing {
         }
         if let Some(first) = self.lone_pause.take() {
             let (first, index) = *first;
-            aside::pause(first, Place { index, ..place }, ledger);
+            aside::pause(first, RowPlace { index, ..place }, ledger);
         }
         aside::pause(step, place, ledger);
     }

@@ -1,7 +1,7 @@
 //! IP fragments: in any order, doubled, overlapping, missing, too many.
 
 use super::*;
-use crate::frame::{Datagram, Fragments, Place};
+use crate::frame::{Datagram, Fragments, SeenFrame};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -16,8 +16,8 @@ fn pieces(payload: &[u8], ranges: &[(usize, usize)]) -> Vec<Vec<u8>> {
     ranges.iter().map(piece).collect()
 }
 
-fn place(time_ns: i64, frame: u64) -> Place {
-    Place {
+fn place(time_ns: i64, frame: u64) -> SeenFrame {
+    SeenFrame {
         time_ns,
         file: 0,
         frame,
