@@ -98,7 +98,31 @@ def _why() -> dict[str, Any]:
         "seconds": {"type": "number", "minimum": 0},
         "damage": {"type": "array", "items": text, "description": "where the file is damaged, in sentences"},
     }
+    server = {
+        "type": "object",
+        "properties": {
+            "server": text,
+            "requests": count,
+            "slow": count,
+            "family": {"type": ["string", "null"]},
+            "grade": {"type": ["string", "null"]},
+        },
+        "required": ["server", "requests", "slow", "p50_ms", "p99_ms", "total_ms", "family", "grade"],
+    }
     overall = {
+        "headline": {"type": "string", "description": "the answer in a sentence"},
+        "scene": {"type": "string", "description": "the kind of capture: requests, or scan, traceroute, refused, ..."},
+        "fix": {"type": ["string", "null"], "description": "what mends it, in a sentence"},
+        "servers": {"type": "array", "items": server, "description": "the one with the most slow requests first"},
+        "slow": {
+            "type": "object",
+            "description": "of the headline's server: how many requests are slow, and from where on",
+            "properties": {"how": {"enum": ["none", "typical", "tail", "outlier"]}, "count": count, "of": count},
+            "required": ["how", "count", "of", "limit_ms", "path_ms", "worst"],
+        },
+        "families": {"type": "array", "description": "the slow requests' time, added up by family, the most first"},
+        "traffic": {"type": "object", "description": "what that server was asked, and what it answered"},
+        "lost": {**count, "description": "segments lost on the way"},
         "verdict": {"type": "string", "description": "the cause of the headline, no_time or no_exchanges"},
         "server": {"type": "string", "description": "address:port of the headline; absent without exchanges"},
         "confidence": {**confidence, "description": "0.9 and more: proven; above 0.5: probable; else suspected"},
@@ -127,7 +151,7 @@ def _why() -> dict[str, Any]:
         "oneOf": [
             {
                 "properties": {"kind": {"const": "overall"}, **overall},
-                "required": ["verdict", "findings", "events", "quality"],
+                "required": ["headline", "scene", "verdict", "findings", "events", "quality"],
             },
             {"properties": {"kind": {"const": "exchange"}, **exchange}, "required": list(exchange)},
         ],

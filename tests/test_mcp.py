@@ -70,7 +70,7 @@ def test_why_is_the_answer() -> None:
     assert call("why", file=SLOW, stream=24, exchange=2) == str(capture.why(stream=24, exchange=2))
     assert json.loads(call("why", file=SLOW, numbers=True)) == json.loads(json.dumps(capture.why().to_dict()))
     narrowed = call("why", file=SLOW, display_filter="tcp.stream eq 24")
-    assert "24 complete exchanges" in narrowed
+    assert "24 answered requests" in narrowed
 
 
 def test_damage_is_said(tmp_path: Path) -> None:

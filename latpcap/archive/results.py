@@ -219,9 +219,11 @@ class Results:
         """Where did each exchange's time go, over all captures? As `Capture.waterfall`, with its arguments."""
         return self._answered(lambda held: held.waterfall(**more))
 
-    def why(self) -> Why:
+    def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """Why were the requests slow, over all captures? As `Capture.why`, with the file of the frames to look up."""
-        return self._answered(lambda held: held.why())
+        from latpcap.findings.why import Asked
+
+        return self._answered(lambda held: held.why(Asked(slow_ms, server, top)))
 
     def _together(self) -> Union:
         if self._union is None:

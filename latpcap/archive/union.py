@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays
 from latpcap.archive.dataset import Stored
 from latpcap.findings.answer import OneExchange, Overall, Typical
-from latpcap.findings.why import Why, stall_frames
+from latpcap.findings.why import EVERYTHING, Asked, Why, stall_frames
 from latpcap.format import count, shortest
 from latpcap.options import TableName
 from latpcap.views.view import View
@@ -171,9 +171,9 @@ class Union(View):
             out["filter"] = _STREAM.sub(lambda m: f"tcp.stream eq {self.place(int(m[1]))[1]}", out["filter"])
         return out
 
-    def why(self) -> ArchiveWhy:
+    def why(self, asked: Asked = EVERYTHING) -> ArchiveWhy:
         """The answer over all captures."""
-        answer = Why.of(self, self)
+        answer = Why.of(self, self, asked=asked)
         overall = answer.data
         if overall["kind"] == "overall" and "typical" in overall:
             typical = overall["typical"]
@@ -184,6 +184,8 @@ class Union(View):
             data[name] = [self._local(row) for row in data.get(name, [])]
         if "typical" in data:
             data["typical"] = self._local(data["typical"])
+        if data.get("slow", {}).get("worst"):
+            data["slow"] = {**data["slow"], "worst": self._local(data["slow"]["worst"])}
         data["captures"] = len(self._rows)
         data["failed"] = [str(f) for f in self._stored.failed]
         return ArchiveWhy(overall, data, text)

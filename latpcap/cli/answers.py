@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
@@ -46,29 +46,59 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
         together: Annotated[bool, typer.Option("--together", help="One answer over all of several captures.")] = False,
+        slow_ms: Annotated[
+            float | None,
+            typer.Option("--slow-ms", min=0, help="Slow is what takes so many ms beyond the path's round trip."),
+        ] = None,
+        server: Annotated[
+            str | None, typer.Option("--server", help="The answer is about this server (address, or address:port).")
+        ] = None,
+        top: Annotated[int | None, typer.Option("--top", min=1, help="List so many servers.")] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
     ) -> None:
         """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
         whole = stream is None and exchange is None and display_filter is None
+        wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
         if len(files) == 1 or together:
             if len(files) > 1 and not whole:
                 raise typer.BadParameter("streams and exchanges are numbered within a capture", param_hint="--together")
-            answer = _over_all(files, keylog) if len(files) > 1 else archive.why(files[0], whole=whole)
-            answer = answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange)
+            answer = _over_all(files, keylog, wanted) if len(files) > 1 else _stored(files[0], whole, wanted)
+            answer = answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
             typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else colour.answer(str(answer)))
             return
         if not (stream is None and exchange is None):
             raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")
-        _each(files, lambda file: archive.why(file, whole=whole) or read(file, display_filter, keylog=keylog).why(),
-              as_json=as_json)  # fmt: skip
+        _each(
+            files,
+            lambda file: (
+                _stored(file, whole, wanted) or read(file, display_filter, keylog=keylog).why(slow_ms=slow_ms, top=top)
+            ),
+            as_json=as_json,
+        )
 
 
-def _of(capture: Capture, stream: int | None, exchange: str | None) -> Why:
+class Wanted(TypedDict):
+    """What `why` takes beside a stream and an exchange."""
+
+    slow_ms: float | None
+    server: str | None
+    top: int | None
+
+
+def _stored(file: str, whole: bool, wanted: Wanted) -> Why | None:
+    try:
+        return archive.why(file, whole=whole, **wanted)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="--server") from None
+
+
+def _of(capture: Capture, stream: int | None, exchange: str | None, wanted: Wanted) -> Why:
     which: Any = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
     try:
-        return capture.why(stream=stream, exchange=which)
+        return capture.why(stream=stream, exchange=which, **wanted)
     except ValueError as problem:
-        raise typer.BadParameter(str(problem), param_hint="--exchange") from None
+        hint = "--exchange" if exchange is not None else "--server"
+        raise typer.BadParameter(str(problem), param_hint=hint) from None
 
 
 def _each(files: list[str], why: Callable[[str], Why], *, as_json: bool) -> None:
@@ -96,16 +126,16 @@ def _each(files: list[str], why: Callable[[str], Why], *, as_json: bool) -> None
 
 def _line(answer: Why) -> str:
     """An answer in a line: how many requests, how slow, and the headline."""
-    told, headline = answer.to_dict(), str(answer).split("\n", 2)[1].strip()
+    told, headline = answer.to_dict(), answer.headline
     if "p50_ms" not in told:
         return headline
     return (
-        f"{count(told['exchanges'], 'exchange'):>16}  p50 {ms(told['p50_ms']):>6}  p99 {ms(told['p99_ms']):>6} ms  "
+        f"{count(told['exchanges'], 'request'):>16}  p50 {ms(told['p50_ms']):>6}  p99 {ms(told['p99_ms']):>6} ms  "
         f"{headline}"
     )
 
 
-def _over_all(files: list[str], keylog: str | None) -> Why:
+def _over_all(files: list[str], keylog: str | None, wanted: Wanted) -> Why:
     """One answer over several captures, each analysed by itself: by way of results that nobody keeps."""
     from latpcap.archive.public import batch
 
@@ -116,6 +146,6 @@ def _over_all(files: list[str], keylog: str | None) -> Why:
             typer.echo(f"latpcap: warning: {failure}", err=True)
         if len(done.failed) == len(files):
             raise CaptureError(files[0], "none of these could be read")
-        answer = done.results().why()
+        answer = done.results().why(**wanted)
         str(answer)  # its words may still look something up
         return answer

@@ -72,7 +72,9 @@ def _client(address: str) -> object:
         raise OutputError(f"{address}: no Dask scheduler answers ({problem})") from None
 
 
-def why(place: str, *, whole: bool) -> Why | None:
+def why(
+    place: str, *, whole: bool, slow_ms: float | None = None, server: str | None = None, top: int | None = None
+) -> Why | None:
     """The answer of stored results; None where `place` is none. `whole`: nothing smaller was asked for."""
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results
@@ -81,7 +83,7 @@ def why(place: str, *, whole: bool) -> Why | None:
         return None
     if not whole:
         raise typer.BadParameter("streams and exchanges are numbered within a capture; give its file instead")
-    return open_results(place).why()
+    return open_results(place).why(slow_ms=slow_ms, server=server, top=top)
 
 
 def compare(

@@ -1,6 +1,7 @@
 """What is wrong, who owns it, how sure is that, and what would mend it? Tables of one capture in, one table out.
 
-One row per server, cause and owner, the most time first; then what happened to connections; then delayed ACKs that
+One row per server, cause and owner: the server with the most slow requests first, and of it the family of causes that
+these spend the most time in; then what happened to connections; then delayed ACKs that
 nobody waited for. Computed from the tables alone, so that stored ones give the same answer as a capture in memory.
 """
 
@@ -113,7 +114,8 @@ def _of_server(
     found: list[Finding] = []
     for item in items:
         cohorts = {name: totals.cohort(item, name) for name in totals.COHORTS}
-        if item.total_ms / total < LEAST_SHARE and cohorts["p99"][1] < LEAST_P99_SHARE:
+        small = item.total_ms / total < LEAST_SHARE and cohorts["p99"][1] < LEAST_P99_SHARE
+        if small and item is not items[0]:  # the first is what the slow requests wait for, however few they are
             continue
         sure = _how_sure(item, pools, checks)
         rule, left = evidence.rule(item, tables["causes"]), evidence.rival(item, tables["causes"])

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from latpcap.findings.quality import Check
-from latpcap.findings.schema import Finding, LatencyFinding
+from latpcap.findings.schema import Finding, Grade, LatencyFinding
+from latpcap.findings.slow import How
 from latpcap.findings.sockets import Pool
+from latpcap.findings.traffic import Traffic
 
 
 class Part(TypedDict):
@@ -72,6 +74,52 @@ class Skipped(TypedDict):
     frames: int
 
 
+class Request(TypedDict):
+    """A slow request by its name: what was asked, and where it is in the capture."""
+
+    exchange: int
+    stream: int
+    name: str
+    latency_ms: float
+    frames: list[int]
+    cause: str | None
+    cause_ms: float
+
+
+class Slow(TypedDict):
+    """How many of the headline's server's requests are slow, and what slow means here."""
+
+    how: How
+    count: int
+    of: int
+    limit_ms: float
+    path_ms: float
+    unread: int
+    worst: Request | None
+
+
+class Family(TypedDict):
+    """What one family of causes takes of the slow requests' time; of all requests', where none is slow."""
+
+    family: str
+    ms: float
+    share: float
+    causes: dict[str, float]
+
+
+class Row(TypedDict):
+    """One server in the list of servers, in the order of `Ledger.servers`."""
+
+    server: str
+    requests: int
+    slow: int
+    p50_ms: float
+    p99_ms: float
+    total_ms: float
+    family: str | None
+    grade: Grade | None
+
+
 class Head(TypedDict):
     """What an answer is about."""
 
@@ -91,15 +139,22 @@ class Overall(Head, total=False):
     scope: int | None
     quality: list[Check]
     positions: list[str]
-    retransmissions: int
+    lost: int
     findings: list[LatencyFinding]
     events: list[Finding]
     verdict: str
     silent: dict[str, int]
     skipped: list[Skipped]
     pings: int
+    scene: str
+    scene_says: str
+    headline: str
     server: str
-    servers: int
+    servers: list[Row]
+    shown: int
+    traffic: Traffic
+    slow: Slow
+    families: list[Family]
     pauses: Pauses
     cut: int
     incomplete: int

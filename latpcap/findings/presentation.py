@@ -16,8 +16,17 @@ HOLDS_UP = 0.1
 """A cause beside the path's round trip is named in the first sentence from this share of the time on."""
 MOST_TIME = 0.5
 """From this share on a cause takes "most time", below it "the largest part"."""
-FAST_MS = 2.0
-"""A server whose 99th percentile is below this answers fast: nothing to mend, in ms."""
+SLOW_MS = {
+    "http": 20.0, "http2": 20.0, "http3": 20.0, "grpc": 20.0, "websocket": 20.0, "tls": 20.0,
+    "redis": 5.0, "memcached": 5.0, "postgres": 10.0, "postgresql": 10.0, "mysql": 10.0, "dns": 20.0,
+}  # fmt: skip
+SLOW_OTHER_MS = 20.0
+"""A request is slow from so many ms beyond the path's round trip on, by protocol: `slow_ms` sets another threshold. A
+page asks some dozens of times one after the other, a program its cache some hundreds of times."""
+TYPICAL, OUTLIERS = 0.5, 0.01
+"""From the first share of slow requests on all are called slow; up to the second, or one request, they are outliers."""
+UNREAD_COUNTS = 0.5
+"""What a slow turn of an unknown protocol counts beside a slow request where servers are put in order."""
 RARE_OF_P50, RARE_OF_EXCHANGES = 0.1, 0.2
 """A cause below both shares, of the median and of the exchanges, is one of a few exchanges."""
 SLOWEST_OF_P99, SLOWEST_TIMES = 0.3, 1.5
@@ -32,3 +41,19 @@ PATH_OF_WAIT, PATH_OF_RELEASE = 0.05, 0.1
 """The path's share of a wait, and of a release, is said from here on."""
 UNSEEN = "these clients ask again at once, and what the server could serve then was not seen"
 """What a closed loop leaves open where its server never was the limit."""
+MOST_WORDS = 4
+"""So many methods, and statuses, are named."""
+LEAST_KIND, MOST_ANSWERS = 3, 0.8
+"""From so many answers on, and this share of them, one status is what a server says."""
+SCANNED, SCAN_SHARE = 10, 0.8
+"""A client that tried so many ports or hosts, and this share of the capture's connections carry no data, scans."""
+IDLE_S = 1.0
+"""Connections without data are called idle from so many seconds on."""
+PATH_OF_SLOW = 0.05
+"""The path's round trip is named beside the threshold from this share of it on."""
+MOST_FAMILIES = 3
+"""So many families of causes are added up in lines of their own."""
+MOST_SERVERS = 100
+"""Of so many servers the main family is looked for."""
+MOST_NAME = 60
+"""A request's target is cut to so many characters in a sentence."""

@@ -119,6 +119,8 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
     if not count or count < LIMITS["doubled_some_share"] * of:
         return []
     seen = f"{count:,} of {of:,} data segments are in the capture twice"
+    if count > of:
+        seen = f"of {of:,} data segments {count:,} copies are in the capture"
     client = arrays.numbers(events, "from_client")[rows]
     by_side = [(int((client[doubled] == side).sum()), int((client == side).sum())) for side in (True, False)]
     if not any(twice > LIMITS["doubled_most_share"] * (all_ - twice) for twice, all_ in by_side):

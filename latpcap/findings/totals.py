@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.findings import presentation as show
+from latpcap.findings import slow as slowness
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import CAUSES, PROVEN, STALL
 
@@ -41,6 +43,12 @@ class Server:
     rows: Array
     """Positions in the table of exchanges, by latency."""
     latency: Array
+    slow: Array
+    """Those of the rows that are slow, the fast ones first."""
+    unread: int
+    """So many of the slow ones are turns of a protocol that no reader knows."""
+    asked: Array
+    """Positions of all its requests, those that are not judged too."""
     cut: int
     """So many of them are not complete: their latencies are what was seen of them."""
     incomplete: int
@@ -48,6 +56,11 @@ class Server:
     goodbyes: int
     """So many of those are a client's last words, at once before it closed: a quit, an unbind, a terminate."""
     clients: list[str]
+
+    @property
+    def waited_for(self) -> Array:
+        """The slow rows that decide what is said first: none where they are turns of an unknown protocol."""
+        return self.slow if 2 * self.unread <= len(self.slow) else self.slow[:0]
 
     @property
     def name(self) -> str:
@@ -83,14 +96,18 @@ def endpoint(address: str, port: int) -> str:
 
 
 class Ledger:
-    """All time of one capture, by server: `servers` with the most expensive first, and `spent` of each."""
+    """All time of one capture, by server, and `spent` of each.
 
-    def __init__(self, streams: pa.Table, exchanges: pa.Table, causes: pa.Table):
+    `servers`: those with the most slow requests first, then those with the most time. `slow_ms` is the threshold beyond
+    the path's round trip; None for the protocols' own.
+    """
+
+    def __init__(self, streams: pa.Table, exchanges: pa.Table, causes: pa.Table, slow_ms: float | None = None):
         import numpy as np
 
         self._exchanges = exchanges
         place = _server_of_exchange(streams, exchanges)
-        self.servers = _servers(place, streams, exchanges)
+        self.servers = _servers(place, streams, exchanges, slow_ms)
         self._row = _rows_of(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
         self._duration, self._confidence = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "confidence")
         self._label, self._words = _labels(causes)
@@ -101,8 +118,18 @@ class Ledger:
         self._pieces = _split(owner)
         self._place = place
 
+    def put_first(self, name: str) -> None:
+        """Puts the server of this address, or address and port, first. ValueError where there is none."""
+        mine = [s for s in self.servers if name in (s.name, s.address)]
+        if not mine:
+            known = ", ".join(s.name for s in self.servers[:5])
+            raise ValueError(f"no server {name} was asked for anything; there are: {known or 'none'}")
+        self.servers = mine + [s for s in self.servers if s not in mine]
+
     def spent(self, server: Server) -> list[Spent]:
-        """Which causes took this server's time, the most expensive first?"""
+        """Which causes took this server's time? Families are added up first: the one that the slow requests spend the
+        most in comes first, and in it the cause with the most.
+        """
         import numpy as np
 
         mine = self._pieces.get(int(self._place[server.rows[0]]), np.zeros(0, np.int64))
@@ -127,12 +154,19 @@ class Ledger:
                     proven=len(sure),
                 )
             )
-        found.sort(key=lambda s: (-s.total_ms, s.cause, s.owner))
-        return found
+        families = slowness.by_family(found, server.waited_for)
+        order = {name: place for place, name in enumerate(families)}
+
+        def key(item: Spent) -> tuple[int, float, float, str, str]:
+            family = slowness.family(item.cause)
+            place = order.get(family, len(order))
+            return place, -families.get(family, {}).get(item.cause, 0.0), -item.total_ms, item.cause, item.owner
+
+        return sorted(found, key=key)
 
 
-def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Server]:
-    """Which servers answered, the one with the most time spent first? Exchanges of each, by latency.
+def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None) -> list[Server]:
+    """Which servers answered, the one with the most slow requests first? Exchanges of each, by latency.
 
     A server without any complete answer is judged by those that began; exchanges that never ended are judged too
     where TCP kept them waiting longer than all that did end.
@@ -148,6 +182,9 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Serve
     protocol, protocols = arrays.codes(exchanges, "protocol")
     asked = protocol != (protocols.index(SETUP) if SETUP in protocols else -2)
     time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), seen)
+    own = time - np.nan_to_num(times["network"].astype(float), nan=0.0)
+    late = (own > slowness.limits(exchanges, slow_ms)) & ~slowness.polls(exchanges)
+    unread = slowness.unread(exchanges)
     goodbye = ~complete & ~begun & _last_words(streams, exchanges, stream_row)
     chosen = np.zeros(exchanges.num_rows, bool)
     found = []
@@ -168,8 +205,11 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table) -> list[Serve
         missing = mine[~chosen[mine]]
         [server] = streams.select(["server", "server_port"]).slice(first, 1).to_pylist()
         counts = len(waiting), len(missing), int(goodbye[missing].sum())
-        found.append(Server(server["server"], server["server_port"], rows, time[rows], *counts, names))
-    found.sort(key=lambda s: (-float(s.latency.sum()), s.name))
+        slow = rows[late[rows]]
+        blind = int(unread[slow].sum())
+        end = server["server"], server["server_port"]
+        found.append(Server(*end, rows, time[rows], slow, blind, mine, *counts, names))
+    found.sort(key=lambda s: (-(len(s.slow) - show.UNREAD_COUNTS * s.unread), -float(s.latency.sum()), s.name))
     return found
 
 

@@ -7,15 +7,17 @@ of the text are in words.py; what is not a finding (percentiles, counts, the fra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, findings
-from latpcap.findings import evidence, quality, sockets, totals
-from latpcap.findings.answer import Head, OneExchange, Overall, Skipped, Total
+from latpcap.findings import evidence, headline, losses, quality, scene, slow, sockets, totals, traffic
+from latpcap.findings import presentation as show
+from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
-from latpcap.findings.schema import Finding, LatencyFinding
+from latpcap.findings.schema import Finding, Grade, LatencyFinding
+from latpcap.format import printable
 from latpcap.options import TableName
 from latpcap.tables import HasTables, how_many
 from latpcap.vocabulary import PROVEN, STALL
@@ -51,7 +53,18 @@ class Subject(HasTables, Protocol):
         """The whole of which this is a part."""
 
 
-WHY_VERSION = 1
+@dataclass(frozen=True)
+class Asked:
+    """What somebody wants of an answer: their own threshold, one server, or a list of so many."""
+
+    slow_ms: float | None = None
+    server: str | None = None
+    top: int | None = None
+
+
+EVERYTHING = Asked()
+
+WHY_VERSION = 2
 """Of `Why.to_dict()`. It rises when a key goes, or changes its name or meaning; `latpcap schema why` tells the form."""
 
 
@@ -66,9 +79,16 @@ class Why:
         """What `to_dict` gives, with findings, senders and checks as dataclasses."""
 
     @classmethod
-    def of(cls, capture: Subject, scope: HasTables, *, stream: int | None = None) -> Why:
+    def of(
+        cls,
+        capture: Subject,
+        scope: HasTables,
+        *,
+        stream: int | None = None,
+        asked: Asked = EVERYTHING,
+    ) -> Why:
         """Why were the exchanges of this capture slow? `scope` is the capture or, with its number, a stream of it."""
-        return cls(_overall(capture, scope, stream))
+        return cls(_overall(capture, scope, stream, asked))
 
     @classmethod
     def of_exchange(cls, capture: Subject, number: int) -> Why:
@@ -105,6 +125,29 @@ class Why:
         """How sure is the headline? 0.9 and more is proven, above 0.5 probable; None where nothing was judged."""
         return self.data.get("confidence") if self.data["kind"] == "overall" else None
 
+    @property
+    def headline(self) -> str:
+        """The answer in one sentence; of one exchange, what took the most of it."""
+        if self.data["kind"] == "overall":
+            return self.data["headline"]
+        return str(self).split("\n", 1)[0]
+
+    @property
+    def fix(self) -> str | None:
+        """What mends what the headline says; None where nothing is slow, or nothing mends it."""
+        return self.data.get("fix") if self.data["kind"] == "overall" else None
+
+    @property
+    def grade(self) -> Grade | None:
+        """How sure the headline's cause is: proven, probable, suspected, unknown; None without a judged request."""
+        first = next(iter(self.data["findings"]), None) if self.data["kind"] == "overall" else None
+        return first.grade if first is not None else None
+
+    @property
+    def servers(self) -> list[Row]:
+        """The servers that were asked, the one with the most slow requests first; empty for one exchange."""
+        return list(self.data.get("servers", [])) if self.data["kind"] == "overall" else []
+
     def __str__(self) -> str:
         from latpcap.findings import words
 
@@ -131,7 +174,13 @@ def _head(capture: Subject) -> Head:
     }
 
 
-def _overall(capture: Subject, scope: HasTables, stream: int | None) -> Overall:
+def _overall(capture: Subject, scope: HasTables, stream: int | None, asked: Asked) -> Overall:
+    data = _judged(capture, scope, stream, asked)
+    data["headline"] = headline.of(data)
+    return data
+
+
+def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked) -> Overall:
     data = cast(Overall, {"kind": "overall", **_head(capture), "scope": stream})
     tables = findings.Lazy(scope.arrow)
     streams = tables["streams"]
@@ -139,13 +188,15 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None) -> Overall:
     data["quality"] = checks
     position, positions = arrays.codes(streams, "position")
     data["positions"] = sorted(word for code, word in enumerate(positions) if (position == code).any())
-    data["retransmissions"] = sum(
-        int(arrays.numbers(streams, f"{side}_retransmissions").sum()) for side in ("client", "server")
-    )
-    ledger = totals.Ledger(streams, tables["exchanges"], tables["causes"])
+    data["lost"] = losses.lost(streams, tables["exchanges"])
+    ledger = totals.Ledger(streams, tables["exchanges"], tables["causes"], asked.slow_ms)
+    if asked.server is not None:
+        ledger.put_first(asked.server)
     found = findings.rows(tables, checks, ledger, servers=1)
     data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
     data["events"] = [f for f in found if f.kind != "latency"]
+    told = scene.of(tables, data["events"], alone=not ledger.servers)
+    data["scene"], data["scene_says"] = told or ("requests" if ledger.servers else "nothing", "")
     if not ledger.servers:
         data["verdict"] = "no_exchanges"
         data["silent"] = _silent(streams)
@@ -154,13 +205,17 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None) -> Overall:
         data["pings"] = tables["probes"].num_rows if bare else 0  # without TCP there are no others
         return data
     server = ledger.servers[0]
-    data["server"], data["servers"] = server.name, _servers(streams)
+    items = ledger.spent(server)
+    data["server"], data["servers"], data["shown"] = server.name, _servers(ledger, data["quality"]), asked.top or 0
+    software = evidence.software_of(server, tables)
+    data["traffic"] = traffic.of(tables["exchanges"], server.asked, server.port, software)
+    data["slow"] = _slow(server, items, tables, asked.slow_ms)
+    data["families"] = _families(items, server.waited_for)
     data["pauses"] = findings.setups.pauses(tables, server.address, server.port)
     data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
     data["goodbyes"] = server.goodbyes
     data["p50_ms"], data["p90_ms"], data["p99_ms"] = (arrays.percentile(server.latency, s) for s in (0.50, 0.90, 0.99))
     data["total_ms"] = float(server.latency.sum())
-    items = ledger.spent(server)
     data["causes"] = _totals(items, tables["causes"])
     if not data["findings"]:
         data["verdict"] = "no_time"
@@ -172,13 +227,75 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None) -> Overall:
     return data
 
 
-def _servers(streams: pa.Table) -> int:
-    """How many servers were asked for anything?"""
+def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check]) -> list[Row]:
+    """The servers that were asked, in their order: how many requests, how many slow, and what takes their time."""
+    rows: list[Row] = []
+    most = quality.ceiling(list(checks))
+    for place, server in enumerate(ledger.servers):
+        items = ledger.spent(server) if place < show.MOST_SERVERS else []
+        families = slow.by_family(items, server.waited_for)
+        rows.append(
+            {
+                "server": server.name,
+                "requests": len(server.rows),
+                "slow": len(server.slow),
+                "p50_ms": arrays.percentile(server.latency, 0.50),
+                "p99_ms": arrays.percentile(server.latency, 0.99),
+                "total_ms": float(server.latency.sum()),
+                "family": next(iter(families), None),
+                "grade": findings.grade(items[0].cause, min(most, items[0].confidence)) if items else None,
+            }
+        )
+    return rows
+
+
+def _families(items: list[totals.Spent], which: arrays.Array) -> list[Family]:
+    spent = slow.by_family(items, which)
+    total = sum(sum(causes.values()) for causes in spent.values()) or 1.0
+    return [
+        {"family": name, "ms": sum(causes.values()), "share": sum(causes.values()) / total, "causes": causes}
+        for name, causes in spent.items()
+    ]
+
+
+def _slow(
+    server: totals.Server, items: list[totals.Spent], tables: Mapping[str, pa.Table], slow_ms: float | None
+) -> Slow:
+    """How many of these requests are slow, from where on, and which is the worst?"""
     import numpy as np
 
-    asked = arrays.numbers(streams, "exchanges") > 0
-    server, _ = arrays.codes(streams, "server")
-    return len(arrays.distinct((server.astype(np.int64) << 16 | arrays.numbers(streams, "server_port"))[asked]))
+    exchanges = tables["exchanges"]
+    path = np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float))[server.rows]
+    limit = slow.limits(exchanges, slow_ms)[server.rows]
+    return {
+        "how": slow.how(len(server.slow), len(server.rows)),
+        "count": len(server.slow),
+        "of": len(server.rows),
+        "limit_ms": float(np.sort(limit)[len(limit) // 2]),
+        "path_ms": float(np.sort(path)[len(path) // 2]),
+        "unread": server.unread,
+        "worst": _worst(server, items, exchanges) if len(server.slow) else None,
+    }
+
+
+def _worst(server: totals.Server, items: list[totals.Spent], exchanges: pa.Table) -> Request:
+    """The slowest request by its name: what was asked, its frames, and what took the most of it."""
+    at = int(server.slow[-1])
+    columns = ["exchange", "stream", "method", "target", "request_first_frame", "response_last_frame"]
+    [row] = exchanges.select(columns).slice(at, 1).to_pylist()
+    spent = [(float(ms), item.cause) for item in items for ms in item.ms[item.rows == at]]
+    most, cause = max(spent, default=(0.0, None))
+    name = " ".join(printable(word)[: show.MOST_NAME] for word in (row["method"], row["target"]) if word)
+    frames = [frame for frame in (row["request_first_frame"], row["response_last_frame"]) if frame is not None]
+    return {
+        "exchange": row["exchange"],
+        "stream": row["stream"],
+        "name": name or "one turn" if server.unread else name or "one request",
+        "latency_ms": float(server.latency[server.rows == at][0]),
+        "frames": frames,
+        "cause": cause,
+        "cause_ms": most,
+    }
 
 
 def _skipped(issues: pa.Table) -> list[Skipped]:

@@ -5,20 +5,22 @@ Nothing is computed here that is not in the numbers: whoever reads the JSON can 
 
 from __future__ import annotations
 
+from latpcap.findings import headline, traffic
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.schema import Finding
 from latpcap.findings.sockets import Pool
 from latpcap.format import count, escaped, ms, percent, printable, us
-from latpcap.vocabulary import CAUSES, PROVEN, STALL, SUSPECTED
+from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 
 
 def overall(d: Overall) -> str:
     """What is the answer for a capture or a stream?"""
     first = [_first_line(d)]
     lines = {"no_exchanges": _no_exchanges, "no_time": _no_time, STALL: _stall}.get(d["verdict"], _other)(d)
+    lines = [(0, d["headline"]), *lines]
     said = [c.says for c in d["quality"] if c.most < 1 or c.check in _SAID]
-    lines += [(1, f"  capture   {says}") for says in said[:2] if says not in lines[0][1]]
+    lines += [(1, f"  capture   {says}") for says in said[:2] if says not in d["headline"]]
     lines += [(1, f"  damaged   {sentence}") for sentence in d["damage"][:2]]
     return "\n".join(first + _kept(lines))
 
@@ -42,39 +44,33 @@ def _first_line(d: Overall) -> str:
     }
     file = escaped(d["file"])
     name = file if d["filter"] is None else f"{file} [{printable(d['filter'])}]"
-    line = f"{name}: {count(d['frames'], 'frame')}, {streams}, {exchanges} in {d['seconds']:,.2f} s"
+    line = f"{name}: {count(d['frames'], 'frame')}, {streams}, {exchanges}, {d['seconds']:,.2f} s of traffic"
     return line + where.get(tuple(d["positions"]), "")
 
 
 def _no_exchanges(d: Overall) -> list[tuple[int, str]]:
+    told: list[tuple[int, str]] = []
     if not d["streams"]:
-        told = [(0, "No TCP stream: nothing that latpcap could judge.")]
         for row in d["skipped"][:3]:
             told.append((1, f"  skipped   {count(row['frames'], 'frame')} of {d['frames']:,}: {row['reason']}"))
         if d["pings"]:
             told.append((2, f"  probes    {count(d['pings'], 'ping')}, in the table probes with their round trips"))
         return told
-    silent = d["silent"]
-    words = {
-        "unanswered": "without an answer to the SYN",
-        "without_data": "opened or refused without any data",
-        "without_answer": "with data but no complete answer",
-    }
-    parts = [f"{silent[k]:,} {words[k]}" for k in words if silent.get(k)]
-    scope = "" if d["scope"] is None else f" on tcp.stream {d['scope']}"
-    told = [
-        (0, f"No complete request and answer{scope}, so nothing was slow or fast; connections: {'; '.join(parts)}.")
-    ]
-    floods = [e for e in d["events"] if e.cause == "syn_flood"]
-    told = [(0, f"{_end(e)}: {e.says}.") for e in floods] + told
+    plain = headline.nothing_judged(d)
+    if plain != d["headline"]:
+        told.append((0, f"  requests  {plain[0].lower()}{plain[1:]}"))
     mute = [e for e in d["events"] if e.kind == "silence"]
-    told = [(0, f"{e.says}.") for e in mute[:2]] + told
+    told += [(0, f"  silent    {e.says}") for e in mute[:2] if f"{e.says}." != d["headline"]]
+    floods = [e for e in d["events"] if e.cause == "syn_flood"]
+    told += [(0, f"  flood     {_end(e)}: {e.says}") for e in floods if e.says and e.says not in d["headline"]]
     rest = [e for e in d["events"] if e.kind in ("connection", "one_way", "setup") and e not in floods]
-    return told + [(2, f"  {_grade(e.confidence).split()[0]:9} {e.says}") for e in rest[:4]]
+    rest = [e for e in rest if not e.says or not d["headline"].startswith(e.says)]
+    told += [(2, f"  {_grade(e.confidence).split()[0]:9} {e.says}") for e in rest[:4]]
+    return told
 
 
 def _no_time(d: Overall) -> list[tuple[int, str]]:
-    return [(0, f"{d['server']}: its answers took no time that the capture's clock shows."), (0, _latency(d))]
+    return [(1, traffic.line(d["traffic"])), (0, _latency(d))]
 
 
 def _end(row: Finding) -> str:
@@ -83,16 +79,49 @@ def _end(row: Finding) -> str:
 
 
 def _latency(d: Overall) -> str:
-    kind = "exchange" if d["cut"] else "complete exchange"
+    kind = "request" if d["cut"] else "answered request"
     parts = [f"p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms of {count(d['complete'], kind)}"]
+    slow = d["slow"]
+    beyond = " beyond the path's round trip" if slow["path_ms"] >= show.PATH_OF_SLOW * slow["limit_ms"] else ""
+    parts.append(f"{slow['count']:,} slow (over {slow['limit_ms']:,.4g} ms{beyond})")
     if d["cut"]:
         some = "" if d["cut"] == d["complete"] else f"{d['cut']:,} of them "
         parts.append(f"{some}not answered to the end: what was seen of them")
     if d["incomplete"]:
         parts.append(f"{d['incomplete']:,} incomplete{_goodbyes(d)}")
-    if d["servers"] > 1:
-        parts.append(f"{d['servers'] - 1:,} further server{'s' if d['servers'] > 2 else ''} took less time")
     return "  latency   " + "; ".join(parts)
+
+
+def _servers(d: Overall) -> list[tuple[int, str]]:
+    """The servers behind the first: as many as were asked for, or how many they are and what is slow there."""
+    rows = d["servers"][1:]
+    if not rows:
+        return []
+    if not d["shown"]:
+        slow = sum(row["slow"] for row in rows)
+        where = f": {count(slow, 'slow request')} there" if slow else ": nothing is slow there"
+        return [(1, f"  further   {count(len(rows), 'server')}{where} (--top {min(len(d['servers']), 10)} lists them)")]
+    told = []
+    for row in rows[: d["shown"] - 1]:
+        sure = f", {row['family']} ({row['grade']})" if row["family"] else ""
+        told.append(
+            f"  further   {row['server']}: {row['slow']:,} of {count(row['requests'], 'request')} slow, "
+            f"p50 {ms(row['p50_ms'])}, p99 {ms(row['p99_ms'])} ms{sure}"
+        )
+    return [(0, line) for line in told]
+
+
+def _families(d: Overall) -> list[tuple[int, str]]:
+    """What takes the time of the slow requests, family by family, and of which causes each is made."""
+    told: list[tuple[int, str]] = []
+    for place, row in enumerate(d["families"][: show.MOST_FAMILIES]):
+        if place and row["share"] < show.NEXT_SHARE:
+            continue
+        causes = [f"{name} {ms(spent)}" for name, spent in row["causes"].items() if spent >= show.NOTHING * row["ms"]]
+        whose = "the slow requests' time" if headline.waited_for(d) else "the time"
+        lost = f"; {count(d['lost'], 'segment')} lost" if row["family"] == "loss" and d["lost"] else ""
+        told.append((1, f"  {row['family']:9} {percent(row['share'])} of {whose}: {', '.join(causes)} ms{lost}"))
+    return told
 
 
 def _goodbyes(d: Overall) -> str:
@@ -108,7 +137,7 @@ def _share(d: Overall) -> str:
     return (
         f"  share     {ms(p50['ms'])} of {ms(p50['of_ms'])} ms at p50 ({percent(p50['share'])}), "
         f"{ms(p99['ms'])} of {ms(p99['of_ms'])} ms at p99 ({percent(p99['share'])}); "
-        f"{d['hit']:,} of {count(d['complete'], 'exchange')}"
+        f"{d['hit']:,} of {count(d['complete'], 'request')}"
     )
 
 
@@ -117,19 +146,7 @@ def _stall(d: Overall) -> list[tuple[int, str]]:
     found = d["findings"][0]
     sender, receiver = d["owners"]["nagle"], d["owners"]["delayed_ack"]
     pool = d["senders"][sender]
-    what = {"server": "its answers wait", "client": "its clients' requests wait"}[sender]
-    who = {"client": "the clients hold", "server": "it holds"}[receiver]
-    likely = _is(found)
-    headline = f"{d['server']} {likely} slow because {what} for acknowledgements that {who} back."
-    if _rare(d):
-        few = f"{d['hit']:,} of {count(d['complete'], 'exchange')}"
-        likely = {"proven": "wait", "probable": "probably wait"}.get(found.grade, "may wait")
-        headline = f"{d['server']}: {few} {likely} for acknowledgements that {who} back, and take most of all time."
-    lines = [
-        (0, headline),
-        (0, _latency(d)),
-        (0, _share(d)),
-    ]
+    lines = [*_opening(d), (0, _latency(d)), (0, _share(d))]
     legs = (pool.sender_rtt_ms or 0.0) + (pool.receiver_rtt_ms or 0.0)
     path = f"; {ms(legs)} ms of each wait are the path's" if legs > show.PATH_OF_WAIT * t["ms"] else ""
     if "bytes" in t:
@@ -153,7 +170,7 @@ def _stall(d: Overall) -> list[tuple[int, str]]:
     lines.append((0, _sure_stall(d, pool)))
     lines += _next(d)
     lines += _unknown(d, sender)
-    return lines + _also(d)
+    return lines + _servers(d) + _also(d)
 
 
 def _timer(found: Finding) -> str:
@@ -169,19 +186,15 @@ def _other(d: Overall) -> list[tuple[int, str]]:
     name = d["verdict"]
     found = d["findings"][0]
     t = d["typical"]
-    lines = [(0, _headline(d)), (0, _latency(d)), (0, _share(d))]
-    for row in d["findings"][:3]:
-        spent = f"{ms(row.total_ms)} ms in {count(row.exchanges, 'exchange')}"
-        lines.append((1, f"  {row.owner:9} {row.cause}: {spent} ({percent(row.share)} of all time)"))
+    lines = [*_opening(d), (0, _latency(d)), *_families(d)]
     if t["frames"]:
         chain = " > ".join(str(f) for f in t["frames"])
         lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_shown(t)} of {name}"))
     lines += _slowest(d)
     lines += _not(d, skip=tuple(row.cause for row in d["findings"][:3]))
-    late = _asked_late(d)
+    late = headline.asked_late(d)
     fix = late.fix if late else d["fix"]
-    idle = name in ("server_think", "client_think") and d["p99_ms"] < show.FAST_MS  # nothing to mend
-    if fix and found.grade != "unknown" and not idle:
+    if fix and found.grade != "unknown" and (late or d["slow"]["count"]):  # else there is nothing to mend
         lines.append((0, f"  fix       {fix}"))
     lines += _gain(d)
     rival = f"; rival: {found.rival} ({found.rival_lost})" if found.rival else ""
@@ -190,7 +203,14 @@ def _other(d: Overall) -> list[tuple[int, str]]:
         sure, rival = _grade(late.confidence), ""
     lines.append((0, f"  sure?     {sure}{rival}"))
     lines += _unknown(d, None)
-    return lines + _also(d)
+    return lines + _servers(d) + _also(d)
+
+
+def _opening(d: Overall) -> list[tuple[int, str]]:
+    """What was asked; and what of the requests is said behind a headline that is about something else."""
+    lines = [(1, traffic.line(d["traffic"]))]
+    plain = headline.of_requests(d)
+    return lines if plain == d["headline"] else [(0, f"  requests  {plain[0].lower()}{plain[1:]}"), *lines]
 
 
 def _shown(t: Typical) -> str:
@@ -200,76 +220,21 @@ def _shown(t: Typical) -> str:
     return f"{ms(t['longest_ms'])} ms, the longest of {t['pieces']:,} pieces that make {ms(t['ms'])} ms"
 
 
-def _headline(d: Overall) -> str:
-    """The answer in one sentence, no stronger than its confidence."""
-    name = d["verdict"]
-    found = d["findings"][0]
-    if late := _asked_late(d):
-        return f"{d['server']}: {late.says}."
-    if found.grade == "unknown":
-        forbids = [c.says for c in d["quality"] if c.check in found.limited_by and c.forbids]
-        why = forbids[0] if forbids else CAUSES[name].meaning
-        return f"{d['server']}: this capture cannot say where the time went: {why}."
-    part = "most time" if found.share >= show.MOST_TIME else "the largest part of the time"
-    if name == "network":
-        behind = d["findings"][1] if len(d["findings"]) > 1 else None
-        if behind is not None and behind.share >= show.HOLDS_UP:
-            rest = f"{percent(behind.share)} go to {behind.cause} ({behind.owner})"
-            return f"{d['server']}: {part} {_is(found)} the path's round trip ({percent(found.share)}); {rest}."
-        if found.grade != "proven":
-            return f"{d['server']}: most time {_is(found)} the path's round trip."
-        return f"{d['server']}: most time is the path's round trip; no program and no setting holds its answers up."
-    if _rare(d):
-        hit = f"{d['hit']:,} of {count(d['complete'], 'exchange')}"
-        return f"{d['server']}: {hit} took most of all time, {_because(found)} of {name}: {_meaning(found)}."
-    goes = {"proven": "goes", "probable": "probably goes"}.get(found.grade, "may go")
-    most = f"{part} {goes}"
-    if d["p99_ms"] < show.FAST_MS:
-        return f"{d['server']} answers fast; {most} to {name}: {_meaning(found)}."
-    return f"{d['server']}: {most} to {name}: {_meaning(found)}."
-
-
-def _is(found: Finding) -> str:
-    return {"proven": "is", "probable": "is probably"}.get(found.grade, "may be")
-
-
-def _because(found: Finding) -> str:
-    return {"proven": "because", "probable": "probably because"}.get(found.grade, "perhaps because")
-
-
-def _meaning(found: Finding) -> str:
-    """What the cause means; that nothing else held it back is said only where that is proven."""
-    meaning = CAUSES[found.cause].meaning
-    return meaning if found.grade == "proven" else meaning.removesuffix(", and nothing held it back")
-
-
 def _rare(d: Overall) -> bool:
     """Does most time lie in a few exchanges, and none of it in the usual ones?"""
     return bool(d["share"]["p50"]["share"] < show.RARE_OF_P50 and d["hit"] < show.RARE_OF_EXCHANGES * d["complete"])
 
 
-def _setup(d: Overall) -> Finding | None:
-    """What took the most time before the first requests of this server; None where nothing did."""
-    rows = [e for e in d["events"] if e.kind == "setup" and _end(e) == d["server"]]
-    return max(rows, key=lambda e: e.total_ms or 0.0, default=None)
-
-
-def _asked_late(d: Overall) -> Finding | None:
-    """What took more time before the first requests than all answers took? None where nothing did."""
-    before = _setup(d)
-    return before if before is not None and (before.total_ms or 0.0) > d["total_ms"] else None
-
-
 def _slowest(d: Overall) -> list[tuple[int, str]]:
-    """What the slowest exchanges wait for, where that is something else than what takes most time in all."""
-    first = d["findings"][0]
-    worst = max(d["findings"], key=lambda r: r.of_p99_share)
-    if worst is first or worst.of_p99_share < max(show.SLOWEST_OF_P99, show.SLOWEST_TIMES * first.of_p99_share):
+    """The slowest request by its name, with its frames."""
+    worst = d["slow"]["worst"]
+    if worst is None:
         return []
-    chain = " > ".join(str(f) for f in worst.worst_frames)
+    why = f", {ms(worst['cause_ms'])} ms of it {worst['cause']}" if worst["cause"] else ""
+    chain = " > ".join(str(f) for f in worst["frames"])
     return [
-        (0, f"  slowest   at p99 it is {worst.cause} ({worst.owner}): {ms(worst.of_p99_ms)} ms "
-            f"({percent(worst.of_p99_share)}), frames {chain} (tcp.stream eq {worst.worst_stream})")
+        (0, f"  slowest   {worst['name']} took {ms(worst['latency_ms'])} ms{why}: frames {chain} "
+            f"(tcp.stream eq {worst['stream']})")
     ]  # fmt: skip
 
 
@@ -339,10 +304,11 @@ def _also(d: Overall) -> list[tuple[int, str]]:
         )
     idle = [e for e in d["events"] if e.kind == "setup" and (e.max_ms or 0.0) > d["p50_ms"] and _end(e) == d["server"]]
     before = [(0, f"  before    {e.says} (tcp.stream eq {e.worst_stream})") for e in idle[:1]]
-    before = [] if _asked_late(d) else before
+    before = [] if headline.asked_late(d) else before
     floods = [(1, f"  suspected {_end(e)}: {e.says}") for e in d["events"] if e.kind == "one_way"][:1]
     floods += [(0, f"  flood     {_end(e)}: {e.says}") for e in d["events"] if e.cause == "syn_flood"]
-    floods += [(0, f"  silent    {e.says}") for e in d["events"] if e.kind == "silence"][:2]
+    mute = [e for e in d["events"] if e.kind == "silence" and f"{e.says}." != d["headline"]]
+    floods += [(0, f"  silent    {e.says}") for e in mute[:2]]
     return floods + before + ([(1, "  also      " + "; ".join(parts))] if parts else [])
 
 
@@ -360,10 +326,12 @@ def _not(d: Overall, skip: tuple[str, ...]) -> list[tuple[int, str]]:
     ):
         if name not in skip and spent.get(name, 0.0) / total < show.NOT_SHARE:
             parts.append(f"{words} ({percent(spent.get(name, 0.0) / total)})")
-    lost = d["retransmissions"]
+    lost = d["lost"]
     if not lost and not any(spent.get(name) for name in _REPAIRS):
-        parts.append("losses (no retransmission)")
-    seen = f"{count(lost, 'retransmission')} seen" if lost and "doubles" not in {c.check for c in d["quality"]} else ""
+        parts.append("losses (none)")
+    named = any(f["family"] == "loss" and f["share"] >= show.NEXT_SHARE for f in d["families"])
+    doubled = "doubles" in {c.check for c in d["quality"]}
+    seen = count(lost, "lost segment") if lost and not named and not doubled else ""
     said = "; ".join(part for part in (", ".join(parts), seen) if part)
     return [(1, "  not       " + said)] if said else []
 

@@ -89,22 +89,33 @@ class Capture(Recording):
             raise IndexError(f"no stream {number}: {self.title} has {count(have, 'TCP stream')}")
         return Stream(self, number)
 
-    def why(self, *, stream: int | None = None, exchange: int | Pick | None = None) -> Why:
+    def why(
+        self,
+        *,
+        stream: int | None = None,
+        exchange: int | Pick | None = None,
+        slow_ms: float | None = None,
+        server: str | None = None,
+        top: int | None = None,
+    ) -> Why:
         """Why were the requests slow, who waited for whom, and which frames show it?
 
-        Prints as at most 15 lines; `to_dict()` has every number of the text. `stream` limits the answer to
-        one tcp.stream, `exchange` to one row of `exchanges`, or with `stream` to its number there, or to the "worst",
-        "typical" or "first" one; IndexError where there is none, ValueError for another word.
+        Prints as at most 15 lines; `to_dict()` has every number of the text, `.headline`, `.fix`, `.grade`, `.findings`
+        and `.servers` the most important. `stream` limits the answer to one tcp.stream, `exchange` to one row of
+        `exchanges`, or with `stream` to its number there, or to the "worst", "typical" or "first" one. Slow is what
+        takes `slow_ms` and more beyond the path's round trip (None: the protocol's default). `server`, an address or
+        "address:port", is whom the answer is about, else the one with the most slow requests; `top` lists so many.
+        IndexError where there is no such stream or exchange, ValueError for another word or server.
         """
-        from latpcap.findings.why import Why
+        from latpcap.findings.why import Asked, Why
 
-        if stream is not None and exchange is not None:
-            return self.stream(stream).why(exchange=exchange)
         if exchange is not None:
+            if stream is not None:
+                return self.stream(stream).why(exchange=exchange)
             return Why.of_exchange(self, _picked(self, exchange))
         if stream is not None:
-            return self.stream(stream).why()
-        return Why.of(self, self)
+            return self.stream(stream).why(slow_ms=slow_ms)
+        return Why.of(self, self, asked=Asked(slow_ms, server, top))
 
     def flow_graph(
         self,
@@ -216,14 +227,14 @@ class Stream(View):
             self._arrow[name] = table
         return self._arrow[name]
 
-    def why(self, *, exchange: int | Pick | None = None) -> Why:
+    def why(self, *, exchange: int | Pick | None = None, slow_ms: float | None = None) -> Why:
         """Why were this stream's requests slow? `exchange` counts from 0 on this stream (`index`), or is a word as in
-        `Capture.why`.
+        `Capture.why`, as is `slow_ms`.
         """
-        from latpcap.findings.why import Why
+        from latpcap.findings.why import Asked, Why
 
         if exchange is None:
-            return Why.of(self.capture, self, stream=self.number)
+            return Why.of(self.capture, self, stream=self.number, asked=Asked(slow_ms))
         if isinstance(exchange, str):
             return Why.of_exchange(self.capture, _picked(self, exchange))
         rows = self.arrow("exchanges").select(["exchange", "index", "protocol", "method"]).to_pylist()

@@ -1,0 +1,207 @@
+"""The answer in one sentence: what happened, how many are slow, and what takes their time; no stronger than its grade.
+
+Numbers of `Why.to_dict()` in, words out; nothing is computed here.
+"""
+
+from __future__ import annotations
+
+from latpcap.findings import presentation as show
+from latpcap.findings import traffic
+from latpcap.findings.answer import Overall
+from latpcap.findings.schema import Finding, LatencyFinding
+from latpcap.findings.totals import endpoint
+from latpcap.format import count, ms, percent
+from latpcap.vocabulary import CAUSES, STALL
+
+PHRASES = {
+    "network": "the path's round trip",
+    "queueing": "queues on the path",
+    "bandwidth": "the line: bytes leave only as fast as it, or the pacing, lets them",
+    "server_think": "the server's program",
+    "client_think": "the client's program",
+    "nagle": "Nagle's algorithm on the {owner}: a small segment waits for the ACK of the one before",
+    "delayed_ack": "ACKs that the {owner} holds back",
+    "cork": "a cork (TCP_CORK, MSG_MORE) on the {owner}",
+    STALL: "acknowledgements that the {holder} holds back, and the {owner} waits for",
+    "cwnd": "the {owner}'s congestion window",
+    "receive_window": "the {owner}'s receive window",
+    "zero_window": "a window of 0: the {owner}'s program does not read",
+    "fast_retransmit": "lost segments, repaired after duplicate ACKs",
+    "tlp": "lost segments, repaired by tail loss probes",
+    "rto": "lost segments, repaired only by the retransmission timer",
+    "syn_rto": "lost SYNs",
+    "reordering": "segments that others overtook",
+    "capture_gap": "packets that the capture lacks",
+    "unknown": "what the capture cannot say",
+}
+"""What each cause takes the time of, in a sentence."""
+PROGRAMS = ("server_think", "client_think", "network")
+"""What may be a person's or nobody's time, where no reader knows the protocol."""
+SURE = {"proven": "", "probable": "probably ", "suspected": "perhaps ", "harmless": "", "unknown": "perhaps "}
+
+
+SILENT = {
+    "unanswered": "without an answer to the SYN",
+    "without_data": "opened or refused without any data",
+    "without_answer": "with data but no complete answer",
+}
+
+
+def of(d: Overall) -> str:
+    """The headline: what never was answered before what was slow, a scan before what it came by."""
+    mute = next((e for e in d["events"] if e.kind == "silence"), None)
+    if d["verdict"] == "no_exchanges":
+        floods = [f"{endpoint(e.server, e.server_port)}: {e.says}." for e in d["events"] if e.cause == "syn_flood"]
+        if floods or mute is not None:
+            return floods[0] if floods or mute is None else _sentence(mute)
+        return f"{d['scene_says']}." if d["scene_says"] else nothing_judged(d)
+    if d["scene_says"]:
+        return f"{d['scene_says']}."
+    worst = d["slow"]["worst"]
+    if mute is not None and (worst is None or (mute.max_ms or 0.0) > worst["latency_ms"]):
+        return _sentence(mute)
+    return of_requests(d)
+
+
+def _sentence(found: Finding) -> str:
+    says = found.says or ""
+    return f"{says[:1].upper()}{says[1:]}."
+
+
+def nothing_judged(d: Overall) -> str:
+    """What there is where no request was answered, by how far the connections got."""
+    if not d["streams"]:
+        return "No TCP stream: nothing that latpcap could judge."
+    parts = [f"{d['silent'][k]:,} {SILENT[k]}" for k in SILENT if d["silent"].get(k)]
+    scope = "" if d["scope"] is None else f" on tcp.stream {d['scope']}"
+    return f"No complete request and answer{scope}, so nothing was slow or fast; connections: {'; '.join(parts)}."
+
+
+def of_requests(d: Overall) -> str:
+    """What the requests of one server say: how many are slow, and why."""
+    if d["verdict"] == "no_time":
+        return f"{d['server']}: its answers took no time that the capture's clock shows."
+    late = asked_late(d)
+    if late:
+        return f"{d['server']}: {late.says}."
+    told = traffic.sentence(d["traffic"], d["server"])
+    rest = _slow(d)
+    if told:
+        return f"{told}; {rest.removeprefix(d['server'] + ': ')}"
+    return f"{rest[0].upper()}{rest[1:]}" if rest.startswith(("nothing ", "what ")) else rest
+
+
+def _slow(d: Overall) -> str:
+    slow, name, first = d["slow"], d["server"], d["findings"][0]
+    if first.grade == "unknown":
+        forbids = [c.says for c in d["quality"] if c.check in first.limited_by and c.forbids]
+        why = forbids[0] if forbids else CAUSES[d["verdict"]].meaning
+        return f"{name}: this capture cannot say where the time went: {why}."
+    if slow["how"] == "none":
+        return _nothing(d)
+    if first.cause == STALL:
+        return _stall(d, first)
+    if not waited_for(d) and first.cause in PROGRAMS:
+        return _unread(d)
+    who = phrase(first)
+    goes = SURE[first.grade]
+    if slow["how"] == "typical":
+        return f"{name} is slow: {_part(d)} {goes}goes to {who}{_behind(d)}{_few(d)}."
+    worst = slow["worst"]
+    if slow["count"] == 1 and worst is not None:
+        rest = f"the other {slow['of'] - 1:,} are not slow" if slow["of"] > 2 else "the other one is not slow"
+        return f"{name}: {worst['name']} took {ms(worst['latency_ms'])} ms, {goes}because of {who}; {rest}."
+    few = f"{slow['count']:,} of {count(slow['of'], 'request')} are slow"
+    return f"{name}: {few}, {goes}because of {who}{_behind(d)}{_few(d)}."
+
+
+def _few(d: Overall) -> str:
+    """Is it in a few of the slow requests only?"""
+    return f"; {d['hit']:,} of them met it" if d["hit"] < show.TYPICAL * d["slow"]["count"] else ""
+
+
+def _part(d: Overall) -> str:
+    return "most time" if d["families"][0]["share"] >= show.MOST_TIME else "the largest part of the time"
+
+
+def _behind(d: Overall) -> str:
+    """A second family that takes a share worth a word."""
+    rows = [f for f in d["families"][1:] if f["share"] >= show.HOLDS_UP and f["family"] != "unknown"]
+    if not rows:
+        return ""
+    named = max(rows[0]["causes"], key=lambda cause: rows[0]["causes"][cause])
+    return f" ({percent(d['families'][0]['share'])}; {percent(rows[0]['share'])} to {named})"
+
+
+def _nothing(d: Overall) -> str:
+    """Nothing is slow: the numbers, and the path where it is what takes the time."""
+    slow, first = d["slow"], d["findings"][0]
+    many = f"{count(slow['of'], 'request')}, p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms"
+    if slow["of"] == 1:
+        many = f"its one request took {ms(d['p50_ms'])} ms"
+    if first.cause == "network":
+        goes = SURE[first.grade]
+        if slow["path_ms"] > slow["limit_ms"]:
+            return (
+                f"what takes the time at {d['server']} is {goes}the path's round trip, {ms(slow['path_ms'])} ms of it: "
+                f"{many}."
+            )
+        return f"nothing is slow at {d['server']}: {many}; what takes the time is {goes}the path's round trip."
+    return f"nothing is slow at {d['server']}: {many}."
+
+
+def _stall(d: Overall, found: LatencyFinding) -> str:
+    sender, receiver = d["owners"]["nagle"], d["owners"]["delayed_ack"]
+    what = {"server": "its answers wait", "client": "its clients' requests wait"}[sender]
+    who = {"client": "the clients hold", "server": "it holds"}[receiver]
+    if d["slow"]["how"] == "typical":
+        likely = {"proven": "is", "probable": "is probably"}.get(found.grade, "may be")
+        return f"{d['server']} {likely} slow because {what} for acknowledgements that {who} back."
+    few = f"{d['slow']['count']:,} of {count(d['slow']['of'], 'request')} are slow"
+    likely = {"proven": "", "probable": "probably "}.get(found.grade, "perhaps ")
+    return f"{d['server']}: {few}, {likely}because {what} for acknowledgements that {who} back."
+
+
+def _unread(d: Overall) -> str:
+    """What came late in a protocol that no reader knows: nobody may have waited for it."""
+    slow, t, first = d["slow"], d["traffic"], d["findings"][0]
+    if traffic.people(t):
+        return (
+            f"{d['server']}: an interactive session ({t['protocol']}): {slow['count']:,} of {slow['of']:,} turns took "
+            f"over {slow['limit_ms']:,.4g} ms, and a person may have been what they waited for."
+        )
+    if traffic.tunnel(t):
+        return (
+            f"{d['server']}: a tunnel ({t['protocol']}): {slow['count']:,} of {slow['of']:,} turns took over "
+            f"{slow['limit_ms']:,.4g} ms, but packets inside answer nobody in turn."
+        )
+    them = "it was" if slow["count"] == 1 else "they were"
+    many = f"{slow['count']:,} of {slow['of']:,} turns" if slow["of"] > 1 else "its one turn"
+    return (
+        f"{d['server']}: {many} took over {slow['limit_ms']:,.4g} ms, if {them} waited for (no reader knows this "
+        f"protocol); most time {SURE[first.grade]}goes to {phrase(first)}."
+    )
+
+
+def waited_for(d: Overall) -> bool:
+    """Are there slow requests, and not only turns of a protocol that no reader knows?"""
+    return bool(d["slow"]["count"]) and 2 * d["slow"]["unread"] <= d["slow"]["count"]
+
+
+def phrase(found: Finding) -> str:
+    """What this finding takes the time of, in words; that nothing held a program back only where that is proven."""
+    holder = {"client": "server", "server": "client"}.get(found.owner, "receiver")
+    alone = ", and nothing held it back" if found.grade == "proven" and found.cause.endswith("_think") else ""
+    return PHRASES[found.cause].format(owner=found.owner, holder=holder) + alone
+
+
+def setup(d: Overall) -> Finding | None:
+    """What took the most time before the first requests of this server; None where nothing did."""
+    rows = [e for e in d["events"] if e.kind == "setup" and endpoint(e.server, e.server_port) == d["server"]]
+    return max(rows, key=lambda e: e.total_ms or 0.0, default=None)
+
+
+def asked_late(d: Overall) -> Finding | None:
+    """What took more time before the first requests than all answers took? None where nothing did."""
+    before = setup(d)
+    return before if before is not None and (before.total_ms or 0.0) > d["total_ms"] else None

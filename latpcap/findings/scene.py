@@ -1,0 +1,178 @@
+"""What kind of capture is this, where no request tells? Streams, probes and what happened to connections in, a sentence
+out: a scan, a traceroute, a refusal, a dead window, one direction only, idle connections, no TCP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from latpcap import arrays
+from latpcap.findings import presentation as show
+from latpcap.findings.connections import ACK, DATA, SYN
+from latpcap.findings.quality import one_way
+from latpcap.findings.schema import Finding
+from latpcap.findings.totals import endpoint
+from latpcap.format import count, ms
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MS = 1e6
+RISING = 0.5
+"""Echo requests of a traceroute: from this share on, routers answer them instead of their target."""
+
+
+def of(tables: Mapping[str, pa.Table], events: Sequence[Finding], *, alone: bool) -> tuple[str, str] | None:
+    """Kind and sentence of this capture, where it is of a kind of its own; `alone`: no request was judged in it."""
+    found = next(_scan(tables["streams"]), None)
+    if found is not None or not alone:
+        return found
+    for search in (_icmp(tables), _told(events), _quiet(tables)):
+        found = next(search, None)
+        if found is not None:
+            return found
+    return None
+
+
+def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
+    """Pings, and a traceroute by pings, where there is no TCP."""
+    if tables["streams"].num_rows:
+        return
+    probes = tables["probes"]
+    if not probes.num_rows:
+        return
+    answers, words = arrays.codes(probes, "answer")
+    kinds, names = arrays.codes(probes, "kind")
+    pings = kinds == (names.index("ping") if "ping" in names else -2)
+    if not pings.any():
+        return
+    hit = {word: int((pings & (answers == code)).sum()) for code, word in enumerate(words)}
+    total = int(pings.sum())
+    if hit.get("time_exceeded", 0) >= RISING * (total - hit.get("none", 0)) and hit.get("time_exceeded", 0):
+        [row] = probes.select(["dst"]).slice(int(pings.argmax()), 1).to_pylist()
+        yield (
+            "traceroute",
+            (
+                f"No TCP: a traceroute to {row['dst']} by ICMP: routers answered {hit['time_exceeded']:,} of "
+                f"{count(total, 'echo request')}"
+            ),
+        )
+        return
+    rtt = arrays.numbers(probes, "rtt_ms").astype(float)[pings]
+    import numpy as np
+
+    came = np.sort(rtt[~np.isnan(rtt)])
+    lost = total - len(came)
+    told = f"No TCP: {count(total, 'ping')}, {lost:,} without an answer"
+    if len(came):
+        told += f"; round trips {ms(float(came[0]))} to {ms(float(came[-1]))} ms, {ms(float(came.mean()))} in the mean"
+    yield "ping", told
+
+
+def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
+    """One client that tries many ports or hosts, and has nothing to say to them."""
+    import numpy as np
+
+    if streams.num_rows < show.SCANNED:
+        return
+    code, answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
+    silent = (code & SYN != 0) & (code & DATA == 0)
+    (client, clients), (server, servers) = arrays.codes(streams, "client"), arrays.codes(streams, "server")
+    if not silent.any() or silent.sum() < show.SCAN_SHARE * streams.num_rows:
+        return
+    who = int(np.bincount(client[silent]).argmax())
+    mine = silent & (client == who)
+    ends = np.unique(server[mine].astype(np.int64) << 16 | arrays.numbers(streams, "server_port")[mine])
+    if len(ends) < show.SCANNED:
+        return
+    hosts, ports = np.unique(ends >> 16), np.unique(ends & 0xFFFF)
+    closed, words = arrays.codes(streams, "closed_by")
+    refused = mine & (closed == (words.index("server_rst") if "server_rst" in words else -2)) & (answers == 1)
+    nothing = int((mine & (answers == 0)).sum())
+    shut = int((refused & (code & ACK == 0)).sum())
+    host = f"{servers[int(hosts[0])]}" if len(hosts) == 1 else f"{len(hosts):,} hosts"
+    tried = f"{count(len(ports), 'port')} of {host}"
+    yield (
+        "scan",
+        (
+            f"A scan: {clients[who]} tried {tried}: {shut:,} refused, {nothing:,} without an answer, "
+            f"{int(mine.sum()) - shut - nothing:,} answered"
+        ),
+    )
+
+
+_FIRST = ("traceroute", "refused", "unreachable", "unanswered", "half_open")
+
+
+def _told(events: Sequence[Finding]) -> Iterator[tuple[str, str]]:
+    """What happened to the connections, the rarest kind of thing first."""
+    for cause in _FIRST:
+        rows = [e for e in events if e.cause == cause and e.says]
+        if rows:
+            more = sum(e.streams or 0 for e in rows[1:])
+            rest = f"; so on {count(more, 'connection')} to others" if more else ""
+            yield cause, f"{rows[0].says}{rest}"
+
+
+def _quiet(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
+    """Connections on which nothing was asked and answered: of what kind?"""
+    streams = tables["streams"]
+    if not streams.num_rows:
+        return
+    alone = one_way(streams)
+    if alone.any() and alone.sum() >= streams.num_rows / 2:
+        yield (
+            "one_direction",
+            (
+                f"Only one direction was captured of {int(alone.sum()):,} of {count(streams.num_rows, 'connection')}: "
+                "no latency can be seen, capture both directions"
+            ),
+        )
+    for side in ("server", "client"):
+        dead = _windows(tables, side) if "events" in tables else None
+        if dead:
+            name, frame, waited, probes = dead
+            who = name if side == "server" else f"the client of {name}"
+            again = f", {count(probes, 'probe')} of it went out" if probes else ""
+            yield (
+                "dead_window",
+                (
+                    f"A dead window: {who} takes nothing from frame {frame} on (window 0 for {ms(waited)} ms, to the "
+                    f"capture's end{again}): its program does not read"
+                ),
+            )
+    said = arrays.numbers(streams, "client_payload_bytes") + arrays.numbers(streams, "server_payload_bytes")
+    if not said.any():
+        seconds = float(arrays.numbers(streams, "end").max() - arrays.numbers(streams, "start").min()) / 1e9
+        if seconds >= show.IDLE_S:
+            yield "idle", f"Idle: {count(streams.num_rows, 'connection')} without any data in {seconds:,.0f} s"
+
+
+def _windows(tables: Mapping[str, pa.Table], side: str) -> tuple[str, int, float, int] | None:
+    """The window of 0 that lasts the longest on this side, to the end: whose, its first frame, ms, probes of it."""
+    import numpy as np
+
+    events, streams = tables["events"], tables["streams"]
+    sent = arrays.numbers(events, "from_client").astype(bool) == (side == "client")
+    shut, probe = (arrays.numbers(events, c).astype(bool) for c in ("zero_window", "zero_window_probe"))
+    stream, time, frame = (arrays.numbers(events, c) for c in ("stream", "time", "frame"))
+    flags, words = arrays.codes(events, "flags")
+    living = sent & ~np.isin(flags, [code for code, word in enumerate(words) if "RST" in word])
+    worst: tuple[float, int, int, int] | None = None
+    for number in np.unique(stream[living & shut]).tolist():
+        every = np.flatnonzero(stream == number)
+        rows = every[living[every]]
+        if not shut[rows[-1]]:
+            continue
+        opened = np.flatnonzero(~shut[rows])
+        first = int(rows[int(opened[-1]) + 1 if len(opened) else 0])
+        probes = int(probe[every[every > first]].sum())
+        case = float(time[every[-1]] - time[first]) / MS, int(number), int(frame[first]), probes
+        worst = case if worst is None else max(worst, case)
+    if worst is None:
+        return None
+    waited, number, first_frame, probes = worst
+    at = int(np.flatnonzero(arrays.numbers(streams, "stream") == number)[0])
+    [row] = streams.select(["server", "server_port"]).slice(at, 1).to_pylist()
+    return endpoint(row["server"], row["server_port"]), first_frame, waited, probes

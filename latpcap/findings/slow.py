@@ -1,0 +1,97 @@
+"""Which requests are slow? Exchanges and a threshold in; marks, and what the slow ones' time adds up to, out.
+
+Slow is what took longer than a threshold beyond the path's own round trip: nobody mends the speed of light. What came
+in a protocol that no reader knows may answer nothing, so it counts half where servers are put in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from latpcap import arrays
+from latpcap.findings import presentation as show
+from latpcap.vocabulary import CAUSES, FAMILIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+How: TypeAlias = Literal["none", "typical", "tail", "outlier"]
+"""How many are slow: none, half and more, some, or a few that nobody meets twice."""
+UNREAD = "turns"
+"""The protocol of what no reader knows: all that one side says until the other speaks."""
+
+
+POLL = "long_poll"
+
+
+class Piece(Protocol):
+    """The time of one cause in the exchanges that it hit."""
+
+    cause: str
+    rows: Array
+    ms: Array
+
+
+def limits(exchanges: pa.Table, slow_ms: float | None) -> Array:
+    """From how many ms beyond the path's round trip is each exchange slow? `slow_ms`, or the protocol's default."""
+    import numpy as np
+
+    code, words = arrays.codes(exchanges, "protocol")
+    of = [slow_ms if slow_ms is not None else show.SLOW_MS.get(word, show.SLOW_OTHER_MS) for word in words]
+    return np.array([*of, slow_ms if slow_ms is not None else show.SLOW_OTHER_MS])[code]
+
+
+def unread(exchanges: pa.Table) -> Array:
+    """Which exchanges are turns of which nothing tells that they are requests?"""
+    if "kind" in exchanges.column_names:
+        asked: Array = arrays.codes(exchanges, "kind")[0] < 0
+        return asked
+    return _is(exchanges, "protocol", UNREAD)  # stored by an older version
+
+
+def polls(exchanges: pa.Table) -> Array:
+    """Which exchanges are meant to wait: long polls?"""
+    import numpy as np
+
+    return _is(exchanges, "kind", POLL) if "kind" in exchanges.column_names else np.zeros(exchanges.num_rows, bool)
+
+
+def _is(exchanges: pa.Table, column: str, word: str) -> Array:
+    code, words = arrays.codes(exchanges, column)
+    which: Array = code == (words.index(word) if word in words else -2)
+    return which
+
+
+def how(slow: int, of: int) -> How:
+    """Are all slow, is a tail, or is it a few?"""
+    if not slow:
+        return "none"
+    if slow >= show.TYPICAL * of:
+        return "typical"
+    return "outlier" if slow <= max(1, show.OUTLIERS * of) else "tail"
+
+
+def family(cause: str) -> str:
+    """Which family does this cause, or stall, belong to?"""
+    known = CAUSES.get(cause)
+    return known.family if known else "stall"
+
+
+def by_family(items: Iterable[Piece], slow: Array) -> dict[str, dict[str, float]]:
+    """The time of the slow exchanges in ms by family and cause, the family with the most first; of all, where none is
+    slow.
+    """
+    import numpy as np
+
+    spent: dict[str, dict[str, float]] = {}
+    for item in items:
+        ms = item.ms[np.isin(item.rows, slow)] if len(slow) else item.ms
+        if len(ms):
+            causes = spent.setdefault(family(item.cause), {})
+            causes[item.cause] = causes.get(item.cause, 0.0) + float(ms.sum())
+    known = list(FAMILIES)
+    order = sorted(spent, key=lambda name: (-sum(spent[name].values()), known.index(name)))
+    return {name: dict(sorted(spent[name].items(), key=lambda c: (-c[1], c[0]))) for name in order}

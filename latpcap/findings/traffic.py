@@ -1,0 +1,165 @@
+"""What was asked, and what was answered? Requests of one server in; counts by protocol, method and status out.
+
+Where one status is nearly all that a server says, that is the answer before any time is: a redirect loop, pages that
+are not there, logins that are refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, TypedDict
+
+from latpcap import arrays
+from latpcap.findings import presentation as show
+from latpcap.findings.slow import UNREAD
+from latpcap.format import count, printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+REDIRECTS = (301, 302, 303, 307, 308)
+LOGINS = (401, 407, 530, 535)
+"""Codes by which HTTP, proxies, FTP and SMTP refuse who somebody says to be."""
+TCP_PORTS = {
+    21: "FTP", 22: "SSH", 23: "telnet", 25: "SMTP", 53: "DNS", 80: "HTTP", 88: "Kerberos", 102: "ISO-TSAP (S7)",
+    110: "POP3", 119: "NNTP", 135: "RPC", 139: "SMB", 143: "IMAP", 179: "BGP", 389: "LDAP", 443: "TLS", 445: "SMB",
+    465: "SMTP", 502: "Modbus", 513: "rlogin", 514: "RSH", 515: "LPD", 548: "AFP", 554: "RTSP", 587: "SMTP",
+    631: "IPP", 636: "LDAP", 873: "rsync", 993: "IMAP", 995: "POP3", 1080: "SOCKS", 1194: "OpenVPN", 1433: "TDS",
+    1521: "Oracle", 1883: "MQTT", 2049: "NFS", 2404: "IEC 104", 3128: "HTTP", 3268: "LDAP", 3306: "MySQL",
+    3389: "RDP", 3868: "Diameter", 4840: "OPC UA", 5060: "SIP", 5222: "XMPP", 5269: "XMPP", 5432: "PostgreSQL",
+    5672: "AMQP", 5900: "VNC", 6379: "Redis", 6633: "OpenFlow", 6653: "OpenFlow", 6667: "IRC", 8080: "HTTP",
+    9042: "Cassandra", 9092: "Kafka", 9100: "a printer", 11211: "memcached", 20000: "DNP3", 27017: "MongoDB",
+    44818: "EtherNet/IP",
+}  # fmt: skip
+"""What a port is usually for (IANA's register). Only for words: no verdict knows a port."""
+INTERACTIVE = ("SSH", "telnet", "rlogin", "RDP", "VNC")
+"""Where people type: the pauses are theirs."""
+TUNNELS = ("OpenVPN", "SOCKS")
+
+
+class Traffic(TypedDict):
+    """What one server was asked, and what it answered; the most frequent first, and at most `MOST` of each."""
+
+    protocol: str
+    requests: int
+    methods: dict[str, int]
+    statuses: dict[str, int]
+    answers: int
+    errors: int
+    asked_again: int
+    target: str | None
+    kind: str | None
+
+
+def of(exchanges: pa.Table, rows: Array, port: int, software: str | None) -> Traffic:
+    """The traffic of the exchanges at these positions, at least one. `port` and `software` name what is not read."""
+    import numpy as np
+
+    (spoken, protocols), (method, methods) = arrays.codes(exchanges, "protocol"), arrays.codes(exchanges, "method")
+    most = protocols[int(np.bincount(spoken[rows]).argmax())]
+    status = arrays.numbers(exchanges, "status")[rows].astype(float)
+    said = _said(exchanges, rows, status)
+    target, targets = arrays.codes(exchanges, "target")
+    again, which = 0, None
+    away = rows[np.isin(status, REDIRECTS)]
+    asked = target[away][target[away] >= 0]
+    if len(asked):
+        seen = np.bincount(asked)
+        again, which = int(seen.max()), targets[int(seen.argmax())]
+    found: Traffic = {
+        "protocol": _called(most, port, software),
+        "requests": len(rows),
+        "methods": _counted(method[rows], methods),
+        "statuses": dict(Counter(said).most_common(show.MOST_WORDS)),
+        "answers": len(said),
+        "errors": _errors(exchanges, rows),
+        "asked_again": again,
+        "target": which,
+        "kind": None,
+    }
+    found["kind"] = _kind(found, int(np.isin(status, REDIRECTS).sum()), int(np.isin(status, LOGINS).sum()))
+    return found
+
+
+def _said(exchanges: pa.Table, rows: Array, status: Array) -> list[str]:
+    """How each answer ended: the protocol's word, else its number."""
+    words = [None] * len(rows)
+    if "status_text" in exchanges.column_names:  # not stored by older versions
+        words = arrays.taken(exchanges, "status_text", rows).to_pylist()
+    codes = [None if code != code else f"{code:.0f}" for code in status.tolist()]
+    told = (word or code for word, code in zip(words, codes, strict=True))
+    return [printable(word) for word in told if word]
+
+
+def _errors(exchanges: pa.Table, rows: Array) -> int:
+    """How many answers were errors, as the protocol has it?"""
+    import numpy as np
+
+    if "error" not in exchanges.column_names:
+        return 0
+    return int((np.nan_to_num(arrays.numbers(exchanges, "error")[rows].astype(float)) == 1).sum())
+
+
+def _counted(codes: Array, words: list[str]) -> dict[str, int]:
+    import numpy as np
+
+    seen = np.bincount(codes[codes >= 0], minlength=1)
+    order = np.argsort(-seen, kind="stable")[: show.MOST_WORDS]
+    return {printable(words[i]): int(seen[i]) for i in order.tolist() if seen[i]}
+
+
+def _called(protocol: str, port: int, software: str | None) -> str:
+    if protocol != UNREAD:
+        return protocol
+    if software and software.upper().startswith("SSH"):
+        return "SSH"
+    return f"{TCP_PORTS[port]} by its port" if port in TCP_PORTS else "unknown"
+
+
+def _kind(found: Traffic, away: int, refused: int) -> str | None:
+    """Which kind of trouble do the answers show? None where most are fine."""
+    if found["answers"] < show.LEAST_KIND:
+        return None
+    share = show.MOST_ANSWERS * found["answers"]
+    if away >= share and found["asked_again"] >= show.LEAST_KIND:
+        return "redirect_loop"
+    if refused >= share:
+        return "logins_refused"
+    return "errors" if found["errors"] >= share else None
+
+
+def sentence(t: Traffic, server: str) -> str | None:
+    """What kind of answers these are, where one kind is nearly all: the beginning of a headline."""
+    if t["kind"] is None:
+        return None
+    status, many = next(iter(t["statuses"].items()))
+    if t["kind"] == "errors" and many < show.MOST_ANSWERS * t["answers"]:
+        seen = ", ".join(f"{n:,} x {code}" for code, n in t["statuses"].items())
+        return f"{server} answers with errors: {seen} of {t['answers']:,}"
+    said = f"{many:,} of {count(t['answers'], 'answer')} of {server} are {status}"
+    if t["kind"] == "redirect_loop":
+        what = f" ({printable(t['target'])[:60]} was asked {t['asked_again']:,} times)" if t["target"] else ""
+        return f"{said}: a redirect loop{what}"
+    return f"{said}: logins are refused" if t["kind"] == "logins_refused" else said
+
+
+def line(t: Traffic) -> str:
+    """How much of what was asked, and what was answered, in a line."""
+    parts = [f"{count(t['requests'], 'request')}, {t['protocol']}"]
+    if t["methods"]:
+        parts.append(", ".join(f"{n:,} {word}" for word, n in t["methods"].items()))
+    if t["statuses"]:
+        parts.append("answers " + ", ".join(f"{n:,} x {code}" for code, n in t["statuses"].items()))
+    return "  traffic   " + "; ".join(parts)
+
+
+def people(t: Traffic) -> bool:
+    """Does a person type here?"""
+    return t["protocol"].startswith(INTERACTIVE)
+
+
+def tunnel(t: Traffic) -> bool:
+    """Do packets of others pass here, which answer nobody?"""
+    return t["protocol"].startswith(TUNNELS)
