@@ -87,6 +87,9 @@ def _conversations() -> Iterator[list[bytes]]:
     yield [b"GET / HTTP/1.1\r\n\r\n", events, b"GET / HTTP/1.1\r\n\r\n", events]
     query = b"\0\x17\0\x07%s\0\x01\0\0\0\0\0\0\x01a\x03lab\0\0\x01\0\x01"
     yield [query % b"\x01\0", query % b"\x81\x83"]
+    commands = b"*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"
+    replies = b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n+message\r\n$1\r\na\r\n+x\r\n$1\r\nv\r\n"
+    yield [commands, replies, b"PING\r\n*1\r\n$7\r\nMONITOR\r\n", b'+PONG\r\n+OK\r\n+1339518083.1 [0 a] "GET"\r\n']
 
 
 def _connections() -> Iterator[bytes]:

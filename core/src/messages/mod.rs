@@ -35,12 +35,16 @@ mod mqtt;
 mod notes;
 mod pieces;
 mod readers;
+mod redis;
 mod sink;
+#[allow(dead_code)] // PostgreSQL's dialect has no reader yet
+mod sql;
 #[cfg(test)]
 mod tests;
 mod text;
 mod tls;
 mod turns;
+mod waiting;
 mod websocket;
 
 use std::sync::Arc;

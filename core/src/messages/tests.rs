@@ -10,6 +10,7 @@ mod frames;
 mod http2;
 mod mqtt;
 mod random;
+mod redis;
 mod tls;
 mod tls_keys;
 mod websocket;

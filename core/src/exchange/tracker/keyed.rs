@@ -1,13 +1,14 @@
 //! Exchanges of protocols that answer in any order: each is found by its key. Several are open at once, and their
 //! times overlap.
 
+use super::MAX_OPEN;
 use super::pairing::Pairing;
 use crate::base::{At, Side};
 use crate::exchange::{CutBy, Exchange, Ledger, Message};
 use crate::messages::{Kind, Named, Said, Status};
 
 /// Exchanges with a key that one stream may have open: HTTP/2 peers allow 100 to 256 mostly. The oldest is given up
-/// beyond it.
+/// beyond it. Where keys rise no key is searched for, and there may be `MAX_OPEN`.
 const MAX_KEYED: usize = 256;
 
 impl Exchange {
@@ -92,14 +93,20 @@ impl Pairing {
     }
 
     fn find(&mut self, key: u64) -> Option<&mut Box<Exchange>> {
+        // of requests that are answered in their order, the oldest
+        if self.open.front().is_some_and(|e| e.key == Some(key)) {
+            return self.open.front_mut();
+        }
         self.open.iter_mut().rev().find(|e| e.key == Some(key))
     }
 
     fn ask(&mut self, key: u64, kind: Kind, at: At, ledger: &mut Ledger) {
-        let same = |e: &Exchange| e.key == Some(key);
-        if let Some(before) = self.open.take(|e| same(e)) {
+        let rises = self.highest < Some(key);
+        self.highest = self.highest.max(Some(key));
+        let most = if rises { MAX_OPEN } else { MAX_KEYED };
+        if !rises && let Some(before) = self.open.take(|e| e.key == Some(key)) {
             self.give_up(before, ledger);
-        } else if self.open.len() >= MAX_KEYED
+        } else if self.open.len() >= most
             && let Some(oldest) = self.open.pop_front()
         {
             ledger.distrust(

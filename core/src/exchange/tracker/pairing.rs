@@ -53,6 +53,8 @@ pub(super) struct Pairing {
     /// Whether there was one before.
     pauses: bool,
     pub(super) exchanges: u32,
+    /// The highest key that a request had.
+    pub(super) highest: Option<u64>,
     /// The time that all exchanges took together.
     pub(super) busy: i64,
     /// And the client's pauses between them.
@@ -97,13 +99,14 @@ impl Pairing {
             lone_pause,
             pauses,
             exchanges,
+            highest,
             busy,
             idle,
             frame,
         } = self;
         (*own_stream, *own_pair, *protocol, *exchanges) = (stream, pair, None, 0);
         (*counted, *client_ack, *server_ack) = (0, 0, 0);
-        (*busy, *idle, *frame) = (0, 0, 0);
+        (*busy, *idle, *frame, *highest) = (0, 0, 0, None);
         (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
         (*answered, *pauses, *doubled, *unsaid) = (false, false, false, false);
         *rounds = Default::default();

@@ -27,7 +27,7 @@ fn answer(id: u16, rcode: u16, name: &str) -> Vec<u8> {
 }
 
 /// The same however the bytes are cut: whole, byte by byte, in two at every place.
-fn said(script: &[(Side, Vec<u8>)]) -> (String, Option<Protocol>) {
+pub(super) fn said(script: &[(Side, Vec<u8>)]) -> (String, Option<Protocol>) {
     let run = |cut: &dyn Fn(&[u8]) -> Vec<Vec<u8>>| {
         let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
         for (side, bytes) in script {

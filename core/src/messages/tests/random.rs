@@ -45,6 +45,12 @@ fn words() -> impl Strategy<Value = Vec<u8>> {
         b"\x40\x02\0\x07",
         b"\x50\x02\0\x08",
         b"\xc0\0",
+        b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n",
+        b"*1\r\n$9\r\nSUBSCRIBE\r\n",
+        b"$3\r\nabc\r\n",
+        b">3\r\n$7\r\nmessage\r\n+a\r\n+b\r\n",
+        b"+OK\r\n",
+        b"*-1\r\n",
         b"\0\x17\0\x07\x81\x83\0\x01\0\0\0\0\0\0\x01a\x03lab\0\0\x01\0\x01",
     ]);
     let word = prop_oneof![9 => word.prop_map(<[u8]>::to_vec), 1 => prop::collection::vec(any::<u8>(), 0..4)];

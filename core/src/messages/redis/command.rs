@@ -1,0 +1,173 @@
+//! What a command of Redis is called, and what answers it. Reads its words; keys and names of things are told, values and
+//! passwords never.
+
+use smol_str::{SmolStr, StrExt, format_smolstr};
+
+use super::super::sql::{self, Dialect};
+use super::super::{Kind, text};
+use super::resp::Resp;
+
+/// The longest verb of a command is shorter.
+const MAX_VERB: usize = 32;
+
+/// A command, as the tables show it.
+#[derive(Debug)]
+pub(super) struct Command {
+    pub(super) method: SmolStr,
+    pub(super) target: SmolStr,
+    pub(super) kind: Kind,
+    pub(super) answers: Answers,
+}
+
+/// What answers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answers {
+    One,
+    /// A confirmation for each of so many channels.
+    Confirmed(u64),
+    /// A confirmation for each channel that the client has subscribed to.
+    AllConfirmed,
+    /// One, and from then on what other clients do.
+    Monitor,
+    /// One, with the server's version in it.
+    Hello,
+    Info,
+    /// From here on the server sends its data.
+    Replica,
+    /// `CLIENT REPLY`: on, off, or not to the next one.
+    ReplyOn,
+    ReplyOff,
+    ReplySkip,
+}
+
+/// Where a command's key stands.
+enum Place {
+    Nowhere,
+    At(usize),
+    /// Behind this word.
+    Behind(&'static [u8]),
+    /// At 3 where the number at 2 is not 0; else the script or its name is all that there is.
+    Counted,
+}
+
+impl Command {
+    /// The command of these words; `early` commands come before the first other one of a connection.
+    pub(super) fn of(words: &Resp, early: bool) -> Command {
+        let verb = upper(words.word(0));
+        let second = upper(words.word(1));
+        let (method, place) = match verb.as_str() {
+            "PING" | "ECHO" | "AUTH" | "HELLO" | "QUIT" | "RESET" | "MULTI" | "EXEC" | "DISCARD"
+            | "MONITOR" | "TIME" | "REPLCONF" | "PSYNC" | "SYNC" | "REPLICAOF" | "SLAVEOF" | "LOLWUT" => {
+                (verb, Place::Nowhere)
+            }
+            "OBJECT" | "MEMORY" | "XGROUP" | "XINFO" if words.words() > 2 => {
+                (format_smolstr!("{verb} {second}"), Place::At(2))
+            }
+            "BITOP" => (verb, Place::At(2)),
+            "EVAL" | "EVAL_RO" | "EVALSHA" | "EVALSHA_RO" | "FCALL" | "FCALL_RO" => (verb, Place::Counted),
+            "XREAD" | "XREADGROUP" => (verb, Place::Behind(b"STREAMS")),
+            "BLMPOP" | "BZMPOP" => (verb, Place::At(3)),
+            "LMPOP" | "ZMPOP" | "SINTERCARD" | "ZINTERCARD" | "ZUNION" | "ZINTER" | "ZDIFF" => {
+                (verb, Place::At(2))
+            }
+            "CLIENT" | "CONFIG" | "CLUSTER" | "ACL" | "SCRIPT" | "DEBUG" | "FUNCTION" | "PUBSUB"
+            | "LATENCY" | "SLOWLOG" | "MODULE" | "OBJECT" | "MEMORY" | "XGROUP" | "XINFO" => {
+                return Command::with(verb, second, words, early);
+            }
+            _ => (verb, Place::At(1)),
+        };
+        let target = match place {
+            Place::Nowhere => SmolStr::default(),
+            Place::At(place) => named(words.word(place)),
+            Place::Behind(word) => {
+                let place = (1..words.words()).find(|place| words.word(*place).eq_ignore_ascii_case(word));
+                place.map_or_else(SmolStr::default, |place| named(words.word(place + 1)))
+            }
+            Place::Counted if words.words() > 3 && words.word(2) != b"0" => named(words.word(3)),
+            // a script is as much of a name as SQL is
+            Place::Counted => sql::mask(words.word(1), Dialect::Backslash, words.is_cut(1)),
+        };
+        Command::with(method, target, words, early)
+    }
+
+    fn with(method: SmolStr, target: SmolStr, words: &Resp, early: bool) -> Command {
+        Command {
+            kind: kind(&method, &target, words, early),
+            answers: answers(&method, &target, words),
+            method,
+            target,
+        }
+    }
+
+    /// Whether its first two words name it, however many follow.
+    pub(super) fn is_plain(verb: &[u8]) -> bool {
+        [
+            &b"SET"[..],
+            b"APPEND",
+            b"HSET",
+            b"LPUSH",
+            b"RPUSH",
+            b"SADD",
+            b"MSET",
+            b"RESTORE",
+            b"PUBLISH",
+            b"ZADD",
+        ]
+        .iter()
+        .any(|known| verb.eq_ignore_ascii_case(known))
+    }
+}
+
+fn upper(word: &[u8]) -> SmolStr {
+    text::name_up_to(word, MAX_VERB, false).to_uppercase_smolstr()
+}
+
+fn named(word: &[u8]) -> SmolStr {
+    text::name(word)
+}
+
+fn kind(method: &str, target: &str, words: &Resp, early: bool) -> Kind {
+    let asks = |word: &[u8]| (1..words.words()).any(|place| words.word(place).eq_ignore_ascii_case(word));
+    match method {
+        "AUTH" | "HELLO" => Kind::Setup,
+        "SELECT" | "READONLY" | "REPLCONF" if early => Kind::Setup,
+        "CLIENT" if early && target.starts_with("SET") || target == "MAINT_NOTIFICATIONS" => Kind::Setup,
+        "BLPOP" | "BRPOP" | "BLMOVE" | "BRPOPLPUSH" | "BLMPOP" | "BZPOPMIN" | "BZPOPMAX" | "BZMPOP"
+        | "WAIT" | "WAITAOF" => Kind::LongPoll,
+        "XREAD" | "XREADGROUP" if asks(b"BLOCK") => Kind::LongPoll,
+        _ => Kind::Request,
+    }
+}
+
+fn answers(method: &str, target: &str, words: &Resp) -> Answers {
+    match method {
+        "SUBSCRIBE" | "PSUBSCRIBE" | "SSUBSCRIBE" => Answers::Confirmed(words.count.saturating_sub(1)),
+        "UNSUBSCRIBE" | "PUNSUBSCRIBE" | "SUNSUBSCRIBE" => match words.count.saturating_sub(1) {
+            0 => Answers::AllConfirmed,
+            channels => Answers::Confirmed(channels),
+        },
+        "MONITOR" => Answers::Monitor,
+        "HELLO" => Answers::Hello,
+        "INFO" => Answers::Info,
+        "PSYNC" | "SYNC" => Answers::Replica,
+        "CLIENT" if target == "REPLY" => match upper(words.word(2)).as_str() {
+            "OFF" => Answers::ReplyOff,
+            "SKIP" => Answers::ReplySkip,
+            _ => Answers::ReplyOn,
+        },
+        _ => Answers::One,
+    }
+}
+
+/// Commands that a person or a plain program sends as a line of words.
+const INLINE: [&[u8]; 16] = [
+    b"PING", b"GET", b"SET", b"DEL", b"INFO", b"AUTH", b"ECHO", b"EXISTS", b"INCR", b"MGET", b"KEYS", b"TTL",
+    b"DBSIZE", b"SELECT", b"TIME", b"MONITOR",
+];
+
+/// Whether a line begins with one of the commands that are known there.
+pub(super) fn is_inline(line: &[u8]) -> bool {
+    let mut words = line.split(u8::is_ascii_whitespace);
+    let verb = words.next().unwrap_or_default();
+    INLINE.iter().any(|known| verb.eq_ignore_ascii_case(known))
+}

@@ -1,0 +1,278 @@
+//! RESP, the serialisation of Redis (redis.io, "Redis serialization protocol specification", versions 2 and 3): where a
+//! value ends, and its first words. Reads one side; keeps words up to a cap, never a value. Nested values are counted,
+//! not called, so depth costs nothing.
+
+use memchr::memchr;
+
+/// Arrays inside arrays; no command answers with more.
+const MAX_DEPTH: usize = 32;
+/// `proto-max-bulk-len`, and what the protocol allows for arrays.
+const MAX_BULK: u64 = 512 << 20;
+const MAX_ELEMENTS: u64 = 1 << 32;
+/// An inline command may be as long (`PROTO_INLINE_MAX_SIZE`); a line of an answer too.
+const MAX_LINE: u64 = 64 << 10;
+/// So many words of a value are kept, and so much of each.
+const MAX_WORDS: usize = 12;
+const MAX_WORD: usize = 200;
+const LINE_END: u64 = 2;
+
+/// How far a value has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Come {
+    /// All bytes are read, and it goes on.
+    Partly,
+    /// It is whole, and these bytes are behind it.
+    Whole,
+    /// Not RESP.
+    Wrong,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Resp {
+    /// The first byte of the value; that of an inline command counts as `*`.
+    pub(super) kind: u8,
+    /// Some of the value was read.
+    inside: bool,
+    /// The line that is being read, as far as it is kept, and its length so far.
+    line: Vec<u8>,
+    line_len: u64,
+    /// Bytes of a string that are still to come, with its line end.
+    left: u64,
+    /// Values that are still to come, at each depth.
+    counts: Vec<u64>,
+    /// The first words, one behind the other, and where each ends.
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    /// Values in the array that it is; words of an inline command.
+    pub(super) count: u64,
+    /// The first word is whole.
+    pub(super) worded: bool,
+}
+
+impl Resp {
+    /// A word of the value that is being read, or of the last one.
+    pub(super) fn word(&self, place: usize) -> &[u8] {
+        let start = match place.checked_sub(1) {
+            Some(before) => self.ends.get(before).copied(),
+            None => Some(0),
+        };
+        let end = self.ends.get(place).copied();
+        start
+            .zip(end)
+            .and_then(|(start, end)| self.text.get(start..end))
+            .unwrap_or_default()
+    }
+
+    /// Only a word's beginning was kept.
+    pub(super) fn is_cut(&self, place: usize) -> bool {
+        self.word(place).len() >= MAX_WORD
+    }
+
+    /// So many words were kept.
+    pub(super) fn words(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// So many bytes are not in the capture: whether they lie inside a string, where they do no harm.
+    pub(super) fn skip(&mut self, missing: u64) -> bool {
+        let within = missing < self.left;
+        if within {
+            self.left -= missing;
+        }
+        within
+    }
+
+    /// Reads on, up to the value's end; `client` where commands are read.
+    pub(super) fn next(&mut self, client: bool, bytes: &mut &[u8]) -> Come {
+        if !self.inside {
+            self.begin();
+        }
+        while !bytes.is_empty() {
+            if self.left > 0 {
+                self.string(bytes);
+                if self.left > 0 {
+                    return Come::Partly;
+                }
+                self.end_word();
+            } else {
+                match self.header(client, bytes) {
+                    None => return Come::Partly,
+                    Some(false) => return Come::Wrong,
+                    Some(true) if self.left > 0 => continue,
+                    Some(true) => {}
+                }
+            }
+            if self.ends_value() {
+                self.inside = false;
+                return Come::Whole;
+            }
+        }
+        Come::Partly
+    }
+
+    fn begin(&mut self) {
+        (self.kind, self.count) = (0, 0);
+        self.inside = true;
+        self.counts.clear();
+        self.counts.push(1);
+        self.forget_words();
+    }
+
+    fn forget_words(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+        self.worded = false;
+    }
+
+    /// A value without values inside is over: what it was the last of is over too.
+    fn ends_value(&mut self) -> bool {
+        while let Some(count) = self.counts.last_mut() {
+            *count = count.saturating_sub(1);
+            if *count > 0 {
+                return false;
+            }
+            self.counts.pop();
+        }
+        true
+    }
+
+    fn string(&mut self, bytes: &mut &[u8]) {
+        let here = self.left.min(bytes.len() as u64);
+        let content = self.left.saturating_sub(LINE_END).min(here);
+        let (string, rest) = crate::cursor::split(bytes, here as usize);
+        self.keep(string.get(..content as usize).unwrap_or_default());
+        self.left -= here;
+        *bytes = rest;
+    }
+
+    fn keep(&mut self, part: &[u8]) {
+        let have = self.text.len() - self.ends.last().copied().unwrap_or(0);
+        let room = if self.ends.len() < MAX_WORDS {
+            MAX_WORD.saturating_sub(have)
+        } else {
+            0
+        };
+        self.text.extend_from_slice(part.get(..room).unwrap_or(part));
+    }
+
+    fn end_word(&mut self) {
+        if self.ends.len() < MAX_WORDS {
+            self.ends.push(self.text.len());
+        }
+        self.worded = true;
+    }
+
+    /// Reads a header line; none while it is not whole, false where it is none. With it a value may be over.
+    fn header(&mut self, client: bool, bytes: &mut &[u8]) -> Option<bool> {
+        let end = memchr(b'\n', bytes);
+        let here = end.map_or(bytes.len(), |end| end + 1);
+        let (part, rest) = crate::cursor::split(bytes, here);
+        let room = (MAX_WORD * 2).saturating_sub(self.line.len());
+        self.line.extend_from_slice(part.get(..room).unwrap_or(part));
+        self.line_len += part.len() as u64;
+        *bytes = rest;
+        let top = self.counts.len() == 1;
+        let first = self.line.first().copied().unwrap_or_default();
+        let fits = if client {
+            fits_client(top, first)
+        } else {
+            b"+-:_,#($=!*~>%|".contains(&first)
+        };
+        if top && self.kind == 0 {
+            self.kind = first;
+        }
+        if !fits || self.line_len > MAX_LINE {
+            return Some(false);
+        }
+        end?;
+        let line = std::mem::take(&mut self.line);
+        let goes_on = self.line(client, top, &line);
+        (self.line, self.line_len) = (line, 0);
+        self.line.clear();
+        Some(goes_on)
+    }
+
+    fn line(&mut self, client: bool, top: bool, line: &[u8]) -> bool {
+        let line = line.trim_ascii_end();
+        let Some((kind, text)) = line.split_first() else {
+            return client && top; // an empty line between commands
+        };
+        if top {
+            self.kind = *kind;
+            self.forget_words();
+        }
+        match kind {
+            b'$' | b'=' | b'!' => match number(text) {
+                Some(None) => self.end_word(),
+                Some(Some(length)) if length <= MAX_BULK => self.left = length + LINE_END,
+                _ => return false,
+            },
+            b'*' | b'~' | b'>' | b'%' | b'|' => {
+                let Some(count) = number(text).filter(|count| count.unwrap_or(0) <= MAX_ELEMENTS) else {
+                    return false;
+                };
+                let pairs = matches!(kind, b'%' | b'|');
+                return self.elements(*kind, count.unwrap_or(0) << u32::from(pairs), top);
+            }
+            b'+' | b'-' | b':' | b'_' | b',' | b'#' | b'(' if !client => {
+                self.keep(text);
+                self.end_word();
+            }
+            _ => {
+                // a command in words
+                self.kind = b'*';
+                for word in line
+                    .split(u8::is_ascii_whitespace)
+                    .filter(|word| !word.is_empty())
+                {
+                    self.keep(word);
+                    self.end_word();
+                    self.count += 1;
+                }
+            }
+        }
+        true
+    }
+
+    /// So many values follow.
+    fn elements(&mut self, kind: u8, count: u64, top: bool) -> bool {
+        if top {
+            self.count = count;
+        }
+        if top && kind == b'|' {
+            self.kind = 0; // attributes: the value itself comes behind them
+        }
+        if kind == b'|' {
+            // of this depth, and no value by themselves
+            if let Some(left) = self.counts.last_mut() {
+                *left = left.saturating_add(count).saturating_add(1);
+            }
+        } else if count > 0 {
+            if self.counts.len() >= MAX_DEPTH {
+                return false;
+            }
+            // the array itself is over with its last value
+            self.counts.push(count.saturating_add(1));
+        }
+        true
+    }
+}
+
+/// What a client's value may begin with: a command is an array of strings, or a line of words.
+fn fits_client(top: bool, first: u8) -> bool {
+    match first {
+        b'*' => top,
+        b'$' => !top,
+        _ => top && (first.is_ascii_alphabetic() || first.is_ascii_whitespace()),
+    }
+}
+
+/// A length or a count; -1 stands for nothing.
+pub(super) fn number(text: &[u8]) -> Option<Option<u64>> {
+    if text == b"-1" {
+        return Some(None);
+    }
+    let digits = text.iter().all(u8::is_ascii_digit) && !text.is_empty();
+    let text = std::str::from_utf8(text).ok().filter(|_| digits)?;
+    Some(Some(text.parse().ok()?))
+}

@@ -1,0 +1,315 @@
+//! SQL as the tables show it: what is done to which tables, never with which values. Literals and placeholders become
+//! `?`, a list of them one `?`, comments go, white space is one space. Knows no grammar, only where literals end.
+
+use smol_str::SmolStr;
+
+use super::text;
+
+/// So much of a statement is shown; its readers keep `MAX_READ` of it.
+const MAX_SHOWN: usize = 200;
+pub(super) const MAX_READ: usize = 1024;
+
+/// How literals are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// PostgreSQL: `"` holds a name, a backslash is one except in `E''`.
+    Standard,
+    /// MySQL, and scripts: `"` holds a value, a backslash takes the next character along, `#` begins a comment.
+    Backslash,
+}
+
+/// The statement without its values; `cut` where its end was not kept.
+pub(super) fn mask(statement: &[u8], dialect: Dialect, cut: bool) -> SmolStr {
+    let mut masked = Masked {
+        rest: statement,
+        out: Vec::with_capacity(statement.len().min(MAX_SHOWN)),
+        dialect,
+    };
+    while !masked.rest.is_empty() && masked.out.len() <= MAX_SHOWN {
+        masked.token();
+    }
+    let shown = masked.out.trim_ascii();
+    let shown = shown.strip_suffix(b";").unwrap_or(shown).trim_ascii_end();
+    let cut = cut || !masked.rest.is_empty() && shown.len() <= MAX_SHOWN;
+    text::name_up_to(shown, MAX_SHOWN, cut)
+}
+
+/// A masked statement's first word, in capitals: `SELECT`.
+pub(super) fn verb(masked: &str) -> SmolStr {
+    let start = masked.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+    let letters = start.chars().take_while(char::is_ascii_alphabetic);
+    letters.map(|c| c.to_ascii_uppercase()).collect()
+}
+
+struct Masked<'a> {
+    rest: &'a [u8],
+    out: Vec<u8>,
+    dialect: Dialect,
+}
+
+impl Masked<'_> {
+    fn token(&mut self) {
+        let (Some(first), behind) = (self.rest.first(), self.rest.get(1..).unwrap_or_default()) else {
+            return;
+        };
+        let next = behind.first().copied().unwrap_or(b' ');
+        let backslash = self.dialect == Dialect::Backslash;
+        match first {
+            b'\'' => {
+                let escapes = backslash || self.is_escaped_string();
+                self.literal(past_quote(self.rest, escapes));
+            }
+            b'"' if backslash => self.literal(past_quote(self.rest, true)),
+            b'"' | b'`' => self.show(past_quote(self.rest, false)),
+            b'$' if !self.in_name() => self.literal(past_dollars(self.rest)),
+            b'-' if next == b'-' => self.skip(past_line(self.rest)),
+            b'#' if backslash => self.skip(past_line(self.rest)),
+            b'/' if next == b'*' => self.skip(past_comment(self.rest)),
+            b'0'..=b'9' if !self.in_name() => {
+                self.drop_sign();
+                self.literal(past_number(self.rest));
+            }
+            b'?' => self.literal(1),
+            b')' => {
+                self.show(1);
+                self.join_rows();
+            }
+            _ if first.is_ascii_whitespace() => {
+                self.skip(1);
+            }
+            _ => self.show(1),
+        }
+    }
+
+    /// What was shown last is part of a name.
+    fn in_name(&self) -> bool {
+        self.out.last().is_some_and(|last| is_name(*last))
+    }
+
+    /// `E'...'`
+    fn is_escaped_string(&self) -> bool {
+        match self.out.as_slice() {
+            [.., before, b'e' | b'E'] => !is_name(*before),
+            [b'e' | b'E'] => true,
+            _ => false,
+        }
+    }
+
+    fn take(&mut self, len: usize) -> &[u8] {
+        let (taken, rest) = crate::cursor::split(self.rest, len);
+        self.rest = rest;
+        taken
+    }
+
+    fn show(&mut self, len: usize) {
+        let (taken, rest) = crate::cursor::split(self.rest, len);
+        self.out.extend_from_slice(taken);
+        self.rest = rest;
+    }
+
+    /// White space and comments are one space.
+    fn skip(&mut self, len: usize) {
+        self.take(len);
+        if self.out.last().is_some_and(|last| *last != b' ') {
+            self.out.push(b' ');
+        }
+    }
+
+    fn literal(&mut self, len: usize) {
+        self.take(len);
+        // a list of them is one
+        let before = self.out.trim_ascii_end();
+        let list = before.strip_suffix(b",").map(<[u8]>::trim_ascii_end);
+        match list.filter(|list| list.ends_with(b"?")) {
+            Some(list) => self.out.truncate(list.len()),
+            None => self.out.push(b'?'),
+        }
+    }
+
+    /// The sign of a number belongs to it, if it stands before nothing that can be added to.
+    fn drop_sign(&mut self) {
+        if let [.., before, b'-' | b'+'] = self.out.as_slice()
+            && !is_name(*before)
+            && !matches!(before, b'?' | b')')
+        {
+            self.out.pop();
+        }
+    }
+
+    /// `(?), (?)` is one row of values.
+    fn join_rows(&mut self) {
+        const ROW: &[u8] = b"(?)";
+        let before = self.out.strip_suffix(ROW).map(<[u8]>::trim_ascii_end);
+        let before = before
+            .and_then(|before| before.strip_suffix(b","))
+            .map(<[u8]>::trim_ascii_end);
+        if let Some(before) = before.filter(|before| before.ends_with(ROW)) {
+            self.out.truncate(before.len());
+        }
+    }
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'@') || byte >= 0x80
+}
+
+/// The length of what a quote begins. A quote that stands twice is one of the text.
+fn past_quote(text: &[u8], escapes: bool) -> usize {
+    let quote = text.first().copied().unwrap_or_default();
+    let mut at = 1;
+    while let Some(byte) = text.get(at) {
+        at += 1;
+        if *byte == quote {
+            if text.get(at) != Some(&quote) {
+                return at;
+            }
+            at += 1;
+        } else if *byte == b'\\' && escapes {
+            at += 1;
+        }
+    }
+    text.len()
+}
+
+/// `$1`, `$$text$$`, `$tag$text$tag$`.
+fn past_dollars(text: &[u8]) -> usize {
+    let tag = text
+        .iter()
+        .skip(1)
+        .take_while(|byte| is_name(**byte) && **byte != b'$')
+        .count();
+    let open = text.get(..tag + 2).filter(|open| open.ends_with(b"$"));
+    let Some(open) = open.filter(|open| !open.get(1).is_some_and(u8::is_ascii_digit)) else {
+        return tag + 1;
+    };
+    let inside = text.get(open.len()..).unwrap_or_default();
+    match memchr::memmem::find(inside, open) {
+        Some(end) => end + 2 * open.len(),
+        None => text.len(),
+    }
+}
+
+fn past_line(text: &[u8]) -> usize {
+    memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1)
+}
+
+fn past_comment(text: &[u8]) -> usize {
+    let inside = text.get(2..).unwrap_or_default();
+    memchr::memmem::find(inside, b"*/").map_or(text.len(), |end| end + 4)
+}
+
+/// 1, 1.5, 1e-5, 0x1f, 1_000
+fn past_number(text: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = text.get(at) {
+        let exponent = matches!(byte, b'-' | b'+')
+            && matches!(text.get(at - 1), Some(b'e' | b'E'))
+            && text.get(1).is_none_or(|second| *second != b'x');
+        if !(byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_') || exponent) {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Dialect::{Backslash, Standard};
+    use super::*;
+
+    #[test]
+    fn values_are_masked_and_names_stay() {
+        for (dialect, statement, shown) in [
+            (
+                Standard,
+                "SELECT * FROM t WHERE a = 'it''s' AND b=5",
+                "SELECT * FROM t WHERE a = ? AND b=?",
+            ),
+            (
+                Standard,
+                "select \"Col 1\", t1.c2 from \"T\"",
+                "select \"Col 1\", t1.c2 from \"T\"",
+            ),
+            (Standard, "SELECT 'a\\', 'secret'", "SELECT ?"),
+            (Standard, "SELECT E'it\\'s', b", "SELECT E?, b"),
+            (Standard, "UPDATE t SET a=$1, b = $22", "UPDATE t SET a=?, b = ?"),
+            (
+                Standard,
+                "DO $$ begin 'x' end $$; SELECT $q$a$b$q$",
+                "DO ?; SELECT ?",
+            ),
+            (
+                Standard,
+                "SELECT a ? 'b', a->>'k', a #> '{1}'",
+                "SELECT a ? ?, a->>?, a #> ?",
+            ),
+            (
+                Backslash,
+                "SELECT \"it\\\"s\", 'o\\'k' FROM `my tab`",
+                "SELECT ? FROM `my tab`",
+            ),
+            (Backslash, "SELECT 1 # why\n FROM t -- end", "SELECT ? FROM t"),
+            (
+                Standard,
+                "SELECT /* c 'x */ -1.5e-3, +2, a-1, a - 1, 0xfFe",
+                "SELECT ?, a-?, a - ?",
+            ),
+            (Standard, "SELECT a IN (1, 2,\n3), (4)", "SELECT a IN (?)"),
+            (
+                Standard,
+                "INSERT INTO t (a) VALUES (1, 'x'), (2, 'y'),(3, now());",
+                "INSERT INTO t (a) VALUES (?),(?, now())",
+            ),
+            (Standard, "  \n select  1 ; ", "select ?"),
+            (Standard, "SELECT 'never ends 5", "SELECT ?"),
+            (Standard, "", ""),
+        ] {
+            assert_eq!(mask(statement.as_bytes(), dialect, false), shown, "{statement}");
+        }
+        assert_eq!(mask(b"SELECT 1, 'a", Standard, true), "SELECT ?…");
+    }
+
+    #[test]
+    fn long_statements_are_cut() {
+        let long = |names: usize| format!("SELECT {}", "ab,".repeat(names));
+        let shown = mask(long(64).as_bytes(), Standard, false);
+        assert_eq!(shown.len(), 199);
+        let shown = mask(long(70).as_bytes(), Standard, false);
+        assert_eq!((shown.len(), shown.ends_with('…')), (200 + "…".len(), true));
+        let values = format!("SELECT {}1 FROM t", "1, ".repeat(200));
+        assert_eq!(mask(values.as_bytes(), Standard, false), "SELECT ? FROM t");
+    }
+
+    #[test]
+    fn the_verb_is_the_first_word() {
+        assert_eq!(verb("select * from t"), "SELECT");
+        assert_eq!(verb("(SELECT ?)"), "SELECT");
+        assert_eq!(verb("?"), "");
+    }
+
+    proptest! {
+        /// Whatever it looks like, and wherever it ends.
+        #[test]
+        fn no_digit_of_a_value_is_shown(
+            parts in prop::collection::vec(prop::sample::select(vec!["'secret7'", "'it''s 7'", "$$7$$", "$a$ 7 $a$", "7", "7.7e+7", " ", "a", ",", "(", ")", "-", "/* 7 */", "\"x\""]), 0..20),
+            end in 0..200usize,
+        ) {
+            let statement = parts.join(" ");
+            let end = end.min(statement.len());
+            for dialect in [Standard, Backslash] {
+                let shown = mask(&statement.as_bytes()[..end], dialect, false);
+                prop_assert!(!shown.contains('7') && !shown.contains("secret"), "{} of {}", shown, statement);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_masked(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in any::<bool>()) {
+            for dialect in [Standard, Backslash] {
+                prop_assert!(mask(&bytes, dialect, cut).len() <= 3 * MAX_SHOWN + 3);
+            }
+        }
+    }
+}
