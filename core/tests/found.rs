@@ -5,7 +5,7 @@ use std::path::Path;
 
 use latpcap_core::base::{At, Side};
 use latpcap_core::engine::Engine;
-use latpcap_core::frame::{self, Fragments, Packet, Place};
+use latpcap_core::frame::{self, Fragments, Packet, SeenFrame};
 use latpcap_core::messages::{Close, Listener, Memory, Messages, Note, Stretch};
 
 #[allow(clippy::expect_used)]
@@ -90,7 +90,7 @@ fn frames() {
             }
             if let Packet::Fragment(fragment) = packet {
                 let (time_ns, file, offset) = (0, 0, 0);
-                let place = Place {
+                let place = SeenFrame {
                     time_ns,
                     file,
                     frame,

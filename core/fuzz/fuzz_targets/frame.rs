@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use latpcap_core::frame::{Fragments, Packet, Place, decode};
+use latpcap_core::frame::{Fragments, Packet, SeenFrame, decode};
 use libfuzzer_sys::fuzz_target;
 
 /// Gives how many fragments came along: a frame that holds layers for other readers is looked at in several ways.
@@ -26,7 +26,7 @@ fn look(packet: &Packet<'_>, held: usize, fragments: &mut Fragments, frame: u64)
         }
         Packet::Fragment(fragment) => {
             let (time_ns, file, offset) = (0, 0, 0);
-            let place = Place {
+            let place = SeenFrame {
                 time_ns,
                 file,
                 frame,
