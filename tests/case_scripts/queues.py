@@ -98,3 +98,39 @@ def amqp_confirms_and_deliveries() -> bytes:
     talk.server(116, amqp(1, 20, 40, struct.pack(">H", 404), word("NOT_FOUND"), struct.pack(">HH", 50, 30)))
     talk.client(117, amqp(1, 20, 41))
     return pcap(talk.tape)
+
+
+def kafka(*parts: bytes) -> bytes:
+    body = b"".join(parts)
+    return struct.pack(">I", len(body)) + body
+
+
+@case
+def kafka_fetches_that_wait() -> bytes:
+    """A client of Kafka, 5 ms from the broker: the broker's APIs, two messages in a row, one of which wants no answer,
+    and two fetches: one that waits 100 ms in vain, one that is answered at once.
+
+    Not to be mistaken for: a broker that thinks for 100 ms. The client asked it to wait for messages.
+    """
+
+    def ask(api: int, version: int, number: int, *body: bytes) -> bytes:
+        return kafka(struct.pack(">HHI", api, version, number), short("app"), *body)
+
+    def produce(number: int, acks: int) -> bytes:
+        return ask(0, 7, number, struct.pack(">hhiI", -1, acks, 1000, 1), short("orders"), bytes(300))
+
+    def fetch(number: int) -> bytes:
+        session = struct.pack(">iiiibII", -1, 100, 1, 1 << 20, 0, 0, 0)
+        return ask(1, 7, number, session, struct.pack(">I", 1), short("orders"), bytes(20))
+
+    talk = Talk(server_leg=5.0, client_leg=0.01)
+    talk.open()
+    talk.client(10, ask(18, 0, 1))
+    talk.server(16, kafka(struct.pack(">I", 1), bytes(40)))
+    talk.client(20, produce(2, 0) + produce(3, -1))
+    talk.server(32, kafka(struct.pack(">I", 3), bytes(30)))
+    talk.client(40, fetch(4))
+    talk.server(146, kafka(struct.pack(">I", 4), bytes(30)))
+    talk.client(150, fetch(5))
+    talk.server(157, kafka(struct.pack(">I", 5), bytes(900)))
+    return pcap(talk.tape)

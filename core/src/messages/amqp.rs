@@ -63,7 +63,6 @@ impl Dialect for Amqp {
     const HEAD: usize = 1024;
     const TELLS: usize = 12;
     const WRONG: &'static str = "not a frame of AMQP";
-    const MARKED: bool = true;
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         frame::length(first)
@@ -71,6 +70,10 @@ impl Dialect for Amqp {
 
     fn fits(side: Side, head: Head<'_>) -> bool {
         frame::fits(side, head)
+    }
+
+    fn marked(_side: Side) -> bool {
+        true
     }
 
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {

@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 
 use super::sink::MessageSink;
 use super::{At, Close, First, Guess, Listener, MessageReader, Read, Side, Stretch};
+use crate::cursor;
 
 /// What a message's first bytes say of its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,13 +64,14 @@ pub(super) trait Dialect: Default {
     const TELLS: usize;
     /// Why reading ends where no message stands.
     const WRONG: &'static str;
-    /// A message whose end is not in its packet fits too: it has a mark that chance has not.
-    const MARKED: bool;
 
     fn length(&self, side: Side, first: &[u8]) -> Length;
 
     /// Whether this side may say what begins so (`head` may be cut); for who joins in the middle.
     fn fits(side: Side, head: Head<'_>) -> bool;
+
+    /// A message of this side whose end is not in its packet is known too: it has a mark that chance has not.
+    fn marked(side: Side) -> bool;
 
     /// A message's head is read, or all of it.
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told;
@@ -87,43 +89,100 @@ pub(super) enum Fit {
     Whole,
 }
 
-/// Whether `side` may say this from a message's beginning on.
-pub(super) fn fit<D: Dialect>(side: Side, mut bytes: &[u8]) -> Fit {
-    let dialect = D::default();
-    while !bytes.is_empty() {
-        let len = match dialect.length(side, bytes) {
-            Length::More => return Fit::Cut,
+/// The heads of the messages that `side` says here, one behind the other; how well the bytes fit where none follows.
+struct Heads<'a, D> {
+    dialect: D,
+    side: Side,
+    rest: &'a [u8],
+}
+
+impl<'a, D: Dialect> Heads<'a, D> {
+    fn of(side: Side, rest: &'a [u8]) -> Self {
+        let dialect = D::default();
+        Heads { dialect, side, rest }
+    }
+
+    fn next(&mut self) -> Result<Head<'a>, Fit> {
+        if self.rest.is_empty() {
+            return Err(Fit::Whole);
+        }
+        let len = match self.dialect.length(self.side, self.rest) {
+            Length::More => return Err(Fit::Cut),
             Length::Is(len) if len > 0 => len,
-            _ => return Fit::No,
+            _ => return Err(Fit::No),
         };
-        let end = usize::try_from(len).unwrap_or(usize::MAX).min(bytes.len());
-        let (whole, behind) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
-        let head = Head {
-            bytes: whole.get(..D::HEAD).unwrap_or(whole),
-            len,
-        };
-        if !D::fits(side, head) {
-            return Fit::No;
+        let (whole, behind) = cursor::split(self.rest, usize::try_from(len).unwrap_or(usize::MAX));
+        let bytes = cursor::upto(whole, D::HEAD);
+        let head = Head { bytes, len };
+        if !D::fits(self.side, head) {
+            return Err(Fit::No);
         }
         if (whole.len() as u64) < len {
-            return Fit::Cut;
+            return Err(Fit::Cut);
         }
-        bytes = behind;
+        self.rest = behind;
+        Ok(head)
     }
-    Fit::Whole
+}
+
+/// Whether `side` may say this from a message's beginning on.
+pub(super) fn fit<D: Dialect>(side: Side, bytes: &[u8]) -> Fit {
+    if bytes.is_empty() {
+        return Fit::No;
+    }
+    let mut heads = Heads::<D>::of(side, bytes);
+    loop {
+        if let Err(fit) = heads.next() {
+            return fit;
+        }
+    }
 }
 
 /// For protocols that one side alone does not prove: both sides' first bytes have to fit, one of them up to its end.
 pub(super) fn sniff<D: Dialect>(first: &First<'_>) -> Guess {
-    match (
+    match fits_both::<D>(first) {
+        Err(guess) => guess,
+        Ok((Fit::Cut, Fit::Cut)) if !D::marked(first.side) => Guess::No,
+        Ok(_) => Guess::Yes,
+    }
+}
+
+/// For those that two fitting lengths do not prove either: one side has to repeat a number of the other.
+pub(super) fn sniff_by_id<D: Dialect>(first: &First<'_>, id: fn(Side, &[u8]) -> Option<u64>) -> Guess {
+    if let Err(guess) = fits_both::<D>(first) {
+        return guess;
+    }
+    let ids = |side, bytes| {
+        let mut heads = Heads::<D>::of(side, bytes);
+        let mut ids = Vec::new();
+        loop {
+            // of the last message so much may be here
+            let rest = heads.rest;
+            let next = heads.next();
+            ids.extend(id(side, next.map_or(rest, |head| head.bytes)));
+            if next.is_err() {
+                return ids;
+            }
+        }
+    };
+    let said = ids(first.side, first.said);
+    let repeated = ids(first.side.other(), first.other)
+        .iter()
+        .any(|id| said.contains(id));
+    if repeated { Guess::Yes } else { Guess::Other }
+}
+
+fn fits_both<D: Dialect>(first: &First<'_>) -> Result<(Fit, Fit), Guess> {
+    let (said, other) = (
         fit::<D>(first.side, first.said),
         fit::<D>(first.side.other(), first.other),
-    ) {
-        (Fit::No, _) | (_, Fit::No) => Guess::No,
-        (Fit::Cut, _) if first.said.len() < D::TELLS => Guess::More,
-        (_, _) if first.other.is_empty() => Guess::Other,
-        (Fit::Cut, Fit::Cut) if !D::MARKED => Guess::No,
-        _ => Guess::Yes,
+    );
+    match (said, other) {
+        (Fit::No, _) => Err(Guess::No),
+        (Fit::Cut, _) if first.said.len() < D::TELLS => Err(Guess::More),
+        (_, _) if first.other.is_empty() => Err(Guess::Other),
+        (_, Fit::No) => Err(Guess::No),
+        fits => Ok(fits),
     }
 }
 
@@ -193,7 +252,7 @@ impl<D: Dialect> Framed<D> {
         if self.half(side).searching {
             match fit::<D>(side, bytes) {
                 Fit::Whole => {}
-                Fit::Cut if D::MARKED && bytes.len() >= D::TELLS => {}
+                Fit::Cut if D::marked(side) && bytes.len() >= D::TELLS => {}
                 _ => return Ok(()),
             }
             self.half(side).searching = false;

@@ -31,6 +31,7 @@ mod dns;
 mod framed;
 mod http1;
 mod http2;
+mod kafka;
 mod mqtt;
 mod notes;
 mod pieces;

@@ -60,7 +60,6 @@ impl Dialect for Mqtt {
     const HEAD: usize = 512;
     const TELLS: usize = 8;
     const WRONG: &'static str = "not a packet of MQTT";
-    const MARKED: bool = false;
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         packet::length(side, first)
@@ -68,6 +67,10 @@ impl Dialect for Mqtt {
 
     fn fits(side: Side, head: Head<'_>) -> bool {
         packet::fits(side, head)
+    }
+
+    fn marked(_side: Side) -> bool {
+        false
     }
 
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {

@@ -3,7 +3,7 @@
 
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
-use super::{amqp, commands, dns, http1, http2, mqtt, redis, tls, turns, websocket};
+use super::{amqp, commands, dns, http1, http2, kafka, mqtt, redis, tls, turns, websocket};
 
 /// How a protocol is known. Ports play no part.
 pub(super) struct Recognition {
@@ -108,6 +108,7 @@ readers! {
     Imap(commands::Commands), "imap", commands::IMAP;
     Redis(redis::Redis), "redis", redis::RECOGNITION;
     Dns(dns::Dns), "dns", dns::RECOGNITION;
+    Kafka(kafka::Reader), "kafka", kafka::RECOGNITION;
     WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;
     + Grpc, "grpc";
 }

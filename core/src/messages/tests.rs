@@ -8,6 +8,7 @@ mod conversations;
 mod dns;
 mod frames;
 mod http2;
+mod kafka;
 mod mqtt;
 mod random;
 mod redis;
