@@ -9,6 +9,7 @@ from __future__ import annotations
 from case_scripts import (
     clocks,
     derived,
+    keys,
     messages,
     one_way,
     pauses,
@@ -22,6 +23,6 @@ from case_scripts import (
 )
 from case_scripts.registry import SCRIPTS, Script
 
-FILES = (clocks, derived, messages, one_way, pauses, quality, queues, repairs, setups, silence, stalls, web)
+FILES = (clocks, derived, keys, messages, one_way, pauses, quality, queues, repairs, setups, silence, stalls, web)
 
 __all__ = ["FILES", "SCRIPTS", "Script"]

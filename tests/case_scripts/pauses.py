@@ -7,7 +7,7 @@ import random
 
 from makepcap import Talk, answer, get, pcap
 
-from case_scripts.registry import AT_CLIENT, AT_SERVER, BETWEEN, case, variants
+from case_scripts.registry import AT_CLIENT, AT_SERVER, BETWEEN, variants
 
 HTTP = b"".join(answer(200))
 NEAR = (1.0, 0.01)
@@ -97,19 +97,19 @@ def sleeping_client(pauses: list[tuple[float, ...]], ticking: bool = False) -> b
     return asking([p + rng.uniform(0, 3.9) * (not ticking) for p in each(pauses)], NEAR, ticking)
 
 
-@case
-def corked_answers() -> bytes:
-    """Each of the server's answers leaves on its first tick of 4 ms 200 ms after the request: the kernel's timer for
-    corked sockets.
+@variants(near={"path": 5.0, "timer": 200.3}, far={"path": 15.0, "timer": 215.3})
+def corked_answers(path: float, timer: float) -> bytes:
+    """Each of the server's answers leaves on its first tick of 4 ms 200 ms and a round trip after the request: the
+    kernel's timer for corked sockets, which is its retransmission timeout.
 
     Not to be mistaken for: a server that works for 200 ms.
     """
-    talk = Talk(server_leg=0.01, client_leg=5.0)
+    talk = Talk(server_leg=0.01, client_leg=path)
     talk.open()
     at = 8.0
     for _ in range(12):
         talk.client(at, get())
-        done = late(at + 200.3)
+        done = late(at + timer)
         talk.server(done, HTTP)
         talk.client(done + talk.client_leg)
         at = done + talk.client_leg + 1.3

@@ -1,7 +1,7 @@
 //! When finished exchanges are judged: what they wait for, and the rows that come of it.
 
 use super::Analysis;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, RowKind};
 use crate::judge::{self, Context, Judged, Paths, Row};
 use crate::messages::Kind as MessageKind;
 use crate::probe;
@@ -113,6 +113,9 @@ fn give_exchange(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>, 
     judge::partition(exchange, known, rows);
     if exchange.kind == MessageKind::Turn {
         judge::unread(rows);
+    }
+    if exchange.row == RowKind::Pause {
+        judge::beside(rows);
     }
     if exchange.doubled {
         judge::doubt(rows);

@@ -4,7 +4,7 @@
 use super::{Ledger, RowKind};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
-use crate::observe::{Step, Suspect, Wait};
+use crate::observe::{Candidate, Step, Suspect, Wait};
 
 /// What the rows call themselves, in `method`.
 const PAUSE: &str = "pause";
@@ -59,6 +59,26 @@ pub fn matters(paused: i64, busy: i64) -> bool {
 pub fn pause(step: Step, place: RowPlace, ledger: &mut Ledger) {
     let Some(since) = turn(&step) else { return };
     push(PAUSE, Step { from: since, ..step }, Side::Client, place, ledger);
+}
+
+/// What the client may have written long before its segment left, with an ACK that the server's data brought.
+#[cold]
+pub fn held(candidate: Box<Candidate>, place: RowPlace, ledger: &mut Ledger) {
+    let (since, to) = (candidate.small, candidate.freed);
+    if to.time_ns.saturating_sub(since.time_ns) >= PAUSE_NS {
+        let wait = Wait::FreedTurn { since, candidate };
+        push(
+            PAUSE,
+            Step {
+                from: since,
+                to,
+                wait,
+            },
+            Side::Client,
+            place,
+            ledger,
+        );
+    }
 }
 
 /// A gap that may be a stall, of a stream whose packets are all from `seen`.

@@ -190,6 +190,8 @@ pub struct Exchange {
     /// What the client had acknowledged when it began to ask: the answer lies beyond.
     asked_at: i64,
     pub response: Option<Message>,
+    /// What its first segment answers, where an ACK has freed that and more had been said meanwhile.
+    answered_from: Option<At>,
     /// Both sides spoke in turn before it was over.
     pub dialogue: bool,
     pub complete: bool,
@@ -228,6 +230,7 @@ impl Exchange {
             request,
             asked_at,
             response,
+            answered_from,
             dialogue,
             complete,
             cut_by,
@@ -236,7 +239,7 @@ impl Exchange {
         (*row, *kind, *key) = (RowKind::Exchange, MessageKind::Turn, None);
         (*protocol, *method, *target, *host) = (None, None, None, None);
         (*status, *status_text, *error) = (None, None, false);
-        (*pieces, *cut_by, *response) = (Pieces::default(), None, None);
+        (*pieces, *cut_by, *response, *answered_from) = (Pieces::default(), None, None, None);
         (*dialogue, *complete, *asked_at) = (false, false, 0);
         (*rounds, *doubled) = (Default::default(), false);
         request.clear();
@@ -284,7 +287,7 @@ impl Exchange {
     /// and where it ends.
     fn parts(&self) -> (At, At, At) {
         let (start, end) = self.span();
-        let asked = later(self.request.last, start);
+        let asked = later(self.answered_from.unwrap_or(self.request.last), start);
         let border = if asked.time_ns < end.time_ns { asked } else { end };
         (start, border, end)
     }

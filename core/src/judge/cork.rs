@@ -6,7 +6,7 @@
 //! Rivals: a program that sleeps for as long, on the same tick (`program`). So a cork is never proven.
 
 use super::grounds::Grounds;
-use super::limits::{CORK_NS, ENOUGH, LUCK, PROMPT_NS, STRAY_PART};
+use super::limits::{CORK_NS, ENOUGH, LONG_PATH_NS, LUCK, PROMPT_NS, STRAY_PART};
 use super::partition::{Cutter, row};
 use super::path::{Paths, reach};
 use super::program::{approach, think, thought};
@@ -16,23 +16,33 @@ use crate::base::At;
 use crate::evidence::Starts;
 use crate::exchange::Piece;
 
-/// Whether messages of this sender may wait for the timer, and whether all of them do; `rtt` is the path to it and back.
-pub(super) fn corked(starts: &Starts, rtt: i64) -> (bool, bool) {
+/// Whether a message waited as long as the timer, on a path of so many nanoseconds there and back to each end: the timer is
+/// the retransmission timeout, 200 ms and a smoothed round trip (tcp_probe0_base, tcp_set_rto).
+fn as_the_timer(waited: i64, [to_sender, to_receiver]: [i64; 2]) -> bool {
+    let longer = (to_sender + to_receiver).clamp(0, LONG_PATH_NS.get());
+    (CORK_NS.least.get()..=CORK_NS.most.get() + longer).contains(&(waited - to_sender))
+}
+
+/// Whether messages of this sender may wait for the timer, and whether all of them do; with the round trips from the capture to
+/// the sender and to the receiver.
+pub(super) fn corked(starts: &Starts, path: [i64; 2]) -> (bool, bool) {
     let held = || {
         let late = starts.late.iter();
-        late.filter(|(waited, _)| CORK_NS.contains(waited - rtt))
+        late.filter(|(waited, _)| as_the_timer(*waited, path))
     };
     let count = held().count();
     if count < ENOUGH.get() {
         return (count > 0, false); // too few to show a tick
     }
     let timed = lattice(held().map(|(_, end)| *end)).is_some_and(|(_, luck)| luck <= LUCK.get());
+    let [to_sender, _] = path;
     let sooner = starts
         .late
         .iter()
-        .filter(|(waited, _)| waited - rtt < CORK_NS.least.get());
+        .filter(|(waited, _)| waited - to_sender < CORK_NS.least.get());
     let prompt = starts.prompt + sooner.count() as u64;
-    (timed, timed && prompt * STRAY_PART.get() as u64 <= count as u64)
+    let always = prompt * STRAY_PART.get() as u64 <= count as u64;
+    (timed || always, timed && always)
 }
 
 /// A small first segment of a message after about the probe timer.
@@ -45,8 +55,9 @@ pub(super) fn late_turn(
 ) {
     let side = piece.sender;
     approach(cutter, since, piece, paths);
-    let waited = piece.step.to.time_ns - since.time_ns - paths.to(side);
-    let judged = judged.filter(|_| CORK_NS.contains(waited));
+    let waited = piece.step.to.time_ns - since.time_ns;
+    let path = [side, side.other()].map(|side| paths.to(side));
+    let judged = judged.filter(|_| as_the_timer(waited, path));
     let rest = if judged.is_some_and(|judged| judged.corked) {
         // a program that sleeps on the same tick would look alike
         let grounds = Grounds::probable(Because::TimerOnTick, think(side));

@@ -108,6 +108,15 @@ pub fn unread(rows: &mut [Row]) {
     }
 }
 
+/// Beside the requests: what a client may have written long before it left. It may as well write again as soon as it is answered.
+#[cold]
+pub fn beside(rows: &mut [Row]) {
+    let most = Grounds::suspected(Because::SenderNotKnown, Cause::ClientThink);
+    for row in rows.iter_mut().filter(|row| row.cause == Cause::Nagle) {
+        row.grounds.at_most(most);
+    }
+}
+
 /// The same where some repeats were not needed, or both sides take turns.
 #[cold]
 fn partition_rare(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>) {

@@ -33,12 +33,12 @@ pub enum Freed {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ruling {
     /// Nagle's wait with a held ACK of so many nanoseconds inside. Its program had written after `program` of the wait at the
-    /// latest, or just then where it is `exact`.
+    /// latest, and about after `likely`.
     Held {
         hold: i64,
         grounds: Grounds,
         program: i64,
-        exact: bool,
+        likely: i64,
     },
     /// Nagle's wait for an ACK that came at once.
     Waited { freed: Freed, grounds: Grounds },
@@ -87,7 +87,7 @@ impl Judged {
             return probable(Because::Relayed);
         }
         if c.ack_pure && !c.ack_fin && HELD_NS.contains(hold) {
-            return match self.held(stream, hold, wait + release, sender) {
+            return match self.held(stream, hold, wait + release, late, sender) {
                 Ok(held) => held,
                 Err(because) => probable(because),
             };
@@ -110,15 +110,18 @@ impl Judged {
     }
 
     /// A segment that followed a held ACK at once, after so long a wait; or what makes a pause of it.
-    fn held(&self, stream: u32, hold: i64, waited: i64, sender: Side) -> Result<Ruling, Because> {
+    fn held(&self, stream: u32, hold: i64, waited: i64, late: i64, sender: Side) -> Result<Ruling, Because> {
         let said = self.controls.says(stream, waited);
-        let (program, exact) = match said {
-            Control::Shorter { most, exact } => (most, exact),
-            _ => (0, false),
+        let (program, likely) = match said {
+            Control::Shorter { most, likely, exact } => (most, if exact { likely } else { 0 }),
+            Control::Explains { likely } => (waited, likely),
+            _ => (0, 0),
         };
         let sure = self.proves(stream, said);
         let because = match said {
-            Control::Explains => return Err(Because::ControlExplains),
+            // what left at once, as a kernel sends, was there when the ACK came: for how long is not known
+            Control::Explains { .. } if self.sent_by_kernel(stream, late) => Because::ControlExplains,
+            Control::Explains { .. } => return Err(Because::ControlExplains),
             _ if !sure && self.verdict == Verdict::Refuted && !self.controls.follows_alone(stream) => {
                 return Err(Because::OptionMayChange);
             }
@@ -132,14 +135,14 @@ impl Judged {
         };
         let grounds = match said {
             _ if sure => Grounds::proven(because),
-            Control::Unclear => Grounds::probable(because, think(sender)),
+            Control::Unclear | Control::Explains { .. } => Grounds::probable(because, think(sender)),
             _ => self.probable(sender),
         };
         Ok(Ruling::Held {
             hold,
             grounds,
             program,
-            exact,
+            likely,
         })
     }
 
@@ -148,11 +151,11 @@ impl Judged {
         let said = self.controls.says(stream, waited);
         let dated = late.abs() <= DATED_NS.get() + self.tight_limit && HELD_NS.contains(hold);
         match said {
-            Control::Shorter { most, exact } if dated && self.proves(stream, said) => Ruling::Held {
+            Control::Shorter { most, likely, exact } if dated && self.proves(stream, said) => Ruling::Held {
                 hold,
                 grounds: Grounds::proven(Because::ControlShorter),
                 program: most,
-                exact,
+                likely: if exact { likely } else { 0 },
             },
             _ => Ruling::Pause {
                 grounds: Grounds::probable(Because::AckNotSeen, Cause::Nagle),
@@ -181,7 +184,7 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
             hold,
             grounds,
             program,
-            exact,
+            likely,
         } => {
             let rule = Rule::NagleDelayedAck;
             let receiver = Owner::of(side.other());
@@ -191,14 +194,22 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
             };
             let within = grounds.weaker(Grounds::probable(Because::WithinControl, think(side)));
             // the wait is the hold and one round trip: what the program may have taken goes into the round trip first
-            let beyond = program - paths.to(side) - paths.to(side.other());
+            let beyond = |took: i64| {
+                let beyond = took - paths.to(side) - paths.to(side.other());
+                if beyond < NOISE_NS.get() { 0 } else { beyond }
+            };
             let held_from = c.ack.time_ns - hold;
-            let known_from = held_from + if beyond < NOISE_NS.get() { 0 } else { beyond };
+            let known_from = held_from + beyond(program);
             let round_trip = nagle(rule, if program < NOISE_NS.get() { grounds } else { within });
-            if exact && known_from > held_from {
-                let took = Grounds::probable(Because::WithinControl, Cause::Nagle);
+            let wrote = held_from + beyond(likely);
+            if wrote > held_from {
+                let why = match grounds.because {
+                    Because::ControlExplains => Because::ControlExplains,
+                    _ => Because::WithinControl,
+                };
+                let took = Grounds::probable(why, Cause::Nagle);
                 cutter.cut(
-                    known_from,
+                    wrote.min(c.ack.time_ns),
                     row(think(side), Owner::of(side), Rule::Control, took, evidence),
                 );
             }

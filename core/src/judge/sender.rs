@@ -146,7 +146,7 @@ impl Judged {
         let held = j.count(pool.gaps.iter(), pool.refutations);
         j.slope = slope(&held);
         j.held_by_timer(&held);
-        (j.timed, j.corked) = cork::corked(&pool.starts, j.sender_rtt);
+        (j.timed, j.corked) = cork::corked(&pool.starts, [j.sender_rtt, j.receiver_rtt]);
         j.waits_elsewhere = elsewhere::on_tick(&pool.starts, j.sender_rtt);
         j.controls = Controls::of(pool, &j);
         j.sum_up(pool);
@@ -187,8 +187,12 @@ impl Judged {
     /// Whether the program's own pauses explain most of what ended with held ACKs.
     fn pauses(&self, pool: &Pool) -> bool {
         let held = pool.gaps.iter().filter(|gap| self.is_held(gap));
-        let explained =
-            held.filter(|gap| self.controls.says(gap.stream, gap.wait + gap.release) == Control::Explains);
+        let explained = held.filter(|gap| {
+            matches!(
+                self.controls.says(gap.stream, gap.wait + gap.release),
+                Control::Explains { .. }
+            )
+        });
         2 * explained.count() > self.held || self.slope.is_some_and(|slope| slope <= FOLLOWS_SLOPE.get())
     }
 
@@ -213,7 +217,7 @@ impl Judged {
                     let alone = self.controls.always_follow() && self.follows_alone();
                     alone || self.controls.always_follows(stream) && self.controls.are_kernels()
                 }
-                Control::Explains | Control::Unclear => false,
+                Control::Explains { .. } | Control::Unclear => false,
             }
     }
 
@@ -292,6 +296,15 @@ impl Judged {
             (self.release_best, SOON_NS.get().max(self.sender_jitter))
         };
         release.is_some_and(|took| took <= least)
+    }
+
+    /// Whether a kernel sent this one, so long after the ACK: beside its sender, on a connection of which nothing left early.
+    pub(super) fn sent_by_kernel(&self, stream: u32, late: i64) -> bool {
+        self.sender_rtt < AT_HOST_NS.get()
+            && late <= INSTANT_NS.get()
+            && self.verdict != Verdict::Refuted
+            && self.controls.are_kernels()
+            && self.controls.follows_alone(stream)
     }
 
     /// Whether its program may have had nothing to send before (`relay`).

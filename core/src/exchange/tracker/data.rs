@@ -50,7 +50,7 @@ impl Tracker {
             server: side == Side::Server,
             pool: *pick(&mut self.pools, side),
         };
-        (self.pairing.shown, self.pairing.paused) = (None, None);
+        (self.pairing.shown, self.pairing.paused, self.pairing.freed_since) = (None, None, None);
         let sender = pick(&mut self.senders, side);
         if sender.too_many_holes(start) {
             ledger.distrust(
@@ -62,7 +62,11 @@ impl Tracker {
         let outcome = sender.data(&data, missing, seen.facts.first_copy);
         if let Outcome::Forward(step) = &outcome {
             *release = step.release(leg_ns);
+            let freed = sender.take_freed();
             self.forward(side, step, &data, seen.trips, ledger);
+            if let Some(candidate) = freed {
+                aside::held(candidate, self.pairing.place(), ledger);
+            }
         }
         if let Outcome::Forward(step) = outcome {
             self.pairing.unsaid = self.messages.waits();
@@ -150,7 +154,8 @@ impl Tracker {
                     .pools
                     .answered_late(*pool, at.time_ns - since.time_ns, at.time_ns);
             }
-            Wait::FreedTurn { .. } => {
+            Wait::FreedTurn { since, .. } => {
+                self.pairing.freed_since = Some(*since).filter(|_| side == Side::Server);
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
             }
             Wait::Repair { filled, .. } => {

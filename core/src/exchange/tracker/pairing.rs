@@ -48,6 +48,8 @@ pub(super) struct Pairing {
     pub(super) shown: Option<At>,
     /// The client's step that the present packet ends, where it is a pause.
     pub(super) paused: Option<Step>,
+    /// What the server's segment in the present packet answers, where an ACK has freed it.
+    pub(super) freed_since: Option<At>,
     /// A short pause without another so far, and the index of the request after it.
     lone_pause: Option<Box<(Step, u32)>>,
     /// Whether there was one before.
@@ -96,6 +98,7 @@ impl Pairing {
             answered,
             shown,
             paused,
+            freed_since,
             lone_pause,
             pauses,
             exchanges,
@@ -110,7 +113,7 @@ impl Pairing {
         (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
         (*answered, *pauses, *doubled, *unsaid) = (false, false, false, false);
         *rounds = Default::default();
-        (*mixed, *shown, *paused, *lone_pause) = (None, None, None, None);
+        (*mixed, *shown, *paused, *lone_pause, *freed_since) = (None, None, None, None, None);
         steps.iter_mut().for_each(Vec::clear);
         open.clear();
         settling.clear();
@@ -161,6 +164,9 @@ impl Pairing {
             // answered before it was whole; if it never is, this is what was asked
             (e.request.last, e.request.bytes) = (last, bytes);
         }
+        e.answered_from = self.freed_since.filter(|since| {
+            e.kind == Kind::Turn && (e.request.first.frame..e.request.last.frame).contains(&since.frame)
+        });
         e.response = Some(Message {
             first: at,
             last: at,

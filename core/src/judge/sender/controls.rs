@@ -32,10 +32,10 @@ impl Pause {
 pub enum Control {
     /// There is none.
     Nothing,
-    /// Its pauses do not reach the wait: the program took at most `most`, or just that where it is `exact`.
-    Shorter { most: i64, exact: bool },
-    /// Its pauses are as long as the wait.
-    Explains,
+    /// Its pauses do not reach the wait: the program took at most `most`, and where it is `exact` about `likely`.
+    Shorter { most: i64, likely: i64, exact: bool },
+    /// Its pauses are as long as the wait; those that are shorter took about `likely`, or where there is none half of it.
+    Explains { likely: i64 },
     /// Some are, or all are longer: the program may have taken any part of it.
     Unclear,
 }
@@ -79,10 +79,12 @@ fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
     (below, reach - below, rising.len() - reach)
 }
 
-/// The longest of so many first pauses of a rising list, without the strays of a long one.
-fn longest(rising: &[Pause], first: usize) -> Option<Pause> {
+/// The longest of so many first pauses of a rising list, without the strays of a long one; and the middle one.
+fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
     let counted = first - first / CONTROL_STRAYS.get();
-    rising.get(counted.checked_sub(1)?).copied()
+    let most = rising.get(counted.checked_sub(1)?).copied()?;
+    let middle = rising.get((first - 1) / 2)?;
+    Some((most, middle.ns))
 }
 
 impl Group<'_> {
@@ -94,14 +96,22 @@ impl Group<'_> {
             return Control::Nothing;
         }
         if 2 * near > self.unheld.len() || early_near > early_below.max(self.held) {
-            return Control::Explains;
+            let shorter = |rising: &[Pause]| {
+                let first = rising.partition_point(|pause| pause.ns < wait);
+                longest(rising, first).map(|(_, likely)| likely)
+            };
+            let likely = shorter(self.unheld).or_else(|| shorter(self.early));
+            return Control::Explains {
+                likely: likely.unwrap_or(wait / 2),
+            };
         }
         let strays = CONTROL_STRAYS.get() * (near + above) <= self.unheld.len();
         let early_strays = CONTROL_STRAYS.get() * early_near <= early_near + self.held;
         let most = longest(self.unheld, below).or_else(|| longest(self.early, early_below));
         match most {
-            Some(most) if strays && early_strays => Control::Shorter {
+            Some((most, likely)) if strays && early_strays => Control::Shorter {
                 most: most.ns,
+                likely,
                 exact: most.exact,
             },
             _ => Control::Unclear,

@@ -2,9 +2,9 @@
 //! written meanwhile, and so it looks like an answer to those data.
 
 use super::reason::candidate;
-use super::{Sender, Small};
+use super::{AckSeen, Sender, Small};
 use crate::base::At;
-use crate::judge::limits::{INSTANT_NS, PROMPT_NS};
+use crate::judge::limits::{HELD_AT_HOST, INSTANT_NS, PROMPT_NS, STRAY_PART};
 use crate::observe::{Candidate, Data, Wait};
 
 /// What was freed on this connection.
@@ -14,16 +14,25 @@ pub(super) struct Freed {
     by_acks: u32,
     /// Just when the peer's data acknowledged the small segment before.
     along: u32,
+    /// The soonest that its program answered with nothing of its own in flight: no kernel held that.
+    answered_in: Option<i64>,
+    /// And later than a kernel sends.
+    later: u32,
     /// Something small went over something small that was not acknowledged: no Nagle's algorithm.
     overtook: bool,
     newest: Option<Box<Candidate>>,
 }
 
 impl Sender {
-    /// The small segment that left with this one's data, which the peer's data had acknowledged just then, where its
-    /// program is known to write without waiting for answers.
+    /// The client's small segment that left with this one's data, which the server's data had acknowledged just then.
     pub fn take_freed(&mut self) -> Option<Box<Candidate>> {
         self.freed.newest.take()
+    }
+
+    /// The first segment after the peer spoke, with nothing of its own in flight then.
+    pub(super) fn answers_freely(&mut self, heard: At, d: &Data) {
+        let took = d.at.time_ns - heard.time_ns;
+        self.freed.answered_in = Some(self.freed.answered_in.map_or(took, |best| best.min(took)));
     }
 
     /// A small segment behind an acknowledged one, between which the peer said nothing.
@@ -40,27 +49,53 @@ impl Sender {
 
     /// The first small segment after the peer spoke (`heard`), where the one before it was acknowledged with those data.
     #[inline(always)]
-    pub(super) fn freed_along(&mut self, p: &Small, heard: At, d: &Data) {
+    pub(super) fn freed_along(&mut self, p: &Small, heard: At, d: &Data) -> Option<Wait> {
         let freed = &self.freed;
-        if freed.by_acks > 0 && !freed.overtook && d.small && !d.fin && !p.tainted {
-            self.weigh_freed(p, heard, d);
+        let may_be = freed.by_acks > 0 && !freed.overtook && d.small && !d.fin && !p.tainted;
+        if may_be {
+            self.weigh_freed(p, heard, d)
+        } else {
+            None
         }
     }
 
-    /// One that takes turns but writes each of its messages in two parts is freed by an ACK without data once a turn. And a
-    /// server that had not been asked before answers those very data.
+    /// One that takes turns but writes each of its messages in two parts is freed by an ACK without data once a turn. A server
+    /// that had not been asked before answers those very data.
     #[cold]
-    fn weigh_freed(&mut self, p: &Small, heard: At, d: &Data) {
-        let Some(ack) = p.ack.filter(|ack| ack.at.frame == heard.frame && !ack.fin) else {
-            return;
-        };
-        let asked = self.unanswered.is_some_and(|first| first.frame < heard.frame);
-        if (d.server && !asked) || !at_once(ack.at, d.at, d.leg_ns) {
-            return;
+    fn weigh_freed(&mut self, p: &Small, heard: At, d: &Data) -> Option<Wait> {
+        let ack = p.ack.filter(|ack| ack.at.frame == heard.frame && !ack.fin)?;
+        if !d.server {
+            self.weigh_asking(p, &ack, d);
+            return None;
+        }
+        let since = self.unanswered.filter(|first| first.frame < heard.frame)?;
+        let release = d.at.time_ns - ack.at.time_ns;
+        // beside its host, where a kernel is told from a program that answers
+        let by_kernel = self.freed.answered_in.is_some_and(|took| 2 * release <= took);
+        if !by_kernel || release > INSTANT_NS.get() {
+            return None;
         }
         self.freed.along = self.freed.along.saturating_add(1);
-        if self.freed.along > self.freed.by_acks {
-            self.freed.newest = Some(Box::new(candidate(p, &ack, d)));
+        (self.freed.along > self.freed.by_acks).then(|| Wait::FreedTurn {
+            since,
+            candidate: Box::new(candidate(p, &ack, d)),
+        })
+    }
+
+    /// The same of a client, which writes again as soon as it is answered, or has written before: each that leaves later than a
+    /// kernel sends speaks for the first, and those that do not only let us suspect the second.
+    fn weigh_asking(&mut self, p: &Small, ack: &AckSeen, d: &Data) {
+        if at_once(ack.at, d.at, 0) {
+            self.freed.along = self.freed.along.saturating_add(1);
+        } else {
+            self.freed.later = self.freed.later.saturating_add(1);
+        }
+        let least = self
+            .freed
+            .by_acks
+            .saturating_add(STRAY_PART.get() as u32 * self.freed.later);
+        if self.freed.along > least.max(HELD_AT_HOST.get() as u32) {
+            self.freed.newest = Some(Box::new(candidate(p, ack, d)));
         }
     }
 

@@ -23,10 +23,16 @@ impl Sender {
             .peer_data
             .filter(|p| self.last.is_none_or(|last| p.frame > last.frame));
         if let (Some(heard), Some(small)) = (turn, self.small)
-            && small.ack.is_some_and(|ack| ack.at.frame <= heard.frame)
+            && let Some(ack) = small.ack.filter(|ack| ack.at.frame <= heard.frame)
         {
-            self.freed_along(&small, heard, d);
             self.small = None; // what is answered now came with or after that ACK
+            if ack.at.frame < heard.frame {
+                self.answers_freely(heard, d);
+            } else if let Some(wait) = self.freed_along(&small, heard, d) {
+                return wait;
+            }
+        } else if let Some(heard) = turn.filter(|_| self.last.is_none()) {
+            self.answers_freely(heard, d);
         }
         let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
         if missing > 0 && since >= RTO_NS.get() && !hole {
@@ -111,7 +117,8 @@ impl Sender {
                 - self
                     .answered
                     .map_or(from.time_ns, |a| a.time_ns.max(from.time_ns));
-            if CORK_NS.contains(quiet) {
+            // the timer is the retransmission timeout: 200 ms and a round trip (tcp_probe0_base)
+            if (CORK_NS.least.get()..=CORK_NS.most.get() + d.rtt_ns).contains(&quiet) {
                 return Wait::Cork;
             }
         }

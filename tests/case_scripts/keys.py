@@ -1,0 +1,161 @@
+"""Who types or sends commands without waiting for answers, and what Nagle's algorithm makes of that.
+
+No reader knows these protocols.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+
+from makepcap import Talk, answer, get, pcap
+
+from case_scripts.registry import case, variants
+
+KEYS = 40
+
+
+def echoing(legs: tuple[float, float], every: float, nagle: tuple[bool, bool], program: float = 0.1) -> bytes:
+    """A client that writes a byte every so many ms, and a server that echoes it `program` ms later; whose kernel holds
+    small segments. Seen on the path with these round trips to the server and to the client.
+    """
+    talk = Talk(server_leg=legs[0], client_leg=legs[1])
+    talk.open()
+    way = sum(legs) / 2
+    waiting, acked, sent = [b"", b""], [1, 1], [1, 1]
+    came, told = [1, 1], [1, 1]  # what each side has of the other's, and has acknowledged
+    todo = [(10.0 + every * n, n, "write", 0, 1) for n in range(KEYS)]
+    count = KEYS
+
+    def later(ms: float, what: str, side: int, value: int) -> None:
+        nonlocal count
+        count += 1
+        heapq.heappush(todo, (ms, count, what, side, value))
+
+    def passes(ms: float, side: int, data: bytes) -> None:
+        seen = ms + legs[1 if side == 0 else 0] / 2
+        (talk.client if side == 0 else talk.server)(seen, data, ack=came[side])
+        told[side] = came[side]
+        later(ms + way, "came", 1 - side, sent[side])
+        later(ms + way, "acked", 1 - side, came[side])
+
+    def push(ms: float, side: int) -> None:
+        if waiting[side] and not (nagle[side] and acked[side] < sent[side]):
+            data, waiting[side] = waiting[side], b""
+            sent[side] += len(data)
+            passes(ms + 0.015, side, data)
+
+    while todo:
+        ms, _, what, side, value = heapq.heappop(todo)
+        if what == "write":
+            waiting[side] += b"x" * value
+            push(ms, side)
+        elif what == "acked":
+            acked[side] = max(acked[side], value)
+            push(ms, side)
+        elif what == "delayed":
+            if told[side] < value:
+                passes(ms, side, b"")
+        elif value > came[side]:
+            new, came[side] = value - came[side], value
+            if side == 1:
+                later(ms + program, "write", 1, new)
+            quick = value - new == 1  # the first data of a connection are acknowledged at once
+            later(ms + (0.01 if quick else 40.0), "delayed", side, value)
+    return pcap(sorted(talk.tape, key=lambda segment: segment.time_ns))
+
+
+@case
+def keys_held_by_the_server() -> bytes:
+    """A key every 20 ms over a path of 60 ms, TCP_NODELAY at the client only: the server's echo waits in its kernel
+    until the echo before is acknowledged, with a later key. The capture is beside the server.
+
+    Not to be mistaken for: a person's pauses between the keys.
+    """
+    return echoing((0.02, 60.0), 20.0, (False, True))
+
+
+@case
+def keys_held_by_the_client() -> bytes:
+    """A key every 35 ms over a path of 60 ms, Nagle's algorithm at both ends: keys wait in the client's kernel for the
+    echo that acknowledges the ones before. Beside the client this is suspected at best.
+
+    Not to be mistaken for: a person who types on as soon as the echo is there.
+    """
+    return echoing((60.0, 0.02), 35.0, (True, True))
+
+
+@variants(
+    at_once={"after": 0.03, "parts": 0},
+    later={"after": 0.09, "parts": 1},
+    in_parts={"after": 0.03, "parts": 20},
+)
+def decoy_takes_turns(after: float, parts: int) -> bytes:
+    """The client asks again so many ms after each answer; some of its requests it writes in two parts. Nagle's
+    algorithm is on, but has nothing to hold when an answer comes. No reader knows the protocol; 60 ms to the server.
+
+    Not to be mistaken for: a client whose requests wait in its kernel (keys_held_by_the_client).
+    """
+    talk = Talk(server_leg=60.0, client_leg=0.02)
+    talk.open()
+    at = 70.0
+    for n in range(20):
+        talk.client(at, b"ask 1 of\n")
+        if n < parts:
+            talk.server(at + 60.0)
+            at += 60.02
+            talk.client(at, b"two\n")
+        talk.server(at + 60.3, b"told\n")
+        at += 60.3 + after
+    return pcap(talk.tape)
+
+
+@case
+def decoy_commands_in_two_parts() -> bytes:
+    """The client writes each command in two parts, 30 ms apart, with TCP_NODELAY; the server's program answers 0.04 ms
+    after the second, which brings the ACK of its answer before. Its first answer it wrote in two parts. No reader knows
+    the protocol; the capture is beside the server.
+
+    Not to be mistaken for: answers that wait in the server's kernel for that ACK (keys_held_by_the_server).
+    """
+    talk = Talk(server_leg=0.02, client_leg=4.0)
+    talk.open()
+    at, told = 10.0, 1
+    for n in range(20):
+        talk.client(at, b"put 7\n", ack=told)
+        talk.client(at + 30.0, b"1234567\n")
+        talk.server(at + 30.04, b"stored\n")
+        if n == 0:
+            talk.client(at + 74.0)
+            talk.server(at + 74.03, b"and kept\n")
+            at += 74.0
+        told = talk.s.sent - (9 if n == 0 else 7)
+        at += 90.0
+    return pcap(talk.tape)
+
+
+@case
+def body_after_work() -> bytes:
+    """Nagle's algorithm and a delayed ACK of 40 to 44 ms, and a program that works for 20 to 60 ms between head and
+    body: where it is done before the ACK, the rest of the wait was its kernel's; where not, all of it was its own. Seen
+    beside the server. Which part of a wait was which nobody can tell: the first exchange, with its ACK at once, took
+    41 ms.
+
+    Not to be mistaken for: proven stalls.
+    """
+    talk, rng = Talk(server_leg=0.01, client_leg=1.0), random.Random(11)
+    talk.open()
+    head, body = answer(600)
+    at = 5.0
+    for n in range(24):
+        talk.client(at, get())
+        began = at + 0.2
+        talk.server(began, head)
+        work = 41.0 if n == 0 else rng.uniform(20.0, 60.0)
+        acked = began + 1.0 if n == 0 else began + 1.0 + rng.uniform(40.0, 44.0)
+        talk.client(acked)
+        done = max(began + work, acked + 0.02)
+        talk.server(done, body)
+        talk.client(done + 1.0)
+        at = done + 3.0
+    return pcap(talk.tape)
