@@ -17,12 +17,14 @@ With fewer than `ENOUGH` units there is no interval: unknown. What differs betwe
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+from latpcap import page
 from latpcap.archive.results import Results
 from latpcap.errors import LatpcapError
 from latpcap.format import count
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from latpcap.page import Subject
     from latpcap.views.capture import Capture
 
 
@@ -167,8 +170,9 @@ class Comparison:
     null: unknown).
     """
 
-    def __init__(self, before: Sample, after: Sample):
+    def __init__(self, before: Sample, after: Sample, *, of: Sequence[Subject] = ()):
         self._sides = (before, after)
+        self._subjects = tuple(of)
         self.unit, self._of = _units(self._sides)
         self._counts = [int(u.max()) + 1 for u in self._of]
         self._metrics = [*self._percentiles(), self._mean("mean_ms", [s.latency for s in self._sides], 1)]
@@ -269,6 +273,13 @@ class Comparison:
             return None
         sure = "" if change.moved else " (too few exchanges to tell it from noise)"
         return f"{found[1]} rose from {change.before:.3f} to {change.after:.3f}, by more than {limit:.3f}{sure}"
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write one page to mail: what changed, and both answers with their waterfalls, as one HTML file.
+
+        OutputError where it cannot be written, or for another suffix than .html.
+        """
+        page.write(path, page.of_comparison(self, self._subjects))
 
     def __str__(self) -> str:
         lines = []

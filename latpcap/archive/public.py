@@ -66,7 +66,8 @@ def compare(before: Side, after: Side, *, keylog: str | os.PathLike[str] | None 
     """
     from latpcap.archive.comparison import Comparison, sample_of
 
-    return Comparison(sample_of(_opened(before, keylog)), sample_of(_opened(after, keylog)))
+    sides = _opened(before, keylog), _opened(after, keylog)
+    return Comparison(*map(sample_of, sides), of=sides)
 
 
 def _opened(side: Side, keylog: str | os.PathLike[str] | None) -> Capture | Results:

@@ -225,6 +225,12 @@ class Results:
 
         return self._answered(lambda held: held.why(Asked(slow_ms, server, top)))
 
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write one page to mail, as `Capture.to_html`; flow graphs need a capture and are not in it."""
+        from latpcap import page
+
+        page.write(path, page.of_results(self))
+
     def _together(self) -> Union:
         if self._union is None:
             from latpcap.archive.union import Union

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.main
 
-from latpcap.cli import answers, archive, flow, guard, live, mcp, packets, plots, tables
+from latpcap.cli import answers, archive, flow, guard, live, mcp, packets, plots, report, tables
 from latpcap.cli.options import SAMPLE, warn
 from latpcap.errors import CaptureError
 from latpcap.reading import sources
@@ -107,6 +107,7 @@ app.command()(archive.compare)
 flow.register(app, _read)
 packets.register(app, _read)
 plots.register(app, _read)
+report.register(app, _read)
 mcp.register(app)
 
 

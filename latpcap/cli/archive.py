@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -94,6 +95,9 @@ def compare(
         typer.Option("--fail-on", help="Exit 1 if so: p99_ms>20 (afterwards), p99_ms>+5 or >+10% (rise beyond noise)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Also write a page to mail: one HTML file.")
+    ] = None,
     keylog: KeylogOption = None,
 ) -> None:
     """Did it get better, which cause moved, by how much, and is that more than noise?"""
@@ -105,6 +109,8 @@ def compare(
     except ValueError as problem:
         raise typer.BadParameter(str(problem), param_hint="--fail-on") from None
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
+    if output is not None:
+        found.to_html(output)
     for sentence in failing:
         typer.echo(f"latpcap: {sentence}", err=True)
     if failing:

@@ -118,6 +118,10 @@ class Display:
     def _render(self, suffix: str, dpi: float) -> bytes:
         return paper.render(copy.copy(self).plot().figure_, suffix, dpi)
 
+    def svg(self) -> str:
+        """How does it go into a page of mine? The picture as an SVG document, its words as text."""
+        return self._render(".svg", 100).decode()
+
     def _repr_png_(self) -> bytes:
         return self._render(".png", 100)
 

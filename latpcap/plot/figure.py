@@ -35,7 +35,7 @@ def house_style() -> Iterator[None]:
     import matplotlib as mpl
     import matplotlib.style
 
-    with mpl.style.context("default"), mpl.rc_context({"svg.hashsalt": "latpcap", "svg.fonttype": "path"}):
+    with mpl.style.context("default"), mpl.rc_context({"svg.hashsalt": "latpcap", "svg.fonttype": "none"}):
         yield
 
 
@@ -109,7 +109,12 @@ def render(figure: Figure, suffix: str, dpi: float, *, colours: Sequence[str] = 
         if colours and suffix == ".png":
             return _with_palette(figure, dpi, colours)
         figure.savefig(out, format=suffix[1:], dpi=dpi, metadata=_METADATA[suffix], facecolor="white")
-    return out.getvalue()
+    return _with_text(out.getvalue()) if suffix == ".svg" else out.getvalue()
+
+
+def _with_text(svg: bytes) -> bytes:
+    """Text stays text, to be searched and copied; where our font is not installed, one of the same widths is taken."""
+    return svg.replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
 
 
 def _with_palette(figure: Figure, dpi: float, colours: Sequence[str]) -> bytes:

@@ -287,6 +287,10 @@ class FlowGraph:
         ).plot()
         return paper.render(fresh.figure_, suffix, dpi, colours=flow_draw.COLOURS)
 
+    def svg(self) -> str:
+        """How does it go into a page of mine? The picture as an SVG document, its words as text."""
+        return self._render(".svg", 100).decode()
+
     def _repr_png_(self) -> bytes:
         return self._render(".png", 100)
 

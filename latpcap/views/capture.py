@@ -150,6 +150,16 @@ class Capture(Recording):
             mark_ms=mark_ms,
         )
 
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write one page to mail: the answer, servers, findings, a timeline, a waterfall, exchanges and flow graphs.
+
+        One HTML file that fetches nothing and runs no script but its own; tables sort, pictures zoom. OutputError where
+        it cannot be written, or for another suffix than .html.
+        """
+        from latpcap import page
+
+        page.write(path, page.of_capture(self))
+
     def __repr__(self) -> str:
         streams, exchanges = len(self._raw["streams"]), how_many(self.arrow("exchanges"))
         part = "" if self._whole is None else f"{len(self._raw['events']):,} of "

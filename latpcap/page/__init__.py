@@ -1,0 +1,284 @@
+"""One page to mail: what a capture, the results of a batch or a comparison say, as one HTML file that fetches nothing.
+
+Reads answers, tables and finished pictures; `parts.py` and `pictures.py` make the markup. A policy in the page lets
+only the script run that came with latpcap: what a capture holds is text, here and in the reader's browser.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from latpcap import files
+from latpcap.errors import LatpcapError, OutputError
+from latpcap.page import parts, pictures
+from latpcap.page.parts import Column, safe
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.options import TableName
+
+MOST_ROWS, BARS, GRAPHS = 500, 25, 4
+_PACKETS = 40
+
+_EXCHANGES = ["exchange", "stream", "protocol", "method", "target", "status", "start", "latency_ms", "top_cause"]
+
+
+class Subject(Protocol):
+    """What has an answer: a capture, a part of one, or the results of a batch."""
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+
+    @property
+    def findings(self) -> Any:
+        """The table of findings."""
+
+    def why(self) -> Any:
+        """The answer."""
+
+    def waterfall(self, *, top: int | None = None) -> Any:
+        """Where its longest exchanges' time went."""
+
+    def latency(self, by: Any = None) -> Any:
+        """How long its requests took."""
+
+
+class Whole(Subject, Protocol):
+    """A capture."""
+
+    def arrow(self, name: TableName) -> pa.Table:
+        """One of its tables."""
+
+    def flow_graph(self, *, exchange: Any = None, max_rows: int | None = None) -> Any:
+        """The packets of an exchange."""
+
+
+class Stored(Subject, Protocol):
+    """The results of a batch."""
+
+    def dataset(self, name: str) -> Any:
+        """One of their tables, as a pyarrow data set."""
+
+
+class Changed(Protocol):
+    """A comparison."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its numbers."""
+
+
+def write(path: str | os.PathLike[str], page: str) -> None:
+    """Write a page; OutputError for a suffix that is no page's, or where the file cannot be written."""
+    where = Path(path)
+    if where.suffix.lower() not in (".html", ".htm"):
+        raise OutputError(f"{path}: unknown suffix {where.suffix!r}; a report is .html")
+    try:
+        files.write(where, page.encode())
+    except OSError as problem:
+        raise OutputError(f"{path}: {problem.strerror or problem}") from None
+
+
+def of_capture(capture: Whole) -> str:
+    """The report of one capture: answer, servers, findings, time, waterfall, exchanges, flow graphs."""
+    rows = capture.arrow("exchanges").select(_EXCHANGES)
+    graphs = _graphs(capture, rows)
+    return _page(capture.title, repr(capture), capture, rows, graphs)
+
+
+def of_results(results: Stored) -> str:
+    """The report of stored results; their captures' bytes are not read again, so that it has no flow graphs."""
+    rows = results.dataset("exchanges").to_table(columns=["capture", *_EXCHANGES])
+    return _page(results.title, repr(results), results, rows, [])
+
+
+def of_comparison(comparison: Changed, sides: Sequence[Subject]) -> str:
+    """Before and after: what moved, then both answers and the same pictures of both."""
+    metrics = _changes(comparison.to_dict()["metrics"])
+    causes = _changes(comparison.to_dict()["causes"])
+    bodies = [
+        parts.section("What changed", f"<pre>{parts.safe_lines(str(comparison).splitlines())}</pre>", name="changed"),
+        parts.section("Latency", metrics, name="latency"),
+        parts.section("Causes, mean ms per exchange", causes, name="causes"),
+    ]
+    for word, side in zip(("Before", "After"), sides, strict=True):
+        bodies.append(_answered(f"{word}: {side.title}", side, word.lower()))
+        bodies += _waterfall(side, f"{word}: where the longest exchanges' time went", f"{word.lower()}-waterfall")
+    title = " → ".join(side.title for side in sides)
+    return _document(title, "latpcap compare", bodies)
+
+
+def _changes(rows: list[dict[str, Any]]) -> str:
+    heads = [Column("name"), *(Column(name, True, 3) for name in ("before", "after", "change", "low", "high"))]
+    told = {True: "yes", False: "no more than noise", None: "unknown"}
+    found = [[*(row[c.head] for c in heads), told[row["moved"]]] for row in rows]
+    return parts.table([*heads, Column("moved")], found)
+
+
+def _page(title: str, about: str, subject: Subject, exchanges: pa.Table, graphs: list[str]) -> str:
+    requests = _requests(exchanges)
+    bodies = [_answered("Answer", subject, "answer")]
+    if requests:
+        bodies.append(parts.section("Servers", _servers(subject), name="servers"))
+    bodies += _found(subject)
+    timed = [row for row in requests if row["latency_ms"] is not None]
+    if timed:
+        bodies.append(_timeline(timed))
+        bodies += _waterfall(subject, "Where the longest exchanges' time went", "waterfall")
+        bodies.append(_longest(timed, len(requests)))
+    if graphs:
+        bodies.append(parts.section("The worst exchanges, packet by packet", *graphs, name="flow"))
+    return _document(title, about, bodies)
+
+
+def _answered(head: str, subject: Subject, name: str) -> str:
+    title, _, text = str(subject.why()).partition("\n")
+    return parts.section(head, parts.answer(text), parts.note(title), name=name)
+
+
+def _requests(exchanges: pa.Table) -> list[dict[str, Any]]:
+    """The requests as rows, instants in ns."""
+    import pyarrow as pa
+
+    from latpcap.tables import requests
+
+    table = requests(exchanges)
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            table = table.set_column(place, "ns", table[field.name].cast(pa.int64()))
+    found: list[dict[str, Any]] = table.to_pylist()
+    for row in found:
+        asked = " ".join(str(row[name]) for name in ("method", "target") if row[name] is not None)
+        row["asked"] = asked or row["protocol"]
+        late = "" if row["latency_ms"] is None else f"{row['latency_ms']:,.3f} ms, "
+        row["words"] = f"{row['asked']}\n{late}{pictures.instant(row['ns'])} UTC\ntcp.stream eq {row['stream']}"
+    return found
+
+
+def _servers(subject: Subject) -> str:
+    frame = subject.latency(by="server").table
+    names = ["count", "left_out", "mean_ms", "p50_ms", "p90_ms", "p99_ms", "max_ms", "requests_per_s"]
+    heads = [Column("server"), *(Column(name, True, 3 if "_" in name[-3:] else 0) for name in names)]
+    return parts.table(heads, frame[[c.head for c in heads]].itertuples(index=False, name=None))
+
+
+def _found(subject: Subject) -> list[str]:
+    rows = subject.findings.to_dict("records")
+    if not rows:
+        return []
+    heads = [Column("server"), Column("cause"), Column("owner"), Column("grade"), Column("exchanges", True),
+             Column("total ms", True, 1), Column("of p50 ms", True, 1), Column("of p99 ms", True, 1),
+             Column("what to do"), Column("filter")]  # fmt: skip
+    found = []
+    for row in rows:
+        row = {name: None if value is None or value != value else value for name, value in _plain(row)}
+        server = None if row["server"] is None else f"{row['server']}:{row['server_port']}"
+        found.append([server, *(row[n] for n in ("cause", "owner", "grade", "exchanges", "total_ms", "of_p50_ms",
+                      "of_p99_ms")), row["fix"] or row["says"], row["filter"]])  # fmt: skip
+    return [parts.section("Findings", parts.table(heads, found), name="findings")]
+
+
+def _plain(row: dict[str, Any]) -> list[tuple[str, Any]]:
+    """A row without pandas' own null, which compares to nothing."""
+    import pandas as pd
+
+    return [(n, None if v is pd.NA else v) for n, v in row.items()]
+
+
+def _timeline(rows: list[dict[str, Any]]) -> str:
+    first, last = min(row["ns"] for row in rows), max(row["ns"] for row in rows)
+    about = f"{pictures.instant(first)} to {pictures.instant(last)} UTC; a dot is a request at its start."
+    if len(rows) > pictures.MOST_DOTS:
+        about += " Dots that fall on one place are one."
+    return parts.section("When it was slow", parts.note(about), pictures.timeline(rows, first, last), name="timeline")
+
+
+def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
+    try:
+        plan = subject.waterfall(top=BARS).plan
+    except ValueError:  # no exchange
+        return []
+    about = f"The {plan.shown:,} longest of {plan.total:,}; hatched: probable."
+    return [parts.section(head, parts.note(about), pictures.waterfall(plan), name=name)]
+
+
+def _longest(rows: list[dict[str, Any]], total: int) -> str:
+    shown = sorted(rows, key=lambda row: -row["latency_ms"])[:MOST_ROWS]
+    heads = [Column("exchange", True), Column("stream", True), Column("started, UTC"), Column("request"),
+             Column("status"), Column("latency ms", True, 3), Column("top cause")]  # fmt: skip
+    found = [
+        [row["exchange"], row["stream"], pictures.instant(row["ns"]), row["asked"], row["status"], row["latency_ms"],
+         row["top_cause"]]
+        for row in shown
+    ]  # fmt: skip
+    about = f"The {len(shown):,} slowest of {total:,} requests." if len(shown) < total else f"All {total:,} requests."
+    if len(rows) < total:
+        about += f" {total - len(rows):,} have no latency: the capture does not show them whole."
+    box = '<input type="search" data-table="exchanges-table" placeholder="find: words of a row" aria-label="find">'
+    table = parts.table(heads, found, name="exchanges-table")
+    return parts.section("Exchanges", parts.note(about), box, table, name="exchanges")
+
+
+def _graphs(capture: Whole, exchanges: pa.Table) -> list[str]:
+    """The flow graphs of the longest exchanges: one for each top cause first, as the next longest is often the same."""
+    rows = [row for row in _requests(exchanges) if row["latency_ms"] is not None]
+    rows.sort(key=lambda row: -row["latency_ms"])
+    firsts = list({row["top_cause"]: row for row in reversed(rows)}.values())
+    chosen = sorted(firsts, key=lambda row: -row["latency_ms"])[:GRAPHS]
+    found = []
+    for row in chosen:
+        try:
+            drawn = capture.flow_graph(exchange=row["exchange"], max_rows=_PACKETS)
+            svg = _inline(drawn.svg())
+        except (ValueError, IndexError, LatpcapError):
+            continue
+        words = f"Exchange {row['exchange']}: {row['words']}".replace("\n", ", ")
+        if row["top_cause"]:
+            words += f", top cause {row['top_cause']}"
+        found.append(f'<figure class="flow"><figcaption>{safe(words, 300)}</figcaption><div class="wide">{svg}</div>'
+                     "</figure>")  # fmt: skip
+    return found
+
+
+def _inline(svg: str) -> str:
+    """A picture's own element, without what would reach the rest of the page: its head and its style sheet."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
+    return svg.replace("<svg ", '<svg class="zooms" role="img" ', 1)
+
+
+@lru_cache(maxsize=2)
+def _asset(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _document(title: str, about: str, bodies: Sequence[str]) -> str:
+    script, style = _asset("page.js"), _asset("page.css")
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{allowed}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    links = "".join(
+        f'<a href="#{name}">{head}</a>'
+        for name, head in re.findall(r'<section id="([\w-]+)"><h2>(.*?)</h2>', "".join(bodies))
+    )
+    head = (
+        f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{safe(title)} · latpcap</title>\n<style>\n{style}</style>\n"
+    )
+    top = f"<header><h1>{safe(title)}</h1><p>{safe(about, 300)}</p><nav>{links}</nav></header>\n"
+    body = "\n".join(bodies)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}</head>\n<body>\n<main>\n{top}{body}\n</main>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )

@@ -1,0 +1,147 @@
+"""A report's waterfall and timeline: markup made of finished numbers. Every text is escaped by parts.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from latpcap.format import ms
+from latpcap.page.parts import keys, safe
+from latpcap.vocabulary import CAUSES
+
+if TYPE_CHECKING:
+    from latpcap.plot.waterfall_rows import Plan
+
+_NONE = "#7A7A7A"
+_HATCH = "repeating-linear-gradient(135deg,{0} 0 3px,#fff 3px 5px)"
+WIDE, HIGH, LEFT, TOP, BOTTOM = 960.0, 300.0, 56.0, 10.0, 30.0
+MOST_DOTS, NAMED_DOTS = 4000, 200
+_CELLS = (400, 120)
+_STEPS = (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600,
+          7200, 10800, 21600, 43200, 86400)  # fmt: skip
+
+
+def colour(cause: str | None) -> str:
+    """A cause's colour; grey for none."""
+    return CAUSES[cause].colour if cause in CAUSES else _NONE
+
+
+def waterfall(plan: Plan) -> str:
+    """A bar an exchange, cut into its causes; hatched where that is not proven."""
+    names = tuple(CAUSES)
+    pieces = plan.pieces
+    ends = [0.0] * len(plan.bars)
+    cut: list[list[str]] = [[] for _ in plan.bars]
+    longest = max((float(x + w) for x, w in zip(pieces.left, pieces.width, strict=True)), default=1.0) or 1.0
+    for bar, cause, proven, left, width in zip(
+        pieces.bar, pieces.cause, pieces.proven, pieces.left, pieces.width, strict=True
+    ):
+        name = names[int(cause)]
+        look = CAUSES[name].colour if proven else _HATCH.format(CAUSES[name].colour)
+        place = f"left:{left / longest * 100:.3f}%;width:{width / longest * 100:.3f}%;background:{look}"
+        sure = "" if proven else ", probable"
+        cut[bar].append(f'<i style="{place}" data-tip="{safe(f"{name}: {ms(float(width))} ms{sure}")}"></i>')
+        ends[bar] = max(ends[bar], float(left + width))
+    rows = [
+        f'<div class="bar"><span data-tip="{safe(bar.name)}">{safe(bar.name)}</span>'
+        f'<span class="track">{"".join(cut[place])}</span><span>{safe(bar.words)}</span></div>'
+        for place, bar in enumerate(plan.bars)
+    ]
+    shown = [(colour(n), n, f"{ms(total)} ms") for n, total in plan.totals.items()]
+    return keys(shown) + f'<div class="bars">{"".join(rows)}</div>'
+
+
+def timeline(rows: Sequence[dict[str, Any]], first_ns: int, last_ns: int) -> str:
+    """A dot a request over the clock, as high as its latency, in the colour of its top cause; a picture that zooms.
+
+    `rows` have `ns`, `latency_ms`, `top_cause` and `words`; the slowest say what they are.
+    """
+    import math
+
+    values = sorted(row["latency_ms"] for row in rows)
+    low, high = max(values[len(values) // 50], 1e-3), max(values[-1], 2e-3)
+    log = high / low > 100
+    span = max(last_ns - first_ns, 1)
+    floor = math.log10(low) if log else 0.0
+    top = math.log10(high) if log else high
+    top += (top - floor) * 0.04 or 1.0
+
+    def place(row: dict[str, Any]) -> tuple[float, float]:
+        value = math.log10(max(row["latency_ms"], low)) if log else row["latency_ms"]
+        right = WIDE - 12 - LEFT
+        return LEFT + (row["ns"] - first_ns) / span * right, TOP + (1 - (value - floor) / (top - floor)) * (HIGH - TOP)
+
+    dots: dict[str | None, dict[tuple[int, int], tuple[float, float]]] = {}
+    many = len(rows) > MOST_DOTS
+    for row in rows:
+        x, y = place(row)
+        cell = (int(x / WIDE * _CELLS[0]), int(y / HIGH * _CELLS[1])) if many else (len(dots), id(row))
+        dots.setdefault(row["top_cause"], {}).setdefault(cell, (x, y))
+    drawn = [
+        f'<path d="{"".join(f"M{x:.1f} {y:.1f}h0" for x, y in places.values())}" stroke="{colour(cause)}" '
+        f'stroke-width="{3 if many else 5}" stroke-linecap="round" opacity="0.75"/>'
+        for cause, places in dots.items()
+    ]
+    for row in sorted(rows, key=lambda r: -r["latency_ms"])[:NAMED_DOTS]:
+        x, y = place(row)
+        drawn.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="transparent" data-tip="{safe(row["words"])}"/>')
+    lines = [_row(value, place({"ns": first_ns, "latency_ms": value})[1]) for value in _levels(low, high, log=log)]
+    ticks = [_tick(ns, LEFT + (ns - first_ns) / span * (WIDE - 12 - LEFT)) for ns in clock(first_ns, last_ns)]
+    number: dict[str | None, int] = {}
+    for row in rows:
+        number[row["top_cause"]] = number.get(row["top_cause"], 0) + 1
+    shown = [(colour(n), n or "no top cause", f"{c:,}") for n, c in sorted(number.items(), key=lambda p: -p[1])]
+    texts = 'font-family="system-ui,sans-serif" font-size="13" fill="#444"'
+    return (
+        keys(shown) + f'<div class="wide"><svg class="zooms" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE:g} '
+        f'{HIGH + BOTTOM:g}" role="img" aria-label="latency over the clock" {texts}>'
+        + "".join([*lines, *ticks, *drawn])
+        + "</svg></div>"
+    )
+
+
+def _levels(low: float, high: float, *, log: bool) -> list[float]:
+    import math
+
+    if log:
+        return [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
+    step = 10 ** math.floor(math.log10(high))
+    step = next(s for s in (step / 5, step / 2, step, step * 2) if high / s <= 6)
+    return [step * number for number in range(int(high / step) + 1)]
+
+
+def _row(value: float, y: float) -> str:
+    return (
+        f'<path d="M{LEFT:g} {y:.1f}H{WIDE - 12:g}" stroke="#e3e3e8"/>'
+        f'<text x="{LEFT - 6:g}" y="{y + 4:.1f}" text-anchor="end">{value:g} ms</text>'
+    )
+
+
+def _tick(ns: int, x: float) -> str:
+    text = _hour(ns)
+    return (
+        f'<path d="M{x:.1f} {TOP:g}V{HIGH:g}" stroke="#f0f0f3"/>'
+        f'<text x="{x:.1f}" y="{HIGH + 20:g}" text-anchor="middle">{text}</text>'
+    )
+
+
+def clock(first_ns: int, last_ns: int, most: int = 7) -> list[int]:
+    """Round instants of the clock between these two, at most so many."""
+    span = (last_ns - first_ns) / 1e9
+    step = next((s for s in _STEPS if span / s <= most - 1), _STEPS[-1] * (int(span / _STEPS[-1] / most) + 1))
+    wide = round(step * 1e9)
+    return list(range(-(-first_ns // wide) * wide, last_ns + 1, wide))
+
+
+def _hour(ns: int) -> str:
+    """hh:mm:ss with the decimals that it has."""
+    moment = datetime.fromtimestamp(ns // 1_000_000_000, UTC)
+    fraction = f"{ns % 1_000_000_000:09}"[:3].rstrip("0")
+    return f"{moment:%H:%M:%S}" + (f".{fraction}" if fraction else "")
+
+
+def instant(ns: int) -> str:
+    """Date and time in UTC, to the millisecond."""
+    moment = datetime.fromtimestamp(ns // 1_000_000_000, UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{ns // 1_000_000 % 1000:03}"
