@@ -1,6 +1,6 @@
 """What is each rule's grade worth? Milliseconds of rows that are right and wrong, by rule and grade.
 
-    calibration.py CAPTURES [--show N] [--strict] [--write core/src/judge/worth.rs]
+    calibration.py CAPTURES [--show N] [--strict] [--json FILE] [--write core/src/judge/worth.rs]
 
 Truth, by situation:
   CAPTURES/real        strace: which segments the kernel held back, and for how long. A row of nagle,
@@ -14,7 +14,7 @@ Half of the situations fill the table, the other half check it: both are printed
 shares into the table, each inside its grade's bounds (proven from 0.9 on, probable above 0.5); what has less
 than 200 ms in three situations keeps its grade's default. Exit code 1 if a proven rule is right for less than
 0.9 or a probable one for less than 0.5 of the checking half's time, where there are 1,000 ms of it and --strict
-is given.
+is given. --json writes the checking half's share by grade.
 """
 
 import argparse
@@ -147,6 +147,7 @@ def main():
     parser.add_argument("--write", type=Path)
     parser.add_argument("--show", type=int, default=0, help="situations that cost most")
     parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     halves, cost = defaultdict(lambda: [Counter(), Counter()]), Counter()
     for name, told in situations(args.captures):
@@ -182,6 +183,8 @@ def main():
         if grade in sums:
             figures = "".join(f" {f['right']:20.0f} {f['wrong']:9.0f} {share(f) or 0:6.3f}" for f in sums[grade])
             print(f"{'all':24} {grade:10}{figures}")
+    if args.json:
+        args.json.write_text(json.dumps({grade: share(both[1]) for grade, both in sums.items()}))
     for (name, rule), wrong in cost.most_common(args.show):
         print(f"  {wrong:8.0f} ms proven and wrong: {name}, {rule}")
     if args.write:

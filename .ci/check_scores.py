@@ -1,11 +1,12 @@
-"""Are verdicts and facts as good as they were? Compares the two scorers' results with .ci/floors.json.
+"""Are verdicts and facts as good as they were? Compares the scorers' results with .ci/floors.json.
 
-    check_scores.py LAB.json WIRESHARK.txt [--raise]
+    check_scores.py FOLDER [--raise]
 
-LAB.json is what score_lab.py wrote with --json, WIRESHARK.txt what score_wireshark.py printed. A floor has
-"at_least" or "at_most"; a figure that a scorer did not give is below every floor. `--raise` writes floors
-that became reachable, rounded to the careful side, and never lowers one. Exit code 1 if any figure is on the
-wrong side of its floor.
+FOLDER has what the scorers wrote: lab.json and lab3.json (score_lab.py --json), real.json (score_real.py --json),
+calibration.json (calibration.py --json), gain-real.txt and gain-lab.txt (printed by score_gain.py), wireshark.txt
+(printed by score_wireshark.py). A floor has "at_least", "at_most" or both; a figure that a scorer did not give is
+below every floor. `--raise` writes floors that became reachable, rounded to the careful side, and never lowers one;
+one with both sides stays. Exit code 1 if any figure is on the wrong side of its floor.
 """
 
 import argparse
@@ -17,24 +18,41 @@ from pathlib import Path
 
 FLOORS = Path(__file__).with_name("floors.json")
 SUMMARY = re.compile(r"captures (\d+)  packets compared (\d+)  missing from your table (\d+)  not TCP for tshark (\d+)")
+PAIRS = re.compile(r"pairs (\d+): kept (\d+) \(narrow (\d+)\), broken (\d+), no promise (\d+)")
 COLUMN = re.compile(r"^(\w+) +([\d.]+|nan) +(\d+) +(\d+)\b", re.MULTILINE)
 
 
-def of_lab(text: str) -> dict[str, float]:
+def of_lab(text: str, lab: str) -> dict[str, float]:
     """score_lab.py's JSON as flat figures: `lab.client.precision`, `lab.half_way.recall`, ..."""
     data = json.loads(text)
     named, asked = data.pop("expected_cause_named")
-    figures = {"lab.expected_cause_named": named, "lab.expected_cause_asked": asked}
+    figures = {f"{lab}.expected_cause_named": named, f"{lab}.expected_cause_asked": asked}
+    figures[f"{lab}.blamed"] = sum(value.get("blamed", 0) for value in data.values() if isinstance(value, dict))
     for key, value in data.items():
         if isinstance(value, dict):
             point = key.removesuffix(".pcap").replace(" ", "_")
-            figures |= {f"lab.{point}.{name}": number for name, number in value.items()}
+            figures |= {f"{lab}.{point}.{name}": number for name, number in value.items()}
         else:
-            figures[f"lab.{key}"] = value
+            figures[f"{lab}.{key}"] = value
     return figures
 
 
-def of_wireshark(text: str) -> dict[str, float]:
+def of_numbers(text: str, kind: str) -> dict[str, float]:
+    """The numbers of score_real.py's or calibration.py's JSON: `real.precision`, `calibration.proven`, ..."""
+    data = json.loads(text)
+    failed = {"failed": len(data["failed"])} if "failed" in data else {}
+    return {f"{kind}.{key}": value for key, value in (data | failed).items() if isinstance(value, int | float)}
+
+
+def of_gain(text: str, kind: str) -> dict[str, float]:
+    """The last line of score_gain.py: `gain-real.kept` and `gain-real.narrow`, as shares of all pairs."""
+    if not (found := PAIRS.search(text)):
+        return {}
+    pairs, kept, narrow = map(int, found.groups()[:3])
+    return {f"{kind}.kept": kept / pairs, f"{kind}.narrow": narrow / pairs} if pairs else {}
+
+
+def of_wireshark(text: str, _: str) -> dict[str, float]:
     """score_wireshark.py's table as flat figures: `wireshark.ack_rtt_ms` is the share that agrees in %."""
     figures: dict[str, float] = {}
     if summary := SUMMARY.search(text):
@@ -50,35 +68,46 @@ def holds(floor: dict[str, float], got: float | None) -> bool:
     """NaN and a missing figure hold nothing."""
     if got is None:
         return False
-    return got >= floor["at_least"] if "at_least" in floor else got <= floor["at_most"]
+    return floor.get("at_least", -math.inf) <= got <= floor.get("at_most", math.inf)
 
 
 def raised(floor: dict[str, float], got: float | None) -> dict[str, float]:
     """The floor that `got` allows, or the old one where that is not better."""
-    if got is None or math.isnan(got):
+    if got is None or math.isnan(got) or len(floor) > 1:
         return floor
     if "at_least" in floor:
         return {"at_least": max(floor["at_least"], math.floor(got * 1000) / 1000)}
     return {"at_most": min(floor["at_most"], math.ceil(got * 1000) / 1000)}
 
 
-def figures_of(lab: Path, wireshark: Path) -> dict[str, float]:
+READERS = {
+    "lab.json": of_lab,
+    "lab3.json": of_lab,
+    "real.json": of_numbers,
+    "calibration.json": of_numbers,
+    "gain-real.txt": of_gain,
+    "gain-lab.txt": of_gain,
+    "wireshark.txt": of_wireshark,
+}
+
+
+def figures_of(folder: Path) -> dict[str, float]:
     figures: dict[str, float] = {}
-    for path, read in ((lab, of_lab), (wireshark, of_wireshark)):
-        if path.exists():
-            figures |= read(path.read_text())
+    for name, read in READERS.items():
+        path = folder / name
+        if path.exists() and (text := path.read_text()):
+            figures |= read(text, path.stem)
     return figures
 
 
 def main() -> int:
     as_it_stands = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_stands)
-    parser.add_argument("lab", type=Path)
-    parser.add_argument("wireshark", type=Path)
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--raise", dest="lift", action="store_true")
     args = parser.parse_args()
     floors: dict[str, dict[str, float]] = json.loads(FLOORS.read_text())
-    figures = figures_of(args.lab, args.wireshark)
+    figures = figures_of(args.folder)
     below = 0
     print(f"{'figure':38} {'floor':>14} {'got':>12}")
     for name, floor in floors.items():
@@ -87,7 +116,7 @@ def main() -> int:
         got = figures.get(name)
         good = holds(floor, got)
         below += not good
-        bound = f"{'>=' if 'at_least' in floor else '<='} {next(iter(floor.values())):g}"
+        bound = " ".join(f"{'>=' if side == 'at_least' else '<='} {value:g}" for side, value in floor.items())
         shown = "missing" if got is None else f"{got:.4f}".rstrip("0").rstrip(".")
         print(f"{name:38} {bound:>14} {shown:>12}{'' if good else '   <- wrong side'}")
     if args.lift:
