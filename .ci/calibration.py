@@ -85,7 +85,8 @@ def by_log(path, labels):
             exchanges[ports[exchange["stream"]]].append(exchange)
     causes = defaultdict(list)
     for row in rows(capture, "causes"):
-        causes[row["exchange"]].append(row)
+        if row["exchange"] is not None:
+            causes[row["exchange"]].append(row)
     asked = defaultdict(list)
     for label in labels:
         asked[label["lport"]].append(label)

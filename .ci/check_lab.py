@@ -104,8 +104,7 @@ def matched(folder, point):
     streams = {s["stream"]: s for s in capture.arrow("streams").to_pylist()}
     by_port = defaultdict(list)
     for row in rows:
-        if row["protocol"] != "tcp":
-            by_port[streams[row["stream"]]["client_port"]].append(row)
+        by_port[streams[row["stream"]]["client_port"]].append(row)
     labels = defaultdict(list)
     for line in log.read_text().splitlines():
         label = json.loads(line)
@@ -211,9 +210,8 @@ def wrong_of(name, capture):
         named = [f for f in findings if f["cause"] == STALL and (f["grade"] == "proven" or not f["finding"])]
         return f"accused in {proven} exchanges, {len(named)} findings" if proven or named else ""
     stalls = [c for c in held if c["duration_ms"] >= 15 and c["confidence"] >= 0.9]
-    pauses = {e["exchange"] for e in capture.arrow("exchanges").to_pylist() if e["method"] == "pause"}
     named = [c for c in rows if c["cause"] == "client_think" and 48 <= c["duration_ms"] <= 54]
-    pauses = sum(c["exchange"] in pauses and c["owner"] == "client" for c in named)
+    pauses = sum(c["gap"] is not None and c["owner"] == "client" for c in named)
     return "" if len(stalls) >= 24 and pauses >= 24 else f"{len(stalls)} of 24 stalls, {pauses} of 24 pauses"
 
 

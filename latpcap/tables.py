@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, html
+from latpcap.options import TableName
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-
-    from latpcap.options import TableName
 
 
 class HasTables(Protocol):
@@ -34,29 +33,88 @@ def card(title: str, text: str, tables: dict[str, pa.Table] | None = None) -> st
     return html.card(title, html.text(text), *folded)
 
 
+LINKS: dict[str, TableName] = {"exchange": "exchanges", "connect": "connects", "push": "pushes", "gap": "gaps"}
+"""Columns of `causes`, of which each row has one: the number of a row in that table. The numbers are one series."""
+
 SETUP = "tcp"
-"""The `protocol` of a row of `exchanges` that is no request: a set-up, a client's pause, a suspicion."""
+"""In `stretches`: the `protocol` of a row that is no request (a set-up, a client's pause, a suspicion)."""
 
 
-def requests(exchanges: pa.Table) -> pa.Table:
-    """Which of these exchanges are requests? The table without set-ups, pauses and suspicions."""
+def stretches(scope: HasTables) -> pa.Table:
+    """The rows of `exchanges`, and those of `connects` and `gaps` in the same columns, by number.
+
+    `exchange` is the number of each, whatever it is of; `protocol` of the others is "tcp", and `method` "connect",
+    "pause" or "one_way". None of these is ever `complete`, and what is not known of them is null.
+    """
+    import pyarrow as pa
+
+    exchanges = scope.arrow("exchanges")
+    tables = [exchanges]
+    for name in ("connects", "gaps"):
+        others = scope.arrow(name)
+        if others.num_rows:
+            tables.append(as_exchanges(others, name, exchanges.schema))
+    if len(tables) == 1:
+        return exchanges
+    return pa.concat_tables(tables).unify_dictionaries().sort_by("exchange")
+
+
+def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
+    """The rows of `connects`, `pushes` or `gaps` in the columns of `exchanges`."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    # a pattern, because a pyarrow scalar brings pandas along
-    return exchanges.filter(pc.invert(pc.match_like(exchanges["protocol"].cast("string"), SETUP)))
+    rows = table.num_rows
+    first, last = table["first_frame"], table["last_frame"]
+    none, zero = pa.nulls(rows, last.type), pc.subtract(first, first)
+    known = {column: table[column] for column in table.column_names if column not in ("protocol", "kind")}
+    known |= {"protocol": arrays.words([SETUP] * rows), "complete": pc.is_null(first)}
+    known |= {"request_end": table["end"], "request_bytes": zero, "request_first_frame": first}
+    if name == "connects":
+        answered = pc.is_valid(table["answer_frame"])
+        known |= {"exchange": table["connect"], "method": arrays.words(["connect"] * rows), "index": zero}
+        known |= {"request_last_frame": pc.if_else(answered, first, last)}
+        known |= {
+            "response_first_frame": table["answer_frame"],
+            "response_last_frame": pc.if_else(answered, last, none),
+        }
+    elif name == "gaps":
+        known |= {"exchange": table["gap"], "method": table["kind"], "request_last_frame": last}
+    else:
+        known |= {"exchange": table["push"], "index": zero, "request_last_frame": first}
+        known |= {"response_first_frame": first, "response_last_frame": last}
+    columns = [known[field.name] if field.name in known else pa.nulls(rows) for field in schema]
+    return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
 
-def how_many(exchanges: pa.Table) -> int:
-    """How many of these exchanges are requests?"""
-    code, words = arrays.codes(exchanges, "protocol")
-    return int((code != (words.index(SETUP) if SETUP in words else -2)).sum())
-
-
-def of_requests(causes: pa.Table, exchanges: pa.Table) -> pa.Table:
-    """Which of these causes belong to these exchanges? The table without the rows of others."""
+def of_stretches(causes: pa.Table) -> pa.Table:
+    """The rows of `causes` of all that `stretches` has: `exchange` is the number of each."""
     import pyarrow.compute as pc
 
-    return causes.filter(pc.is_in(causes["exchange"], value_set=exchanges["exchange"].combine_chunks()))
+    if not causes["exchange"].null_count:
+        return causes
+    causes = causes.filter(pc.is_null(causes["push"]))
+    number = pc.coalesce(causes["exchange"], causes["connect"], causes["gap"])
+    return causes.set_column(causes.schema.get_field_index("exchange"), "exchange", number)
+
+
+def of_rows(causes: pa.Table, numbers: dict[str, Any]) -> pa.Table:
+    """Which of these causes belong to these rows? `numbers` has those of `exchange`, `connect`, `push` and `gap`."""
+    import pyarrow.compute as pc
+
+    mine = [pc.is_in(causes[link], value_set=of.combine_chunks()) for link, of in numbers.items() if len(of)]
+    if not mine:
+        return causes.slice(0, 0)
+    wanted = mine[0]
+    for more in mine[1:]:
+        wanted = pc.or_(wanted, more)
+    return causes.filter(wanted)
+
+
+def in_order(causes: pa.Table) -> pa.Table:
+    """The rows of each exchange, connect, push and gap together, in order of time."""
+    links = [link for link in LINKS if link == "exchange" or causes[link].null_count < causes.num_rows]
+    return causes.sort_by([(key, "ascending") for key in (*links, "start")])
 
 
 def signed(table: pa.Table) -> pa.Table:

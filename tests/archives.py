@@ -15,6 +15,8 @@ import pyarrow.dataset as ds
 import pytest
 from packers import SUFFIXES
 
+from latpcap.tables import LINKS
+
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 CLIPS = SAMPLES / "clips"
 SMALL = CLIPS / "split-nagle.pcap"
@@ -74,7 +76,8 @@ def plain(table: pa.Table) -> pa.Table:
         if pa.types.is_dictionary(field.type):
             table = table.set_column(i, field.name, table[field.name].cast(pa.string()))
     if "duration_ms" in table.column_names:
-        table = table.sort_by([("exchange", "ascending"), ("start", "ascending")])
+        links = [link for link in LINKS if link in table.column_names]
+        table = table.sort_by([(key, "ascending") for key in (*links, "start")])
     elif "exchange" in table.column_names:
         table = table.sort_by("exchange")
     elif "reason" in table.column_names:

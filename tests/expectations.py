@@ -69,34 +69,13 @@ class Tables:
     def _load(self, table: str) -> None:
         if table not in NAMES:
             raise ExpectationError(f"unknown table {table!r}; {near(table, NAMES)}")
-        rows, columns = self._split(table)
+        found = self.capture.arrow(table)
+        rows, columns = found.to_pylist(), list(found.column_names)
         if "confidence" in columns:
             columns.append("proven")
             for row in rows:
                 row["proven"] = row["confidence"] is not None and row["confidence"] >= PROVEN
         self._rows[table], self._columns[table] = rows, columns
-
-    def _split(self, table: str) -> tuple[list[Row], list[str]]:
-        """Set-ups and pauses are rows of `exchanges` as long as latpcap has no tables for them."""
-        kinds = {"connects": ["connect"], "pushes": ["push"], "gaps": ["pause", "one_way"]}
-        if table not in ("exchanges", "causes", *kinds) or "connect" in self.capture.arrow("causes").column_names:
-            found = self.capture.arrow(table)
-            return found.to_pylist(), list(found.column_names)
-        every = self.capture.arrow("exchanges")
-        if table == "causes":
-            kind = {row["exchange"]: row["method"] for row in every.to_pylist() if row["protocol"] == "tcp"}
-            links = {method: link for link, name in LINKS.items() for method in kinds.get(name, [])}
-            rows = self.capture.arrow("causes").to_pylist()
-            for row in rows:
-                number, link = row["exchange"], links.get(kind.get(row["exchange"], ""), "exchange")
-                row |= {"exchange": None, "connect": None, "push": None, "gap": None} | {link: number}
-            return rows, [*self.capture.arrow("causes").column_names, "connect", "push", "gap"]
-        rows = [row for row in every.to_pylist() if (row["protocol"] == "tcp") == (table != "exchanges")]
-        if table == "exchanges":
-            return rows, list(every.column_names)
-        link = {t: name for name, t in LINKS.items()}[table]
-        rows = [row | {link: row["exchange"]} for row in rows if row["method"] in kinds[table]]
-        return rows, [link, *every.column_names]
 
     @cached_property
     def _by_number(self) -> dict[str, dict[int, Row]]:

@@ -13,7 +13,6 @@ from makepcap import Talk, answer, get, pcap, pcap_of, pcapng
 import latpcap as lp
 from latpcap.archive import inputs, series
 from latpcap.archive.model import Part
-from latpcap.tables import requests
 
 
 def grouped(*names: str) -> list[list[str]]:
@@ -276,5 +275,5 @@ def test_a_stitched_capture_of_makepcap_has_no_other_stream(tmp_path: Path) -> N
         talk.server(50.0, piece)
     stitched(tmp_path, two(pcap(talk.tape[:asked]), pcap(talk.tape[asked:])))
     (capture,) = captures(tmp_path / "out").values()
-    (row,) = requests(stored(tmp_path / "out", "exchanges", str(capture["capture"]))).to_pylist()
+    (row,) = stored(tmp_path / "out", "exchanges", str(capture["capture"])).to_pylist()
     assert row["complete"] and row["target"] == "/crosses" and capture["streams"] == 1

@@ -78,13 +78,17 @@ def test_causes_fill_their_time(folder: Path) -> None:
     """Whatever a case is about: its causes divide each latency without a gap, and no block of it was refused."""
     capture = read(folder)
     tables = Tables(capture)
-    spent: dict[int, float] = {}
+    spent: dict[tuple[str, int], float] = {}
     for row in tables.rows("causes"):
         assert 0 <= row["confidence"] <= 1 and row["duration_ms"] >= 0, row
-        spent[row["exchange"]] = spent.get(row["exchange"], 0.0) + row["duration_ms"]
+        [whose] = [(link, row[link]) for link in ("exchange", "connect", "push", "gap") if row[link] is not None]
+        spent[whose] = spent.get(whose, 0.0) + row["duration_ms"]
     for row in tables.rows("exchanges"):
         if row["complete"]:
-            assert spent.get(row["exchange"], 0.0) == pytest.approx(row["latency_ms"], abs=1e-5), row
+            assert spent.get(("exchange", row["exchange"]), 0.0) == pytest.approx(row["latency_ms"], abs=1e-5), row
+    for link in ("connect", "push", "gap"):
+        for row in tables.rows({"push": "pushes"}.get(link, link + "s")):
+            assert spent.get((link, row[link]), 0.0) == pytest.approx(row["duration_ms"], abs=1e-5), row
     about = {e.entry.get("table") for e in load(folder / "expected.json")}
     broken = [i for i in tables.rows("issues") if i["kind"] in ("refused", "damaged")]
     assert "issues" in about or not broken, broken

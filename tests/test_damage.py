@@ -16,6 +16,7 @@ from packers import PACKERS
 from test_links import TAPE, WRAPPINGS
 
 import latpcap as lp
+from latpcap.tables import of_stretches, stretches
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 PATHS = [path for path in sorted(SAMPLES.rglob("*.pcap*")) if path.stat().st_size < 1 << 20]
@@ -54,9 +55,9 @@ def sound(data: Any) -> lp.Capture | None:
     frames = events["frame"].to_pylist()
     assert frames == sorted(frames) and (not frames or 1 <= frames[0] <= frames[-1] <= cap.frames)
     spent: dict[int, int] = {}
-    for row in cap.arrow("causes").select(["exchange", "start", "end"]).cast(NUMBERS).to_pylist():
+    for row in of_stretches(cap.arrow("causes")).select(["exchange", "start", "end"]).cast(NUMBERS).to_pylist():
         spent[row["exchange"]] = spent.get(row["exchange"], 0) + row["end"] - row["start"]
-    for row in cap.arrow("exchanges").select(["exchange", "start", "end"]).cast(NUMBERS).to_pylist():
+    for row in stretches(cap).select(["exchange", "start", "end"]).cast(NUMBERS).to_pylist():
         if row["exchange"] in spent:
             assert spent[row["exchange"]] == row["end"] - row["start"]
     for row in cap.arrow("issues").to_pylist():

@@ -57,7 +57,7 @@ def rows(capture: lp.Capture, table: str = "exchanges") -> list[dict[str, object
 
 
 def protocols(capture: lp.Capture) -> set[str]:
-    return set(capture.arrow("exchanges")["protocol"].to_pylist()) - {"tcp"}
+    return set(capture.arrow("exchanges")["protocol"].to_pylist())
 
 
 def sealed(capture: lp.Capture) -> list[tuple[str, int]]:
@@ -196,7 +196,7 @@ def test_an_archive_takes_a_key_log_and_reads_anew_when_it_grew(parted: tuple[Pa
         done = lp.batch(bare, out, quiet=True, keylog=keylog)
         assert done.finished == read
         found = lp.open_results(out).exchanges.to_arrow(columns=["protocol"])
-        assert set(found["protocol"].to_pylist()) - {"tcp"} == spoken
+        assert set(found["protocol"].to_pylist()) == spoken
     keys_nowhere(text, *(p.read_bytes() for p in out.rglob("*") if p.is_file()))
 
 

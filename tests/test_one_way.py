@@ -20,9 +20,9 @@ SIDES = [True, False]
 
 def suspects(tape: list[Segment], client: bool) -> int:
     capture = lp.read(pcap([s for s in tape if s.from_client == client], nanos=True))
-    found = [e for e in capture.arrow("exchanges").to_pylist() if e["method"] == "one_way"]
+    found = [e for e in capture.arrow("gaps").to_pylist() if e["kind"] == "one_way"]
     rows = [r for r in capture.arrow("causes").to_pylist() if r["rule"] == "one_way"]
-    assert {r["exchange"] for r in rows} == {e["exchange"] for e in found}
+    assert {r["gap"] for r in rows} == {e["gap"] for e in found}
     assert all(r["confidence"] <= 0.5 for r in rows)
     return len(found)
 

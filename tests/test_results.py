@@ -18,7 +18,6 @@ from latpcap.archive import layout
 from latpcap.archive.model import identity
 from latpcap.archive.results import Results
 from latpcap.format import shortest
-from latpcap.tables import requests
 
 START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
 LATENCY = SAMPLES / "nginx-latency.pcap"
@@ -38,8 +37,8 @@ def test_results_print_what_they_are(results: Results) -> None:
     frames, streams, rows = (
         sum(n) for n in zip(*((c.frames, len(c.streams), len(c.exchanges)) for c in like), strict=True)
     )
-    exchanges = results.why().to_dict()["exchanges"]  # set-ups and pauses have rows, and are none
-    assert exchanges < rows and results.captures.to_pandas().exchanges.sum() == exchanges
+    exchanges = results.why().to_dict()["exchanges"]
+    assert exchanges == rows and results.captures.to_pandas().exchanges.sum() == exchanges
     assert repr(results) == f"{results.title}, {frames:,} frames, {streams} TCP streams, {exchanges:,} exchanges"
     assert results.title.endswith(": 8 captures")
     assert repr(results.exchanges).startswith("exchanges of ") and f"{rows:,} rows" in repr(results.exchanges)
@@ -112,7 +111,7 @@ def test_slices_by_time_and_server(results: Results) -> None:
     early, late = one.slice(time=(None, middle)), one.slice(time=(middle, None))
     assert len(early.exchanges) == (whole.start < middle).sum() and len(late.exchanges) == (whole.start >= middle).sum()
     assert len(early.causes) + len(late.causes) == len(one.causes)
-    assert early.why().to_dict()["exchanges"] == requests(early.exchanges.to_arrow()).num_rows
+    assert early.why().to_dict()["exchanges"] == early.exchanges.to_arrow().num_rows
     assert len(one.slice(time=("2001-01-01", "2001-01-02")).captures) == 0
     server = results.slice(server="192.168.0.30:8080")
     assert len(server.exchanges) == len(whole) and len(server.events) == 4966

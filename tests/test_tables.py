@@ -14,7 +14,6 @@ from makepcap import Segment, Talk, address, get, mss, pcap, pcapng, timestamps,
 
 import latpcap as lp
 from latpcap import _core
-from latpcap.tables import requests
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_pcaps"
@@ -174,7 +173,7 @@ def test_columns_without_null_have_none() -> None:
 def test_counts_of_the_samples(name: str, counts: tuple[int, int, int, int]) -> None:
     capture = read(SAMPLES / name)
     complete = sum(capture.arrow("exchanges")["complete"].to_pylist())
-    got = capture.frames, capture.arrow("streams").num_rows, requests(capture.arrow("exchanges")).num_rows, complete
+    got = capture.frames, capture.arrow("streams").num_rows, capture.arrow("exchanges").num_rows, complete
     assert got == counts
 
 
@@ -183,7 +182,7 @@ def test_counts_of_the_clips() -> None:
     truth = json.loads((SAMPLES / "clips" / "truth.json").read_text(encoding="utf-8"))
     for path in CLIPS:
         capture = read(path)
-        got = capture.frames, capture.arrow("streams").num_rows, requests(capture.arrow("exchanges")).num_rows
+        got = capture.frames, capture.arrow("streams").num_rows, capture.arrow("exchanges").num_rows
         assert got == (frames[path.stem], truth[path.name]["streams"], truth[path.name]["exchanges"]), path.name
 
 

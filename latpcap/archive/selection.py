@@ -9,12 +9,15 @@ from functools import reduce
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from latpcap.tables import LINKS
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from latpcap.archive.dataset import Stored
 
-_BEGIN = {"events": "time", "streams": "start", "exchanges": "start", "causes": "start", "probes": "sent"}
+_BEGIN = {"events": "time", "streams": "start", "exchanges": "start", "connects": "start",
+          "pushes": "start", "gaps": "start", "causes": "start", "probes": "sent"}  # fmt: skip
 """The column that says when a row was."""
 
 
@@ -81,7 +84,6 @@ class Selection:
 
 def _of_server(table: str, address: str, port: int | None, stored: Stored, rows: list[dict[str, Any]]) -> Any:
     """Rows whose stream is one of this server's, capture by capture; of `causes` by their exchange."""
-    import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
     here = ds.field("server") == address
@@ -89,9 +91,21 @@ def _of_server(table: str, address: str, port: int | None, stored: Stored, rows:
     captures = [row["capture"] for row in rows]
     keys, name = stored.dataset("streams", captures).to_table(filter=here, columns=["capture", "stream"]), "stream"
     if table == "causes":
-        name = "exchange"
-        both = stored.dataset("exchanges", captures).to_table(columns=["capture", "stream", "exchange"])
-        keys = both.join(keys, ["capture", "stream"], join_type="inner")
+        whole = [_of_keys(stored, other, link, captures, keys) for link, other in LINKS.items()]
+        return reduce(lambda a, b: a | b, whole)
+    return _among(keys, name)
+
+
+def _of_keys(stored: Stored, table: str, link: str, captures: list[str], streams: Any) -> Any:
+    """Causes of these streams' rows in another table."""
+    both = stored.dataset(table, captures).to_table(columns=["capture", "stream", link])
+    return _among(both.join(streams, ["capture", "stream"], join_type="inner"), link)
+
+
+def _among(keys: Any, name: str) -> Any:
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
     found = []
     for capture in pc.unique(keys["capture"]).to_pylist():
         mine = keys.filter(pc.equal(keys["capture"], capture))[name].combine_chunks()

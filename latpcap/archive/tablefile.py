@@ -19,7 +19,8 @@ ROW_GROUP = 1 << 16
 """Rows that are read or passed over together: large enough to pack well, small enough to find a moment or a stream."""
 _FEW = ("stream", "sport", "dport", "client_port", "server_port", "len", "window", "bytes_in_flight", "push_bytes_sent",
         "mss", "wscale", "status", "index", "capture")  # fmt: skip
-_RISING = ("frame", "time", "acks_frame", "release_frame", "exchange", "start", "end", "from_frame", "to_frame",
+_RISING = ("frame", "time", "acks_frame", "release_frame", "exchange", "connect", "push", "gap", "start", "end",
+           "from_frame", "to_frame",
            "request_first_frame", "request_last_frame", "request_end", "response_first_frame", "response_last_frame",
            "response_start", "first_frame", "last_frame")  # fmt: skip
 

@@ -18,6 +18,7 @@ from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.why import EVERYTHING, Asked, Why, stall_frames
 from latpcap.format import count, shortest
 from latpcap.options import TableName
+from latpcap.tables import LINKS, in_order, of_rows
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
@@ -88,9 +89,7 @@ class Union(View):
             return table.filter(pc.or_(mine, pc.is_in(table["stream"], value_set=begun.combine_chunks())))
         if name == "causes" and limited:
             table = self._numbered(self._everything("causes"))
-            table = table.filter(
-                pc.is_in(table["exchange"], value_set=self.arrow("exchanges")["exchange"].combine_chunks())
-            )
+            table = of_rows(table, {link: self.arrow(of)[link] for link, of in LINKS.items()})
         else:
             table = self._numbered(self._dataset(name).to_table() if limited else self._everything(name))
         if name == "exchanges":
@@ -98,7 +97,7 @@ class Union(View):
         elif name == "streams":
             table = table.unify_dictionaries().sort_by("stream")
         elif name == "causes":
-            table = table.sort_by([("exchange", "ascending"), ("start", "ascending")])
+            table = in_order(table)
         return table.unify_dictionaries()
 
     def _everything(self, name: str) -> pa.Table:
@@ -126,10 +125,10 @@ class Union(View):
         if "stream" in table.column_names:
             begin = pc.take(arrays.integers(self._begins, "uint32"), which)
             table = _replaced(table, "stream", pc.add(table["stream"], begin))
-        if "exchange" in table.column_names:
-            above = arrays.integers([which << _EXCHANGES for which in range(len(self._rows))], "uint64")
-            high = pc.take(above, which)
-            table = _replaced(table, "exchange", pc.add(table["exchange"], high))
+        for link in LINKS:
+            if link in table.column_names:
+                above = arrays.integers([which << _EXCHANGES for which in range(len(self._rows))], "uint64")
+                table = _replaced(table, link, pc.add(table[link], pc.take(above, which)))
         return table
 
     def found(self) -> pa.Table:

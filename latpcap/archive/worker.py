@@ -28,7 +28,7 @@ _HAND_ON_BYTES = 1 << 20
 """Rows are taken out of the engine after so many bytes of the capture."""
 _AHEAD = 2
 """So many portions of rows may wait for the Parquet writer, which works beside the engine."""
-_GROWING = ("events", "streams", "exchanges", "causes", "probes")
+_GROWING = ("events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "probes")
 
 
 class Stopped(LatpcapError):  # noqa: N818
@@ -182,7 +182,6 @@ class _Capture:
         self._rows: list[dict[str, Any]] = []
         """Issues that the engine cannot know of."""
         self._waiting: deque[Future[None]] = deque()
-        self._requests = 0
 
     def write(self, outcome: Outcome) -> int:
         """Analyses as many files as belong together, writes what came of them, and gives their number."""
@@ -286,13 +285,10 @@ class _Capture:
                 self._store(name, pa.table(of))
 
     def _store(self, name: str, table: pa.Table) -> None:
-        import pyarrow.compute as pc
 
         self._work.given |= table.num_rows > 0
         self._stored[name] += table.num_rows
         self._work.files.add(name, packfile.of_capture(table, self._id), printable(self._heads[0].part.name))
-        if name == "streams":  # set-ups and pauses have rows of exchanges, and are none
-            self._requests += pc.sum(table["exchanges"]).as_py() or 0
 
     def _finish(self, outcome: Outcome) -> Failure | None:
         import pyarrow as pa
@@ -341,7 +337,6 @@ class _Capture:
             "first": engine.first_ns,
             "last": engine.last_ns,
             **{name: rows for name, rows in self._stored.items() if name != "issues"},
-            "exchanges": self._requests,
             "issues": issues.num_rows,
             "damaged": "damaged" in kinds,
             "latpcap": self._options.version,

@@ -30,6 +30,7 @@ from latpcap.findings.presentation import LEAST_P99_SHARE, LEAST_SHARE
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, schema
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
+from latpcap.tables import of_stretches, stretches
 from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
     """What is wrong in this capture? One row a finding, the most important first; columns as in `schema()`.
 
     `tables` maps "streams", "exchanges", "causes", "evidence" and "issues" to the tables of one capture (or of one
-    of its streams). "events" is optional and lets delayed ACKs be found that nobody waited for, and peers that fell
-    silent; so is "probes", which says what ICMP answered to SYNs. Raises KeyError where one of the five is missing.
+    of its streams). Optional: "connects" and "gaps", for what came before requests; "events", for delayed ACKs that
+    nobody waited for and peers that fell silent; "probes", for what ICMP answered to SYNs. Raises KeyError where one
+    of the five is missing.
     """
     import pyarrow as pa
 
@@ -49,15 +51,27 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 class Lazy(Mapping[str, "pa.Table"]):
-    """The tables of a `Capture` or `Stream`, each made when it is first asked for."""
+    """The tables of a `Capture` or `Stream`, each made when it is first asked for.
+
+    "exchanges" has the rows of `connects` and `gaps` too, and "causes" theirs, by one number: `tables.stretches`.
+    """
 
     NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes")
 
     def __init__(self, arrow: Callable[[TableName], pa.Table]):
         self._arrow = arrow
+        self._made: dict[str, pa.Table] = {}
+
+    def arrow(self, name: TableName) -> pa.Table:
+        """The rows of this table as they are."""
+        return self._arrow(name)
 
     def __getitem__(self, name: str) -> pa.Table:
-        return self._arrow(cast(TableName, name))
+        if name == "exchanges" and name not in self._made:
+            self._made[name] = stretches(self)
+        if name == "causes" and name not in self._made:
+            self._made[name] = of_stretches(self._arrow("causes"))
+        return self._made[name] if name in self._made else self._arrow(cast(TableName, name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.NAMES)
@@ -77,6 +91,7 @@ def rows(
     `checks` and `ledger` are made of the tables where they are not given; `servers` limits the latency findings to
     so many servers, those with the most time.
     """
+    tables = _joined(tables)
     checks = quality.judge(tables) if checks is None else checks
     ledger = ledger or totals.Ledger(tables["streams"], tables["exchanges"], tables["causes"])
     found: list[Finding] = []
@@ -92,6 +107,18 @@ def rows(
     if "events" in tables:
         found += harmless.held_for_nobody(tables)
     return [replace(finding, finding=number) for number, finding in enumerate(found)]
+
+
+def _joined(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
+    """The tables as `Lazy` has them; without connects and gaps also without their causes."""
+    if isinstance(tables, Lazy) or not tables["causes"]["exchange"].null_count:
+        return tables
+    if "connects" in tables and "gaps" in tables:
+        lazy = Lazy(lambda name: tables[name])
+        return {**tables, "exchanges": lazy["exchanges"], "causes": lazy["causes"]}
+    import pyarrow.compute as pc
+
+    return {**tables, "causes": tables["causes"].filter(pc.is_valid(tables["causes"]["exchange"]))}
 
 
 def by_server(evidence: pa.Table) -> dict[tuple[str, int], list[dict[str, Any]]]:

@@ -19,7 +19,7 @@ from latpcap.findings.connections import DATA, SYN
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.format import printable
 from latpcap.options import TableName
-from latpcap.tables import HasTables, how_many
+from latpcap.tables import HasTables, of_stretches, stretches
 from latpcap.vocabulary import PROVEN, STALL
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _head(capture: Subject) -> Head:
         "filter": capture.display_filter,
         "frames": capture.frames,
         "streams": capture.arrow("streams").num_rows,
-        "exchanges": how_many(capture.arrow("exchanges")),
+        "exchanges": capture.arrow("exchanges").num_rows,
         "seconds": capture.seconds,
         "damage": capture.damage,
     }
@@ -408,7 +408,7 @@ def _single(capture: Subject, number: int) -> OneExchange:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    table = capture.arrow("exchanges")
+    table = stretches(capture)
     found = (
         table.filter(pc.equal(table["exchange"], pa.scalar(number, pa.uint64()))) if 0 <= number < 2**63 else table[:0]
     )
@@ -420,7 +420,7 @@ def _single(capture: Subject, number: int) -> OneExchange:
         ["exchange", "stream", "index", "protocol", "method", "target", "status", "latency_ms", "client_latency_ms",
          "ttfb_ms", "complete", "cut_by", "request_first_frame", "response_last_frame", "top_cause"]
     ).to_pylist()[0]  # fmt: skip
-    causes = capture.arrow("causes")
+    causes = of_stretches(capture.arrow("causes"))
     mine = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
     data = cast(OneExchange, {"kind": "exchange", **_head(capture), **row})
     data["causes"] = mine.select(

@@ -148,9 +148,7 @@ def _requests(exchanges: pa.Table) -> list[dict[str, Any]]:
     """The requests as rows, instants in ns."""
     import pyarrow as pa
 
-    from latpcap.tables import requests
-
-    table = requests(exchanges)
+    table = exchanges
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             table = table.set_column(place, "ns", table[field.name].cast(pa.int64()))

@@ -16,7 +16,7 @@ from latpcap.reading import instants, sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.instants import Instant
 from latpcap.reading.keylog import Keylog
-from latpcap.tables import SETUP, card, how_many, requests
+from latpcap.tables import LINKS, SETUP, card, of_rows, stretches
 from latpcap.views.recording import Recording
 from latpcap.views.view import View
 
@@ -161,7 +161,7 @@ class Capture(Recording):
         page.write(path, page.of_capture(self))
 
     def __repr__(self) -> str:
-        streams, exchanges = len(self._raw["streams"]), how_many(self.arrow("exchanges"))
+        streams, exchanges = len(self._raw["streams"]), self.arrow("exchanges").num_rows
         part = "" if self._whole is None else f"{len(self._raw['events']):,} of "
         return (
             f"{self.title}: {part}{count(self.frames, 'frame')}, {count(streams, 'TCP stream')}, "
@@ -178,7 +178,7 @@ def _picked(view: View, exchange: int | Pick) -> int:
         return exchange
     from latpcap.views.flows import pick
 
-    return int(pick(requests(view.arrow("exchanges")), exchange)["exchange"])
+    return int(pick(view.arrow("exchanges"), exchange)["exchange"])
 
 
 class Stream(View):
@@ -230,8 +230,7 @@ class Stream(View):
 
             table = self.capture.arrow(name)
             if name == "causes":
-                wanted = self.arrow("exchanges")["exchange"]
-                table = table.filter(pc.is_in(table["exchange"], value_set=wanted.combine_chunks()))
+                table = of_rows(table, {link: self.arrow(of)[link] for link, of in LINKS.items()})
             elif "stream" in table.column_names:
                 table = table.filter(pc.equal(table["stream"], pa.scalar(self.number, pa.uint32())))
             self._arrow[name] = table
@@ -247,7 +246,7 @@ class Stream(View):
             return Why.of(self.capture, self, stream=self.number, asked=Asked(slow_ms))
         if isinstance(exchange, str):
             return Why.of_exchange(self.capture, _picked(self, exchange))
-        rows = self.arrow("exchanges").select(["exchange", "index", "protocol", "method"]).to_pylist()
+        rows = stretches(self).select(["exchange", "index", "protocol", "method"]).to_pylist()
         # a pause has its request's index, and a set-up that of the first one
         rows = [r for r in rows if r["protocol"] != SETUP] or [r for r in rows if r["method"] == "connect"]
         number = next((r["exchange"] for r in rows if r["index"] == exchange), None)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap.options import Flows, Pick, TimeFormat
-from latpcap.tables import SETUP, requests
+from latpcap.tables import SETUP, of_stretches, stretches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,7 @@ def graph(
 
     if flows not in FLOWS:
         raise ValueError(f"flows={flows!r} is not one of {', '.join(FLOWS)}")
-    events, causes, exchanges = view.arrow("events"), view.arrow("causes"), view.arrow("exchanges")
+    events, causes, exchanges = view.arrow("events"), of_stretches(view.arrow("causes")), stretches(view)
     words = [view.title]
     if flows != "tcp":
         if stream is not None or exchange is not None:
@@ -63,7 +63,7 @@ def graph(
             words.append(f"tcp.stream eq {row['stream']}")
         events, exchanges = (_where(table, "stream", [row["stream"]]) for table in (events, exchanges))
         if row["protocol"] != SETUP:  # a pause goes on behind a picked request, a set-up began before it
-            exchanges = requests(exchanges)
+            exchanges = _where(view.arrow("exchanges"), "stream", [row["stream"]])
         causes = _where(causes, "exchange", exchanges["exchange"].to_pylist())
         frames = (row["request_first_frame"], _last_frame(events, row))
         if isinstance(exchange, str):
@@ -169,8 +169,8 @@ def _other(
         before = {r.frame + 1: r.time_ns for r in capture.records([packet["frame"] - 1 for packet in packets])}
     return FlowGraph.from_packets(
         packets,
-        capture.arrow("causes") if flows == "all" else None,
-        capture.arrow("exchanges") if flows == "all" else None,
+        of_stretches(capture.arrow("causes")) if flows == "all" else None,
+        stretches(capture) if flows == "all" else None,
         told=told if flows == "icmp" else None,
         title=f"{capture.title}, {'ICMP flows' if flows == 'icmp' else 'all flows'}",
         clock=Clock(capture.zero_ns or 0, capture.digits, time, before),
@@ -198,8 +198,6 @@ def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:
     columns = ["protocol", "method", "target", "status", "request_first_frame", "response_first_frame"]
     begins: dict[int, tuple[str, str]] = {}
     for row in capture.arrow("exchanges").select(columns).to_pylist():
-        if row["protocol"] == SETUP:  # a set-up or a pause: its packets speak for themselves
-            continue
         if row["method"]:
             words = f"{row['method']} {(row['target'] or '')[:40]}".strip()
             begins[row["request_first_frame"]] = row["protocol"].upper(), words

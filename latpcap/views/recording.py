@@ -16,7 +16,7 @@ from latpcap import _core
 from latpcap.errors import CaptureError
 from latpcap.format import count, escaped
 from latpcap.reading import instants, sources
-from latpcap.tables import to_pandas
+from latpcap.tables import in_order, to_pandas
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
@@ -84,10 +84,12 @@ class Recording(View):
             table = pa.RecordBatchReader.from_stream(self._raw[name]).read_all()
             if name == "exchanges":
                 table = table.sort_by("exchange")
+            elif name in ("connects", "pushes", "gaps"):
+                table = table.unify_dictionaries().sort_by(table.column_names[0])
             elif name == "streams":
                 table = _numbered(table)
             elif name == "causes":
-                table = table.sort_by([("exchange", "ascending"), ("start", "ascending")])
+                table = in_order(table)
             elif name == "issues":
                 table = self._issues(table)
             self._arrow[name] = table

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 from latpcap.options import TableName
-from latpcap.tables import of_requests, requests, signed, sql, to_pandas, to_polars
+from latpcap.tables import of_rows, signed, sql, to_pandas, to_polars
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,8 +38,8 @@ class View:
     def arrow(self, name: TableName) -> pa.Table:
         """Which rows does this table hold? A pyarrow.Table, without a copy.
 
-        `name` is one of "events", "streams", "exchanges", "causes", "evidence", "probes", "issues" and
-        "findings"; KeyError otherwise.
+        `name` is one of "events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "evidence",
+        "probes", "issues" and "findings"; KeyError otherwise.
         """
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ class View:
         """
         from latpcap.views.latency import Latency
 
-        tables = requests(self.arrow("exchanges")), self.arrow("streams")
+        tables = self.arrow("exchanges"), self.arrow("streams")
         return Latency.from_tables(*tables, by=by, which=which, percentiles=percentiles, title=self.title)
 
     def waterfall(
@@ -122,10 +122,10 @@ class View:
         from latpcap.plot.waterfall import Waterfall
         from latpcap.views import groups
 
-        exchanges, streams = requests(self.arrow("exchanges")), self.arrow("streams")
+        exchanges, streams = self.arrow("exchanges"), self.arrow("streams")
         return Waterfall.from_tables(
             exchanges,
-            of_requests(self.arrow("causes"), exchanges),
+            of_rows(self.arrow("causes"), {"exchange": exchanges["exchange"]}),
             title=self.title,
             groups=groups.names(exchanges, streams, by),
             sort=sort,
@@ -143,7 +143,7 @@ class View:
         """
         from latpcap.plot.timeline import Timeline
 
-        tables = requests(self.arrow("exchanges")), self.arrow("events")
+        tables = self.arrow("exchanges"), self.arrow("events")
         return Timeline.from_tables(*tables, title=self.title, start_ns=self._start_ns, scale=scale)
 
     def _folded(self) -> dict[str, pa.Table]:
@@ -152,7 +152,7 @@ class View:
 
         found = {}
         for name, columns in _FOLDED.items():
-            table = requests(self.arrow(name)) if name == "exchanges" else self.arrow(name)
+            table = self.arrow(name)
             if not table.num_rows or (name == "streams" and table.num_rows == 1):
                 continue
             words = f"{table.num_rows:,} {name if table.num_rows > 1 else name[:-1]}"
@@ -213,25 +213,54 @@ class View:
         `client_latency_ms` (the client's clock, estimated), `ttfb_ms`, TRANSUM's `request_spread_ms, service_ms,
         response_spread_ms`; of a streamed body `pieces, first_chunk_ms, longest_gap_ms`; a column `…_ms` for each cause
         (0 where it has none), `top_cause`. The latencies are null where the exchange is not `complete`; `cut_by` says
-        why then. Beside the requests stand rows with `protocol` "tcp" that are never `complete`. `method` "connect":
-        set-ups that mattered, from the first SYN to the client's first byte, where a SYN was repeated, no request
-        followed, or a tenth of the time went. "pause": the client waited 20 ms or more before its next request, not
-        just once, and such pauses are a tenth of its connection's time; `index` is that request's. "one_way": only one
-        direction was captured, and a gap in it may be a stall. docs/exchanges-and-causes.md has each column.
+        why then. docs/exchanges-and-causes.md has each column.
         """
         return self._frame("exchanges")
+
+    @property
+    def connects(self) -> pd.DataFrame:
+        """What happened before the first request? One row a connection whose set-up mattered: a SYN was repeated, no
+        request followed, or a tenth of its time went.
+
+        From the first SYN to the client's first byte: `connect, stream, start, end, duration_ms`, its frames, and the
+        time in ms by cause with `top_cause`, as in `exchanges`. `handshake_ms`: SYN to ACK (null: not made); `tls_ms`:
+        the TLS handshake (null: none seen); `greeting_ms`: until a server that speaks first did (null: it did not);
+        `cut_by`: `rst` (refused, or given up) or `capture_end` (no answer).
+        docs/exchanges-and-causes.md has each column.
+        """
+        return self._frame("connects")
+
+    @property
+    def pushes(self) -> pd.DataFrame:
+        """What did servers say that nobody had asked for? One row a message, as far as the protocol tells them.
+
+        `push, stream, protocol, method, target`, when it passed, its frames and `bytes`, and in ms by cause what kept
+        its parts. docs/exchanges-and-causes.md has each column.
+        """
+        return self._frame("pushes")
+
+    @property
+    def gaps(self) -> pd.DataFrame:
+        """When did nobody wait for an answer? One row a wait that belongs to no request.
+
+        `kind` "pause": the client waited 20 ms or more before its next request (`index`), not just once, and such
+        pauses are a tenth of its connection's time. "one_way": only one direction was captured, and a gap in it may be
+        a stall. With frames and the time in ms by cause. docs/exchanges-and-causes.md has each column.
+        """
+        return self._frame("gaps")
 
     @property
     def causes(self) -> pd.DataFrame:
         """Where did each exchange's time go? Rows that follow each other without gap, to the nanosecond.
 
-        `exchange` is whose time it is; `start, end, duration_ms`; `cause`, the `parent` that it is inside (null: none)
-        and its `owner` (`client, server, network, capture`); `from_frame, to_frame` bound it, `evidence` lists the
-        frames to look up, `rule` names the test that spoke. `grade`: `proven, probable, suspected` or
-        `unknown`; `confidence` is what that rule and grade were measured to be worth (from 0.9 on proven, above 0.5
-        probable, up to 0.5 suspected); `because` says what excludes the rivals or what is missing, `rival` what else it
-        may be (null: nothing). Of an exchange that is not complete the rows cover what was seen of it: leave them out
-        of sums. docs/exchanges-and-causes.md has each column, docs/causes.md how each cause is told.
+        `exchange`, or `connect`, `push` or `gap`, is whose time it is (the others are null); `start, end,
+        duration_ms`; `cause`, the `parent` that it is inside (null: none) and its `owner` (`client, server, network,
+        capture`); `from_frame, to_frame` bound it, `evidence` lists the frames to look up, `rule` names the test that
+        spoke. `grade`: `proven, probable, suspected` or `unknown`; `confidence` is what that rule and grade were
+        measured to be worth (from 0.9 on proven, above 0.5 probable, up to 0.5 suspected); `because` says what excludes
+        the rivals or what is missing, `rival` what else it may be (null: nothing). Of an exchange that is not complete
+        the rows cover what was seen of it: leave them out of sums. docs/exchanges-and-causes.md has each column,
+        docs/causes.md how each cause is told.
         """
         return self._frame("causes")
 

@@ -6,9 +6,6 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::observe::{Candidate, Step, Suspect, Wait};
 
-/// What the rows call themselves, in `method`.
-const PAUSE: &str = "pause";
-const ONE_WAY: &str = "one_way";
 /// A client that asks again sooner than two of the slowest kernel's ticks (HZ=100) did not pause: its host was busy.
 const PAUSE_NS: i64 = 20_000_000;
 /// No host is busy for as long.
@@ -58,7 +55,13 @@ pub fn matters(paused: i64, busy: i64) -> bool {
 /// From the answer's last byte to the client's next request.
 pub fn pause(step: Step, place: RowPlace, ledger: &mut Ledger) {
     let Some(since) = turn(&step) else { return };
-    push(PAUSE, Step { from: since, ..step }, Side::Client, place, ledger);
+    push(
+        RowKind::Pause,
+        Step { from: since, ..step },
+        Side::Client,
+        place,
+        ledger,
+    );
 }
 
 /// What the client may have written long before its segment left, with an ACK that the server's data brought.
@@ -68,7 +71,7 @@ pub fn held(candidate: Box<Candidate>, place: RowPlace, ledger: &mut Ledger) {
     if to.time_ns.saturating_sub(since.time_ns) >= PAUSE_NS {
         let wait = Wait::FreedTurn { since, candidate };
         push(
-            PAUSE,
+            RowKind::Pause,
             Step {
                 from: since,
                 to,
@@ -89,18 +92,13 @@ pub fn suspect(found: &Suspect, seen: Side, place: RowPlace, ledger: &mut Ledger
         wait: Wait::Suspected { held: found.held },
     };
     let sender = if found.held.is_some() { seen.other() } else { seen };
-    push(ONE_WAY, step, sender, place, ledger);
+    push(RowKind::OneWay, step, sender, place, ledger);
 }
 
-fn push(method: &'static str, step: Step, sender: Side, place: RowPlace, ledger: &mut Ledger) {
+fn push(row: RowKind, step: Step, sender: Side, place: RowPlace, ledger: &mut Ledger) {
     let mut exchange = ledger.open(place.stream, place.index, place.pair);
     (exchange.rounds, exchange.doubled) = (place.rounds, place.doubled);
-    exchange.row = if method == PAUSE {
-        RowKind::Pause
-    } else {
-        RowKind::OneWay
-    };
-    exchange.method = Some(method.into());
+    exchange.row = row;
     (exchange.request.first, exchange.request.last) = (step.from, step.to);
     exchange.dialogue = true;
     let [client, server] = &mut exchange.steps;

@@ -112,6 +112,17 @@ pub enum RowKind {
     OneWay,
 }
 
+/// What came before a connection's first request, and how long each took, in ns.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Opening {
+    /// From the first SYN to the ACK that made the connection.
+    pub handshake_ns: Option<i64>,
+    /// The TLS handshake, from its first byte to its last.
+    pub tls_ns: Option<i64>,
+    /// From that ACK to the first byte of a server that speaks first.
+    pub greeting_ns: Option<i64>,
+}
+
 /// Why an exchange is not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutBy {
@@ -175,6 +186,8 @@ pub struct Exchange {
     pub stream: u32,
     pub index: u32,
     pub row: RowKind,
+    /// Of a connection's set-up.
+    pub opening: Option<Box<Opening>>,
     pub kind: MessageKind,
     /// By which its answer is known, in protocols that answer in any order.
     key: Option<u64>,
@@ -217,6 +230,7 @@ impl Exchange {
             rounds,
             doubled,
             row,
+            opening,
             kind,
             key,
             protocol,
@@ -237,6 +251,7 @@ impl Exchange {
             steps,
         } = self;
         (*row, *kind, *key) = (RowKind::Exchange, MessageKind::Turn, None);
+        *opening = None;
         (*protocol, *method, *target, *host) = (None, None, None, None);
         (*status, *status_text, *error) = (None, None, false);
         (*pieces, *cut_by, *response, *answered_from) = (Pieces::default(), None, None, None);

@@ -2,18 +2,25 @@
 //! byte. The handshake lasts as long seen from either end, so it is the one wait for the path that a capture at
 //! the server shows as well.
 
-use super::{CutBy, Exchange, Ledger, Message, RowKind};
+use super::{CutBy, Exchange, Ledger, Message, Opening, RowKind};
 use crate::base::{At, Side};
 use crate::observe::{Repair, Step, Wait};
 use crate::segment::{FIN, RST, SYN, Segment};
 
-/// What the set-up's row calls itself, in `method`.
-const METHOD: &str = "connect";
 /// One part in so many of a connection's time is worth a row.
 const SHARE: i64 = 10;
 
 /// Kernels wait a second and more for the answer to a SYN (RFC 6298 2.1); none repeats it sooner than this.
 const SYN_TIMER_NS: i64 = 100_000_000;
+
+/// What a stream's data told of its beginning.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Begun {
+    /// When a server that speaks first did.
+    pub greeted: Option<i64>,
+    /// How long the TLS handshake took.
+    pub tls_ns: Option<i64>,
+}
 
 /// One stream's handshake so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -130,7 +137,13 @@ impl Setup {
 
     /// The row that it makes, with its steps, which the two sides make in turn; none where no SYN was captured, or no answer to it
     /// though there was one. Its number and its `index` follow those of all requests.
-    pub fn exchange(&self, stream: u32, index: u32, ledger: &mut Ledger) -> Option<Box<Exchange>> {
+    pub fn exchange(
+        &self,
+        stream: u32,
+        index: u32,
+        begun: Begun,
+        ledger: &mut Ledger,
+    ) -> Option<Box<Exchange>> {
         let asked = self.asked?;
         let mut exchange = ledger.open(stream, index, 0);
         let [client, server] = &mut exchange.steps;
@@ -163,7 +176,15 @@ impl Setup {
         if let Some(first) = self.answered {
             whole(exchange.response.get_or_insert_default(), first, last);
         }
-        (exchange.row, exchange.method) = (RowKind::Connect, Some(METHOD.into()));
+        let made = self.ended.filter(|_| !self.refused).map(|at| at.time_ns);
+        exchange.opening = Some(Box::new(Opening {
+            handshake_ns: made.map(|made| made - asked.time_ns),
+            tls_ns: begun.tls_ns,
+            greeting_ns: made
+                .zip(begun.greeted)
+                .map(|(made, greeted)| greeted.saturating_sub(made).max(0)),
+        }));
+        exchange.row = RowKind::Connect;
         exchange.cut_by = match (self.refused, self.ended) {
             (true, _) => Some(CutBy::Rst),
             (false, None) => Some(CutBy::CaptureEnd),

@@ -6,7 +6,9 @@ mod data;
 mod hearing;
 mod keyed;
 mod pairing;
+mod pushing;
 
+use super::setup::Begun;
 use super::{Ledger, Seen, aside};
 use crate::assemble::Assembler;
 use crate::base::{At, Side};
@@ -125,6 +127,11 @@ impl Tracker {
     /// So many requests were sent.
     pub fn exchanges(&self) -> u32 {
         self.pairing.exchanges
+    }
+
+    /// What came before the first request.
+    pub fn begun(&self) -> Begun {
+        self.pairing.begun
     }
 
     /// The time that all exchanges took together.

@@ -34,7 +34,7 @@ impl Streams {
         if !setup.matters(told.busy) {
             return None;
         }
-        let mut exchange = setup.exchange(id, told.exchanges, &mut self.ledger)?;
+        let mut exchange = setup.exchange(id, told.exchanges, told.begun, &mut self.ledger)?;
         exchange.doubled = told.doubled;
         let of_ends = || self.pairs.find(stream.client().0, stream.server().0);
         let pair = stream.tracking.pair().or_else(of_ends);

@@ -5,6 +5,7 @@ use super::{Endpoint, Stream};
 use crate::base::{At, Side};
 use crate::evidence::Key;
 use crate::evidence::rtt::Pairs;
+use crate::exchange::setup::Begun;
 use crate::exchange::{Ledger, Name, Seen, Tracker};
 use crate::facts::Facts;
 use crate::messages::{Close, Protocol};
@@ -33,6 +34,7 @@ pub struct Told {
     pub busy: i64,
     /// Its segments are in the capture twice.
     pub doubled: bool,
+    pub begun: Begun,
     /// Of addresses, in `Pairs`; 0 where `Before`.
     pair: u32,
 }
@@ -64,6 +66,7 @@ impl Tracking {
                 software: None,
                 busy: tracker.busy(),
                 doubled: tracker.is_doubled(),
+                begun: tracker.begun(),
                 pair: tracker.pair(),
             },
             Tracking::Over(told) => *told,

@@ -1,22 +1,31 @@
-//! `causes`: the partition of every exchange's time; the rows of one exchange are contiguous.
+//! `causes`: the partition of every exchange's time, and of connects, pushes and gaps; the rows of one are contiguous.
 
 use arrow_array::RecordBatch;
 use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt64Type};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::columns::{EVERY, Full, blocks, instants};
+use super::columns::{EVERY, Full, Partial, blocks, instants};
 use super::lists::Lists;
 use super::words::Listed;
 use super::{column, ms, nullable};
+use crate::exchange::RowKind;
 use crate::judge::{Because, Cause, Grade, Owner, Rival, Row, Rule};
 
 /// The row has a parent, a rival.
 const PARENT: u32 = 1;
 const RIVAL: u32 = 2;
+/// Whose time it is.
+const EXCHANGE: u32 = 4;
+const CONNECT: u32 = 8;
+const PUSH: u32 = 16;
+const GAP: u32 = 32;
 
 blocks! {
     struct Columns {
-        exchange: Full<UInt64Type>,
+        exchange: Partial<UInt64Type, EXCHANGE>,
+        connect: Partial<UInt64Type, CONNECT>,
+        push: Partial<UInt64Type, PUSH>,
+        gap: Partial<UInt64Type, GAP>,
         start: Full<TimestampNanosecondType>,
         end: Full<TimestampNanosecondType>,
         cause: Listed<{ Cause::COUNT }, EVERY>,
@@ -46,14 +55,19 @@ impl Causes {
     }
 
     /// True when the batch is full.
-    pub fn push(&mut self, exchange: u64, r: &Row) -> bool {
+    pub fn push(&mut self, whose: RowKind, number: u64, r: &Row) -> bool {
         let columns = &mut self.columns;
         let row = columns.place();
-        columns.exchange.set(row, exchange);
         columns.start.set(row, r.start);
         columns.end.set(row, r.end);
         columns.cause.set(row, r.cause as usize, Cause::word);
-        let mut has = 0;
+        let number = Some(number);
+        let mut has = match whose {
+            RowKind::Exchange => columns.exchange.set_some(row, number),
+            RowKind::Connect => columns.connect.set_some(row, number),
+            RowKind::Push => columns.push.set_some(row, number),
+            RowKind::Pause | RowKind::OneWay => columns.gap.set_some(row, number),
+        };
         if let Some(parent) = r.parent {
             columns.parent.set(row, parent as usize, Cause::word);
             has |= PARENT;
@@ -84,7 +98,10 @@ impl Causes {
         super::next_batch(
             &mut self.schema,
             vec![
-                c.exchange.column(rows, "exchange"),
+                c.exchange.column(&has, "exchange"),
+                c.connect.column(&has, "connect"),
+                c.push.column(&has, "push"),
+                c.gap.column(&has, "gap"),
                 instants(&mut c.start, rows, "start"),
                 instants(&mut c.end, rows, "end"),
                 column("cause", c.cause.take(&has)),

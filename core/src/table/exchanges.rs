@@ -1,21 +1,16 @@
 //! `exchanges`: one row per request and its answer.
 
-use std::sync::Arc;
-
+use arrow_array::RecordBatch;
 use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt32Type, UInt64Type};
-use arrow_array::{Float64Array, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::columns::{EVERY, Full, Moved, Partial, Slots, blocks, instants, some_instants};
+use super::columns::{EVERY, Full, Partial, blocks, instants, some_instants};
+use super::spent::Spent;
 use super::words::{Fixed, Heard, Listed, Texts};
-use super::{Column, column, ms, nullable};
-use crate::exchange::{CutBy, Exchange, Message, RowKind};
+use super::{column, ms, nullable};
+use crate::exchange::{CutBy, Exchange, Message};
 use crate::judge::{Cause, Paths, Row};
 use crate::messages::Kind;
-
-const CAUSES: usize = Cause::COUNT;
-/// One bit each tells which of them a row has.
-const _: () = assert!(CAUSES <= u32::BITS as usize);
 
 /// What a row has, a bit each.
 mod has {
@@ -69,7 +64,7 @@ blocks! {
         response_spread: Partial<Float64Type, { has::LATENCY }>,
         cut_by: Fixed<{ has::CUT_BY }>,
         spent: Spent,
-        top_cause: Listed<CAUSES, { has::TOP_CAUSE }>,
+        top_cause: Listed<{ Cause::COUNT }, { has::TOP_CAUSE }>,
     }
 }
 
@@ -104,11 +99,7 @@ impl Exchanges {
         columns.exchange.set(row, e.id);
         columns.stream.set(row, e.stream);
         columns.index.set(row, e.index);
-        let protocol = match e.row {
-            RowKind::Exchange => e.protocol.unwrap_or_default().word(),
-            _ => "tcp",
-        };
-        columns.protocol.set(row, protocol);
+        columns.protocol.set(row, e.protocol.unwrap_or_default().word());
         if let Some(method) = &e.method {
             columns.method.set(row, method);
             has |= has::METHOD;
@@ -209,63 +200,6 @@ impl Exchanges {
         let top_cause = c.top_cause.take(&has);
         columns.push(nullable("top_cause", top_cause));
         super::next_batch(&mut self.schema, columns)
-    }
-}
-
-/// Milliseconds by cause: a column each.
-#[derive(Default)]
-struct Spent {
-    columns: [Slots<f64>; CAUSES],
-    /// The causes that any row of the block has, a bit each.
-    any: u32,
-    /// By cause, of the row that is being summed, and which causes it has; 0 between rows.
-    sums: [i64; CAUSES],
-    touched: u32,
-}
-
-impl Spent {
-    #[inline(always)]
-    fn add(&mut self, row: &Row) {
-        if let Some(sum) = self.sums.get_mut(row.cause as usize) {
-            *sum += row.end - row.start;
-            self.touched |= 1 << row.cause as usize;
-        }
-    }
-
-    /// Gives the cause that took the most time (the first of equals in the table's order).
-    fn set(&mut self, row: usize) -> Option<usize> {
-        let mut touched = std::mem::take(&mut self.touched);
-        self.any |= touched;
-        let mut top = (0, None);
-        while touched != 0 {
-            let at = touched.trailing_zeros() as usize;
-            touched &= touched - 1;
-            let time = self.sums.get_mut(at).map_or(0, std::mem::take);
-            if time > 0
-                && let Some(column) = self.columns.get_mut(at)
-            {
-                column.set(row, ms(time));
-            }
-            if time > top.0 {
-                top = (time, Some(at));
-            }
-        }
-        top.1
-    }
-
-    fn keep(&mut self, moved: &Moved) {
-        let any = std::mem::take(&mut self.any);
-        for (cause, column) in self.columns.iter_mut().enumerate() {
-            column.keep_some(moved, any & 1 << cause != 0);
-        }
-    }
-
-    fn take(&mut self, rows: usize) -> impl Iterator<Item = Column> {
-        let named = self.columns.iter_mut().zip(Cause::WORDS);
-        named.map(move |(times, name)| {
-            let times = Float64Array::new(times.take(rows), None);
-            column(format!("{name}_ms"), Arc::new(times))
-        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rows become Arrow columns here and nowhere else. Each table has one file that names its columns, their
 //! types and how a row fills them; the order of the list is the order of the columns.
 
+mod beside;
 mod causes;
 mod columns;
 mod events;
@@ -9,6 +10,7 @@ mod exchanges;
 mod issues;
 mod lists;
 mod probes;
+mod spent;
 mod streams;
 mod words;
 
@@ -18,18 +20,18 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
-use arrow_array::types::{ArrowPrimitiveType, Float64Type, TimestampNanosecondType};
-use arrow_array::{ArrayRef, Int32Array, PrimitiveArray, RecordBatch, StringArray};
+use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, TimestampNanosecondType};
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
-use crate::exchange::{Exchange, Names};
+use crate::exchange::{Exchange, Names, RowKind};
 use crate::issue::Counted;
 use crate::judge::{Cause, Judged, Paths, Row};
 use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-const LAYOUT: u32 = 9;
+const LAYOUT: u32 = 10;
 
 /// The version of all tables: their layout, and how many causes have columns.
 pub fn schema_version() -> String {
@@ -39,10 +41,13 @@ pub fn schema_version() -> String {
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
 pub const BATCH_ROWS: usize = 4096;
 
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 10] = [
     "events",
     "streams",
     "exchanges",
+    "connects",
+    "pushes",
+    "gaps",
     "causes",
     "evidence",
     "probes",
@@ -164,6 +169,11 @@ fn write_address(address: IpAddr, text: &mut String) {
     }
 }
 
+/// Words from the capture: dictionary-encoded.
+fn heard_words<R>(rows: &[R], of: impl Fn(&R) -> Option<&str>) -> ArrayRef {
+    Arc::new(rows.iter().map(of).collect::<DictionaryArray<Int32Type>>())
+}
+
 /// Words from a list in this crate: dictionary-encoded.
 fn fixed_words<R>(rows: &[R], of: impl Fn(&R) -> Option<&'static str>) -> ArrayRef {
     let mut known = Vec::new();
@@ -180,6 +190,9 @@ pub struct Tables {
     events: Box<events::Events>,
     exchanges: Box<exchanges::Exchanges>,
     causes: Box<causes::Causes>,
+    connects: Vec<beside::Connect>,
+    pushes: Vec<beside::Push>,
+    gaps: Vec<beside::Gap>,
     streams: Box<streams::Rows>,
     probes: Vec<Probe>,
     /// The number of the first of these.
@@ -200,14 +213,45 @@ impl Tables {
 
     /// A finished exchange and its partition.
     pub fn settled(&mut self, exchange: &Exchange, causes: &[Row], paths: &Paths) {
+        if exchange.row != RowKind::Exchange {
+            return self.beside(exchange, causes);
+        }
         for row in causes {
             self.exchanges.spend(row);
-            if self.causes.push(exchange.id, row) {
+            if self.causes.push(exchange.row, exchange.id, row) {
                 self.flush_causes();
             }
         }
         if self.exchanges.push(exchange, paths) {
             self.flush_exchanges();
+        }
+    }
+
+    /// What took time and is no request, and its partition.
+    #[cold]
+    fn beside(&mut self, row: &Exchange, causes: &[Row]) {
+        for cause in causes {
+            if self.causes.push(row.row, row.id, cause) {
+                self.flush_causes();
+            }
+        }
+        let rows = match row.row {
+            RowKind::Exchange => 0,
+            RowKind::Connect => {
+                self.connects.push(beside::Connect::new(row, causes));
+                self.connects.len()
+            }
+            RowKind::Push => {
+                self.pushes.push(beside::Push::new(row, causes));
+                self.pushes.len()
+            }
+            RowKind::Pause | RowKind::OneWay => {
+                self.gaps.push(beside::Gap::new(row, causes));
+                self.gaps.len()
+            }
+        };
+        if rows >= beside::ROWS {
+            self.flush_beside();
         }
     }
 
@@ -236,6 +280,7 @@ impl Tables {
     ) {
         self.flush_events();
         self.flush_exchanges();
+        self.flush_beside();
         self.flush_causes();
         self.flush_streams();
         self.flush_probes();
@@ -281,6 +326,21 @@ impl Tables {
         }
     }
 
+    fn flush_beside(&mut self) {
+        if !self.connects.is_empty() {
+            let built = beside::connects(&std::mem::take(&mut self.connects));
+            self.keep("connects", built);
+        }
+        if !self.pushes.is_empty() {
+            let built = beside::pushes(&std::mem::take(&mut self.pushes));
+            self.keep("pushes", built);
+        }
+        if !self.gaps.is_empty() {
+            let built = beside::gaps(&std::mem::take(&mut self.gaps));
+            self.keep("gaps", built);
+        }
+    }
+
     fn flush_streams(&mut self) {
         if self.streams.len() > 0 {
             let built = self.streams.batch();
@@ -313,6 +373,9 @@ fn empty(name: &str) -> Option<RecordBatch> {
         "events" => events::Events::default().batch(),
         "streams" => streams::Rows::default().batch(),
         "exchanges" => exchanges::Exchanges::default().batch(),
+        "connects" => beside::connects(&[]),
+        "pushes" => beside::pushes(&[]),
+        "gaps" => beside::gaps(&[]),
         "causes" => causes::Causes::default().batch(),
         "evidence" => evidence::batch(&Streams::default(), &[]),
         "probes" => probes::batch(0, &[]),

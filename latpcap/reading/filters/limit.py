@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from latpcap.reading.filters.evaluate import mask
+from latpcap.tables import LINKS, as_exchanges, of_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
     """Which rows does the filter leave?
 
-    `events`: the segments that pass. `streams`: those with such a segment, each row as it is. `exchanges`: those that
-    such a segment belongs to (see `_exchanges`), whole, and their `causes`. Other tables are about endpoints and files
-    and stay as they are. FilterError for a mistake in the expression.
+    `events`: the segments that pass. `streams`: those with such a segment, each row as it is. `exchanges`,
+    `connects`, `pushes`, `gaps`: those that such a segment belongs to (see `_kept`), whole, and their `causes`. Other
+    tables are about endpoints and files and stay as they are. FilterError for a mistake in the expression.
     """
     import pyarrow.compute as pc
 
@@ -25,13 +26,20 @@ def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
     events = events.filter(mask(capture, expression))
     streams = capture.arrow("streams")
     streams = streams.filter(pc.is_in(streams["stream"], value_set=pc.unique(events["stream"])))
-    exchanges = _exchanges(capture.arrow("exchanges"), events)
-    causes = capture.arrow("causes")
-    causes = causes.filter(pc.is_in(causes["exchange"], value_set=exchanges["exchange"].combine_chunks()))
-    return {"events": events, "streams": streams, "exchanges": exchanges, "causes": causes}
+    limited = {"exchanges": _exchanges(capture.arrow("exchanges"), events)}
+    schema = limited["exchanges"].schema
+    for name in ("connects", "pushes", "gaps"):
+        table = capture.arrow(name)
+        limited[name] = table.filter(_kept(as_exchanges(table, name, schema), events)) if table.num_rows else table
+    causes = of_rows(capture.arrow("causes"), {link: limited[name][link] for link, name in LINKS.items()})
+    return {"events": events, "streams": streams, **limited, "causes": causes}
 
 
 def _exchanges(exchanges: pa.Table, events: pa.Table) -> pa.Table:
+    return exchanges.filter(_kept(exchanges, events))
+
+
+def _kept(exchanges: pa.Table, events: pa.Table) -> pa.Array:
     """An exchange is left if a segment that passed carries a part of it, or is an ACK between its first and last frame.
 
     Data belongs to the message whose frames it lies between, so that a pipelined neighbour is not taken along. The last
@@ -58,4 +66,4 @@ def _exchanges(exchanges: pa.Table, events: pa.Table) -> pa.Table:
             spans, segments[chosen], left_on="begin", right_on="frame", by="stream", direction="forward"
         )
         kept[found["row"][found["frame"] <= found["end"]]] = True
-    return exchanges.filter(pa.array(kept))
+    return pa.array(kept)

@@ -6,6 +6,7 @@ use super::{MAX_OPEN, Tracker, offset, pick};
 use crate::base::{At, Side};
 use crate::exchange::steps::between;
 use crate::exchange::{Exchange, Ledger, Repeat, Seen};
+use crate::messages::Protocol;
 use crate::segment::ACK;
 
 /// An ACK this soon after a repeat (as a share of the leg) was caused by the first copy.
@@ -116,7 +117,10 @@ impl Pairing {
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
         let (start, end) = exchange.span();
         self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);
-        if self.is_idle() && !self.waits() {
+        if exchange.dialogue && exchange.complete && exchange.protocol == Some(Protocol::Tls) {
+            self.begun.tls_ns.get_or_insert(end.time_ns - start.time_ns);
+        }
+        if self.is_idle() && !self.waits() && !self.pushes {
             std::mem::swap(&mut exchange.steps, &mut self.steps);
             self.forget_steps(ledger);
         } else {

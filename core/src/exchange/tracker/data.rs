@@ -190,7 +190,7 @@ impl Pairing {
     pub(super) fn keep(&mut self, side: Side, step: Step, ledger: &mut Ledger) {
         let idle = self.is_idle() && !self.waits();
         let steps = pick(&mut self.steps, side);
-        if idle {
+        if idle && (!self.pushes || steps.len() >= FEW_STEPS) {
             steps.clear();
         } else if steps.len() >= FEW_STEPS && (steps.len() >= MAX_STEPS || ledger.steps >= MAX_STEPS_IN_ALL) {
             ledger.distrust("tcp", "a long exchange is judged in coarser steps", step.to);

@@ -88,7 +88,7 @@ impl Listener for Hearing<'_> {
                 let come = self.come(side);
                 self.pairing.keyed(key, side, at, said, come, self.ledger);
             }
-            Note::Push(_) => {}
+            Note::Push(push) => pairing.push(&push, ledger),
             Note::Sealed { at, why } => ledger.sealed(why, at),
             Note::Dialogue => {
                 if let Some(e) = pairing.open.back_mut() {

@@ -4,6 +4,7 @@ use super::aside::RowPlace;
 use super::{BIAS, MAX_OPEN, aside};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
+use crate::exchange::setup::Begun;
 use crate::exchange::{CutBy, Exchange, Ledger, Message};
 use crate::messages::{Close, Kind, Protocol};
 use crate::observe::Step;
@@ -32,6 +33,8 @@ pub(super) struct Pairing {
     pub(super) unsolicited: bool,
     /// Bytes were read of which no message has been told yet.
     pub(super) unsaid: bool,
+    /// The server has said something unasked: its steps are kept for the next such message.
+    pub(super) pushes: bool,
     /// What the client has acknowledged.
     pub(super) client_ack: i64,
     /// And the server.
@@ -57,6 +60,7 @@ pub(super) struct Pairing {
     pub(super) exchanges: u32,
     /// The highest key that a request had.
     pub(super) highest: Option<u64>,
+    pub(super) begun: Begun,
     /// The time that all exchanges took together.
     pub(super) busy: i64,
     /// And the client's pauses between them.
@@ -90,6 +94,7 @@ impl Pairing {
             interim,
             unsolicited,
             unsaid,
+            pushes,
             client_ack,
             server_ack,
             answers_lost,
@@ -103,15 +108,17 @@ impl Pairing {
             pauses,
             exchanges,
             highest,
+            begun,
             busy,
             idle,
             frame,
         } = self;
         (*own_stream, *own_pair, *protocol, *exchanges) = (stream, pair, None, 0);
         (*counted, *client_ack, *server_ack) = (0, 0, 0);
-        (*busy, *idle, *frame, *highest) = (0, 0, 0, None);
+        (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
         (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
         (*answered, *pauses, *doubled, *unsaid) = (false, false, false, false);
+        *pushes = false;
         *rounds = Default::default();
         (*mixed, *shown, *paused, *lone_pause, *freed_since) = (None, None, None, None, None);
         steps.iter_mut().for_each(Vec::clear);
@@ -157,6 +164,9 @@ impl Pairing {
         }
         let Some(e) = self.open.front_mut() else {
             self.unsolicited = true; // a greeting, or a time-out notice: nobody asked
+            if self.exchanges == 0 {
+                self.begun.greeted.get_or_insert(at.time_ns);
+            }
             return;
         };
         self.unsolicited = false;

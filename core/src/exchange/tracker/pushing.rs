@@ -1,0 +1,47 @@
+//! What a server says and nobody has asked for: a row of its own, with the server's steps while it passed.
+
+use super::pairing::Pairing;
+use crate::exchange::steps::between;
+use crate::exchange::{Ledger, Message, RowKind};
+use crate::messages::Push;
+use crate::observe::{Step, Wait};
+
+impl Pairing {
+    /// A push is whole.
+    #[cold]
+    pub(super) fn push(&mut self, push: &Push<'_>, ledger: &mut Ledger) {
+        let (first, unseen) = self.seen(push.first);
+        let (last, hole) = self.seen(push.last);
+        if unseen || hole {
+            return; // when it passed is not known
+        }
+        let mut exchange = ledger.open(self.stream, self.exchanges, self.pair);
+        (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
+        (exchange.row, exchange.protocol) = (RowKind::Push, self.protocol);
+        exchange.kind = self.protocol.unwrap_or_default().kind();
+        let named = |text: &str| (!text.is_empty()).then(|| text.into());
+        (exchange.method, exchange.target) = (named(push.method), named(push.target));
+        let message = |bytes| Message {
+            first,
+            last: if bytes > 0 { last } else { first },
+            bytes,
+            ..Message::default()
+        };
+        (exchange.request, exchange.response) = (message(0), Some(message(push.bytes)));
+        let [_, steps] = &self.steps;
+        let [_, own] = &mut exchange.steps;
+        own.extend(between(steps, first, last).cloned());
+        let known = own.first().map_or(last, |step| step.from);
+        if first.time_ns < known.time_ns {
+            // nobody kept them, as no request was open
+            let step = Step {
+                from: first,
+                to: known,
+                wait: Wait::Unsure,
+            };
+            own.insert(0, step);
+        }
+        self.pushes = true;
+        ledger.settle(exchange);
+    }
+}

@@ -1,0 +1,185 @@
+//! `connects`, `pushes` and `gaps`: what took time on a connection and is no request. Rows are few, and kept as they
+//! come until a batch is built.
+
+use arrow_array::RecordBatch;
+use arrow_array::types::{UInt32Type, UInt64Type};
+use arrow_schema::ArrowError;
+use smol_str::SmolStr;
+
+use super::spent::CAUSES;
+use super::{
+    Column, column, duration_options, durations, fixed_words, heard_words, instants, nullable, option, plain,
+};
+use crate::exchange::{CutBy, Exchange, Opening, RowKind};
+use crate::judge::{Cause, Row};
+
+/// Rows of one of these tables until a batch is built.
+pub const ROWS: usize = 512;
+
+/// What all of them have.
+struct Common {
+    number: u64,
+    stream: u32,
+    start: i64,
+    end: i64,
+    first_frame: u64,
+    last_frame: u64,
+    /// By cause, in ns.
+    spent: [i64; CAUSES],
+}
+
+impl Common {
+    fn new(e: &Exchange, causes: &[Row]) -> Self {
+        let end = e.end();
+        let mut spent = [0; CAUSES];
+        for row in causes {
+            if let Some(sum) = spent.get_mut(row.cause as usize) {
+                *sum += row.end - row.start;
+            }
+        }
+        Common {
+            number: e.id,
+            stream: e.stream,
+            start: e.start(),
+            end: end.time_ns.max(e.start()),
+            first_frame: e.request.first.frame,
+            last_frame: end.frame,
+            spent,
+        }
+    }
+
+    /// The first of those that took the most.
+    fn top_cause(&self) -> Option<&'static str> {
+        let longest = self.spent.iter().max().filter(|ns| **ns > 0)?;
+        let top = self.spent.iter().position(|ns| ns == longest)?;
+        Cause::WORDS.get(top).copied()
+    }
+}
+
+/// A connection's set-up.
+pub struct Connect {
+    common: Common,
+    answer_frame: Option<u64>,
+    cut_by: Option<CutBy>,
+    opening: Opening,
+}
+
+impl Connect {
+    pub fn new(e: &Exchange, causes: &[Row]) -> Self {
+        Connect {
+            common: Common::new(e, causes),
+            answer_frame: e.response.as_ref().map(|answer| answer.first.frame),
+            cut_by: e.cut_by,
+            opening: e.opening.as_deref().copied().unwrap_or_default(),
+        }
+    }
+}
+
+/// What a server said and nobody had asked for.
+pub struct Push {
+    common: Common,
+    protocol: &'static str,
+    method: Option<SmolStr>,
+    target: Option<SmolStr>,
+    bytes: u64,
+}
+
+impl Push {
+    pub fn new(e: &Exchange, causes: &[Row]) -> Self {
+        Push {
+            common: Common::new(e, causes),
+            protocol: e.protocol.unwrap_or_default().word(),
+            method: e.method.clone(),
+            target: e.target.clone(),
+            bytes: e.response.as_ref().map_or(0, |answer| answer.bytes),
+        }
+    }
+}
+
+/// A client's pause, or what one direction lets us suspect.
+pub struct Gap {
+    common: Common,
+    index: u32,
+    kind: &'static str,
+}
+
+impl Gap {
+    pub fn new(e: &Exchange, causes: &[Row]) -> Self {
+        Gap {
+            common: Common::new(e, causes),
+            index: e.index,
+            kind: if e.row == RowKind::OneWay {
+                "one_way"
+            } else {
+                "pause"
+            },
+        }
+    }
+}
+
+pub fn connects(rows: &[Connect]) -> Result<RecordBatch, ArrowError> {
+    let of = |r: &Connect| r.opening;
+    let mut columns = first("connect", rows, |r| &r.common);
+    let answers = option::<UInt64Type, Connect>(rows, |r| r.answer_frame);
+    columns.insert(6, nullable("answer_frame", answers));
+    columns.extend([
+        nullable("handshake_ms", duration_options(rows, |r| of(r).handshake_ns)),
+        nullable("tls_ms", duration_options(rows, |r| of(r).tls_ns)),
+        nullable("greeting_ms", duration_options(rows, |r| of(r).greeting_ns)),
+        nullable("cut_by", fixed_words(rows, |r| r.cut_by.map(CutBy::word))),
+    ]);
+    last(columns, rows, |r| &r.common)
+}
+
+pub fn pushes(rows: &[Push]) -> Result<RecordBatch, ArrowError> {
+    let mut columns = first("push", rows, |r| &r.common);
+    columns.splice(
+        2..2,
+        [
+            column("protocol", fixed_words(rows, |r| Some(r.protocol))),
+            nullable("method", heard_words(rows, |r| r.method.as_deref())),
+            nullable("target", heard_words(rows, |r| r.target.as_deref())),
+        ],
+    );
+    columns.push(column("bytes", plain::<UInt64Type, Push>(rows, |r| r.bytes)));
+    last(columns, rows, |r| &r.common)
+}
+
+pub fn gaps(rows: &[Gap]) -> Result<RecordBatch, ArrowError> {
+    let mut columns = first("gap", rows, |r| &r.common);
+    columns.splice(
+        2..2,
+        [
+            column("index", plain::<UInt32Type, Gap>(rows, |r| r.index)),
+            column("kind", fixed_words(rows, |r| Some(r.kind))),
+        ],
+    );
+    last(columns, rows, |r| &r.common)
+}
+
+/// The columns that all begin with.
+fn first<R>(number: &'static str, rows: &[R], of: impl Fn(&R) -> &Common) -> Vec<Column> {
+    vec![
+        column(number, plain::<UInt64Type, R>(rows, |r| of(r).number)),
+        column("stream", plain::<UInt32Type, R>(rows, |r| of(r).stream)),
+        column("start", instants(rows, |r| of(r).start)),
+        column("end", instants(rows, |r| of(r).end)),
+        column("duration_ms", durations(rows, |r| of(r).end - of(r).start)),
+        column("first_frame", plain::<UInt64Type, R>(rows, |r| of(r).first_frame)),
+        column("last_frame", plain::<UInt64Type, R>(rows, |r| of(r).last_frame)),
+    ]
+}
+
+/// The columns that all end with, and the batch.
+fn last<R>(
+    mut columns: Vec<Column>,
+    rows: &[R],
+    of: impl Fn(&R) -> &Common,
+) -> Result<RecordBatch, ArrowError> {
+    for (place, name) in Cause::WORDS.into_iter().enumerate() {
+        let spent = durations(rows, |r| of(r).spent.get(place).copied().unwrap_or(0));
+        columns.push(column(format!("{name}_ms"), spent));
+    }
+    columns.push(nullable("top_cause", fixed_words(rows, |r| of(r).top_cause())));
+    super::batch(columns)
+}
