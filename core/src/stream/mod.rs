@@ -423,7 +423,7 @@ impl Streams {
             if stream.only_asked {
                 stream.hear(segment, at, frame_bytes, from_low);
             }
-            self.store.rest(id);
+            self.store.tire(id);
         }
     }
 

@@ -1,6 +1,8 @@
 //! All streams by their numbers. Those that carry data lie here whole; of one that was only asked for so far, and of one that
 //! is over, no more than is needed to make it whole again.
 
+use std::collections::VecDeque;
+
 use super::rest::{Asked, Closed};
 use super::{Endpoint, FourTuple, Stream, Tracking};
 use crate::base::At;
@@ -18,14 +20,27 @@ enum State {
     Gone,
 }
 
-#[derive(Default)]
+/// Streams that could rest and are left awake: most are woken by their next packet, a handshake's or a farewell's.
+const MOST_AWAKE: usize = 16;
+
 pub(super) struct Store {
     states: Vec<State>,
     #[allow(clippy::vec_box)] // a kilobyte each, and they go where they came from
     spare: Vec<Box<Stream>>,
-    /// No stream rests.
-    #[cfg(test)]
-    pub(super) awake: bool,
+    /// Streams that could rest, the oldest first.
+    tired: VecDeque<u32>,
+    pub(super) most_awake: usize,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Store {
+            states: Vec::new(),
+            spare: Vec::new(),
+            tired: VecDeque::new(),
+            most_awake: MOST_AWAKE,
+        }
+    }
 }
 
 /// The smaller and the larger endpoint, and the first sequence number of each.
@@ -106,13 +121,21 @@ impl Store {
         }
     }
 
-    /// After a packet: keeps less of the stream where less will do.
+    /// After a packet of a stream of which less will do: it rests when enough others could.
     #[cold]
-    pub(super) fn rest(&mut self, id: u32) {
-        #[cfg(test)]
-        if self.awake {
-            return;
+    pub(super) fn tire(&mut self, id: u32) {
+        if !self.tired.contains(&id) {
+            self.tired.push_back(id);
         }
+        if self.tired.len() > self.most_awake
+            && let Some(oldest) = self.tired.pop_front()
+        {
+            self.rest(oldest);
+        }
+    }
+
+    /// Keeps less of the stream where less will do.
+    fn rest(&mut self, id: u32) {
         let Some(state) = self.states.get_mut(id as usize) else {
             return;
         };

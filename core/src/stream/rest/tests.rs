@@ -51,7 +51,7 @@ impl Rows for Told {
 fn told(packets: &[Drawn], rests: bool) -> Vec<String> {
     let host = |last: u8| IpAddr::from([10, 0, 0, last]);
     let (mut streams, mut told) = (Streams::default(), Told::default());
-    streams.store.awake = !rests;
+    streams.store.most_awake = if rests { 0 } else { usize::MAX };
     let mut next = [1000u32, 5000];
     let mut sent: Vec<Segment<'static>> = Vec::new();
     for (number, (from_client, kind, wait, stamped)) in packets.iter().enumerate() {
