@@ -90,6 +90,10 @@ def _conversations() -> Iterator[list[bytes]]:
     commands = b"*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"
     replies = b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n+message\r\n$1\r\na\r\n+x\r\n$1\r\nv\r\n"
     yield [commands, replies, b"PING\r\n*1\r\n$7\r\nMONITOR\r\n", b'+PONG\r\n+OK\r\n+1339518083.1 [0 a] "GET"\r\n']
+    group = b"P\0\0\0\x0b\0SEL\0\0\0B\0\0\0\x06\0\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04"
+    rows = b"1\0\0\0\x042\0\0\0\x04D\0\0\0\x06xxC\0\0\0\x08SEL\0Z\0\0\0\x05I"
+    login = b"\0\0\0\x10\0\x03\0\0user\0a\0\0"
+    yield [login, b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I", group + b"Q\0\0\0\x08SEL\0", rows]
 
 
 def _connections() -> Iterator[bytes]:

@@ -34,11 +34,12 @@ mod http2;
 mod kafka;
 mod mqtt;
 mod notes;
+mod parcel;
 mod pieces;
+mod postgres;
 mod readers;
 mod redis;
 mod sink;
-#[allow(dead_code)] // PostgreSQL's dialect has no reader yet
 mod sql;
 #[cfg(test)]
 mod tests;

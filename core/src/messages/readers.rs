@@ -3,7 +3,7 @@
 
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
-use super::{amqp, commands, dns, http1, http2, kafka, mqtt, redis, tls, turns, websocket};
+use super::{amqp, commands, dns, http1, http2, kafka, mqtt, postgres, redis, tls, turns, websocket};
 
 /// How a protocol is known. Ports play no part.
 pub(super) struct Recognition {
@@ -106,6 +106,7 @@ readers! {
     Ftp(commands::Commands), "ftp", commands::FTP;
     Pop3(commands::Commands), "pop3", commands::POP3;
     Imap(commands::Commands), "imap", commands::IMAP;
+    Postgres(postgres::Postgres), "postgresql", postgres::RECOGNITION;
     Redis(redis::Redis), "redis", redis::RECOGNITION;
     Dns(dns::Dns), "dns", dns::RECOGNITION;
     Kafka(kafka::Reader), "kafka", kafka::RECOGNITION;

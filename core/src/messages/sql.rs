@@ -37,7 +37,7 @@ pub(super) fn mask(statement: &[u8], dialect: Dialect, cut: bool) -> SmolStr {
 /// A masked statement's first word, in capitals: `SELECT`.
 pub(super) fn verb(masked: &str) -> SmolStr {
     let start = masked.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
-    let letters = start.chars().take_while(char::is_ascii_alphabetic);
+    let letters = start.chars().take_while(|c| c.is_ascii_alphabetic() || *c == '_');
     letters.map(|c| c.to_ascii_uppercase()).collect()
 }
 

@@ -10,6 +10,7 @@ mod frames;
 mod http2;
 mod kafka;
 mod mqtt;
+mod postgres;
 mod random;
 mod redis;
 mod tls;

@@ -40,6 +40,12 @@ impl<T> Waiting<T> {
         self.list.front_mut().map(|what| (key, what))
     }
 
+    /// The newest request.
+    pub(super) fn last(&mut self) -> Option<(u64, &mut T)> {
+        let key = self.next.saturating_sub(1);
+        self.list.back_mut().map(|what| (key, what))
+    }
+
     /// The oldest request's answer is over.
     pub(super) fn pop(&mut self) -> Option<T> {
         self.list.pop_front()

@@ -1,0 +1,455 @@
+//! Which statement is asked for, which answer is whose. Answers come in the order of the requests; what the client
+//! sends up to a Sync (or a Flush) is a group, and an error skips the rest of its group.
+
+use smol_str::SmolStr;
+
+use super::super::parcel::Parcel;
+use super::super::sink::MessageSink;
+use super::super::sql::{self, Dialect};
+use super::super::waiting::Waiting;
+use super::super::{Kind, Listener, Named, Status, text};
+use super::Left;
+use super::fields::{self, TYPE_AND_LENGTH};
+use super::names::Names;
+
+/// How the statements behind an error end: the server does not look at them.
+const SKIPPED: &str = "skipped";
+
+#[derive(Debug, Default)]
+pub(super) struct Dialog {
+    waiting: Waiting<Asked>,
+    /// The newest request goes on with what the client says next.
+    goes_on: bool,
+    statements: Names,
+    portals: Names,
+    /// An error came: what the client has asked up to its Sync is not looked at.
+    skipping: bool,
+    /// The server sends its log: both sides talk for themselves.
+    replicates: bool,
+}
+
+/// A request, from its first message to its answer's last.
+#[derive(Debug, Default)]
+struct Asked {
+    what: What,
+    /// Nobody is told of it: a Sync alone.
+    silent: bool,
+    /// The statement that it executes, and how often it has, and that many answers are to come.
+    statement: Box<[u8]>,
+    executes: u32,
+    /// Values were bound that are not executed yet.
+    binds: bool,
+    describes: bool,
+    parses: bool,
+    /// Its SQL is known.
+    named: bool,
+    /// ReadyForQuery ends it.
+    synced: bool,
+    answered: bool,
+    error: Option<SmolStr>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum What {
+    LogIn,
+    Query,
+    /// Parse, Bind, Describe, until it is known whether Execute follows.
+    #[default]
+    Group,
+    /// Without Execute.
+    Prepare,
+    Execute,
+    /// Its data are still to come.
+    CopyIn,
+}
+
+impl Dialog {
+    /// After lost bytes: what was prepared is still known.
+    pub(super) fn again(self) -> Dialog {
+        let mut waiting = self.waiting;
+        waiting.forget();
+        Dialog {
+            waiting,
+            statements: self.statements,
+            portals: self.portals,
+            ..Dialog::default()
+        }
+    }
+
+    /// The client logs in.
+    pub(super) fn starts(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        database: &[u8],
+        bytes: u64,
+    ) -> Result<(), Left<'static>> {
+        let asked = Asked {
+            what: What::LogIn,
+            synced: true,
+            named: true,
+            ..Asked::default()
+        };
+        let key = self.begin(sink, asked, Kind::Setup)?;
+        sink.of(key).name(Named {
+            method: "CONNECT",
+            target: &text::name_up_to(database, fields::MAX_DATABASE, false),
+            host: "",
+        });
+        sink.of(key).count(bytes);
+        sink.of(key).asked();
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        asked: Asked,
+        kind: Kind,
+    ) -> Result<u64, Left<'static>> {
+        let silent = asked.silent;
+        let key = self
+            .waiting
+            .push(asked)
+            .ok_or(Left::Lost("too many statements wait", None))?;
+        if !silent {
+            sink.of(key).ask(kind);
+        }
+        Ok(key)
+    }
+
+    /// The client has said a whole message.
+    pub(super) fn asks(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        kind: u8,
+        message: &Parcel<TYPE_AND_LENGTH>,
+        bytes: u64,
+    ) -> Result<(), Left<'static>> {
+        let body = message.head();
+        match kind {
+            b'Q' | b'F' => {
+                self.ends(sink);
+                self.queries(sink, kind, message, bytes)?;
+            }
+            b'P' | b'B' | b'D' | b'E' => self.group(sink, kind, message, bytes)?,
+            b'S' | b'H' => self.syncs(sink, kind == b'S', bytes)?,
+            b'C' => {
+                let names = if body.first() == Some(&b'P') {
+                    &mut self.portals
+                } else {
+                    &mut self.statements
+                };
+                names.forget(fields::text(body.get(1..).unwrap_or_default()).0);
+                self.counts(sink, bytes);
+            }
+            b'd' | b'c' | b'f' | b'p' => self.data(sink, kind, bytes),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn queries(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        kind: u8,
+        message: &Parcel<TYPE_AND_LENGTH>,
+        bytes: u64,
+    ) -> Result<(), Left<'static>> {
+        let (statement, cut) = (fields::text(message.head()).0, message.is_cut());
+        let copies = kind == b'Q' && fields::copies_in(statement);
+        let asked = Asked {
+            what: if copies { What::CopyIn } else { What::Query },
+            named: true,
+            synced: true,
+            ..Asked::default()
+        };
+        let key = self.begin(sink, asked, Kind::Request)?;
+        let (method, target) = if kind == b'Q' {
+            let target = sql::mask(statement, Dialect::Standard, cut);
+            (sql::verb(&target), target)
+        } else {
+            (SmolStr::new_static("FUNCTION"), SmolStr::default())
+        };
+        let mut exchange = sink.of(key);
+        exchange.name(Named {
+            method: &method,
+            target: &target,
+            host: "",
+        });
+        exchange.count(bytes);
+        if !copies {
+            exchange.asked();
+        }
+        Ok(())
+    }
+
+    /// Parse, Bind, Describe, Execute.
+    fn group(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        kind: u8,
+        message: &Parcel<TYPE_AND_LENGTH>,
+        bytes: u64,
+    ) -> Result<(), Left<'static>> {
+        let (first, rest) = fields::text(message.head());
+        let (second, _) = fields::text(rest);
+        // what was executed is over with anything but the same once more, with other values
+        let again = |newest: &Asked| match kind {
+            b'B' => !newest.describes && *newest.statement == *second,
+            b'E' => newest.binds,
+            _ => false,
+        };
+        if self.goes_on
+            && let Some((_, newest)) = self.waiting.last()
+            && newest.executes > 0
+            && !again(newest)
+        {
+            self.ends(sink);
+        }
+        let sql = match kind {
+            b'P' => {
+                let cut = message.is_cut() && second.len() + first.len() + 2 > message.head().len();
+                let masked = sql::mask(second, Dialect::Standard, cut);
+                self.statements.put(first, masked.clone());
+                masked
+            }
+            b'B' => {
+                let sql = self.statements.get(second);
+                self.portals.put(first, sql.clone());
+                sql
+            }
+            b'E' => self.portals.get(first),
+            _ => match first.split_first() {
+                Some((b'P', portal)) => self.portals.get(portal),
+                Some((_, statement)) => self.statements.get(statement),
+                None => SmolStr::default(),
+            },
+        };
+        let key = match self.waiting.last().filter(|_| self.goes_on) {
+            Some((key, _)) => key,
+            None => self.begin(sink, Asked::default(), Kind::Request)?,
+        };
+        self.goes_on = true;
+        let Some((_, newest)) = self.waiting.last() else {
+            return Ok(());
+        };
+        match kind {
+            b'B' => (newest.statement, newest.binds) = (second.into(), true),
+            b'P' => newest.parses = true,
+            b'D' => newest.describes = true,
+            b'E' => {
+                newest.what = What::Execute;
+                newest.executes += 1;
+                newest.binds = false;
+            }
+            _ => {}
+        }
+        let mut exchange = sink.of(key);
+        if !sql.is_empty() && !std::mem::replace(&mut newest.named, true) {
+            exchange.name(Named {
+                method: &sql::verb(&sql),
+                target: &sql,
+                host: "",
+            });
+        }
+        exchange.count(bytes);
+        Ok(())
+    }
+
+    /// The newest request is whole.
+    fn ends(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        if std::mem::take(&mut self.goes_on)
+            && let Some((key, newest)) = self.waiting.last()
+        {
+            if newest.what == What::Group {
+                newest.what = What::Prepare;
+                let method = if newest.parses { "PREPARE" } else { "DESCRIBE" };
+                sink.of(key).name(Named {
+                    method,
+                    ..Named::default()
+                });
+            }
+            sink.of(key).asked();
+        }
+    }
+}
+
+impl Dialog {
+    /// Bytes of the request that goes on.
+    fn counts(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+        if let Some((key, _)) = self.waiting.last().filter(|_| self.goes_on) {
+            sink.of(key).count(bytes);
+        }
+    }
+
+    /// Sync, or Flush: the server answers what it was asked.
+    fn syncs(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        sync: bool,
+        bytes: u64,
+    ) -> Result<(), Left<'static>> {
+        self.counts(sink, bytes);
+        let goes_on = self.goes_on;
+        self.ends(sink);
+        match self.waiting.last() {
+            Some((_, newest)) if sync && goes_on => newest.synced = true,
+            _ if sync => {
+                let alone = Asked {
+                    silent: true,
+                    synced: true,
+                    ..Asked::default()
+                };
+                self.begin(sink, alone, Kind::Request)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Data of a COPY; a password belongs to the log-in, which has begun.
+    fn data(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u8, bytes: u64) {
+        let Some((key, newest)) = self.waiting.last() else {
+            return;
+        };
+        if newest.what != What::CopyIn {
+            return;
+        }
+        sink.of(key).count(bytes);
+        if matches!(kind, b'c' | b'f') {
+            newest.what = What::Query;
+            sink.of(key).asked();
+        }
+    }
+
+    /// Bytes of the oldest request's answer; false where nobody has asked.
+    pub(super) fn part(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) -> bool {
+        let Some((key, oldest)) = self.waiting.first().filter(|(_, oldest)| !oldest.silent) else {
+            return false;
+        };
+        let mut exchange = sink.of(key);
+        if !std::mem::replace(&mut oldest.answered, true) {
+            exchange.answer();
+        }
+        exchange.piece(bytes);
+        true
+    }
+
+    /// The server has said a whole message.
+    pub(super) fn answers(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        kind: u8,
+        message: &Parcel<TYPE_AND_LENGTH>,
+        bytes: u64,
+    ) {
+        let body = message.head();
+        match kind {
+            b'A' => {
+                let (channel, _) = fields::text(body.get(4..).unwrap_or_default());
+                return sink.push("NotificationResponse", &text::name(channel), bytes);
+            }
+            b'N' => return sink.push("NoticeResponse", &text::name(fields::field(body, b'S')), bytes),
+            b'd' if self.replicates => {
+                if body == b"w" {
+                    sink.push("XLogData", "", bytes);
+                }
+                return;
+            }
+            b'E' if self.waiting.is_empty() => {
+                return sink.push("ErrorResponse", &text::name(fields::field(body, b'C')), bytes);
+            }
+            b'S' => names_itself(sink, body),
+            _ => {}
+        }
+        if kind == b'Z' {
+            return self.ready(sink, bytes);
+        }
+        self.part(sink, bytes);
+        let Some((key, oldest)) = self.waiting.first() else {
+            return;
+        };
+        let over = match kind {
+            b'C' | b'I' | b's' => {
+                if !std::mem::replace(&mut oldest.named, true) {
+                    // prepared before the capture: the tag has the verb
+                    sink.of(key).name(Named {
+                        method: &sql::verb(&text::name(body)),
+                        ..Named::default()
+                    });
+                }
+                oldest.executes = oldest.executes.saturating_sub(1);
+                oldest.what == What::Execute && oldest.executes == 0
+            }
+            b'E' => {
+                oldest.error = Some(text::name(fields::field(body, b'C')));
+                self.skipping = !matches!(oldest.what, What::LogIn | What::Query | What::CopyIn);
+                oldest.what == What::LogIn || !oldest.synced
+            }
+            b'G' => {
+                // the data are asked for: no answer yet
+                oldest.answered = false;
+                sink.of(key).interim();
+                false
+            }
+            b'W' => {
+                self.replicates = true;
+                true
+            }
+            b'T' | b'n' => oldest.what == What::Prepare && oldest.describes,
+            b'1' => oldest.what == What::Prepare && !oldest.describes && !oldest.binds,
+            b'2' => oldest.what == What::Prepare && !oldest.describes,
+            _ => false,
+        };
+        if over && (!oldest.synced || matches!(kind, b'W' | b'E')) {
+            self.over(sink);
+        }
+    }
+
+    /// ReadyForQuery: all up to the Sync is answered.
+    fn ready(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+        self.replicates = false;
+        while let Some((_, oldest)) = self.waiting.first() {
+            let last = oldest.synced;
+            if self.skipping {
+                oldest.error.get_or_insert(SmolStr::new_static(SKIPPED));
+            }
+            if last {
+                self.part(sink, bytes);
+            }
+            self.over(sink);
+            if last {
+                break;
+            }
+        }
+        self.skipping = false;
+    }
+
+    /// The oldest request is answered.
+    fn over(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        let Some((key, oldest)) = self.waiting.first() else {
+            return;
+        };
+        if !oldest.silent {
+            let mut exchange = sink.of(key);
+            exchange.status(Status {
+                code: None,
+                text: Some(oldest.error.as_deref().unwrap_or("ok")),
+                error: oldest.error.is_some(),
+            });
+            exchange.answered();
+        }
+        if self.waiting.last().is_some_and(|(newest, _)| newest == key) {
+            self.goes_on = false;
+        }
+        self.waiting.pop();
+    }
+}
+
+/// ParameterStatus: the server's version.
+fn names_itself(sink: &mut MessageSink<'_, impl Listener>, body: &[u8]) {
+    if let (b"server_version", rest) = fields::text(body) {
+        let version = text::name(fields::text(rest).0);
+        sink.software(format!("PostgreSQL {version}").into());
+    }
+}
