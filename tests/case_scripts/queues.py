@@ -134,3 +134,91 @@ def kafka_fetches_that_wait() -> bytes:
     talk.client(150, fetch(5))
     talk.server(157, kafka(struct.pack(">I", 5), bytes(900)))
     return pcap(talk.tape)
+
+
+def ber(tag: int, *parts: bytes) -> bytes:
+    value = b"".join(parts)
+    return bytes([tag, 0x82]) + struct.pack(">H", len(value)) + value
+
+
+def ldap(number: int, operation: int, *parts: bytes) -> bytes:
+    return ber(0x30, ber(2, bytes([number])), ber(operation, *parts))
+
+
+def result(number: int, operation: int, code: int) -> bytes:
+    return ldap(number, operation, bytes([10, 1, code, 4, 0, 4, 0]))
+
+
+@case
+def ldap_searches_at_once() -> bytes:
+    """A client of LDAP, 5 ms from the directory: bind, two searches at once, the second answered first, the first
+    with three entries over 40 ms; a comparison that is false, and an entry that there is not; unbind.
+
+    Not to be mistaken for: one long turn, or an error: "compareFalse" is an answer.
+    """
+    talk = Talk(server_leg=5.0, client_leg=0.01)
+    talk.open()
+    talk.client(10, ldap(1, 0x60, b"\x02\x01\x03", ber(4, b"cn=app,dc=lab"), ber(0x80, b"secret")))
+    talk.server(18, result(1, 0x61, 0))
+    search = b"\x0a\x01\x02\x0a\x01\0\x02\x01\0\x02\x01\0\x01\x01\0" + ber(0x87, b"objectClass") + ber(0x30)
+    people, groups = (ldap(n, 0x63, ber(4, base), search) for n, base in ((2, b"ou=people,dc=lab"), (3, b"ou=none")))
+    talk.client(20, people + groups)
+    talk.server(28, result(3, 0x65, 32))
+    for at in (30, 50, 70):
+        talk.server(at, ldap(2, 0x64, ber(4, b"cn=one,ou=people,dc=lab"), ber(0x30, bytes(60))))
+    talk.server(71, result(2, 0x65, 0))
+    talk.client(80, ldap(4, 0x6E, ber(4, b"cn=one,ou=people,dc=lab"), ber(0x30, ber(4, b"sn"), ber(4, b"x"))))
+    talk.server(87, result(4, 0x6F, 5))
+    talk.client(90, ldap(5, 0x42))
+    return pcap(talk.tape)
+
+
+@case
+def modbus_polls() -> bytes:
+    """A master of Modbus/TCP, 5 ms from the device: two registers read with two requests in one packet, a coil that is
+    written, and a read that the device refuses.
+
+    Not to be mistaken for: one request of two messages. The answers are 10 ms apart.
+    """
+
+    def modbus(number: int, *body: int) -> bytes:
+        return struct.pack(">HHHB", number, 0, len(body) + 1, 1) + bytes(body)
+
+    talk = Talk(server_leg=5.0, client_leg=0.01)
+    talk.open()
+    talk.client(10, modbus(1, 3, 0, 16, 0, 1) + modbus(2, 3, 0, 17, 0, 1))
+    talk.server(17, modbus(1, 3, 2, 0, 7))
+    talk.server(27, modbus(2, 3, 2, 0, 8))
+    talk.client(30, modbus(3, 5, 0, 1, 255, 0))
+    talk.server(36, modbus(3, 5, 0, 1, 255, 0))
+    talk.client(40, modbus(4, 4, 0, 99, 0, 1))
+    talk.server(48, modbus(4, 0x84, 2))
+    return pcap(talk.tape)
+
+
+@case
+def nfs_calls() -> bytes:
+    """A client of NFS 3, 5 ms from the server: a lookup and a read at once, the read answered first; a lookup of what
+    there is not; a call of a procedure that there is not.
+
+    Not to be mistaken for: four calls that went well, as RPC says of the third.
+    """
+
+    def call(number: int, procedure: int) -> bytes:
+        body = struct.pack(">IIIIIIIIII", number, 0, 2, 100003, 3, procedure, 0, 0, 0, 0) + bytes(40)
+        return struct.pack(">I", len(body) | 1 << 31) + body
+
+    def reply(number: int, accepted: int, *more: int) -> bytes:
+        words = (number, 1, 0, 0, 0, accepted, *more)
+        return struct.pack(f">I{len(words)}I", 4 * len(words) | 1 << 31, *words)
+
+    talk = Talk(server_leg=5.0, client_leg=0.01)
+    talk.open()
+    talk.client(10, call(71, 3) + call(72, 6))
+    talk.server(17, reply(72, 0, 0, *range(90)))
+    talk.server(30, reply(71, 0, 0, *range(20)))
+    talk.client(40, call(73, 3))
+    talk.server(46, reply(73, 0, 2))
+    talk.client(50, call(74, 99))
+    talk.server(56, reply(74, 3))
+    return pcap(talk.tape)

@@ -32,6 +32,8 @@ mod framed;
 mod http1;
 mod http2;
 mod kafka;
+mod ldap;
+mod modbus;
 mod mqtt;
 mod notes;
 mod parcel;
@@ -39,6 +41,7 @@ mod pieces;
 mod postgres;
 mod readers;
 mod redis;
+mod rpc;
 mod sink;
 mod sql;
 #[cfg(test)]

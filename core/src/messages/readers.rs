@@ -3,7 +3,9 @@
 
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
-use super::{amqp, commands, dns, http1, http2, kafka, mqtt, postgres, redis, tls, turns, websocket};
+use super::{
+    amqp, commands, dns, http1, http2, kafka, ldap, modbus, mqtt, postgres, redis, rpc, tls, turns, websocket,
+};
 
 /// How a protocol is known. Ports play no part.
 pub(super) struct Recognition {
@@ -108,8 +110,11 @@ readers! {
     Imap(commands::Commands), "imap", commands::IMAP;
     Postgres(postgres::Postgres), "postgresql", postgres::RECOGNITION;
     Redis(redis::Redis), "redis", redis::RECOGNITION;
+    Rpc(rpc::Reader), "rpc", rpc::RECOGNITION;
+    Ldap(ldap::Reader), "ldap", ldap::RECOGNITION;
     Dns(dns::Dns), "dns", dns::RECOGNITION;
     Kafka(kafka::Reader), "kafka", kafka::RECOGNITION;
+    Modbus(modbus::Reader), "modbus", modbus::RECOGNITION;
     WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;
     + Grpc, "grpc";
 }

@@ -1,0 +1,236 @@
+//! LDAP (RFC 4511). Messages of BER behind their length, paired by message id; entries and references are pieces of a
+//! search's answer. Reads the operation, the entry it is about and the result; no attribute and no password.
+
+use smol_str::SmolStr;
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{Kind, Listener, Named, Side, Status, text};
+use crate::cursor::{self, Cursor};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Ldap,
+    sniff: |first| framed::sniff_by_id::<Ldap>(first, id),
+    opens: |side, first| framed::fit::<Ldap>(side, first) == Fit::Whole,
+    resumes: |side, first| framed::fit::<Ldap>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::Ldap(Box::default()),
+};
+
+pub(super) type Reader = Framed<Ldap>;
+
+/// The longest message; OpenLDAP takes 4 MiB of authenticated clients (`sockbuf_max_incoming_auth`).
+const MAX_MESSAGE: usize = 16 << 20;
+const SEQUENCE: u8 = 0x30;
+const INTEGER: u8 = 2;
+const OCTETS: u8 = 4;
+const ENUMERATED: u8 = 10;
+/// The name of an extended operation.
+const OPERATION_NAME: u8 = 0x80;
+/// Searches that go on after what is there was sent (RFC 4533 2.2, draft-ietf-ldapext-psearch).
+const PERSISTENT: [&[u8]; 2] = [b"1.3.6.1.4.1.4203.1.9.1.1", b"2.16.840.1.113730.3.4.3"];
+/// Results that are no errors (RFC 4511 appendix A): compareFalse, compareTrue, referral, saslBindInProgress.
+const NO_ERRORS: [u16; 5] = [0, 5, 6, 10, 14];
+
+#[derive(Debug, Default)]
+pub(super) struct Ldap;
+
+/// A message's number, its operation's tag, and what the operation holds, as far as it is here.
+struct Message<'a> {
+    id: u32,
+    operation: u8,
+    body: Cursor<'a>,
+    /// Of the body, as it says.
+    len: usize,
+}
+
+/// A length: short, or in one to four bytes (X.690 8.1.3).
+fn ber_length(cursor: &mut Cursor<'_>) -> Option<usize> {
+    let first = cursor.u8()?;
+    let bytes = match first {
+        0..=0x7F => return Some(usize::from(first)),
+        0x81..=0x84 => cursor.take(usize::from(first & 0x7F))?,
+        _ => return None,
+    };
+    Some(bytes.iter().fold(0, |len, byte| len << 8 | usize::from(*byte)))
+}
+
+/// What stands behind this tag.
+fn value<'a>(cursor: &mut Cursor<'a>, tag: u8) -> Option<&'a [u8]> {
+    let mut here = *cursor;
+    if here.u8()? != tag {
+        return None;
+    }
+    let len = ber_length(&mut here)?;
+    let value = here.take(len)?;
+    *cursor = here;
+    Some(value)
+}
+
+impl<'a> Message<'a> {
+    fn read(head: &'a [u8]) -> Option<Self> {
+        let mut cursor = Cursor::new(head);
+        cursor.u8()?;
+        ber_length(&mut cursor)?;
+        let id = value(&mut cursor, INTEGER).filter(|id| (1..=4).contains(&id.len()))?;
+        let id = id.iter().fold(0, |id, byte| id << 8 | u32::from(*byte));
+        let operation = cursor.u8()?;
+        let len = ber_length(&mut cursor)?;
+        Some(Message {
+            id,
+            operation,
+            body: cursor,
+            len,
+        })
+    }
+
+    /// What the client asks for: its name, and what it is about.
+    fn asks(mut self) -> Option<(&'static str, SmolStr)> {
+        let word = match self.operation {
+            0x60 => {
+                value(&mut self.body, INTEGER)?; // the version
+                "bind"
+            }
+            0x63 => "search",
+            0x66 => "modify",
+            0x68 => "add",
+            0x6C => "modifyDN",
+            0x6E => "compare",
+            0x4A => {
+                let name = cursor::upto(self.body.rest(), self.len);
+                return Some(("delete", text::name(name)));
+            }
+            0x77 => {
+                let name = value(&mut self.body, OPERATION_NAME).unwrap_or_default();
+                return Some(("extended", text::name(name)));
+            }
+            _ => return None,
+        };
+        let entry = value(&mut self.body, OCTETS).unwrap_or_default();
+        Some((word, text::name(entry)))
+    }
+
+    fn result(mut self) -> Option<u16> {
+        let code = value(&mut self.body, ENUMERATED)?;
+        Some(code.iter().fold(0, |code, byte| code << 8 | u16::from(*byte)))
+    }
+}
+
+fn id(_side: Side, head: &[u8]) -> Option<u64> {
+    Message::read(head).map(|message| u64::from(message.id))
+}
+
+impl Dialect for Ldap {
+    const HEAD: usize = 1024;
+    const TELLS: usize = 14;
+    const WRONG: &'static str = "not a message of LDAP";
+
+    fn length(&self, _side: Side, first: &[u8]) -> Length {
+        let mut cursor = Cursor::new(first);
+        match (cursor.u8(), cursor.rest().first()) {
+            (None | Some(SEQUENCE), None) => return Length::More,
+            (Some(SEQUENCE), Some(0..=0x7F | 0x81..=0x84)) => {}
+            _ => return Length::Wrong,
+        }
+        match ber_length(&mut cursor) {
+            None => Length::More,
+            Some(len) if (5..=MAX_MESSAGE).contains(&len) => {
+                Length::Is((len + first.len() - cursor.left()) as u64)
+            }
+            Some(_) => Length::Wrong,
+        }
+    }
+
+    fn fits(side: Side, head: Head<'_>) -> bool {
+        let Some(message) = Message::read(head.bytes) else {
+            let begins = |want: &[u8]| {
+                let mut cursor = Cursor::new(head.bytes);
+                let read = cursor.u8().and_then(|_| ber_length(&mut cursor));
+                read.is_none() || cursor.rest().iter().zip(want).all(|(here, want)| here == want)
+            };
+            return (head.bytes.len() as u64) < head.len && begins(&[INTEGER]);
+        };
+        let says = match side {
+            Side::Client => matches!(
+                message.operation,
+                0x42 | 0x4A | 0x50 | 0x60 | 0x63 | 0x66 | 0x68 | 0x6C | 0x6E | 0x77
+            ),
+            Side::Server => matches!(
+                message.operation,
+                0x61 | 0x64 | 0x65 | 0x67 | 0x69 | 0x6B | 0x6D | 0x6F | 0x73 | 0x78 | 0x79
+            ),
+        };
+        // behind the operation stand controls, or nothing
+        let before = head.bytes.len() - message.body.left();
+        let rest = head.len.checked_sub((before + message.len) as u64);
+        let behind = message
+            .body
+            .rest()
+            .get(message.len)
+            .is_none_or(|tag| *tag == 0xA0);
+        says && behind && rest.is_some_and(|rest| rest != 1)
+    }
+
+    fn marked(_side: Side) -> bool {
+        true
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        let Some(message) = Message::read(head.bytes) else {
+            return Told::Nothing;
+        };
+        match sink.side() {
+            Side::Client => asks(sink, message, head.bytes),
+            Side::Server => answers(sink, message),
+        }
+        .unwrap_or_default()
+    }
+
+    fn lost(&mut self, _side: Side) {}
+}
+
+fn asks(sink: &mut MessageSink<'_, impl Listener>, message: Message<'_>, head: &[u8]) -> Option<Told> {
+    let key = u64::from(message.id);
+    if message.operation == 0x50 {
+        let of = cursor::upto(message.body.rest(), message.len.min(4));
+        let abandoned = of.iter().fold(0, |id, byte| id << 8 | u64::from(*byte));
+        sink.of(abandoned).reset();
+        return None;
+    }
+    let (method, target) = message.asks()?;
+    let waits = method == "search"
+        && PERSISTENT
+            .iter()
+            .any(|oid| memchr::memmem::find(head, oid).is_some());
+    let mut exchange = sink.of(key);
+    exchange.ask(if waits { Kind::LongPoll } else { Kind::Request });
+    exchange.name(Named {
+        method,
+        target: &target,
+        host: "",
+    });
+    Some(Told::Last(key))
+}
+
+fn answers(sink: &mut MessageSink<'_, impl Listener>, message: Message<'_>) -> Option<Told> {
+    let key = u64::from(message.id);
+    if key == 0 {
+        return Some(Told::Push(Push {
+            method: "notice",
+            ..Push::default()
+        }));
+    }
+    let mut exchange = sink.of(key);
+    exchange.answer();
+    if matches!(message.operation, 0x64 | 0x73 | 0x79) {
+        return Some(Told::Part(key));
+    }
+    let code = message.result()?;
+    exchange.status(Status {
+        code: Some(code),
+        text: None,
+        error: !NO_ERRORS.contains(&code),
+    });
+    Some(Told::Last(key))
+}
