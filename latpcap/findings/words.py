@@ -20,7 +20,7 @@ def overall(d: Overall) -> str:
     lines = {"no_exchanges": _no_exchanges, "no_time": _no_time, STALL: _stall}.get(d["verdict"], _other)(d)
     lines = [(0, d["headline"]), *lines]
     said = [c.says for c in d["quality"] if c.most < 1 or c.check in _SAID]
-    lines += [(1, f"  capture   {says}") for says in said[:2] if says not in d["headline"]]
+    lines += [(0, f"  capture   {says}") for says in said[:2] if says not in d["headline"]]
     lines += [(1, f"  damaged   {sentence}") for sentence in d["damage"][:2]]
     return "\n".join(first + _kept(lines))
 
