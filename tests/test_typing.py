@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -35,13 +38,34 @@ def test_a_users_script_is_typed() -> None:
     assert found.returncode == 0, found.stdout
 
 
+def test_a_users_script_is_typed_for_pyright_too(tmp_path: Path) -> None:
+    pytest.importorskip("pyright", reason="pip install pyright")
+    place = os.pathsep.join(filter(None, [str(Path(_core.__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+    settings = tmp_path / "pyrightconfig.json"
+    shutil.copy(SCRIPT, tmp_path)
+    settings.write_text(json.dumps({"include": [SCRIPT.name], "extraPaths": place.split(os.pathsep)}))
+    run = [sys.executable, "-m", "pyright", "--outputjson", "-p", str(settings), "--pythonpath", sys.executable]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path)
+    if not done.stdout.startswith("{"):
+        pytest.skip(f"pyright does not start here: {done.stderr[-200:]}")
+    told = json.loads(done.stdout)
+    assert told["summary"]["filesAnalyzed"] == 1
+    assert [one["message"] for one in told["generalDiagnostics"] if one["severity"] == "error"] == []
+
+
 def test_a_users_script_runs(tmp_path: Path) -> None:
     run = [sys.executable, str(SCRIPT), str(ROOT / "sample_pcaps" / "nginx-latency.pcap"), str(tmp_path)]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert {"latency.png", "waterfall.png", "timeline.png", "sequence.png", "flow.png", "part.pcapng"} <= {
-        path.name for path in tmp_path.iterdir()
-    }
+    assert {
+        "latency.png",
+        "waterfall.png",
+        "timeline.png",
+        "sequence.png",
+        "flow.png",
+        "part.pcapng",
+        "report.html",
+    } <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_wrong_words_and_types_are_found(tmp_path: Path) -> None:

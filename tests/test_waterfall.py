@@ -75,10 +75,10 @@ def test_bars_of_single_exchanges_are_the_partition(case: str, align: str) -> No
 
 def test_a_bar_is_as_high_as_the_exchanges_it_stands_for(slow: lp.Capture) -> None:
     plan = slow.waterfall().plan
-    assert plan.each == 4 and len(plan.bars) == 240 and not plan.named
+    assert plan.each == 12 and len(plan.bars) == 80 and not plan.named
     assert sum(bar.bottom - bar.top for bar in plan.bars) == 960
-    few = slow.waterfall(top=100).plan
-    assert few.each == 1 and not few.named and few.shown == 100
+    few = slow.waterfall(top=70).plan
+    assert few.each == 1 and not few.named and few.shown == 70
 
 
 def test_what_is_left_out_is_said(slow: lp.Capture) -> None:
@@ -148,8 +148,8 @@ def many(n: int) -> tuple[pa.Table, pa.Table]:
 def test_a_hundred_thousand_exchanges_are_few_shapes_and_the_same_time() -> None:
     exchanges, causes = many(100_000)
     picture = Waterfall.from_tables(exchanges, causes, title="many")
-    assert picture.plan.each == 417 and len(picture.plan.bars) == 240
-    assert "each bar the mean of 417 neighbours" in picture.subtitle
+    assert picture.plan.each == 1250 and len(picture.plan.bars) == 80
+    assert "each bar the mean of 1250 neighbours" in picture.subtitle
     total = float(np.asarray(causes["duration_ms"]).sum())
     assert sum(areas(picture).values()) == pytest.approx(total, rel=1e-6)
     assert sum(len(c.get_paths()) for c in picture.ax_.collections) == 720

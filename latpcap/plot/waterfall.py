@@ -130,6 +130,9 @@ class Waterfall(Display):
                     ),
                     autolim=False,
                 )
+        if not singly:  # lines of the paper between the bars: else thousands are one block
+            across, at = np.tile([0.0, 1.0, np.nan], len(bottoms)), np.repeat(bottoms, 3)
+            ax.plot(across, at, transform=ax.get_yaxis_transform(), color="white", linewidth=0.9, gid="between")
         last = float(x1.max()) if len(x1) else 1.0
         first = float(x0.min()) if self.align == "clock" and len(x0) else 0.0
         last = last if last > first else first + 1.0

@@ -19,7 +19,7 @@ from latpcap.vocabulary import CAUSES, PROVEN
 if TYPE_CHECKING:
     import pyarrow as pa
 
-POOLED = 240  # bars without names that a picture has at most; with more exchanges they are means
+POOLED = 80  # bars without names that a picture has at most, each 6 pixels high; with more exchanges they are means
 MOST_GROUPS = 12
 SORTS = ("latency_ms", "start", "exchange")
 ALIGNS: tuple[Align, ...] = get_args(Align)

@@ -116,7 +116,7 @@ class View:
 
         `sort` is "latency_ms" (longest first), "start", or a cause (most of it first); `by` groups as in `latency`.
         `align="clock"` puts each bar at its time in the capture, the first `max_rows` of them only. `top` shows so many
-        only. Else, above `max_rows` exchanges bars have no names, above 240 one is the mean of several, and the picture
+        only. Else, above `max_rows` exchanges bars have no names, above 80 one is the mean of several, and the picture
         says so. ValueError for another word or without exchanges.
         """
         from latpcap.plot.waterfall import Waterfall

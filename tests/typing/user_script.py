@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from pathlib import Path
 
@@ -19,11 +20,14 @@ def report(path: Path, pictures: Path) -> int:
     tables: tuple[TableName, ...] = ("events", "streams", "exchanges", "causes", "evidence", "findings", "issues")
     for name in tables:
         print(name, capture.arrow(name).num_rows)
+    print(answer.verdict, answer.server, answer.confidence, capture.to_arrow("events").num_columns)
     slow = capture.exchanges.nlargest(3, "latency_ms")
     print(list(slow["latency_ms"]))
 
     stream: lp.Stream = capture.stream(int(slow["stream"].iloc[0]))
-    print(stream.capture.title, stream.why(exchange=0))
+    print(stream.capture.title, stream.client, stream.server, stream.why(exchange=0))
+    payload = capture.payloads(stream=stream.number)
+    print(list(capture.headers.columns), len(payload), [len(one) for one in payload["payload"]])
     print(stream.follow().lost, len(stream.follow().payload(0)))
 
     groups: list[Group] = ["server", "method"]
@@ -35,6 +39,9 @@ def report(path: Path, pictures: Path) -> int:
     stream.time_sequence(sender="server", panels=("sequence", "rtt")).save(pictures / "sequence.png")
     capture.flow_graph(exchange="worst", time="delta_displayed").save(pictures / "flow.png")
 
+    capture.to_html(pictures / "report.html")
+    half: lp.Capture = lp.read(path, start=0.1, end=dt.datetime(2100, 1, 1), progress=False)
+    print(half.display_filter, half.seconds)
     part = capture.filter("tcp.len > 0")
     print(part.unfiltered.frames, part.to_pcap(pictures / "part.pcapng"))
     record = capture.record(1)
