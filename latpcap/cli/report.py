@@ -1,14 +1,16 @@
-"""The command `report`: one page to mail, and what `compare -o` writes."""
+"""The command `report`: one page to mail, or the lines of wrk, ping, hping3, traceroute or curl."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from latpcap.cli.options import FilterOption, KeylogOption
+from latpcap.options import Tool
 
 if TYPE_CHECKING:
     from latpcap.views.capture import Capture
@@ -25,6 +27,14 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             str, typer.Argument(help="A capture, or the results of a batch; --sample takes the sample.", metavar="FILE")
         ],
         output: Page = Path("report.html"),
+        tool: Annotated[
+            str | None,
+            typer.Option("--as", help=f"Print what this tool would have: {', '.join(get_args(Tool))}. No page."),
+        ] = None,
+        server: Annotated[
+            str | None, typer.Option("--server", help="With --as: only this address, or address:port.")
+        ] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="With --as: its numbers as JSON.")] = False,
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
     ) -> None:
@@ -32,9 +42,27 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         from latpcap.archive.public import open_results
         from latpcap.archive.results import is_results
 
-        if file != "-" and is_results(file):
-            if display_filter is not None:
-                raise typer.BadParameter("is for a capture, not for the results of a batch", param_hint="--filter")
+        stored = file != "-" and is_results(file)
+        if stored and (display_filter is not None or tool is not None):
+            hint = "--filter" if display_filter is not None else "--as"
+            raise typer.BadParameter("is for a capture, not for the results of a batch", param_hint=hint)
+        if tool is not None:
+            _print(read(file, display_filter, keylog=keylog, again=True), tool, server, as_json=as_json)
+        elif server is not None or as_json:
+            raise typer.BadParameter("is for --as", param_hint="--json" if as_json else "--server")
+        elif stored:
             open_results(file).to_html(output)
         else:
             read(file, display_filter, keylog=keylog, again=True).to_html(output)
+
+
+def _print(capture: Capture, tool: str, server: str | None, *, as_json: bool) -> None:
+    """What the tool would have printed, by its own formulas; "#" says what cannot be known."""
+    known: dict[str, Tool] = {word: word for word in get_args(Tool)}
+    if tool not in known:
+        raise typer.BadParameter(f"expected {', '.join(known)}, got {tool!r}", param_hint="--as")
+    try:
+        told = capture.report(known[tool], server=server)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="--as") from None
+    typer.echo(json.dumps(told.to_dict(), indent=2) if as_json else str(told))

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.findings.why import Why
-    from latpcap.options import Flows, Pick, SequencePanel, Side, TableName, TimeFormat
+    from latpcap.options import Flows, Pick, SequencePanel, Side, TableName, TimeFormat, Tool
     from latpcap.plot.flow import FlowGraph
     from latpcap.plot.timeseq import TimeSequence
     from latpcap.reading.follow import Follow
+    from latpcap.reports import Report
 
 
 def read(
@@ -116,6 +117,18 @@ class Capture(Recording):
         if stream is not None:
             return self.stream(stream).why(slow_ms=slow_ms)
         return Why.of(self, self, asked=Asked(slow_ms, server, top))
+
+    def report(self, tool: Tool, *, server: str | None = None) -> Report:
+        """What would this tool have printed? The lines of "wrk", "ping", "hping3", "traceroute" or "curl", by its own
+        formulas, and what it or the capture cannot know.
+
+        `server`, an address or "address:port", limits them. `.lines`, `.unknown` and `.numbers` are its parts.
+        ValueError for another tool, or where nothing here is what it does; CaptureError where the bytes cannot be read
+        again.
+        """
+        from latpcap import reports
+
+        return reports.of(self, tool, server)
 
     def flow_graph(
         self,

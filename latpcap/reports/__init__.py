@@ -1,0 +1,41 @@
+"""What would wrk, ping, hping3, traceroute or curl have printed? A capture in, their lines out, by their own formulas.
+
+Each report ends with what the tool could not know of this capture, or the capture of the tool: numbers are those of the
+point of capture, and nothing is made up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from latpcap.reports.form import Report
+
+if TYPE_CHECKING:
+    from latpcap.options import Tool
+    from latpcap.reports.form import Subject
+
+TOOLS: tuple[Tool, ...] = ("wrk", "ping", "hping3", "traceroute", "curl")
+
+
+def of(capture: Subject, tool: Tool, server: str | None = None) -> Report:
+    """The lines of this tool for a capture; `server` limits them to one address, or address and port.
+
+    ValueError for another tool, or where the capture has nothing that this tool does; CaptureError where its bytes
+    cannot be read again (probes need them).
+    """
+    if tool == "wrk":
+        from latpcap.reports import wrk
+
+        return wrk.report(capture, server)
+    if tool == "curl":
+        from latpcap.reports import curl
+
+        return curl.report(capture, server)
+    if tool in TOOLS:
+        from latpcap.reports import probing
+
+        return getattr(probing, tool)(capture, server)  # type: ignore[no-any-return]
+    raise ValueError(f"no tool {tool!r}; known are {', '.join(TOOLS)}")
+
+
+__all__ = ["TOOLS", "Report", "of"]

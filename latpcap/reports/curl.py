@@ -1,0 +1,129 @@
+"""What would curl -w have printed of each connection's first request? Streams and exchanges in, curl's phases out.
+
+Times are seconds from the connection's SYN, as curl counts from its start: the name's look-up came before, and is in
+no capture of this connection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from latpcap import arrays
+from latpcap.findings.totals import endpoint
+from latpcap.format import count, printable
+from latpcap.reports.form import Report, Subject
+
+HTTP = ("http", "http2", "tls")
+MOST = 20
+"""So many connections are printed; the numbers have all."""
+
+
+def report(capture: Subject, server: str | None) -> Report:
+    """curl's phases of the first request of each connection that asks by HTTP. ValueError without any."""
+    exchanges, streams = capture.arrow("exchanges"), capture.arrow("streams")
+    first = _first(exchanges.select(_COLUMNS).to_pylist())
+    secured = _handshakes(exchanges)
+    opened = _opened(capture)
+    lines: list[str] = []
+    numbers: list[dict[str, Any]] = []
+    for row in streams.select(["stream", "server", "server_port", "start"]).to_pylist():
+        name = endpoint(row["server"], row["server_port"]) if row["server"] else "?"
+        asked = first.get(row["stream"])
+        if asked is None or server not in (None, row["server"], name):
+            continue
+        opening = opened.get(row["stream"])
+        numbers.append(_phases(asked, name, opening, secured.get(row["stream"])))
+    if not numbers:
+        raise ValueError("no request by HTTP in this capture: curl asks those")
+    for one in numbers[:MOST]:
+        lines += [*([""] if lines else []), *_lines(one)]
+    unknown = [
+        "time_namelookup: the look-up came before the connection",
+        "time_pretransfer: when the request passed the capture",
+    ]
+    if len(numbers) > MOST:
+        unknown.append(f"{count(len(numbers) - MOST, 'further connection')}: --server limits, --json has all")
+    if any(n["time_connect"] is None for n in numbers):
+        unknown.append("where the handshake is not in the capture, times count from the request")
+    unknown.append("times are those of the point of capture: beside the server they lack the path")
+    return Report("curl", lines, unknown, {"requests": numbers})
+
+
+_COLUMNS = [
+    "stream", "protocol", "method", "target", "status", "start", "response_start", "end", "complete", "response_bytes",
+]  # fmt: skip
+
+
+def _first(rows: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Each stream's first whole request of HTTP; behind TLS without keys its first turn of records."""
+    found: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        if row["protocol"] in HTTP and row["method"] != "handshake" and row["complete"]:
+            found.setdefault(row["stream"], row)
+    return found
+
+
+def _handshakes(exchanges: Any) -> dict[int, int]:
+    """When was each stream's TLS handshake over, in ns?"""
+    import numpy as np
+
+    method, words = arrays.codes(exchanges, "method")
+    rows = np.flatnonzero(method == (words.index("handshake") if "handshake" in words else -2))
+    stream, end = arrays.numbers(exchanges, "stream")[rows], arrays.numbers(exchanges, "end")[rows]
+    return dict(zip(stream.tolist(), end.tolist(), strict=True))
+
+
+def _opened(capture: Subject) -> dict[int, tuple[int, int]]:
+    """When each stream's SYN and its SYN, ACK passed, in ns."""
+    import numpy as np
+
+    events = capture.arrow("events")
+    flags, words = arrays.codes(events, "flags")
+    rows = np.flatnonzero(np.isin(flags, [code for code, word in enumerate(words) if "SYN" in word]))
+    asked: dict[int, int] = {}
+    found: dict[int, tuple[int, int]] = {}
+    columns = (arrays.numbers(events, c)[rows].tolist() for c in ("stream", "time", "from_client"))
+    for stream, time, from_client in zip(*columns, strict=True):
+        if from_client:
+            asked.setdefault(stream, time)
+        elif stream in asked:
+            found.setdefault(stream, (asked[stream], time))
+    return found
+
+
+def _phases(row: dict[str, Any], server: str, opening: tuple[int, int] | None, tls: int | None) -> dict[str, Any]:
+    start, answered, end = (_ns(row[c]) for c in ("start", "response_start", "end"))
+    begin = start if opening is None else opening[0]
+
+    def seconds(at: int | None) -> float | None:
+        return None if at is None else (at - begin) / 1e9
+
+    return {
+        "server": server,
+        "stream": row["stream"],
+        "request": " ".join(printable(w) for w in (row["method"], row["target"]) if w) or row["protocol"],
+        "http_code": row["status"],
+        "time_connect": None if opening is None else seconds(opening[1]),
+        "time_appconnect": seconds(tls),
+        "time_pretransfer": seconds(start),
+        "time_starttransfer": seconds(answered),
+        "time_total": seconds(end),
+        "size_download": row["response_bytes"],
+    }
+
+
+def _ns(instant: Any) -> int:
+    """An instant as Arrow gives it, in ns since 1970."""
+    return int(getattr(instant, "value", 0)) or int(instant.timestamp() * 1_000_000) * 1000
+
+
+def _lines(one: dict[str, Any]) -> list[str]:
+    phases = ("time_connect", "time_appconnect", "time_pretransfer", "time_starttransfer", "time_total")
+    told = [f"{one['request']} at {one['server']} (tcp.stream eq {one['stream']})"]
+    for name in phases:
+        value = one[name]
+        if value is None and name == "time_appconnect":
+            value = 0.0  # as curl prints it without TLS
+        told.append(f"{name:>20}:  {'?' if value is None else f'{value:.6f}s'}")
+    code = "000" if one["http_code"] is None else f"{one['http_code']:03}"
+    return [*told, f"{'http_code':>20}:  {code}", f"{'size_download':>20}:  {one['size_download']}"]

@@ -1,0 +1,231 @@
+"""What would ping, hping3 and traceroute have printed? Probes in, their lines out.
+
+Forms and formulas are those of iputils' ping, hping3 and Linux' traceroute. Times are those of the point of capture:
+beside the probed host they have no path in them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from latpcap.findings.totals import endpoint
+from latpcap.format import count
+from latpcap.reports.form import Report, Subject
+from latpcap.reports.sent import Probe, probes
+
+REACHED = ("reply", "syn_ack", "rst")
+PORT_UNREACHABLE = 3
+LEAST_HOPS = 2
+"""Probes with so many different TTLs are a traceroute; with one they are not."""
+BARE_SYN = 20
+MARKS = {0: "!N", 1: "!H", 2: "!P", 4: "!F", 9: "!X", 10: "!X", 13: "!X"}
+WORDS = {"time_exceeded": "Time to live exceeded"}
+UNREACHABLE = {0: "Destination Net Unreachable", 1: "Destination Host Unreachable", 3: "Destination Port Unreachable"}
+HERE = "times are those of the point of capture: beside the probed host they have no path in them"
+
+
+def ping(capture: Subject, server: str | None) -> Report:
+    """ping's lines, a run after the other. ValueError without echo requests."""
+    runs = _runs((p for p in probes(capture) if p.kind == "icmp"), lambda p: (p.ip.src, p.ip.dst, p.id), server)
+    runs = [run for run in runs if not _rising(run)]
+    if not runs:
+        raise ValueError("no echo request in this capture: ping sends those")
+    lines: list[str] = []
+    numbers: list[dict[str, Any]] = []
+    for run in runs:
+        told, counted = _ping(run)
+        lines += [*([""] if lines else []), *told]
+        numbers.append(counted)
+    return Report("ping", lines, (HERE, "names: a capture has addresses only"), {"runs": numbers})
+
+
+def _ping(run: list[Probe]) -> tuple[list[str], dict[str, Any]]:
+    first = run[0]
+    target, data = first.ip.dst, first.size - 8
+    lines = [f"PING {target} ({target}) {data}({data + first.ip.length - len(first.ip.body) + 8}) bytes of data."]
+    times: list[float] = []
+    errors = 0
+    for probe in run:
+        answer, rtt = probe.answer, probe.rtt_ms
+        if answer is None or rtt is None:
+            continue
+        if answer.kind == "reply":
+            times.append(rtt)
+            whom = f"{answer.size} bytes from {answer.ip.src}: icmp_seq={probe.seq} ttl={answer.ip.ttl}"
+            lines.append(f"{whom} time={_time(rtt)} ms")
+        else:
+            errors += 1
+            says = WORDS.get(answer.kind) or UNREACHABLE.get(answer.code, f"Dest Unreachable, Bad Code: {answer.code}")
+            lines.append(f"From {answer.ip.src} icmp_seq={probe.seq} {says}")
+    last = max(p.time for p in run)
+    lost = 100 * (len(run) - len(times)) / len(run)
+    told = f"{len(run)} packets transmitted, {len(times)} received, "
+    told += f"+{errors} errors, " if errors else ""
+    lines += ["", f"--- {target} ping statistics ---"]
+    lines.append(f"{told}{lost:g}% packet loss, time {(last - first.time) / 1e6:.0f}ms")
+    numbers = {"target": target, "sent": len(run), "received": len(times), "errors": errors, "loss_percent": lost}
+    if times:
+        mean = sum(times) / len(times)
+        mdev = math.sqrt(max(sum(t * t for t in times) / len(times) - mean * mean, 0.0))
+        lines.append(f"rtt min/avg/max/mdev = {min(times):.3f}/{mean:.3f}/{max(times):.3f}/{mdev:.3f} ms")
+        numbers |= {"min_ms": min(times), "avg_ms": mean, "max_ms": max(times), "mdev_ms": mdev}
+    return lines, numbers
+
+
+def _time(ms: float) -> str:
+    """ping's time: fewer digits the longer it is, and cut off."""
+    us = int(ms * 1000)
+    if us >= 100_000:
+        return f"{us // 1000}"
+    if us >= 10_000:
+        return f"{us // 1000}.{us % 1000 // 100}"
+    return f"{us // 1000}.{us % 1000 // 10:02}" if us >= 1000 else f"{us // 1000}.{us % 1000:03}"
+
+
+def hping3(capture: Subject, server: str | None) -> Report:
+    """hping3's lines: SYNs of connections that carried nothing, and echo requests that count from 0. ValueError without
+    any.
+    """
+    spoken = _spoken(capture)
+    found = [p for p in probes(capture) if p.kind == "icmp" or (_bare(p) and _ends(p) not in spoken)]
+    runs = _runs(found, lambda p: (p.kind, p.ip.src, p.ip.dst, p.id or p.dport), server)
+    runs = [run for run in runs if not _rising(run) and (run[0].kind == "tcp" or run[0].seq == 0)]
+    if not runs:
+        raise ValueError(
+            "no SYN without a connection behind it, no echo request that counts from 0: hping3 sends those"
+        )
+    lines: list[str] = []
+    numbers: list[dict[str, Any]] = []
+    for run in runs:
+        target, times = run[0].ip.dst, [p.rtt_ms for p in run if p.answer and p.answer.kind in REACHED and p.rtt_ms]
+        mode = "S set, 40" if run[0].kind == "tcp" else "icmp mode set, 28"
+        lines += [*([""] if lines else []), f"HPING {target} (? {target}): {mode} headers + 0 data bytes"]
+        for number, probe in enumerate(run):
+            lines += _hping(number, probe)
+        lost = 100 * (len(run) - len(times)) // len(run)
+        least, most = (min(times), max(times)) if times else (0.0, 0.0)
+        mean = sum(times) / len(times) if times else 0.0
+        lines += ["", f"--- {target} hping statistic ---"]
+        lines.append(f"{len(run)} packets transmitted, {len(times)} packets received, {lost}% packet loss")
+        lines.append(f"round-trip min/avg/max = {least:.1f}/{mean:.1f}/{most:.1f} ms")
+        numbers.append(
+            {
+                "target": target, "port": run[0].dport, "sent": len(run), "received": len(times),
+                "min_ms": least, "avg_ms": mean, "max_ms": most,
+            }
+        )  # fmt: skip
+    unknown = (HERE, "hping3's rtt has its own process's scheduling in it, some tenths of a ms", "the interface's name")
+    return Report("hping3", lines, unknown, {"runs": numbers})
+
+
+def _hping(number: int, probe: Probe) -> list[str]:
+    """The line of one answer; none without one."""
+    answer = probe.answer
+    if answer is None:
+        return []
+    if answer.kind not in REACHED:
+        known = {0: "Network Unreachable", 1: "Host Unreachable", 3: "Port Unreachable"}
+        what = "TTL 0 during transit" if answer.kind == "time_exceeded" else known.get(answer.code, "Unreachable")
+        return [f"ICMP {what} from ip={answer.ip.src}"]
+    keep = " DF" if answer.ip.keep else ""
+    start = f"len={answer.ip.length} ip={answer.ip.src} ttl={answer.ip.ttl}{keep} id={answer.ip.number}"
+    if probe.kind == "icmp":
+        swapped = probe.seq >> 8 | (probe.seq & 0xFF) << 8  # hping3 counts in its host's byte order
+        return [f"{start} icmp_seq={swapped} rtt={probe.rtt_ms:.1f} ms"]
+    seen = f"sport={probe.dport} flags={answer.flags} seq={number} win={answer.window}"
+    return [f"{start} {seen} rtt={probe.rtt_ms:.1f} ms"]
+
+
+def traceroute(capture: Subject, server: str | None) -> Report:
+    """traceroute's lines, a run after the other; probes by UDP, ICMP or TCP. ValueError without any."""
+    spoken = _spoken(capture)
+    found = [p for p in probes(capture) if p.kind != "tcp" or _ends(p) not in spoken]
+    ports = {"udp": 0, "icmp": 0}  # traceroute by UDP goes to another port each time
+
+    def run(p: Probe) -> tuple[Any, ...]:
+        return p.kind, p.ip.src, p.ip.dst, p.id, ports.get(p.kind, p.dport), p.ip.length
+
+    runs = _runs(found, run, server)
+    runs = [one for one in runs if _rising(one)]
+    if not runs:
+        raise ValueError("no probes of rising TTL in this capture: traceroute sends those")
+    lines: list[str] = []
+    numbers: list[dict[str, Any]] = []
+    for one in runs:
+        target, hops = one[0].ip.dst, _hops(one)
+        told = f"traceroute to {target} ({target}), {count(len(hops), 'hop')} seen, {one[0].ip.length} byte packets"
+        lines += [*([""] if lines else []), told, *(_hop(ttl, mine) for ttl, mine in hops)]
+        numbers.append({"target": target, "protocol": one[0].kind, "hops": [_numbers(*hop) for hop in hops]})
+    unknown = (
+        "the hop is the probe's TTL at the capture: behind a router it is one less than at its sender",
+        "how many hops it would have gone at most, and names",
+        HERE,
+    )
+    return Report("traceroute", lines, unknown, {"runs": numbers})
+
+
+def _numbers(ttl: int, mine: list[Probe]) -> dict[str, Any]:
+    answered = [p.answer.ip.src if p.answer else None for p in mine]
+    return {"ttl": ttl, "rtt_ms": [p.rtt_ms for p in mine], "from": answered}
+
+
+def _hops(run: list[Probe]) -> list[tuple[int, list[Probe]]]:
+    """The probes by TTL, up to the hop where the target itself answered."""
+    by: dict[int, list[Probe]] = {}
+    for probe in run:
+        by.setdefault(probe.ip.ttl, []).append(probe)
+    found = []
+    for ttl in sorted(by):
+        found.append((ttl, by[ttl]))
+        if any(p.answer and p.answer.ip.src == p.ip.dst for p in by[ttl]):
+            break
+    return found
+
+
+def _hop(ttl: int, mine: list[Probe]) -> str:
+    line, last = f"{ttl:2} ", None
+    for probe in mine:
+        answer = probe.answer
+        if answer is None:
+            line += " *"
+            continue
+        if answer.ip.src != last:
+            line += f" {answer.ip.src}"
+            last = answer.ip.src
+        line += f"  {probe.rtt_ms:.3f} ms"
+        if answer.kind == "unreachable" and answer.code != PORT_UNREACHABLE:
+            line += f" {MARKS.get(answer.code, f'!<{answer.code}>')}"
+    return line
+
+
+def _bare(probe: Probe) -> bool:
+    """Is this a SYN without options, as no kernel sends?"""
+    return probe.kind == "tcp" and probe.size == BARE_SYN
+
+
+def _rising(run: list[Probe]) -> bool:
+    """Do these probes go one hop further each time?"""
+    return len({p.ip.ttl for p in run}) >= LEAST_HOPS
+
+
+def _ends(probe: Probe) -> tuple[str, int, str, int]:
+    return probe.ip.src, probe.sport, probe.ip.dst, probe.dport
+
+
+def _spoken(capture: Subject) -> set[tuple[str, int, str, int]]:
+    """The ends of connections that carried data: their SYNs are no probes."""
+    streams = capture.arrow("streams")
+    columns = ("client", "client_port", "server", "server_port", "client_payload_bytes", "server_payload_bytes")
+    rows = zip(*(streams[c].to_pylist() for c in columns), strict=True)
+    return {row[:4] for row in rows if row[4] or row[5]}
+
+
+def _runs(found: Iterable[Probe], key: Callable[[Probe], tuple[Any, ...]], server: str | None) -> list[list[Probe]]:
+    """Probes that belong together, each run in the order of sending."""
+    runs: dict[tuple[Any, ...], list[Probe]] = {}
+    for probe in found:
+        if server in (None, probe.ip.dst, endpoint(probe.ip.dst, probe.dport)):
+            runs.setdefault(key(probe), []).append(probe)
+    return list(runs.values())

@@ -1,0 +1,199 @@
+"""What would wrk have printed of these requests? Exchanges in, wrk's report out.
+
+The rules are wrk's own (src/wrk.c, src/stats.c): samples in microseconds, its correction for coordinated omission, its
+ranks and units. A request that is under way when wrk stops is counted nowhere: the last one of each connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from latpcap import arrays
+from latpcap.findings.totals import endpoint
+from latpcap.reports.form import Report, Subject, binary, metric, padded, time_us
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+HTTP = ("http", "http2")
+SHARES = (50, 75, 90, 99)
+TIMEOUT_US = 2_000_000
+"""wrk's --timeout: what takes longer is no sample."""
+SAMPLE_NS = 100_000_000
+"""wrk samples Req/Sec every 100 ms."""
+
+
+def report(capture: Subject, server: str | None) -> Report:
+    """wrk's report of the server with the most HTTP requests, or of this one. ValueError without any."""
+    import numpy as np
+
+    exchanges, streams = capture.arrow("exchanges"), capture.arrow("streams")
+    name, mine, ends = _server(exchanges, streams, server)
+    counted, cut = _counted(exchanges, mine)
+    if not len(counted):
+        raise ValueError(f"{name} answered no request that wrk would count")
+    begin, stop = _run(capture, streams, exchanges, mine)
+    us = _latency_us(exchanges, counted)
+    late = int((us > TIMEOUT_US).sum())
+    kept = np.sort(us[us <= TIMEOUT_US])
+    connections = len(np.unique(arrays.numbers(exchanges, "stream")[mine]))
+    runtime_us = max((stop - begin) / 1000, 1.0)
+    if not len(kept):
+        raise ValueError(f"every request to {name} took longer than wrk's timeout of {TIMEOUT_US / 1e6:g} s")
+    numbers = statistics(kept, runtime_us, len(counted), connections)
+    rates = _rates(arrays.numbers(exchanges, "end")[counted], begin, stop)
+    read = _bytes(capture, ends, stop)
+    status = arrays.numbers(exchanges, "status")[counted].astype(float)
+    bad = int((status > 399).sum())
+    numbers |= {"server": name, "connections": connections, "requests": len(counted), "runtime_s": runtime_us / 1e6}
+    numbers |= {"bytes": read, "requests_per_s": len(counted) * 1e6 / runtime_us, "cut": cut, "errors": bad}
+    lines = [
+        f"Running {runtime_us / 1e6:.0f}s test @ http://{name.removesuffix(':80')}/",
+        f"  {connections} connections",
+        f"  Thread Stats{'Avg':>6}{'Stdev':>11}{'Max':>8}{'+/- Stdev':>12}",
+        _row("Latency", [time_us(numbers[k] * 1000) for k in ("mean_ms", "stdev_ms", "max_ms")], numbers["within"]),
+    ]
+    if len(rates) > 1:
+        spread = float(rates.std(ddof=1))
+        around = 100 * float((np.abs(rates - rates.mean()) <= spread).mean())
+        row = [metric(float(v)) for v in (rates.mean(), spread, rates.max())]
+        lines.append(_row("Req/Sec", row, around))
+    lines.append("  Latency Distribution")
+    lines += [f"{share:>7}%{padded(time_us(numbers[f'p{share}_ms'] * 1000), 10)}" for share in SHARES]
+    lines.append(f"  {len(counted)} requests in {time_us(runtime_us)}, {binary(read)}B read")
+    if late:
+        lines.append(f"  Socket errors: connect 0, read 0, write 0, timeout {late}")
+    if bad:
+        lines.append(f"  Non-2xx or 3xx responses: {bad}")
+    lines.append(f"Requests/sec: {numbers['requests_per_s']:9.2f}")
+    lines.append(f"Transfer/sec: {binary(read * 1e6 / runtime_us):>10}B")
+    return Report("wrk", lines, _unknown(exchanges, counted, cut), numbers)
+
+
+def _server(exchanges: pa.Table, streams: pa.Table, wanted: str | None) -> tuple[str, Array, list[int]]:
+    """The server with the most HTTP requests: its name, their positions, and its streams."""
+    import numpy as np
+
+    code, words = arrays.codes(exchanges, "protocol")
+    http = np.isin(code, [words.index(word) for word in HTTP if word in words])
+    ends: dict[str, list[int]] = {}
+    columns = ("stream", "server", "server_port")
+    for stream, address, port in zip(*(streams[c].to_pylist() for c in columns), strict=True):
+        if wanted in (None, address, endpoint(address, port)):
+            ends.setdefault(endpoint(address, port), []).append(stream)
+    stream_of = arrays.numbers(exchanges, "stream")
+    found = [(int((http & np.isin(stream_of, mine)).sum()), name) for name, mine in ends.items()]
+    most, name = max(found, default=(0, ""), key=lambda f: f[0])
+    if not most:
+        raise ValueError(f"no HTTP request{f' to {wanted}' if wanted else ''} in this capture: wrk counts those")
+    return name, np.flatnonzero(http & np.isin(stream_of, ends[name])), ends[name]
+
+
+def _counted(exchanges: pa.Table, mine: Array) -> tuple[Array, int]:
+    """Which of these does wrk count, and how many answered ones does it not? Those under way when it stopped.
+
+    wrk asks again at once, so on a connection that was asked more than once the last request is the one that it
+    stopped in; one that was asked once was under way if others asked no more behind its answer.
+    """
+    import numpy as np
+
+    stream, start = arrays.numbers(exchanges, "stream")[mine], arrays.numbers(exchanges, "start")[mine]
+    order = np.lexsort((start, stream))
+    last = np.zeros(len(mine), bool)
+    last[order[np.r_[np.flatnonzero(np.diff(stream[order])), len(order) - 1]]] = True
+    _, of, times = np.unique(stream, return_inverse=True, return_counts=True)
+    late = arrays.numbers(exchanges, "end")[mine] >= start.max()
+    under_way = last & ((times[of] > 1) | late) & (len(times) > 1)
+    done = arrays.numbers(exchanges, "complete")[mine].astype(bool)
+    return mine[done & ~under_way], int((done & under_way).sum())
+
+
+def _run(capture: Subject, streams: pa.Table, exchanges: pa.Table, mine: Array) -> tuple[int, int]:
+    """When did the run begin, with its first connection, and when did it end, with the first that its client closed?"""
+    import numpy as np
+
+    stream = np.unique(arrays.numbers(exchanges, "stream")[mine])
+    rows = np.isin(arrays.numbers(streams, "stream"), stream)
+    start, end = arrays.numbers(exchanges, "start")[mine], arrays.numbers(exchanges, "end")[mine]
+    begin = int(min(arrays.numbers(streams, "start")[rows].min(), start.min()))
+    events = capture.arrow("events")
+    flags, words = arrays.codes(events, "flags")
+    closing = np.isin(flags, [code for code, word in enumerate(words) if "FIN" in word or "RST" in word])
+    closing &= arrays.numbers(events, "from_client").astype(bool) & np.isin(arrays.numbers(events, "stream"), stream)
+    time = arrays.numbers(events, "time")[closing]
+    time = time[time >= start.max()]
+    return begin, int(time.min()) if len(time) else int(end.max())
+
+
+def _latency_us(exchanges: pa.Table, rows: Array) -> Array:
+    """Latency at the client where it is known, else at the capture, in whole microseconds as wrk's clock has them."""
+    import numpy as np
+
+    here = arrays.numbers(exchanges, "latency_ms")[rows].astype(float)
+    there = arrays.numbers(exchanges, "client_latency_ms")[rows].astype(float)
+    us: Array = np.floor(np.where(np.isnan(there), here, there) * 1000).astype(np.int64)
+    return us
+
+
+def statistics(us: Array, runtime_us: float, complete: int, connections: int) -> dict[str, Any]:
+    """wrk's numbers of these samples, which rise: corrected for coordinated omission, in ms."""
+    import numpy as np
+
+    interval = int(runtime_us // max(complete // max(connections, 1), 1))
+    corrected = us
+    if complete >= connections and interval > 0:
+        added = [us]
+        for value in us[us > 2 * interval - 1].tolist():
+            added.append(np.arange(value - interval, interval, -interval, dtype=np.int64))
+        corrected = np.sort(np.concatenate(added))
+    mean, stdev = float(corrected.mean()), float(corrected.std(ddof=1)) if len(corrected) > 1 else 0.0
+    within = 100 * float(((corrected >= mean - stdev) & (corrected <= mean + stdev)).mean())
+    numbers: dict[str, Any] = {"mean_ms": mean / 1000, "stdev_ms": stdev / 1000, "max_ms": float(us[-1]) / 1000}
+    numbers |= {"within": within, "corrected": len(corrected) - len(us)}
+    for share in SHARES:
+        rank = int(share / 100 * len(corrected) + 0.5 + 0.5)  # half away from zero
+        numbers[f"p{share}_ms"] = float(corrected[min(max(rank, 1), len(corrected)) - 1]) / 1000
+    return numbers
+
+
+def _rates(ends: Array, begin: int, stop: int) -> Array:
+    """Answers a second in each whole tenth of a second."""
+    import numpy as np
+
+    edges = np.arange(begin, stop, SAMPLE_NS)
+    return np.histogram(ends, edges)[0] * 10.0 if len(edges) > 1 else np.zeros(0)
+
+
+def _bytes(capture: Subject, streams: list[int], stop: int) -> int:
+    """What the server had sent when the run ended: wrk counts what it has read, also of answers under way."""
+    import numpy as np
+
+    events = capture.arrow("events")
+    sent = ~arrays.numbers(events, "from_client").astype(bool)
+    sent &= ~arrays.numbers(events, "retransmission").astype(bool)
+    sent &= np.isin(arrays.numbers(events, "stream"), streams) & (arrays.numbers(events, "time") <= stop)
+    return int(arrays.numbers(events, "len")[sent].sum())
+
+
+def _row(name: str, values: list[str], within: float) -> str:
+    cells = (padded(value, width) for value, width in zip(values, (8, 10, 9), strict=True))
+    return f"    {name:<10}{''.join(cells)}{within:8.2f}%"
+
+
+def _unknown(exchanges: pa.Table, counted: Array, cut: int) -> list[str]:
+    import numpy as np
+
+    there = arrays.numbers(exchanges, "client_latency_ms")[counted].astype(float)
+    told = ["threads: a capture does not know them, Req/Sec is that of all together (wrk: of each thread)"]
+    if np.isnan(there).all():
+        told.append("latency is as the capture saw it: the path to the client is not known, wrk's has it")
+    else:
+        told.append("the client's own scheduling is in wrk's latency and in no capture")
+    if cut:
+        told.append(f"{cut:,} answered requests were under way when the run stopped: wrk counts them nowhere")
+    return told
+
+
+__all__ = ["report", "statistics"]
