@@ -152,7 +152,7 @@ def test_a_hundred_thousand_exchanges_are_few_shapes_and_the_same_time() -> None
     assert "each bar the mean of 1250 neighbours" in picture.subtitle
     total = float(np.asarray(causes["duration_ms"]).sum())
     assert sum(areas(picture).values()) == pytest.approx(total, rel=1e-6)
-    assert sum(len(c.get_paths()) for c in picture.ax_.collections) == 720
+    assert sum(len(c.get_paths()) for c in picture.ax_.collections) == 240
 
 
 def test_hostile_targets_are_shown_as_they_are() -> None:
