@@ -222,3 +222,39 @@ def nfs_calls() -> bytes:
     talk.client(50, call(74, 99))
     talk.server(56, reply(74, 3))
     return pcap(talk.tape)
+
+
+@case
+def smb_files() -> bytes:
+    """A client of SMB2, 5 ms from the server: a file that is opened, read and closed, where the read is "pending" after
+    6 ms and answered after 40; a file that there is not; a wait for changes in a folder, which come after 200 ms.
+
+    Not to be mistaken for: a read that took 6 ms, or a server that thinks for 200 ms.
+    """
+
+    def smb(number: int, command: int, status: int, flags: int, body: bytes) -> bytes:
+        head = b"\xfeSMB" + struct.pack("<HHIHHIIQ", 64, 0, status, command, 1, flags, 0, number) + bytes(32)
+        return struct.pack(">I", len(head + body)) + head + body
+
+    def ask(number: int, command: int, body: bytes) -> bytes:
+        return smb(number, command, 0, 0, body)
+
+    def answer(number: int, command: int, body: bytes = bytes(9), status: int = 0) -> bytes:
+        return smb(number, command, status, 1, body)
+
+    def create(name: str) -> bytes:
+        return bytes(44) + struct.pack("<HH", 120, 2 * len(name)) + bytes(8) + name.encode("utf-16-le")
+
+    file = bytes([7] * 16)
+    talk = Talk(server_leg=5.0, client_leg=0.01)
+    talk.open()
+    talk.client(10, ask(4, 5, create("notes.txt")))
+    talk.server(17, answer(4, 5, bytes(64) + file + bytes(8)))
+    talk.client(20, ask(5, 8, bytes(16) + file + bytes(16)))
+    talk.server(26, smb(5, 8, 0x103, 3, bytes(9)))
+    talk.server(60, answer(5, 8, bytes(500)))
+    talk.client(70, ask(6, 6, bytes(8) + file) + ask(7, 5, create("none.txt")))
+    talk.server(76, answer(6, 6) + answer(7, 5, status=0xC0000034))
+    talk.client(80, ask(8, 15, bytes(8) + file + bytes(8)))
+    talk.server(285, answer(8, 15, bytes(40)))
+    return pcap(talk.tape)

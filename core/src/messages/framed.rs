@@ -305,10 +305,19 @@ impl<D: Dialect> Framed<D> {
         if half.head.len() < wanted {
             return true;
         }
-        let head = std::mem::take(&mut half.head);
-        half.told = Some(dialect.message(sink, Head { bytes: &head, len }));
-        self.body(sink, head.len() as u64);
+        self.tell(sink);
         true
+    }
+
+    /// The message's head is as long as it will be.
+    fn tell(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        let (dialect, half) = match sink.side() {
+            Side::Client => (&mut self.dialect, &mut self.client),
+            Side::Server => (&mut self.dialect, &mut self.server),
+        };
+        let (bytes, len) = (std::mem::take(&mut half.head), half.len.unwrap_or(0));
+        half.told = Some(dialect.message(sink, Head { bytes: &bytes, len }));
+        self.body(sink, bytes.len() as u64);
     }
 
     /// So many bytes more of the message whose head was read.
@@ -340,7 +349,16 @@ impl<D: Dialect> Framed<D> {
     fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
         let half = self.half(side);
-        let left = half.len.unwrap_or(0).saturating_sub(half.have);
+        let read = if half.told.is_some() {
+            half.have
+        } else {
+            half.head.len() as u64
+        };
+        let left = half.len.unwrap_or(0).saturating_sub(read);
+        if half.told.is_none() && half.head.len() >= D::TELLS && missing <= left {
+            self.tell(sink); // what is here of its head has to do
+        }
+        let half = self.half(side);
         if half.told.is_some() && missing <= left {
             return self.body(sink, missing);
         }

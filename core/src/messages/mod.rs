@@ -43,6 +43,7 @@ mod readers;
 mod redis;
 mod rpc;
 mod sink;
+mod smb;
 mod sql;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,8 @@
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
-    amqp, commands, dns, http1, http2, kafka, ldap, modbus, mqtt, postgres, redis, rpc, tls, turns, websocket,
+    amqp, commands, dns, http1, http2, kafka, ldap, modbus, mqtt, postgres, redis, rpc, smb, tls, turns,
+    websocket,
 };
 
 /// How a protocol is known. Ports play no part.
@@ -104,6 +105,7 @@ readers! {
     Http2(http2::Http2), "http2", http2::RECOGNITION;
     Amqp(amqp::Reader), "amqp", amqp::RECOGNITION;
     Mqtt(mqtt::Reader), "mqtt", mqtt::RECOGNITION;
+    Smb(smb::Reader), "smb", smb::RECOGNITION;
     Smtp(commands::Commands), "smtp", commands::SMTP;
     Ftp(commands::Commands), "ftp", commands::FTP;
     Pop3(commands::Commands), "pop3", commands::POP3;

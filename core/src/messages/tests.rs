@@ -16,6 +16,7 @@ mod postgres;
 mod random;
 mod redis;
 mod rpc;
+mod smb;
 mod tls;
 mod tls_keys;
 mod websocket;

@@ -1,0 +1,173 @@
+//! SMB2 and 3 over TCP (MS-SMB2), also behind a first request of SMB1. Several commands in one message, each with its
+//! number; "pending" is no answer, a change notification waits for an event. Reads command, share or file, and the
+//! NT status. What is sealed or compressed cannot be read: from there on the stream is turns.
+
+mod packet;
+
+use smol_str::{SmolStr, format_smolstr};
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use packet::{Command, Packet};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Smb,
+    sniff,
+    opens: fits,
+    resumes: fits,
+    joins: |_, _| false,
+    reader: |_| AnyReader::Smb(Box::default()),
+};
+
+pub(super) type Reader = Framed<Smb>;
+
+/// Files whose names are remembered while they are open, and while they are opened.
+const MAX_FILES: usize = 256;
+/// Commands in one message that are told; clients join three or four.
+const MAX_COMMANDS: usize = 16;
+
+#[derive(Debug, Default)]
+pub(super) struct Smb {
+    /// By number of the request: what is being opened, oldest first.
+    opening: Vec<(u64, SmolStr)>,
+    /// By the server's number for them: what is open, oldest first.
+    files: Vec<(u128, SmolStr)>,
+}
+
+fn sniff(first: &First<'_>) -> Guess {
+    match framed::fit::<Smb>(first.side, first.said) {
+        Fit::No => Guess::No,
+        Fit::Cut if first.said.len() < packet::LEAST => Guess::More,
+        _ => Guess::Yes,
+    }
+}
+
+/// Bytes with the mark of a message, and who says it.
+fn fits(side: Side, first: &[u8]) -> bool {
+    first.len() >= packet::LEAST && framed::fit::<Smb>(side, first) != Fit::No
+}
+
+impl Dialect for Smb {
+    const HEAD: usize = 2048;
+    const TELLS: usize = packet::LEAST;
+    const WRONG: &'static str = "not a message of SMB2, or one that is sealed";
+
+    fn length(&self, _side: Side, first: &[u8]) -> Length {
+        packet::length(first)
+    }
+
+    fn fits(side: Side, head: Head<'_>) -> bool {
+        packet::fits(side, head.bytes)
+    }
+
+    fn marked(_side: Side) -> bool {
+        true
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        let packets: Vec<_> = Packet::all(head.bytes).take(MAX_COMMANDS).collect();
+        let (mut told, mut file) = (Told::Nothing, None);
+        for (place, packet) in packets.iter().enumerate() {
+            told = match sink.side() {
+                Side::Client => self.asks(sink, packet, &mut file),
+                Side::Server => self.answers(sink, packet),
+            }
+            .unwrap_or_default();
+            if place + 1 == packets.len() {
+                break;
+            }
+            // the last command's bytes are counted by who reads them
+            let bytes = packet.bytes.len() as u64;
+            match told {
+                Told::Last(key) if sink.side() == Side::Client => {
+                    sink.of(key).count(bytes);
+                    sink.of(key).asked();
+                }
+                Told::Last(key) => {
+                    sink.of(key).piece(bytes);
+                    sink.of(key).answered();
+                }
+                Told::Interim(key) => sink.of(key).interim(),
+                _ => {}
+            }
+        }
+        told
+    }
+
+    fn lost(&mut self, _side: Side) {}
+}
+
+impl Smb {
+    fn asks(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        packet: &Packet<'_>,
+        file: &mut Option<SmolStr>,
+    ) -> Option<Told> {
+        let (key, method) = (packet.number, packet.command.word(packet)?);
+        let target = match packet.command {
+            Command::CREATE | Command::TREE_CONNECT => packet.name().unwrap_or_default(),
+            _ => self.file(packet, file.as_ref()).unwrap_or_default(),
+        };
+        if packet.command == Command::CREATE {
+            *file = Some(target.clone());
+            remember(&mut self.opening, (key, target.clone()));
+        }
+        let waits = packet.command == Command::CHANGE_NOTIFY;
+        let mut exchange = sink.of(key);
+        exchange.ask(if waits { Kind::LongPoll } else { Kind::Request });
+        exchange.name(Named {
+            method,
+            target: &target,
+            host: "",
+        });
+        Some(Told::Last(key))
+    }
+
+    /// The name of the file that a request is about; a number of ones stands for the file that the same message opens.
+    fn file(&self, packet: &Packet<'_>, opened: Option<&SmolStr>) -> Option<SmolStr> {
+        let id = packet.asked_file()?;
+        if id == u128::MAX {
+            return opened.cloned();
+        }
+        let known = self.files.iter().rev().find(|(of, _)| *of == id);
+        known.map(|(_, name)| name.clone())
+    }
+
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, packet: &Packet<'_>) -> Option<Told> {
+        let key = packet.number;
+        if key == u64::MAX {
+            return Some(Told::Push(Push {
+                method: packet.command.word(packet)?,
+                ..Push::default()
+            }));
+        }
+        if packet.is_pending() {
+            return Some(Told::Interim(key));
+        }
+        if let Some(place) = self.opening.iter().position(|(of, _)| *of == key) {
+            let (_, name) = self.opening.remove(place);
+            let file = packet.opened_file().filter(|_| packet.status == 0);
+            file.into_iter()
+                .for_each(|id| remember(&mut self.files, (id, name.clone())));
+        }
+        let text = format_smolstr!("{:#010x}", packet.status);
+        let mut exchange = sink.of(key);
+        exchange.answer();
+        exchange.status(Status {
+            code: u16::try_from(packet.status).ok(),
+            text: Some(&text),
+            error: packet.failed(),
+        });
+        Some(Told::Last(key))
+    }
+}
+
+fn remember<T>(list: &mut Vec<T>, entry: T) {
+    if list.len() >= MAX_FILES {
+        list.remove(0);
+    }
+    list.push(entry);
+}
