@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 def numbers(table: pa.Table, column: str) -> Array:
     """The column as it is, instants as integers in ns; with nulls as float64, where they are NaN."""
     return _joined(table[column].chunks, None)
+
+
+def filled(table: pa.Table, column: str, null: int) -> Array:
+    """A column of whole numbers as it is, to the last digit, with this one for null."""
+    return _joined(table[column].chunks, null)
 
 
 def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
@@ -57,6 +62,38 @@ def integers(values: Sequence[int], kind: str) -> pa.Array:
     return pa.Array.from_buffers(pa.type_for_alias(kind), len(held), [None, pa.py_buffer(held)])
 
 
+def column(values: Array, known: Array | None = None) -> pa.Array:
+    """These values as an Arrow array, null where they are not known. (Arrow's own way may import pandas.)"""
+    import numpy as np
+    import pyarrow as pa
+
+    bits = None if known is None or known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    if values.dtype == bool:
+        held = np.packbits(values, bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), len(values), [bits, pa.py_buffer(held)])
+    kind = pa.type_for_alias(str(values.dtype))
+    return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def dictionary(codes: Array, known: Array, values: Sequence[str] | Sequence[float]) -> pa.Array:
+    """Places in a list of words, or of numbers, as an Arrow array; null where they are not known."""
+    import numpy as np
+    import pyarrow as pa
+
+    if values and not isinstance(values[0], str):
+        return pa.DictionaryArray.from_arrays(column(codes, known), column(np.array(values)))
+    return pa.DictionaryArray.from_arrays(column(codes, known), words(cast("Sequence[str]", values)))
+
+
+def lists(table: pa.Table, name: str) -> Iterator[tuple[Array, Array]]:
+    """A column of lists of numbers: how many each row has, and the numbers one after the other; piece by piece."""
+    import numpy as np
+
+    for chunk in table[name].chunks:
+        ends = np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1 + chunk.offset)[chunk.offset :]
+        yield np.diff(ends), _numpy(chunk.values, None)[ends[0] : ends[-1]]
+
+
 def _joined(chunks: list[pa.Array], null: int | None) -> Array:
     import numpy as np
 
@@ -69,7 +106,10 @@ def _joined(chunks: list[pa.Array], null: int | None) -> Array:
 def _numpy(chunk: pa.Array, null: int | None) -> Array:
     """One Arrow array's values. Arrow's own way to numpy imports pandas, which `why` can do without."""
     import numpy as np
+    import pyarrow as pa
 
+    if isinstance(chunk, pa.DictionaryArray):
+        return _numpy(chunk.dictionary, null)[_numpy(chunk.indices, -1)]
     validity, data = chunk.buffers()
     count, offset, kind = len(chunk), chunk.offset, str(chunk.type)
     kind = "int64" if kind.startswith(("timestamp", "duration")) else "float64" if kind == "double" else kind
@@ -95,10 +135,13 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
 
     if not len(keys):
         return keys, values
-    order = np.argsort(keys, kind="stable")
-    sorted_keys = keys[order]
+    if (keys[1:] >= keys[:-1]).all():
+        sorted_keys, ordered = keys, values
+    else:
+        order = np.argsort(keys, kind="stable")
+        sorted_keys, ordered = keys[order], values[order]
     starts = np.flatnonzero(np.r_[True, sorted_keys[1:] != sorted_keys[:-1]])
-    return sorted_keys[starts], np.add.reduceat(values[order], starts)
+    return sorted_keys[starts], np.add.reduceat(ordered, starts)
 
 
 def distinct(values: Array) -> Array:

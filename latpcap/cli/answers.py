@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 
 import typer
 
@@ -18,9 +18,12 @@ from latpcap.format import count, ms, shortest
 
 if TYPE_CHECKING:
     from latpcap.findings.why import Why
+    from latpcap.views.brief import Brief
     from latpcap.views.capture import Capture
 
 EXIT_UNREADABLE = 3
+
+_Answer = TypeVar("_Answer")
 
 Files = Annotated[
     list[str],
@@ -32,8 +35,8 @@ Files = Annotated[
 ]
 
 
-def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
-    """Adds the command to the program; `read` opens a capture and warns of damage."""
+def register(app: typer.Typer, read: Callable[..., Capture], brief: Callable[..., Capture | Brief]) -> None:
+    """Adds the command to the program; `read` opens a capture and warns of damage, `brief` one for its answer alone."""
 
     @app.command()
     def why(
@@ -63,18 +66,19 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             if len(files) > 1 and not whole:
                 raise typer.BadParameter("streams and exchanges are numbered within a capture", param_hint="--together")
             answer = _over_all(files, keylog, wanted) if len(files) > 1 else _stored(files[0], whole, wanted)
+            if answer is None and whole:
+                answer = _about(wanted, brief(files[0], keylog=keylog).why)
             answer = answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
             typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else colour.answer(str(answer)))
             return
         if not (stream is None and exchange is None):
             raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")
-        _each(
-            files,
-            lambda file: (
-                _stored(file, whole, wanted) or read(file, display_filter, keylog=keylog).why(slow_ms=slow_ms, top=top)
-            ),
-            as_json=as_json,
-        )
+
+        def one(file: str) -> Why:
+            capture = brief(file, keylog=keylog) if whole else read(file, display_filter, keylog=keylog)
+            return capture.why(slow_ms=slow_ms, top=top)
+
+        _each(files, lambda file: _stored(file, whole, wanted) or one(file), as_json=as_json)
 
 
 class Wanted(TypedDict):
@@ -86,8 +90,12 @@ class Wanted(TypedDict):
 
 
 def _stored(file: str, whole: bool, wanted: Wanted) -> Why | None:
+    return _about(wanted, lambda **of: archive.why(file, whole=whole, **of))
+
+
+def _about(wanted: Wanted, why: Callable[..., _Answer]) -> _Answer:
     try:
-        return archive.why(file, whole=whole, **wanted)
+        return why(**wanted)
     except ValueError as problem:
         raise typer.BadParameter(str(problem), param_hint="--server") from None
 

@@ -20,6 +20,7 @@ from latpcap.errors import CaptureError
 from latpcap.reading import sources
 
 if TYPE_CHECKING:
+    from latpcap.views.brief import Brief
     from latpcap.views.capture import Capture
 
 _SUFFIXES = (".pcap", ".pcapng", ".cap", ".gz", ".zst", ".lz4", ".bz2", ".xz")
@@ -53,6 +54,18 @@ def _completed(words: list[str]) -> list[str]:
     options = words[0].startswith("-") and words[0] != "-"
     files = any(word == "-" or "://" in word or os.path.lexists(word) for word in words[: None if options else 1])
     return ["why", *words] if files or Path(words[0]).suffix.lower() in _SUFFIXES else words
+
+
+def _brief(file: str, *, keylog: str | None = None) -> Brief | Capture:
+    """Opens a capture for its answer alone; a pipe cannot be read again, so all of it is kept."""
+    from latpcap.archive.results import is_results
+    from latpcap.views import brief
+
+    if file == "-" or live.is_pipe(file) or is_results(file):
+        return _read(file, keylog=keylog)
+    capture = brief.read(file, keylog=keylog, progress=True)
+    warn(capture)
+    return capture
 
 
 def _read(file: str, display_filter: str | None = None, *, keylog: str | None = None, again: bool = False) -> Capture:
@@ -100,7 +113,7 @@ def _options(
     pass
 
 
-answers.register(app, _read)
+answers.register(app, _read, _brief)
 tables.register(app, _read, _source)
 app.command()(archive.batch)
 app.command()(archive.compare)

@@ -57,6 +57,14 @@ class Live:
         signal.signal(signal.SIGINT, self._before)
 
 
+def is_pipe(file: str) -> bool:
+    """Is this a named pipe?"""
+    try:
+        return stat.S_ISFIFO(os.stat(file).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def pipe(file: str) -> Live | None:
     """The pipe that this word names ("-", or a named pipe), where it is one and Ctrl-C can be heard; else None."""
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from latpcap.views.capture import Capture
+    from latpcap.views.recording import Recording
 
 SAMPLE = "--sample"
 """Stands for the sample's path wherever a command takes a file."""
@@ -28,7 +28,7 @@ FilterOption = Annotated[
 ]
 
 
-def warn(capture: Capture) -> None:
+def warn(capture: Recording) -> None:
     """Says on standard error where a capture is damaged."""
     for sentence in capture.damage:
         typer.echo(f"latpcap: warning: {sentence}; rows up to there are given", err=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import arrays
@@ -28,6 +29,7 @@ from latpcap.findings import (
 )
 from latpcap.findings.presentation import LEAST_P99_SHARE, LEAST_SHARE
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, schema
+from latpcap.findings.segments import HasSegments, Segments
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
 from latpcap.tables import of_stretches, stretches
@@ -50,17 +52,30 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
     return pa.Table.from_pylist([finding.to_dict() for finding in rows(tables)], schema=schema())
 
 
-class Lazy(Mapping[str, "pa.Table"]):
+class Lazy(HasSegments):
     """The tables of a `Capture` or `Stream`, each made when it is first asked for.
 
     "exchanges" has the rows of `connects` and `gaps` too, and "causes" theirs, by one number: `tables.stretches`.
+    `made` are tables that are so already.
     """
 
     NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes")
 
-    def __init__(self, arrow: Callable[[TableName], pa.Table]):
+    def __init__(
+        self,
+        arrow: Callable[[TableName], pa.Table],
+        segments: Segments | None = None,
+        made: Mapping[str, pa.Table] | None = None,
+    ):
         self._arrow = arrow
-        self._made: dict[str, pa.Table] = {}
+        self._made: dict[str, pa.Table] = dict(made or {})
+        if segments is not None:
+            self.segments = segments
+
+    @cached_property
+    def segments(self) -> Segments:  # type: ignore[override]
+        """What findings need of the events, where it was not collected before."""
+        return Segments.of(self["events"])
 
     def arrow(self, name: TableName) -> pa.Table:
         """The rows of this table as they are."""
@@ -104,8 +119,7 @@ def rows(
     found += [_of_event(e) for e in events if e not in floods]
     found += setups.before_asking(tables)
     found += one_way.suspects(tables)
-    if "events" in tables:
-        found += harmless.held_for_nobody(tables)
+    found += harmless.held_for_nobody(tables)
     return [replace(finding, finding=number) for number, finding in enumerate(found)]
 
 

@@ -197,7 +197,7 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     import numpy as np
 
     asked = arrays.numbers(exchanges, "request_end")[rows].astype(np.int64)
-    answered = arrays.numbers(exchanges, "response_start")[rows].astype(np.int64)
+    answered = arrays.filled(exchanges, "response_start", 0)[rows].astype(np.int64)
     times = np.concatenate([asked, answered])
     steps = np.concatenate([np.ones(len(asked), np.int64), -np.ones(len(answered), np.int64)])
     order = np.lexsort((-steps, times))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays
 from latpcap.findings.schema import Finding
+from latpcap.findings.segments import segments
 from latpcap.findings.totals import SIDES, endpoint
 from latpcap.limits import LIMITS
 
@@ -21,19 +22,14 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Held ACKs that freed no segment, by server and by the side that held them."""
     import numpy as np
 
-    events, streams = tables["events"], tables["streams"]
-    hold = arrays.numbers(events, "ack_hold_ms")
-    held = (hold >= LIMITS["held_ms"]) & (hold <= LIMITS["held_most_ms"])
-    rows = np.flatnonzero(held & (arrays.numbers(events, "len") == 0))
-    frames = arrays.numbers(events, "frame")
-    rows = rows[~np.isin(frames[rows], arrays.numbers(events, "release_frame"))]
-    if not len(rows):
+    streams, events = tables["streams"], segments(tables)
+    held = events.held() if events is not None else ()
+    if not held or not len(held[0]):
         return []
     number = {s: i for i, s in enumerate(streams["stream"].to_pylist())}
     names, ports = streams["server"].to_pylist(), streams["server_port"].to_pylist()
     groups: dict[tuple[str, int, str], list[tuple[float, int, int]]] = {}
-    columns = (hold, frames, arrays.numbers(events, "stream"), arrays.numbers(events, "from_client"))
-    for ms, frame, stream, by_client in zip(*(c[rows].tolist() for c in columns), strict=True):
+    for ms, frame, stream, by_client in zip(*(c.tolist() for c in held), strict=True):
         at = number[stream]
         key = (names[at], ports[at], "client" if by_client else "server")
         groups.setdefault(key, []).append((ms, frame, stream))

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
+from latpcap.findings.segments import DATA, Silence, segments
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import SUSPECTED
 
@@ -24,8 +25,6 @@ CODES = ("clock_back", "dropped")
 UNDOUBLE = "editcap -d; of tcpdump -i any: editcap -I 20 -D 100"
 """A capture of all interfaces has each one's number and direction before the packet: those 20 bytes differ."""
 MS_NS = 1_000_000
-MOST_JUMPS, NEARBY = 16, 2_000
-"""Bounds of work: jumps that are looked at, and frames on either side of each."""
 
 
 @dataclass(frozen=True)
@@ -104,24 +103,23 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
         sum(int(arrays.numbers(streams, f"{side}_{what}").sum()) for side in sides)
         for what in ("retransmissions", "packets")
     )
-    if "events" not in tables or again < LIMITS["doubled_some_share"] * packets:
+    events = segments(tables)
+    if events is None or again < LIMITS["doubled_some_share"] * packets:
         return []
-    events = tables["events"]
-    rows = np.flatnonzero(arrays.numbers(events, "len") > 0)
-    columns = ("stream", "from_client", "seq", "ack", "len", "tsval", "time")
-    time, *same = (np.nan_to_num(arrays.numbers(events, c)[rows].astype(float), nan=-1.0) for c in columns[::-1])
-    time = arrays.numbers(events, "time")[rows]
+    data = events.data()
+    same = [np.nan_to_num(data[c].astype(float), nan=-1.0) for c in DATA[-2::-1]]
+    time = data["time"]
     order = np.lexsort((time, *same))
     alike = np.all([c[order][1:] == c[order][:-1] for c in same], axis=0)
     doubled = order[1:][alike & (np.diff(time[order]) < LIMITS["double_ns"])]
     count = len(doubled)
-    of = len(rows) - count
+    of = len(time) - count
     if not count or count < LIMITS["doubled_some_share"] * of:
         return []
     seen = f"{count:,} of {of:,} data segments are in the capture twice"
     if count > of:
         seen = f"of {of:,} data segments {count:,} copies are in the capture"
-    client = arrays.numbers(events, "from_client")[rows]
+    client = data["from_client"]
     by_side = [(int((client[doubled] == side).sum()), int((client == side).sum())) for side in (True, False)]
     if not any(twice > LIMITS["doubled_most_share"] * (all_ - twice) for twice, all_ in by_side):
         return [Check("doubles", count, of, 1.0, f"{seen}: doubled on the path, or by a mirror port")]
@@ -204,27 +202,23 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
 
     exchanges = tables["exchanges"]
     latency = np.nan_to_num(arrays.numbers(exchanges, "latency_ms").astype(float), nan=0.0)
-    if "events" not in tables or not len(latency) or latency.max() * MS_NS < LIMITS["clock_ahead_ns"]:
+    events = segments(tables)
+    if events is None or not len(latency) or latency.max() * MS_NS < LIMITS["clock_ahead_ns"]:
         return []
-    events = tables["events"]
-    time = arrays.numbers(events, "time")
-    gaps = np.diff(time)
-    places = np.flatnonzero(gaps >= LIMITS["clock_ahead_ns"])
-    places = places[np.argsort(-gaps[places], kind="stable")][:MOST_JUMPS]
-    jumps = [int(place) for place in sorted(places) if _clock_only(events, time, int(place))]
+    jumps = [silence for silence in events.silences() if _clock_only(silence)]
     if not jumps:
         return []
     start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
-    inside = sum(float(gaps[at]) * int(((start <= time[at]) & (end >= time[at + 1])).sum()) for at in jumps)
+    inside = sum(float(j.gap_ns) * int(((start <= j.begin) & (end >= j.begin + j.gap_ns)).sum()) for j in jumps)
     spent = float((end - start).sum())
-    longest = max(float(gaps[at]) for at in jumps) / 1e9
+    longest = max(float(j.gap_ns) for j in jumps) / 1e9
     once = "once" if len(jumps) == 1 else f"{len(jumps):,} times"
     says = f"the capture's clock jumped ahead {once} (by up to {longest:.3g} s): the hosts' own time stamps did not"
     most = SUSPECTED if inside > LIMITS["clock_ahead_share"] * spent else 1.0
-    return [Check("clock_ahead", len(jumps), len(time), most, says)]
+    return [Check("clock_ahead", len(jumps), events.count, most, says)]
 
 
-def _clock_only(events: pa.Table, time: arrays.Array, place: int) -> bool:
+def _clock_only(silence: Silence) -> bool:
     """Did the time between this packet and the next pass on the capture's clock alone?
 
     Every sender whose TCP time stamps are seen on both sides is asked: they counted on meanwhile, or they lag behind
@@ -232,11 +226,10 @@ def _clock_only(events: pa.Table, time: arrays.Array, place: int) -> bool:
     """
     import numpy as np
 
-    near = slice(max(0, place - NEARBY), place + NEARBY)
-    stamps = arrays.numbers(events, "tsval")[near].astype(float)
-    sender = arrays.numbers(events, "stream")[near].astype(np.int64) * 2 + arrays.numbers(events, "from_client")[near]
-    when, here = time[near], place - near.start
-    gap = float(time[place + 1] - time[place])
+    near, here = silence.near, silence.here
+    stamps = near["tsval"].astype(float)
+    sender = near["stream"].astype(np.int64) * 2 + near["from_client"]
+    when, gap = near["time"], float(silence.gap_ns)
     stood = 0
     for one in np.unique(sender[~np.isnan(stamps)]):
         rows = np.flatnonzero((sender == one) & ~np.isnan(stamps))

@@ -12,6 +12,7 @@ from latpcap.findings import presentation as show
 from latpcap.findings.connections import ACK, DATA, SYN
 from latpcap.findings.quality import one_way
 from latpcap.findings.schema import Finding
+from latpcap.findings.segments import segments
 from latpcap.findings.totals import endpoint
 from latpcap.format import count, ms
 
@@ -129,8 +130,10 @@ def _quiet(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
                 "no latency can be seen, capture both directions"
             ),
         )
+    events = segments(tables)
+    shut = events.shut() if events is not None else None
     for side in ("server", "client"):
-        dead = _windows(tables, side) if "events" in tables else None
+        dead = _windows(shut, streams, side) if shut is not None else None
         if dead:
             name, frame, waited, probes = dead
             who = name if side == "server" else f"the client of {name}"
@@ -149,11 +152,10 @@ def _quiet(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
             yield "idle", f"Idle: {count(streams.num_rows, 'connection')} without any data in {seconds:,.0f} s"
 
 
-def _windows(tables: Mapping[str, pa.Table], side: str) -> tuple[str, int, float, int] | None:
+def _windows(events: pa.Table, streams: pa.Table, side: str) -> tuple[str, int, float, int] | None:
     """The window of 0 that lasts the longest on this side, to the end: whose, its first frame, ms, probes of it."""
     import numpy as np
 
-    events, streams = tables["events"], tables["streams"]
     sent = arrays.numbers(events, "from_client").astype(bool) == (side == "client")
     shut, probe = (arrays.numbers(events, c).astype(bool) for c in ("zero_window", "zero_window_probe"))
     stream, time, frame = (arrays.numbers(events, c) for c in ("stream", "time", "frame"))

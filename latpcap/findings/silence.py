@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays
 from latpcap.findings.schema import Finding
+from latpcap.findings.segments import segments
 from latpcap.findings.totals import SETUP, endpoint
 from latpcap.format import ms
 from latpcap.limits import LIMITS
@@ -43,8 +44,7 @@ def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Requests that were never answered, and peers that fell silent; by server, the longest wait first."""
     ends = _ends(tables["streams"])
     rows = _unanswered(tables, ends)
-    if "events" in tables:
-        rows += _gone(tables, ends)
+    rows += _gone(tables, ends)
     return sorted(rows, key=lambda f: -(f.max_ms or 0.0))
 
 
@@ -107,36 +107,20 @@ def _per_server(exchanges: pa.Table, place: Array, streams: pa.Table, asked: Arr
 
 def _gone(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, str]]) -> list[Finding]:
     """Peers that said nothing any more while the other side repeated what it had sent, for a second and more."""
-    import numpy as np
-
-    streams, events = tables["streams"], tables["events"]
+    streams, events = tables["streams"], segments(tables)
     many = [arrays.numbers(streams, f"{side}_retransmissions") >= REPEATS for side in ("client", "server")]
     both = (arrays.numbers(streams, "client_packets") > 0) & (arrays.numbers(streams, "server_packets") > 0)
     wanted = arrays.numbers(streams, "stream")[(many[0] | many[1]) & both]
-    rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), wanted)) if len(wanted) else wanted
-    if not len(rows):
+    if events is None or not len(wanted):
         return []
-    stream, client = (arrays.numbers(events, c)[rows] for c in ("stream", "from_client"))
-    again = arrays.numbers(events, "retransmission")[rows].astype(bool)
-    time, frame, length = (arrays.numbers(events, c)[rows] for c in ("time", "frame", "len"))
     groups: dict[tuple[str, str, int], list[_Case]] = defaultdict(list)
-    order = np.argsort(stream, kind="stable")
-    starts = np.flatnonzero(np.diff(stream[order])) + 1
-    for mine in np.split(order, starts):
-        number = int(stream[mine[0]])
-        for side, is_client in (("client", True), ("server", False)):
-            theirs = mine[client[mine] == is_client]
-            if not len(theirs):
-                continue
-            last = theirs[-1]
-            after = mine[mine > last]
-            repeats = after[again[after] & (length[after] > 0)]
-            waited = (time[repeats[-1]] - time[last]) / MS if len(repeats) else 0.0
-            if len(repeats) < REPEATS or waited < LIMITS["stuck_ms"]:
-                continue
-            server, port, _ = ends[number]
-            case = _Case(number, int(frame[last]), float(waited), "", number=len(repeats))
-            groups[side, server, port].append(case)
+    for number, is_client, frame, since, repeats, until in events.gone(wanted):
+        waited = (until - since) / MS
+        if repeats < REPEATS or waited < LIMITS["stuck_ms"]:
+            continue
+        server, port, _ = ends[number]
+        side = "client" if is_client else "server"
+        groups[side, server, port].append(_Case(number, frame, waited, "", number=repeats))
     return [_row("silent_peer", side, (server, port), cases, 0, ends) for (side, server, port), cases in groups.items()]
 
 

@@ -34,6 +34,10 @@ TCP_WAITS = (
 AT = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
 
 
+_FEW = 256
+"""Keys up to here are looked for one by one, which takes less memory than sorting all."""
+
+
 @dataclass
 class Server:
     """The exchanges of one server, the fast ones first."""
@@ -114,8 +118,8 @@ class Ledger:
         judged = np.zeros(exchanges.num_rows, bool)
         for server in self.servers:
             judged[server.rows] = True
-        owner = np.where(judged[self._row], place[self._row], -1) if len(self._row) else np.zeros(0, np.int64)
-        self._pieces = _split(owner)
+        owner = np.where(judged, place, -1).astype(np.int32)
+        self._pieces = _split(owner[self._row] if len(self._row) else owner[:0])
         self._place = place
 
     def put_first(self, name: str) -> None:
@@ -133,14 +137,15 @@ class Ledger:
         import numpy as np
 
         mine = self._pieces.get(int(self._place[server.rows[0]]), np.zeros(0, np.int64))
-        row, duration, confidence = self._row[mine], self._duration[mine], self._confidence[mine]
         found = []
         for code, pick in _split(self._label[mine]).items():
             cause, owner = self._words[code]
-            rows, ms = arrays.sums(row[pick], duration[pick])
+            which = mine[pick]
+            row, duration, confidence = self._row[which], self._duration[which], self._confidence[which]
+            rows, ms = arrays.sums(row, duration)
             if ms.sum() <= 0:
                 continue
-            sure = arrays.distinct(row[pick][confidence[pick] >= PROVEN])
+            sure = arrays.distinct(row[confidence >= PROVEN])
             found.append(
                 Spent(
                     server=server,
@@ -149,8 +154,8 @@ class Ledger:
                     held_by=SIDES[owner] if cause == STALL else None,
                     rows=rows,
                     ms=ms,
-                    causes=mine[pick],
-                    confidence=_middle(confidence[pick], duration[pick]),
+                    causes=which,
+                    confidence=_middle(confidence, duration),
                     proven=len(sure),
                 )
             )
@@ -234,6 +239,11 @@ def _split(keys: Array) -> dict[int, Array]:
 
     if not len(keys):
         return {}
+    if (keys == keys[0]).all():
+        return {int(keys[0]): np.arange(len(keys), dtype=np.uint32)} if keys[0] >= 0 else {}
+    if int(keys.max()) < _FEW:
+        counts = np.bincount(keys[keys >= 0])
+        return {int(key): np.flatnonzero(keys == key).astype(np.uint32) for key in np.flatnonzero(counts)}
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -259,6 +269,8 @@ def _rows_of(keys: Array, wanted: Array) -> Array:
     """Where each wanted key stands among `keys`, which are distinct."""
     import numpy as np
 
+    if len(keys) and int(keys[-1]) - int(keys[0]) + 1 == len(keys) and (keys[1:] > keys[:-1]).all():
+        return wanted if not keys[0] else wanted - keys[0]  # numbered through
     order = np.argsort(keys, kind="stable")
     return order[np.searchsorted(keys, wanted, sorter=order)]
 
@@ -282,7 +294,7 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
         other = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words])
         whose[inside] = other[owner[inside]]
     width = len(owner_words)
-    label = np.where(stall, len(cause_words), cause).astype(np.int64) * width + whose
+    label = np.where(stall, len(cause_words), cause).astype(np.int16) * np.int16(width) + whose.astype(np.int16)
     names = [*cause_words, STALL]
     return label, {int(n): (names[n // width], owner_words[n % width]) for n in arrays.distinct(label)}
 

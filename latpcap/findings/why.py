@@ -182,7 +182,7 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None, asked: Aske
 
 def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked) -> Overall:
     data = cast(Overall, {"kind": "overall", **_head(capture), "scope": stream})
-    tables = findings.Lazy(scope.arrow)
+    tables = getattr(scope, "kept", None) or findings.Lazy(scope.arrow)
     streams = tables["streams"]
     checks = quality.judge(tables)
     data["quality"] = checks

@@ -50,8 +50,11 @@ class Feed:
                 return None
         return known
 
-    def run(self) -> Iterator[int]:
-        """Pushes every block; gives its length after each. CaptureError where nothing at all could be read."""
+    def run(self, *, by_parts: bool = False) -> Iterator[int]:
+        """Pushes every block; gives its length after each. CaptureError where nothing at all could be read.
+
+        `by_parts`: what is still open at the end is settled part by part, and gives 0 after each.
+        """
         analysis, lost = self.analysis, 0
         for origin in self.origins:
             before, opened = analysis.frames, False
@@ -69,6 +72,8 @@ class Feed:
             except CaptureError as problem:
                 self.broken.append(problem)
                 lost += analysis.frames == before
+        while by_parts and analysis.finish_some():
+            yield 0
         analysis.finish()
         if self.broken and lost == len(self.origins):
             raise self.broken[0]

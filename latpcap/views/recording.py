@@ -87,7 +87,7 @@ class Recording(View):
             elif name in ("connects", "pushes", "gaps"):
                 table = table.unify_dictionaries().sort_by(table.column_names[0])
             elif name == "streams":
-                table = _numbered(table)
+                table = numbered(table)
             elif name == "causes":
                 table = in_order(table)
             elif name == "issues":
@@ -275,7 +275,7 @@ class Recording(View):
         return [_sentence(r) for r in rows if r["kind"] == "damaged"]
 
 
-def _numbered(streams: pa.Table) -> pa.Table:
+def numbered(streams: pa.Table) -> pa.Table:
     """The streams by their numbers: in each of the engine's batches they rise, those of reused ports come earlier."""
     batches = [chunk for chunk in streams["stream"].chunks if len(chunk)]
     ends = [chunk[:1].to_pylist() + chunk[-1:].to_pylist() for chunk in batches]

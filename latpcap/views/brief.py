@@ -1,0 +1,156 @@
+"""A capture read for its answer alone: no events, and of the other tables the columns that an answer needs.
+
+`latpcap why FILE` needs no more. What few segments an answer quotes is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from latpcap import _core, arrays
+from latpcap.bars import bar
+from latpcap.errors import CaptureError
+from latpcap.findings import Lazy
+from latpcap.findings.segments import Segments
+from latpcap.findings.why import Asked, Why, stall_frames
+from latpcap.reading import keylog as keys
+from latpcap.reading import links, sources
+from latpcap.reading.feed import Feed
+from latpcap.reading.keylog import Keylog
+from latpcap.tables import SETUP, as_exchanges, of_stretches
+from latpcap.views import recording
+from latpcap.views.lean import Causes, Exchanges
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+
+TAKE_BYTES = 8 << 20
+"""Rows are taken out of the engine after so many bytes: few enough to be small, so many that it costs little."""
+_OTHERS = ("exchanges", "connects", "pushes", "gaps", "causes", "streams")
+
+
+def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool = False) -> Brief:
+    """Reads a capture as `latpcap.read` does, and keeps what its answer needs. It is read again where that is more."""
+    feed = Feed(source, keylog)
+    rows = _Rows()
+    with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
+        waiting = 0
+        for size in feed.run(by_parts=True):
+            shown.add(size)
+            waiting += size
+            if waiting >= TAKE_BYTES or not size:
+                rows.take(feed.analysis)
+                waiting = 0
+    rows.take(feed.analysis)
+    return Brief(feed, rows, keylog)
+
+
+class _Rows:
+    """What is kept of the growing tables."""
+
+    def __init__(self) -> None:
+        self.segments = Segments(tuple)
+        self.exchanges, self.causes = Exchanges(), Causes()
+        self.streams: list[pa.Table] = []
+
+    def take(self, analysis: _core.Analysis) -> None:
+        """The rows that are finished."""
+        exchanges = _whole(analysis.take("exchanges"))
+        self.exchanges.add(exchanges)
+        for name in ("connects", "gaps"):
+            others = _whole(analysis.take(name))
+            if others.num_rows:
+                self.exchanges.add(as_exchanges(others, name, exchanges.schema))
+        analysis.take("pushes")
+        self.causes.add(of_stretches(_whole(analysis.take("causes"))))
+        self.segments.add(_whole(analysis.take("events")))
+        streams = _whole(analysis.take("streams"))
+        if streams.num_rows:
+            self.streams.append(streams)
+
+
+def _is_setup(rows: pa.Table) -> Array:
+    code, words = arrays.codes(rows, "protocol")
+    which: Array = code == (words.index(SETUP) if SETUP in words else -2)
+    return which
+
+
+def _whole(taken: _core.Table) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.RecordBatchReader.from_stream(taken).read_all()
+
+
+class Brief(recording.Recording):
+    """What a capture's answer needs. `events` has no rows; `exchanges` and `causes` have few columns."""
+
+    def __init__(self, feed: Feed, rows: _Rows, keylog: Keylog | None):
+        import pyarrow as pa
+
+        super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
+        del feed.analysis  # it holds the streams that were open to the end
+        rows.segments.again = self._again
+        made = {name: of.table() for name, of in (("exchanges", rows.exchanges), ("causes", rows.causes)) if of.count}
+        self.kept = Lazy(self.arrow, rows.segments, made)
+        """What findings read: `stretches` and their causes, with few columns."""
+        if "exchanges" in made:
+            numbers = made["exchanges"].select(["exchange", "protocol"])
+            self._arrow["exchanges"] = numbers.filter(arrays.column(~_is_setup(numbers)))
+        if rows.streams:
+            self._arrow["streams"] = recording.numbered(pa.concat_tables(rows.streams))
+
+    def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
+        """As `Capture.why`."""
+        answer = Why.of(self, self, asked=Asked(slow_ms, server, top))
+        overall = answer.data
+        if overall["kind"] == "overall" and "typical" in overall:
+            frames = overall["typical"]["frames"]
+            stall_frames(overall, lambda _: self._quoted(frames))
+        return answer
+
+    def _quoted(self, frames: Sequence[int]) -> pa.Table:
+        """The few events that an answer quotes."""
+        import numpy as np
+        import pyarrow as pa
+
+        found = [self.arrow("events")]
+        for events in self._again(max(frames)):
+            rows = np.flatnonzero(np.isin(arrays.numbers(events, "frame"), frames))
+            if len(rows):
+                found.append(events.take(arrays.column(rows)))
+        return pa.concat_tables(found)
+
+    def _again(self, last: int | None = None) -> Iterator[pa.Table]:
+        """The events once more, up to this frame. What could not be read the first time is no news."""
+        analysis: Any = _core.Analysis(links.read, keys.text(self._keylog))
+        for origin in self._origins:
+            analysis.next_file()
+            waiting = 0
+            try:
+                for block in origin.blocks():
+                    analysis.push(block)
+                    waiting += len(block)
+                    if last is not None and analysis.frames >= last:
+                        break
+                    if waiting >= TAKE_BYTES:
+                        yield self._events(analysis)
+                        waiting = 0
+                    if analysis.halted:
+                        break
+            except CaptureError:
+                if not self._broken:
+                    raise
+            if last is not None and analysis.frames >= last:
+                break
+        analysis.finish()
+        yield self._events(analysis)
+
+    @staticmethod
+    def _events(analysis: _core.Analysis) -> pa.Table:
+        for name in _OTHERS:
+            analysis.take(name)
+        return _whole(analysis.take("events"))

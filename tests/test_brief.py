@@ -1,0 +1,158 @@
+"""Does a capture that is read for its answer alone give the answer of the whole one?"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from archives import CLIPS, SAMPLES
+from hostile import CASES
+from makepcap import Talk, answer, get, pcap
+
+import latpcap as lp
+from latpcap.findings import Lazy
+from latpcap.findings.segments import Segments
+from latpcap.findings.segments import segments as of_tables
+from latpcap.views import brief, lean
+
+FILES = sorted([*CASES.glob("*/capture.*"), *CLIPS.glob("*.pcap"), *SAMPLES.glob("*.pcap")])
+START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
+
+
+def told(why: object) -> tuple[str, str]:
+    return json.dumps(why.to_dict(), default=str), str(why)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_the_same_answer_to_the_last_digit(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where rows come in small portions."""
+    monkeypatch.setattr(brief, "TAKE_BYTES", 20_000)
+    for file in FILES[part::8]:
+        try:
+            whole = told(lp.read(file).why())
+        except lp.CaptureError as problem:
+            with pytest.raises(lp.CaptureError) as refused:
+                brief.read(file)
+            assert str(refused.value) == str(problem)
+            continue
+        assert told(brief.read(file).why()) == whole, file
+
+
+def test_tables_without_what_no_answer_asks_for() -> None:
+    few, whole = brief.read(SAMPLES / "nginx-latency.pcap"), lp.read(SAMPLES / "nginx-latency.pcap")
+    assert few.arrow("events").num_rows == 0 < whole.arrow("events").num_rows
+    for name in ("exchanges", "causes"):
+        here, there = few.kept[name], Lazy(whole.arrow)[name]
+        assert here.num_rows == there.num_rows and here.num_columns < there.num_columns
+        for column in ("exchange", "latency_ms") if name == "exchanges" else ("exchange", "duration_ms", "evidence"):
+            assert here[column].to_pylist() == there[column].to_pylist()
+        for column in ("method", "cut_by") if name == "exchanges" else ("cause", "rival", "because"):
+            assert here[column].to_pylist() == there[column].to_pylist()
+    sure = [Lazy(of.arrow)["causes"] if of is whole else few.kept["causes"] for of in (few, whole)]
+    assert sure[0]["confidence"].to_pylist() == sure[1]["confidence"].to_pylist()
+    assert few.arrow("exchanges").num_rows == whole.arrow("exchanges").num_rows
+
+
+def kept(found: Segments, streams: np.ndarray) -> list[object]:  # type: ignore[type-arg]
+    silences = [
+        (s.place, s.gap_ns, s.begin, s.here, *(v.astype(float).tolist() for v in s.near.values()))
+        for s in found.silences()
+    ]
+    held = [column.tolist() for column in found.held()]
+    return [held, repr(silences), found.gone(streams), found.count]
+
+
+@pytest.mark.parametrize("name", ["nginx-latency.pcap", "nginx-good.pcap"])
+@pytest.mark.parametrize("limits", [{}, {"clock_ahead_ns": 20_000.0, "held_ms": 0.01}], ids=["as they are", "lower"])
+def test_segments_are_the_same_however_they_come(
+    name: str, limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from latpcap.findings import segments
+    from latpcap.limits import LIMITS
+
+    monkeypatch.setattr(segments, "LIMITS", {**LIMITS, **limits})
+    monkeypatch.setattr(segments, "NEARBY", 300)
+    monkeypatch.setattr(segments, "_MOST_REPEATS", 3)
+    capture = lp.read(SAMPLES / name)
+    events, streams = capture.arrow("events"), np.arange(len(capture.streams))
+    # from the middle on no server says anything, and every tenth segment is a repeat
+    events = events.filter(pc.or_(events["from_client"], pc.less(events["frame"], events.num_rows // 2)))
+    again = np.arange(events.num_rows) % 10 == 0
+    at = events.schema.get_field_index("retransmission")
+    events = events.set_column(at, "retransmission", pa.array(again))
+    whole = Segments.of(events)
+    rng, pieces, at = random.Random(name), Segments(tuple), 0
+    while at < events.num_rows:
+        size = rng.choice((1, 2, 50, 1000))
+        pieces.add(events.slice(at, size))
+        at += size
+    assert kept(pieces, streams) == kept(whole, streams)
+    assert not limits or (len(whole.silences()) == segments.MOST_JUMPS and whole.gone(streams))
+
+
+def test_what_was_captured_twice_is_read_again(tmp_path: Path) -> None:
+    """Whether segments are there twice is asked of all of them, which are not held."""
+    talk = Talk()
+    talk.open()
+    for number in range(40):
+        talk.client(10.0 * number + 1, get())
+        for piece in answer(200):
+            talk.server(10.0 * number + 5, piece)
+    twice = [replace(s, time_ns=s.time_ns + late) for s in talk.tape for late in (0, 1000)]
+    (tmp_path / "a.pcap").write_bytes(pcap(twice))
+    checks = brief.read(tmp_path / "a.pcap").why().to_dict()["quality"]
+    assert checks == lp.read(tmp_path / "a.pcap").why().to_dict()["quality"]
+    assert "doubles" in [check["check"] for check in checks]
+
+
+def test_tables_without_events_have_no_segments() -> None:
+    assert of_tables({}) is None
+    assert Segments(tuple).held()[0].tolist() == [] and Segments(tuple).gone(np.arange(3)) == []
+
+
+def test_columns_hold_what_they_were_given() -> None:
+    numbers, words, rng = lean.Numbers(None), lean.Words(), np.random.default_rng(1)
+    given, said = [], []
+    for size, top in ((3, 1), (70_000, 1), (10, 2**32 + 5), (200_000, 300), (5, 2**20)):
+        values = rng.integers(0, top, size, np.int64)
+        numbers.add(values)
+        given.append(values)
+        codes = rng.integers(-1, 3, size)
+        words.add(codes, ["a", f"b{size}", "c"])
+        said += [None if c < 0 else ["a", f"b{size}", "c"][c] for c in codes.tolist()]
+    whole = np.concatenate(given)
+    order = rng.permutation(len(whole))
+    assert np.array_equal(numbers.values(order), whole[order])
+    assert words.arrow(order).to_pylist() == [said[i] for i in order.tolist()]
+    empty = lean.Numbers("float64")
+    empty.add(np.zeros(5))
+    empty.add(np.array([0.0, np.nan]))
+    assert empty.arrow(None).to_pylist() == [0.0] * 6 + [None]
+
+
+def test_the_command_reads_for_the_answer_alone(tmp_path: Path) -> None:
+    """A pipe, which cannot be read again, and a file give the same."""
+    file = SAMPLES / "nginx-latency.pcap"
+    of_file = subprocess.run([*START, "why", str(file)], capture_output=True, check=True, timeout=60)
+    of_pipe = subprocess.run([*START, "why", "-"], input=file.read_bytes(), capture_output=True, check=True, timeout=60)
+    assert of_file.stdout.split(b"\n")[1:] == of_pipe.stdout.split(b"\n")[1:] and len(of_file.stdout) > 500
+    two = subprocess.run([*START, "why", str(file), str(file)], capture_output=True, check=True, timeout=60)
+    assert two.stdout.count(b"960 requests") == 2
+
+
+def test_a_capture_that_is_replaced_meanwhile_is_no_wrong_answer(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcap"
+    path.write_bytes((SAMPLES / "nginx-latency.pcap").read_bytes())
+    few = brief.read(path)
+    path.unlink()
+    path.write_bytes(CLIPS.joinpath("think40.pcap").read_bytes())
+    with pytest.raises(lp.CaptureError, match="was replaced since it was read"):
+        few.why()
