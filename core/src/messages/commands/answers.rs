@@ -8,6 +8,8 @@ use crate::messages::{Listener, Side, Status, banner};
 
 /// What a server says before it closes an idle connection (RFC 5321 3.8, RFC 959 4.2).
 const CLOSING: u16 = 421;
+/// Lines of a server that begin no answer; more of them, and this is another protocol.
+const MAX_ODD: u8 = 3;
 
 #[derive(Debug, Default)]
 pub(super) struct Server {
@@ -22,6 +24,8 @@ pub(super) struct Server {
     said: u64,
     /// Bytes before are not in the capture.
     pub(super) holed: bool,
+    /// Lines that began no answer.
+    odd: u8,
     /// It has spoken: what follows is no greeting.
     pub(super) greeted: bool,
 }
@@ -111,18 +115,31 @@ impl Commands {
                 self.server.several = line.text().first_chunk().copied();
                 Ok(())
             }
-            None => self.nonsense(sink),
+            None => self.nonsense(sink, line.is_text()),
         }
     }
 
-    /// A line that begins no answer.
-    pub(super) fn nonsense(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Leave> {
-        sink.unmark();
-        self.server.said = 0;
+    /// A line that begins no answer. Some servers say one now and then, and clients take it for a refusal.
+    pub(super) fn nonsense(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        is_text: bool,
+    ) -> Result<(), Leave> {
         if self.server.holed {
+            sink.unmark();
+            self.server.said = 0;
             return Ok(());
         }
-        Err(Leave::Lost("not an answer to a command"))
+        self.server.odd += 1;
+        if !is_text || self.server.odd > MAX_ODD || self.waiting.is_empty() {
+            return Err(Leave::Lost("not an answer to a command"));
+        }
+        self.count(sink);
+        let refused = Status {
+            error: true,
+            ..Status::default()
+        };
+        self.answered(sink, refused)
     }
 
     /// POP3: `+OK`, `-ERR`, or `+` for the next round of a log-in.
@@ -142,7 +159,7 @@ impl Commands {
                 self.next_round(sink);
                 Ok(())
             }
-            _ => self.nonsense(sink),
+            _ => self.nonsense(sink, !line.contains(&0)),
         }
     }
 

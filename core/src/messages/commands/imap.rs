@@ -102,7 +102,11 @@ impl Commands {
                 Ok(())
             }
             tag if is_tag(tag) => self.tagged(sink, tag, word, line.len()),
-            _ => self.nonsense(sink),
+            _ if self.server.holed => {
+                sink.unmark();
+                Ok(())
+            }
+            _ => Err(Leave::Lost("not an answer to a command")),
         }
     }
 

@@ -49,7 +49,8 @@ impl Line {
     pub(super) fn text(&self) -> &[u8] {
         let end = memchr::memchr(b'\n', &self.kept).unwrap_or(self.kept.len());
         let text = self.kept.get(..end).unwrap_or_default();
-        text.strip_suffix(b"\r").unwrap_or(text)
+        let returns = text.iter().rev().take_while(|byte| **byte == b'\r').count();
+        text.get(..text.len() - returns).unwrap_or_default()
     }
 
     /// Ends what was read: the next line begins.

@@ -279,6 +279,23 @@ fn tags_of_imap_find_their_commands() {
 }
 
 #[test]
+fn an_odd_answer_is_one() {
+    expect(
+        &[
+            (S, "220 lab\r\n"),
+            (C, "USER a\r\n"),
+            (S, "230 in\r\n"),
+            (C, "PASV\r\r\n"),
+            (S, "99 no such code\r\n"),
+            (C, "QUIT\r\n"),
+            (S, "221 bye\r\n"),
+        ],
+        Protocol::Ftp,
+        &["USER.a =230", "PASV. =error", "QUIT. =221"],
+    );
+}
+
+#[test]
 fn behind_starttls_stands_tls() {
     for (script, protocol) in [
         (
