@@ -179,3 +179,46 @@ def path_known_late(best_ms: float) -> bytes:
         talk.client(at + 0.01)
         at += 500
     return pcap(talk.tape, nanos=True)
+
+
+@case
+def turns_end_in_silence() -> bytes:
+    """A protocol that no reader knows, captured at the server: a question is answered in 1 ms; 1.2 s later the server
+    says something of its own accord, which the client acknowledges and leaves at that. Later the client does the same,
+    and asks again 0.8 s after that. Both questions took 1 ms.
+
+    Not to be mistaken for: an answer that took 1.2 s, and a question that was asked for 0.8 s.
+    """
+    talk = Talk(server_leg=0.01, client_leg=0.5)
+    talk.open()
+    talk.client(30, b"\x01\x07ask")
+    talk.server(31, b"\x01\x07answer")
+    talk.client(31.5)
+    talk.server(1231, b"\x02\x00event")
+    talk.client(1231.5)
+    talk.client(2000, b"\x03\x00alive")
+    talk.server(2000.1)
+    talk.client(2800, b"\x01\x08ask")
+    talk.server(2801, b"\x01\x08answer")
+    talk.client(2801.5)
+    talk.server(2802, flags="FA")
+    return pcap(talk.tape)
+
+
+@case
+def turns_with_a_slow_rhythm() -> bytes:
+    """A protocol that no reader knows, captured at the server: each of three answers comes 0.3 s after its question,
+    and the last one's second half 0.9 s after the first half.
+
+    Not to be mistaken for: a server that says something unasked: this one is slow, and so is its whole answer.
+    """
+    talk = Talk(server_leg=0.01, client_leg=0.5)
+    talk.open()
+    for start in (30, 400, 800):
+        talk.client(start, b"\x01\x07ask")
+        talk.server(start + 300, b"\x01\x07answer")
+        talk.client(start + 300.5)
+    talk.server(2000, b"\x01\x07rest")
+    talk.client(2000.5)
+    talk.server(2001, flags="FA")
+    return pcap(talk.tape)

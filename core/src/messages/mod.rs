@@ -174,6 +174,14 @@ pub struct Messages {
     greeted: bool,
 }
 
+/// What is seen of a stream that is read in turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnsOf {
+    Segments,
+    /// Of TLS, sealed.
+    Records,
+}
+
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     #[default]
@@ -245,6 +253,29 @@ impl Messages {
         } else {
             self.turn(side, at, stretch, listener);
         }
+    }
+
+    /// What tells its turns, where nothing else is known of it.
+    pub fn turns(&self) -> Option<TurnsOf> {
+        match &self.reader {
+            AnyReader::Tls(tls) if self.stage == Stage::Following => tls.turns().then_some(TurnsOf::Records),
+            _ => (self.stage == Stage::Turns || self.both_were_held()).then_some(TurnsOf::Segments),
+        }
+    }
+
+    /// Both sides have spoken, and no protocol is sure.
+    fn both_were_held(&self) -> bool {
+        let mut sides = self.undecided.iter().map(|(side, ..)| *side);
+        let first = sides.next();
+        sides.any(|side| Some(side) != first)
+    }
+
+    /// `side` goes on after a silence that ended its turn.
+    pub fn silence(&mut self, side: Side, at: At, listener: &mut impl Listener) {
+        if self.stage == Stage::Undecided {
+            self.begin(Stage::Turns, listener);
+        }
+        MessageSink::new(&mut self.open, listener, side, at).end();
     }
 
     /// `side` says no more. A RST or the capture's end closes both sides: call it for each.

@@ -176,6 +176,11 @@ impl Tls {
         Read::All
     }
 
+    /// Whether its records tell who speaks, and no more.
+    pub(super) fn turns(&self) -> bool {
+        self.stage == Stage::Data && self.inside.is_none()
+    }
+
     /// A hole is passed over inside a record; anywhere else the next record's beginning is unknown.
     fn missing<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Read<'a> {
         let left = self.half(sink.side()).left;

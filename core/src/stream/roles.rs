@@ -5,6 +5,17 @@ use crate::base::Side;
 use crate::messages;
 use crate::segment::{ACK, SYN, Segment};
 
+/// Ports that servers listen on (IANA's registry, and what servers come with), where both ends' are above or below 1024
+/// alike. Rising.
+const SERVICES: [u16; 106] = [
+    20, 21, 22, 23, 25, 43, 49, 53, 70, 79, 80, 88, 102, 110, 111, 113, 119, 135, 139, 143, 179, 194, 389,
+    427, 443, 445, 465, 502, 512, 513, 514, 515, 543, 548, 554, 587, 631, 636, 646, 853, 873, 989, 990, 992,
+    993, 995, 1080, 1194, 1352, 1433, 1521, 1723, 1883, 2049, 2181, 2375, 2376, 2379, 2404, 3128, 3260, 3268,
+    3269, 3306, 3389, 3690, 4369, 4840, 4880, 5060, 5061, 5222, 5269, 5432, 5671, 5672, 5900, 5984, 5985,
+    5986, 6379, 6443, 6514, 6667, 6697, 7001, 8000, 8080, 8081, 8086, 8443, 8883, 9000, 9042, 9092, 9100,
+    9200, 9300, 9418, 10000, 11211, 20000, 26379, 27017, 44818, 61616,
+];
+
 /// What told who is the client; the ports tell less than what is above them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RolesBy {
@@ -33,7 +44,8 @@ impl RolesBy {
     }
 }
 
-/// Whether the sender is the client, from a stream's first packet: handshake, then content, then ports.
+/// Whether the sender is the client, from a stream's first packet: handshake, then content, then the ports of known
+/// services, then the lower port.
 pub(super) fn roles(segment: &Segment<'_>) -> (bool, RolesBy) {
     if segment.has(SYN) {
         return if segment.has(ACK) {
@@ -45,7 +57,17 @@ pub(super) fn roles(segment: &Segment<'_>) -> (bool, RolesBy) {
     if let Some(speaker) = messages::speaker(segment.payload) {
         return (speaker == Side::Client, RolesBy::Content);
     }
-    match segment.sport.cmp(&segment.dport) {
+    by_ports(segment.sport, segment.dport)
+}
+
+fn by_ports(sport: u16, dport: u16) -> (bool, RolesBy) {
+    let serves = |port| SERVICES.binary_search(&port).is_ok();
+    match (serves(sport), serves(dport)) {
+        (true, false) => return (false, RolesBy::Port),
+        (false, true) => return (true, RolesBy::Port),
+        _ => {}
+    }
+    match sport.cmp(&dport) {
         std::cmp::Ordering::Greater => (true, RolesBy::Port),
         std::cmp::Ordering::Less => (false, RolesBy::Port),
         std::cmp::Ordering::Equal => (true, RolesBy::FirstPacket),
@@ -73,6 +95,25 @@ impl Stream {
                     ..closing
                 });
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_services_tell_more_than_lower_ports() {
+        assert!(SERVICES.is_sorted());
+        for (sport, dport, expected) in [
+            (1930, 3389, (true, RolesBy::Port)),
+            (3389, 1930, (false, RolesBy::Port)),
+            (50123, 40000, (true, RolesBy::Port)),
+            (8080, 80, (true, RolesBy::Port)),
+            (9999, 9999, (true, RolesBy::FirstPacket)),
+        ] {
+            assert_eq!(by_ports(sport, dport), expected, "{sport} > {dport}");
         }
     }
 }

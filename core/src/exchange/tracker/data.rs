@@ -8,6 +8,7 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Ledger, Seen, aside};
+use crate::messages::TurnsOf;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};
 
@@ -16,6 +17,14 @@ const MAX_STEPS: usize = 8192;
 /// The same where all streams together remember `MAX_STEPS_IN_ALL`.
 pub(super) const FEW_STEPS: usize = 512;
 const MAX_STEPS_IN_ALL: usize = 1 << 17;
+
+/// Longer than a kernel holds a segment or its ACK back (200 ms, `TCP_DELACK_MAX` and `TCP_RTO_MIN` of Linux's tcp.h):
+/// whoever has been acknowledged and says nothing for as long has said all.
+const SILENCE_NS: i64 = 300_000_000;
+/// Inside TLS may lie an answer that goes on: nobody computes as long between a head and its body.
+const SEALED_SILENCE_NS: i64 = 3_000_000_000;
+/// So many times what exchanges took so far is more than the connection's own rhythm.
+const RHYTHM: i64 = 4;
 
 impl Tracker {
     pub(super) fn data(
@@ -63,6 +72,10 @@ impl Tracker {
         if let Outcome::Forward(step) = &outcome {
             *release = step.release(leg_ns);
             let freed = sender.take_freed();
+            let gap = step.to.time_ns - step.from.time_ns;
+            if gap >= SILENCE_NS {
+                self.silence(side, step, start, ledger);
+            }
             self.forward(side, step, &data, seen.trips, ledger);
             if let Some(candidate) = freed {
                 aside::held(candidate, self.pairing.place(), ledger);
@@ -80,6 +93,41 @@ impl Tracker {
         let first = if seen.syn_seen { 1 } else { start };
         pick(&mut self.assemblers, side).start(offset(first));
         self.read_data(seen, at, start, ledger);
+    }
+
+    /// This side goes on after a silence. Where no protocol is known that was the end of its turn, if the other side
+    /// has acknowledged all of it: what follows is said of its own accord.
+    #[cold]
+    fn silence(&mut self, side: Side, step: &Step, start: i64, ledger: &mut Ledger) {
+        let pairing = &self.pairing;
+        let acknowledged = match side {
+            Side::Client => pairing.server_ack,
+            Side::Server => pairing.client_ack,
+        };
+        let over = i64::from(pairing.exchanges) - (pairing.open.len() + pairing.settling.len()) as i64;
+        let rhythm = pairing.busy / over.max(1);
+        let least = match self.messages.turns() {
+            Some(TurnsOf::Segments) => SILENCE_NS,
+            Some(TurnsOf::Records) => SEALED_SILENCE_NS,
+            None => return,
+        };
+        let quiet_since = match &step.wait {
+            Wait::App | Wait::Unsure | Wait::Cork => step.from,
+            Wait::Small(candidate) => candidate.ack,
+            Wait::Clocked { ack, .. } | Wait::LoneClocked { ack, .. } | Wait::Corked { ack, .. } => *ack,
+            _ => return,
+        };
+        let (at, quiet) = (step.to, step.to.time_ns - quiet_since.time_ns);
+        if acknowledged < start || quiet < rhythm.saturating_mul(RHYTHM).max(least) {
+            return;
+        }
+        let (assembler, other) = both(&mut self.assemblers, side);
+        let next = assembler.next().unwrap_or(offset(start));
+        let mut hearing = Hearing::at(&mut self.pairing, ledger, side, next, other.next());
+        self.messages.silence(side, at, &mut hearing);
+        if side == Side::Client {
+            self.pairing.unheard(ledger);
+        }
     }
 
     /// Reads what the segment brings: nearly always it is the next in order, and whole but for the snap length.

@@ -351,6 +351,17 @@ impl Pairing {
         self.settling.push_back(e);
     }
 
+    /// The client speaks anew, and nobody answered what it said before: that asked for nothing.
+    #[cold]
+    pub(super) fn unheard(&mut self, ledger: &mut Ledger) {
+        let asked =
+            |e: &Exchange| e.kind == Kind::Turn && e.key.is_none() && e.response.is_none() && !e.dialogue;
+        while let Some(said) = self.open.take(|e| asked(e)) {
+            ledger.done(said);
+            self.exchanges = self.exchanges.saturating_sub(1); // it was among the newest
+        }
+    }
+
     /// A side says no more; after the server's end, what is still open will not be answered.
     pub(super) fn close(&mut self, side: Side, how: Close, ledger: &mut Ledger) {
         if side == Side::Server {

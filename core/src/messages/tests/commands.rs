@@ -406,7 +406,7 @@ fn what_only_looks_like_mail_is_turns() {
         &[(C, "USER anna\r\n"), (S, "hello\r\n")],
         &[(C, "250 is a number\r\n"), (S, "220 too\r\n")],
         &[(S, "200 news\r\n"), (C, "MODE READER\r\n"), (S, "200 ok\r\n")],
-        &[(S, "+OK\r\n"), (C, "PING\r\n"), (S, "+PONG\r\n")],
+        &[(S, "+OK\r\n"), (C, "LOOK\r\n"), (S, "+FOUND\r\n")],
         &[(S, "* a list\r\n"), (C, "a thing\r\n"), (S, "* more\r\n")],
         &[(S, "2200 items\r\n"), (C, "USER me\r\n")],
     ] {
