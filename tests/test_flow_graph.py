@@ -507,3 +507,12 @@ def test_nagle_and_delayed_ack_are_told_apart_by_everybody(kind: str) -> None:
     one, other = linear(CAUSES["nagle"].colour), linear(CAUSES["delayed_ack"].colour)
     seen = [[sum(m * c for m, c in zip(row, colour, strict=True)) for row in BLIND[kind]] for colour in (one, other)]
     assert sum((a - b) ** 2 for a, b in zip(*seen, strict=True)) ** 0.5 > 0.3
+
+
+def test_requests_and_statuses_stand_on_their_arrows() -> None:
+    import latpcap as lp
+
+    graph = lp.read().flow_graph(exchange="worst")
+    assert [row.said for row in graph.rows] == ["GET /", "200", "", "", ""]
+    assert "GET /" not in graph.text(), "the text is tshark's"
+    assert_legible(graph.plot())

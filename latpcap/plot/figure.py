@@ -8,6 +8,7 @@ figures alive and look for a screen.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -47,7 +48,9 @@ def font(points: float, *, bold: bool = False) -> FontProperties:
     from matplotlib.font_manager import FontProperties
 
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
-    return FontProperties(fname=Path(mpl.get_data_path(), "fonts", "ttf", name), size=points)
+    # (the weight is for SVG, which names the font and not its file)
+    weight = "bold" if bold else "normal"
+    return FontProperties(fname=Path(mpl.get_data_path(), "fonts", "ttf", name), size=points, weight=weight)
 
 
 def drawable(text: str) -> str:
@@ -114,7 +117,7 @@ def render(figure: Figure, suffix: str, dpi: float, *, colours: Sequence[str] = 
 
 def _with_text(svg: bytes) -> bytes:
     """Text stays text, to be searched and copied; where our font is not installed, one of the same widths is taken."""
-    return svg.replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
+    return re.sub(rb"font-family: 'DejaVu Sans'[^;\"]*", b"font-family: 'DejaVu Sans', Verdana, sans-serif", svg)
 
 
 def _with_palette(figure: Figure, dpi: float, colours: Sequence[str]) -> bytes:

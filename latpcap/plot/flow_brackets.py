@@ -6,12 +6,13 @@ Reads rows of the `exchanges` table and a page's rows, as plain values; gives br
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.plot.text import tenths
 
 _LONGEST_TARGET = 40  # characters; a target comes from the wire and may be of any length
+_SAID = 24  # of these on an arrow
 _BESIDE = {"connect": "connection set-up", "pause": "the client's pause", "one_way": "a stall is suspected"}
 
 
@@ -58,16 +59,37 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
     return tuple(sorted(found, key=lambda one: (one.upper, one.lower)))
 
 
+def spoken(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[FlowRow, ...]:
+    """The rows, with the request that begins with a packet, and the status of the answer that does."""
+    said: dict[tuple[int, int], list[str]] = {}
+    for exchange in exchanges:
+        if _is_setup(exchange):
+            continue
+        asked = [word for word in (exchange["method"], _target(exchange, _SAID)) if word]
+        told = {"request_first_frame": " ".join(asked), "response_first_frame": str(exchange["status"] or "")}
+        for name, words in told.items():
+            if words and exchange[name] is not None:
+                said.setdefault((exchange["stream"], exchange[name]), []).append(words)
+    found = []
+    for row in rows:
+        words = said.get((row.stream, row.frame), [])
+        more = f" and {len(words) - 1} more" if len(words) > 1 else ""  # of pipelined requests in one segment
+        found.append(replace(row, said=f"{words[0]}{more}") if words else row)
+    return tuple(found)
+
+
+def _target(exchange: Record, longest: int) -> str:
+    raw = exchange["target"] or ""
+    target = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in raw)
+    return target if len(target) <= longest else target[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
 def text_of(exchange: Record) -> str:
     """How is an exchange named in a picture, e.g. `exchange 879: GET / 200, 43.9 ms`?"""
     if _is_setup(exchange):
         what = _BESIDE.get(exchange["method"], "beside the requests")
         return f"exchange {exchange['exchange']}: {what}, {tenths((exchange['end'] - exchange['start']) / 1e6)} ms"
-    raw = exchange["target"] or ""
-    target = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in raw)
-    if len(target) > _LONGEST_TARGET:
-        target = target[: _LONGEST_TARGET - 1] + "\N{HORIZONTAL ELLIPSIS}"
-    words = [exchange["method"], target, str(exchange["status"] or "")]
+    words = [exchange["method"], _target(exchange, _LONGEST_TARGET), str(exchange["status"] or "")]
     what = " ".join(word for word in words if word)
     latency = exchange["latency_ms"]
     took = f"{tenths(latency)} ms" if latency is not None else f"not complete ({exchange['cut_by'] or 'cut'})"

@@ -38,6 +38,7 @@ from latpcap.vocabulary import CAUSES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+SAID = "#1F4E8C"  # a request, a status
 GREY, BLACK, RED, WHITE = "#6E6E6E", "#000000", "#B00020", "#FFFFFF"
 PASTELS = (
     "#EAF1FB",
@@ -51,7 +52,7 @@ PASTELS = (
     "#F4F7DC",
     "#EFEFEF",
 )
-COLOURS = (WHITE, BLACK, GREY, RED, *PASTELS, *(cause.colour for cause in CAUSES.values()))
+COLOURS = (WHITE, BLACK, GREY, RED, SAID, *PASTELS, *(cause.colour for cause in CAUSES.values()))
 """All colours there are."""
 BAR, BAR_ROOM = 2.6, 7.0  # em: the most height of the scale's bar, and the room for it and its words
 NO_CAUSE = "no row in the causes table explains this gap"
@@ -216,6 +217,9 @@ def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -
     tag, label = tag_width(row), width_of(row.label)
     middle = (x0 + x1) / 2
     pen.text(middle - tag / 2, y - 0.45, row.label, ha="center", behind=behind)
+    if row.said:
+        at = middle + (label - tag) / 2 + 0.8
+        pen.text(at, y - 0.45, row.said, size=SMALL, colour=SAID, behind=behind)
     if row.tag:
         at = middle + (label + tag) / 2
         pen.text(at, y - 0.45, row.tag, size=SMALL, ha="right", colour=colour_of(row.cause), bold=True, behind=behind)

@@ -242,8 +242,13 @@ def _slot_height(slot: Slot) -> float:
 
 
 def tag_width(row: FlowRow) -> float:
-    """How wide is a row's tag beside its label, with the space before it?"""
-    return width_of(row.tag, SMALL, bold=True) + 0.8 if row.tag else 0.0
+    """How wide is what stands beside a row's label, with the space before it?"""
+    return said_width(row) + (width_of(row.tag, SMALL, bold=True) + 0.8 if row.tag else 0.0)
+
+
+def said_width(row: FlowRow) -> float:
+    """Of that, the request or status."""
+    return width_of(row.said, SMALL) + 0.8 if row.said else 0.0
 
 
 def _lanes(brackets: Sequence[FlowBracket]) -> list[int]:

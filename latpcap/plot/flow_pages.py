@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from latpcap.plot import flow_rows, flow_text, flow_waits
-from latpcap.plot.flow_brackets import FlowBracket, brackets
+from latpcap.plot.flow_brackets import FlowBracket, brackets, spoken
 from latpcap.plot.flow_clock import Clock
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.plot.flow_waits import FlowMark
@@ -48,6 +48,7 @@ _EXCHANGES = (
     "status",
     "request_first_frame",
     "request_last_frame",
+    "response_first_frame",
     "response_last_frame",
     "latency_ms",
     "cut_by",
@@ -166,7 +167,8 @@ class FlowPages:
         rows, marks = flow_waits.mark(shown, rows, reasons, self.mark_ms)
         spans: tuple[FlowBracket, ...] = ()
         if self._exchanges is not None:
-            spans = brackets(rows, records(_of_frames(self._exchanges, shown), _EXCHANGES))
+            near = records(_of_frames(self._exchanges, shown), _EXCHANGES, ("response_first_frame",))
+            spans, rows = brackets(rows, near), spoken(rows, near)
         return Page(number, nodes, rows, marks, spans)
 
     def _after(self, first: int, row: FlowRow, packet: Record) -> FlowRow:

@@ -20,8 +20,9 @@ class FlowRow:
     """What does one packet's row show?
 
     `source` and `target` index the graph's nodes; `time` is the Time column's text, `at_ns` its instant in ns since
-    1970; `cause` is the key of `CAUSES` that colours the arrow, or None; `tag` says beside the label what the packet
-    has to do with a wait (`held ACK`, `freed`), or nothing.
+    1970; `said` is the request or the status that begins with this packet; `cause` is the key of `CAUSES` that colours
+    the arrow, or None; `tag` says beside the label what the packet has to do with a wait (`held ACK`, `freed`), or
+    nothing.
     """
 
     frame: int
@@ -36,6 +37,7 @@ class FlowRow:
     cause: str | None = None
     tag: str = ""
     at_ns: int = 0
+    said: str = ""
 
 
 def label(flags: str | None, length: int | None) -> str:
