@@ -262,7 +262,8 @@ def _mend(
     item: totals.Spent, items: list[totals.Spent], tables: Mapping[str, pa.Table], typical_ms: float, sure: Grade
 ) -> tuple[fixes.Fix, gain.Gain | None]:
     software = evidence.software_of(item.server, tables) if item.cause in fixes.IN_ITS_WORDS else None
-    mend = fixes.fix(item.cause, item.owner, typical_ms, software, proven=sure == "proven")
+    spoken = evidence.protocol_of(item, tables) if item.cause in fixes.IN_ITS_WORDS else None
+    mend = fixes.fix(item.cause, item.owner, typical_ms, software, proven=sure == "proven", protocol=spoken)
     return mend, gain.gain(item, items, tables["exchanges"], tables["causes"]) if mend.knob else None
 
 

@@ -95,6 +95,7 @@ class Slow(TypedDict):
     limit_ms: float
     path_ms: float
     unread: int
+    polls: int
     worst: Request | None
 
 

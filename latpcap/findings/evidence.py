@@ -152,6 +152,14 @@ def software_of(server: Server, tables: Mapping[str, pa.Table]) -> str | None:
     return names[int(np.argmax(counts))] if counts.any() else None
 
 
+def protocol_of(item: Spent, tables: Mapping[str, pa.Table]) -> str | None:
+    """In which protocol are most of the exchanges that it hit?"""
+    import numpy as np
+
+    code, words = arrays.codes(tables["exchanges"], "protocol")
+    return words[int(np.bincount(code[item.rows]).argmax())] if len(item.rows) else None
+
+
 def prompt_acks(items: list[Spent], sender: str, tables: Mapping[str, pa.Table]) -> int:
     """How often did this sender's peer acknowledge at once what it could have held back?
 

@@ -17,6 +17,8 @@ KNOBS: dict[str, tuple[str, str]] = {
     "simplehttp": ("Python's http.server", _PYTHON),
     "wsgiserver": ("Python's wsgiref", _PYTHON),
     "werkzeug": ("Werkzeug", _PYTHON),
+    "webrick": ("WEBrick", "socket.setsockopt(:TCP, :NODELAY, 1) in a subclass's accept_client"),
+    "libwww-perl": ("Perl's HTTP::Daemon", "$client->setsockopt(IPPROTO_TCP, TCP_NODELAY, 1) behind accept"),
     "akka-http": ("Akka HTTP", "akka.http.server.socket-options.tcp-no-delay = on"),
     "pekko-http": ("Pekko HTTP", "pekko.http.server.socket-options.tcp-no-delay = on"),
 }
@@ -39,6 +41,23 @@ SETS_IT: dict[str, tuple[str, str | None]] = {
 package. Tomcat, Jetty, Kestrel: the default of that setting.) Where such a server's answers wait for Nagle all the
 same, somebody else sends them, or it was taken away."""
 
+UNNAMED = {
+    "http": (
+        "Java's HttpServer: -Dsun.net.httpserver.nodelay=true; Node: createServer({noDelay: true}); HAProxy: option "
+        "http-no-delay; Go sets it by itself"
+    ),
+}
+"""Servers that give no name, by protocol, and the setting of each."""
+CLIENTS = {
+    "http": (
+        "PHP's streams: 'tcp_nodelay' => true in the context's socket options; Perl's IO::Socket: "
+        "setsockopt(IPPROTO_TCP, TCP_NODELAY, 1); Python's http.client, Node and Go set it by themselves"
+    ),
+    "memcached": "pymemcache: no_delay=True; libmemcached: MEMCACHED_BEHAVIOR_TCP_NODELAY",
+    "redis": "redis-py and hiredis set it by themselves: a client of your own?",
+    "turns": "socat: its option nodelay",
+}
+"""Clients by protocol, for they give no name: the setting of each."""
 IN_ITS_WORDS = (STALL, "nagle")
 """The causes whose fix is said in the words of the server's software."""
 
@@ -76,13 +95,16 @@ EXPECTED = (
 )
 
 
-def fix(cause: str, owner: str, typical_ms: float, software: str | None, *, proven: bool) -> Fix:
-    """What mends it? `owner` is the side whose setting it is; `software` is the server's own name, where it says it.
+def fix(
+    cause: str, owner: str, typical_ms: float, software: str | None, *, proven: bool, protocol: str | None = None
+) -> Fix:
+    """What mends it? `owner` is the side whose setting it is; `software` is the server's own name, where it says it;
+    `protocol` tells which programs it may be where nobody says a name.
 
     What is not `proven` clears nobody else: the fix does not say so then.
     """
     if cause in IN_ITS_WORDS:
-        words = _words(software) if owner == "server" and software else ""
+        words = _words(software) if owner == "server" and software else _unnamed(owner, protocol)
         knob = f"TCP_NODELAY on the {owner}{words}, or both parts in one write (writev)"
     elif cause in LOSSES and owner in ("client", "server"):
         knob = HOST_DROPS.format(owner=owner)
@@ -98,6 +120,12 @@ def fix(cause: str, owner: str, typical_ms: float, software: str | None, *, prov
         if cause == "client_think" and LIMITS["continue_least_ms"] < typical_ms < LIMITS["continue_most_ms"]:
             knob += EXPECTED
     return Fix(knob, owner if owner in ("client", "server") else None, COSTS.get(cause))
+
+
+def _unnamed(owner: str, protocol: str | None) -> str:
+    """The knob of the programs that it may be; nothing where that says little."""
+    known = (CLIENTS if owner == "client" else UNNAMED).get(protocol or "")
+    return f" ({known})" if known else ""
 
 
 def _words(software: str) -> str:

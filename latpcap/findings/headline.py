@@ -53,19 +53,25 @@ def of(d: Overall) -> str:
     if d["verdict"] == "no_exchanges":
         floods = [f"{endpoint(e.server, e.server_port)}: {e.says}." for e in d["events"] if e.cause == "syn_flood"]
         if floods or mute is not None:
-            return floods[0] if floods or mute is None else _sentence(mute)
-        return f"{d['scene_says']}." if d["scene_says"] else nothing_judged(d)
+            return floods[0] if floods or mute is None else _capital(mute.says or "")
+        return _capital(d["scene_says"]) if d["scene_says"] else nothing_judged(d)
     if d["scene_says"]:
-        return f"{d['scene_says']}."
+        return _capital(d["scene_says"])
     worst = d["slow"]["worst"]
     if mute is not None and (worst is None or (mute.max_ms or 0.0) > worst["latency_ms"]):
-        return _sentence(mute)
+        return _capital(mute.says or "")
     return of_requests(d)
 
 
-def _sentence(found: Finding) -> str:
-    says = found.says or ""
+def _capital(says: str) -> str:
+    """A finding's words as a sentence."""
     return f"{says[:1].upper()}{says[1:]}."
+
+
+def says(d: Overall, found: Finding) -> bool:
+    """Has the headline said this finding already?"""
+    told = found.says or ""
+    return bool(told) and told[1:] in d["headline"]
 
 
 def nothing_judged(d: Overall) -> str:
@@ -137,6 +143,8 @@ def _nothing(d: Overall) -> str:
     """Nothing is slow: the numbers, and the path where it is what takes the time."""
     slow, first = d["slow"], d["findings"][0]
     many = f"{count(slow['of'], 'request')}, p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms"
+    if slow["polls"]:
+        many += f", of which {slow['polls']:,} {'waits' if slow['polls'] == 1 else 'wait'} for an event on purpose"
     if slow["of"] == 1:
         many = f"its one request took {ms(d['p50_ms'])} ms"
     if first.cause == "network":
@@ -177,9 +185,10 @@ def _unread(d: Overall) -> str:
         )
     them = "it was" if slow["count"] == 1 else "they were"
     many = f"{slow['count']:,} of {slow['of']:,} turns" if slow["of"] > 1 else "its one turn"
+    sealed = "inside TLS, without keys" if t["protocol"] == "tls" else "no reader knows this protocol"
     return (
-        f"{d['server']}: {many} took over {slow['limit_ms']:,.4g} ms, if {them} waited for (no reader knows this "
-        f"protocol); most time {SURE[first.grade]}goes to {phrase(first)}."
+        f"{d['server']}: {many} took over {slow['limit_ms']:,.4g} ms, if {them} waited for ({sealed}); most time "
+        f"{SURE[first.grade]}goes to {phrase(first)}."
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays
 from latpcap.findings import presentation as show
-from latpcap.findings.connections import ACK, DATA, SYN
+from latpcap.findings.connections import DATA, SYN, SYN_ACK
 from latpcap.findings.quality import one_way
 from latpcap.findings.schema import Finding
 from latpcap.findings.segments import segments
@@ -45,7 +45,7 @@ def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
         return
     answers, words = arrays.codes(probes, "answer")
     kinds, names = arrays.codes(probes, "kind")
-    pings = kinds == (names.index("ping") if "ping" in names else -2)
+    pings = kinds == (names.index("icmp_echo") if "icmp_echo" in names else -2)
     if not pings.any():
         return
     hit = {word: int((pings & (answers == code)).sum()) for code, word in enumerate(words)}
@@ -89,9 +89,8 @@ def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
         return
     hosts, ports = np.unique(ends >> 16), np.unique(ends & 0xFFFF)
     closed, words = arrays.codes(streams, "closed_by")
-    refused = mine & (closed == (words.index("server_rst") if "server_rst" in words else -2)) & (answers == 1)
-    nothing = int((mine & (answers == 0)).sum())
-    shut = int((refused & (code & ACK == 0)).sum())
+    rst = closed == (words.index("server_rst") if "server_rst" in words else -2)
+    shut, nothing = int((mine & rst & (code & SYN_ACK == 0)).sum()), int((mine & (answers == 0)).sum())
     host = f"{servers[int(hosts[0])]}" if len(hosts) == 1 else f"{len(hosts):,} hosts"
     tried = f"{count(len(ports), 'port')} of {host}"
     yield (

@@ -84,7 +84,8 @@ def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, 
     groups: dict[tuple[str, int], list[_Case]] = defaultdict(list)
     for (number, stream, frame, method, target), wait in zip(seen, waited[rows].tolist(), strict=True):
         server, port, _ = ends[stream]
-        name = " ".join(word for word in (method, target) if word)
+        known = [word for word in (method, target) if word]
+        name = " ".join(known[1:] if len(known) > 1 and known[1].startswith(known[0]) else known)
         groups[server, port].append(_Case(stream, frame, wait, name, number))
     per_server = _per_server(exchanges, place, streams, asked)
     return [

@@ -274,6 +274,7 @@ def _slow(
         "limit_ms": float(np.sort(limit)[len(limit) // 2]),
         "path_ms": float(np.sort(path)[len(path) // 2]),
         "unread": server.unread,
+        "polls": int(slow.polls(exchanges)[server.rows].sum()),
         "worst": _worst(server, items, exchanges) if len(server.slow) else None,
     }
 
@@ -285,7 +286,10 @@ def _worst(server: totals.Server, items: list[totals.Spent], exchanges: pa.Table
     [row] = exchanges.select(columns).slice(at, 1).to_pylist()
     spent = [(float(ms), item.cause) for item in items for ms in item.ms[item.rows == at]]
     most, cause = max(spent, default=(0.0, None))
-    name = " ".join(printable(word)[: show.MOST_NAME] for word in (row["method"], row["target"]) if word)
+    words = [printable(word)[: show.MOST_NAME] for word in (row["method"], row["target"]) if word]
+    name = " ".join(
+        words[1:] if len(words) > 1 and words[1].startswith(words[0]) else words
+    )  # SQL begins with its verb
     frames = [frame for frame in (row["request_first_frame"], row["response_last_frame"]) if frame is not None]
     return {
         "exchange": row["exchange"],

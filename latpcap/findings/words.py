@@ -60,11 +60,11 @@ def _no_exchanges(d: Overall) -> list[tuple[int, str]]:
     if plain != d["headline"]:
         told.append((0, f"  requests  {plain[0].lower()}{plain[1:]}"))
     mute = [e for e in d["events"] if e.kind == "silence"]
-    told += [(0, f"  silent    {e.says}") for e in mute[:2] if f"{e.says}." != d["headline"]]
+    told += [(0, f"  silent    {e.says}") for e in mute[:2] if not headline.says(d, e)]
     floods = [e for e in d["events"] if e.cause == "syn_flood"]
     told += [(0, f"  flood     {_end(e)}: {e.says}") for e in floods if e.says and e.says not in d["headline"]]
     rest = [e for e in d["events"] if e.kind in ("connection", "one_way", "setup") and e not in floods]
-    rest = [e for e in rest if not e.says or not d["headline"].startswith(e.says)]
+    rest = [e for e in rest if not headline.says(d, e)]
     told += [(2, f"  {_grade(e.confidence).split()[0]:9} {e.says}") for e in rest[:4]]
     return told
 
@@ -307,7 +307,7 @@ def _also(d: Overall) -> list[tuple[int, str]]:
     before = [] if headline.asked_late(d) else before
     floods = [(1, f"  suspected {_end(e)}: {e.says}") for e in d["events"] if e.kind == "one_way"][:1]
     floods += [(0, f"  flood     {_end(e)}: {e.says}") for e in d["events"] if e.cause == "syn_flood"]
-    mute = [e for e in d["events"] if e.kind == "silence" and f"{e.says}." != d["headline"]]
+    mute = [e for e in d["events"] if e.kind == "silence" and not headline.says(d, e)]
     floods += [(0, f"  silent    {e.says}") for e in mute[:2]]
     return floods + before + ([(1, "  also      " + "; ".join(parts))] if parts else [])
 
