@@ -129,10 +129,9 @@ def test_a_terminal_gets_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "1000")  # no line is wrapped
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    shown = on_terminal(monkeypatch, 100, "why", STALL)
+    shown = on_terminal(monkeypatch, 1000, "why", STALL)  # no line is wrapped
     assert "\x1b[1m" in shown and re.sub(r"\x1b\[\d+m", "", shown) == f"{lp.read(STALL).why()}\n"
     assert on_terminal(monkeypatch, 100, "streams", STALL).startswith("\x1b[1mstream")
 
