@@ -55,6 +55,7 @@ ORDER = [
     "reading.filters",
     "reading.follow",
     "findings.presentation",
+    "findings.names",
     "findings.schema",
     "findings.segments",
     "findings.quality",

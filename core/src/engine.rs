@@ -13,8 +13,9 @@ use crate::exchange::Exchange;
 use crate::frame::{self, Foreign, Fragments, Packet, SeenFrame, Unread, Unwrapped};
 use crate::issue::{Code, Issue, Kind};
 use crate::judge::{Row, Senders};
+use crate::lookup::Lookups;
 use crate::probe::{self, Probes};
-use crate::segment::Segment;
+use crate::segment::{ACK, SYN, Segment};
 use crate::stream::{self, Answer, Event, Streams};
 use crate::table::Tables;
 use crate::watch::Watch;
@@ -41,6 +42,7 @@ pub struct Analysis {
     /// The stream whose payload is wanted, in a second reading.
     pub watch: Option<Watch>,
     probes: Probes,
+    lookups: Lookups,
     issues: Reasons,
     senders: Senders,
     /// Buffers of what is judged, for the next.
@@ -180,6 +182,10 @@ impl Analysis {
     #[inline(always)]
     fn tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
         self.tcp_segments += 1;
+        if segment.flags & (SYN | ACK) == SYN && self.lookups.may_lead() {
+            self.lookups.connect(segment.src, segment.dst, at);
+            self.streams.after_lookups();
+        }
         let mut to = Taker {
             tables: &mut self.tables,
             watch: self.watch.as_mut(),
@@ -229,6 +235,14 @@ impl Analysis {
                 }
                 for probe in self.probes.finished() {
                     self.tables.probe(probe);
+                }
+            }
+            Packet::Udp(udp) => {
+                if let Some(note) = self.lookups.datagram(udp, at) {
+                    self.issue(note.at(record.offset).in_frame(record.frame));
+                }
+                for lookup in self.lookups.finished() {
+                    self.tables.lookup(lookup);
                 }
             }
             Packet::Other => {}

@@ -2,8 +2,8 @@
 //!
 //! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
 //! `base`, `issue`, `seq`, `segment`, `cursor`, `queue`, `judge::limits` -> `capture`, `frame`, `decrypt` -> `records` ->
-//! `messages`, `assemble` -> `facts` -> `observe` -> `evidence` -> `exchange` -> `judge` -> `stream` -> `watch` -> `probe` ->
-//! `table` -> `engine` -> `python`.
+//! `messages`, `assemble` -> `lookup` -> `facts` -> `observe` -> `evidence` -> `exchange` -> `judge` -> `stream` -> `watch` ->
+//! `probe` -> `table` -> `engine` -> `python`.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,7 @@ pub mod facts;
 pub mod frame;
 pub mod issue;
 pub mod judge;
+pub mod lookup;
 pub mod messages;
 pub mod observe;
 pub mod probe;

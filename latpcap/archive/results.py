@@ -114,15 +114,20 @@ def _expression(given: Filter) -> Any:
 class Results:
     """What do the captures of an archive say together?
 
-    `events`, `streams`, `exchanges`, `causes`, `evidence`, `probes`, `issues` and `captures` are `ResultTable`s;
+    `events`, `streams`, `exchanges`, `connects`, `pushes`, `gaps`, `causes`, `evidence`, `lookups`, `probes`,
+    `issues` and `captures` are `ResultTable`s;
     `slice` limits all of them and the answers. `why`, `findings` and `latency` never read `events`.
     """
 
     events: ResultTable
     streams: ResultTable
     exchanges: ResultTable
+    connects: ResultTable
+    pushes: ResultTable
+    gaps: ResultTable
     causes: ResultTable
     evidence: ResultTable
+    lookups: ResultTable
     probes: ResultTable
     issues: ResultTable
     captures: ResultTable

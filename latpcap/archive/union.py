@@ -125,7 +125,7 @@ class Union(View):
         if "stream" in table.column_names:
             begin = pc.take(arrays.integers(self._begins, "uint32"), which)
             table = _replaced(table, "stream", pc.add(table["stream"], begin))
-        for link in LINKS:
+        for link in (*LINKS, "lookup"):
             if link in table.column_names:
                 above = arrays.integers([which << _EXCHANGES for which in range(len(self._rows))], "uint64")
                 table = _replaced(table, link, pc.add(table[link], pc.take(above, which)))

@@ -28,7 +28,7 @@ _HAND_ON_BYTES = 1 << 20
 """Rows are taken out of the engine after so many bytes of the capture."""
 _AHEAD = 2
 """So many portions of rows may wait for the Parquet writer, which works beside the engine."""
-_GROWING = ("events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "probes")
+_GROWING = ("events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "lookups", "probes")
 
 
 class Stopped(LatpcapError):  # noqa: N818

@@ -34,7 +34,8 @@ INSTRUCTIONS = (
 )
 
 Table = Literal[
-    "exchanges", "connects", "pushes", "gaps", "causes", "findings", "streams", "events", "evidence", "probes", "issues"
+    "exchanges", "connects", "pushes", "gaps", "causes", "findings", "streams", "events", "evidence",
+    "lookups", "probes", "issues",
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+from latpcap.findings.names import Lookups
 from latpcap.findings.quality import Check
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.findings.slow import How
@@ -147,6 +148,7 @@ class Overall(Head, total=False):
     silent: dict[str, int]
     skipped: list[Skipped]
     pings: int
+    dns: Lookups | None
     scene: str
     scene_says: str
     headline: str

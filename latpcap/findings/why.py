@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, findings
-from latpcap.findings import evidence, headline, losses, quality, scene, slow, sockets, totals, traffic
+from latpcap.findings import evidence, headline, losses, names, quality, scene, slow, sockets, totals, traffic
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
@@ -197,6 +197,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
     data["events"] = [f for f in found if f.kind != "latency"]
     told = scene.of(tables, data["events"], alone=not ledger.servers)
     data["scene"], data["scene_says"] = told or ("requests" if ledger.servers else "nothing", "")
+    data["dns"] = names.of(tables)
     if not ledger.servers:
         data["verdict"] = "no_exchanges"
         data["silent"] = _silent(streams)

@@ -5,7 +5,7 @@ Nothing is computed here that is not in the numbers: whoever reads the JSON can 
 
 from __future__ import annotations
 
-from latpcap.findings import headline, traffic
+from latpcap.findings import headline, names, traffic
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.schema import Finding
@@ -19,6 +19,8 @@ def overall(d: Overall) -> str:
     first = [_first_line(d)]
     lines = {"no_exchanges": _no_exchanges, "no_time": _no_time, STALL: _stall}.get(d["verdict"], _other)(d)
     lines = [(0, d["headline"]), *lines]
+    if d["dns"] is not None:
+        lines.append((1 if names.matters(d["dns"]) else 2, f"  dns       {names.line(d['dns'])}"))
     said = [c.says for c in d["quality"] if c.most < 1 or c.check in _SAID]
     lines += [(0, f"  capture   {says}") for says in said[:2] if says not in d["headline"]]
     lines += [(1, f"  damaged   {sentence}") for sentence in d["damage"][:2]]

@@ -84,7 +84,7 @@ class Recording(View):
             table = pa.RecordBatchReader.from_stream(self._raw[name]).read_all()
             if name == "exchanges":
                 table = table.sort_by("exchange")
-            elif name in ("connects", "pushes", "gaps"):
+            elif name in ("connects", "pushes", "gaps", "lookups"):
                 table = table.unify_dictionaries().sort_by(table.column_names[0])
             elif name == "streams":
                 table = numbered(table)

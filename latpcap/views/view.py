@@ -39,7 +39,7 @@ class View:
         """Which rows does this table hold? A pyarrow.Table, without a copy.
 
         `name` is one of "events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "evidence",
-        "probes", "issues" and "findings"; KeyError otherwise.
+        "lookups", "probes", "issues" and "findings"; KeyError otherwise.
         """
         raise NotImplementedError
 
@@ -223,7 +223,8 @@ class View:
         request followed, or a tenth of its time went.
 
         From the first SYN to the client's first byte: `connect, stream, start, end, duration_ms`, its frames, and the
-        time in ms by cause with `top_cause`, as in `exchanges`. `handshake_ms`: SYN to ACK (null: not made); `tls_ms`:
+        time in ms by cause with `top_cause`, as in `exchanges`. `dns_ms, dns_name, lookup`: what the client had looked
+        up before (null: nothing was seen); `handshake_ms`: SYN to ACK (null: not made); `tls_ms`:
         the TLS handshake (null: none seen); `greeting_ms`: until a server that speaks first did (null: it did not);
         `cut_by`: `rst` (refused, or given up) or `capture_end` (no answer).
         docs/exchanges-and-causes.md has each column.
@@ -286,6 +287,17 @@ class View:
         The columns and their meanings: `latpcap.findings.COLUMNS`, and docs/exchanges-and-causes.md.
         """
         return self._frame("findings")
+
+    @property
+    def lookups(self) -> pd.DataFrame:
+        """Is it DNS? One row a question to a name server over UDP, with its answer.
+
+        `lookup, client, client_port, server, server_port, id`; the question: `method` (A, AAAA ...), `target`; the
+        answer: `status, status_text` (NOERROR, NXDOMAIN ...), `error, addresses`. `start, end, latency_ms` from the
+        first question to the answer, `repeats`: how often it was asked again; frames. Null: not answered. DNS over TCP
+        is in `exchanges`. `connects` says in `dns_ms` who waited for a lookup. RFC 1035.
+        """
+        return self._frame("lookups")
 
     @property
     def probes(self) -> pd.DataFrame:

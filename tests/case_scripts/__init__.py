@@ -11,6 +11,7 @@ from case_scripts import (
     derived,
     keys,
     messages,
+    names,
     one_way,
     pauses,
     quality,
@@ -23,6 +24,21 @@ from case_scripts import (
 )
 from case_scripts.registry import SCRIPTS, Script
 
-FILES = (clocks, derived, keys, messages, one_way, pauses, quality, queues, repairs, setups, silence, stalls, web)
+FILES = (
+    clocks,
+    derived,
+    keys,
+    messages,
+    names,
+    one_way,
+    pauses,
+    quality,
+    queues,
+    repairs,
+    setups,
+    silence,
+    stalls,
+    web,
+)
 
 __all__ = ["FILES", "SCRIPTS", "Script"]

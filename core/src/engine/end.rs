@@ -28,7 +28,10 @@ impl Analysis {
     /// The rows of a stream that is over. How long its connection took to set up is told now, as the path is best
     /// known at the end.
     pub(super) fn give(&mut self, id: u32, stream: &Stream, judged: &[Judged]) {
-        if let Some((exchange, paths)) = self.streams.setup(id, stream) {
+        if let Some((exchange, paths)) =
+            self.streams
+                .setup(id, stream, self.lookups.before(stream.first.frame))
+        {
             self.partition(&exchange, &paths, judged);
             self.streams.ledger.done(exchange);
         }
@@ -49,6 +52,9 @@ impl Analysis {
             return Stage::Ending(until);
         }
         let judged = self.settle(true);
+        for lookup in self.lookups.rest() {
+            self.tables.lookup(lookup);
+        }
         self.take_issues(0);
         self.streams.retired.sort_unstable_by_key(|(id, _)| Reverse(*id));
         Stage::Giving(0, judged, self.probes.rest())

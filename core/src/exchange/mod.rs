@@ -18,6 +18,7 @@ use crate::evidence::Pools;
 use crate::evidence::rtt::{Round, RoundTrips};
 use crate::facts::{Facts, flag};
 use crate::issue::{Issue, Kind};
+use crate::lookup::Found;
 use crate::messages::{Close, Kind as MessageKind, Memory, Protocol};
 use crate::observe::{Data, Step, Wait};
 use crate::segment::{self, ACK, SYN, Segment};
@@ -113,8 +114,10 @@ pub enum RowKind {
 }
 
 /// What came before a connection's first request, and how long each took, in ns.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Opening {
+    /// What the client had looked up before.
+    pub lookup: Option<Found>,
     /// From the first SYN to the ACK that made the connection.
     pub handshake_ns: Option<i64>,
     /// The TLS handshake, from its first byte to its last.

@@ -2,6 +2,8 @@
 //! byte. The handshake lasts as long seen from either end, so it is the one wait for the path that a capture at
 //! the server shows as well.
 
+use std::num::NonZeroI64;
+
 use super::{CutBy, Exchange, Ledger, Message, Opening, RowKind};
 use crate::base::{At, Side};
 use crate::observe::{Repair, Step, Wait};
@@ -17,9 +19,9 @@ const SYN_TIMER_NS: i64 = 100_000_000;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Begun {
     /// When a server that speaks first did.
-    pub greeted: Option<i64>,
+    pub greeted: Option<NonZeroI64>,
     /// How long the TLS handshake took.
-    pub tls_ns: Option<i64>,
+    pub tls_ns: Option<NonZeroI64>,
 }
 
 /// One stream's handshake so far.
@@ -121,9 +123,9 @@ impl Setup {
         ]
     }
 
-    /// Whether the set-up has a row of its own: where it took time, and a packet of it was sent again, or no
+    /// Whether the set-up has a row of its own: where it and the lookup before it took time, and a packet of it was sent again, or no
     /// request followed, or it took a tenth or more of what set-up and requests (`busy`) took together.
-    pub fn matters(&self, busy: i64) -> bool {
+    pub fn matters(&self, busy: i64, lookup: i64) -> bool {
         let Some(asked) = self.asked else { return false };
         let answered = self.answered.unwrap_or(self.asked_again);
         let repeated = self.asked_again.frame != asked.frame
@@ -131,7 +133,7 @@ impl Setup {
                 .answered
                 .is_some_and(|first| first.frame != self.answered_again.frame);
         let last = self.used.or(self.ended).unwrap_or(answered);
-        let took = last.time_ns.saturating_sub(asked.time_ns);
+        let took = last.time_ns.saturating_sub(asked.time_ns).saturating_add(lookup);
         took > 0 && (repeated || took.saturating_mul(SHARE - 1) >= busy)
     }
 
@@ -179,10 +181,11 @@ impl Setup {
         let made = self.ended.filter(|_| !self.refused).map(|at| at.time_ns);
         exchange.opening = Some(Box::new(Opening {
             handshake_ns: made.map(|made| made - asked.time_ns),
-            tls_ns: begun.tls_ns,
+            lookup: None,
+            tls_ns: begun.tls_ns.map(NonZeroI64::get),
             greeting_ns: made
                 .zip(begun.greeted)
-                .map(|(made, greeted)| greeted.saturating_sub(made).max(0)),
+                .map(|(made, greeted)| greeted.get().saturating_sub(made).max(0)),
         }));
         exchange.row = RowKind::Connect;
         exchange.cut_by = match (self.refused, self.ended) {

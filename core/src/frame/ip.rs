@@ -184,7 +184,7 @@ pub(super) fn upper(protocol: u8, view: View<'_>, carrier: Ends) -> Packet<'_> {
             TCP => return tcp::decode(view, || carrier),
             ICMP if carrier.src.is_ipv4() => return icmp::decode(view, carrier, false),
             ICMPV6 if carrier.src.is_ipv6() => return icmp::decode(view, carrier, true),
-            UDP => return tunnel::udp(view),
+            UDP => return tunnel::udp(view, carrier),
             HOP_BY_HOP => "ipv6 hop-by-hop options",
             ROUTING => "ipv6 routing header",
             FRAGMENT => "ipv6 fragment header",

@@ -32,7 +32,9 @@ const DEEPEST: u8 = 16;
 pub enum Packet<'a> {
     Tcp(Segment<'a>),
     Icmp(Icmp<'a>),
-    /// Understood, and neither TCP nor ICMP: ARP, UDP, ...
+    /// A datagram to or from the port of name servers.
+    Udp(Udp<'a>),
+    /// Understood, and nothing of these: ARP, other UDP, ...
     Other,
     /// A segment whose IP header claims more bytes than its frame had: its length is the frame's, as in
     /// Wireshark. With what it would be by that header, where the header's checksum stands for it
@@ -47,6 +49,16 @@ pub enum Packet<'a> {
     /// A layer that the core does not read, but a `LinkReader` may.
     Foreign(Foreign<'a>),
     Unread(Unread),
+}
+
+/// A UDP datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Udp<'a> {
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    pub sport: u16,
+    pub dport: u16,
+    pub payload: &'a [u8],
 }
 
 /// The bytes of a layer that is left to a reader outside the core.

@@ -3,7 +3,8 @@
 
 use super::ethertype::{ethernet, ethertype, generic, mpls, ppp};
 use super::ip;
-use super::{Packet, View, skipped};
+use super::tcp::Ends;
+use super::{Packet, Udp, View, skipped};
 use crate::cursor::{self, Header};
 
 /// An IP protocol that is neither TCP, UDP nor ICMP.
@@ -78,9 +79,12 @@ fn erspan(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// UDP says nothing here, but a tunnel in it may hold TCP.
+/// RFC 1035 4.2.1.
+const NAME_SERVERS: u16 = 53;
+
+/// UDP says nothing here but names, and a tunnel in it may hold TCP.
 #[inline(never)]
-pub(super) fn udp(view: View<'_>) -> Packet<'_> {
+pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
     let Some(head) = Header::<8>::of(view.held) else {
         return Packet::Other;
     };
@@ -93,6 +97,13 @@ pub(super) fn udp(view: View<'_>) -> Packet<'_> {
     let read = reader(low.min(high)).or_else(|| reader(low.max(high)));
     match read {
         Some(read) => inner.enter(read),
+        None if !view.quoted && (low == NAME_SERVERS || high == NAME_SERVERS) => Packet::Udp(Udp {
+            src: carrier.src,
+            dst: carrier.dst,
+            sport: low,
+            dport: high,
+            payload: inner.held,
+        }),
         None => Packet::Other,
     }
 }

@@ -38,6 +38,11 @@ pub const ONE_WAY_GAP_NS: Band<i64> = Band {
 };
 
 limits! {
+    // names
+
+    /// A connect within this of the answer that gave its address waited for that lookup.
+    LOOKED_UP_NS: i64 = 1_000_000_000, "ns", "chosen: a resolver hands over at once; RFC 8305 waits 250 ms for another address";
+
     // the path
 
     /// A round trip to the host that the capture sits at is shorter than this.

@@ -3,11 +3,14 @@
 //! the answer only.
 
 mod message;
+mod records;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, MessageReader, Read, Side, Stretch};
-use message::{HEADER, LONGEST, Message};
+pub use message::Message;
+use message::{HEADER, LONGEST};
+pub use records::addresses;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Dns,

@@ -27,7 +27,7 @@
 mod amqp;
 mod banner;
 mod commands;
-mod dns;
+pub mod dns;
 mod framed;
 mod http1;
 mod http2;

@@ -210,6 +210,11 @@ pub struct Streams {
 }
 
 impl Streams {
+    /// Names are looked up in this capture.
+    pub fn after_lookups(&mut self) {
+        self.store.lookups = true;
+    }
+
     pub fn len(&self) -> usize {
         self.store.len()
     }

@@ -192,9 +192,9 @@ impl Stream {
     }
 
     /// The same of one that `is_closed`.
-    pub(super) fn closed(&mut self) -> Closed {
+    pub(super) fn closed(&mut self, lookups: bool) -> Closed {
         let told = self.tracking.told();
-        let lasts = |setup: &Setup| setup.pending() || setup.matters(told.busy);
+        let lasts = |setup: &Setup| lookups || setup.pending() || setup.matters(told.busy, 0);
         let [low, high] = &self.flows;
         Closed {
             low: self.low,

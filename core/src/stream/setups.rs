@@ -5,6 +5,7 @@ use crate::base::{At, Side};
 use crate::exchange::Exchange;
 use crate::exchange::setup::Setup;
 use crate::judge::Paths;
+use crate::lookup::Found;
 use crate::segment::Segment;
 
 impl Stream {
@@ -28,14 +29,22 @@ impl Stream {
 
 impl Streams {
     /// A stream's set-up, if it is worth a row (`Setup::matters`): with the next number there is, and the best round trips.
-    pub fn setup(&mut self, id: u32, stream: &Stream) -> Option<(Box<Exchange>, Paths)> {
+    pub fn setup(
+        &mut self,
+        id: u32,
+        stream: &Stream,
+        lookup: Option<Found>,
+    ) -> Option<(Box<Exchange>, Paths)> {
         let told = stream.tracking.told();
         let setup = stream.setup.as_ref()?;
-        if !setup.matters(told.busy) {
+        if !setup.matters(told.busy, lookup.as_ref().map_or(0, |found| found.ns)) {
             return None;
         }
         let mut exchange = setup.exchange(id, told.exchanges, told.begun, &mut self.ledger)?;
         exchange.doubled = told.doubled;
+        if let Some(opening) = &mut exchange.opening {
+            opening.lookup = lookup;
+        }
         let of_ends = || self.pairs.find(stream.client().0, stream.server().0);
         let pair = stream.tracking.pair().or_else(of_ends);
         let mut min = stream.legs;

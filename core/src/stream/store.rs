@@ -30,6 +30,8 @@ pub(super) struct Store {
     /// Streams that could rest, the oldest first.
     tired: VecDeque<u32>,
     pub(super) most_awake: usize,
+    /// Names are looked up in this capture: any set-up may be worth a row for the lookup before it.
+    pub(super) lookups: bool,
 }
 
 impl Default for Store {
@@ -39,6 +41,7 @@ impl Default for Store {
             spare: Vec::new(),
             tired: VecDeque::new(),
             most_awake: MOST_AWAKE,
+            lookups: false,
         }
     }
 }
@@ -141,7 +144,7 @@ impl Store {
         };
         let State::Live(stream) = state else { return };
         let less = if stream.is_closed() {
-            State::Closed(Box::new(stream.closed()))
+            State::Closed(Box::new(stream.closed(self.lookups)))
         } else if stream.only_asked {
             State::Asked(Box::new(stream.asked()))
         } else {

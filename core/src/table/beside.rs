@@ -70,7 +70,7 @@ impl Connect {
             common: Common::new(e, causes),
             answer_frame: e.response.as_ref().map(|answer| answer.first.frame),
             cut_by: e.cut_by,
-            opening: e.opening.as_deref().copied().unwrap_or_default(),
+            opening: e.opening.as_deref().cloned().unwrap_or_default(),
         }
     }
 }
@@ -118,14 +118,24 @@ impl Gap {
 }
 
 pub fn connects(rows: &[Connect]) -> Result<RecordBatch, ArrowError> {
-    let of = |r: &Connect| r.opening;
+    let lookup = |r: &Connect| r.opening.lookup.clone();
+    let dns_ns = |r: &Connect| Some(lookup(r)?.ns);
     let mut columns = first("connect", rows, |r| &r.common);
     let answers = option::<UInt64Type, Connect>(rows, |r| r.answer_frame);
     columns.insert(6, nullable("answer_frame", answers));
     columns.extend([
-        nullable("handshake_ms", duration_options(rows, |r| of(r).handshake_ns)),
-        nullable("tls_ms", duration_options(rows, |r| of(r).tls_ns)),
-        nullable("greeting_ms", duration_options(rows, |r| of(r).greeting_ns)),
+        nullable("dns_ms", duration_options(rows, dns_ns)),
+        nullable(
+            "dns_name",
+            heard_words(rows, |r| Some(r.opening.lookup.as_ref()?.name.as_str())),
+        ),
+        nullable(
+            "lookup",
+            option::<UInt64Type, Connect>(rows, |r| Some(lookup(r)?.number)),
+        ),
+        nullable("handshake_ms", duration_options(rows, |r| r.opening.handshake_ns)),
+        nullable("tls_ms", duration_options(rows, |r| r.opening.tls_ns)),
+        nullable("greeting_ms", duration_options(rows, |r| r.opening.greeting_ns)),
         nullable("cut_by", fixed_words(rows, |r| r.cut_by.map(CutBy::word))),
     ]);
     last(columns, rows, |r| &r.common)

@@ -9,6 +9,7 @@ mod evidence;
 mod exchanges;
 mod issues;
 mod lists;
+mod lookups;
 mod probes;
 mod spent;
 mod streams;
@@ -27,11 +28,12 @@ use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use crate::exchange::{Exchange, Names, RowKind};
 use crate::issue::Counted;
 use crate::judge::{Cause, Judged, Paths, Row};
+use crate::lookup::Lookup;
 use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-const LAYOUT: u32 = 10;
+const LAYOUT: u32 = 11;
 
 /// The version of all tables: their layout, and how many causes have columns.
 pub fn schema_version() -> String {
@@ -41,7 +43,7 @@ pub fn schema_version() -> String {
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
 pub const BATCH_ROWS: usize = 4096;
 
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     "events",
     "streams",
     "exchanges",
@@ -50,6 +52,7 @@ pub const NAMES: [&str; 10] = [
     "gaps",
     "causes",
     "evidence",
+    "lookups",
     "probes",
     "issues",
 ];
@@ -194,6 +197,7 @@ pub struct Tables {
     pushes: Vec<beside::Push>,
     gaps: Vec<beside::Gap>,
     streams: Box<streams::Rows>,
+    lookups: Vec<Lookup>,
     probes: Vec<Probe>,
     /// The number of the first of these.
     probe: u64,
@@ -262,6 +266,14 @@ impl Tables {
         }
     }
 
+    /// A lookup that is over.
+    pub fn lookup(&mut self, lookup: Lookup) {
+        self.lookups.push(lookup);
+        if self.lookups.len() >= beside::ROWS {
+            self.flush_lookups();
+        }
+    }
+
     /// A probe that is over.
     pub fn probe(&mut self, probe: Probe) {
         self.probes.push(probe);
@@ -283,6 +295,7 @@ impl Tables {
         self.flush_beside();
         self.flush_causes();
         self.flush_streams();
+        self.flush_lookups();
         self.flush_probes();
         self.keep("evidence", evidence::batch(streams, judged));
         self.keep("issues", issues::batch(files, &issues.collect::<Vec<_>>()));
@@ -348,6 +361,13 @@ impl Tables {
         }
     }
 
+    fn flush_lookups(&mut self) {
+        if !self.lookups.is_empty() {
+            let built = lookups::batch(&std::mem::take(&mut self.lookups));
+            self.keep("lookups", built);
+        }
+    }
+
     fn flush_probes(&mut self) {
         if !self.probes.is_empty() {
             let built = probes::batch(self.probe, &self.probes);
@@ -378,6 +398,7 @@ fn empty(name: &str) -> Option<RecordBatch> {
         "gaps" => beside::gaps(&[]),
         "causes" => causes::Causes::default().batch(),
         "evidence" => evidence::batch(&Streams::default(), &[]),
+        "lookups" => lookups::batch(&[]),
         "probes" => probes::batch(0, &[]),
         "issues" => issues::batch(&[], &[]),
         _ => return None,

@@ -1,5 +1,7 @@
 //! The end of an exchange: the client's packet that says the answer arrived, and the steps that the exchange takes along.
 
+use std::num::NonZeroI64;
+
 use super::data::FEW_STEPS;
 use super::pairing::Pairing;
 use super::{MAX_OPEN, Tracker, offset, pick};
@@ -118,7 +120,7 @@ impl Pairing {
         let (start, end) = exchange.span();
         self.busy = self.busy.saturating_add(end.time_ns - start.time_ns);
         if exchange.dialogue && exchange.complete && exchange.protocol == Some(Protocol::Tls) {
-            self.begun.tls_ns.get_or_insert(end.time_ns - start.time_ns);
+            self.begun.tls_ns = self.begun.tls_ns.or(NonZeroI64::new(end.time_ns - start.time_ns));
         }
         if self.is_idle() && !self.waits() && !self.pushes {
             std::mem::swap(&mut exchange.steps, &mut self.steps);

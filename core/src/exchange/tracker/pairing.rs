@@ -1,5 +1,7 @@
 //! Messages to exchanges: requests wait in order, and each answer belongs to the oldest of them.
 
+use std::num::NonZeroI64;
+
 use super::aside::RowPlace;
 use super::{BIAS, MAX_OPEN, aside};
 use crate::base::{At, Side};
@@ -165,7 +167,7 @@ impl Pairing {
         let Some(e) = self.open.front_mut() else {
             self.unsolicited = true; // a greeting, or a time-out notice: nobody asked
             if self.exchanges == 0 {
-                self.begun.greeted.get_or_insert(at.time_ns);
+                self.begun.greeted = self.begun.greeted.or(NonZeroI64::new(at.time_ns));
             }
             return;
         };

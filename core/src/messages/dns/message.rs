@@ -13,18 +13,18 @@ const ANSWER: u16 = 0x8000;
 const OPCODES: [u16; 4] = [0, 2, 4, 5];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::messages) struct Message {
-    pub(in crate::messages) id: u16,
-    pub(in crate::messages) is_answer: bool,
+pub struct Message {
+    pub id: u16,
+    pub is_answer: bool,
     rcode: u16,
     /// Null where the message is cut in it, or has none.
-    pub(in crate::messages) name: Option<String>,
-    kind: Option<String>,
+    pub name: Option<String>,
+    pub kind: Option<String>,
 }
 
 impl Message {
     /// The message's beginning is enough; none where this can be no DNS.
-    pub(in crate::messages) fn parse(bytes: &[u8]) -> Option<Message> {
+    pub fn parse(bytes: &[u8]) -> Option<Message> {
         let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
         let [id, flags, questions, answers, authorities, additions] = words(header);
         let opcode = flags >> 11 & 0xF;
@@ -57,7 +57,7 @@ impl Message {
         }
     }
 
-    pub(in crate::messages) fn status(&self) -> Status<'static> {
+    pub fn status(&self) -> Status<'static> {
         Status {
             code: Some(self.rcode),
             text: rcode_word(self.rcode),

@@ -130,7 +130,7 @@ fn told(packets: &[Drawn], rests: bool) -> Vec<String> {
     }
     for (id, stream) in all {
         let setup = streams
-            .setup(id, &stream)
+            .setup(id, &stream, None)
             .map(|(exchange, paths)| format!("{exchange:?} {paths:?}"));
         let windows = [Side::Client, Side::Server].map(|side| stream.window_min(side));
         let told_of = (

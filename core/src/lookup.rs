@@ -1,0 +1,240 @@
+//! Names that clients look up over UDP: questions and answers as pairs, and which connect came of an answer. Takes
+//! datagrams and SYNs, gives a row for each lookup; what it remembers is bounded.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use ahash::AHashMap;
+use smol_str::SmolStr;
+
+use crate::base::At;
+use crate::frame::Udp;
+use crate::issue::{Issue, Kind};
+use crate::judge::limits::LOOKED_UP_NS;
+use crate::messages::dns::{Message, addresses};
+
+/// Questions that wait for an answer; the oldest is given as unanswered beyond it.
+const MAX_WAITING: usize = 4096;
+/// Answers that are remembered for the connects that may follow.
+const MAX_ANSWERS: usize = 1024;
+/// Connects whose lookup is remembered until their stream has its row.
+const MAX_CONNECTS: usize = 1 << 16;
+
+/// A question and its answer.
+#[derive(Debug, Clone)]
+pub struct Lookup {
+    pub number: u64,
+    pub client: (IpAddr, u16),
+    pub server: (IpAddr, u16),
+    pub id: u16,
+    pub kind: SmolStr,
+    pub name: SmolStr,
+    pub asked: At,
+    /// How often it was asked again.
+    pub repeats: u32,
+    pub answered: Option<At>,
+    pub status: Option<(u16, Option<&'static str>)>,
+    pub addresses: Vec<IpAddr>,
+}
+
+/// The lookup that a connect waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub number: u64,
+    pub name: SmolStr,
+    /// From the first question for the name to the last answer before the connect.
+    pub ns: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Question {
+    client: (IpAddr, u16),
+    server: (IpAddr, u16),
+    id: u16,
+}
+
+/// An answer that gave addresses, or none of the kind that was asked for.
+#[derive(Debug)]
+struct Answer {
+    number: u64,
+    client: IpAddr,
+    name: SmolStr,
+    start: i64,
+    end: i64,
+    /// Those that nobody has connected to yet.
+    addresses: Vec<IpAddr>,
+}
+
+#[derive(Debug, Default)]
+pub struct Lookups {
+    next: u64,
+    waiting: AHashMap<Question, Lookup>,
+    order: VecDeque<(Question, u64)>,
+    done: Vec<Lookup>,
+    answers: VecDeque<Answer>,
+    /// By the frame of their SYN.
+    connects: AHashMap<u64, Found>,
+}
+
+impl Lookups {
+    /// A datagram to or from a name server. Gives an issue where a question is given up.
+    #[cold]
+    pub fn datagram(&mut self, udp: &Udp<'_>, at: At) -> Option<Issue> {
+        let message = Message::parse(udp.payload)?;
+        let (from, to) = ((udp.src, udp.sport), (udp.dst, udp.dport));
+        if !message.is_answer {
+            let question = Question {
+                client: from,
+                server: to,
+                id: message.id,
+            };
+            return self.ask(question, &message, at);
+        }
+        let question = Question {
+            client: to,
+            server: from,
+            id: message.id,
+        };
+        self.answer(&question, &message, udp.payload, at);
+        None
+    }
+
+    fn ask(&mut self, question: Question, message: &Message, at: At) -> Option<Issue> {
+        let (Some(name), Some(kind)) = (&message.name, &message.kind) else {
+            return None; // cut before its name
+        };
+        if let Some(known) = self.waiting.get_mut(&question) {
+            if known.name == name.as_str() && known.kind == kind.as_str() {
+                known.repeats = known.repeats.saturating_add(1);
+                return None;
+            }
+            self.give_up(&question);
+        }
+        let number = self.next;
+        self.next += 1;
+        let lookup = Lookup {
+            number,
+            client: question.client,
+            server: question.server,
+            id: question.id,
+            kind: kind.into(),
+            name: name.into(),
+            asked: at,
+            repeats: 0,
+            answered: None,
+            status: None,
+            addresses: Vec::new(),
+        };
+        self.order.push_back((question.clone(), number));
+        self.waiting.insert(question, lookup);
+        if self.order.len() > 2 * MAX_WAITING {
+            let waiting = &self.waiting;
+            self.order.retain(|(question, number)| {
+                let known = waiting.get(question);
+                known.is_some_and(|lookup| lookup.number == *number)
+            });
+        }
+        if self.waiting.len() <= MAX_WAITING {
+            return None;
+        }
+        while let Some((question, number)) = self.order.pop_front() {
+            if self.waiting.get(&question).is_some_and(|l| l.number == number) {
+                self.give_up(&question);
+                break;
+            }
+        }
+        let reason = "too many questions wait for an answer: the oldest is given as unanswered";
+        Some(Issue::new(Kind::Distrusted, "dns", reason))
+    }
+
+    fn give_up(&mut self, question: &Question) {
+        self.done.extend(self.waiting.remove(question));
+    }
+
+    fn answer(&mut self, question: &Question, message: &Message, bytes: &[u8], at: At) {
+        let Some(known) = self.waiting.get(question) else {
+            return;
+        };
+        // an answer may leave its question out, but not ask another one
+        if message
+            .name
+            .as_ref()
+            .is_some_and(|name| known.name != name.as_str())
+        {
+            return;
+        }
+        let Some(mut lookup) = self.waiting.remove(question) else {
+            return;
+        };
+        let status = message.status();
+        lookup.status = status.code.map(|code| (code, status.text));
+        lookup.answered = Some(at);
+        lookup.addresses = addresses(bytes);
+        if self.answers.len() >= MAX_ANSWERS {
+            self.answers.pop_front();
+        }
+        self.answers.push_back(Answer {
+            number: lookup.number,
+            client: lookup.client.0,
+            name: lookup.name.clone(),
+            start: lookup.asked.time_ns,
+            end: at.time_ns,
+            addresses: lookup.addresses.clone(),
+        });
+        self.done.push(lookup);
+    }
+
+    /// Whether a connect may come of a lookup.
+    #[inline(always)]
+    pub fn may_lead(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// A client's first SYN to an address. Only the first one after the answer waited for it: others may use what they
+    /// have known for long.
+    #[cold]
+    pub fn connect(&mut self, client: IpAddr, server: IpAddr, at: At) {
+        let since = at.time_ns.saturating_sub(LOOKED_UP_NS.get());
+        while self.answers.front().is_some_and(|answer| answer.end < since) {
+            self.answers.pop_front();
+        }
+        let gave = |answer: &&mut Answer| answer.client == client && answer.addresses.contains(&server);
+        let Some(answer) = self.answers.iter_mut().rev().find(gave) else {
+            return;
+        };
+        answer.addresses.retain(|address| *address != server);
+        let (number, name) = (answer.number, answer.name.clone());
+        let (mut start, mut end) = (answer.start, answer.end);
+        // a client asks for both kinds of addresses at once, and waits for both answers
+        for other in &self.answers {
+            if other.client == client && other.name == name && other.start <= end && start <= other.end {
+                (start, end) = (start.min(other.start), end.max(other.end));
+            }
+        }
+        if self.connects.len() < MAX_CONNECTS {
+            let ns = end - start;
+            self.connects.insert(at.frame, Found { number, name, ns });
+        }
+    }
+
+    /// What the connect whose first packet was this frame had waited for.
+    pub fn before(&mut self, syn: u64) -> Option<Found> {
+        self.connects.remove(&syn)
+    }
+
+    /// Those that are over.
+    pub fn finished(&mut self) -> Vec<Lookup> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Those that the capture's end leaves without an answer.
+    pub fn rest(&mut self) -> Vec<Lookup> {
+        self.order.clear();
+        let mut rest: Vec<Lookup> = self.waiting.drain().map(|(_, lookup)| lookup).collect();
+        rest.sort_unstable_by_key(|lookup| lookup.number);
+        rest
+    }
+}
+
+#[cfg(test)]
+mod tests;

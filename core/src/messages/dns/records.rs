@@ -1,0 +1,91 @@
+//! The addresses among the records of a DNS answer (RFC 1035 4.1.3, RFC 3596). Names are passed over, not read: what a
+//! pointer points to may lie anywhere.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::message::HEADER;
+
+/// Addresses of one answer that are kept: a client tries a few.
+const MOST: usize = 16;
+/// Records of one answer that are read.
+const MOST_RECORDS: u16 = 64;
+/// The high bits of a pointer.
+const POINTER: u8 = 0xC0;
+
+/// The addresses that this answer gives, as far as the message goes.
+pub fn addresses(message: &[u8]) -> Vec<IpAddr> {
+    let mut found = Vec::new();
+    let count = |at: usize| {
+        let bytes = message.get(at..at + 2).and_then(|two| two.first_chunk::<2>());
+        bytes.map_or(0, |two| u16::from_be_bytes(*two))
+    };
+    let mut rest = message.get(HEADER..).unwrap_or_default();
+    for _ in 0..count(4).min(1) {
+        rest = past_name(rest).and_then(|rest| rest.get(4..)).unwrap_or_default();
+    }
+    for _ in 0..count(6).min(MOST_RECORDS) {
+        let Some((kind, data, after)) = record(rest) else {
+            break;
+        };
+        match kind {
+            1 => found.extend(data.first_chunk::<4>().map(|a| IpAddr::V4(Ipv4Addr::from(*a)))),
+            28 => found.extend(data.first_chunk::<16>().map(|a| IpAddr::V6(Ipv6Addr::from(*a)))),
+            _ => {}
+        }
+        rest = after;
+    }
+    found.truncate(MOST);
+    found
+}
+
+/// A record's type, its data, and what comes after it.
+fn record(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+    let (head, rest) = past_name(bytes)?.split_first_chunk::<10>()?;
+    let [high, low, _, _, _, _, _, _, long, short] = *head;
+    let (data, after) = rest.split_at_checked(usize::from(u16::from_be_bytes([long, short])))?;
+    Some((u16::from_be_bytes([high, low]), data, after))
+}
+
+/// Each turn takes a byte or more.
+fn past_name(mut bytes: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (label, rest) = bytes.split_first()?;
+        match *label {
+            0 => return Some(rest),
+            pointer if pointer >= POINTER => return rest.get(1..),
+            label => bytes = rest.get(usize::from(label)..)?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Header with one question and two answers; `www.x` as alias of another name, which has an address.
+    fn answer() -> Vec<u8> {
+        let mut bytes = vec![0, 7, 0x81, 0x80, 0, 1, 0, 2, 0, 0, 0, 0];
+        bytes.extend(b"\x03www\x01x\0\0\x01\0\x01");
+        bytes.extend(b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x03\x01y\0");
+        bytes.extend(b"\x01y\0\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x05");
+        bytes
+    }
+
+    #[test]
+    fn addresses_stand_behind_aliases_and_a_cut_message_has_fewer() {
+        let whole = answer();
+        assert_eq!(addresses(&whole), [IpAddr::from([10, 0, 0, 5])]);
+        for len in 0..whole.len() {
+            assert!(addresses(whole.get(..len).unwrap_or_default()).is_empty());
+        }
+    }
+
+    #[test]
+    fn no_more_than_the_cap() {
+        let mut bytes = vec![0, 7, 0x81, 0x80, 0, 0, 0xFF, 0xFF, 0, 0, 0, 0];
+        for _ in 0..100 {
+            bytes.extend(b"\0\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x05");
+        }
+        assert_eq!(addresses(&bytes).len(), MOST);
+    }
+}

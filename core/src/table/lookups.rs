@@ -1,0 +1,60 @@
+//! `lookups`: one row per question to a name server over UDP, with the answer.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::types::{TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
+use arrow_schema::ArrowError;
+
+use super::{
+    addresses, column, duration_options, fixed_words, heard_words, instants, nullable, option, plain,
+};
+use crate::lookup::Lookup;
+
+pub fn batch(rows: &[Lookup]) -> Result<RecordBatch, ArrowError> {
+    type Row = Lookup;
+    let answered = rows.iter().map(|r| r.answered.map(|at| at.time_ns));
+    let answered = PrimitiveArray::<TimestampNanosecondType>::from_iter(answered).with_timezone("UTC");
+    let latency = |r: &Row| Some(r.answered?.time_ns.saturating_sub(r.asked.time_ns).max(0));
+    let error = rows.iter().map(|r| r.status.map(|(code, _)| code != 0));
+    super::batch(vec![
+        column("lookup", plain::<UInt64Type, Row>(rows, |r| r.number)),
+        column("client", addresses(rows.iter().map(|r| Some(r.client.0)))),
+        column("client_port", plain::<UInt16Type, Row>(rows, |r| r.client.1)),
+        column("server", addresses(rows.iter().map(|r| Some(r.server.0)))),
+        column("server_port", plain::<UInt16Type, Row>(rows, |r| r.server.1)),
+        column("id", plain::<UInt16Type, Row>(rows, |r| r.id)),
+        column("method", heard_words(rows, |r| Some(r.kind.as_str()))),
+        column("target", heard_words(rows, |r| Some(r.name.as_str()))),
+        nullable(
+            "status",
+            option::<UInt32Type, Row>(rows, |r| Some(r.status?.0.into())),
+        ),
+        nullable("status_text", fixed_words(rows, |r| r.status?.1)),
+        nullable("error", Arc::new(error.collect::<BooleanArray>())),
+        column("start", instants(rows, |r| r.asked.time_ns)),
+        nullable("end", Arc::new(answered)),
+        nullable("latency_ms", duration_options(rows, latency)),
+        column("request_frame", plain::<UInt64Type, Row>(rows, |r| r.asked.frame)),
+        nullable(
+            "response_frame",
+            option::<UInt64Type, Row>(rows, |r| Some(r.answered?.frame)),
+        ),
+        column("repeats", plain::<UInt32Type, Row>(rows, |r| r.repeats)),
+        column("addresses", lists(rows)),
+    ])
+}
+
+/// The addresses of each answer, as text.
+fn lists(rows: &[Lookup]) -> ArrayRef {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for row in rows {
+        for address in &row.addresses {
+            lists.values().append_value(address.to_string());
+        }
+        lists.append(true);
+    }
+    Arc::new(lists.finish())
+}

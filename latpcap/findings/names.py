@@ -1,0 +1,84 @@
+"""Is it DNS? The lookups of a capture and the connects that waited for them in; a few numbers and a sentence out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypedDict
+
+from latpcap import arrays
+from latpcap.findings import presentation as show
+from latpcap.format import count, ms, printable
+from latpcap.limits import LIMITS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Lookups(TypedDict):
+    """How long names took to look up; None where nothing was answered, or nothing came of it."""
+
+    lookups: int
+    unanswered: int
+    failed: int
+    median_ms: float | None
+    max_ms: float | None
+    max_name: str | None
+    max_frame: int | None
+    connects: int
+    connect_ms: float | None
+    connect_name: str | None
+    connect_frame: int | None
+
+
+def of(tables: Mapping[str, pa.Table]) -> Lookups | None:
+    """What the lookups over UDP cost, and what connects waited for them; None where there is no lookup."""
+    import numpy as np
+
+    table, connects = tables["lookups"], tables["connects"]
+    if not table.num_rows:
+        return None
+    took = arrays.numbers(table, "latency_ms")
+    done = np.flatnonzero(~np.isnan(took))
+    worst = int(done[np.argmax(took[done])]) if len(done) else None
+    waited = arrays.numbers(connects, "dns_ms") if connects.num_rows else np.zeros(0)
+    led = np.flatnonzero(~np.isnan(waited))
+    longest = int(led[np.argmax(waited[led])]) if len(led) else None
+    return {
+        "lookups": table.num_rows,
+        "unanswered": table.num_rows - len(done),
+        "failed": sum(word == "SERVFAIL" for word in table["status_text"].to_pylist()),
+        "median_ms": arrays.percentile(np.sort(took[done]), 0.5) if len(done) else None,
+        "max_ms": None if worst is None else float(took[worst]),
+        "max_name": None if worst is None else table["target"][worst].as_py(),
+        "max_frame": None if worst is None else table["request_frame"][worst].as_py(),
+        "connects": len(led),
+        "connect_ms": None if longest is None else float(waited[longest]),
+        "connect_name": None if longest is None else connects["dns_name"][longest].as_py(),
+        "connect_frame": None if longest is None else connects["first_frame"][longest].as_py(),
+    }
+
+
+def matters(dns: Lookups) -> bool:
+    """Whether a connect waited for a name, or a name took long."""
+    waits = [dns["connect_ms"] or 0.0, dns["max_ms"] or 0.0]
+    return max(waits) >= LIMITS["setup_ms"] or dns["unanswered"] == dns["lookups"]
+
+
+def line(dns: Lookups) -> str:
+    """Is it DNS? A sentence that says so, or that it is not."""
+    limit = LIMITS["setup_ms"]
+    rest = f"{dns['unanswered']:,} of {count(dns['lookups'], 'lookup')} unanswered" if dns["unanswered"] else ""
+    if dns["connect_ms"] is not None and dns["connect_ms"] >= limit:
+        where = f"{printable(dns['connect_name'] or '')} (frame {dns['connect_frame']})"
+        says = f"DNS took {ms(dns['connect_ms'])} ms before the connect to {where}"
+    elif dns["max_ms"] is not None and dns["max_ms"] >= limit:
+        where = f"{printable(dns['max_name'] or '')} (frame {dns['max_frame']})"
+        says = f"DNS took {ms(dns['max_ms'])} ms for {where}; no connect here is known to have waited for it"
+    elif dns["max_ms"] is None:
+        says = "name servers answered nothing"
+    else:
+        lookups = count(dns["lookups"] - dns["unanswered"], "lookup")
+        most = f"{ms(dns['median_ms'] or 0.0)} ms at the median, {ms(dns['max_ms'])} ms at most"
+        nothing = not rest and dns["max_ms"] < show.SLOW_OTHER_MS
+        says = f"{'it is not DNS: ' if nothing else ''}{lookups} took {most}"
+    return "; ".join(part for part in (says, rest) if part)
