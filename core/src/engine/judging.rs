@@ -3,7 +3,7 @@
 use super::Analysis;
 use crate::exchange::{Exchange, RowKind};
 use crate::judge::{self, Context, Judged, Paths, Row};
-use crate::messages::Kind as MessageKind;
+use crate::messages::{Kind as MessageKind, Protocol};
 use crate::probe;
 use crate::table::{BATCH_ROWS, Tables};
 
@@ -111,7 +111,8 @@ impl Analysis {
 fn give_exchange(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>, tables: &mut Tables) {
     rows.clear();
     judge::partition(exchange, known, rows);
-    if exchange.kind == MessageKind::Turn {
+    let interactive = exchange.protocol.is_some_and(Protocol::is_interactive);
+    if exchange.kind == MessageKind::Turn || interactive {
         judge::unread(rows);
     }
     if exchange.row == RowKind::Pause {

@@ -31,6 +31,7 @@ pub mod dns;
 mod framed;
 mod http1;
 mod http2;
+mod interactive;
 mod kafka;
 mod ldap;
 mod modbus;

@@ -4,8 +4,8 @@
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
-    amqp, commands, dns, http1, http2, kafka, ldap, modbus, mqtt, postgres, redis, rpc, smb, tls, turns,
-    websocket,
+    amqp, commands, dns, http1, http2, interactive, kafka, ldap, modbus, mqtt, postgres, redis, rpc, smb,
+    tls, turns, websocket,
 };
 
 /// How a protocol is known. Ports play no part.
@@ -106,6 +106,11 @@ readers! {
     Amqp(amqp::Reader), "amqp", amqp::RECOGNITION;
     Mqtt(mqtt::Reader), "mqtt", mqtt::RECOGNITION;
     Smb(smb::Reader), "smb", smb::RECOGNITION;
+    Ssh(interactive::Interactive), "ssh", interactive::SSH;
+    Vnc(interactive::Interactive), "vnc", interactive::VNC;
+    Rdp(interactive::Interactive), "rdp", interactive::RDP;
+    Telnet(interactive::Interactive), "telnet", interactive::TELNET;
+    OpenVpn(interactive::Interactive), "openvpn", interactive::OPENVPN;
     Smtp(commands::Commands), "smtp", commands::SMTP;
     Ftp(commands::Commands), "ftp", commands::FTP;
     Pop3(commands::Commands), "pop3", commands::POP3;
@@ -128,6 +133,20 @@ impl Protocol {
             Protocol::Turns | Protocol::Tls => Kind::Turn,
             _ => Kind::Request,
         }
+    }
+}
+
+impl Protocol {
+    /// A person's, or a tunnel: its turns ask for nothing that is known.
+    pub fn is_interactive(self) -> bool {
+        let known = [
+            Protocol::Ssh,
+            Protocol::Vnc,
+            Protocol::Rdp,
+            Protocol::Telnet,
+            Protocol::OpenVpn,
+        ];
+        known.contains(&self)
     }
 }
 

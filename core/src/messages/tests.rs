@@ -8,6 +8,7 @@ mod conversations;
 mod dns;
 mod frames;
 mod http2;
+mod interactive;
 mod kafka;
 mod ldap;
 mod modbus;

@@ -1,0 +1,255 @@
+//! People and tunnels: SSH (RFC 4253), Telnet (RFC 854), RDP (MS-RDPBCGR), VNC (RFC 6143), OpenVPN over TCP. Knows them by
+//! their first bytes and tells the steps of the log-in, in turns. Behind it keys, echoes, screens and packets of others
+//! pass, which ask for nothing: of these nobody is told.
+
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{Close, First, Guess, Kind, Listener, MessageReader, Read, Side, Stretch, banner};
+
+/// What the steps of a log-in are called.
+const METHOD: &str = "handshake";
+/// A line longer than this is no greeting (RFC 4253 4.2).
+const LONGEST_GREETING: usize = 255;
+/// Behind NEWKEYS the first two of SSH's client are small (service, user); then a small one is a key that somebody
+/// pressed, while log-ins and channels are larger (sizes of OpenSSH's packets).
+const SSH_SEALED_SMALL: u32 = 2;
+const SSH_KEY: u64 = 100;
+/// Version, security, its answer, ClientInit (RFC 6143 7.1 to 7.3).
+const VNC_STEPS: u32 = 4;
+/// X.224, TLS, CredSSP and the channels (MS-RDPBCGR 1.3.1.1).
+const RDP_STEPS: u32 = 12;
+
+macro_rules! recognition {
+    ($name:ident, $protocol:ident, $sniff:expr) => {
+        pub(super) const $name: Recognition = Recognition {
+            protocol: Protocol::$protocol,
+            sniff: $sniff,
+            opens: |_, _| false,
+            resumes: |_, _| false,
+            joins: |_, _| false,
+            reader: |_| AnyReader::$protocol(Box::new(Interactive::new(Protocol::$protocol))),
+        };
+    };
+}
+
+recognition!(SSH, Ssh, |first| begins(first.said, b"SSH-2.0-")
+    .or(begins(first.said, b"SSH-1.")));
+recognition!(VNC, Vnc, vnc);
+recognition!(RDP, Rdp, rdp);
+recognition!(TELNET, Telnet, telnet);
+recognition!(OPENVPN, OpenVpn, openvpn);
+
+#[derive(Debug)]
+pub(super) struct Interactive {
+    protocol: Protocol,
+    /// The client's steps so far, and SSH's behind its new keys.
+    steps: u32,
+    sealed: u32,
+    /// The log-in is over.
+    over: bool,
+    /// The beginning of what the server says, until its line ends.
+    greeting: Option<Vec<u8>>,
+}
+
+impl Guess {
+    fn or(self, other: Guess) -> Guess {
+        if self == Guess::No { other } else { self }
+    }
+}
+
+fn begins(said: &[u8], word: &[u8]) -> Guess {
+    match (
+        said.iter().zip(word).all(|(byte, letter)| byte == letter),
+        said.len() < word.len(),
+    ) {
+        (false, _) => Guess::No,
+        (true, true) => Guess::More,
+        (true, false) => Guess::Yes,
+    }
+}
+
+/// `RFB 003.008` and a line's end, from the server first.
+fn vnc(first: &First<'_>) -> Guess {
+    let template = b"RFB 000.000\n";
+    let fits = |(byte, like): (&u8, &u8)| {
+        if *like == b'0' {
+            byte.is_ascii_digit()
+        } else {
+            byte == like
+        }
+    };
+    match (
+        first.said.iter().zip(template).all(fits),
+        first.said.len() < template.len(),
+    ) {
+        (false, _) => Guess::No,
+        (true, true) => Guess::More,
+        (true, false) => Guess::Yes,
+    }
+}
+
+/// An X.224 connection request with what only RDP asks for: a cookie, or its negotiation (MS-RDPBCGR 2.2.1.1). Others ask
+/// with addresses.
+fn rdp(first: &First<'_>) -> Guess {
+    let [3, 0, high, low, rest @ ..] = first.said else {
+        let few = first.said.len() < 4 && begins(first.said, &[3, 0]) != Guess::No;
+        return if few { Guess::More } else { Guess::No };
+    };
+    let len = usize::from(u16::from_be_bytes([*high, *low]));
+    if first.side == Side::Server || !(11..512).contains(&len) {
+        return Guess::No;
+    }
+    match rest.get(1) {
+        Some(0xE0) => {}
+        None => return Guess::More,
+        Some(_) => return Guess::No,
+    }
+    let Some(asked) = first.said.get(11..len) else {
+        return if first.said.len() < len {
+            Guess::More
+        } else {
+            Guess::No
+        };
+    };
+    let negotiates = |bytes: &[u8]| matches!(bytes, [1, _, 8, 0, _, _, _, _]);
+    let tail = asked.get(asked.len().saturating_sub(8)..).unwrap_or_default();
+    if asked.starts_with(b"Cookie: mstshash=") || negotiates(tail) {
+        Guess::Yes
+    } else {
+        Guess::No
+    }
+}
+
+/// Two options in a row, or one that the other side answers with one (RFC 854, 855). Options above 49 are not in use.
+fn telnet(first: &First<'_>) -> Guess {
+    match (options(first.said), options(first.other)) {
+        (None, _) => Guess::No,
+        (Some(2..), _) => Guess::Yes,
+        (Some(1), Some(1..)) => Guess::Yes,
+        (Some(0), _) => Guess::More,
+        (Some(1), Some(0) | None) if first.other.len() < 3 => Guess::Other,
+        _ => Guess::No,
+    }
+}
+
+/// So many options these bytes begin with; none where they begin with anything else.
+fn options(mut said: &[u8]) -> Option<usize> {
+    let mut count = 0;
+    loop {
+        match said {
+            [255, 251..=254, 0..=49, rest @ ..] => (count, said) = (count + 1, rest),
+            [] | [255] | [255, 251..=254] => return Some(count),
+            [255, 250 | 240, ..] if count > 0 => return Some(count),
+            _ if count > 0 => return Some(count),
+            _ => return None,
+        }
+    }
+}
+
+/// The client resets, and the server answers with its own reset: a length, then 7 or 10 and 8 in five bits.
+fn openvpn(first: &First<'_>) -> Guess {
+    let reset = |said: &[u8], codes: &[u8]| match said {
+        [high, low, code, rest @ ..] => {
+            let len = usize::from(u16::from_be_bytes([*high, *low]));
+            codes.contains(&(code >> 3)) && (14..=512).contains(&len) && rest.len() + 1 >= len
+        }
+        _ => false,
+    };
+    let client = |said: &[u8]| reset(said, &[7, 10]);
+    match first.side {
+        Side::Client if client(first.said) && first.other.is_empty() => Guess::Other,
+        Side::Server if client(first.other) && reset(first.said, &[8]) => Guess::Yes,
+        _ => Guess::No,
+    }
+}
+
+impl MessageReader for Interactive {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+        if let (Side::Server, Stretch::Bytes(bytes)) = (sink.side(), stretch) {
+            self.greets(&mut sink, bytes);
+        }
+        if self.over {
+            return Read::All;
+        }
+        let begins = !sink.is_open();
+        if begins && sink.side() == Side::Client {
+            self.over = self.logged_in(stretch);
+            sink.end_other();
+            if self.over {
+                return Read::All;
+            }
+            self.steps += 1;
+        }
+        sink.end_other();
+        sink.count(stretch.len());
+        if begins && sink.side() == Side::Client {
+            sink.request(&METHOD.into(), &"".into());
+            sink.kind(Kind::Setup);
+        }
+        Read::All
+    }
+
+    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+        match how {
+            Close::Fin => sink.end(),
+            Close::Rst | Close::CaptureEnd => sink.cut(how),
+        }
+    }
+
+    fn resume(&mut self, _side: Side, _inside: bool) {}
+}
+
+impl Interactive {
+    fn new(protocol: Protocol) -> Interactive {
+        Interactive {
+            protocol,
+            steps: 0,
+            sealed: 0,
+            over: matches!(protocol, Protocol::Telnet | Protocol::OpenVpn),
+            greeting: Some(Vec::new()),
+        }
+    }
+
+    /// Whether the client's next turn is none of the log-in any more.
+    fn logged_in(&mut self, stretch: Stretch<'_>) -> bool {
+        match self.protocol {
+            Protocol::Ssh => {
+                if self.sealed == 0 && self.plain(stretch) {
+                    return false;
+                }
+                self.sealed += 1;
+                self.sealed > SSH_SEALED_SMALL && stretch.len() < SSH_KEY
+            }
+            Protocol::Vnc => self.steps >= VNC_STEPS,
+            Protocol::Rdp => self.steps >= RDP_STEPS,
+            _ => true,
+        }
+    }
+
+    /// The greeting, or a packet of the key exchange: its length, its padding, a number from 20 to 49 (RFC 4250 4.1.1).
+    fn plain(&self, stretch: Stretch<'_>) -> bool {
+        let Stretch::Bytes(bytes) = stretch else {
+            return false;
+        };
+        match bytes {
+            [0, 0, high, _, _, 20..=49, ..] => *high < 0x90,
+            _ => self.steps == 0 || bytes.starts_with(b"SSH-"),
+        }
+    }
+
+    /// What the server calls itself in its first line.
+    fn greets(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &[u8]) {
+        let Some(line) = &mut self.greeting else {
+            return;
+        };
+        let room = LONGEST_GREETING.saturating_sub(line.len());
+        line.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        if !line.contains(&b'\n') && line.len() < LONGEST_GREETING {
+            return;
+        }
+        if let Some(name) = banner::of_greeting(line) {
+            sink.software(name);
+        }
+        self.greeting = None;
+    }
+}

@@ -1,0 +1,126 @@
+//! People and tunnels: their log-ins are told, keys and screens are not; and what only begins like one of them.
+
+use super::*;
+
+type Script<'a> = [(Side, &'a [u8])];
+
+/// The same however the bytes are cut, as far as a greeting is not decided by them.
+fn said(script: &Script<'_>) -> (String, Option<Protocol>, Option<String>) {
+    let run = |size: usize| {
+        let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
+        for (side, bytes) in script {
+            for piece in bytes.chunks(size) {
+                at.frame += 1;
+                messages.feed(*side, at, Stretch::Bytes(piece), &mut notes);
+            }
+        }
+        let known = (messages.protocol(), messages.software().map(String::from));
+        for side in [C, S] {
+            messages.close(side, at, Close::Fin, &mut notes);
+        }
+        (short(&notes.list), known.0, known.1)
+    };
+    let whole = run(usize::MAX);
+    for size in [1, 2, 3, 5, 7] {
+        let known = |protocol: Option<Protocol>| protocol.filter(|known| known.is_interactive());
+        assert_eq!(known(run(size).1), known(whole.1), "in pieces of {size}");
+    }
+    whole
+}
+
+#[test]
+fn the_log_in_of_ssh_is_told_and_keys_are_not() {
+    let kex = b"\0\0\x02\x0c\x09\x14rest";
+    let newkeys = b"\0\0\0\x0c\x0a\x15----------";
+    let script: &Script<'_> = &[
+        (C, b"SSH-2.0-PuTTY\r\n"),
+        (S, b"SSH-2.0-OpenSSH_9.2\r\n"),
+        (C, kex),
+        (S, kex),
+        (C, newkeys),
+        (C, &[7; 44]),
+        (S, &[8; 44]),
+        (C, &[7; 60]),
+        (S, &[8; 76]),
+        (C, &[7; 140]),
+        (S, &[8; 28]),
+        (C, &[7; 36]),
+        (S, &[8; 36]),
+        (C, &[7; 36]),
+    ];
+    let (notes, protocol, software) = said(script);
+    assert_eq!(
+        (protocol, software.as_deref()),
+        (Some(Protocol::Ssh), Some("OpenSSH_9.2"))
+    );
+    assert_eq!(
+        notes,
+        "C( handshake. Setup C)15 S( S)21 C( handshake. Setup C)10 S( S)10 C( handshake. Setup C)60 S( S)44 \
+         C( handshake. Setup C)60 S( S)76 C( handshake. Setup C)140 S( S)28"
+    );
+}
+
+#[test]
+fn the_others_are_known_by_their_first_bytes() {
+    let vnc: &Script<'_> = &[
+        (S, b"RFB 003.889\n"),
+        (C, b"RFB 003.008\n"),
+        (S, b"\x01\x01"),
+        (C, b"\x01"),
+        (S, b"\0\0\0\0"),
+        (C, b"\x01"),
+        (S, b"init"),
+        (C, b"\x02\0\0\x01"),
+        (S, b"x"),
+        (C, b"\x03\0\0\x01"),
+        (S, b"screen"),
+    ];
+    let (notes, protocol, _) = said(vnc);
+    assert_eq!(protocol, Some(Protocol::Vnc));
+    assert_eq!(notes.matches("handshake").count(), 4, "{notes}");
+    assert!(notes.ends_with("C)4 S( S)1"), "{notes}");
+    let negotiation = b"\x03\0\0\x13\x0e\xe0\0\0\0\0\0\x01\0\x08\0\x0b\0\0\0";
+    assert_eq!(said(&[(C, negotiation), (S, b"\x03\0")]).1, Some(Protocol::Rdp));
+    let cookie = b"\x03\0\0\x1f\x1a\xe0\0\0\0\0\0Cookie: mstshash=a\r\n";
+    assert_eq!(said(&[(C, cookie)]).1, Some(Protocol::Rdp));
+    let options: &Script<'_> = &[
+        (S, b"\xff\xfd\x18\xff\xfd\x20"),
+        (C, b"\xff\xfb\x18"),
+        (S, b"login: "),
+        (C, b"a"),
+    ];
+    assert_eq!(
+        (said(options).0.as_str(), said(options).1),
+        ("", Some(Protocol::Telnet))
+    );
+    let one: &Script<'_> = &[(S, b"\xff\xfd\x18"), (C, b"\xff\xfb\x18")];
+    assert_eq!(said(one).1, Some(Protocol::Telnet));
+    let mut reset = vec![0, 14, 0x38];
+    reset.extend([9; 13]);
+    let mut answer = vec![0, 26, 0x40];
+    answer.extend([9; 25]);
+    let mut messages = Messages::new();
+    for (side, bytes) in [(C, &reset), (S, &answer)] {
+        messages.feed(side, At::default(), Stretch::Bytes(bytes), &mut Notes::default());
+    }
+    assert_eq!(messages.protocol(), Some(Protocol::OpenVpn));
+}
+
+#[test]
+fn what_only_begins_like_them_is_something_else() {
+    let picture: &Script<'_> = &[(C, b"\xff\xd8\xff\xe0JFIF"), (S, b"ok")];
+    let music: &Script<'_> = &[(C, b"\xff\xfb\x90\x64sound"), (S, b"ok")];
+    let controller: &Script<'_> = &[
+        (
+            C,
+            b"\x03\0\0\x16\x11\xe0\0\0\0\x2e\0\xc1\x02\x01\0\xc2\x02\x01\x02\xc0\x01\x0a",
+        ),
+        (S, b"\x03\0\0\x07\x02\xf0\0"),
+    ];
+    let words: &Script<'_> = &[(C, b"SSH-keys please, all of them\r\n"), (S, b"RFB 0x3.008 no\n")];
+    let length: &Script<'_> = &[(C, b"\0\x0e\x38 fourteen bytes"), (S, b"\0\x05 answer")];
+    for script in [picture, music, controller, words, length] {
+        let (notes, protocol, _) = said(script);
+        assert!(!protocol.is_some_and(Protocol::is_interactive), "{notes}");
+    }
+}
