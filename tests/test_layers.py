@@ -72,6 +72,7 @@ ORDER = [
     "findings.evidence",
     "findings.fixes",
     "findings.gain",
+    "findings.changes",
     "findings.harmless",
     "findings.one_way",
     "findings.setups",

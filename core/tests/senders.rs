@@ -105,8 +105,16 @@ impl Endpoint {
 
     /// A small segment leaves over an unacknowledged small one, so long after it.
     fn refute(&mut self, pause: i64) {
-        self.pools
-            .refute(self.id, self.stream, [Early { pause, at: 0 }].into_iter());
+        self.pools.refute(
+            self.id,
+            self.stream,
+            [Early {
+                pause,
+                at: 0,
+                frame: 0,
+            }]
+            .into_iter(),
+        );
     }
 
     /// Under Nagle: the ACK leaves after `hold`, the next segment `slack` after it has arrived.

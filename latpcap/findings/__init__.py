@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import arrays
 from latpcap.findings import (
+    changes,
     connections,
     evidence,
     fixes,
@@ -119,6 +120,7 @@ def rows(
     found += [_of_event(e) for e in events if e not in floods]
     found += setups.before_asking(tables)
     found += one_way.suspects(tables)
+    found += changes.of_options(tables["evidence"])
     found += harmless.held_for_nobody(tables)
     return [replace(finding, finding=number) for number, finding in enumerate(found)]
 

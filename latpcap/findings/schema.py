@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind: TypeAlias = Literal["latency", "silence", "connection", "setup", "one_way", "harmless"]
+Kind: TypeAlias = Literal["latency", "silence", "connection", "setup", "one_way", "change", "harmless"]
 Grade: TypeAlias = Literal["proven", "probable", "suspected", "harmless", "unknown"]
 State: TypeAlias = Literal["on", "off", "mixed", "unknown"]
 """Of a socket option: what the packets tell of it."""
@@ -20,7 +20,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
         "string",
         "latency (took time of exchanges), silence (never answered, or answering no more), connection (happened to "
         "connections), setup (before a request), "
-        "one_way (suspected from one direction), harmless (nobody waited)",
+        "one_way (suspected from one direction), change (an option was set on the way), harmless (nobody waited)",
     ),
     "server": ("string", "the server's address"),
     "server_port": ("uint16", "the server's port"),

@@ -282,6 +282,7 @@ def _also(d: Overall) -> list[tuple[int, str]]:
         parts.append(f"{count(d['first_fast'], 'first exchange')} of streams fast (quick ACKs at the start)")
     if d["fin_released"]:
         parts.append(f"{count(d['fin_released'], 'wait')} ended by the peer's FIN, not by its timer")
+    parts += [e.says for e in d["events"] if e.kind == "change" and e.says][:1]
     harmless = [e for e in d["events"] if e.kind == "harmless"]
     if harmless:
         held = sum(e.delayed_ack_seen_on or 0 for e in harmless)

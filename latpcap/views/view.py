@@ -275,6 +275,7 @@ class View:
         where the gap follows the ACK, 0 where it does not. In ms: `sender_rtt_ms, receiver_rtt_ms` (0: none measured),
         `tight_ms`, `hold_…_ms` of the receiver's ACKs, `release_…_ms` from the ACK to what it freed; the receiver's
         `tick_ms` with the chance `tick_p` that it is luck. Connections: `streams, nagle_streams, nodelay_streams`.
+        An option that changed: `changed_frame, changed_to, changed_before, changed_after, changed_grade`.
         Null: nothing was held, or too little. docs/exchanges-and-causes.md has each column.
         """
         return self._frame("evidence")

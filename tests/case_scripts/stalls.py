@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import situations
-from makepcap import Ends, pcap
+import random
 
-from case_scripts.registry import case
+import situations
+from makepcap import Ends, Talk, answer, get, pcap
+
+from case_scripts.registry import case, variants
 
 
 @case
@@ -55,6 +57,32 @@ def pause_decoy() -> bytes:
     Not to be mistaken for: Nagle, or a delayed ACK that anybody waits for.
     """
     return pcap(situations.pause(12)[0].tape)
+
+
+@variants(on={"first": True}, off={"first": False}, toggled={"first": True, "every": 5})
+def option_changes(first: bool, every: int = 30) -> bytes:
+    """Head and body of sixty answers, seen at the server. Nagle's algorithm holds the body back until the delayed ACK
+    of the head; after so many answers TCP_NODELAY is set (or taken back, or by turns), and nothing waits.
+
+    Not to be mistaken for: sockets that differ, or an option that is on now and then.
+    """
+    talk, rng = Talk(server_leg=0.01, client_leg=2.99), random.Random(17)
+    talk.open()
+    head, body = answer(600)
+    at = 8.0
+    for n in range(60):
+        waits = (n // every % 2 == 0) == first
+        talk.client(at, get())
+        told = at + 0.2
+        talk.server(told, head)
+        acked = told + 2.99 + (rng.uniform(40.0, 44.0) if waits and n else 0.0)
+        if waits:
+            talk.client(acked)
+        done = acked + 0.015 if waits else told + 0.3
+        talk.server(done, body)
+        talk.client(done + 2.99)
+        at = done + 3.5
+    return pcap(talk.tape)
 
 
 @case

@@ -39,6 +39,8 @@ pub struct Gap {
     pub release: i64,
     pub covered: i64,
     pub acked_at: i64,
+    /// Of the freed segment.
+    pub frame: u64,
     pub stream: u32,
     pub arrived: Option<bool>,
     pub timer: bool,
@@ -179,6 +181,7 @@ impl Pools {
             release: c.freed.time_ns - c.ack.time_ns,
             covered: c.ack.time_ns - c.held_from.time_ns,
             acked_at: c.ack.time_ns,
+            frame: c.freed.frame,
             stream,
             arrived: c.arrived,
             timer: c.ack_pure && !c.ack_fin,

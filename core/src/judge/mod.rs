@@ -6,6 +6,7 @@
 
 pub mod limits;
 
+mod change;
 mod cork;
 mod cwnd;
 mod elsewhere;
@@ -29,6 +30,7 @@ use crate::base::Side;
 use crate::exchange::{Exchange, Piece};
 use crate::observe::Wait;
 
+pub use change::Change;
 pub use grounds::Grounds;
 pub use nagle::{Freed, Ruling};
 use partition::Cutter;

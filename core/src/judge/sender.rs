@@ -12,7 +12,7 @@ use super::limits::{
     ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, BEST_SHARE, FOLLOWS_SLOPE, GROWN, HELD_NS, INSTANT_NS,
     KERNEL_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, TIGHT_WITH_SLOPE, WAVER_PART,
 };
-use super::{cork, elsewhere};
+use super::{Change, change, cork, elsewhere};
 pub use controls::Control;
 use controls::Controls;
 pub(super) use spread::lattice;
@@ -86,6 +86,8 @@ pub struct Judged {
     pub streams: usize,
     pub nagle_streams: usize,
     pub nodelay_streams: usize,
+    /// The option changed on the way.
+    pub change: Option<Change>,
     /// What its program takes where nothing is held.
     pub controls: Controls,
 }
@@ -150,6 +152,7 @@ impl Judged {
         j.waits_elsewhere = elsewhere::on_tick(&pool.starts, j.sender_rtt);
         j.controls = Controls::of(pool, &j);
         j.sum_up(pool);
+        j.change = change::of(pool, &j);
         j
     }
 

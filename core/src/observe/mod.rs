@@ -334,6 +334,7 @@ pub struct Early {
     /// From the segment ahead of it.
     pub pause: i64,
     pub at: i64,
+    pub frame: u64,
 }
 
 impl Early {
@@ -341,6 +342,7 @@ impl Early {
         Early {
             pause: freed.time_ns - small.time_ns,
             at: freed.time_ns,
+            frame: freed.frame,
         }
     }
 }

@@ -4,17 +4,22 @@
 use std::sync::Arc;
 
 use arrow_array::types::{Float64Type, UInt16Type, UInt64Type};
-use arrow_array::{RecordBatch, StringArray};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 
 use super::{column, duration_options, durations, fixed_words, nullable, option, plain};
 use crate::base::Side;
 use crate::evidence::Pool;
-use crate::judge::Judged;
+use crate::judge::{Change, Judged};
 use crate::stream::Streams;
 
+type Row<'a> = (&'a Pool, &'a Judged);
+
+fn changed(rows: &[Row<'_>], of: fn(Change) -> u64) -> ArrayRef {
+    option::<UInt64Type, Row<'_>>(rows, |r| r.1.change.map(of))
+}
+
 pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowError> {
-    type Row<'a> = (&'a Pool, &'a Judged);
     let rows: Vec<Row<'_>> = streams
         .ledger
         .pools
@@ -74,6 +79,23 @@ pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowE
         column(
             "nodelay_streams",
             plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.nodelay_streams as u64),
+        ),
+        nullable("changed_frame", changed(&rows, |change| change.frame)),
+        nullable(
+            "changed_to",
+            fixed_words(&rows, |r| {
+                r.1.change
+                    .map(|change| if change.nagle { "nagle" } else { "nodelay" })
+            }),
+        ),
+        nullable("changed_before", changed(&rows, |change| change.before)),
+        nullable("changed_after", changed(&rows, |change| change.after)),
+        nullable(
+            "changed_grade",
+            fixed_words(&rows, |r| {
+                r.1.change
+                    .map(|change| if change.clean { "proven" } else { "probable" })
+            }),
         ),
     ])
 }

@@ -3,7 +3,7 @@
 use super::{DOUBLE_NS, TICK_LUCK};
 
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
-pub const OF_FINDINGS: [(&str, f64); 63] = [
+pub const OF_FINDINGS: [(&str, f64); 65] = [
     // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
     ("doubled_most_share", 0.5),
     // Fewer doubles than this are a path's. Chosen.
@@ -60,6 +60,9 @@ pub const OF_FINDINGS: [(&str, f64); 63] = [
     ("held_most_ms", 520.0),
     ("held_few", 3.0),
     ("held_confidence", 0.9),
+    // An option that changed on the way: eight and more segments on either side, none or one in ten astray. Chosen.
+    ("change_proven_confidence", 0.9),
+    ("change_probable_confidence", 0.7),
     // --- socket options: so many moments show one, so many more make it certain. Chosen.
     ("option_few", 3.0),
     ("option_enough", 5.0),
