@@ -258,3 +258,36 @@ def smb_files() -> bytes:
     talk.client(80, ask(8, 15, bytes(8) + file + bytes(8)))
     talk.server(285, answer(8, 15, bytes(40)))
     return pcap(talk.tape)
+
+
+def lines(*said: str, body: bytes = b"") -> bytes:
+    return "\r\n".join([*said, f"Content-Length: {len(body)}", "", ""]).encode() + body
+
+
+@case
+def sip_call() -> bytes:
+    """A phone and a proxy that speak SIP over TCP, 5 ms apart: it registers with a log-in, calls a number that rings
+    for a second before somebody answers, acknowledges, and hangs up. The proxy asks for its options meanwhile.
+
+    Not to be mistaken for: a proxy that thinks for a second, a register that failed, or an ACK that was never answered.
+    """
+
+    def call(first: str, number: int, method: str, name: str = "a1@phone", body: bytes = b"") -> bytes:
+        return lines(first, f"Call-ID: {name}", f"CSeq: {number} {method}", body=body)
+
+    talk = Talk(server_leg=5.0, client_leg=0.01)
+    talk.open()
+    talk.client(10, call("REGISTER sip:lab SIP/2.0", 1, "REGISTER", "r1"))
+    talk.server(16, call("SIP/2.0 401 Unauthorized", 1, "REGISTER", "r1"))
+    talk.client(20, call("REGISTER sip:lab SIP/2.0", 2, "REGISTER", "r1"))
+    talk.server(27, call("SIP/2.0 200 OK", 2, "REGISTER", "r1"))
+    talk.client(100, call("INVITE sip:4930123@lab SIP/2.0", 1, "INVITE", body=b"v=0\r\n"))
+    talk.server(106, call("SIP/2.0 100 Trying", 1, "INVITE"))
+    talk.server(120, call("SIP/2.0 180 Ringing", 1, "INVITE"))
+    talk.server(600, call("OPTIONS sip:phone SIP/2.0", 9, "OPTIONS", "o1"))
+    talk.client(601, call("SIP/2.0 200 OK", 9, "OPTIONS", "o1"))
+    talk.server(1100, call("SIP/2.0 200 OK", 1, "INVITE", body=b"v=0\r\n"))
+    talk.client(1101, call("ACK sip:4930123@lab SIP/2.0", 1, "ACK"))
+    talk.client(3000, call("BYE sip:4930123@lab SIP/2.0", 2, "BYE"))
+    talk.server(3006, call("SIP/2.0 200 OK", 2, "BYE"))
+    return pcap(talk.tape)

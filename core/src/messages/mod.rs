@@ -44,6 +44,7 @@ mod readers;
 mod redis;
 mod rpc;
 mod sink;
+mod sip;
 mod smb;
 mod sql;
 #[cfg(test)]

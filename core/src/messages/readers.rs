@@ -4,8 +4,8 @@
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
-    amqp, commands, dns, http1, http2, interactive, kafka, ldap, modbus, mqtt, postgres, redis, rpc, smb,
-    tls, turns, websocket,
+    amqp, commands, dns, http1, http2, interactive, kafka, ldap, modbus, mqtt, postgres, redis, rpc, sip,
+    smb, tls, turns, websocket,
 };
 
 /// How a protocol is known. Ports play no part.
@@ -111,6 +111,8 @@ readers! {
     Rdp(interactive::Interactive), "rdp", interactive::RDP;
     Telnet(interactive::Interactive), "telnet", interactive::TELNET;
     OpenVpn(interactive::Interactive), "openvpn", interactive::OPENVPN;
+    Sip(sip::SipReader), "sip", sip::SIP;
+    Rtsp(sip::RtspReader), "rtsp", sip::RTSP;
     Smtp(commands::Commands), "smtp", commands::SMTP;
     Ftp(commands::Commands), "ftp", commands::FTP;
     Pop3(commands::Commands), "pop3", commands::POP3;

@@ -17,6 +17,7 @@ mod postgres;
 mod random;
 mod redis;
 mod rpc;
+mod sip;
 mod smb;
 mod tls;
 mod tls_keys;

@@ -34,6 +34,9 @@ const METHODS: [&[u8]; 24] = [
     b"MKCALENDAR",
 ];
 pub(super) const VERSION: &[u8] = b"HTTP/1.";
+/// Methods that SIP and RTSP have, too, and how their targets begin.
+const SHARED: [&[u8]; 3] = [b"OPTIONS", b"NOTIFY", b"SUBSCRIBE"];
+const CALLS: [&[u8]; 5] = [b"sip:", b"sips:", b"tel:", b"rtsp", b"* RTSP"];
 
 /// Whether a stream that begins like this is HTTP/1.
 pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
@@ -42,6 +45,15 @@ pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
             let first = skip_line_ends(first);
             let word = first.split(|byte| *byte == b' ').next().unwrap_or_default();
             let known = word.len() < first.len() && METHODS.contains(&word);
+            if known && SHARED.contains(&word) {
+                let target = first.get(word.len() + 1..).unwrap_or_default();
+                if CALLS.iter().any(|calls| target.starts_with(calls)) {
+                    return Guess::No;
+                }
+                if CALLS.iter().any(|calls| calls.starts_with(target)) {
+                    return Guess::More;
+                }
+            }
             (
                 known || opens(side, first),
                 METHODS.iter().any(|method| method.starts_with(first)),

@@ -196,8 +196,8 @@ pub(super) const CASES: &[Case] = &[
     (
         "not HTTP after all",
         &[
-            (C, "OPTIONS rtsp://h/ RTSP/1.0\r\nCSeq: 1\r\n\r\n"),
-            (S, "RTSP/1.0 200 OK\r\n\r\n"),
+            (C, "OPTIONS item:/h/x ITEM/1.0\r\nCSeq: 1\r\n\r\n"),
+            (S, "ITEM/1.0 200 OK\r\n\r\n"),
             (C, "x"),
         ],
         FIN,

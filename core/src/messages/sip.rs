@@ -1,0 +1,170 @@
+//! SIP (RFC 3261) and RTSP (RFC 2326, RFC 7826) over TCP: heads like HTTP's, with a number and, in SIP, the name of a
+//! call. Either side may ask: what the server asks is a push here. Reads methods, addresses and codes; the user of a
+//! SIP address is shown where it has no digit, a password never. 1xx is no answer, ACK has none, and who calls waits
+//! for a person. RTSP's media between its messages are pushes.
+
+mod head;
+
+use smol_str::{SmolStr, format_smolstr};
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use crate::cursor;
+use head::{Line, Text};
+
+pub(super) const SIP: Recognition = Recognition {
+    protocol: Protocol::Sip,
+    sniff: sniff::<false>,
+    opens: opens::<false>,
+    resumes: |_, first| head::sure(false, first),
+    joins: |_, _| false,
+    reader: |_| AnyReader::Sip(Box::default()),
+};
+pub(super) const RTSP: Recognition = Recognition {
+    protocol: Protocol::Rtsp,
+    sniff: sniff::<true>,
+    opens: opens::<true>,
+    resumes: |_, first| head::sure(true, first),
+    joins: |_, _| false,
+    reader: |_| AnyReader::Rtsp(Box::default()),
+};
+
+pub(super) type SipReader = Framed<Calls<false>>;
+pub(super) type RtspReader = Framed<Calls<true>>;
+
+/// Before a packet of media (RFC 2326 10.12): a mark, the channel, its length in two bytes.
+const MEDIA: u8 = b'$';
+const BEFORE_MEDIA: u64 = 4;
+/// Channels come in pairs, for each stream of a presentation two.
+const MAX_CHANNEL: u8 = 32;
+/// The version of RTP, in the highest bits of a packet (RFC 3550 5.1).
+const RTP: u8 = 2;
+/// From here on a code is an error; these two ask for a log-in.
+const FIRST_ERROR: u16 = 400;
+const LOG_INS: [u16; 2] = [401, 407];
+
+#[derive(Debug, Default)]
+pub(super) struct Calls<const RTSP: bool>;
+
+fn sniff<const RTSP: bool>(first: &First<'_>) -> Guess {
+    match framed::fit::<Calls<RTSP>>(first.side, first.said) {
+        Fit::No => Guess::No,
+        _ if head::sure(RTSP, first.said) => Guess::Yes,
+        _ => Guess::More,
+    }
+}
+
+/// Who asks first is the client.
+fn opens<const RTSP: bool>(side: Side, first: &[u8]) -> bool {
+    head::sure(RTSP, first) && head::answers(first) == (side == Side::Server)
+}
+
+impl<const RTSP: bool> Dialect for Calls<RTSP> {
+    /// Heads are about 500 bytes; more proxies make them longer.
+    const HEAD: usize = 4096;
+    const TELLS: usize = 32;
+    const WRONG: &'static str = if RTSP {
+        "not a message of RTSP"
+    } else {
+        "not a message of SIP"
+    };
+
+    fn length(&self, _side: Side, first: &[u8]) -> Length {
+        match first {
+            [] | [b'\r'] => Length::More,
+            [b'\r', b'\n', ..] => Length::Is(2), // between messages, or to keep the connection
+            [MEDIA, ..] if RTSP => match cursor::be16_at(first, 2) {
+                Some(len) => Length::Is(u64::from(len) + BEFORE_MEDIA),
+                None => Length::More,
+            },
+            _ => head::length(RTSP, first),
+        }
+    }
+
+    fn fits(_side: Side, head: Head<'_>) -> bool {
+        match head.bytes {
+            [MEDIA, channel, _, _, first, ..] => *channel < MAX_CHANNEL && first >> 6 == RTP,
+            _ => true,
+        }
+    }
+
+    fn marked(_side: Side) -> bool {
+        true
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        if let [MEDIA, channel, ..] = head.bytes {
+            return match sink.side() {
+                Side::Server => push("media", format_smolstr!("channel {channel}")),
+                Side::Client => Told::Nothing,
+            };
+        }
+        let text = Text::of(head.bytes);
+        let told = match (sink.side(), text.line()) {
+            (Side::Client, Some(Line::Asks(method, target))) => {
+                asks(sink, text.key(RTSP), method, &head::shown(target))
+            }
+            (Side::Server, Some(Line::Asks(method, target))) => Some(push(method, head::shown(target))),
+            (Side::Server, Some(Line::Answers(code))) => answers(sink, &text, RTSP, code),
+            _ => None,
+        };
+        told.unwrap_or_default()
+    }
+
+    fn lost(&mut self, _side: Side) {}
+}
+
+fn push(method: &'static str, target: SmolStr) -> Told {
+    Told::Push(Push {
+        method,
+        target,
+        ..Push::default()
+    })
+}
+
+fn asks(
+    sink: &mut MessageSink<'_, impl Listener>,
+    key: Option<u64>,
+    method: &'static str,
+    target: &str,
+) -> Option<Told> {
+    let key = key.filter(|_| method != "ACK")?;
+    let mut exchange = sink.of(key);
+    exchange.ask(if method == "INVITE" {
+        Kind::LongPoll
+    } else {
+        Kind::Request
+    });
+    exchange.name(Named {
+        method,
+        target,
+        host: "",
+    });
+    Some(Told::Last(key))
+}
+
+fn answers(
+    sink: &mut MessageSink<'_, impl Listener>,
+    text: &Text<'_>,
+    rtsp: bool,
+    code: u16,
+) -> Option<Told> {
+    let key = text.key(rtsp)?;
+    let names = [&b"server"[..], b"user-agent"];
+    if let Some(name) = names.iter().find_map(|name| text.value(name)) {
+        sink.software(super::text::name_up_to(name, 100, false).as_str().into());
+    }
+    let mut exchange = sink.of(key);
+    exchange.answer();
+    if code < 200 {
+        return Some(Told::Interim(key));
+    }
+    exchange.status(Status {
+        code: Some(code),
+        text: None,
+        error: code >= FIRST_ERROR && !LOG_INS.contains(&code),
+    });
+    Some(Told::Last(key))
+}
