@@ -20,7 +20,7 @@ def test_two_commands_set_it_up() -> None:
     first_screen = "\n".join(README.splitlines()[:32])
     shell = [block.text.strip() for block in pages.blocks(first_screen) if block.language == "sh"]
     assert shell == ["pip install . && latpcap why sample_pcaps/nginx-latency.pcap", "pip install '.[test]' && pytest"]
-    assert len(README.splitlines()) <= 95
+    assert len(README.splitlines()) <= 80
 
 
 def test_what_it_draws_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
