@@ -279,7 +279,7 @@ def test_what_cases_are_to_say_in_words() -> None:
             "client_pauses_between/capture.pcap",
             "clients paused 40.0 ms between requests, 6 times: no part of a latency",
         ),
-        ("kind_mariadb/capture.pcap.gz", "1 incomplete (last words before the client's FIN)\n"),
+        ("kind_mariadb_tls/capture.pcap.gz", "1 incomplete (last words before the client's FIN)\n"),
         ("mixed_some_server/capture.pcap", "server TCP_NODELAY mixed (off on 3 of 6 connections)"),
         ("decoy_more/capture.pcap.gz", "rival: nagle, a small segment held while"),
         ("decoy_queue/capture.pcap.gz", "rival: queueing, round trip above"),

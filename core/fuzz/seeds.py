@@ -94,6 +94,19 @@ def _conversations() -> Iterator[list[bytes]]:
     rows = b"1\0\0\0\x042\0\0\0\x04D\0\0\0\x06xxC\0\0\0\x08SEL\0Z\0\0\0\x05I"
     login = b"\0\0\0\x10\0\x03\0\0user\0a\0\0"
     yield [login, b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I", group + b"Q\0\0\0\x08SEL\0", rows]
+    greeting = b"\x10\0\0\0\x0a8.0.36\0\x07\0\0\0salt"
+    able, done = b"\x25\0\0\x01\0\x02\0\0" + bytes(28) + b"root\0", b"\x07\0\0\x02\0\0\0\x02\0\0\0"
+    result = b"\x01\0\0\x01\x01\x03\0\0\x02def\x05\0\0\x03\xfe\0\0\x02\0\x02\0\0\x04\x01a\x05\0\0\x05\xfe\0\0\x02\0"
+    yield [
+        b"",
+        greeting,
+        able,
+        done,
+        b"\x09\0\0\0\x03SELECT 1",
+        result,
+        b"\x05\0\0\0\x16SEL?",
+        b"\x05\0\0\x01\0" + bytes(4),
+    ]
 
 
 def _connections() -> Iterator[bytes]:

@@ -36,6 +36,7 @@ mod kafka;
 mod ldap;
 mod modbus;
 mod mqtt;
+mod mysql;
 mod notes;
 mod parcel;
 mod pieces;

@@ -71,7 +71,9 @@ fn sniff(first: &First<'_>) -> Guess {
         Side::Client => asks(first.said),
         Side::Server if first.other.is_empty() => pushes(first.said),
         // a line of words: the answer tells
-        Side::Server if asks(first.other) == Guess::Other => answers(first.said),
+        Side::Server if first.began == Side::Client && asks(first.other) == Guess::Other => {
+            answers(first.said)
+        }
         Side::Server => Guess::No,
     }
 }

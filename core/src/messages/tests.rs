@@ -13,6 +13,7 @@ mod kafka;
 mod ldap;
 mod modbus;
 mod mqtt;
+mod mysql;
 mod postgres;
 mod random;
 mod redis;

@@ -1,0 +1,165 @@
+//! MySQL's client/server protocol, and MariaDB's: the log-in is one exchange, each command with all its result sets
+//! another. Reads packets here; what they mean stands in `dialog.rs`.
+
+mod dialog;
+mod packets;
+
+use super::parcel::{Come, Parcel};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{Close, Guess, Listener, MessageReader, Read, Side, Stretch, sql, tls};
+use dialog::{Asks, Dialog};
+use packets::HEADER;
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::MySql,
+    sniff: |first| match (first.side, first.began) {
+        (Side::Server, Side::Server) if first.other.is_empty() => packets::greets(first.said),
+        (Side::Client, Side::Client) => packets::logs_in(first.said),
+        _ => Guess::No,
+    },
+    opens: |side, first| side == Side::Client && packets::opens(first),
+    resumes: |_, _| false, // what looks like it may lie inside a row
+    joins: |_, _| false,
+    reader: |_| AnyReader::MySql(Box::default()),
+};
+/// So much of an answer's packet is kept: its kind, its flags, an error's number, the server's greeting.
+const MAX_KEPT: usize = 128;
+
+#[derive(Debug, Default)]
+pub(super) struct MySql {
+    client: Half,
+    server: Half,
+    dialog: Dialog,
+}
+
+/// One side.
+#[derive(Debug, Default)]
+struct Half {
+    parcel: Parcel<HEADER>,
+    /// Bytes of packets of which nothing was said yet.
+    untold: u64,
+    /// The packet before was as long as one can be: this one goes on with it.
+    long: bool,
+}
+
+impl MessageReader for MySql {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+        let read = match stretch {
+            Stretch::Bytes(bytes) => self.packets(&mut sink, bytes),
+            Stretch::Missing(missing) => match self.half(sink.side()).parcel.skip(missing) {
+                Some(come) => {
+                    self.half(sink.side()).untold += missing;
+                    self.come(&mut sink, come, &[])
+                }
+                None => Err(Left::Lost("a packet's beginning is not in the capture", None)),
+            },
+        };
+        match read {
+            Ok(()) => Read::All,
+            Err(Left::Encrypted(rest)) => {
+                Read::Switch(AnyReader::Tls(Box::<tls::Tls>::default()), Stretch::Bytes(rest))
+            }
+            Err(Left::Lost(reason, rest)) => {
+                sink.lost(reason);
+                Read::Lost(rest.map_or(stretch, Stretch::Bytes))
+            }
+        }
+    }
+
+    fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
+
+    fn resume(&mut self, _side: Side, _inside: bool) {
+        let dialog = std::mem::take(&mut self.dialog).again();
+        *self = MySql {
+            dialog,
+            ..MySql::default()
+        };
+    }
+}
+
+/// Why it does not go on, and what is not read.
+enum Left<'a> {
+    Lost(&'static str, Option<&'a [u8]>),
+    /// TLS follows, from both sides.
+    Encrypted(&'a [u8]),
+}
+
+impl MySql {
+    fn half(&mut self, side: Side) -> &mut Half {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    fn packets<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        mut bytes: &'a [u8],
+    ) -> Result<(), Left<'a>> {
+        let side = sink.side();
+        let kept = if side == Side::Client {
+            sql::MAX_READ
+        } else {
+            MAX_KEPT
+        };
+        while !bytes.is_empty() {
+            sink.mark();
+            let (here, half) = (bytes, self.half(side));
+            let come = half.parcel.next(&mut bytes, |header| {
+                Some((u64::from(packets::length(header)), kept))
+            });
+            half.untold += (here.len() - bytes.len()) as u64;
+            self.come(sink, come, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// A packet of the side that speaks has come so far; the `rest` is behind it.
+    fn come<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        come: Come,
+        rest: &'a [u8],
+    ) -> Result<(), Left<'a>> {
+        let side = sink.side();
+        let half = match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        };
+        let bytes = half.untold;
+        if come != Come::Whole {
+            // rows: their first byte counts
+            if side == Side::Server && half.parcel.is_inside() && self.dialog.part(sink, bytes) {
+                half.untold = 0;
+            }
+            return Ok(());
+        }
+        half.untold = 0;
+        let goes_on = std::mem::replace(&mut half.long, packets::is_long(half.parcel.header()));
+        let told = match (side, goes_on) {
+            (Side::Client, true) => {
+                self.dialog.more(sink, bytes);
+                Ok(())
+            }
+            (Side::Client, false) => match self.dialog.asks(sink, &half.parcel, bytes) {
+                // the handshake begins with what asks for it
+                Asks::Encryption => return Err(Left::Encrypted(rest)),
+                Asks::Fits => Ok(()),
+                Asks::Alone => return Ok(()),
+                Asks::Wrong(reason) => Err(Left::Lost(reason, None)),
+            },
+            (Side::Server, true) => {
+                self.dialog.part(sink, bytes);
+                Ok(())
+            }
+            (Side::Server, false) => match self.dialog.answers(sink, &half.parcel, bytes) {
+                Ok(()) => Ok(()),
+                Err(reason) => Err(Left::Lost(reason, Some(rest))),
+            },
+        };
+        sink.unmark();
+        told
+    }
+}

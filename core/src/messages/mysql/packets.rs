@@ -1,0 +1,234 @@
+//! What stands in MySQL's packets (MySQL "Client/Server Protocol", MariaDB the same): lengths, greetings, commands, the
+//! last packet of a result. Reads numbers and SQL, never a row.
+
+use super::super::Guess;
+
+/// Three bytes of length, least first, and a number that counts from 0 with each command.
+pub(super) const HEADER: usize = 4;
+const LONGEST: u32 = (1 << 24) - 1;
+/// An answer's last packet is shorter; an EOF packet is as long.
+const LONGEST_OK: u64 = 1 << 24;
+const EOF: u64 = 5;
+/// A greeting is no longer; its version begins with a digit.
+const LONGEST_GREETING: u32 = 512;
+pub(super) const MORE_RESULTS: u16 = 0x0008;
+pub(super) const CURSOR_EXISTS: u16 = 0x0040;
+
+pub(super) const CLIENT_SSL: u32 = 0x0800;
+const CLIENT_COMPRESS: u32 = 0x20;
+const CLIENT_DEPRECATE_EOF: u32 = 1 << 24;
+const CLIENT_OPTIONAL_METADATA: u32 = 1 << 25;
+const CLIENT_QUERY_ATTRIBUTES: u32 = 1 << 27;
+const CLIENT_ZSTD: u32 = 1 << 26;
+
+/// What the client can, as it says when it logs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Able(pub(super) u32);
+
+impl Able {
+    pub(super) fn compresses(self) -> bool {
+        self.0 & (CLIENT_COMPRESS | CLIENT_ZSTD) != 0
+    }
+
+    pub(super) fn ends_without_eof(self) -> bool {
+        self.0 & CLIENT_DEPRECATE_EOF != 0
+    }
+
+    /// Whether definitions follow is said before their number.
+    pub(super) fn may_leave_out(self) -> bool {
+        self.0 & CLIENT_OPTIONAL_METADATA != 0
+    }
+
+    pub(super) fn says_attributes(self) -> bool {
+        self.0 & CLIENT_QUERY_ATTRIBUTES != 0
+    }
+}
+
+pub(super) fn length(header: &[u8; HEADER]) -> u32 {
+    let [low, middle, high, _] = *header;
+    u32::from_le_bytes([low, middle, high, 0])
+}
+
+pub(super) fn is_long(header: &[u8; HEADER]) -> bool {
+    length(header) == LONGEST
+}
+
+/// Whether a server greets so: version 10 and a version that is a number, or an error ("too many connections").
+pub(super) fn greets(said: &[u8]) -> Guess {
+    let [low, middle, high, number, first, rest @ ..] = said else {
+        let fits = said.get(2).is_none_or(|high| *high == 0) && said.get(3).is_none_or(|number| *number == 0);
+        return if fits { Guess::More } else { Guess::No };
+    };
+    let len = length(&[*low, *middle, *high, *number]);
+    if *number != 0 || !(8..=LONGEST_GREETING).contains(&len) {
+        return Guess::No;
+    }
+    match (first, rest) {
+        (0x0a, [version, minor, ..])
+            if version.is_ascii_digit() && (minor.is_ascii_digit() || *minor == b'.') =>
+        {
+            Guess::Yes
+        }
+        (0xff, [low, high, text, ..]) => {
+            let code = u16::from_le_bytes([*low, *high]);
+            let whole = said.len() as u64 >= u64::from(len) + HEADER as u64;
+            let fits = (1000..5000).contains(&code) && (*text == b'#' || text.is_ascii_alphabetic());
+            match (fits, whole) {
+                (true, true) => Guess::Yes,
+                (true, false) => Guess::More,
+                _ => Guess::No,
+            }
+        }
+        (0x0a | 0xff, _) if rest.len() < 3 => Guess::More,
+        _ => Guess::No,
+    }
+}
+
+/// Whether a client logs in so, where the greeting was not read (it came before TLS began).
+pub(super) fn logs_in(said: &[u8]) -> Guess {
+    const PROTOCOL_41: u32 = 0x0200;
+    let Some((header, body)) = said.split_first_chunk::<HEADER>() else {
+        let fits =
+            said.get(1).is_none_or(|middle| *middle < 0x10) && said.get(2).is_none_or(|high| *high == 0);
+        return if fits { Guess::More } else { Guess::No };
+    };
+    let [.., number] = *header;
+    let zeros = body
+        .get(9..)
+        .unwrap_or_default()
+        .iter()
+        .take(19)
+        .all(|byte| *byte == 0);
+    let able = u32_at(body, 0).is_none_or(|able| able & PROTOCOL_41 != 0);
+    if !(1..=3).contains(&number) || !(32..4096).contains(&length(header)) || !zeros || !able {
+        Guess::No
+    } else if body.len() < 28 {
+        Guess::More
+    } else {
+        Guess::Yes
+    }
+}
+
+/// The capabilities in a greeting.
+pub(super) fn greeting_able(body: &[u8]) -> Option<Able> {
+    let end = memchr::memchr(0, body)?;
+    let low = u16_at(body, end + 14)?;
+    let high = u16_at(body, end + 19).unwrap_or(0);
+    Some(Able(u32::from(low) | u32::from(high) << 16))
+}
+
+/// Whether a client's piece in the middle of a stream is one command, whole.
+pub(super) fn opens(first: &[u8]) -> bool {
+    let Some((header, body)) = first.split_first_chunk::<HEADER>() else {
+        return false;
+    };
+    let [.., number] = *header;
+    let whole = length(header) as usize == body.len() && number == 0;
+    match body.split_first() {
+        _ if !whole => false,
+        Some((3 | 22, statement)) => statement.len() > 2 && is_text(statement),
+        Some((2, name)) => !name.is_empty() && is_text(name),
+        Some((0x17, rest)) => rest.len() >= 9 && rest.get(5..9) == Some(&[1, 0, 0, 0]),
+        Some((0x0e | 0x09 | 0x1f, rest)) => rest.is_empty(),
+        Some((0x1a, rest)) => rest.len() == 4,
+        _ => false,
+    }
+}
+
+fn is_text(text: &[u8]) -> bool {
+    let control = |byte: &u8| *byte < 0x20 && !byte.is_ascii_whitespace();
+    !text.iter().take(64).any(control) && text.iter().take(16).any(u8::is_ascii_alphabetic)
+}
+
+pub(super) fn u16_at(body: &[u8], at: usize) -> Option<u16> {
+    let (bytes, _) = body.get(at..)?.split_first_chunk::<2>()?;
+    Some(u16::from_le_bytes(*bytes))
+}
+
+pub(super) fn u32_at(body: &[u8], at: usize) -> Option<u32> {
+    let (bytes, _) = body.get(at..)?.split_first_chunk::<4>()?;
+    Some(u32::from_le_bytes(*bytes))
+}
+
+/// A length-encoded number, and what is behind it.
+pub(super) fn number(body: &[u8]) -> Option<(u64, &[u8])> {
+    let (first, rest) = body.split_first()?;
+    let len = match first {
+        0xfc => 2,
+        0xfd => 3,
+        0xfe => 8,
+        0xfb | 0xff => return None,
+        small => return Some((u64::from(*small), rest)),
+    };
+    let (bytes, rest) = rest.split_at_checked(len)?;
+    let value = bytes
+        .iter()
+        .rev()
+        .fold(0, |value, byte| value << 8 | u64::from(*byte));
+    Some((value, rest))
+}
+
+/// A packet that ends definitions or rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Last {
+    Eof(u16),
+    Ok(u16),
+}
+
+/// Whether a packet ends definitions or rows, and the server's status in it. A row that begins so is longer.
+pub(super) fn last(body: &[u8], len: u64) -> Option<Last> {
+    let rest = body.strip_prefix(&[0xfe])?;
+    if len == EOF {
+        return Some(Last::Eof(u16_at(rest, 2).unwrap_or(0)));
+    }
+    (len < LONGEST_OK).then(|| Last::Ok(ok_status(rest).unwrap_or(0)))
+}
+
+/// The server's status in an OK packet, behind its first byte.
+pub(super) fn ok_status(body: &[u8]) -> Option<u16> {
+    let (_rows, rest) = number(body)?;
+    let (_id, rest) = number(rest)?;
+    u16_at(rest, 0)
+}
+
+/// The statement of COM_QUERY: attributes may stand before it.
+pub(super) fn statement(body: &[u8], attributes: bool) -> &[u8] {
+    match body {
+        // no attributes, one set of them
+        [0, 1, statement @ ..] => statement,
+        [count, ..] if attributes && *count < 0x20 && !count.is_ascii_whitespace() => &[],
+        _ => body,
+    }
+}
+
+/// The name of a command that has no SQL; whether anything answers it.
+pub(super) fn command(code: u8) -> Option<(&'static str, bool)> {
+    Some(match code {
+        0x01 => ("QUIT", false),
+        0x02 => ("INIT_DB", true),
+        0x03 => ("QUERY", true),
+        0x04 => ("FIELD_LIST", true),
+        0x05 => ("CREATE_DB", true),
+        0x06 => ("DROP_DB", true),
+        0x07 => ("REFRESH", true),
+        0x08 => ("SHUTDOWN", true),
+        0x09 => ("STATISTICS", true),
+        0x0a => ("PROCESS_INFO", true),
+        0x0c => ("PROCESS_KILL", true),
+        0x0d => ("DEBUG", true),
+        0x0e => ("PING", true),
+        0x11 => ("CHANGE_USER", true),
+        0x12 => ("BINLOG_DUMP", true),
+        0x15 => ("REGISTER_SLAVE", true),
+        0x16 => ("PREPARE", true),
+        0x17 => ("EXECUTE", true),
+        0x18 => ("SEND_LONG_DATA", false),
+        0x19 => ("CLOSE", false),
+        0x1a => ("RESET", true),
+        0x1b => ("SET_OPTION", true),
+        0x1c => ("FETCH", true),
+        0x1e => ("BINLOG_DUMP", true),
+        0x1f => ("RESET_CONNECTION", true),
+        _ => return None,
+    })
+}
