@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from makepcap import pcap_of
+from makepcap import Talk, answer, get, pcap_of, pcapng
 from packers import PACKERS
 from test_links import TAPE, WRAPPINGS
 
@@ -110,3 +111,26 @@ def test_corrupted_and_cut_while_packed(kind: str, path: Path, edits: list[tuple
 @given(st.lists(st.tuples(st.sampled_from(PATHS[:6]), EDITS), min_size=2, max_size=4))
 def test_corrupted_members(members: list[tuple[Path, list[tuple[float, int]]]]) -> None:
     sound([corrupted(sample(path), edits) for path, edits in members])
+
+
+@pytest.mark.parametrize("late", [2**62, 2**63 - 1, 2**62 - 1])
+def test_instants_that_lie_too_far_apart_do_not_wrap(late: int) -> None:
+    """Years beyond 2116 are not trusted: differences of two instants would not fit into 64 bits."""
+    talk = Talk()
+    talk.open()
+    for number in range(10):
+        talk.client(10.0 * number + 1, get())
+        for piece in answer(200):
+            talk.server(10.0 * number + 5, piece)
+    begun, middle = talk.tape[0].time_ns, len(talk.tape) // 2
+    tape = [replace(s, time_ns=late if n >= middle else s.time_ns - begun) for n, s in enumerate(talk.tape)]
+    capture = lp.read(pcapng(tape))
+    said = [row["reason"] for row in capture.arrow("issues").to_pylist()]
+    assert ("time stamp is out of range" in said) == (late > 2**62 - 1)
+    exchanges, causes = capture.arrow("exchanges").to_pylist(), capture.arrow("causes").to_pylist()
+    assert len(exchanges) == 10
+    for row in exchanges:
+        spent = sum(c["duration_ms"] for c in causes if c["exchange"] == row["exchange"])
+        assert row["latency_ms"] >= 0 and spent == pytest.approx(row["latency_ms"])
+    told = capture.why().to_dict()
+    assert 0 <= told["p50_ms"] <= told["p99_ms"] and capture.seconds >= 0

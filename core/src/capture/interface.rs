@@ -1,6 +1,7 @@
 //! The interface description block of pcapng: link type, snap length and the clock of its time stamps
 //! (if_tsresol, if_tsoffset). Gives nanoseconds for ticks; passes over every other option.
 
+use super::SOUND_NS;
 use crate::cursor::{Cursor, Header};
 
 /// One interface of the section.
@@ -50,10 +51,11 @@ impl Interface {
         if self.tick_ns == 0 {
             return None;
         }
-        i64::try_from(ticks.checked_mul(self.tick_ns)?).ok()
+        let ns = i64::try_from(ticks.checked_mul(self.tick_ns)?).ok()?;
+        SOUND_NS.contains(&ns).then_some(ns)
     }
 
-    /// Any resolution and offset, rounded down to a nanosecond; none where i64 cannot hold the time.
+    /// Any resolution and offset, rounded down to a nanosecond; none where the time is not trusted.
     pub(super) fn time_ns(&self, ticks: u64) -> Option<i64> {
         // At most 2^64 * 10^9 < 2^94.
         let scaled = u128::from(ticks) * 1_000_000_000;
@@ -61,7 +63,9 @@ impl Interface {
             .ticks
             .and_then(|second| scaled.checked_div(second))
             .unwrap_or(0);
-        i64::try_from(i128::try_from(ns).ok()?.checked_add(self.offset_ns)?).ok()
+        i64::try_from(i128::try_from(ns).ok()?.checked_add(self.offset_ns)?)
+            .ok()
+            .filter(|ns| SOUND_NS.contains(ns))
     }
 }
 

@@ -23,6 +23,9 @@ use crate::issue::Issue;
 /// The link of a record that is no packet (a journal entry, a custom block): it only counts as a frame.
 pub const NO_LINK: u32 = u32::MAX;
 
+/// Instants that are trusted, from 1823 to 2116: any two of these lie less than 2^63 ns apart, so no difference wraps.
+const SOUND_NS: std::ops::RangeInclusive<i64> = -(1 << 62)..=(1 << 62) - 1;
+
 /// One record of the file. Every record counts as a frame, whatever is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {

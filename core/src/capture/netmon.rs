@@ -5,7 +5,7 @@
 //! one after the other, as writers put them, and the table is held against them when it comes: one that names other
 //! places, or the same in another order, is an issue.
 
-use super::{Ask, NO_LINK, Position, Record, Sink};
+use super::{Ask, NO_LINK, Position, Record, SOUND_NS, Sink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 
@@ -272,9 +272,6 @@ fn medium(media: u16) -> Medium {
         _ => Medium::Unknown,
     }
 }
-
-/// From 1823 to 2116: any two of these lie less than 2^63 ns apart.
-const SOUND_NS: std::ops::RangeInclusive<i64> = -(1 << 62)..=1 << 62;
 
 /// When the capture began (1970 where no sound date is said): year, month, day of the week, day, hour, minute, second, millisecond. No zone is said, so it is UTC.
 fn start(head: Header<'_, FILE_HEADER>) -> i64 {

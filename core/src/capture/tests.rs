@@ -278,6 +278,12 @@ fn clocks() {
         (vec![offset(-2)], 1_500_000, -500_000_000),
         (vec![offset(2), resolution(9)], 5, 2_000_000_005),
         (vec![resolution(9), offset(2)], 5, 2_000_000_005),
+        (vec![resolution(9)], (1 << 62) - 1, (1 << 62) - 1),
+        (
+            vec![resolution(9), offset(-4_611_686_018)],
+            0,
+            -4_611_686_018_000_000_000,
+        ),
         (
             vec![LITTLE.option(2, b"eth"), LITTLE.option(0, b""), resolution(9)],
             3,
@@ -293,6 +299,8 @@ fn clocks() {
     }
     for (options, ticks) in [
         (vec![], u64::MAX),
+        (vec![resolution(9)], 1 << 62),
+        (vec![resolution(9), offset(-4_611_686_019)], 0),
         (vec![offset(i64::MAX)], 0),
         (vec![offset(i64::MIN)], 0),
     ] {
