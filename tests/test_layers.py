@@ -115,6 +115,7 @@ ORDER = [
     "views",
     "views.groups",
     "views.latency",
+    "views.har",
     "views.view",
     "views.recording",
     "views.lean",

@@ -1,7 +1,8 @@
-"""The `follow` and `slice` commands of `latpcap`: the packets themselves, as bytes that were said or as a file."""
+"""The `follow`, `slice` and `har` commands: what was said, the packets themselves, and requests for browsers' tools."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,6 +33,22 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             raise typer.BadParameter(f"expected {', '.join(MODES)}, got {mode!r}", param_hint="--as")
         said = read(file, again=True, keylog=keylog).stream(stream).follow()
         typer.echo(getattr(said, mode)(frames=frames), nl=False)
+
+    @app.command()
+    def har(
+        file: File,
+        output: Annotated[Path, typer.Option("-o", "--output", help="The archive: .har; - is standard output.")],
+        stream: StreamOption = None,
+        display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
+    ) -> None:
+        """Open the requests in a browser's tools: HTTP/1, HTTP/2 and decrypted ones as a HAR 1.2 file."""
+        capture = read(file, display_filter, keylog=keylog)
+        scope = capture if stream is None else capture.stream(stream)
+        if str(output) == "-":
+            typer.echo(json.dumps(scope.to_har(), indent=1))
+        else:
+            scope.to_har(output)
 
     @app.command("slice")
     def slice_(

@@ -6,9 +6,10 @@ matplotlib are imported when something of theirs is first asked for.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap.options import TableName
 from latpcap.tables import of_rows, signed, sql, to_pandas, to_polars
@@ -145,6 +146,21 @@ class View:
 
         tables = self.arrow("exchanges"), self.arrow("events")
         return Timeline.from_tables(*tables, title=self.title, start_ns=self._start_ns, scale=scale)
+
+    def to_har(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """Give the requests of HTTP/1, HTTP/2 and gRPC as an HTTP Archive (HAR 1.2), and write it to `path`.
+
+        A dict with `log`; of each entry `timings` in ms (-1: unknown): `blocked, dns, connect, ssl` before the first
+        request of a connection, as far as `connects` has them, then TRANSUM's `send, wait, receive`. No headers but
+        Host, no bodies. `_exchange` and `_frame` say where to look. OutputError where the file cannot be written.
+        http://www.softwareishard.com/blog/har-12-spec/
+        """
+        from latpcap.views import har
+
+        log = har.of(self)
+        if path is not None:
+            har.write(log, path)
+        return log
 
     def _folded(self) -> dict[str, pa.Table]:
         """What stands behind the answer, for a notebook's card: a few columns of a few rows."""

@@ -1,0 +1,144 @@
+"""The requests of HTTP as an HTTP Archive (HAR 1.2), which browsers' tools and many others open.
+
+Reads tables by name, gives a plain dict. Headers and bodies are not kept by latpcap: sizes are those of whole messages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from importlib import metadata
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from latpcap import files
+from latpcap.errors import OutputError
+from latpcap.tables import HasTables
+
+UNKNOWN = -1
+"""What HAR has where a size or a time is not known."""
+VERSIONS = {"http": "HTTP/1.1", "http2": "HTTP/2", "grpc": "HTTP/2"}
+"""Protocols whose exchanges are entries."""
+PORTS = {"http": 80, "https": 443}
+COLUMNS = (
+    "exchange", "stream", "index", "protocol", "method", "target", "host", "status", "start", "end", "request_bytes",
+    "response_bytes", "latency_ms", "request_spread_ms", "service_ms", "response_spread_ms", "top_cause", "cut_by",
+    "request_first_frame",
+)  # fmt: skip
+STREAMS = ("stream", "server", "server_port", "start", "roles_by", "initial_rtt_ms")
+CONNECTS = ("stream", "start", "dns_ms", "handshake_ms", "tls_ms")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def of(scope: HasTables) -> dict[str, Any]:
+    """The requests of this capture or stream as a HAR 1.2 log, in the order in which they began."""
+    exchanges = [row for row in _rows(scope, "exchanges", COLUMNS) if row["method"] or row["protocol"] == "tls"]
+    streams = {row["stream"]: row for row in _rows(scope, "streams", STREAMS)}
+    sealed = {row["stream"]: row["latency_ms"] for row in reversed(exchanges) if row["protocol"] == "tls"}
+    connects = {row["stream"]: row for row in _rows(scope, "connects", CONNECTS)}
+    first: dict[int, int] = defaultdict(lambda: 1 << 62)
+    asked = [row for row in exchanges if row["protocol"] in VERSIONS]
+    for row in asked:
+        first[row["stream"]] = min(first[row["stream"]], row["index"])
+    entries = []
+    for row in asked:
+        opens = row["index"] == first[row["stream"]]
+        stream = streams[row["stream"]]
+        connect = connects.get(row["stream"]) or _connect(stream, sealed) if opens else None
+        entries.append(_entry(row, stream, connect, sealed=row["stream"] in sealed))
+    entries.sort(key=lambda entry: entry["startedDateTime"])
+    creator = {"name": "latpcap", "version": metadata.version("latpcap")}
+    return {"log": {"version": "1.2", "creator": creator, "pages": [], "entries": entries}}
+
+
+def _connect(stream: dict[str, Any], sealed: dict[int, float | None]) -> dict[str, Any] | None:
+    """What the connect of a stream would say that has no row for it; None where no SYN was captured."""
+    if stream["roles_by"] not in ("syn", "syn_ack") or stream["initial_rtt_ms"] is None:
+        return None
+    handshake = {"start": stream["start"], "handshake_ms": stream["initial_rtt_ms"]}
+    return {**handshake, "tls_ms": sealed.get(stream["stream"]), "dns_ms": None}
+
+
+def write(log: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Writes the log as JSON, whole or not at all; OutputError where the file cannot be written."""
+    try:
+        files.write(path, json.dumps(log, indent=1).encode())
+    except OSError as problem:
+        raise OutputError(f"{os.fspath(path)}: {problem.strerror or problem}") from None
+
+
+def _rows(scope: HasTables, name: Any, columns: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The table's rows, instants in ns since 1970."""
+    table = scope.arrow(name).select(list(columns))
+    for instant in {"start", "end"}.intersection(columns):
+        table = table.set_column(table.column_names.index(instant), instant, table[instant].cast("int64"))
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
+
+
+def _entry(
+    row: dict[str, Any], stream: dict[str, Any], connect: dict[str, Any] | None, *, sealed: bool
+) -> dict[str, Any]:  # fmt: skip
+    begin, times = _timings(row, connect)
+    url = _url(row, stream, "https" if sealed else "http")
+    version = VERSIONS[row["protocol"]]
+    headers = [{"name": "Host", "value": row["host"]}] if row["host"] else []
+    query = parse_qsl(urlsplit(url).query, keep_blank_values=True) if "?" in url else []
+    status = row["status"] if row["protocol"] != "grpc" else 200 if row["status"] is not None else None
+    answer = row["response_bytes"]
+    found = {
+        "startedDateTime": (_EPOCH + timedelta(microseconds=begin // 1000)).isoformat(timespec="microseconds"),
+        "time": sum(ms for name, ms in times.items() if name != "ssl" and ms >= 0),
+        "request": {
+            "method": row["method"], "url": url, "httpVersion": version, "cookies": [], "headers": headers,
+            "queryString": [{"name": name, "value": value} for name, value in query], "headersSize": UNKNOWN,
+            "bodySize": UNKNOWN,
+        },
+        "response": {
+            "status": status or 0, "statusText": "", "httpVersion": version, "cookies": [], "headers": [],
+            "content": {"size": UNKNOWN if answer is None else answer, "mimeType": ""}, "redirectURL": "",
+            "headersSize": UNKNOWN, "bodySize": UNKNOWN,
+        },
+        "cache": {},
+        "timings": times,
+        "serverIPAddress": stream["server"],
+        "connection": str(row["stream"]),
+        "_exchange": row["exchange"],
+        "_frame": row["request_first_frame"],
+    }  # fmt: skip
+    said = [f"most of it: {row['top_cause']}"] if row["top_cause"] else []
+    said += [f"not complete: {row['cut_by']}"] if row["cut_by"] else []
+    if said:
+        found["comment"] = "; ".join(said)
+    return found
+
+
+def _timings(row: dict[str, Any], connect: dict[str, Any] | None) -> tuple[int, dict[str, float]]:
+    """When the entry begins, and its parts. The time before a connection's first request is that request's."""
+    parts = ("request_spread_ms", "service_ms", "response_spread_ms")
+    known: list[float] = [UNKNOWN if row[part] is None else row[part] for part in parts]
+    send, wait, receive = known
+    times: dict[str, float] = dict.fromkeys(("blocked", "dns", "connect", "ssl"), UNKNOWN)
+    begin = int(row["start"])
+    if connect is not None and connect["handshake_ms"] is not None:
+        tls, dns = connect["tls_ms"], connect["dns_ms"]
+        times["connect"] = connect["handshake_ms"] + (tls or 0.0)
+        times["ssl"] = UNKNOWN if tls is None else tls
+        times["dns"] = UNKNOWN if dns is None else dns
+        begin = connect["start"] - round((dns or 0.0) * 1e6)
+        times["blocked"] = max(0.0, (row["start"] - begin) / 1e6 - (dns or 0.0) - times["connect"])
+    return begin, {**times, "send": send, "wait": wait, "receive": receive}
+
+
+def _url(row: dict[str, Any], stream: dict[str, Any], scheme: str) -> str:
+    """The whole URL: a target may be one, or name a host alone (CONNECT)."""
+    target = row["target"] or "/"
+    if "://" in target.partition("?")[0] or row["method"] == "CONNECT":
+        return str(target)
+    address, port = stream["server"], stream["server_port"]
+    host = row["host"] or (f"[{address}]" if ":" in address else address)
+    if not row["host"] and port != PORTS[scheme]:
+        host = f"{host}:{port}"
+    return f"{scheme}://{host}{target if target.startswith('/') else f'/{target}'}"
