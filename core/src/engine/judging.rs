@@ -115,6 +115,9 @@ fn give_exchange(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>, 
     if exchange.kind == MessageKind::Turn || interactive {
         judge::unread(rows);
     }
+    if exchange.kind == MessageKind::LongPoll {
+        judge::waiting(rows);
+    }
     if exchange.row == RowKind::Pause {
         judge::beside(rows);
     }

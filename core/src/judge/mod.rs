@@ -100,7 +100,18 @@ pub fn spread(rows: &mut [Row]) {
 /// No reader knows the protocol: what one side said last need not be what the other was asked for. It may be a push, the
 /// end of a poll that is meant to wait, or a person's key. A program's time is nothing more than probable then.
 pub fn unread(rows: &mut [Row]) {
-    let most = Grounds::probable(Because::OnlyTurns, Hypothesis::NotAsked);
+    not_asked(rows, Because::OnlyTurns);
+}
+
+/// The answer waits for an event, as the request asked it to (a fetch of a queue, a call that rings): nobody can tell
+/// how much of that is the program's own time.
+#[cold]
+pub fn waiting(rows: &mut [Row]) {
+    not_asked(rows, Because::WaitsForEvent);
+}
+
+fn not_asked(rows: &mut [Row], because: Because) {
+    let most = Grounds::probable(because, Hypothesis::NotAsked);
     // (it wrote again at once: that needs no protocol)
     let program = |row: &&mut Row| {
         matches!(row.cause, Cause::ServerThink | Cause::ClientThink) && row.rule != Rule::WriteGap

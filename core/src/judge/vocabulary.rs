@@ -263,6 +263,7 @@ words! {
     "twice_in_capture" TwiceInCapture "the connection's packets are in the capture twice"
     "on_other_paths" OnOtherPaths "parts of its messages may have passed on other connections (multipath)"
     "only_turns" OnlyTurns "no reader knows this protocol: what came need not answer what was said before"
+    "waits_for_event" WaitsForEvent "the answer waits for an event, as the request asked it to"
     "not_remembered" NotRemembered "there is more evidence than is remembered"
 }
 
