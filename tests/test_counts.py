@@ -1,0 +1,51 @@
+"""Does latpcap count as many requests of a protocol as tshark does? Skipped without tshark."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+import latpcap as lp
+
+TO_SERVER = "tcp.dstport==80"
+ANSWERED = "!(ldap.protocolOp==2)"  # an unbind has no answer, and is no request
+# protocol: the capture, how tshark is told, its filter, and the field of which each value is a request
+COUNTED = {
+    "http": ("sample_pcaps/nginx-latency.pcap", "", "http.request", "http.request.method"),
+    "http2": ("tests/cases/http2_streams/capture.pcap", "http2", TO_SERVER, "http2.headers.method"),
+    "grpc": ("tests/cases/grpc_calls/capture.pcap", "http2", TO_SERVER, "http2.headers.method"),
+    "modbus": ("tests/cases/modbus_polls/capture.pcap", "mbtcp", TO_SERVER, "mbtcp.trans_id"),
+    "ldap": ("tests/cases/ldap_searches_at_once/capture.pcap", "ldap", f"{TO_SERVER} && {ANSWERED}", "ldap.messageID"),
+}
+
+needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
+
+
+def told(path: str, dissector: str, chosen: str, field: str) -> list[str]:
+    """The field's values in the frames that pass, several of one frame apart."""
+    decode = ["-d", f"tcp.port==80,{dissector}"] if dissector else []
+    command = ["tshark", "-n", "-r", str(ROOT / path), *decode, "-Y", chosen, "-T", "fields", "-E", "aggregator=,"]
+    done = subprocess.run([*command, "-e", field], capture_output=True, text=True, check=True)
+    return [value for line in done.stdout.splitlines() for value in line.split(",") if value]
+
+
+@needs_tshark
+@pytest.mark.parametrize("protocol", COUNTED)
+def test_as_many_requests_as_tshark_counts(protocol: str) -> None:
+    path, *how = COUNTED[protocol]
+    exchanges = lp.read(ROOT / path).exchanges
+    assert (exchanges["protocol"] == protocol).sum() == len(told(path, *how)) > 0
+
+
+@needs_tshark
+@pytest.mark.parametrize("case", ["dns_slow", "dns_quick"])
+def test_as_many_lookups_as_tshark_counts(case: str) -> None:
+    path = f"tests/cases/{case}/capture.pcap"
+    lookups = lp.read(ROOT / path).lookups
+    asked = [int(number, 16) for number in told(path, "", "dns.flags.response==0", "dns.id")]
+    assert lookups["id"].tolist() == list(dict.fromkeys(asked))
+    assert lookups["repeats"].sum() + len(lookups) == len(asked)
+    assert lookups["end"].notna().sum() == len(told(path, "", "dns.flags.response==1", "dns.id"))
