@@ -56,6 +56,8 @@ class _Rows:
         self.segments = Segments(tuple)
         self.exchanges, self.causes = Exchanges(), Causes()
         self.streams: list[pa.Table] = []
+        self.beside: dict[str, list[pa.Table]] = {}
+        """Connects and gaps as they are: few."""
 
     def take(self, analysis: _core.Analysis) -> None:
         """The rows that are finished."""
@@ -64,6 +66,7 @@ class _Rows:
         for name in ("connects", "gaps"):
             others = _whole(analysis.take(name))
             if others.num_rows:
+                self.beside.setdefault(name, []).append(others)
                 self.exchanges.add(as_exchanges(others, name, exchanges.schema))
         analysis.take("pushes")
         self.causes.add(of_stretches(_whole(analysis.take("causes"))))
@@ -100,6 +103,8 @@ class Brief(recording.Recording):
         if "exchanges" in made:
             numbers = made["exchanges"].select(["exchange", "protocol"])
             self._arrow["exchanges"] = numbers.filter(arrays.column(~_is_setup(numbers)))
+        for name, parts in rows.beside.items():
+            self._arrow[name] = pa.concat_tables(parts).unify_dictionaries().sort_by(parts[0].column_names[0])
         if rows.streams:
             self._arrow["streams"] = recording.numbered(pa.concat_tables(rows.streams))
 
