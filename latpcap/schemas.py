@@ -123,7 +123,7 @@ def _why() -> dict[str, Any]:
         "families": {"type": "array", "description": "the slow requests' time, added up by family, the most first"},
         "traffic": {"type": "object", "description": "what that server was asked, and what it answered"},
         "lost": {**count, "description": "segments lost on the way"},
-        "verdict": {"type": "string", "description": "the cause of the headline, no_time or no_exchanges"},
+        "verdict": {"type": "string", "description": "the cause of the headline, scan, no_time or no_exchanges"},
         "server": {"type": "string", "description": "address:port of the headline; absent without exchanges"},
         "confidence": {**confidence, "description": "0.9 and more: proven; above 0.5: probable; else suspected"},
         "p50_ms": number,

@@ -19,7 +19,7 @@ from simulator import Script, record
 
 import latpcap as lp
 from latpcap import arrays, findings
-from latpcap.findings import gain, quality
+from latpcap.findings import fixes, gain, quality
 from latpcap.vocabulary import CAUSES, OWNERS, STALL
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
@@ -85,6 +85,7 @@ def test_the_fix_is_said_in_the_servers_words(name: bytes, words: str) -> None:
     capture = lp.read((SAMPLES / "nginx-latency.pcap").read_bytes().replace(b"nginx/1.22.1", name))
     named = {s for s in capture.arrow("streams")["server_software"].to_pylist() if s}
     assert named == ({name.decode().strip()} if name.strip() else set())
+    words = words if named else f" ({fixes.UNNAMED['http']})"
     assert rows_of(capture)[0]["fix"] == f"TCP_NODELAY on the server{words}, or both parts in one write (writev)"
 
 

@@ -169,6 +169,28 @@ def test_the_first_sentence(name: str) -> None:
         assert why.headline.endswith(".")
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_scan_beside_requests_and_peers_that_dial_each_other(apart: bool) -> None:
+    """Sixty hosts that do not answer, all on port 445, or each on a port of its own as peers have them."""
+    talk = Talk()
+    talk.open()
+    for n in range(90):
+        talk.client(10.0 + n * 10, get())
+        talk.server(11.0 + n * 10, b"".join(answer(5)))
+        talk.client(11.1 + n * 10)
+        other = Talk(ends=Ends(("10.0.0.1", 41_000 + n), (f"10.0.1.{n}", 5000 + n if apart else 445)), tape=talk.tape)
+        if n < 60:
+            other.client(12.0 + n * 10, flags="S")
+        else:
+            other.open(12.0 + n * 10)
+            other.client(14.0 + n * 10, get())
+            other.server(15.0 + n * 10, b"".join(answer(5)))
+    why = lp.read(pcap(sorted(talk.tape, key=lambda segment: segment.time_ns))).why()
+    scan = "A scan: 10.0.0.1 tried 1 port of 60 hosts: 0 refused, 60 without an answer, 0 answered."
+    assert (why.headline == scan) is (not apart) and (why.verdict == "scan") is (not apart)
+    assert "90 answered requests" in str(why)
+
+
 def test_what_is_fast_has_nothing_to_mend() -> None:
     why = lp.read(asked(["200 OK"] * 5)).why()
     assert "  fix " not in str(why) and why.to_dict()["slow"]["how"] == "none" and why.grade is not None

@@ -101,7 +101,7 @@ def _slow(d: Overall) -> str:
     slow, name, first = d["slow"], d["server"], d["findings"][0]
     if first.grade == "unknown":
         forbids = [c.says for c in d["quality"] if c.check in first.limited_by and c.forbids]
-        why = forbids[0] if forbids else CAUSES[d["verdict"]].meaning
+        why = forbids[0] if forbids else CAUSES[first.cause].meaning
         return f"{name}: this capture cannot say where the time went: {why}."
     if slow["how"] == "none":
         return _nothing(d)

@@ -47,6 +47,8 @@ LEAST_KIND, MOST_ANSWERS = 3, 0.8
 """From so many answers on, and this share of them, one status is what a server says."""
 SCANNED, SCAN_SHARE = 10, 0.8
 """A client that tried so many ports or hosts, and this share of the capture's connections carry no data, scans."""
+SCANNED_BESIDE, SCAN_PORTS = 50, 3
+"""Beside other traffic so many that gave no answer make a scan, on one host, or on so few ports."""
 IDLE_S = 1.0
 """Connections without data are called idle from so many seconds on."""
 PATH_OF_SLOW = 0.05

@@ -72,32 +72,41 @@ def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
 
 
 def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
-    """One client that tries many ports or hosts, and has nothing to say to them."""
+    """One client that tries many ports or hosts, and gets next to nothing: most connections of the capture, or many to
+    the same few ports. (Peers dial each other too, but on a port of each.)
+    """
     import numpy as np
 
     if streams.num_rows < show.SCANNED:
         return
     code, answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
-    silent = (code & SYN != 0) & (code & DATA == 0)
     (client, clients), (server, servers) = arrays.codes(streams, "client"), arrays.codes(streams, "server")
-    if not silent.any() or silent.sum() < show.SCAN_SHARE * streams.num_rows:
-        return
-    who = int(np.bincount(client[silent]).argmax())
-    mine = silent & (client == who)
-    ends = np.unique(server[mine].astype(np.int64) << 16 | arrays.numbers(streams, "server_port")[mine])
-    if len(ends) < show.SCANNED:
-        return
-    hosts, ports = np.unique(ends >> 16), np.unique(ends & 0xFFFF)
+    port = arrays.numbers(streams, "server_port").astype(np.int64)
     closed, words = arrays.codes(streams, "closed_by")
-    rst = closed == (words.index("server_rst") if "server_rst" in words else -2)
-    shut, nothing = int((mine & rst & (code & SYN_ACK == 0)).sum()), int((mine & (answers == 0)).sum())
+    silent = (code & SYN != 0) & (code & DATA == 0)
+    refused = silent & (closed == (words.index("server_rst") if "server_rst" in words else -2)) & (code & SYN_ACK == 0)
+    failed = refused | (silent & (answers == 0))
+    if not silent.any():
+        return
+    mostly = silent.sum() >= show.SCAN_SHARE * streams.num_rows
+    vain = silent if mostly else failed
+    if not vain.any():
+        return
+    who = int(np.bincount(client[vain]).argmax())
+    mine = vain & (client == who)
+    ends = np.unique(server[mine].astype(np.int64) << 16 | port[mine])
+    ports, hosts = np.unique(ends & 0xFFFF), np.unique(ends >> 16)
+    few = len(ports) <= show.SCAN_PORTS or len(hosts) == 1
+    if len(ends) < (show.SCANNED if mostly else show.SCANNED_BESIDE) or not (mostly or few):
+        return
+    mine = (client == who) & np.isin(port, ports) & np.isin(server, hosts)
+    shut, nothing = int((mine & refused).sum()), int((mine & failed & ~refused).sum())
     host = f"{servers[int(hosts[0])]}" if len(hosts) == 1 else f"{len(hosts):,} hosts"
-    tried = f"{count(len(ports), 'port')} of {host}"
     yield (
         "scan",
         (
-            f"A scan: {clients[who]} tried {tried}: {shut:,} refused, {nothing:,} without an answer, "
-            f"{int(mine.sum()) - shut - nothing:,} answered"
+            f"A scan: {clients[who]} tried {count(len(ports), 'port')} of {host}: {shut:,} refused, "
+            f"{nothing:,} without an answer, {int(mine.sum()) - shut - nothing:,} answered"
         ),
     )
 

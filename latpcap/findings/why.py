@@ -177,6 +177,10 @@ def _head(capture: Subject) -> Head:
 def _overall(capture: Subject, scope: HasTables, stream: int | None, asked: Asked) -> Overall:
     data = _judged(capture, scope, stream, asked)
     data["headline"] = headline.of(data)
+    if (
+        data["scene"] == "scan" and "server" in data
+    ):  # then that is the headline, and not what the requests that were answered waited for
+        data["verdict"] = "scan"
     return data
 
 

@@ -17,7 +17,7 @@ from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 def overall(d: Overall) -> str:
     """What is the answer for a capture or a stream?"""
     first = [_first_line(d)]
-    lines = {"no_exchanges": _no_exchanges, "no_time": _no_time, STALL: _stall}.get(d["verdict"], _other)(d)
+    lines = _no_exchanges(d) if "server" not in d else _judged(d)
     lines = [(0, d["headline"]), *lines]
     if d["dns"] is not None:
         lines.append((1 if names.matters(d["dns"]) else 2, f"  dns       {names.line(d['dns'])}"))
@@ -25,6 +25,13 @@ def overall(d: Overall) -> str:
     lines += [(0, f"  capture   {says}") for says in said[:2] if says not in d["headline"]]
     lines += [(1, f"  damaged   {sentence}") for sentence in d["damage"][:2]]
     return "\n".join(first + _kept(lines))
+
+
+def _judged(d: Overall) -> list[tuple[int, str]]:
+    """The lines of an answer about requests, by what takes most of their time."""
+    if not d["findings"]:
+        return _no_time(d)
+    return _stall(d) if d["findings"][0].cause == STALL and d["verdict"] == STALL else _other(d)
 
 
 _SAID = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead")
@@ -185,8 +192,8 @@ def _timer(found: Finding) -> str:
 
 
 def _other(d: Overall) -> list[tuple[int, str]]:
-    name = d["verdict"]
     found = d["findings"][0]
+    name = found.cause
     t = d["typical"]
     lines = [*_opening(d), (0, _latency(d)), *_families(d)]
     if t["frames"]:
