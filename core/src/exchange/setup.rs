@@ -123,9 +123,9 @@ impl Setup {
         ]
     }
 
-    /// Whether the set-up has a row of its own: where it and the lookup before it took time, and a packet of it was sent again, or no
+    /// Whether the set-up has a row of its own: where it, the greeting and the lookup before it took time, and a packet of it was sent again, or no
     /// request followed, or it took a tenth or more of what set-up and requests (`busy`) took together.
-    pub fn matters(&self, busy: i64, lookup: i64) -> bool {
+    pub fn matters(&self, busy: i64, lookup: i64, begun: Begun) -> bool {
         let Some(asked) = self.asked else { return false };
         let answered = self.answered.unwrap_or(self.asked_again);
         let repeated = self.asked_again.frame != asked.frame
@@ -133,7 +133,9 @@ impl Setup {
                 .answered
                 .is_some_and(|first| first.frame != self.answered_again.frame);
         let last = self.used.or(self.ended).unwrap_or(answered);
-        let took = last.time_ns.saturating_sub(asked.time_ns).saturating_add(lookup);
+        // a server that speaks first lets its client wait
+        let greeted = begun.greeted.map_or(0, NonZeroI64::get).max(last.time_ns);
+        let took = greeted.saturating_sub(asked.time_ns).saturating_add(lookup);
         took > 0 && (repeated || took.saturating_mul(SHARE - 1) >= busy)
     }
 

@@ -194,7 +194,7 @@ impl Stream {
     /// The same of one that `is_closed`.
     pub(super) fn closed(&mut self, lookups: bool) -> Closed {
         let told = self.tracking.told();
-        let lasts = |setup: &Setup| lookups || setup.pending() || setup.matters(told.busy, 0);
+        let lasts = |setup: &Setup| lookups || setup.pending() || setup.matters(told.busy, 0, told.begun);
         let [low, high] = &self.flows;
         Closed {
             low: self.low,

@@ -37,7 +37,7 @@ impl Streams {
     ) -> Option<(Box<Exchange>, Paths)> {
         let told = stream.tracking.told();
         let setup = stream.setup.as_ref()?;
-        if !setup.matters(told.busy, lookup.as_ref().map_or(0, |found| found.ns)) {
+        if !setup.matters(told.busy, lookup.as_ref().map_or(0, |found| found.ns), told.begun) {
             return None;
         }
         let mut exchange = setup.exchange(id, told.exchanges, told.begun, &mut self.ledger)?;

@@ -234,12 +234,11 @@ impl Commands {
         if self.waiting.is_empty() {
             let unasked = self.server.greeted && self.next > 0 && !self.client.holed;
             let bytes = std::mem::take(&mut self.server.said);
+            let greets = !std::mem::replace(&mut self.server.greeted, true) && self.next == 0;
             match status.code {
                 Some(CLOSING) if unasked => sink.push("421", "", bytes),
+                _ if greets => greeted(sink, line, bytes),
                 _ => sink.unmark(),
-            }
-            if !std::mem::replace(&mut self.server.greeted, true) {
-                greeting(sink, line);
             }
             self.server.holed = false;
             return Ok(());
@@ -344,6 +343,13 @@ pub(super) fn greeting(sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) {
     {
         sink.software(name);
     }
+}
+
+/// The server's first words are whole: they answer nothing, and the client waits for them.
+pub(super) fn greeted(sink: &mut MessageSink<'_, impl Listener>, line: &[u8], bytes: u64) {
+    greeting(sink, line);
+    sink.count(bytes);
+    sink.end();
 }
 
 /// A word of an answer, as its status.

@@ -1,7 +1,7 @@
 //! The server's side of IMAP (RFC 9051 7): responses with literals, told apart by the tag that they repeat. What has
 //! no tag belongs to the oldest command that waits; where none does, and while IDLE waits, it is a push.
 
-use super::answers::{greeting, said};
+use super::answers::{greeted, said};
 use super::verbs::{Does, is_tag};
 use super::{Commands, Leave, MAX_LINE};
 use crate::messages::Listener;
@@ -71,8 +71,9 @@ impl Commands {
         let (tag, word) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         match tag {
             b"*" => {
-                if !std::mem::replace(&mut self.server.greeted, true) {
-                    greeting(sink, line.text());
+                if !std::mem::replace(&mut self.server.greeted, true) && self.next == 0 {
+                    greeted(sink, line.text(), line.len());
+                    return Ok(());
                 }
                 if self.owner().is_some() {
                     return Ok(()); // counted

@@ -102,7 +102,7 @@ fn mail_is_sent_in_a_pipeline() {
         ],
     );
     assert!(
-        notes.starts_with("C0:( C0:EHLO.me@ C0:9) S0:( S0:35=250 S0:)"),
+        notes.starts_with("S( S)23 C0:( C0:EHLO.me@ C0:9) S0:( S0:35=250 S0:)"),
         "{notes}"
     );
     assert!(notes.contains("C5:( C5:content.@ C5:42)"), "{notes}");
