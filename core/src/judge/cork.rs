@@ -99,3 +99,60 @@ pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &Pi
     };
     cutter.cut(piece.end, rest);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    /// Multiples of 4 ms that lie on no longer tick.
+    const ENDS: [i64; 10] = [0, 52, 96, 148, 200, 252, 296, 348, 400, 452];
+
+    /// So many that waited 204 ms until such a tick, and so many that left sooner.
+    fn starts(late: usize, prompt: u64) -> Starts {
+        Starts {
+            prompt,
+            late: ENDS.iter().take(late).map(|end| (204 * MS, end * MS)).collect(),
+            timed: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_timer_is_200_ms_and_up_to_three_ticks_and_a_round_trip_late() {
+        let far = [2 * MS, 10 * MS];
+        for (waited, path, is) in [
+            (200 * MS, [0, 0], true),
+            (200 * MS - 1, [0, 0], false),
+            (213 * MS, [0, 0], true),
+            (213 * MS + 1, [0, 0], false),
+            (202 * MS, far, true),
+            (202 * MS - 1, far, false),
+            (227 * MS, far, true),
+            (227 * MS + 1, far, false),
+            (714 * MS, [MS, 600 * MS], true), // no more than LONG_PATH_NS is granted
+            (714 * MS + 1, [MS, 600 * MS], false),
+        ] {
+            assert_eq!(as_the_timer(waited, path), is, "{waited} {path:?}");
+        }
+    }
+
+    #[test]
+    fn ten_on_a_tick_are_a_timers_and_few_prompt_ones_do_not_matter() {
+        // (it may be, all are): 9 might lie on a tick by luck, 7 are too few to ask
+        assert_eq!(corked(&starts(10, 0), [0, 0]), (true, true));
+        assert_eq!(corked(&starts(10, 1), [0, 0]), (true, true));
+        assert_eq!(corked(&starts(10, 2), [0, 0]), (true, false));
+        assert_eq!(corked(&starts(9, 0), [0, 0]), (true, false));
+        assert_eq!(corked(&starts(9, 2), [0, 0]), (false, false));
+        assert_eq!(corked(&starts(8, 9), [0, 0]), (false, false));
+        assert_eq!(corked(&starts(7, 9), [0, 0]), (true, false));
+        assert_eq!(corked(&starts(0, 9), [0, 0]), (false, false));
+    }
+
+    #[test]
+    fn what_waited_less_than_the_timer_is_prompt() {
+        let mut mixed = starts(10, 1);
+        mixed.late.push((200 * MS - 1, 900 * MS));
+        assert_eq!(corked(&mixed, [0, 0]), (true, false));
+    }
+}
