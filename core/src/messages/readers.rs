@@ -4,8 +4,8 @@
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
-    amqp, commands, dns, http1, http2, interactive, kafka, ldap, modbus, mqtt, mysql, postgres, redis, rpc,
-    sip, smb, tls, turns, websocket,
+    amqp, commands, dns, http1, http2, interactive, kafka, ldap, modbus, mongodb, mqtt, mysql, postgres,
+    redis, rpc, sip, smb, tls, turns, websocket,
 };
 
 /// How a protocol is known. Ports play no part.
@@ -117,6 +117,7 @@ readers! {
     Ftp(commands::Commands), "ftp", commands::FTP;
     Pop3(commands::Commands), "pop3", commands::POP3;
     Imap(commands::Commands), "imap", commands::IMAP;
+    MongoDb(mongodb::MongoDb), "mongodb", mongodb::RECOGNITION;
     MySql(mysql::MySql), "mysql", mysql::RECOGNITION;
     Postgres(postgres::Postgres), "postgresql", postgres::RECOGNITION;
     Redis(redis::Redis), "redis", redis::RECOGNITION;

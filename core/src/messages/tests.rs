@@ -12,6 +12,7 @@ mod interactive;
 mod kafka;
 mod ldap;
 mod modbus;
+mod mongodb;
 mod mqtt;
 mod mysql;
 mod postgres;

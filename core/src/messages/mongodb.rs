@@ -1,0 +1,193 @@
+//! MongoDB's wire protocol: commands in OP_MSG (and what clients of old servers say), answers by the number of the
+//! request that they name. What an exhaust cursor or an awaitable hello brings further, nobody asked for: pushes.
+
+mod bson;
+
+use std::collections::VecDeque;
+
+use smol_str::{SmolStr, ToSmolStr};
+
+use super::parcel::{Come, Parcel};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{Close, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch};
+use bson::{COMPRESSED, HEADER, Header, MSG, QUERY, REPLY};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::MongoDb,
+    sniff: |first| match first.side {
+        Side::Client => bson::begins(Side::Client, first.said),
+        Side::Server if first.other.is_empty() => bson::begins(Side::Server, first.said),
+        Side::Server => Guess::No,
+    },
+    opens: |side, first| bson::begins(side, first) == Guess::Yes,
+    resumes: |_, _| false, // what looks like it may lie inside a document
+    joins: |_, _| false,
+    reader: |_| AnyReader::MongoDb(Box::default()),
+};
+/// So much of a message is kept for its names.
+const MAX_KEPT: usize = 512;
+/// Commands whose names are remembered for what follows their answers.
+const MAX_NAMES: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct MongoDb {
+    client: Parcel<HEADER>,
+    server: Parcel<HEADER>,
+    /// Bytes of a message of which nothing was said yet, by `Side`.
+    untold: [u64; 2],
+    asked: VecDeque<Asked>,
+    /// The server's newest answer said that more comes: its number, and what was asked.
+    follows: Option<(u32, Asked)>,
+    /// The answer that goes on has been told of.
+    answering: bool,
+}
+
+#[derive(Debug)]
+struct Asked {
+    id: u32,
+    method: SmolStr,
+    target: SmolStr,
+}
+
+impl MessageReader for MongoDb {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+        let side = sink.side();
+        let Stretch::Bytes(mut bytes) = stretch else {
+            let missing = stretch.len();
+            let (parcel, untold) = self.half(side);
+            if let Some(come) = parcel.skip(missing) {
+                *untold += missing;
+                self.come(&mut sink, come);
+                return Read::All;
+            }
+            sink.lost("a message's beginning is not in the capture");
+            return Read::Lost(stretch);
+        };
+        while !bytes.is_empty() {
+            sink.mark();
+            let here = bytes;
+            let (parcel, untold) = self.half(side);
+            let come = parcel.next(&mut bytes, |header| {
+                Some((Header::of(side, header)?.body(), MAX_KEPT))
+            });
+            *untold += (here.len() - bytes.len()) as u64;
+            if come == Come::Wrong {
+                sink.lost("not a message of MongoDB");
+                return Read::Lost(Stretch::Bytes(here));
+            }
+            self.come(&mut sink, come);
+        }
+        Read::All
+    }
+
+    fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
+
+    fn resume(&mut self, _side: Side, _inside: bool) {
+        *self = MongoDb::default();
+    }
+}
+
+impl MongoDb {
+    fn half(&mut self, side: Side) -> (&mut Parcel<HEADER>, &mut u64) {
+        let [client, server] = &mut self.untold;
+        match side {
+            Side::Client => (&mut self.client, client),
+            Side::Server => (&mut self.server, server),
+        }
+    }
+
+    /// A message of the side that speaks has come so far.
+    fn come(&mut self, sink: &mut MessageSink<'_, impl Listener>, come: Come) {
+        let side = sink.side();
+        let (parcel, untold) = self.half(side);
+        let (inside, bytes) = (parcel.is_inside(), *untold);
+        let Some(header) = Header::of(side, parcel.header()) else {
+            return;
+        };
+        if come == Come::Whole {
+            *self.half(side).1 = 0;
+            match side {
+                Side::Client => self.asks(sink, header, bytes),
+                Side::Server => self.answers(sink, header, bytes),
+            }
+            sink.unmark();
+        } else if inside && side == Side::Server && self.asked.iter().any(|asked| asked.id == header.to) {
+            // a long answer: its first byte counts
+            *self.half(side).1 = 0;
+            self.part(sink, header.to, bytes);
+        }
+    }
+
+    fn part(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u32, bytes: u64) {
+        let mut exchange = sink.of(u64::from(key));
+        if !std::mem::replace(&mut self.answering, true) {
+            exchange.answer();
+        }
+        exchange.piece(bytes);
+    }
+
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
+        let body = self.client.head();
+        let flags = bson::u32_at(body, 0).unwrap_or(0);
+        let command = match header.code {
+            // nobody answers
+            MSG if flags & bson::MORE_TO_COME != 0 => return,
+            MSG => bson::Command::of(bson::document(body)),
+            QUERY => bson::Command::of_query(body),
+            COMPRESSED => bson::Command::default(),
+            _ => return,
+        };
+        let kind = match &*command.method {
+            _ if command.waits => Kind::LongPoll,
+            "hello" | "isMaster" | "ismaster" | "saslStart" | "saslContinue" => Kind::Setup,
+            _ => Kind::Request,
+        };
+        let mut exchange = sink.of(u64::from(header.id));
+        exchange.ask(kind);
+        exchange.name(Named {
+            method: &command.method,
+            target: &command.target,
+            host: "",
+        });
+        exchange.count(bytes);
+        exchange.asked();
+        if self.asked.len() >= MAX_NAMES {
+            self.asked.pop_front();
+        }
+        self.asked.push_back(Asked {
+            id: header.id,
+            method: command.method,
+            target: command.target,
+        });
+    }
+
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
+        let more = header.code == MSG
+            && bson::u32_at(self.server.head(), 0).is_some_and(|flags| flags & bson::MORE_TO_COME != 0);
+        if let Some((_, asked)) = self.follows.take_if(|(id, _)| *id == header.to) {
+            sink.push(&asked.method, &asked.target, bytes);
+            self.follows = more.then_some((header.id, asked));
+            return;
+        }
+        self.part(sink, header.to, bytes);
+        self.answering = false;
+        let failed = match header.code {
+            MSG => bson::failed(bson::document(self.server.head())),
+            REPLY => bson::failed(self.server.head().get(20..).unwrap_or_default()),
+            _ => None,
+        };
+        let code = failed.and_then(|code| u16::try_from(code).ok());
+        let word = failed.filter(|_| code.is_none()).map(|code| code.to_smolstr());
+        let mut exchange = sink.of(u64::from(header.to));
+        exchange.status(Status {
+            code,
+            text: word.as_deref().or(failed.is_none().then_some("ok")),
+            error: failed.is_some(),
+        });
+        exchange.answered();
+        let place = self.asked.iter().position(|asked| asked.id == header.to);
+        let asked = place.and_then(|place| self.asked.remove(place));
+        self.follows = asked.filter(|_| more).map(|asked| (header.id, asked));
+    }
+}

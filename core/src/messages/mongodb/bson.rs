@@ -1,0 +1,193 @@
+//! What stands in MongoDB's messages: headers, and the first elements of a document (bsonspec.org). Reads the names of
+//! commands and collections, never a value.
+
+use smol_str::SmolStr;
+
+use super::super::{Guess, Side, text};
+
+pub(super) const HEADER: usize = 16;
+pub(super) const REPLY: u32 = 1;
+pub(super) const QUERY: u32 = 2004;
+pub(super) const COMPRESSED: u32 = 2012;
+pub(super) const MSG: u32 = 2013;
+/// `maxMessageSizeBytes`.
+const LONGEST: u32 = 48_000_000;
+pub(super) const MORE_TO_COME: u32 = 2;
+/// Checksum, more to come, exhaust allowed.
+const FLAGS: u32 = 0x0001_0003;
+/// Elements of a document that are looked at.
+const MAX_ELEMENTS: usize = 16;
+/// The longest name of a command or collection (a namespace has 255 bytes).
+const MAX_NAME: usize = 255;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Header {
+    len: u32,
+    pub(super) id: u32,
+    /// Of the request that it answers.
+    pub(super) to: u32,
+    pub(super) code: u32,
+}
+
+impl Header {
+    /// None where this side says no such thing.
+    pub(super) fn of(side: Side, header: &[u8; HEADER]) -> Option<Header> {
+        let at = |place| u32_at(header, place);
+        let (len, id, to, code) = (at(0)?, at(4)?, at(8)?, at(12)?);
+        let fits = match side {
+            Side::Client => to == 0 && matches!(code, MSG | QUERY | COMPRESSED | 2001 | 2002 | 2005..=2007),
+            Side::Server => to != 0 && matches!(code, MSG | REPLY | COMPRESSED),
+        };
+        (fits && (HEADER as u32 + 4..=LONGEST).contains(&len)).then_some(Header { len, id, to, code })
+    }
+
+    pub(super) fn body(self) -> u64 {
+        u64::from(self.len) - HEADER as u64
+    }
+}
+
+/// Whether this side may begin so.
+pub(super) fn begins(side: Side, said: &[u8]) -> Guess {
+    let Some((header, body)) = said.split_first_chunk::<HEADER>() else {
+        // the length's high byte, and that the client answers nothing
+        let high = said.get(3).is_none_or(|high| *high <= 2);
+        let quiet = side == Side::Server || said.iter().skip(8).take(4).all(|byte| *byte == 0);
+        return if high && quiet && side == Side::Client {
+            Guess::More
+        } else {
+            Guess::No
+        };
+    };
+    match (Header::of(side, header), u32_at(body, 0)) {
+        (
+            Some(Header {
+                code: MSG | QUERY | REPLY | COMPRESSED,
+                ..
+            }),
+            None,
+        ) => Guess::More,
+        (Some(Header { code: MSG, .. }), Some(flags)) if flags & !FLAGS == 0 => Guess::Yes,
+        (
+            Some(Header {
+                code: QUERY | REPLY, ..
+            }),
+            Some(flags),
+        ) if flags < 0x100 => Guess::Yes,
+        (Some(Header { code: COMPRESSED, .. }), Some(MSG | QUERY | REPLY)) => Guess::Yes,
+        _ => Guess::No,
+    }
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let (bytes, _) = bytes.get(at..)?.split_first_chunk::<4>()?;
+    Some(u32::from_le_bytes(*bytes))
+}
+
+/// The document of an OP_MSG, as far as it was kept: behind flags and, maybe, sequences of documents.
+pub(super) fn document(body: &[u8]) -> &[u8] {
+    let mut rest = body.get(4..).unwrap_or_default();
+    while let Some((1, sequence)) = rest.split_first() {
+        let len = u32_at(sequence, 0).unwrap_or(u32::MAX);
+        rest = sequence.get(len as usize..).unwrap_or_default();
+    }
+    rest.strip_prefix(&[0]).unwrap_or_default()
+}
+
+/// A command, by its document.
+#[derive(Debug, Default)]
+pub(super) struct Command {
+    pub(super) method: SmolStr,
+    pub(super) target: SmolStr,
+    /// Its answer waits for an event.
+    pub(super) waits: bool,
+}
+
+impl Command {
+    pub(super) fn of(document: &[u8]) -> Command {
+        let mut command = Command::default();
+        let (mut limited, mut awaits) = (false, false);
+        for (place, (name, kind, value)) in elements(document).enumerate() {
+            if place == 0 {
+                command.method = text::name_up_to(name, MAX_NAME, false);
+            }
+            match name {
+                b"collection" => command.target = string(kind, value),
+                _ if place == 0 => command.target = string(kind, value),
+                b"maxAwaitTimeMS" | b"maxTimeMS" => limited = true,
+                b"awaitData" => awaits = value == [1],
+                _ => {}
+            }
+        }
+        let waiting = matches!(&*command.method, "hello" | "isMaster" | "ismaster" | "getMore");
+        command.waits = awaits || waiting && limited;
+        command
+    }
+
+    /// OP_QUERY: flags, the name of a collection, two numbers, a document.
+    pub(super) fn of_query(body: &[u8]) -> Command {
+        let rest = body.get(4..).unwrap_or_default();
+        let end = memchr::memchr(0, rest).unwrap_or(rest.len());
+        let name = rest.get(..end).unwrap_or_default();
+        if name.ends_with(b".$cmd") {
+            return Command::of(rest.get(end + 9..).unwrap_or_default());
+        }
+        Command {
+            method: SmolStr::new_static("query"),
+            target: text::name_up_to(name, MAX_NAME, false),
+            waits: false,
+        }
+    }
+}
+
+fn string(kind: u8, value: &[u8]) -> SmolStr {
+    let text = value.get(4..).filter(|_| kind == 2).unwrap_or_default();
+    text::name_up_to(text.strip_suffix(b"\0").unwrap_or(text), MAX_NAME, false)
+}
+
+/// The number of the error, where the answer says that it failed; 0 where it gives none.
+pub(super) fn failed(document: &[u8]) -> Option<u32> {
+    let (mut failed, mut code) = (false, 0);
+    for (name, kind, value) in elements(document) {
+        match (name, kind) {
+            (b"ok", _) => failed |= value.iter().all(|byte| *byte == 0),
+            (b"code", 16) => code = u32_at(value, 0).unwrap_or(0),
+            (b"writeErrors", _) => {
+                failed = true;
+                let first = elements(value)
+                    .next()
+                    .map(|(_, _, error)| error)
+                    .unwrap_or_default();
+                let written = elements(first).find(|(name, ..)| *name == b"code");
+                code = written.and_then(|(_, _, value)| u32_at(value, 0)).unwrap_or(code);
+            }
+            _ => {}
+        }
+    }
+    failed.then_some(code)
+}
+
+/// Name, type and value of the first elements, up to one that was not kept.
+fn elements(document: &[u8]) -> impl Iterator<Item = (&[u8], u8, &[u8])> {
+    let mut rest = document.get(4..).unwrap_or_default();
+    let next = move || {
+        let (kind, named) = rest.split_first().filter(|(kind, _)| **kind != 0)?;
+        let end = memchr::memchr(0, named)?;
+        let (name, behind) = (named.get(..end)?, named.get(end + 1..)?);
+        let len = match kind {
+            0x01 | 0x09 | 0x11 | 0x12 => 8,
+            0x02 => u32_at(behind, 0)? as usize + 4,
+            0x03 | 0x04 => u32_at(behind, 0)? as usize,
+            0x05 => u32_at(behind, 0)? as usize + 5,
+            0x07 => 12,
+            0x08 => 1,
+            0x0a => 0,
+            0x10 => 4,
+            0x13 => 16,
+            _ => return None,
+        };
+        let (value, behind) = behind.split_at_checked(len)?;
+        rest = behind;
+        Some((name, *kind, value))
+    };
+    std::iter::from_fn(next).take(MAX_ELEMENTS)
+}
