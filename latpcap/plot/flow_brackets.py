@@ -72,9 +72,9 @@ def spoken(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[FlowRo
                 said.setdefault((exchange["stream"], exchange[name]), []).append(words)
     found = []
     for row in rows:
-        words = said.get((row.stream, row.frame), [])
-        more = f" and {len(words) - 1} more" if len(words) > 1 else ""  # of pipelined requests in one segment
-        found.append(replace(row, said=f"{words[0]}{more}") if words else row)
+        here = said.get((row.stream, row.frame), [])
+        more = f" and {len(here) - 1} more" if len(here) > 1 else ""  # of pipelined requests in one segment
+        found.append(replace(row, said=f"{here[0]}{more}") if here else row)
     return tuple(found)
 
 
