@@ -346,7 +346,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(share: float, tmp_path: Path, m
         if "_partial" not in file.parts:
             pq.read_metadata(file)  # raises for a file that is not whole
     before = {p.name: p.stat().st_mtime_ns for p in results.glob("_tasks/*.json")}
-    assert len(before) < 4 and bool(before) == (share > 0.2)
+    assert len(before) < 4 and (share > 0 or not before) and (share < 0.5 or before)  # two work side by side
     again = lp.batch(source, results, quiet=True)
     assert len(again.skipped) == 3 * len(before) and not again.failed
     assert {n: (results / "_tasks" / n).stat().st_mtime_ns for n in before} == before

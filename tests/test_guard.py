@@ -99,7 +99,8 @@ def test_names_that_would_write_on_the_terminal(name: bytes, tmp_path: Path) -> 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_end_it_like_ctrl_c(number: int, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    late = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); print(1, flush=True);"
+    late = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    late += "signal.signal(signal.SIGHUP, signal.SIG_DFL); print(1, flush=True);"  # as if these tests ran without nohup
     run = [sys.executable, "-c", f"{late} from latpcap.cli import main; main()", "compare", str(tmp_path / "pipe"), "x"]
     child = subprocess.Popen(run, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     with (tmp_path / "pipe").open("wb"):  # opened by both: it is being read

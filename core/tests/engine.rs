@@ -425,5 +425,5 @@ fn what_asks_for_tls_is_said_before_it() {
     }
     let tables = Tables::of(&capture.bytes);
     let protocols = tables.words("exchanges", "protocol");
-    assert_eq!(protocols, ["turns", "turns", "tls", "tls"]);
+    assert_eq!(protocols, ["smtp", "smtp", "tls", "tls"]);
 }

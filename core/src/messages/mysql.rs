@@ -111,7 +111,12 @@ impl MySql {
                 Some((u64::from(packets::length(header)), kept))
             });
             half.untold += (here.len() - bytes.len()) as u64;
-            self.come(sink, come, bytes)?;
+            let read = self.come(sink, come, bytes);
+            read.map_err(|left| match left {
+                // the packets before it are counted
+                Left::Lost(reason, None) => Left::Lost(reason, Some(here)),
+                left => left,
+            })?;
         }
         Ok(())
     }

@@ -113,24 +113,40 @@ impl Tables {
         self.words("issues", "kind").into_iter().zip(reasons).collect()
     }
 
-    /// Every exchange's rows follow each other to the nanosecond, from its start to its end.
+    /// A column of numbers of which a row may have none.
+    fn ids_or_none(&self, table: &str, column: &str) -> Vec<Option<u64>> {
+        self.column(table, column, |array| {
+            array.as_primitive::<UInt64Type>().iter().collect()
+        })
+    }
+
+    /// Every exchange's, connect's, push's and gap's rows follow each other to the nanosecond, from its start to its end.
     pub fn assert_partitions(&self) {
+        let tables = [
+            ("exchange", "exchanges"),
+            ("connect", "connects"),
+            ("push", "pushes"),
+            ("gap", "gaps"),
+        ];
         let (start, end) = (self.times("causes", "start"), self.times("causes", "end"));
+        let owners = tables.map(|(owner, _)| self.ids_or_none("causes", owner));
         let mut spans = BTreeMap::new();
-        for (i, exchange) in self.ids("causes", "exchange").into_iter().enumerate() {
-            assert!(end[i] > start[i], "row {i} of exchange {exchange}");
-            let span = spans.entry(exchange).or_insert((start[i], start[i]));
-            assert_eq!(span.1, start[i], "exchange {exchange} has a gap or an overlap");
+        for i in 0..start.len() {
+            let [id] = owners.iter().filter_map(|of| of[i]).collect::<Vec<_>>()[..] else {
+                panic!("row {i} is not of one thing");
+            };
+            assert!(end[i] > start[i], "row {i} of {id}");
+            let span = spans.entry(id).or_insert((start[i], start[i]));
+            assert_eq!(span.1, start[i], "{id} has a gap or an overlap");
             span.1 = end[i];
         }
-        let (start, end) = (self.times("exchanges", "start"), self.times("exchanges", "end"));
-        for (i, exchange) in self.ids("exchanges", "exchange").into_iter().enumerate() {
-            let empty = (start[i], start[i]);
-            assert_eq!(
-                *spans.get(&exchange).unwrap_or(&empty),
-                (start[i], end[i]),
-                "exchange {exchange}"
-            );
+        for (owner, table) in tables {
+            let (start, end) = (self.times(table, "start"), self.times(table, "end"));
+            for (i, id) in self.ids(table, owner).into_iter().enumerate() {
+                let span = spans.remove(&id).unwrap_or((start[i], start[i]));
+                assert_eq!(span, (start[i], end[i]), "{owner} {id}");
+            }
         }
+        assert!(spans.is_empty(), "rows of what has none: {spans:?}");
     }
 }

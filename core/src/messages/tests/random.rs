@@ -154,7 +154,7 @@ proptest! {
             // Only line ends between messages are of no message.
             let blank = |piece| if let Stretch::Bytes(b) = piece { b.iter().filter(|b| b"\r\n".contains(b)).count() } else { 0 };
             let blanks = mine().map(blank).sum::<usize>() as u64;
-            prop_assert!(total[side.index()] <= all);
+            prop_assert!(total[side.index()] <= all, "{:?} {} {}: {:?}", side, total[side.index()], all, heard.list);
             prop_assert!(by_keys || all <= total[side.index()].saturating_add(blanks));
         }
     }
