@@ -160,6 +160,8 @@ def _lists(column: pa.ChunkedArray) -> Any:
     import pyarrow.compute as pc
 
     found = np.empty(len(column), object)
+    if not len(column):
+        return found  # pyarrow 17 ends the program where there is no chunk
     rows = pc.indices_nonzero(pc.is_valid(column)).to_pylist()
     for row, values in zip(rows, column.drop_null().to_pylist(), strict=True):
         found[row] = values
