@@ -123,13 +123,16 @@ impl Pools {
     }
 
     /// Small segments that were sent over unacknowledged small ones on a stream.
-    pub fn refute(&mut self, id: u32, stream: u32, early: impl ExactSizeIterator<Item = Early>) {
+    pub fn refute(&mut self, id: u32, stream: u32, early: impl Iterator<Item = Early>) {
         let Some(pool) = self.pools.get_mut(id as usize) else {
             return;
         };
-        pool.refutations += early.len() as u64;
-        let room = KEPT.saturating_sub(pool.early.len());
-        pool.early.extend(early.take(room).map(|early| (stream, early)));
+        for early in early {
+            pool.refutations += 1;
+            if pool.early.len() < KEPT {
+                pool.early.push((stream, early));
+            }
+        }
     }
 
     /// A small message began; `late` where it may have waited for a cork's timer: how long, and until when.

@@ -192,13 +192,11 @@ impl Tracker {
         if segment.len == 0 && !segment.has(SYN) && !segment.has(RST) {
             own.passed(seen.facts.seq, at, segment.ip_id);
         }
-        let echo = segment.options.timestamps.map(|t| t.1);
-        let sure = peer.sure_refutations(missing > 0, seen.facts.ack, echo);
-        if sure.len() > 0 {
+        if peer.is_refuting() {
+            let echo = segment.options.timestamps.map(|t| t.1);
+            let sure = peer.sure_refutations(missing > 0, seen.facts.ack, echo);
             let pool = *pick(&mut self.pools, side.other());
             ledger.pools.refute(pool, self.pairing.stream, sure);
-        } else {
-            drop(sure);
         }
         peer.answer(&PeerPacket {
             at,

@@ -55,6 +55,7 @@ impl Causes {
     }
 
     /// True when the batch is full.
+    #[inline(always)]
     pub fn push(&mut self, whose: RowKind, number: u64, r: &Row) -> bool {
         let columns = &mut self.columns;
         let row = columns.place();

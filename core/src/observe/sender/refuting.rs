@@ -20,6 +20,12 @@ impl Sender {
         }
     }
 
+    /// Whether the peer's next packet can make a refutation sure: seldom.
+    #[inline(always)]
+    pub fn is_refuting(&self) -> bool {
+        !self.awaiting.is_empty() || self.probing.is_some()
+    }
+
     /// The peer spoke: which refutations are sure now. None are where the capture lacks (`missed`) what the peer
     /// said before: that may have been the ACK.
     pub fn sure_refutations(&mut self, missed: bool, ack: i64, tsecr: Option<u32>) -> Drain<'_, Early> {
