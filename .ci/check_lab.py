@@ -7,8 +7,8 @@ Figures of the lab (CAPTURES/lab), each with a bound, and a verdict for each pub
   repairs   at the sending end: the first repeat after each drop of link.jsonl, by its `released_by`, against what
             the drop calls for: fast retransmit where a SACK, a third duplicate ACK or an ACK just before asked for
             it, else a probe first and the timer after it
-  think     `service_ms` less the server's leg, and the pause before a request (the next start less this end and the
-            client's leg), of 4 ms and more, against the programs' logs
+  think     `service_ms` less the server's round trip, and the pause before a request (the next start less this end and
+            the client's round trip), of 4 ms and more, against the programs' logs
   latency   `client_latency_ms` of exchanges whose answers lost segments, against the clients' clocks
   stalls    score_lab.py's recall, of the exchanges that the capture holds
 """

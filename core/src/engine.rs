@@ -16,7 +16,7 @@ use crate::judge::{Row, Senders};
 use crate::lookup::Lookups;
 use crate::probe::{self, Probes};
 use crate::segment::{ACK, SYN, Segment};
-use crate::stream::{self, Answer, Event, Streams};
+use crate::stream::{self, Event, Streams, SynAnswer};
 use crate::table::Tables;
 use crate::watch::Watch;
 use end::Stage;
@@ -228,7 +228,7 @@ impl Analysis {
                 }
                 if let (Some(kind), Some(head)) = (probe::verdict(icmp), icmp.quoted.or(icmp.brief)) {
                     let from = icmp.src;
-                    self.streams.answered(&head, Answer { kind, from, at });
+                    self.streams.answered(&head, SynAnswer { kind, from, at });
                 }
                 if let Some(note) = self.probes.icmp(icmp, at) {
                     self.issue(note.at(record.offset).in_frame(record.frame));

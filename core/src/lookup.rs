@@ -55,7 +55,7 @@ struct Question {
 
 /// An answer that gave addresses, or none of the kind that was asked for.
 #[derive(Debug)]
-struct Answer {
+struct Resolved {
     number: u64,
     client: IpAddr,
     name: SmolStr,
@@ -71,7 +71,7 @@ pub struct Lookups {
     waiting: AHashMap<Question, Lookup>,
     order: VecDeque<(Question, u64)>,
     done: Vec<Lookup>,
-    answers: VecDeque<Answer>,
+    answers: VecDeque<Resolved>,
     /// By the frame of their SYN.
     connects: AHashMap<u64, Found>,
 }
@@ -173,7 +173,7 @@ impl Lookups {
         if self.answers.len() >= MAX_ANSWERS {
             self.answers.pop_front();
         }
-        self.answers.push_back(Answer {
+        self.answers.push_back(Resolved {
             number: lookup.number,
             client: lookup.client.0,
             name: lookup.name.clone(),
@@ -198,7 +198,7 @@ impl Lookups {
         while self.answers.front().is_some_and(|answer| answer.end < since) {
             self.answers.pop_front();
         }
-        let gave = |answer: &&mut Answer| answer.client == client && answer.addresses.contains(&server);
+        let gave = |answer: &&mut Resolved| answer.client == client && answer.addresses.contains(&server);
         let Some(answer) = self.answers.iter_mut().rev().find(gave) else {
             return;
         };

@@ -10,7 +10,7 @@ use ahash::AHashMap;
 use crate::base::At;
 use crate::frame::{Echo, Icmp};
 use crate::issue::{Issue, Kind};
-use crate::stream::{Answer, AnswerKind, Stream};
+use crate::stream::{AnswerKind, Stream, SynAnswer};
 
 /// Echo requests that wait for their answer; beyond this many the oldest is given up.
 pub const MAX_WAITING: usize = 65_536;
@@ -28,7 +28,7 @@ pub struct Probe {
     pub sent: At,
     pub what: What,
     pub repeats: u32,
-    pub answer: Option<Answer>,
+    pub answer: Option<SynAnswer>,
 }
 
 /// What was sent.
@@ -102,10 +102,10 @@ impl Probes {
     }
 
     /// All that are left, at the capture's end.
-    pub fn rest(&mut self) -> Queue {
+    pub fn rest(&mut self) -> ProbeRows {
         self.waiting = AHashMap::new();
         self.order = VecDeque::new();
-        Queue {
+        ProbeRows {
             echoes: std::mem::take(&mut self.rows).into(),
             syns: BinaryHeap::new(),
         }
@@ -172,19 +172,19 @@ impl Probes {
     fn echoed(&mut self, echo: Echo, kind: AnswerKind, from: IpAddr, at: At) {
         let row = self.waiting.remove(&echo);
         if let Some(probe) = row.and_then(|row| self.rows.get_mut(row as usize)) {
-            probe.answer.get_or_insert(Answer { kind, from, at });
+            probe.answer.get_or_insert(SynAnswer { kind, from, at });
         }
     }
 }
 
 /// Probes by the time they were sent, while streams come by the frames in which they began.
 #[derive(Default)]
-pub struct Queue {
+pub struct ProbeRows {
     echoes: VecDeque<Probe>,
     syns: BinaryHeap<Reverse<Sent>>,
 }
 
-impl Queue {
+impl ProbeRows {
     pub fn push(&mut self, probe: Probe) {
         self.syns.push(Reverse(Sent(probe)));
     }

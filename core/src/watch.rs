@@ -8,7 +8,7 @@ use crate::stream::Event;
 
 /// One segment, with the bytes that the capture holds of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenPayload {
     pub frame: u64,
     /// Sent by whoever sent the stream's first segment.
     pub from_first: bool,
@@ -23,7 +23,7 @@ pub struct Seen {
 
 /// What the headers of one segment say, raw: frame, sequence and acknowledgement number, IPv4 identification (-1: IPv6),
 /// time to live, type of service.
-pub type Header = [i64; 6];
+pub type HeaderRow = [i64; 6];
 
 /// What is in it is taken after each block, so it holds at most a block's payload.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ pub enum Watch {
     Stream {
         stream: u32,
         first: Option<(IpAddr, u16)>,
-        seen: Vec<Seen>,
+        seen: Vec<SeenPayload>,
     },
-    Headers(Vec<Header>),
+    Headers(Vec<HeaderRow>),
 }
 
 impl Watch {
@@ -70,7 +70,7 @@ impl Watch {
             return;
         }
         let sender = (segment.src, segment.sport);
-        seen.push(Seen {
+        seen.push(SeenPayload {
             frame: event.at.frame,
             from_first: *first.get_or_insert(sender) == sender,
             seq: event.facts.seq,
@@ -81,14 +81,14 @@ impl Watch {
         });
     }
 
-    pub fn take(&mut self) -> Vec<Seen> {
+    pub fn take(&mut self) -> Vec<SeenPayload> {
         match self {
             Watch::Stream { seen, .. } => std::mem::take(seen),
             Watch::Headers(_) => Vec::new(),
         }
     }
 
-    pub fn take_headers(&mut self) -> Vec<Header> {
+    pub fn take_headers(&mut self) -> Vec<HeaderRow> {
         match self {
             Watch::Headers(rows) => std::mem::take(rows),
             Watch::Stream { .. } => Vec::new(),

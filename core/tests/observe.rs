@@ -111,7 +111,7 @@ impl Play {
             tsecr: None,
             ip_id: Some(self.id),
             rtt_ns: RTT,
-            leg_ns: 0,
+            own_rtt_ns: 0,
             server: true,
             pool: 7,
         }

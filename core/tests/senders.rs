@@ -468,7 +468,7 @@ fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
 }
 
 #[test]
-fn timestamps_overrule_the_legs() {
+fn timestamps_overrule_the_round_trips() {
     let (mut e, mut random) = (Endpoint::new(VANTAGES[1]), Lcg(13));
     for i in 0..20 {
         let mut c = e
@@ -478,7 +478,7 @@ fn timestamps_overrule_the_legs() {
         let ruling = e.judged().rule(Side::Server, 0, &c);
         assert!(matches!(ruling, Ruling::Pause { .. }), "{ruling:?}");
         c.arrived = Some(true);
-        c.freed.time_ns = c.ack.time_ns; // too early for the leg, yet it echoes the ACK
+        c.freed.time_ns = c.ack.time_ns; // too early for the round trip, yet it echoes the ACK
         assert!(i < 10 || matches!(e.judged().rule(Side::Server, 0, &c), Ruling::Held { .. }));
     }
     let mut e = Endpoint::new(VANTAGES[1]);

@@ -214,7 +214,7 @@ class _Sure:
 
 
 def _how_sure(item: totals.Spent, pools: Mapping[str, sockets.Pool], checks: Sequence[quality.Check]) -> _Sure:
-    # a stall whose evidence holds together in a doubled capture is one; everything else rests on doubtful legs there
+    # a stall whose evidence holds together in a doubled capture is one; all else rests on doubtful round trips there
     held = item.cause == STALL and pools[item.owner].acts
     # (the core knows of it, so that its rows have no more confidence either)
     doubled = [c for c in checks if c.check == "doubles" and c.most <= item.confidence and not held]

@@ -156,8 +156,8 @@ def _stall(d: Overall) -> list[tuple[int, str]]:
     sender, receiver = d["owners"]["nagle"], d["owners"]["delayed_ack"]
     pool = d["senders"][sender]
     lines = [*_opening(d), (0, _latency(d)), (0, _share(d))]
-    legs = (pool.sender_rtt_ms or 0.0) + (pool.receiver_rtt_ms or 0.0)
-    path = f"; {ms(legs)} ms of each wait are the path's" if legs > show.PATH_OF_WAIT * t["ms"] else ""
+    round_trips = (pool.sender_rtt_ms or 0.0) + (pool.receiver_rtt_ms or 0.0)
+    path = f"; {ms(round_trips)} ms of each wait are the path's" if round_trips > show.PATH_OF_WAIT * t["ms"] else ""
     if "bytes" in t:
         first, second = t["bytes"]
         words = f"a small segment ({second:,} bytes) waits until the one before it ({first:,} bytes) is acknowledged"

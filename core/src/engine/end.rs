@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use super::Analysis;
 use super::judging::MAX_PENDING;
 use crate::judge::Judged;
-use crate::probe::{self, Queue};
+use crate::probe::{self, ProbeRows};
 use crate::stream::Stream;
 
 /// Streams that are finished at a time when the capture has ended.
@@ -20,7 +20,7 @@ pub(super) enum Stage {
     /// The streams from this one on have still to learn that the capture has ended.
     Ending(u32),
     /// The streams from this one on have still to become rows, with what was judged and the probes that wait.
-    Giving(u32, Vec<Judged>, Queue),
+    Giving(u32, Vec<Judged>, ProbeRows),
     Finished,
 }
 
@@ -61,7 +61,7 @@ impl Analysis {
     }
 
     /// Makes rows of some streams, and lets go of them.
-    pub(super) fn give_some(&mut self, next: u32, judged: Vec<Judged>, mut probes: Queue) -> Stage {
+    pub(super) fn give_some(&mut self, next: u32, judged: Vec<Judged>, mut probes: ProbeRows) -> Stage {
         let (all, until) = (self.streams.len() as u32, next.saturating_add(PART));
         for id in next..until.min(all) {
             let retired = self.streams.retired.pop_if(|(retired, _)| *retired == id);

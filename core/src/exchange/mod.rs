@@ -1,10 +1,10 @@
 //! Pairs messages into exchanges and keeps, per stream, the steps of both directions until the exchanges
 //! that need them are settled. Segments in, exchanges with their time cut into steps out.
 
-mod aside;
 mod multipath;
-mod names;
+mod pauses;
 pub mod setup;
+mod software;
 mod steps;
 mod tracker;
 mod transfers;
@@ -23,10 +23,10 @@ use crate::messages::{Close, Kind as MessageKind, Memory, Protocol};
 use crate::observe::{Data, Step, Wait};
 use crate::segment::{self, ACK, SYN, Segment};
 
-use multipath::Multipath;
-pub use names::{Name, Names};
+use multipath::MultipathStreams;
+pub use software::{SoftwareName, SoftwareNames};
 pub use steps::Piece;
-use steps::{Cut, take_turns};
+use steps::{CutSteps, take_turns};
 pub use tracker::Tracker;
 use transfers::Transfers;
 
@@ -290,8 +290,8 @@ impl Exchange {
         let (start, border, end) = self.parts();
         let [client, server] = &self.steps;
         [
-            Cut::new(client, Side::Client, start, border),
-            Cut::new(server, Side::Server, border, end),
+            CutSteps::new(client, Side::Client, start, border),
+            CutSteps::new(server, Side::Server, border, end),
         ]
     }
 
@@ -355,10 +355,10 @@ fn later(at: At, floor: At) -> At {
 pub struct Ledger {
     pub next_id: u64,
     pub pools: Pools,
-    pub names: Names,
+    pub names: SoftwareNames,
     /// Finished, and judged by evidence that other exchanges may still bring.
     pub settled: Vec<Box<Exchange>>,
-    /// Finished, and judged by the path's legs alone.
+    /// Finished, and judged by the path's round trips alone.
     pub plain: Vec<Box<Exchange>>,
     /// Cleared exchanges, to be used again: a capture has many, and each holds buffers.
     #[allow(clippy::vec_box)] // they change hands several times
@@ -372,7 +372,7 @@ pub struct Ledger {
     held: usize,
     /// Steps of long messages that they remember now.
     steps: usize,
-    pub multipath: Multipath,
+    pub multipath: MultipathStreams,
     /// What passed on connections of one direction.
     pub transfers: Transfers,
     /// What the readers of messages remember of all streams.
@@ -393,7 +393,7 @@ pub struct Seen<'a, 'b> {
     pub small: bool,
     pub syn_seen: bool,
     /// Best round trips so far to the client and to the server, by `Side`.
-    pub legs: &'a [Option<i64>; 2],
+    pub rtts: &'a [Option<i64>; 2],
     /// Round trips to this side that its kernel has answered.
     pub trips: &'a RoundTrips,
     /// SACK blocks, relative and unwrapped.
@@ -471,7 +471,7 @@ impl Ledger {
     }
 
     /// What a server calls itself, kept once.
-    pub fn name(&mut self, name: &str, at: At) -> Option<Name> {
+    pub fn name(&mut self, name: &str, at: At) -> Option<SoftwareName> {
         let known = self.names.keep(name);
         if known.is_none() {
             self.distrust("http", "too many names of servers; further ones are left out", at);

@@ -1,4 +1,4 @@
-//! Multipath TCP (RFC 8684): a message may pass in parts, each on a connection of its own. Which connections may be one,
+//! MultipathStreams TCP (RFC 8684): a message may pass in parts, each on a connection of its own. Which connections may be one,
 //! and whether any path was added to another.
 
 use ahash::AHashSet;
@@ -7,14 +7,14 @@ use ahash::AHashSet;
 const MOST: usize = 1 << 16;
 
 #[derive(Debug, Default)]
-pub struct Multipath {
+pub struct MultipathStreams {
     /// Both hosts have said that they can.
     streams: AHashSet<u32>,
     /// One of them was added to another.
     pub joined: bool,
 }
 
-impl Multipath {
+impl MultipathStreams {
     /// A server has agreed to this stream; `joins`: as a further path.
     #[cold]
     pub fn agreed(&mut self, stream: u32, joins: bool) {

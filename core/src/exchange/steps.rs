@@ -42,7 +42,7 @@ pub(super) fn between(steps: &[Step], start: At, end: At) -> impl Iterator<Item 
 }
 
 /// One side's steps, cut to [start, end] without gap.
-pub(super) struct Cut<'a> {
+pub(super) struct CutSteps<'a> {
     steps: std::slice::Iter<'a, Step>,
     sender: Side,
     start_ns: i64,
@@ -51,10 +51,10 @@ pub(super) struct Cut<'a> {
     end: At,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> CutSteps<'a> {
     #[inline(always)]
     pub(super) fn new(steps: &'a [Step], sender: Side, start: At, end: At) -> Self {
-        Cut {
+        CutSteps {
             steps: after(steps, start).iter(),
             sender,
             start_ns: start.time_ns,
@@ -64,7 +64,7 @@ impl<'a> Cut<'a> {
     }
 }
 
-impl<'a> Iterator for Cut<'a> {
+impl<'a> Iterator for CutSteps<'a> {
     type Item = Piece<'a>;
 
     #[inline(always)]

@@ -9,7 +9,7 @@ mod pairing;
 mod pushing;
 
 use super::setup::Begun;
-use super::{Ledger, Seen, aside};
+use super::{Ledger, Seen, pauses};
 use crate::assemble::Assembler;
 use crate::base::{At, Side};
 use crate::facts::flag;
@@ -333,7 +333,7 @@ impl Tracker {
         self.pairing.frame = at.frame;
         if let Some(alone) = self.alone.take() {
             for found in alone.1.suspects() {
-                aside::suspect(found, alone.0, self.pairing.place(), ledger);
+                pauses::suspect(found, alone.0, self.pairing.place(), ledger);
             }
         }
         for side in [Side::Client, Side::Server] {

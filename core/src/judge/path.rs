@@ -60,7 +60,7 @@ pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Pa
     };
     cutter.cut(
         from + paths.to(side),
-        row(Cause::Network, Owner::Network, Rule::Leg, grounds, evidence),
+        row(Cause::Network, Owner::Network, Rule::Rtt, grounds, evidence),
     );
 }
 
@@ -116,6 +116,6 @@ pub(super) fn handshake(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Path
         cutter.cut(piece.end, of(Cause::Queueing, Rule::Handshake, grounds));
     } else {
         let grounds = Grounds::probable(Because::NoRoundTrip, Cause::Queueing);
-        cutter.cut(piece.end, of(Cause::Network, Rule::Leg, grounds));
+        cutter.cut(piece.end, of(Cause::Network, Rule::Rtt, grounds));
     }
 }

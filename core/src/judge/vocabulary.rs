@@ -171,7 +171,7 @@ words! {
 words! {
     /// The test that spoke.
     Rule:
-    "leg" Leg "the best round trip between the capture and this endpoint"
+    "rtt" Rtt "the best round trip between the capture and this endpoint"
     "turn" Turn "the first segment after the peer's last byte, less the path"
     "app" App "the same message goes on after a gap that nothing is seen to have made"
     "write_gap" WriteGap "right behind a segment that was not full"

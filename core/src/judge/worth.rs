@@ -9,7 +9,7 @@ pub const DEFAULT: [f64; Grade::COUNT] = [0.90, 0.70, 0.50, 0.00];
 #[rustfmt::skip]
 pub const WORTH: &[[f64; Grade::COUNT]] = &[
     // proven, probable, suspected, unknown
-    [0.90, 0.70, 0.50, 0.00], // leg
+    [0.90, 0.70, 0.50, 0.00], // rtt
     [0.90, 0.70, 0.50, 0.00], // turn
     [0.90, 0.70, 0.50, 0.00], // app
     [0.90, 0.70, 0.50, 0.00], // write_gap

@@ -281,7 +281,7 @@ pub struct Data {
     pub ip_id: Option<u16>,
     pub rtt_ns: i64,
     /// Best round trip to this sender so far.
-    pub leg_ns: i64,
+    pub own_rtt_ns: i64,
     /// Its side is the one that is asked.
     pub server: bool,
     pub pool: u32,

@@ -309,5 +309,5 @@ impl Sender {
 
 /// The ACK had come to the sender when this segment left, as far as the path's best times tell.
 fn reached(ack: &AckSeen, d: &Data) -> bool {
-    d.at.time_ns - ack.at.time_ns > d.leg_ns + BURST_NS.get()
+    d.at.time_ns - ack.at.time_ns > d.own_rtt_ns + BURST_NS.get()
 }

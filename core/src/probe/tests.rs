@@ -137,7 +137,7 @@ fn a_router_answers_what_it_quotes() {
     let (mut probes, mut streams) = (Probes::default(), Streams::default());
     let syn = segment(OUT, SYN, 9, 0);
     feed(&mut streams, &syn, at(1, 0));
-    let answer = |frame| Answer {
+    let answer = |frame| SynAnswer {
         kind: verdict(&icmp(3, 1, 11, 0)).unwrap(),
         from: ip(3),
         at: at(frame, 1),

@@ -11,17 +11,17 @@ use crate::segment::{ACK, RST, SYN, Segment};
 const MAX_ASKED: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct SentSyn {
     pub from_low: bool,
     pub seq: u32,
     pub sent: At,
     pub repeats: u32,
     /// The first answer counts.
-    pub answer: Option<Answer>,
+    pub answer: Option<SynAnswer>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct SynAnswer {
     pub kind: AnswerKind,
     pub from: IpAddr,
     pub at: At,
@@ -64,7 +64,7 @@ impl Stream {
                 self.answered(
                     !from_low,
                     of,
-                    Answer {
+                    SynAnswer {
                         kind,
                         from: segment.src,
                         at,
@@ -86,7 +86,7 @@ impl Stream {
             }
             _ => {
                 self.asked.reserve_exact(1);
-                self.asked.push(Asked {
+                self.asked.push(SentSyn {
                     from_low,
                     seq,
                     sent: at,
@@ -98,7 +98,7 @@ impl Stream {
     }
 
     /// The newest SYN was answered, if it came from there and had this number.
-    pub(super) fn answered(&mut self, from_low: bool, seq: u32, answer: Answer) {
+    pub(super) fn answered(&mut self, from_low: bool, seq: u32, answer: SynAnswer) {
         if let Some(last) = self.asked.last_mut()
             && (last.from_low, last.seq) == (from_low, seq)
         {

@@ -1,7 +1,7 @@
-//! The counters of one row of `streams`, and the legs that its ACKs measure.
+//! The counters of one row of `streams`, and the round trips that its ACKs measure.
 
 use super::full_size::{DEFAULT_MSS, FullSize, SMALLEST_MSS};
-use super::ids::Ids;
+use super::ip_id::IpIds;
 use super::{Closing, Stream};
 use crate::base::{At, Side};
 use crate::evidence::rtt::{Pairs, RoundTrips};
@@ -24,7 +24,7 @@ pub struct Counts {
     pub trips: RoundTrips,
     pub(super) syn: bool,
     pub(super) fin: bool,
-    pub ids: Ids,
+    pub ip_ids: IpIds,
 }
 
 /// What most sides of most streams never do.
@@ -96,7 +96,7 @@ pub(super) fn count(
     } else {
         1
     };
-    let missing = counts.ids.packet(segment.ip_id, frames);
+    let missing = counts.ip_ids.packet(segment.ip_id, frames);
     counts.packets += 1;
     counts.bytes += u64::from(frame_bytes);
     counts.payload += u64::from(segment.len);
@@ -144,7 +144,7 @@ fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
     if segment.has(SYN) {
         counts.syn = true;
         let stamped = segment.options.timestamps.is_some();
-        counts.ids.handshake(segment.ip_id, segment.has(ACK), stamped);
+        counts.ip_ids.handshake(segment.ip_id, segment.has(ACK), stamped);
         counts.mss = segment.options.mss.or(counts.mss);
         counts.scale = segment.options.wscale;
         counts.sack = Some(segment.options.sack_permitted);
@@ -165,9 +165,9 @@ fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
 /// An ACK of this many full segments may not wait (RFC 9293 3.8.6.3).
 const ACK_AT_ONCE: u32 = 2;
 
-/// Takes a leg sample from an ACK, and says how long the ACK was held beyond the best round trip so far.
+/// Takes a round trip from an ACK, and says how long the ACK was held beyond the best round trip so far.
 #[inline(always)]
-pub(super) fn sample_leg(
+pub(super) fn sample_rtt(
     stream: &mut Stream,
     pairs: Option<&mut Pairs>,
     segment: &Segment<'_>,
@@ -189,14 +189,14 @@ pub(super) fn sample_leg(
     if sample < 0 {
         return None;
     }
-    let [client_leg, server_leg] = &mut stream.legs;
-    let leg = if side == Side::Client {
-        client_leg
+    let [client_rtt, server_rtt] = &mut stream.rtts;
+    let rtt = if side == Side::Client {
+        client_rtt
     } else {
-        server_leg
+        server_rtt
     };
-    let best = leg.map_or(sample, |leg| leg.min(sample));
-    *leg = Some(best);
+    let best = rtt.map_or(sample, |rtt| rtt.min(sample));
+    *rtt = Some(best);
     if let (Some(pairs), Some(pair)) = (pairs, stream.tracking.pair()) {
         pairs.add(pair, side.index(), sample, segment.len > 0 || segment.has(FIN));
     }

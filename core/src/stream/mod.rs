@@ -6,8 +6,8 @@ mod closing;
 mod counts;
 mod event;
 mod full_size;
-mod ids;
 mod index;
+mod ip_id;
 mod rest;
 mod roles;
 mod setups;
@@ -26,10 +26,10 @@ use crate::issue::{Issue, Kind};
 use crate::observe::Release;
 use crate::segment::{Multipath, SYN, Segment};
 
-pub use asked::{Answer, AnswerKind, Asked};
+pub use asked::{AnswerKind, SentSyn, SynAnswer};
 pub use closing::{Closing, Ending};
 pub use counts::Counts;
-use counts::{count, sample_leg};
+use counts::{count, sample_rtt};
 use event::relative_sack;
 pub use event::{Event, Rows};
 use index::Index;
@@ -58,7 +58,7 @@ pub struct Stream {
     /// By `Side`.
     pub counts: [Counts; 2],
     /// Best round trips from the capture to each side and back, by `Side`.
-    pub legs: [Option<i64>; 2],
+    pub rtts: [Option<i64>; 2],
     pub timestamps: bool,
     pub closed_by: Option<Closing>,
     pub reused: bool,
@@ -67,7 +67,7 @@ pub struct Stream {
     /// Further segments may belong to it.
     setting_up: bool,
     /// The SYNs, until data comes.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<SentSyn>,
     /// Nothing but SYNs, their answers and refusals passed: those are in `heard`.
     only_asked: bool,
     heard: Vec<Heard>,
@@ -146,7 +146,7 @@ impl Stream {
             first: At::default(),
             last: At::default(),
             counts: Default::default(),
-            legs: [None; 2],
+            rtts: [None; 2],
             timestamps: false,
             closed_by: None,
             reused: false,
@@ -172,7 +172,7 @@ impl Stream {
             first,
             last,
             counts,
-            legs,
+            rtts,
             timestamps,
             closed_by,
             reused: reuses,
@@ -186,7 +186,7 @@ impl Stream {
         ([*low, *high], *first, *last) = (ends, at, at);
         (*client_is_low, *roles_by) = (sender_is_client == from_low, by);
         (*timestamps, *reuses, *setting_up) = (false, reused, true);
-        (*legs, *closed_by, *setup) = ([None; 2], None, None);
+        (*rtts, *closed_by, *setup) = ([None; 2], None, None);
         *shared = Shared::default();
         flows.iter_mut().for_each(Flow::restart);
         counts.iter_mut().for_each(|side| *side = Counts::default());
@@ -224,7 +224,7 @@ impl Streams {
     }
 
     /// Somebody answered the SYN that `quoted` is the head of.
-    pub fn answered(&mut self, quoted: &Segment<'_>, answer: Answer) {
+    pub fn answered(&mut self, quoted: &Segment<'_>, answer: SynAnswer) {
         let (key, from_low) = FourTuple::of(quoted);
         if let Some((id, _)) = self.index.get(self.index.half(&key), &key, &self.store)
             && let Some(stream) = self.store.whole(id)
@@ -388,7 +388,7 @@ impl Streams {
             time_ns: at.time_ns,
         };
         let (small, missing) = count(stream, segment, at.frame, frame_bytes, side, &facts);
-        let hold = sample_leg(stream, Some(&mut self.pairs), segment, side, &facts, at);
+        let hold = sample_rtt(stream, Some(&mut self.pairs), segment, side, &facts, at);
         if stream.setting_up {
             stream.note_setup(segment, side, at);
         }

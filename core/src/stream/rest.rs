@@ -1,8 +1,8 @@
 //! What is kept of a stream that needs little: one that was only asked for so far, and one that is over. Both become
 //! whole streams again for their next packet, and tell then what they would have told otherwise.
 
-use super::counts::{Counts, count, sample_leg};
-use super::tracking::Told;
+use super::counts::{Counts, count, sample_rtt};
+use super::tracking::ReadSoFar;
 use super::{Closing, Endpoint, RolesBy, Stream, Tracking};
 use crate::base::At;
 use crate::exchange::setup::Setup;
@@ -108,10 +108,10 @@ pub(super) struct Closed {
     first: At,
     last: At,
     counts: [Counts; 2],
-    legs: [Option<i64>; 2],
+    rtts: [Option<i64>; 2],
     /// Where it is worth a row, or further segments may belong to it.
     setup: Option<Box<Setup>>,
-    told: Told,
+    told: ReadSoFar,
 }
 
 impl Closed {
@@ -147,7 +147,7 @@ impl Stream {
         facts::analyse(segment, at, fwd, rev, &mut self.shared, reused, &mut facts);
         self.last = at;
         count(self, segment, at.frame, frame_bytes, side, &facts);
-        sample_leg(self, None, segment, side, &facts, at);
+        sample_rtt(self, None, segment, side, &facts, at);
         if self.setting_up {
             self.note_setup(segment, side, at);
         }
@@ -210,7 +210,7 @@ impl Stream {
             first: self.first,
             last: self.last,
             counts: std::mem::take(&mut self.counts),
-            legs: self.legs,
+            rtts: self.rtts,
             setup: self.setup.take().filter(lasts).map(Box::new),
             told,
         }
@@ -231,7 +231,7 @@ impl Stream {
         self.setting_up = closed.setting_up;
         (self.first, self.last) = (closed.first, closed.last);
         self.counts = closed.counts;
-        self.legs = closed.legs;
+        self.rtts = closed.rtts;
         self.setup = closed.setup.map(|setup| *setup);
         self.asked.clear();
         self.stay();

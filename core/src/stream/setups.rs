@@ -47,9 +47,9 @@ impl Streams {
         }
         let of_ends = || self.pairs.find(stream.client().0, stream.server().0);
         let pair = stream.tracking.pair().or_else(of_ends);
-        let mut min = stream.legs;
-        for (side, leg) in min.iter_mut().enumerate() {
-            *leg = pair.and_then(|pair| self.pairs.min(pair, side)).or(*leg);
+        let mut min = stream.rtts;
+        for (side, rtt) in min.iter_mut().enumerate() {
+            *rtt = pair.and_then(|pair| self.pairs.min(pair, side)).or(*rtt);
         }
         let paths = Paths {
             min,

@@ -6,7 +6,7 @@ use crate::base::{At, Side};
 use crate::evidence::Key;
 use crate::evidence::rtt::Pairs;
 use crate::exchange::setup::Begun;
-use crate::exchange::{Ledger, Name, Seen, Tracker};
+use crate::exchange::{Ledger, Seen, SoftwareName, Tracker};
 use crate::facts::Facts;
 use crate::messages::{Close, Protocol};
 use crate::observe::Release;
@@ -20,16 +20,16 @@ pub enum Tracking {
     Before,
     Live(Box<Tracker>),
     /// Both sides sent a FIN and everything was answered: what comes now are repeats.
-    Over(Told),
+    Over(ReadSoFar),
 }
 
 /// What the data of a stream told about it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Told {
+pub struct ReadSoFar {
     pub protocol: Option<Protocol>,
     pub exchanges: u32,
     /// What the server calls itself; known when the stream is over.
-    pub software: Option<Name>,
+    pub software: Option<SoftwareName>,
     /// The time that all exchanges took together.
     pub busy: i64,
     /// Its segments are in the capture twice.
@@ -57,10 +57,10 @@ impl Tracking {
         }
     }
 
-    pub fn told(&self) -> Told {
+    pub fn told(&self) -> ReadSoFar {
         match self {
-            Tracking::Before => Told::default(),
-            Tracking::Live(tracker) => Told {
+            Tracking::Before => ReadSoFar::default(),
+            Tracking::Live(tracker) => ReadSoFar {
                 protocol: tracker.protocol(),
                 exchanges: tracker.exchanges(),
                 software: None,
@@ -80,7 +80,7 @@ impl Tracking {
             tracker.end(at, Close::CaptureEnd, ledger);
             tracker.forget_steps(ledger);
             let software = tracker.software().and_then(|name| ledger.name(name, at));
-            let told = Told {
+            let told = ReadSoFar {
                 software,
                 ..self.told()
             };
@@ -124,15 +124,15 @@ pub(super) fn track(
         mss: own.full.mss(),
         small,
         syn_seen: own.syn,
-        legs: &stream.legs,
+        rtts: &stream.rtts,
         trips: &own.trips,
         sack,
     };
-    let own_ids = own.ids.own;
+    let own_counter = own.ip_ids.own;
     let Tracking::Live(tracker) = &mut stream.tracking else {
         return;
     };
-    tracker.segment(&seen, missing, own_ids, scale_known, ledger, release);
+    tracker.segment(&seen, missing, own_counter, scale_known, ledger, release);
     if stream.counts.iter().all(|c| c.fin) && tracker.is_done() {
         stream.tracking.end(at, ledger);
     }
@@ -144,9 +144,9 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, s
     stream.asked.clear(); // no probe
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
-    for (side, leg) in stream.legs.iter().enumerate() {
-        if let Some(leg) = leg {
-            pairs.add(pair, side, *leg, false); // of the handshake
+    for (side, rtt) in stream.rtts.iter().enumerate() {
+        if let Some(rtt) = rtt {
+            pairs.add(pair, side, *rtt, false); // of the handshake
         }
     }
     let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));

@@ -57,16 +57,16 @@ impl Common {
 }
 
 /// A connection's set-up.
-pub struct Connect {
+pub struct ConnectRow {
     common: Common,
     answer_frame: Option<u64>,
     cut_by: Option<CutBy>,
     opening: Opening,
 }
 
-impl Connect {
+impl ConnectRow {
     pub fn new(e: &Exchange, causes: &[Row]) -> Self {
-        Connect {
+        ConnectRow {
             common: Common::new(e, causes),
             answer_frame: e.response.as_ref().map(|answer| answer.first.frame),
             cut_by: e.cut_by,
@@ -76,7 +76,7 @@ impl Connect {
 }
 
 /// What a server said and nobody had asked for.
-pub struct Push {
+pub struct PushRow {
     common: Common,
     protocol: &'static str,
     method: Option<SmolStr>,
@@ -84,9 +84,9 @@ pub struct Push {
     bytes: u64,
 }
 
-impl Push {
+impl PushRow {
     pub fn new(e: &Exchange, causes: &[Row]) -> Self {
-        Push {
+        PushRow {
             common: Common::new(e, causes),
             protocol: e.protocol.unwrap_or_default().word(),
             method: e.method.clone(),
@@ -97,15 +97,15 @@ impl Push {
 }
 
 /// A client's pause, or what one direction lets us suspect.
-pub struct Gap {
+pub struct GapRow {
     common: Common,
     index: u32,
     kind: &'static str,
 }
 
-impl Gap {
+impl GapRow {
     pub fn new(e: &Exchange, causes: &[Row]) -> Self {
-        Gap {
+        GapRow {
             common: Common::new(e, causes),
             index: e.index,
             kind: if e.row == RowKind::OneWay {
@@ -117,11 +117,11 @@ impl Gap {
     }
 }
 
-pub fn connects(rows: &[Connect]) -> Result<RecordBatch, ArrowError> {
-    let lookup = |r: &Connect| r.opening.lookup.clone();
-    let dns_ns = |r: &Connect| Some(lookup(r)?.ns);
+pub fn connects(rows: &[ConnectRow]) -> Result<RecordBatch, ArrowError> {
+    let lookup = |r: &ConnectRow| r.opening.lookup.clone();
+    let dns_ns = |r: &ConnectRow| Some(lookup(r)?.ns);
     let mut columns = first("connect", rows, |r| &r.common);
-    let answers = option::<UInt64Type, Connect>(rows, |r| r.answer_frame);
+    let answers = option::<UInt64Type, ConnectRow>(rows, |r| r.answer_frame);
     columns.insert(6, nullable("answer_frame", answers));
     columns.extend([
         nullable("dns_ms", duration_options(rows, dns_ns)),
@@ -131,7 +131,7 @@ pub fn connects(rows: &[Connect]) -> Result<RecordBatch, ArrowError> {
         ),
         nullable(
             "lookup",
-            option::<UInt64Type, Connect>(rows, |r| Some(lookup(r)?.number)),
+            option::<UInt64Type, ConnectRow>(rows, |r| Some(lookup(r)?.number)),
         ),
         nullable("handshake_ms", duration_options(rows, |r| r.opening.handshake_ns)),
         nullable("tls_ms", duration_options(rows, |r| r.opening.tls_ns)),
@@ -141,7 +141,7 @@ pub fn connects(rows: &[Connect]) -> Result<RecordBatch, ArrowError> {
     last(columns, rows, |r| &r.common)
 }
 
-pub fn pushes(rows: &[Push]) -> Result<RecordBatch, ArrowError> {
+pub fn pushes(rows: &[PushRow]) -> Result<RecordBatch, ArrowError> {
     let mut columns = first("push", rows, |r| &r.common);
     columns.splice(
         2..2,
@@ -151,16 +151,16 @@ pub fn pushes(rows: &[Push]) -> Result<RecordBatch, ArrowError> {
             nullable("target", heard_words(rows, |r| r.target.as_deref())),
         ],
     );
-    columns.push(column("bytes", plain::<UInt64Type, Push>(rows, |r| r.bytes)));
+    columns.push(column("bytes", plain::<UInt64Type, PushRow>(rows, |r| r.bytes)));
     last(columns, rows, |r| &r.common)
 }
 
-pub fn gaps(rows: &[Gap]) -> Result<RecordBatch, ArrowError> {
+pub fn gaps(rows: &[GapRow]) -> Result<RecordBatch, ArrowError> {
     let mut columns = first("gap", rows, |r| &r.common);
     columns.splice(
         2..2,
         [
-            column("index", plain::<UInt32Type, Gap>(rows, |r| r.index)),
+            column("index", plain::<UInt32Type, GapRow>(rows, |r| r.index)),
             column("kind", fixed_words(rows, |r| Some(r.kind))),
         ],
     );

@@ -25,7 +25,7 @@ use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, TimestampNa
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
-use crate::exchange::{Exchange, Names, RowKind};
+use crate::exchange::{Exchange, RowKind, SoftwareNames};
 use crate::issue::Counted;
 use crate::judge::{Cause, Judged, Paths, Row};
 use crate::lookup::Lookup;
@@ -193,10 +193,10 @@ pub struct Tables {
     events: Box<events::Events>,
     exchanges: Box<exchanges::Exchanges>,
     causes: Box<causes::Causes>,
-    connects: Vec<beside::Connect>,
-    pushes: Vec<beside::Push>,
-    gaps: Vec<beside::Gap>,
-    streams: Box<streams::Rows>,
+    connects: Vec<beside::ConnectRow>,
+    pushes: Vec<beside::PushRow>,
+    gaps: Vec<beside::GapRow>,
+    streams: Box<streams::StreamColumns>,
     lookups: Vec<Lookup>,
     probes: Vec<Probe>,
     /// The number of the first of these.
@@ -242,15 +242,15 @@ impl Tables {
         let rows = match row.row {
             RowKind::Exchange => 0,
             RowKind::Connect => {
-                self.connects.push(beside::Connect::new(row, causes));
+                self.connects.push(beside::ConnectRow::new(row, causes));
                 self.connects.len()
             }
             RowKind::Push => {
-                self.pushes.push(beside::Push::new(row, causes));
+                self.pushes.push(beside::PushRow::new(row, causes));
                 self.pushes.len()
             }
             RowKind::Pause | RowKind::OneWay => {
-                self.gaps.push(beside::Gap::new(row, causes));
+                self.gaps.push(beside::GapRow::new(row, causes));
                 self.gaps.len()
             }
         };
@@ -260,7 +260,7 @@ impl Tables {
     }
 
     /// A stream that is over.
-    pub fn stream(&mut self, id: u32, stream: &Stream, names: &Names) {
+    pub fn stream(&mut self, id: u32, stream: &Stream, names: &SoftwareNames) {
         if self.streams.push(id, stream, names) {
             self.flush_streams();
         }
@@ -391,7 +391,7 @@ impl Tables {
 fn empty(name: &str) -> Option<RecordBatch> {
     match name {
         "events" => events::Events::default().batch(),
-        "streams" => streams::Rows::default().batch(),
+        "streams" => streams::StreamColumns::default().batch(),
         "exchanges" => exchanges::Exchanges::default().batch(),
         "connects" => beside::connects(&[]),
         "pushes" => beside::pushes(&[]),

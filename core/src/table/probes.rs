@@ -9,7 +9,7 @@ use arrow_schema::ArrowError;
 
 use super::{column, duration_options, fixed_words, instants, nullable, option, plain};
 use crate::probe::{Probe, What};
-use crate::stream::Answer;
+use crate::stream::SynAnswer;
 
 /// The rows from number `first` on.
 pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
@@ -24,7 +24,7 @@ pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
         What::Echo { id, seq, ttl } => Some((id, seq, ttl)),
         What::Syn { .. } => None,
     };
-    let answer = |row: &Row| -> Option<Answer> { row.answer };
+    let answer = |row: &Row| -> Option<SynAnswer> { row.answer };
     let answered = PrimitiveArray::<TimestampNanosecondType>::from_iter(
         rows.iter().map(|r| Some(answer(r)?.at.time_ns)),
     );

@@ -12,7 +12,7 @@ use super::columns::{EVERY, Full, Partial, blocks, instants};
 use super::words::{Fixed, Listed, Texts};
 use super::{Column, addresses, column, ms, nullable};
 use crate::base::Side;
-use crate::exchange::Names;
+use crate::exchange::SoftwareNames;
 use crate::messages::Protocol;
 use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
 
@@ -33,7 +33,7 @@ mod has {
 
 /// What one side of a row has.
 mod side_has {
-    pub const LEG: u32 = 1 << 0;
+    pub const BEST_RTT: u32 = 1 << 0;
     pub const UNSEEN: u32 = 1 << 1;
     pub const MSS: u32 = 1 << 2;
     pub const SCALE: u32 = 1 << 3;
@@ -67,7 +67,7 @@ blocks! {
 blocks! {
     /// What one side sent, and how long the path to it and back takes.
     struct OfSide {
-        leg: Partial<Float64Type, { side_has::LEG }>,
+        best_rtt: Partial<Float64Type, { side_has::BEST_RTT }>,
         packets: Full<UInt64Type>,
         bytes: Full<UInt64Type>,
         payload: Full<UInt64Type>,
@@ -88,7 +88,7 @@ blocks! {
 }
 
 #[derive(Default)]
-pub struct Rows {
+pub struct StreamColumns {
     columns: Columns,
     clients: Vec<IpAddr>,
     servers: Vec<IpAddr>,
@@ -98,13 +98,13 @@ pub struct Rows {
     schema: Option<SchemaRef>,
 }
 
-impl Rows {
+impl StreamColumns {
     pub fn len(&self) -> usize {
         self.columns.rows
     }
 
     /// True when the batch is full.
-    pub fn push(&mut self, id: u32, stream: &Stream, names: &Names) -> bool {
+    pub fn push(&mut self, id: u32, stream: &Stream, names: &SoftwareNames) -> bool {
         let columns = &mut self.columns;
         let row = columns.place();
         let told = stream.tracking.told();
@@ -137,8 +137,8 @@ impl Rows {
         }
         columns.has.set(row, has);
         let sides = [(&mut self.client, Side::Client), (&mut self.server, Side::Server)];
-        for ((rows, side), leg) in sides.into_iter().zip(stream.legs) {
-            rows.push(stream.side(side), leg, stream.window_min(side));
+        for ((rows, side), rtt) in sides.into_iter().zip(stream.rtts) {
+            rows.push(stream.side(side), rtt, stream.window_min(side));
         }
         columns.done(row)
     }
@@ -149,8 +149,8 @@ impl Rows {
         let has = c.end();
         let rows = has.rows();
         let text = |ends: &mut Vec<IpAddr>| addresses(ends.drain(..).map(Some));
-        let (client_leg, client) = self.client.take("client");
-        let (server_leg, server) = self.server.take("server");
+        let (client_rtt, client) = self.client.take("client");
+        let (server_rtt, server) = self.server.take("server");
         let mut columns = vec![
             c.stream.column(rows, "stream"),
             column("client", text(&mut self.clients)),
@@ -166,8 +166,8 @@ impl Rows {
             c.last_frame.column(rows, "last_frame"),
             c.completeness.column(rows, "completeness"),
             c.initial_rtt.column(&has, "initial_rtt_ms"),
-            client_leg,
-            server_leg,
+            client_rtt,
+            server_rtt,
             nullable("position", c.position.take(&has)),
         ];
         columns.extend(client.into_iter().chain(server));
@@ -182,7 +182,7 @@ impl Rows {
 }
 
 impl OfSide {
-    fn push(&mut self, counts: &Counts, leg: Option<i64>, window_min: Option<u32>) {
+    fn push(&mut self, counts: &Counts, rtt: Option<i64>, window_min: Option<u32>) {
         let (trips, row) = (&counts.trips, self.place());
         let unusual = counts.unusual();
         self.packets.set(row, counts.packets);
@@ -194,8 +194,8 @@ impl OfSide {
         self.dsacks.set(row, unusual.dsacks);
         self.samples.set(row, trips.samples());
         self.held.set(row, trips.held());
-        let mut has = self.leg.set_some(row, leg.map(ms));
-        has |= self.unseen.set_some(row, counts.ids.unseen());
+        let mut has = self.best_rtt.set_some(row, rtt.map(ms));
+        has |= self.unseen.set_some(row, counts.ip_ids.unseen());
         has |= self.mss.set_some(row, counts.mss);
         has |= self.scale.set_some(row, counts.scale);
         has |= self.window_min.set_some(row, window_min);
@@ -239,7 +239,7 @@ impl OfSide {
             self.max.column(&has, name("rtt_max_ms")),
             self.held.column(rows, name("held_acks")),
         ];
-        (self.leg.column(&has, name("rtt_ms")), columns)
+        (self.best_rtt.column(&has, name("rtt_ms")), columns)
     }
 }
 
@@ -263,9 +263,9 @@ impl Position {
     }
 }
 
-/// Where the capture was taken, as far as the two legs tell.
+/// Where the capture was taken, as far as the two round trips tell.
 fn position(stream: &Stream) -> Option<Position> {
-    let [Some(client), Some(server)] = stream.legs else {
+    let [Some(client), Some(server)] = stream.rtts else {
         return None;
     };
     if client < SAME_PLACE_NS && server < SAME_PLACE_NS {

@@ -11,7 +11,7 @@ use crate::exchange::{Exchange, Ledger, Repeat, Seen};
 use crate::messages::Protocol;
 use crate::segment::ACK;
 
-/// An ACK this soon after a repeat (as a share of the leg) was caused by the first copy.
+/// An ACK this soon after a repeat (as a share of the round trip) was caused by the first copy.
 const ANSWERED_SHARE: f64 = 0.95;
 
 /// The client's packet that acknowledges a response's end.
@@ -19,7 +19,7 @@ const ANSWERED_SHARE: f64 = 0.95;
 pub(super) struct Arrival {
     at: At,
     tsecr: Option<u32>,
-    leg: Option<i64>,
+    rtt: Option<i64>,
     /// Bytes that it reports as having come twice.
     twice: Option<(i64, i64)>,
 }
@@ -39,8 +39,8 @@ impl Arrival {
         {
             return (echo.wrapping_sub(tsval) as i32) < 0;
         }
-        self.leg
-            .is_some_and(|leg| ((self.at.time_ns - copy.at.time_ns) as f64) < leg as f64 * ANSWERED_SHARE)
+        self.rtt
+            .is_some_and(|rtt| ((self.at.time_ns - copy.at.time_ns) as f64) < rtt as f64 * ANSWERED_SHARE)
     }
 }
 
@@ -78,13 +78,13 @@ impl Pairing {
             if !arrived && self.settling.len() <= MAX_OPEN {
                 break;
             }
-            let [client_leg, _] = *seen.legs;
+            let [client_rtt, _] = *seen.rtts;
             let tsecr = seen.segment.options.timestamps.map(|t| t.1);
             self.settle_first(
                 Some(Arrival {
                     at,
                     tsecr,
-                    leg: client_leg,
+                    rtt: client_rtt,
                     twice: seen.came_twice(),
                 }),
                 ledger,

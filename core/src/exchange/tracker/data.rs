@@ -7,7 +7,7 @@ use crate::assemble::{Assembler, Caps};
 use crate::base::{At, Side};
 use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
-use crate::exchange::{Ledger, Seen, aside};
+use crate::exchange::{Ledger, Seen, pauses};
 use crate::messages::TurnsOf;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};
@@ -37,11 +37,11 @@ impl Tracker {
     ) {
         let (side, segment) = (seen.side, seen.segment);
         let start = seen.facts.seq + i64::from(segment.has(SYN));
-        let [client_leg, server_leg] = seen.legs.map(|leg| leg.unwrap_or(0));
-        let leg_ns = if side == Side::Client {
-            client_leg
+        let [client_rtt, server_rtt] = seen.rtts.map(|rtt| rtt.unwrap_or(0));
+        let own_rtt_ns = if side == Side::Client {
+            client_rtt
         } else {
-            server_leg
+            server_rtt
         };
         let data = Data {
             at,
@@ -54,8 +54,8 @@ impl Tracker {
             tsval: segment.options.timestamps.map(|t| t.0),
             tsecr: segment.options.timestamps.map(|t| t.1),
             ip_id: segment.ip_id,
-            rtt_ns: client_leg + server_leg,
-            leg_ns,
+            rtt_ns: client_rtt + server_rtt,
+            own_rtt_ns,
             server: side == Side::Server,
             pool: *pick(&mut self.pools, side),
         };
@@ -70,7 +70,7 @@ impl Tracker {
         }
         let outcome = sender.data(&data, missing, seen.facts.first_copy);
         if let Outcome::Forward(step) = &outcome {
-            *release = step.release(leg_ns);
+            *release = step.release(own_rtt_ns);
             let freed = sender.take_freed();
             let gap = step.to.time_ns - step.from.time_ns;
             if gap >= SILENCE_NS {
@@ -78,7 +78,7 @@ impl Tracker {
             }
             self.forward(side, step, &data, seen.trips, ledger);
             if let Some(candidate) = freed {
-                aside::held(candidate, self.pairing.place(), ledger);
+                pauses::held(candidate, self.pairing.place(), ledger);
             }
         }
         if let Outcome::Forward(step) = outcome {
@@ -213,10 +213,10 @@ impl Tracker {
             _ => {}
         }
         if side == Side::Client {
-            let pause = aside::paused(step, data.leg_ns);
+            let pause = pauses::paused(step, data.own_rtt_ns);
             let pairing = &mut self.pairing;
             pairing.idle = pairing.idle.saturating_add(pause);
-            if pause > 0 && aside::matters(pairing.idle, pairing.busy) {
+            if pause > 0 && pauses::matters(pairing.idle, pairing.busy) {
                 pairing.paused = Some(step.clone());
             }
         }

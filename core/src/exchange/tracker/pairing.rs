@@ -2,8 +2,8 @@
 
 use std::num::NonZeroI64;
 
-use super::aside::RowPlace;
-use super::{BIAS, MAX_OPEN, aside};
+use super::pauses::RowPlace;
+use super::{BIAS, MAX_OPEN, pauses};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::exchange::setup::Begun;
@@ -264,15 +264,15 @@ impl Pairing {
     #[cold]
     fn pause(&mut self, step: Step, ledger: &mut Ledger) {
         let place = self.place();
-        if !std::mem::replace(&mut self.pauses, true) && aside::is_short(&step) {
+        if !std::mem::replace(&mut self.pauses, true) && pauses::is_short(&step) {
             self.lone_pause = Some(Box::new((step, place.index)));
             return;
         }
         if let Some(first) = self.lone_pause.take() {
             let (first, index) = *first;
-            aside::pause(first, RowPlace { index, ..place }, ledger);
+            pauses::pause(first, RowPlace { index, ..place }, ledger);
         }
-        aside::pause(step, place, ledger);
+        pauses::pause(step, place, ledger);
     }
 
     /// A message has ended, or stops here.

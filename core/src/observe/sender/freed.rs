@@ -36,8 +36,8 @@ impl Sender {
     }
 
     /// A small segment behind an acknowledged one, between which the peer said nothing.
-    pub(super) fn count_freed(&mut self, c: &Candidate, leg: i64) {
-        if c.ack_pure && !c.ack_fin && at_once(c.ack, c.freed, leg) {
+    pub(super) fn count_freed(&mut self, c: &Candidate, rtt: i64) {
+        if c.ack_pure && !c.ack_fin && at_once(c.ack, c.freed, rtt) {
             self.freed.by_acks = self.freed.by_acks.saturating_add(1);
         }
     }
@@ -107,11 +107,11 @@ impl Sender {
             return None;
         };
         let candidate = candidate(p, &ack, d);
-        let prompt = d.at.time_ns - ack.at.time_ns - d.leg_ns <= PROMPT_NS.get();
+        let prompt = d.at.time_ns - ack.at.time_ns - d.own_rtt_ns <= PROMPT_NS.get();
         if candidate.arrived == Some(false) || !prompt {
             return None;
         }
-        self.count_freed(&candidate, d.leg_ns);
+        self.count_freed(&candidate, d.own_rtt_ns);
         Some(Wait::FreedTurn {
             since,
             candidate: Box::new(candidate),
@@ -120,6 +120,6 @@ impl Sender {
 }
 
 /// As a kernel sends what an ACK has freed.
-fn at_once(ack: At, freed: At, leg: i64) -> bool {
-    freed.time_ns - ack.time_ns - leg <= INSTANT_NS.get()
+fn at_once(ack: At, freed: At, rtt: i64) -> bool {
+    freed.time_ns - ack.time_ns - rtt <= INSTANT_NS.get()
 }

@@ -121,7 +121,7 @@ mod tests {
             tsecr: None,
             ip_id: None,
             rtt_ns: 0,
-            leg_ns: 0,
+            own_rtt_ns: 0,
             server: true,
             pool: 0,
         };

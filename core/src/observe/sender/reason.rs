@@ -74,7 +74,7 @@ impl Sender {
                             small: p.at,
                         };
                     }
-                    self.count_freed(&candidate, d.leg_ns);
+                    self.count_freed(&candidate, d.own_rtt_ns);
                     return Wait::Small(Box::new(candidate));
                 }
                 None if overdue(gap, d) && !heard(&p, d) => {
@@ -135,7 +135,7 @@ impl Sender {
             && gap > BURST_NS.get()
         {
             let (ack, acked) = (a.ack, a.acked);
-            if d.at.time_ns - ack.time_ns > d.leg_ns + PROMPT_NS.get() && self.keeps_pace(d, gap) {
+            if d.at.time_ns - ack.time_ns > d.own_rtt_ns + PROMPT_NS.get() && self.keeps_pace(d, gap) {
                 return Wait::Spaced;
             }
             // of a small one it would be Nagle's
@@ -179,7 +179,7 @@ impl Sender {
                     },
                     late => {
                         let (late, queued) = self.clock.believed(late, time_ns, tsval);
-                        let sure = i64::from(queued) >= GRAIN_NS.get() || d.leg_ns >= AT_HOST_NS.get();
+                        let sure = i64::from(queued) >= GRAIN_NS.get() || d.own_rtt_ns >= AT_HOST_NS.get();
                         let queued = if sure { queued } else { 0 };
                         Wait::QueuedTurn { since, late, queued }
                     }
@@ -274,7 +274,7 @@ fn as_if_held(d: &Data, since: At) -> bool {
 /// that ACK left (RFC 7323 4.3), on the peer's clock.
 fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
     let time_ns = peer.passed(d.tsecr.filter(|_| heard(p, d))?)?;
-    let latest = d.at.time_ns - d.leg_ns;
+    let latest = d.at.time_ns - d.own_rtt_ns;
     let in_time = p.at.time_ns < time_ns && time_ns <= latest + DATED_NS.get();
     let ack = At {
         frame: 0,

@@ -129,7 +129,7 @@ impl Sender {
         } else {
             self.advanced.map(|a| a.ack)
         };
-        let since = heard.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.leg_ns);
+        let since = heard.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.own_rtt_ns);
         let silent = since >= RTO_NS.get();
         let how = if called && !silent {
             Repair::Fast
@@ -234,7 +234,7 @@ mod tests {
                 tsecr: None,
                 ip_id: None,
                 rtt_ns: 0,
-                leg_ns: 0,
+                own_rtt_ns: 0,
                 server: true,
                 pool: 0,
             };

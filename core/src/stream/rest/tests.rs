@@ -148,7 +148,7 @@ fn told(packets: &[Drawn], rests: bool) -> Vec<String> {
         );
         let rest = (
             &stream.counts,
-            stream.legs,
+            stream.rtts,
             stream.timestamps,
             stream.reused,
             &stream.asked,

@@ -23,7 +23,7 @@ const GAP_FRAMES: u32 = 3;
 
 /// One sender's counter.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Ids {
+pub struct IpIds {
     last: u16,
     next: u16,
     steps: u32,
@@ -36,7 +36,7 @@ pub struct Ids {
     pub own: bool,
 }
 
-impl Ids {
+impl IpIds {
     /// A packet; `frames` is how many the network made of it (segmentation offload). Gives the number of frames that are
     /// missing before it.
     #[inline]
@@ -107,16 +107,16 @@ impl Ids {
 
 #[cfg(test)]
 mod tests {
-    use super::Ids;
+    use super::IpIds;
 
     fn of(ids: impl IntoIterator<Item = u16>) -> Option<u64> {
         counted(ids, true)
     }
 
     fn counted(ids: impl IntoIterator<Item = u16>, own: bool) -> Option<u64> {
-        let mut seen = Ids {
+        let mut seen = IpIds {
             own,
-            ..Ids::default()
+            ..IpIds::default()
         };
         for id in ids {
             seen.packet(Some(id), 1);
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(counted(1..40, false), Some(0), "whose it is does not matter");
         assert_eq!(counted([1, 2, 3, 5, 6, 7, 4, 8, 9, 10, 11], false), Some(0));
         let own = |id, answer, stamped| {
-            let mut ids = Ids::default();
+            let mut ids = IpIds::default();
             ids.handshake(id, answer, stamped);
             ids.own
         };
@@ -173,7 +173,7 @@ mod tests {
 
     /// What is missing before each.
     fn missing(ids: impl IntoIterator<Item = u16>) -> Vec<u16> {
-        let mut seen = Ids::default();
+        let mut seen = IpIds::default();
         ids.into_iter().map(|id| seen.packet(Some(id), 1)).collect()
     }
 
@@ -198,14 +198,14 @@ mod tests {
             [0; 40],
             "every other number"
         );
-        let mut seen = Ids::default();
+        let mut seen = IpIds::default();
         let offloaded = (0..20).map(|k| seen.packet(Some(1 + 4 * k), 4)).sum::<u16>();
         assert_eq!((offloaded, seen.packet(Some(82), 1)), (0, 1));
     }
 
     #[test]
     fn an_offloaded_segment_takes_a_number_for_each_of_its_frames() {
-        let mut seen = Ids::default();
+        let mut seen = IpIds::default();
         for k in 0..20 {
             seen.packet(Some(1 + 4 * k), 4);
         }

@@ -35,10 +35,10 @@ fn turn(step: &Step) -> Option<At> {
     }
 }
 
-/// How long the client paused in its step before a request, on a path of `leg` to it; 0 where that was no pause.
-pub fn paused(step: &Step, leg: i64) -> i64 {
+/// How long the client paused in its step before a request, with a round trip of `rtt` to it; 0 where that was no pause.
+pub fn paused(step: &Step, rtt: i64) -> i64 {
     let Some(since) = turn(step) else { return 0 };
-    let waited = step.to.time_ns.saturating_sub(since.time_ns).saturating_sub(leg);
+    let waited = step.to.time_ns.saturating_sub(since.time_ns).saturating_sub(rtt);
     if waited >= PAUSE_NS { waited } else { 0 }
 }
 

@@ -5,32 +5,32 @@ use ahash::AHashMap;
 /// Different names that are kept.
 const MAX_NAMES: usize = 1 << 16;
 
-/// One name's place in `Names`.
+/// One name's place in `SoftwareNames`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Name(u32);
+pub struct SoftwareName(u32);
 
 #[derive(Debug, Default)]
-pub struct Names {
-    known: AHashMap<Box<str>, Name>,
+pub struct SoftwareNames {
+    known: AHashMap<Box<str>, SoftwareName>,
     names: Vec<Box<str>>,
 }
 
-impl Names {
+impl SoftwareNames {
     /// The name's place; none where too many are known.
-    pub fn keep(&mut self, name: &str) -> Option<Name> {
+    pub fn keep(&mut self, name: &str) -> Option<SoftwareName> {
         if let Some(known) = self.known.get(name) {
             return Some(*known);
         }
         if self.names.len() >= MAX_NAMES {
             return None;
         }
-        let place = Name(self.names.len() as u32);
+        let place = SoftwareName(self.names.len() as u32);
         self.names.push(name.into());
         self.known.insert(name.into(), place);
         Some(place)
     }
 
-    pub fn get(&self, name: Name) -> Option<&str> {
+    pub fn get(&self, name: SoftwareName) -> Option<&str> {
         self.names.get(name.0 as usize).map(AsRef::as_ref)
     }
 }
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn each_name_is_kept_once_and_their_number_is_bounded() {
-        let mut names = Names::default();
+        let mut names = SoftwareNames::default();
         let first = names.keep("nginx");
         assert_eq!(names.keep("nginx"), first);
         assert_eq!(first.and_then(|name| names.get(name)), Some("nginx"));
