@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import latpcap as lp
+from latpcap.reading.filters.evaluate import datagrams
 
 EXPRESSIONS = [
     "tcp.stream in {0, 2..4} and tcp.len > 0",
@@ -49,7 +50,20 @@ EXPRESSIONS = [
     'http.request.method in {"POST", "HEAD", "PUT"} or http.request.uri contains "/"',
     "http.response.code >= 300 and http.response.code != 404",
     "http.response and http.time > 0.04",
+    'http.host contains "." and http.request',
+    'http.host matches "^www" or http.host == "localhost"',
+    'frame contains "GET " or frame contains 0d:0a:0d:0a',
+    'frame matches "user-agent: *(curl|wget)"',
+    "ip.ttl < 64 and ip.id > 0x100 or ip.dsfield.dscp != 0",
+    "tcp.seq_raw > 0x80000000 and not udp",
+    "dns and not udp.port == 5353",
+    'dns.flags.response == 1 and dns.qry.name contains "a"',
+    "udp.dstport == 53 or dns.flags.rcode == 3",
+    "dns.time > 0.05",
 ]
+
+OF_LOOKUPS = ("udp.", "dns")
+"""Expressions with these words are compared for the frames of lookups, too."""
 
 ALL = len(EXPRESSIONS)
 """The tap of all frames, behind the expressions."""
@@ -146,14 +160,22 @@ def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int
     except lp.CaptureError:
         return []
     known = set(cap.arrow("events")["frame"].to_pylist())
-    if not known:
+    lookups = {f for n in ("request_frame", "response_frame") for f in cap.arrow("lookups")[n].to_pylist()} - {None}
+    if not known and not lookups:
         return []
     ours = [set(cap.filter(expression).arrow("events")["frame"].to_pylist()) for expression in EXPRESSIONS]
+    both = [any(word in expression for word in OF_LOOKUPS) for expression in EXPRESSIONS]
+    if lookups:
+        ours = [
+            ours[n] | set(datagrams(cap, expression).to_pylist()) if both[n] else ours[n]
+            for n, expression in enumerate(EXPRESSIONS)
+        ]
     for _ in range(2):  # once in thousands of runs tshark has answered otherwise: what differs is asked again
         theirs = of_tshark(path, script)
         if not theirs.pop(ALL, None):
             return []  # a container that tshark does not open
-        pairs = [(expression, ours[n], theirs[n] & known) for n, expression in enumerate(EXPRESSIONS)]
+        of = [known | lookups if with_lookups else known for with_lookups in both]
+        pairs = [(expression, ours[n], theirs[n] & of[n]) for n, expression in enumerate(EXPRESSIONS)]
         out = [(expression, sorted(a - b), sorted(b - a)) for expression, a, b in pairs if a != b]
         if not out:
             break

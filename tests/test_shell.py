@@ -71,6 +71,24 @@ def test_the_worst_exchange() -> None:
     assert "neither a number nor one of worst, typical, first" in complains(USAGE, "why", STALL, "--exchange", "best")
 
 
+def test_a_stretch_of_time() -> None:
+    """Of every command that reads captures; `read(start=, end=)` says the same."""
+    span = ("--start", "0.2", "--end", "2026-11-21T06:07:32Z")
+    part = lp.read(BIG, start=0.2, end="2026-11-21T06:07:32Z")
+    assert 0 < len(part.exchanges) < len(lp.read(BIG).exchanges)
+    assert answered("why", BIG, *span) == answered(BIG, *span) == f"{part.why()}\n"
+    assert len(answered("exchanges", BIG, *span, "--csv").splitlines()) == 1 + len(part.exchanges)
+    assert answered("latency", BIG, *span) == f"{part.latency()}\n"
+    assert answered("flow", BIG, *span) == part.flow_graph().text()
+    piped = program("streams", "-", *span, "--csv", stdin=BIG.read_bytes())
+    assert piped == (0, answered("streams", BIG, *span, "--csv"), "")
+    for name in ("why", "events", "flow", "follow", "har", "slice", "latency", "report"):
+        assert all(word in answered(name, "--help") for word in ("--start", "--end")), name
+    assert "--start: 'noon': is not an instant such as" in complains(USAGE, "why", BIG, "--start", "noon")
+    assert "--end: -1.0: a number is seconds since" in complains(USAGE, "events", BIG, "--end", "-1")
+    assert "about whole captures" in complains(USAGE, "why", BIG, STALL, "--together", "--end", "1")
+
+
 def test_several_captures_are_a_line_each(tmp_path: Path) -> None:
     out = answered("why", SMALL, STALL)
     assert [line.split()[0] for line in out.splitlines()] == [SMALL.name, STALL.name]

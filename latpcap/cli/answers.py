@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 import typer
 
 from latpcap.cli import archive, colour
-from latpcap.cli.options import FilterOption, KeylogOption, StreamOption
+from latpcap.cli.options import FilterOption, KeylogOption, StreamOption, over_time, span
 from latpcap.errors import CaptureError
 from latpcap.format import count, ms, shortest
 
@@ -39,6 +39,7 @@ def register(app: typer.Typer, read: Callable[..., Capture], brief: Callable[...
     """Adds the command to the program; `read` opens a capture and warns of damage, `brief` one for its answer alone."""
 
     @app.command()
+    @over_time
     def why(
         files: Files,
         stream: StreamOption = None,
@@ -60,11 +61,11 @@ def register(app: typer.Typer, read: Callable[..., Capture], brief: Callable[...
         as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
     ) -> None:
         """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
-        whole = stream is None and exchange is None and display_filter is None
+        whole = stream is None and exchange is None and display_filter is None and not span()
         wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
         if len(files) == 1 or together:
             if len(files) > 1 and not whole:
-                raise typer.BadParameter("streams and exchanges are numbered within a capture", param_hint="--together")
+                raise typer.BadParameter("is about whole captures, without a limit", param_hint="--together")
             answer = _over_all(files, keylog, wanted) if len(files) > 1 else _stored(files[0], whole, wanted)
             if answer is None and whole:
                 answer = _about(wanted, brief(files[0], keylog=keylog).why)

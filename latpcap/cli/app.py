@@ -15,7 +15,7 @@ import typer
 import typer.main
 
 from latpcap.cli import answers, archive, flow, guard, live, mcp, packets, plots, report, tables
-from latpcap.cli.options import SAMPLE, warn
+from latpcap.cli.options import SAMPLE, span, warn
 from latpcap.errors import CaptureError
 from latpcap.reading import sources
 
@@ -61,7 +61,7 @@ def _brief(file: str, *, keylog: str | None = None) -> Brief | Capture:
     from latpcap.archive.results import is_results
     from latpcap.views import brief
 
-    if file == "-" or live.is_pipe(file) or is_results(file):
+    if file == "-" or live.is_pipe(file) or is_results(file) or span():
         return _read(file, keylog=keylog)
     capture = brief.read(file, keylog=keylog, progress=True)
     warn(capture)
@@ -80,7 +80,8 @@ def _read(file: str, display_filter: str | None = None, *, keylog: str | None = 
         from latpcap.reading.filters.grammar import parse
 
         parse(display_filter)  # a slip of the pen is said before a long file is read
-    capture = read(_source(file, again=again or display_filter is not None), keylog=keylog, progress=True)
+    limited = span()
+    capture = read(_source(file, again=again or display_filter is not None), **limited, keylog=keylog, progress=True)
     warn(capture)
     return capture if display_filter is None else capture.filter(display_filter)
 

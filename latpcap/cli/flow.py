@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption
+from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, over_time
 from latpcap.cli.plots import frames_range
 from latpcap.errors import OutputError
 from latpcap.options import Flows
@@ -22,6 +22,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
     """Adds the command to the program; `read` opens a capture and warns of damage."""
 
     @app.command()
+    @over_time
     def flow(
         file: File,
         output: Annotated[

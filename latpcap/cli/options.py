@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +31,52 @@ KeylogOption = Annotated[
 FilterOption = Annotated[
     str | None, typer.Option("-Y", "--filter", help="Only what this Wireshark display filter leaves (docs/filters.md).")
 ]
+
+
+_MEANT = "ISO time (UTC), or seconds since the first frame"
+_TIMES = {
+    "start": Annotated[str | None, typer.Option("--start", help=f"Only from this instant on: {_MEANT}.")],
+    "end": Annotated[str | None, typer.Option("--end", help=f"Only before this instant: {_MEANT}.")],
+}
+_span: ContextVar[dict[str, Any] | None] = ContextVar("_span", default=None)
+
+
+def over_time(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that reads captures, with `--start` and `--end`: `span` tells what they say."""
+    signature = inspect.signature(command, eval_str=True)
+    added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_TIMES[n]) for n in _TIMES]
+
+    @functools.wraps(command)
+    def timed(*words: Any, start: str | None = None, end: str | None = None, **options: Any) -> None:
+        given = {"start": start, "end": end}
+        token = _span.set({name: _instant(name, text) for name, text in given.items() if text is not None})
+        try:
+            command(*words, **options)
+        finally:
+            _span.reset(token)
+
+    timed.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *added])  # type: ignore[attr-defined]
+    timed.__annotations__ = {**command.__annotations__, **_TIMES}
+    return timed
+
+
+def _instant(name: str, text: str) -> str | float:
+    """What `latpcap.read` takes; a mistake is said before a file is read."""
+    from latpcap.reading import instants
+
+    value: str | float = text
+    with contextlib.suppress(ValueError):
+        value = float(text)
+    try:
+        instants.given(value, name)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem).partition("=")[2], param_hint=f"--{name}") from None
+    return value
+
+
+def span() -> dict[str, Any]:
+    """What `--start` and `--end` of the running command say, as `latpcap.read` takes them; empty without."""
+    return _span.get() or {}
 
 
 def warn(capture: Recording) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption
+from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, over_time, span
 
 if TYPE_CHECKING:
     from latpcap.views.capture import Capture
@@ -19,6 +19,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
     """Adds the commands to the program; `read` opens a capture and warns of damage."""
 
     @app.command()
+    @over_time
     def follow(
         file: File,
         stream: Annotated[int, typer.Option("--stream", help="This tcp.stream.", min=0)],
@@ -35,6 +36,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         typer.echo(getattr(said, mode)(frames=frames), nl=False)
 
     @app.command()
+    @over_time
     def har(
         file: File,
         output: Annotated[Path, typer.Option("-o", "--output", help="The archive: .har; - is standard output.")],
@@ -51,6 +53,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             scope.to_har(output)
 
     @app.command("slice")
+    @over_time
     def slice_(
         file: File,
         output: Annotated[Path, typer.Option("-o", "--output", help="The slice: .pcap or .pcapng (also with .gz).")],
@@ -71,7 +74,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         capture = read(file, display_filter, again=True, keylog=keylog)
         scope = capture if stream is None else capture.stream(stream)
         written = scope.to_pcap(output, anonymise=key or anonymise)
-        whole = stream is None and display_filter is None
+        whole = stream is None and display_filter is None and not span()
         chosen = capture.frames if whole else scope.arrow("events").num_rows
         if anonymise and written < chosen:
             left = f"{chosen - written:,} of {chosen:,} frames"

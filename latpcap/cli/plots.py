@@ -10,7 +10,7 @@ import typer
 
 from latpcap import options
 from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
-from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption
+from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, over_time, span
 from latpcap.errors import OutputError
 from latpcap.format import shortest
 
@@ -37,6 +37,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
     """Adds the commands to the program; `read` opens a capture and warns of damage."""
 
     @app.command()
+    @over_time
     def latency(
         file: File,
         by: By = None,
@@ -70,6 +71,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             export.show([table], form)
 
     @plots.command(name="latency")
+    @over_time
     def plot_latency(
         files: Files,
         output: Picture,
@@ -92,6 +94,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         _save(lambda: first.plot(*others, labels=labels, scale=cast(options.Scale, scale)), output, dpi)
 
     @plots.command()
+    @over_time
     def waterfall(
         file: File,
         output: Picture,
@@ -114,6 +117,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         _save(lambda: scope.waterfall(by=by or None, sort=sort, align=align, top=top, max_rows=max_rows), output, dpi)
 
     @plots.command()
+    @over_time
     def timeline(
         file: File,
         output: Picture,
@@ -128,6 +132,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         _save(lambda: scope.timeline(scale=scale), output, dpi)
 
     @plots.command(name="time-sequence")
+    @over_time
     def time_sequence(
         file: File,
         output: Picture,
@@ -193,8 +198,8 @@ def _scope(
     if stored and is_results(file):
         from latpcap.archive.public import open_results
 
-        if stream is not None or display_filter is not None:
-            raise typer.BadParameter("streams and filters are of one capture; give its file instead of the results")
+        if stream is not None or display_filter is not None or span():
+            raise typer.BadParameter("streams, filters and times are of one capture; give its file, not the results")
         return open_results(file)
     capture = read(file, display_filter, keylog=keylog)
     return capture if stream is None else capture.stream(stream)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from latpcap.cli.options import FilterOption, KeylogOption
+from latpcap.cli.options import FilterOption, KeylogOption, over_time, span
 from latpcap.options import Tool
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
     """Adds the command to the program; `read` opens a capture and warns of damage."""
 
     @app.command()
+    @over_time
     def report(
         file: Annotated[
             str, typer.Argument(help="A capture, or the results of a batch; --sample takes the sample.", metavar="FILE")
@@ -43,8 +44,8 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         from latpcap.archive.results import is_results
 
         stored = file != "-" and is_results(file)
-        if stored and (display_filter is not None or tool is not None):
-            hint = "--filter" if display_filter is not None else "--as"
+        if stored and (display_filter is not None or tool is not None or span()):
+            hint = "--as" if tool is not None else "--filter" if display_filter is not None else "--start, --end"
             raise typer.BadParameter("is for a capture, not for the results of a batch", param_hint=hint)
         if tool is not None:
             _print(read(file, display_filter, keylog=keylog, again=True), tool, server, as_json=as_json)

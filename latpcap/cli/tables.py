@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
-from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption
+from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, over_time, span
 from latpcap.options import TableName
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _command(
             export.write(_chosen(table, name, columns), output)
             return
         whole = form == "text" and _on_terminal()
-        again = _of_headers(name, columns)
+        again = _of_headers(name, columns) or span()
         if (stream, display_filter, sort) == (None, None, None) and name in _STREAMED and not whole and not again:
             tables = _first(_streamed(source(file), name, keylog), top)
         else:
@@ -85,7 +85,7 @@ def _command(
         chosen = (export.brief(t, name) if brief else _chosen(t, name, columns) for t in tables)
         export.show(chosen, form, fit=columns is None)
 
-    app.command(name=name, help=question)(command)
+    app.command(name=name, help=question)(over_time(command))
 
 
 def _on_terminal() -> bool:

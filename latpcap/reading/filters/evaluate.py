@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap.errors import FilterError
 from latpcap.reading.filters import grammar
-from latpcap.reading.filters.fields import FIELDS, Column, Field, Keyed, Source, mapped
+from latpcap.reading.filters.fields import FIELDS, Column, Datagrams, Field, Keyed, Source, mapped
 from latpcap.reading.filters.values import Meaning, address
 
 if TYPE_CHECKING:
@@ -41,14 +41,20 @@ _Truths = Callable[[Any], Any]
 def mask(capture: Recorded, expression: str) -> pa.ChunkedArray:
     """Which segments pass? One truth for each row of `events`, none of them null. FilterError for a mistake."""
     tree = grammar.parse(expression)
-    return _Evaluation(capture, expression).truths(tree)
+    return _Evaluation(Source(capture), expression).truths(tree)
+
+
+def datagrams(capture: Recorded, expression: str) -> pa.Array:
+    """Which frames of `lookups` pass? Their numbers."""
+    source = Datagrams(capture)
+    return source.events["frame"].filter(_Evaluation(source, expression).truths(grammar.parse(expression)))
 
 
 class _Evaluation:
-    def __init__(self, capture: Recorded, expression: str):
+    def __init__(self, source: Source, expression: str):
         self.expression = expression
         self.meaning = Meaning(expression)
-        self.source = Source(capture)
+        self.source = source
 
     def truths(self, node: Any) -> Any:
         import pyarrow.compute as pc
@@ -62,9 +68,14 @@ class _Evaluation:
             if node.field.mask is not None:
                 bits = self.meaning.value(node.field.mask, field, node.field.name)
                 return self.some(field, lambda column: pc.not_equal(pc.bit_wise_and(column.cast("int64"), bits), 0))
+            if field.kind == "bytes":  # every frame has some
+                return pc.is_valid(self.source.events["frame"])
             return self.some(field, pc.is_valid)
         if field.kind == "label":
             reason = f"{node.field.name} is there or not and has no value: write it alone"
+            raise FilterError(self.expression, node.field.at, reason, length=len(node.field.name))
+        if field.kind == "bytes" and not (isinstance(node, grammar.Test) and node.operator in ("contains", "matches")):
+            reason = f"{node.field.name} is searched with 'contains' or 'matches'"
             raise FilterError(self.expression, node.field.at, reason, length=len(node.field.name))
         if isinstance(node, grammar.Among):
             tests = [self.item(item, field, node.field) for item in node.items]
@@ -110,10 +121,10 @@ class _Evaluation:
     def test(self, node: grammar.Test, field: Field) -> Any:
         name = node.field.name
         if node.operator in ("contains", "matches"):
-            if field.kind != "text":
+            if field.kind not in ("text", "bytes"):
                 reason = f"{name} is no text, and {node.operator!r} is for text"
                 raise FilterError(self.expression, node.field.at, reason, length=len(name))
-            truths = self.containing(node)
+            truths = self.searching(node) if field.kind == "bytes" else self.containing(node)
             return self.every(field, truths) if node.field.every else self.some(field, truths)
         word = {"any_eq": "eq", "all_eq": "eq", "any_ne": "ne", "all_ne": "ne"}.get(node.operator, node.operator)
         every = node.operator in ("all_eq", "all_ne") if node.field.every is None else node.field.every
@@ -161,6 +172,18 @@ class _Evaluation:
             return lambda c: mapped(c, lambda w: part in w, "bool")
         pattern = self.meaning.pattern(node.value)
         return lambda c: mapped(c, lambda w: pattern.search(w) is not None, "bool")
+
+    def searching(self, node: grammar.Test) -> _Truths:
+        """Bytes for a string, or for bytes as `47:45:54`."""
+        import pyarrow as pa
+
+        if node.operator == "contains":
+            part = self.meaning.octets(node.value)
+            found: Callable[[bytes], bool] = lambda octets: part in octets  # noqa: E731
+        else:
+            pattern = self.meaning.pattern(node.value, octets=True)
+            found = lambda octets: pattern.search(octets) is not None  # noqa: E731
+        return lambda c: pa.chunked_array([[w is not None and found(w) for w in c.to_pylist()]], "bool")
 
     def item(self, item: Any, field: Field, named: grammar.Field) -> _Truths:
         """One member of a set: a value, or a range with both of its ends."""

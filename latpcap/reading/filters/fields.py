@@ -1,7 +1,8 @@
 """Which fields can a display filter name, and where are their values? Reads the tables of a capture.
 
 A field's values stand either beside the events, one a segment (`Column`), or belong to some frames only (`Keyed`:
-HTTP's, from `exchanges`). A field that a segment may have twice (tcp.port) has two. Null: the segment has not got it.
+HTTP's and DNS's, from `exchanges`). A field that a segment may have twice (tcp.port) has two. Null: the segment has not
+got it. `Source` asks of TCP segments, `Datagrams` of the frames of lookups over UDP.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Field:
     """What kind of value, and how to get it.
 
     `kind`: "int" (with `bits`), "bool", "duration" and "instant" (both in ns), "seconds" (a float), "ipv4", "ipv6",
-    "text", or "label": there or not, without a value.
+    "text", "bytes" (searched only), or "label": there or not, without a value.
     """
 
     kind: str
@@ -73,15 +74,27 @@ class Field:
 class Source:
     """The tables of one capture, each read when a field first asks for it."""
 
-    def __init__(self, capture: Recorded):
+    def __init__(self, capture: Recorded, events: pa.Table | None = None):
         self.capture = capture
-        self.events = capture.arrow("events")
+        self.events = capture.arrow("events") if events is None else events
 
     @cached_property
-    def exchanges(self) -> pa.Table:
+    def http(self) -> pa.Table:
         """HTTP's exchanges with the frames that completed request and answer."""
         whole = self.capture.unfiltered
-        return completed(whole.arrow("exchanges"), whole.arrow("events"))
+        return completed(whole.arrow("exchanges"), whole.arrow("events"), "http")
+
+    @cached_property
+    def dns(self) -> pa.Table:
+        """Questions to name servers with `request_in`, `response_in`, `target`, `status` and `took`, in ns."""
+        whole = self.capture.unfiltered
+        events = whole.arrow("events")
+        found = completed(whole.arrow("exchanges"), events, "dns")
+        return found.append_column("took", _between(found, events))
+
+    def udp(self, port: str) -> pa.ChunkedArray:
+        """The UDP port of each frame, "sport" or "dport": a TCP segment has none."""
+        return _nulls("int64", self.events.num_rows)
 
     @cached_property
     def flags(self) -> pa.ChunkedArray:
@@ -114,6 +127,65 @@ class Source:
     def times(self) -> pa.ChunkedArray:
         """When each segment was captured, in ns since 1970."""
         return self.events["time"].cast("int64")
+
+
+class Datagrams(Source):
+    """The same of the frames of `lookups`: a row for each question and answer, with nothing that only TCP has."""
+
+    def __init__(self, capture: Recorded):
+        import pyarrow as pa
+
+        self.lookups = capture.arrow("lookups")
+        asked, answered = (self._side(capture, way) for way in ("request", "response"))
+        both = pa.concat_tables([asked, answered], promote_options="default").sort_by("frame")
+        schema = capture.arrow("events").schema
+        columns = [both[f.name] if f.name in _OF_DATAGRAMS else _nulls(f.type, both.num_rows) for f in schema]
+        self.ports = both
+        super().__init__(capture, pa.table(columns, names=schema.names))
+
+    def _side(self, capture: Recorded, way: str) -> pa.Table:
+        """Frame, time, addresses and ports of the questions, or of the answers that came."""
+        import pyarrow.compute as pc
+
+        rows = self.lookups.filter(pc.is_valid(self.lookups[f"{way}_frame"]))
+        asks = way == "request"
+        here, there = ("client", "server") if asks else ("server", "client")
+        named = {"frame": f"{way}_frame", "time": "start" if asks else "end", "src": here, "dst": there}
+        named |= {"sport": f"{here}_port", "dport": f"{there}_port"}
+        table = rows.select(list(named.values())).rename_columns(list(named))
+        for name in ("src", "dst"):
+            table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
+        return table
+
+    @cached_property
+    def http(self) -> pa.Table:
+        """None."""
+        return super().http[:0]
+
+    @cached_property
+    def dns(self) -> pa.Table:
+        """The lookups themselves."""
+        import pyarrow as pa
+
+        table = self.lookups
+        names = {"request_frame": "request_in", "response_frame": "response_in"}
+        start, end = (table[name].cast("int64") for name in ("start", "end"))
+        took = pa.compute.subtract(end, start)
+        chosen = table.select(["request_frame", "response_frame", "target", "status"])
+        return chosen.rename_columns([names.get(n, n) for n in chosen.column_names]).append_column("took", took)
+
+    def udp(self, port: str) -> pa.ChunkedArray:
+        """The UDP port of each frame."""
+        return self.ports[port].cast("int64")
+
+
+_OF_DATAGRAMS = ("frame", "time", "src", "dst")
+
+
+def _nulls(kind: Any, rows: int) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    return pa.chunked_array([pa.nulls(rows, kind if isinstance(kind, pa.DataType) else pa.type_for_alias(kind))])
 
 
 def mapped(column: pa.ChunkedArray, of: Callable[[str], Any], to: str) -> pa.ChunkedArray:
@@ -269,28 +341,61 @@ def _address(version: int, *names: str) -> Callable[[Source], list[Column | Keye
     return get
 
 
-def _http(frame: str, value: str | None) -> Callable[[Source], list[Column | Keyed]]:
+def _http(frame: str, value: str | None, protocol: str = "http") -> Callable[[Source], list[Column | Keyed]]:
     """A value of the exchanges on the frame that completed the message."""
 
     def get(source: Source) -> list[Column | Keyed]:
         import pyarrow.compute as pc
 
-        table = source.exchanges.filter(pc.is_valid(source.exchanges[frame]))
+        exchanges = getattr(source, protocol)
+        table = exchanges.filter(pc.is_valid(exchanges[frame]))
         values = pc.is_valid(table[frame]).cast("int8") if value is None else table[value]
         return [Keyed(table[frame], values)]
 
     return get
 
 
+def _dns(value: str | None) -> Callable[[Source], list[Column | Keyed]]:
+    """A value of the lookups on the frame of the question and on that of the answer."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        return [*_http("request_in", value, "dns")(source), *_http("response_in", value, "dns")(source)]
+
+    return get
+
+
+def _dns_response(source: Source) -> list[Column | Keyed]:
+    """0 on a question, 1 on an answer."""
+    import pyarrow.compute as pc
+
+    (asked,), (answered,) = (_http(frame, None, "dns")(source) for frame in ("request_in", "response_in"))
+    return [Keyed(asked.frames, pc.multiply(asked.values, 0)), answered]  # type: ignore[union-attr]
+
+
+def _bytes(source: Source) -> list[Column | Keyed]:
+    """The captured bytes of each frame, by a second reading."""
+    import pyarrow as pa
+
+    frames = source.events["frame"].to_pylist()
+    held = {record.frame: record.data for record in source.capture.records(frames)}
+    return [Column(pa.chunked_array([pa.array([held.get(frame) for frame in frames], pa.large_binary())]))]
+
+
 def _http_time(source: Source) -> list[Column | Keyed]:
     """From the frame that completed the request to the one that completed the answer."""
     import pyarrow.compute as pc
 
-    table, events = source.exchanges, source.capture.unfiltered.arrow("events")
-    table = table.filter(pc.and_(pc.is_valid(table["request_in"]), pc.is_valid(table["response_in"])))
+    table = source.http.filter(pc.is_valid(source.http["response_in"]))
+    return [Keyed(table["response_in"], _between(table, source.capture.unfiltered.arrow("events")))]
+
+
+def _between(table: pa.Table, events: pa.Table) -> pa.ChunkedArray:
+    """From the frame that completed each request to that of its answer, in ns; null where one is not known."""
+    import pyarrow.compute as pc
+
     frames, times = events["frame"].combine_chunks(), events["time"].cast("int64")
     begin, end = (pc.take(times, pc.index_in(table[name], value_set=frames)) for name in ("request_in", "response_in"))
-    return [Keyed(table["response_in"], pc.subtract(end, begin))]
+    return pc.subtract(end, begin)
 
 
 def _any_mark(source: Source) -> pa.ChunkedArray:
@@ -301,15 +406,12 @@ def _any_mark(source: Source) -> pa.ChunkedArray:
     return functools.reduce(pc.or_, (source.column(mark) for mark in MARKS))
 
 
-def _all(source: Source) -> list[Column | Keyed]:
-    return [Column(source.column("frame"))]
-
-
 def _http_any(source: Source) -> list[Column | Keyed]:
     return [*FIELDS["http.request"].get(source), *FIELDS["http.response"].get(source)]
 
 
 FIELDS: dict[str, Field] = {
+    "frame": Field("bytes", _bytes, "its bytes, as captured"),
     "frame.number": Field("int", _one("frame"), "the frame's number, from 1"),
     "frame.time": Field("instant", lambda s: [Column(s.times)], "when it was captured"),
     "frame.time_epoch": Field("seconds", lambda s: [Column(s.times)], "the same in seconds since 1970"),
@@ -332,7 +434,7 @@ FIELDS: dict[str, Field] = {
     "ipv6.hlim": Field("int", _header("ttl", 6), "hop limit", 8),
     "ipv6.tclass.dscp": Field("int", _header("dscp", 6), "differentiated services", 8),
     "ipv6.tclass.ecn": Field("int", _header("ecn", 6), "congestion notification", 8),
-    "tcp": Field("label", _all, "TCP: every segment"),
+    "tcp": Field("label", _one("stream"), "TCP: every segment"),
     "tcp.stream": Field("int", _one("stream"), "the connection"),
     "tcp.srcport": Field("int", _one("sport"), "source port", 16),
     "tcp.dstport": Field("int", _one("dport"), "destination port", 16),
@@ -373,10 +475,20 @@ FIELDS: dict[str, Field] = {
     "http.request": Field("bool", _http("request_in", None), "a frame that completes a request"),
     "http.request.method": Field("text", _http("request_in", "method"), "GET, POST ..."),
     "http.request.uri": Field("text", _http("request_in", "target"), "the request's target"),
+    "http.host": Field("text", _http("request_in", "host"), "whom the request is for: Host"),
     "http.response": Field("bool", _http("response_in", None), "a frame that completes an answer"),
     "http.response.code": Field("int", _http("response_in", "status"), "its status", 16),
     "http.time": Field("duration", _http_time, "from the request's frame to the answer's"),
     "http.request_in": Field("int", _http("response_in", "request_in"), "the request's frame"),
     "http.response_in": Field("int", _http("request_in", "response_in"), "the answer's frame"),
+    "udp": Field("label", lambda s: [Column(s.udp("sport"))], "a question to a name server over UDP, or its answer"),
+    "udp.srcport": Field("int", lambda s: [Column(s.udp("sport"))], "source port", 16),
+    "udp.dstport": Field("int", lambda s: [Column(s.udp("dport"))], "destination port", 16),
+    "udp.port": Field("int", lambda s: [Column(s.udp(end)) for end in ("sport", "dport")], "both ports", 16),
+    "dns": Field("label", _dns("request_in"), "a question to a name server, or its answer"),
+    "dns.qry.name": Field("text", _dns("target"), "the name that is asked for"),
+    "dns.flags.response": Field("bool", _dns_response, "0 a question, 1 an answer"),
+    "dns.flags.rcode": Field("int", _http("response_in", "status", "dns"), "the answer's code: 3 is NXDOMAIN", 16),
+    "dns.time": Field("duration", _http("response_in", "took", "dns"), "from the question to the answer"),
 }
 """Every field of the subset; docs/filters.md lists them."""

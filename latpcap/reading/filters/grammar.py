@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,13 +121,16 @@ WORDS = {
 }
 RESERVED = {*WORDS, "and", "or", "not", "in", "all", "any"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
+_ONE_AT_A_TIME = threading.Lock()
+"""pyparsing learns how many arguments an action takes when it first runs, and two threads confuse it."""
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 
 
 def parse(expression: str) -> Any:
     """What does this filter say? The root of its tree; FilterError names the place of a mistake."""
     try:
-        return _grammar().parse_string(expression, parse_all=True)[0]
+        with _ONE_AT_A_TIME:
+            return _grammar().parse_string(expression, parse_all=True)[0]
     except pp.ParseBaseException as problem:
         raise _mistake(expression, problem.loc, problem.msg) from None
     except RecursionError:

@@ -1,4 +1,4 @@
-"""In which frame would Wireshark show this HTTP message? In the one that completes it, repeats not counted.
+"""In which frame would Wireshark show this HTTP or DNS message? In the one that completes it, repeats not counted.
 
 Reads `exchanges` and `events`. The first and last frame of a message in `exchanges` are those that carried it, and the
 last may repeat bytes that were seen before; there the bytes are counted again, segment by segment.
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 REPEATS = ("retransmission", "out_of_order", "lost_segment")
 
 
-def completed(exchanges: pa.Table, events: pa.Table) -> pa.Table:
-    """HTTP's exchanges with two columns more: `request_in` and `response_in`, the frames that complete the messages.
+def completed(exchanges: pa.Table, events: pa.Table, protocol: str) -> pa.Table:
+    """A protocol's exchanges with two columns more, the frames that complete the messages: `request_in`, `response_in`.
 
     Null where a message is not complete, has no method or status, or its last frame is not among the events.
     """
     import pyarrow.compute as pc
 
-    table = exchanges.filter(pc.equal(exchanges["protocol"].cast("string"), "http"))
+    table = exchanges.filter(pc.equal(exchanges["protocol"].cast("string"), protocol))
     asked = pc.is_valid(table["method"])
     table = table.append_column("request_in", _frames(table, events, "request", True, asked))
     answered = pc.and_(pc.is_valid(table["status"]), table["complete"])

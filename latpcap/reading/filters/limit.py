@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from latpcap.reading.filters.evaluate import mask
+from latpcap.reading.filters.evaluate import datagrams, mask
 from latpcap.tables import LINKS, as_exchanges, of_rows
 
 if TYPE_CHECKING:
@@ -17,8 +17,9 @@ def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
     """Which rows does the filter leave?
 
     `events`: the segments that pass. `streams`: those with such a segment, each row as it is. `exchanges`,
-    `connects`, `pushes`, `gaps`: those that such a segment belongs to (see `_kept`), whole, and their `causes`. Other
-    tables are about endpoints and files and stay as they are. FilterError for a mistake in the expression.
+    `connects`, `pushes`, `gaps`: those that such a segment belongs to (see `_kept`), whole, and their `causes`.
+    `lookups`: those whose question or answer passes. Other tables are about endpoints and files and stay as they are.
+    FilterError for a mistake in the expression.
     """
     import pyarrow.compute as pc
 
@@ -31,8 +32,13 @@ def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
     for name in ("connects", "pushes", "gaps"):
         table = capture.arrow(name)
         limited[name] = table.filter(_kept(as_exchanges(table, name, schema), events)) if table.num_rows else table
+    lookups = capture.arrow("lookups")
+    if lookups.num_rows:
+        passed = datagrams(capture, expression)
+        kept = (pc.is_in(lookups[name], value_set=passed) for name in ("request_frame", "response_frame"))
+        lookups = lookups.filter(pc.or_(*kept))
     causes = of_rows(capture.arrow("causes"), {link: limited[name][link] for link, name in LINKS.items()})
-    return {"events": events, "streams": streams, **limited, "causes": causes}
+    return {"events": events, "streams": streams, **limited, "causes": causes, "lookups": lookups}
 
 
 def _exchanges(exchanges: pa.Table, events: pa.Table) -> pa.Table:

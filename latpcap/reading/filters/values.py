@@ -23,9 +23,11 @@ KINDS = {
     "ipv4": "an IPv4 address",
     "ipv6": "an IPv6 address",
     "text": "a string",
+    "bytes": "bytes",
 }
 _TRUTHS = {"True": 1, "TRUE": 1, "False": 0, "FALSE": 0}
 _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*")
+_OCTETS = re.compile(r"[0-9A-Fa-f]{2}([:.-][0-9A-Fa-f]{2})+")
 _DATES = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%b %d, %Y %H:%M:%S", "%b %d, %Y %H:%M", "%b %d, %Y")
 
 
@@ -121,10 +123,18 @@ class Meaning:
     def _text(self, node: Word | Text, field: Field, name: str) -> str:
         return node.text
 
-    def pattern(self, node: Word | Text) -> re.Pattern[str]:
-        """A regular expression; upper and lower case are the same, as in Wireshark."""
+    def octets(self, node: Word | Text) -> bytes:
+        """A string's bytes, or those of `47:45:54`."""
+        if isinstance(node, Text):
+            return node.text.encode()
+        if not _OCTETS.fullmatch(node.text):
+            raise self.error(node, f'{node.text!r} is neither a string in quotes nor bytes, as in "GET" or 47:45:54')
+        return bytes.fromhex(re.sub("[:.-]", "", node.text))
+
+    def pattern(self, node: Word | Text, *, octets: bool = False) -> re.Pattern[Any]:
+        """A regular expression, for text or for bytes; upper and lower case are the same, as in Wireshark."""
         try:
-            return re.compile(node.text, re.IGNORECASE)
+            return re.compile(node.text.encode() if octets else node.text, re.IGNORECASE)
         except (re.error, OverflowError, RecursionError) as problem:
             raise self.error(node, f"is no regular expression: {problem}") from None
 
