@@ -558,7 +558,7 @@ fn answers_that_end_on_a_tick_wait_for_a_held_ack_elsewhere() {
         for i in 0..n {
             e.pools.answered_late(e.id, took, i * 47 * tick + i % 3 * 50 * US);
         }
-        e.judged().waits_elsewhere
+        e.judged().waits_elsewhere.is_some()
     };
     assert!(waits(12, 44 * MS, 4 * MS));
     assert!(!waits(7, 44 * MS, 4 * MS)); // too few to show a tick

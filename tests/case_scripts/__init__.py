@@ -20,6 +20,7 @@ from case_scripts import (
     setups,
     silence,
     stalls,
+    timers,
     web,
 )
 from case_scripts.registry import SCRIPTS, Script
@@ -38,6 +39,7 @@ FILES = (
     setups,
     silence,
     stalls,
+    timers,
     web,
 )
 

@@ -34,7 +34,7 @@ pub(super) fn corked(starts: &Starts, path: [i64; 2]) -> (bool, bool) {
     if count < ENOUGH.get() {
         return (count > 0, false); // too few to show a tick
     }
-    let timed = lattice(held().map(|(_, end)| *end)).is_some_and(|(_, luck)| luck <= LUCK.get());
+    let timed = lattice(held().map(|(_, end)| *end)).is_some_and(|tick| tick.luck <= LUCK.get());
     let [to_sender, _] = path;
     let sooner = starts
         .late

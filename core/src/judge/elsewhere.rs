@@ -5,25 +5,31 @@
 //! Rivals: a program that sleeps for as long on the same tick (`program`). So it is never proven.
 
 use super::grounds::Grounds;
-use super::limits::{ENOUGH, HELD_ELSEWHERE_NS, LUCK};
+use super::limits::{ENOUGH, HELD_ELSEWHERE_NS, LUCK, MOST_ELSEWHERE_NS};
 use super::partition::{Cutter, row};
 use super::path::Paths;
 use super::program::{self, approach};
-use super::sender::{Judged, lattice};
-use super::vocabulary::{Because, Cause, Owner, Rule};
+use super::sender::{Judged, Tick, lattice};
+use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::Starts;
 use crate::exchange::Piece;
 
-/// Whether so many of a sender's messages waited for as long, and until a tick, that it is no luck; `rtt` is the path to
-/// it and back.
-pub(super) fn on_tick(starts: &Starts, rtt: i64) -> bool {
+/// The wait in the middle and the tick, where so many of a sender's messages waited for as long, and until a tick, that it
+/// is no luck; `rtt` is the path to it and back.
+pub(super) fn on_tick(starts: &Starts, rtt: i64) -> Option<(i64, Tick)> {
     let timed = starts.timed.iter();
-    let ends: Vec<i64> = timed
-        .filter(|(waited, _)| HELD_ELSEWHERE_NS.contains(waited - rtt))
-        .map(|(_, end)| *end)
-        .collect();
-    ends.len() >= ENOUGH.get() && lattice(ends.into_iter()).is_some_and(|(_, luck)| luck <= LUCK.get())
+    let (mut waits, ends): (Vec<i64>, Vec<i64>) = timed
+        .map(|(waited, end)| (waited - rtt, end))
+        .filter(|(waited, _)| HELD_ELSEWHERE_NS.contains(*waited))
+        .unzip();
+    if waits.len() < ENOUGH.get() {
+        return None;
+    }
+    let middle = waits.len() / 2;
+    let (_, middle, _) = waits.select_nth_unstable(middle);
+    let tick = lattice(ends.into_iter()).filter(|tick| tick.luck <= LUCK.get());
+    Some(*middle).zip(tick)
 }
 
 /// The first segment after the peer spoke, after about the timer's length.
@@ -35,23 +41,63 @@ pub(super) fn turn(
     piece: &Piece<'_>,
     paths: &Paths,
 ) {
-    let timed = judged.is_some_and(|judged| judged.waits_elsewhere);
-    let waited = piece.step.to.time_ns - since.time_ns - paths.to(Side::Server);
-    if timed && piece.sender == Side::Server && HELD_ELSEWHERE_NS.contains(waited) {
-        approach(cutter, since, piece, paths);
-        let grounds = Grounds::probable(Because::TimerOnTick, Cause::ServerThink);
-        let evidence = [cutter.from_frame, cutter.to_frame, 0];
-        cutter.cut(
-            piece.end,
-            row(
-                Cause::DelayedAck,
-                Owner::Server,
-                Rule::Elsewhere,
-                grounds,
-                evidence,
-            ),
-        );
-    } else {
-        program::turn(cutter, since, acked, piece, paths);
+    let waits = judged.and_then(|judged| judged.waits_elsewhere);
+    let Some((usual, tick)) = waits.filter(|_| piece.sender == Side::Server) else {
+        return program::turn(cutter, since, acked, piece, paths);
+    };
+    let to = piece.step.to.time_ns;
+    let waited = to - since.time_ns - paths.to(Side::Server);
+    let longer = waited > HELD_ELSEWHERE_NS.most.get();
+    if waited < HELD_ELSEWHERE_NS.least.get() || waited > MOST_ELSEWHERE_NS.get() {
+        return program::turn(cutter, since, acked, piece, paths);
+    }
+    approach(cutter, since, piece, paths);
+    let evidence = [cutter.from_frame, cutter.to_frame, 0];
+    if longer {
+        // its program took its time before that wait, or instead of it
+        let work = Grounds::probable(Because::TimerLength, Hypothesis::OtherPath);
+        let on_tick = tick.has(to);
+        let until = if on_tick { piece.end - usual } else { piece.end };
+        let think = row(Cause::ServerThink, Owner::Server, Rule::Turn, work, evidence);
+        cutter.cut(until, think);
+    }
+    let grounds = Grounds::probable(Because::TimerOnTick, Cause::ServerThink);
+    let held = row(
+        Cause::DelayedAck,
+        Owner::Server,
+        Rule::Elsewhere,
+        grounds,
+        evidence,
+    );
+    cutter.cut(piece.end, held);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    /// So many answers that took 43 ms each, until a tick of 4 ms.
+    fn answers(count: usize) -> Starts {
+        let ends = [0, 52, 96, 148, 200, 252, 296, 348, 400, 452];
+        Starts {
+            prompt: 0,
+            late: Vec::new(),
+            timed: ends.iter().take(count).map(|end| (44 * MS, end * MS)).collect(),
+        }
+    }
+
+    #[test]
+    fn ten_answers_on_a_tick_wait_elsewhere() {
+        let usual = |starts: &Starts| on_tick(starts, MS).map(|(usual, _)| usual);
+        assert_eq!(usual(&answers(10)), Some(43 * MS));
+        assert_eq!(usual(&answers(9)), None, "it might be luck");
+        assert_eq!(usual(&answers(7)), None);
+        let mut longer = answers(10);
+        for wait in &mut longer.timed {
+            wait.0 = 54 * MS; // one beyond the band, less the path
+        }
+        assert_eq!(usual(&longer), None);
     }
 }

@@ -77,6 +77,9 @@ limits! {
     /// And at most.
     HELD_ELSEWHERE_MOST_NS: i64 = 52_000_000, "ns", "TCP_DELACK_MIN and three ticks of CONFIG_HZ=250";
 
+    /// An answer that waits for one and for its program's work takes no longer.
+    MOST_ELSEWHERE_NS: i64 = 100_000_000, "ns", "chosen: such a hold, and as long again for the program";
+
     // Nagle's algorithm
 
     /// What a kernel needs at most to send what an ACK has freed, seen at its own side.
@@ -219,6 +222,8 @@ limits! {
     DIFFER: u32 = 4, "parts", "chosen";
     /// So many pairs of gaps in proportion show a pace, each counted twice; each that is not takes one away.
     PACE_SHOWN: u8 = 4, "count", "chosen";
+    /// So many messages that left whole before anything was paced make the later wait of such a tail the pacing's.
+    WHOLE: u8 = 2, "count", "chosen";
     /// The most that are counted.
     PACE_MOST: u8 = 12, "count", "chosen";
 

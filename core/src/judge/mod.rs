@@ -36,7 +36,7 @@ pub use nagle::{Freed, Ruling};
 use partition::Cutter;
 pub use partition::{Evidence, Row};
 pub use path::Paths;
-pub use sender::{Judged, Senders, Verdict};
+pub use sender::{Judged, Senders, Tick, Verdict};
 pub use vocabulary::{Because, Cause, Family, Grade, Hypothesis, Owner, Rival, Rule};
 
 /// What the whole capture says, for the judging of one exchange.

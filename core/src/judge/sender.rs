@@ -15,6 +15,7 @@ use super::limits::{
 use super::{Change, change, cork, elsewhere};
 pub use controls::Control;
 use controls::Controls;
+pub use spread::Tick;
 pub(super) use spread::lattice;
 use spread::{at_share, slope};
 
@@ -80,8 +81,8 @@ pub struct Judged {
     pub corked: bool,
     /// Some do, as far as one can tell: a cork that is on at times.
     pub timed: bool,
-    /// Its answers wait for a kernel's timer that no connection here shows: a held ACK elsewhere.
-    pub waits_elsewhere: bool,
+    /// Its answers wait for a kernel's timer that no connection here shows: a held ACK elsewhere, for about so long.
+    pub waits_elsewhere: Option<(i64, Tick)>,
     /// Connections with any evidence; those on which Nagle's algorithm acts, and those that refute it.
     pub streams: usize,
     pub nagle_streams: usize,
@@ -274,7 +275,8 @@ impl Judged {
         holds.sort_unstable();
         (self.hold_min, self.hold_median) = (holds.first().copied(), at_share(&holds, 0.5));
         self.hold_max = holds.last().copied();
-        (self.tick_ns, self.tick_p) = lattice(held.iter().map(|s| s.acked_at)).unzip();
+        let tick = lattice(held.iter().map(|s| s.acked_at));
+        (self.tick_ns, self.tick_p) = tick.map(|tick| (tick.period, tick.luck)).unzip();
     }
 
     /// The segment left before the ACK could have reached its sender: read off the timestamps, else by the best

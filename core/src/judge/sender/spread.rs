@@ -52,10 +52,26 @@ pub(super) fn at_share(sorted: &[i64], share: f64) -> Option<i64> {
     sorted.get(rank - 1).copied()
 }
 
+/// A host's scheduler tick: its length, where it lies, and the chance that this is luck.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tick {
+    pub period: i64,
+    pub luck: f64,
+    pub phase: i64,
+}
+
+impl Tick {
+    /// Whether a timer may have ended at this time.
+    pub fn has(&self, end: i64) -> bool {
+        let after = (end - self.phase).rem_euclid(self.period);
+        after.min(self.period - after) <= TOGETHER_NS.get()
+    }
+}
+
 /// Kernel timers end on the host's scheduler tick: folds the ends of the waits and tests whether they fall together
 /// (Rayleigh). The longest tick that fits is the tick, or none is, where it fits badly: its parts fit as well. Timers
 /// that ended together are one piece of evidence.
-pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<(i64, f64)> {
+pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<Tick> {
     let mut ends: Vec<i64> = ends.collect();
     ends.sort_unstable();
     ends.dedup_by(|end, before| *end - *before < TOGETHER_NS.get());
@@ -70,11 +86,13 @@ pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<(i64, f64)> {
             x += turn.cos();
             y += turn.sin();
         }
-        (period, (x * x + y * y).sqrt() / n)
+        (period, (x * x + y * y).sqrt() / n, y.atan2(x))
     };
-    let (period, together) = TICKS_NS.into_iter().map(fits).find(|fit| fit.1 > FITS.get())?;
+    let (period, together, angle) = TICKS_NS.into_iter().map(fits).find(|fit| fit.1 > FITS.get())?;
     let luck = (-n * together * together).exp();
-    (together > FITS_WELL.get() && luck <= TICK_LUCK.get()).then_some((period, luck))
+    let phase = (angle / std::f64::consts::TAU * period as f64) as i64;
+    let tick = Tick { period, luck, phase };
+    (together > FITS_WELL.get() && luck <= TICK_LUCK.get()).then_some(tick)
 }
 
 #[cfg(test)]
@@ -84,7 +102,7 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     fn tick(ends: impl IntoIterator<Item = i64>) -> Option<i64> {
-        lattice(ends.into_iter()).map(|(period, _)| period)
+        lattice(ends.into_iter()).map(|tick| tick.period)
     }
 
     #[test]
@@ -92,6 +110,17 @@ mod tests {
         for period in [4 * MS, 10_000_000 / 3, MS] {
             let ends = [0, 7, 23, 58, 101, 146, 199, 235, 314].map(|at| at * period + at % 3 * 40_000);
             assert_eq!(tick(ends), Some(period));
+        }
+        let ends = [0, 7, 23, 58, 101, 146, 199, 235].map(|at| at * 4 * MS + 3 * MS);
+        let found = lattice(ends.into_iter()).unwrap();
+        for (at, is) in [
+            (3_000, true),
+            (3_490, true),
+            (3_510, false),
+            (2_510, true),
+            (2_490, false),
+        ] {
+            assert_eq!(found.has(at * 1_000 + 400 * MS), is, "{at} us");
         }
         let pauses = (0..40).map(|n| n * 46_770_000);
         assert_eq!(tick(pauses), None);
@@ -103,7 +132,7 @@ mod tests {
         let alone = lattice(ends.into_iter());
         let together = ends.iter().flat_map(|end| (0..10).map(move |n| end + n * 40_000));
         assert_eq!(lattice(together), alone);
-        assert_eq!(alone.map(|(period, _)| period), Some(4 * MS));
+        assert_eq!(alone.map(|tick| tick.period), Some(4 * MS));
         let twice = [0, 50 * MS]
             .into_iter()
             .flat_map(|end| (0..10).map(move |n| end + n * 40_000));

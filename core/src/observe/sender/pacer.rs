@@ -1,9 +1,10 @@
 //! Whether the kernel's pacing may have made a gap (SO_MAX_PACING_RATE, BBR, fq): after so many bytes it waits as long as
 //! its rate needs for them (tcp_update_skb_after_send). A program that pauses for as long looks the same, unless its sender
-//! was seen to be faster; where bytes of different numbers are followed by gaps in proportion, it is the pacing.
+//! was seen to be faster; where bytes of different numbers are followed by gaps in proportion, it is the pacing. So it most
+//! likely is where the tails of the first messages, which nothing paces yet, left at once, and every later one waits.
 
 use crate::judge::limits::{
-    ALIKE, BURST_NS, DIFFER, HASTE, NOISE_NS, PACE_MOST, PACE_SHOWN, SLOWEST, UNPACED,
+    ALIKE, BURST_NS, DIFFER, HASTE, NOISE_NS, PACE_MOST, PACE_SHOWN, SLOWEST, UNPACED, WHOLE,
 };
 use crate::observe::Data;
 
@@ -21,6 +22,10 @@ pub(super) struct Pacer {
     rate: u32,
     bytes: u32,
     alike: u8,
+    /// Messages that left whole, though longer than a segment, before anything was paced; none once one does so later.
+    whole: u8,
+    /// What left together began before anything is paced.
+    early: bool,
 }
 
 impl Pacer {
@@ -30,24 +35,34 @@ impl Pacer {
         self.begun != NOTHING || d.end - d.start >= i64::from(d.mss)
     }
 
-    /// A segment left so long after what it follows, as the sender's segment number `sent`.
+    /// A segment left so long after what it follows; its sender had sent so many (`sent`) before it.
     #[cold]
     #[inline(never)]
     pub(super) fn sent(&mut self, d: &Data, gap: i64, sent: usize) {
         if self.begun != NOTHING && gap > BURST_NS.get() {
-            self.full(d.start, gap, sent);
+            self.full(d.start, gap);
             self.begun = NOTHING;
+        } else if self.begun != NOTHING && d.small {
+            self.whole = if self.early {
+                self.whole.saturating_add(1)
+            } else {
+                0
+            };
         }
         if self.begun == NOTHING && d.end - d.start >= i64::from(d.mss) {
             self.begun = d.start;
+            self.early = (sent as i64) < UNPACED.get();
         }
     }
 
-    fn full(&mut self, start: i64, gap: i64, sent: usize) {
-        if (sent as i64) < UNPACED.get() {
+    fn full(&mut self, start: i64, gap: i64) {
+        if self.early {
             return;
         }
         let (bytes, rate) = self.rate(start, gap);
+        if self.rate != 0 && !self.is_alike(rate) {
+            self.whole = 0;
+        }
         self.fastest = self.fastest.max(rate);
         if !self.is_alike(rate) {
             self.alike = self.alike.saturating_sub(1);
@@ -85,6 +100,14 @@ impl Pacer {
         self.begun != NOTHING && self.is_alike(self.rate(start, gap).1)
     }
 
+    /// Whether this is the tail of a message such as left whole before anything was paced, and each later one waited as long.
+    #[inline(always)]
+    pub(super) fn holds_tail(&self, d: &Data, gap: i64, sent: usize) -> bool {
+        self.whole >= WHOLE.get() && d.small && self.may_have_held(d.start, gap, sent, d.mss) && {
+            self.rate == 0 || self.is_alike(self.rate(d.start, gap).1)
+        }
+    }
+
     /// Whether a segment that begins at `start` may have been paced; its sender's full segments are so long.
     #[inline(always)]
     pub(super) fn may_have_held(&self, start: i64, gap: i64, sent: usize, full: u32) -> bool {
@@ -109,7 +132,11 @@ mod tests {
     const FULL: u32 = 1448;
 
     fn sent(pacer: &mut Pacer, start: i64, bytes: i64, gap: i64, sent: usize) {
-        let data = Data {
+        pacer.sent(&data(start, bytes), gap, sent);
+    }
+
+    fn data(start: i64, bytes: i64) -> Data {
+        Data {
             at: At::default(),
             start,
             end: start + bytes,
@@ -124,8 +151,7 @@ mod tests {
             own_rtt_ns: 0,
             server: true,
             pool: 0,
-        };
-        pacer.sent(&data, gap, sent);
+        }
     }
 
     /// Gaps in milliseconds behind so many bytes each, from the tenth segment on, and then so many bytes; with where these end.
@@ -153,6 +179,39 @@ mod tests {
         sent(&mut new, 1, 2896, 0, 0);
         assert!(!new.may_have_held(2897, 7_200_000, 2, FULL)); // nor so early
         assert!(new.may_have_held(20_273, 7_200_000, 3, FULL)); // fourteen segments, put together by a card
+    }
+
+    #[test]
+    fn tails_that_left_at_once_before_anything_was_paced_are_paced_later() {
+        // messages of two full segments and a tail: how long the tail of each waited
+        let last = |waits: &[f64]| {
+            let (mut pacer, mut start, mut count, mut held) = (Pacer::default(), 1, 0, false);
+            for wait in waits {
+                for (bytes, gap) in [(FULL, 6e6), (FULL, 1e4), (200, wait * 1e6)] {
+                    let data = Data {
+                        small: bytes < FULL,
+                        ..data(start, i64::from(bytes))
+                    };
+                    held = pacer.holds_tail(&data, gap as i64, count);
+                    pacer.sent(&data, gap as i64, count);
+                    (start, count) = (data.end, count + 1);
+                }
+            }
+            held
+        };
+        assert!(last(&[0.0, 0.0, 0.0, 0.0, 78.0]));
+        assert!(last(&[0.0, 0.0, 0.0, 0.0, 78.0, 79.0, 78.0]));
+        assert!(last(&[0.0, 0.0, 78.0, 0.0, 78.0]), "two are enough");
+        assert!(!last(&[0.0, 78.0, 78.0, 78.0, 78.0]), "one is not");
+        assert!(
+            !last(&[0.0, 0.0, 0.0, 0.0, 78.0, 60.0, 78.0]),
+            "a program's time wavers"
+        );
+        assert!(
+            !last(&[0.0, 0.0, 0.0, 0.0, 78.0, 0.0, 78.0]),
+            "nothing paced that one"
+        );
+        assert!(!last(&[0.0, 0.0, 0.0, 0.0, 100.0]), "nobody paces so slowly");
     }
 
     #[test]

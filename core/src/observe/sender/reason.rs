@@ -6,7 +6,7 @@ use super::{AckSeen, RECENT, Sender, Small};
 use crate::base::At;
 use crate::judge::limits::{
     AT_HOST_NS, BURST_NS, CORK_NS, DATED_NS, EVEN_GAPS, GRAIN_NS, HELD_ELSEWHERE_NS, LATE_NS, LEAST_PROBE_NS,
-    LONG_PATH_NS, MOST_PROBE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS, TICK_NS, UNFINISHED,
+    LONG_PATH_NS, MOST_ELSEWHERE_NS, MOST_PROBE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS, TICK_NS, UNFINISHED,
 };
 use crate::observe::{Candidate, Data, Early, Repair, Wait};
 
@@ -236,7 +236,9 @@ impl Sender {
 
     /// It kept the line's pace, or the one that its sender's kernel keeps.
     fn keeps_pace(&self, d: &Data, gap: i64) -> bool {
-        self.line_was_busy(d, gap) || self.pacer.keeps(d.start, gap)
+        self.line_was_busy(d, gap)
+            || self.pacer.keeps(d.start, gap)
+            || self.pacer.holds_tail(d, gap, self.sent)
     }
 
     /// Behind a full segment that was not pushed there was more, and few writes end just where an unacknowledged one is
@@ -264,10 +266,10 @@ fn timed(at: At, since: At) -> bool {
     (CORK_NS.least.get()..=CORK_NS.most.get() + LONG_PATH_NS.get()).contains(&waited)
 }
 
-/// As long as an answer that waits for a held ACK elsewhere, as far as the path is known.
+/// As long as an answer that waits for a held ACK elsewhere, and for its program, as far as the path is known.
 fn as_if_held(d: &Data, since: At) -> bool {
     let waited = d.at.time_ns - since.time_ns;
-    waited >= HELD_ELSEWHERE_NS.least.get() && waited - d.rtt_ns <= HELD_ELSEWHERE_NS.most.get()
+    waited >= HELD_ELSEWHERE_NS.least.get() && waited - d.rtt_ns <= MOST_ELSEWHERE_NS.get()
 }
 
 /// A small segment after another, where the capture lacks the ACK between them: the time stamp that this one echoes says when

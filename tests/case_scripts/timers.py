@@ -1,0 +1,61 @@
+"""Timers that end a wait: the kernel's pacing, held ACKs that another connection shows, shorter timers of a route."""
+
+from __future__ import annotations
+
+from makepcap import Talk, answer, get, held, pcap
+
+from case_scripts.registry import case, variants
+
+FULL = 1460
+
+
+def asked(talk: Talk, at: float) -> float:
+    """A request that the server acknowledges at once: when it had come there."""
+    talk.client(at, get())
+    talk.server(at + talk.server_leg)
+    return at + talk.server_leg
+
+
+@case
+def waits_elsewhere() -> bytes:
+    """A proxy whose backend is held up: its answers wait for a kernel's timer that this connection does not show. Two
+    took longer, for its program had worked before: they end on the same tick.
+
+    Not to be mistaken for: a program that takes 50 to 60 ms. That would be proven, where nothing tells of a timer.
+    """
+    talk = Talk(server_leg=0.01, client_leg=3.0)
+    talk.open()
+    at = 10.0
+    for number in range(24):
+        work = {9: 13.0, 17: 17.5}.get(number, 0.2 + number % 5 * 0.4)
+        left = held(asked(talk, at) + work + 40.0)
+        talk.server(left, b"".join(answer(300)))
+        talk.client(left + talk.client_leg)
+        at = left + talk.client_leg + 0.7 + number % 7 * 0.9
+    return pcap(talk.tape)
+
+
+@variants(by_the_kernel={"wavers": 0.0}, decoy_by_the_program={"wavers": 9.0})
+def paced_tails(wavers: float) -> bytes:
+    """Answers of two full segments and a tail. The kernel paces nothing (SO_MAX_PACING_RATE) before ten segments have
+    left: three answers leave whole, and then each tail waits for as long as the rate needs for what left before it.
+
+    Not to be mistaken for: a program that pauses there, now more and now less. Where one pauses for one length, only
+    the first answers speak against it: it stays probable.
+    """
+    talk = Talk(server_leg=0.01, client_leg=3.0)
+    talk.open()
+    at = 10.0
+    for number in range(12):
+        head, body = answer(2 * FULL + 100)
+        whole = head + body
+        left = asked(talk, at) + 0.2
+        talk.server(left, whole[:FULL])
+        talk.server(left + 0.01, whole[FULL : 2 * FULL])
+        if number > 2:
+            talk.client(left + talk.client_leg)
+            left += 58.0 + number * 5 % 7 * wavers
+        talk.server(left + 0.02, whole[2 * FULL :])
+        talk.client(left + 0.02 + talk.client_leg)
+        at = left + talk.client_leg + 0.5
+    return pcap(talk.tape)
