@@ -291,3 +291,25 @@ def sip_call() -> bytes:
     talk.client(3000, call("BYE sip:4930123@lab SIP/2.0", 2, "BYE"))
     talk.server(3006, call("SIP/2.0 200 OK", 2, "BYE"))
     return pcap(talk.tape)
+
+
+@case
+def memcached_pipeline() -> bytes:
+    """A client of memcached, 5 ms from the server: a get by itself, then five commands in one packet (two keys in one
+    get, a value to store, one that wants no answer, a quiet meta get) whose answers come together 8 ms later.
+
+    Not to be mistaken for: one request of five commands, or an answer to the command that ends in `noreply`.
+    """
+    talk = Talk(server_leg=5.0, client_leg=0.01)
+    talk.open()
+    talk.client(10, b"get user:1\r\n")
+    talk.server(16, b"VALUE user:1 0 3\r\nEND\r\nEND\r\n")
+    talk.client(
+        30,
+        b"get user:1 user:2\r\nset user:2 0 60 6\r\nsecret\r\n"
+        b"delete user:3 noreply\r\nmg user:4 v q\r\nincr hits 1\r\n",
+    )
+    talk.server(38, b"VALUE user:1 0 1\r\nx\r\nEND\r\nSTORED\r\n42\r\n")
+    talk.client(50, b"touch user:2 60\r\n")
+    talk.server(60, b"SERVER_ERROR out of memory\r\n")
+    return pcap(talk.tape)

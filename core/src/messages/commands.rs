@@ -8,19 +8,18 @@
 mod answers;
 mod imap;
 mod known;
-mod lines;
 mod verbs;
 
 use std::collections::VecDeque;
 
 use smol_str::SmolStr;
 
+use super::lines::{Dots, Line};
 use super::readers::AnyReader;
 use super::sink::MessageSink;
 use super::{Close, Kind, Listener, MessageReader, Named, Read, Side, Stretch, tls};
 use answers::Server;
 pub(super) use known::{FTP, IMAP, POP3, SMTP};
-use lines::{Dots, Line};
 use verbs::{Command, Dialect, Does};
 
 /// Commands that may wait for their answer; the oldest is given up beyond it.

@@ -34,6 +34,8 @@ mod http2;
 mod interactive;
 mod kafka;
 mod ldap;
+mod lines;
+mod memcached;
 mod modbus;
 mod mongodb;
 mod mqtt;

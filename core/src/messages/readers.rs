@@ -4,8 +4,8 @@
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
-    amqp, commands, dns, http1, http2, interactive, kafka, ldap, modbus, mongodb, mqtt, mysql, postgres,
-    redis, rpc, sip, smb, tls, turns, websocket,
+    amqp, commands, dns, http1, http2, interactive, kafka, ldap, memcached, modbus, mongodb, mqtt, mysql,
+    postgres, redis, rpc, sip, smb, tls, turns, websocket,
 };
 
 /// How a protocol is known. Ports play no part.
@@ -121,6 +121,8 @@ readers! {
     MySql(mysql::MySql), "mysql", mysql::RECOGNITION;
     Postgres(postgres::Postgres), "postgresql", postgres::RECOGNITION;
     Redis(redis::Redis), "redis", redis::RECOGNITION;
+    Memcached(memcached::Memcached), "memcached", memcached::RECOGNITION;
+    MemcachedBinary(memcached::Binary), "memcached", memcached::BINARY;
     Rpc(rpc::Reader), "rpc", rpc::RECOGNITION;
     Ldap(ldap::Reader), "ldap", ldap::RECOGNITION;
     Dns(dns::Dns), "dns", dns::RECOGNITION;

@@ -11,6 +11,7 @@ mod http2;
 mod interactive;
 mod kafka;
 mod ldap;
+mod memcached;
 mod modbus;
 mod mongodb;
 mod mqtt;

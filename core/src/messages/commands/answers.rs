@@ -1,6 +1,6 @@
 //! The server's side of SMTP, POP3 and FTP: where an answer ends, and whose it is. IMAP's is in `imap.rs`.
 
-use super::lines::{Dots, Line};
+use super::super::lines::{Dots, Line};
 use super::verbs::{Dialect, Does};
 use super::{Blind, Commands, Leave, MAX_LINE, Reads, Waiting};
 use crate::messages::sink::MessageSink;

@@ -3,7 +3,7 @@
 
 use smol_str::{SmolStr, ToSmolStr};
 
-use super::lines::number;
+use super::super::lines::number;
 use crate::messages::text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

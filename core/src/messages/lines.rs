@@ -1,4 +1,4 @@
-//! Lines and texts of mail and FTP however their bytes are cut. Reads one side's bytes, says where a line or a text
+//! Lines and texts of mail, FTP and memcached however their bytes are cut. Reads one side's bytes, says where a line or a text
 //! ends; keeps a line's beginning and end, and nothing of a text.
 
 /// So much of a line's beginning is kept: whatever names it.
@@ -84,6 +84,11 @@ impl Line {
         if let Some(more @ b'-') = self.kept.get_mut(3) {
             *more = b' ';
         }
+    }
+
+    /// Whether these are its last bytes, before its end.
+    pub(super) fn ends_with(&self, word: &[u8]) -> bool {
+        self.tail.trim_ascii_end().ends_with(word)
     }
 
     /// Whether a person could read it: no protocol of lines has other bytes.

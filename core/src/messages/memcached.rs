@@ -1,0 +1,478 @@
+//! memcached: the text protocol with its meta commands (protocol.txt of memcached), and the binary one. Answers come in
+//! the order of the commands; what `noreply` or a quiet meta command leaves out is no answer to wait for. Values are
+//! counted, never held.
+
+mod binary;
+mod command;
+
+use smol_str::SmolStr;
+
+use super::framed::{self, Fit, Framed};
+use super::lines::Line;
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::waiting::Waiting;
+use super::{Close, First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
+use command::{Answer, Command, Wants};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Memcached,
+    sniff,
+    opens: |side, first| side == Side::Client && whole_line(first).is_some_and(Command::is_sure),
+    resumes: |_, _| false, // what looks like it may lie inside a value
+    joins: |_, _| false,
+    reader: |_| AnyReader::Memcached(Box::default()),
+};
+
+pub(super) const BINARY: Recognition = Recognition {
+    protocol: Protocol::MemcachedBinary,
+    sniff: framed::sniff::<binary::Dialect>,
+    opens: |side, first| framed::fit::<binary::Dialect>(side, first) == Fit::Whole,
+    resumes: |side, first| framed::fit::<binary::Dialect>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::MemcachedBinary(Box::default()),
+};
+
+pub(super) type Binary = Framed<binary::Dialect>;
+
+/// Longer lines are none: a multi-get names thousands of keys of at most 250 bytes.
+const MAX_LINE: u64 = 1 << 20;
+/// A value's line end.
+const LINE_END: u64 = 2;
+
+#[derive(Debug, Default)]
+pub(super) struct Memcached {
+    client: Line,
+    server: Line,
+    /// Bytes of the client's value that are still to come, and the key of its command, where somebody is told of it.
+    storing: Option<(u64, Option<u64>)>,
+    /// The value before did not end where it said: what stands here as a command may be the rest of it.
+    torn: bool,
+    value: Option<Value>,
+    waiting: Waiting<Waits>,
+    /// The beginning of the oldest command's answer has been told.
+    begun: bool,
+    /// `watch`: the server says what happens in it.
+    watches: bool,
+}
+
+/// Of a command, until its answer is over.
+#[derive(Debug)]
+struct Waits {
+    wants: Wants,
+    quiet: bool,
+    /// Nobody is told of it: its success is not answered.
+    untold: bool,
+    /// What its answer may repeat, where it is quiet.
+    opaque: SmolStr,
+    target: SmolStr,
+}
+
+/// Bytes of the server's value that are still to come.
+#[derive(Debug, Clone, Copy)]
+struct Value {
+    left: u64,
+    /// With them the answer ends.
+    last: bool,
+}
+
+/// What joins a stream knows of its first line; none where that is not whole.
+fn whole_line(first: &[u8]) -> Option<&[u8]> {
+    let end = memchr::memchr(b'\n', first)?;
+    first.get(..end)?.strip_suffix(b"\r")
+}
+
+fn sniff(first: &First<'_>) -> Guess {
+    match (first.side, whole_line(first.said)) {
+        (_, None)
+            if !first
+                .said
+                .iter()
+                .all(|byte| *byte > b' ' || b" \r".contains(byte)) =>
+        {
+            Guess::No
+        }
+        (Side::Client, None) if first.began == Side::Server && first.other.is_empty() => Guess::No,
+        (Side::Server, None) if !command::may_answer(first.said) => Guess::No,
+        (_, None) if first.said.len() < super::MAX_UNDECIDED => Guess::More,
+        (Side::Client, None) if Command::is_known(first.said) => Guess::Other, // many keys
+        (_, None) => Guess::No,
+        (Side::Client, Some(line)) if Command::is_sure(line) => Guess::Yes,
+        (Side::Client, Some(line)) if !Command::is_known(line) => Guess::No,
+        (Side::Server, Some(line)) if !command::is_answer(line) && !digits(line) => Guess::No,
+        (_, Some(_)) if first.other.is_empty() => Guess::Other,
+        (Side::Client, Some(_)) => answered(first.said, first.other),
+        (Side::Server, Some(_)) => answered(first.other, first.said),
+    }
+}
+
+fn digits(line: &[u8]) -> bool {
+    (1..=20).contains(&line.len()) && line.iter().all(u8::is_ascii_digit)
+}
+
+/// Whether these commands may have these answers.
+fn answered(asked: &[u8], said: &[u8]) -> Guess {
+    let (Some(line), Some(answer)) = (whole_line(asked), whole_line(said)) else {
+        return Guess::Other;
+    };
+    let wants = Command::of(line, false).wants;
+    let fits = match wants {
+        // any line answers it: too little
+        Wants::Line | Wants::Watch | Wants::Lines => command::is_answer(answer),
+        _ => wants.answer(answer, false) != Answer::Other || command::is_answer(answer),
+    };
+    if Command::is_known(line) && fits {
+        Guess::Yes
+    } else {
+        Guess::No
+    }
+}
+
+/// Why it cannot go on, and what is not read.
+type Left<'a> = (&'static str, &'a [u8]);
+
+impl MessageReader for Memcached {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+        let read = match (stretch, sink.side()) {
+            (Stretch::Bytes(bytes), Side::Client) => self.asks(&mut sink, bytes),
+            (Stretch::Bytes(bytes), Side::Server) => self.answers(&mut sink, bytes),
+            (Stretch::Missing(missing), side) if self.misses(&mut sink, side, missing) => Ok(()),
+            (Stretch::Missing(_), _) => {
+                sink.lost("a line's beginning is not in the capture");
+                return Read::Lost(stretch);
+            }
+        };
+        match read {
+            Ok(()) => Read::All,
+            Err((reason, rest)) => {
+                sink.lost(reason);
+                Read::Lost(Stretch::Bytes(rest))
+            }
+        }
+    }
+
+    fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
+
+    fn resume(&mut self, _side: Side, _inside: bool) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.forget();
+        *self = Memcached {
+            waiting,
+            watches: self.watches,
+            ..Memcached::default()
+        };
+    }
+}
+
+impl Memcached {
+    /// Reads what the client says.
+    fn asks<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        mut bytes: &'a [u8],
+    ) -> Result<(), Left<'a>> {
+        while !bytes.is_empty() {
+            if let Some((left, _)) = self.storing {
+                let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                let (value, rest) = crate::cursor::split(bytes, here);
+                bytes = rest;
+                self.torn = value.last() != Some(&b'\n');
+                self.stores(sink, here as u64);
+                continue;
+            }
+            let here = bytes;
+            if self.client.is_new() {
+                sink.mark();
+            }
+            if self.client.take(&mut bytes) {
+                self.command(sink).map_err(|reason| (reason, here))?;
+            } else if self.client.len() > MAX_LINE {
+                return Err(("a line without end", here));
+            }
+        }
+        Ok(())
+    }
+
+    /// So many bytes of the client's value.
+    fn stores(&mut self, sink: &mut MessageSink<'_, impl Listener>, here: u64) {
+        let Some((left, key)) = &mut self.storing else {
+            return;
+        };
+        *left = left.saturating_sub(here);
+        let (left, key) = (*left, *key);
+        if let Some(key) = key {
+            sink.of(key).count(here);
+        }
+        if left == 0 {
+            self.storing = None;
+            if let Some(key) = key {
+                sink.of(key).asked();
+            }
+        }
+    }
+
+    /// A command's line is whole.
+    fn command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), &'static str> {
+        let line = std::mem::take(&mut self.client);
+        if !line.is_text() {
+            sink.unmark();
+            return Err("not a line of text");
+        }
+        let mut command = Command::of(line.text(), line.ends_with(b" noreply"));
+        if std::mem::take(&mut self.torn) && !Command::is_known(line.text()) {
+            command.method = command::unknown();
+        }
+        self.torn = command.stores() && command.value.is_none();
+        let key = self.ask(sink, &command)?;
+        if let Some(key) = key {
+            sink.of(key).count(line.len());
+        }
+        sink.unmark();
+        match (command.value, key) {
+            (Some(value), key) => self.storing = Some((value + LINE_END, key)),
+            (None, Some(key)) => sink.of(key).asked(),
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Another command waits for its answer: its key, where somebody is told of it.
+    fn ask(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        command: &Command,
+    ) -> Result<Option<u64>, &'static str> {
+        // a bare line end is no command of anybody's
+        if command.silent || command.method.is_empty() {
+            return Ok(None);
+        }
+        // who asks quietly for a value wants to know; who stores one does not
+        let untold = command.quiet && !command.looks();
+        let (mut opaque, mut target) = (SmolStr::default(), SmolStr::default());
+        if command.quiet {
+            (opaque, target) = (command.opaque.clone(), command.target.clone());
+        }
+        let waits = Waits {
+            wants: command.wants,
+            quiet: command.quiet,
+            untold,
+            opaque,
+            target,
+        };
+        let key = self.waiting.push(waits).ok_or("too many commands wait")?;
+        if untold {
+            return Ok(None);
+        }
+        let watches = command.wants == Wants::Watch;
+        let mut exchange = sink.of(key);
+        exchange.ask(if watches { Kind::Setup } else { Kind::Request });
+        exchange.name(Named {
+            method: &command.method,
+            target: &command.target,
+            host: "",
+        });
+        Ok(Some(key))
+    }
+
+    /// Reads what the server says.
+    fn answers<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        mut bytes: &'a [u8],
+    ) -> Result<(), Left<'a>> {
+        while !bytes.is_empty() {
+            if let Some(value) = self.value {
+                let left = usize::try_from(value.left).unwrap_or(usize::MAX);
+                let here = left.min(bytes.len());
+                bytes = bytes.get(here..).unwrap_or_default();
+                self.value(sink, here as u64);
+                continue;
+            }
+            let here = bytes;
+            if self.server.is_new() {
+                sink.mark();
+            }
+            if self.server.take(&mut bytes) {
+                self.line(sink).map_err(|reason| (reason, here))?;
+            } else if self.server.len() > MAX_LINE {
+                return Err(("a line without end", here));
+            }
+        }
+        Ok(())
+    }
+
+    /// So many bytes of the server's value.
+    fn value(&mut self, sink: &mut MessageSink<'_, impl Listener>, here: u64) {
+        let Some(value) = &mut self.value else {
+            return;
+        };
+        value.left = value.left.saturating_sub(here);
+        let Value { left, last } = *value;
+        self.piece(sink, here);
+        if left == 0 {
+            self.value = None;
+            if last {
+                self.over(sink);
+            }
+        }
+    }
+
+    /// So many bytes belong to the answer of the oldest command.
+    fn piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+        if let Some((key, waits)) = self.waiting.first()
+            && !waits.untold
+        {
+            if !std::mem::replace(&mut self.begun, true) {
+                sink.of(key).answer();
+            }
+            sink.of(key).piece(bytes);
+        }
+        sink.unmark();
+    }
+
+    /// The oldest command's answer is over.
+    fn over(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        if let Some((key, waits)) = self.waiting.first() {
+            let (untold, watches) = (waits.untold, waits.wants == Wants::Watch);
+            if !untold {
+                sink.of(key).answered();
+            }
+            self.watches |= watches;
+            self.waiting.pop();
+        }
+        self.begun = false;
+    }
+
+    /// A line of the server is whole.
+    fn line(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), &'static str> {
+        let line = std::mem::take(&mut self.server);
+        let said = line.text();
+        if !line.is_text() {
+            sink.unmark();
+            return Err("not a line of text");
+        }
+        let Some(answer) = self.whose(sink, said)? else {
+            // the beginning of what it answers is not in the capture, or it is what happens in the server
+            if self.watches {
+                sink.push("watch", "", line.len());
+            }
+            sink.unmark();
+            let left = said.split(|byte| *byte == b' ').next().unwrap_or_default();
+            let stray = match left {
+                b"VALUE" => Wants::Values.answer(said, false),
+                b"VA" => Wants::Meta(command::Meta::Get).answer(said, false),
+                _ => Answer::Last,
+            };
+            if let Answer::Value(value) | Answer::LastValue(value) = stray {
+                let left = value + LINE_END;
+                self.value = Some(Value { left, last: false });
+            }
+            return Ok(());
+        };
+        self.piece(sink, line.len());
+        match answer {
+            Answer::More | Answer::Other => self.software(sink, said),
+            Answer::Value(value) => {
+                let left = value + LINE_END;
+                self.value = Some(Value { left, last: false });
+            }
+            Answer::LastValue(value) => {
+                self.status(sink, said);
+                let left = value + LINE_END;
+                self.value = Some(Value { left, last: true });
+            }
+            Answer::Last => {
+                self.software(sink, said);
+                self.status(sink, said);
+                self.over(sink);
+            }
+        }
+        Ok(())
+    }
+
+    /// What this line is to the oldest command that it can answer. Quiet commands before that one have been answered
+    /// by their silence. None where no command waits.
+    fn whose(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        said: &[u8],
+    ) -> Result<Option<Answer>, &'static str> {
+        loop {
+            let Some((key, waits)) = self.waiting.first() else {
+                return Ok(None);
+            };
+            let Waits { quiet, untold, .. } = *waits;
+            let answer = waits.wants.answer(said, quiet);
+            let apart = quiet && command::is_apart(said, &waits.opaque, &waits.target);
+            if answer != Answer::Other && !apart {
+                return Ok(Some(answer));
+            }
+            if !quiet {
+                return Err("an answer to another command");
+            }
+            if !untold {
+                let mut exchange = sink.of(key);
+                exchange.answer();
+                exchange.status(Status {
+                    code: Some(0),
+                    text: Some("EN"),
+                    error: false,
+                });
+                exchange.answered();
+            }
+            self.begun = false;
+            self.waiting.pop();
+        }
+    }
+
+    fn status(&mut self, sink: &mut MessageSink<'_, impl Listener>, said: &[u8]) {
+        let Some((key, waits)) = self.waiting.first() else {
+            return;
+        };
+        if waits.untold {
+            return;
+        }
+        let first = said.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let error = command::is_error(first);
+        let word = match waits.wants {
+            Wants::Number if first.iter().all(u8::is_ascii_digit) => SmolStr::new_static("ok"),
+            Wants::Version if !error => SmolStr::new_static("ok"),
+            _ => text::name_up_to(first, 32, false),
+        };
+        sink.of(key).status(Status {
+            code: (!error).then_some(0),
+            text: Some(&word),
+            error,
+        });
+    }
+
+    /// The server's version, in its answer to `version` or `stats`.
+    fn software(&self, sink: &mut MessageSink<'_, impl Listener>, said: &[u8]) {
+        let version = said
+            .strip_prefix(b"VERSION ")
+            .or_else(|| said.strip_prefix(b"STAT version "));
+        if let Some(version) = version {
+            sink.software(format!("memcached {}", text::name_up_to(version, 64, false)).into());
+        }
+    }
+
+    /// So many bytes of `side` are not in the capture; whether reading can go on.
+    fn misses(&mut self, sink: &mut MessageSink<'_, impl Listener>, side: Side, missing: u64) -> bool {
+        match side {
+            Side::Client => match self.storing {
+                Some((left, _)) if missing <= left => {
+                    self.stores(sink, missing);
+                    true
+                }
+                _ => false,
+            },
+            Side::Server => match self.value {
+                Some(value) if missing <= value.left => {
+                    self.value(sink, missing);
+                    true
+                }
+                _ => false,
+            },
+        }
+    }
+}
