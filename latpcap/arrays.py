@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from latpcap import longarrays
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
@@ -112,6 +114,8 @@ def _numpy(chunk: pa.Array, null: int | None) -> Array:
         return _numpy(chunk.dictionary, null)[_numpy(chunk.indices, -1)]
     validity, data = chunk.buffers()
     count, offset, kind = len(chunk), chunk.offset, str(chunk.type)
+    if count > longarrays.PART:
+        longarrays.rest()  # whoever asks for the next column is through with the last
     kind = "int64" if kind.startswith(("timestamp", "duration")) else "float64" if kind == "double" else kind
     if not count:
         return np.zeros(0, kind)

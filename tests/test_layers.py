@@ -24,6 +24,7 @@ ORDER = [
     "options",
     "html",
     "bars",
+    "longarrays",
     "arrays",
     "tables",
     "reading",

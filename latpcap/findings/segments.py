@@ -61,7 +61,6 @@ class Segments:
         """Gives all events once more, in pieces."""
         self.count = 0
         self._held: list[tuple[Array, ...]] = []
-        self._released: list[Array] = []
         self._silences: list[Silence] = []
         self._recent: deque[dict[str, Array]] = deque()
         self._last: dict[str, Array] = {}
@@ -121,9 +120,11 @@ class Segments:
         if len(rows):
             self._held.append(tuple(columns[c][rows] for c in ("ack_hold_ms", "frame", "stream", "from_client")))
         freed = columns["release_frame"].astype(float)
-        freed = freed[~np.isnan(freed)]
-        if len(freed):
-            self._released.append(freed.astype(np.uint64))
+        freed = freed[~np.isnan(freed)].astype(np.uint64)
+        if len(freed) and self._held:  # what frees a segment came before it: no later one can be meant
+            held = [np.concatenate(c) for c in zip(*self._held, strict=True)]
+            for_nobody = ~np.isin(held[1], freed)
+            self._held = [tuple(c[for_nobody] for c in held)]
 
     def held(self) -> tuple[Array, Array, Array, Array]:
         """Held ACKs without payload that freed no segment: ms, frame, stream, from the client."""
@@ -133,9 +134,6 @@ class Segments:
             none = np.zeros(0, np.int64)
             return none.astype(float), none, none, none.astype(bool)
         ms, frame, stream, by_client = (np.concatenate(c) for c in zip(*self._held, strict=True))
-        if self._released:
-            for_nobody = ~np.isin(frame, np.concatenate(self._released))
-            ms, frame, stream, by_client = ms[for_nobody], frame[for_nobody], stream[for_nobody], by_client[for_nobody]
         return ms, frame, stream, by_client
 
     def _take_silences(self, columns: dict[str, Array]) -> None:

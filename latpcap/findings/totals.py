@@ -121,6 +121,7 @@ class Ledger:
         owner = np.where(judged, place, -1).astype(np.int32)
         self._pieces = _split(owner[self._row] if len(self._row) else owner[:0])
         self._place = place
+        self._spent: dict[str, list[Spent]] = {}
 
     def put_first(self, name: str) -> None:
         """Puts the server of this address, or address and port, first. ValueError where there is none."""
@@ -134,6 +135,11 @@ class Ledger:
         """Which causes took this server's time? Families are added up first: the one that the slow requests spend the
         most in comes first, and in it the cause with the most.
         """
+        if server.name not in self._spent:
+            self._spent[server.name] = self._split_up(server)
+        return self._spent[server.name]
+
+    def _split_up(self, server: Server) -> list[Spent]:
         import numpy as np
 
         mine = self._pieces.get(int(self._place[server.rows[0]]), np.zeros(0, np.int64))

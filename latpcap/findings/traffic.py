@@ -72,8 +72,8 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None) -> Tra
         "protocol": _called(most, port, software),
         "requests": len(rows),
         "methods": _counted(method[rows], methods),
-        "statuses": dict(Counter(said).most_common(show.MOST_WORDS)),
-        "answers": len(said),
+        "statuses": dict(said.most_common(show.MOST_WORDS)),
+        "answers": said.total(),
         "errors": _errors(exchanges, rows),
         "asked_again": again,
         "target": which,
@@ -83,14 +83,26 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None) -> Tra
     return found
 
 
-def _said(exchanges: pa.Table, rows: Array, status: Array) -> list[str]:
-    """How each answer ended: the protocol's word, else its number."""
-    words = [None] * len(rows)
+def _said(exchanges: pa.Table, rows: Array, status: Array) -> Counter[str]:
+    """How the answers ended: the protocol's word, else its number; each with its count, the first seen first."""
+    import numpy as np
+
+    text, texts = np.full(len(rows), -1, np.int8), list[str]()
     if "status_text" in exchanges.column_names:  # not stored by older versions
-        words = arrays.taken(exchanges, "status_text", rows).to_pylist()
-    codes = [None if code != code else f"{code:.0f}" for code in status.tolist()]
-    told = (word or code for word, code in zip(words, codes, strict=True))
-    return [printable(word) for word in told if word]
+        text, texts = arrays.codes(exchanges, "status_text")
+        text = text[rows]
+    worded = [bool(word) for word in texts]
+    says = np.array([*worded, False])[text]
+    code = np.where(says | (status != status), -1.0, status)
+    found: dict[str, int] = {}
+    key = np.where(says, -2.0 - text, code)  # words are below -1, -1 is none, codes are never negative
+    ways, first, many = np.unique(key, return_index=True, return_counts=True)
+    for at in np.argsort(first).tolist():
+        way = int(ways[at])
+        if way != -1:
+            word = printable(texts[-2 - way] if way < 0 else f"{way}")
+            found[word] = found.get(word, 0) + int(many[at])
+    return Counter(found)
 
 
 def _errors(exchanges: pa.Table, rows: Array) -> int:

@@ -349,6 +349,8 @@ def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:
 
 def _main(data: Overall, item: totals.Spent, tables: Mapping[str, pa.Table]) -> None:
     """What the first finding, the one that took the most time, says for the whole answer."""
+    import numpy as np
+
     first = data["findings"][0]
     data["verdict"], data["hit"] = first.cause, first.exchanges
     data["proven"] = first.proven if first.cause == STALL else None
@@ -360,7 +362,8 @@ def _main(data: Overall, item: totals.Spent, tables: Mapping[str, pa.Table]) -> 
     }
     data["confidence"], data["fix"] = first.confidence, first.fix
     data["owners"] = {"nagle": item.owner, "delayed_ack": item.held_by} if item.held_by else {item.cause: item.owner}
-    at = int(item.rows[list(arrays.numbers(tables["exchanges"], "exchange")[item.rows]).index(first.typical_exchange)])
+    numbers = arrays.numbers(tables["exchanges"], "exchange")[item.rows]
+    at = int(item.rows[np.flatnonzero(numbers == first.typical_exchange)[0]])
     pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
     data["typical"] = {
         "exchange": first.typical_exchange,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from latpcap import _core, arrays
+from latpcap import _core, arrays, longarrays
 from latpcap.bars import bar
 from latpcap.errors import CaptureError
 from latpcap.findings import Lazy
@@ -74,6 +74,7 @@ class _Rows:
         streams = _whole(analysis.take("streams"))
         if streams.num_rows:
             self.streams.append(streams)
+        longarrays.rest()
 
 
 def _is_setup(rows: pa.Table) -> Array:

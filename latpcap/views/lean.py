@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from latpcap import arrays
+from latpcap import arrays, longarrays
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Numbers:
         if self._narrow:
             kind = np.result_type(kind, np.min_scalar_type(int(values.max())))
         if self._count > len(self._held) or kind != self._held.dtype:
-            grown = np.zeros(max(self._count, _FIRST, 3 * len(self._held) // 2), kind)
-            _copy(self._held[:begin], None, grown)
+            grown = longarrays.zeros(max(self._count, _FIRST, 3 * len(self._held) // 2), kind)
+            longarrays.copy(self._held[:begin], grown)
             self._held = grown
         self._held[begin : self._count] = values
 
@@ -57,24 +57,17 @@ class Numbers:
         held, self._held = self._held, np.zeros(0, self._held.dtype)
         if len(held) >= self._count and order is None:
             return held[: self._count]
-        found: Array = np.zeros(self._count, held.dtype)
-        if len(held):
-            whole = held if len(held) >= self._count else np.concatenate([held, found[len(held) :]])
-            _copy(whole[: self._count], order, found)
-        return found
+        if not len(held):
+            return np.zeros(self._count, held.dtype)
+        if len(held) < self._count:
+            held, short = longarrays.zeros(self._count, held.dtype), held
+            longarrays.copy(short, held)
+        return held[: self._count] if order is None else longarrays.taken(held[: self._count], order)
 
     def arrow(self, order: Array | None) -> pa.Array:
         """Those of all rows as an Arrow array; NaN is null."""
         values = self.values(order)
         return arrays.column(values, (values == values) if values.dtype.kind == "f" else None)
-
-
-def _copy(values: Array, order: Array | None, out: Array) -> None:
-    """Writes the values in this order; where they are 0 nothing is written, as pages that nobody wrote to are none."""
-    for at in range(0, len(values), _FIRST):
-        piece = values[at : at + _FIRST] if order is None else values[order[at : at + _FIRST]]
-        if piece.any():
-            out[at : at + len(piece)] = piece
 
 
 class Words:
@@ -97,8 +90,10 @@ class Words:
 
         codes = self._codes.values(order)
         known = codes > 0
-        kind = "int8" if len(self.known) < 127 else "int32"
-        return arrays.dictionary((np.maximum(codes, 1) - 1).astype(kind), known, list(self.known))
+        np.subtract(codes, known, out=codes, casting="unsafe")
+        kind = "int8" if len(self.known) <= np.iinfo("int8").max else "int32"
+        narrow = codes.view(kind) if codes.itemsize == np.dtype(kind).itemsize else codes.astype(kind)
+        return arrays.dictionary(narrow, known, list(self.known))
 
 
 class Exchanges:
@@ -149,17 +144,21 @@ class Exchanges:
 
     def table(self) -> pa.Table:
         """All rows, by their numbers; forgets them."""
+        import numpy as np
+
         number, order = _ordered(self._number.values(None))
         columns = {"exchange": arrays.column(number)}
         columns |= {name: of.arrow(order) for name, of in self._numbers.items() if name not in self.NULLABLE}
         for name in self.NULLABLE:
             values = self._numbers[name].values(order)
-            columns[name] = arrays.column(values - (values > 0).astype(values.dtype), values > 0)
+            known = values > 0
+            np.subtract(values, known, out=values, casting="unsafe")
+            columns[name] = arrays.column(values, known)
         columns |= {name: of.arrow(order) for name, of in self._words.items()}
-        columns["complete"] = arrays.column(self._complete.values(order).astype(bool))
-        answered = self._answered.values(order).astype(bool)
-        columns["response_start"] = arrays.column(self._response_start.values(order).astype("int64"), answered)
-        columns["response_first_frame"] = arrays.column(answered.astype("uint8"), answered)
+        columns["complete"] = arrays.column(self._complete.values(order))
+        answered = self._answered.values(order)
+        columns["response_start"] = arrays.column(self._response_start.values(order), answered)
+        columns["response_first_frame"] = arrays.column(answered.view("uint8"), answered)
         return _table(columns)
 
 
@@ -193,27 +192,34 @@ class Causes:
 
     def table(self) -> pa.Table:
         """All rows, by exchange and in its order; forgets them. (An exchange's own rows come in their order.)"""
-        import numpy as np
-        import pyarrow as pa
-
         number, order = _ordered(self._number.values(None))
         columns = {"exchange": arrays.column(number), "duration_ms": self._duration.arrow(order)}
         columns |= {name: of.arrow(order) for name, of in self._words.items()}
         columns["confidence"] = self._confidence.arrow(order)
-        ends = np.concatenate([[0], np.cumsum(self._lengths.values(None), dtype=np.int64)]).astype(np.int32)
-        held = pa.ListArray.from_arrays(arrays.column(ends), self._frames.arrow(None))
-        columns["evidence"] = held if order is None else held.take(arrays.column(order))
+        columns["evidence"] = self._evidence(order)
         return _table(columns)
+
+    def _evidence(self, order: Array | None) -> pa.Array:
+        """The frames of each row. They stay in their order: a row says where its own begin, and how many they are."""
+        import numpy as np
+        import pyarrow as pa
+
+        lengths, frames = self._lengths.values(None), self._frames.arrow(None)
+        begins = longarrays.zeros(len(lengths), "int64")
+        np.cumsum(lengths[:-1], dtype="int64", out=begins[1:])
+        if order is not None:
+            begins, lengths = longarrays.taken(begins, order), longarrays.taken(lengths, order)
+        many = longarrays.zeros(len(lengths), "int64")
+        many[:] = lengths
+        return pa.LargeListViewArray.from_arrays(arrays.column(begins), arrays.column(many), frames)
 
 
 def _ordered(numbers: Array) -> tuple[Array, Array | None]:
     """Rising, and the order that makes them so; None where they rise already."""
-    import numpy as np
-
-    if not len(numbers) or (numbers[1:] >= numbers[:-1]).all():
+    if longarrays.rise(numbers):
         return numbers, None
-    order = np.argsort(numbers, kind="stable").astype(np.uint32 if len(numbers) < 2**32 else np.int64)
-    return numbers[order], order
+    order = longarrays.order(numbers)
+    return longarrays.taken(numbers, order), order
 
 
 def _table(columns: dict[str, pa.Array]) -> pa.Table:
