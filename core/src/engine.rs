@@ -12,6 +12,7 @@ use crate::decrypt::Decryption;
 use crate::exchange::Exchange;
 use crate::frame::{self, Foreign, Fragments, Packet, SeenFrame, Unread, Unwrapped};
 use crate::issue::{Code, Issue, Kind};
+use crate::judge::limits::SWAPPED_NS;
 use crate::judge::{Row, Senders};
 use crate::lookup::Lookups;
 use crate::probe::{self, Probes};
@@ -23,9 +24,6 @@ use end::Stage;
 use reasons::Reasons;
 pub use until::End;
 use until::Until;
-
-/// Two processors that hand over their frames may swap them by so much; a clock that is set goes back further.
-const SWAPPED_NS: i64 = 1_000_000;
 
 #[derive(Default)]
 pub struct Engine {
@@ -170,7 +168,7 @@ impl Analysis {
     /// A frame that is older than the one before it.
     #[cold]
     fn back_by(&mut self, ns: i64, record: &Record<'_>) {
-        let note = if ns < SWAPPED_NS {
+        let note = if ns < SWAPPED_NS.get() {
             let reason = "frames stand in another order than their time stamps, by less than 1 ms";
             Issue::new(Kind::Distrusted, "capture", reason)
         } else {

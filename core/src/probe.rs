@@ -10,15 +10,13 @@ use ahash::AHashMap;
 use crate::base::At;
 use crate::frame::{Echo, Icmp};
 use crate::issue::{Issue, Kind};
+use crate::judge::limits::ECHO_COPY_NS;
 use crate::stream::{AnswerKind, Stream, SynAnswer};
 
 /// Echo requests that wait for their answer; beyond this many the oldest is given up.
 pub const MAX_WAITING: usize = 65_536;
 /// Echo requests that are remembered, with an answer or without; beyond it those with one are handed on.
 const MAX_ROWS: usize = 2 * MAX_WAITING;
-/// An unanswered echo request that is seen again this soon is a copy (a bridge, a capture on all interfaces);
-/// later its numbers have come round.
-const COPY_NS: i64 = 1_000_000_000;
 
 /// One row of `probes`, before it becomes columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +133,7 @@ impl Probes {
     fn ping(&mut self, echo: Echo, ttl: u8, at: At) -> Option<Issue> {
         let known = self.waiting.get(&echo).copied();
         if let Some(probe) = known.and_then(|row| self.rows.get_mut(row as usize))
-            && at.time_ns.saturating_sub(probe.sent.time_ns) < COPY_NS
+            && at.time_ns.saturating_sub(probe.sent.time_ns) < ECHO_COPY_NS.get()
         {
             probe.repeats = probe.repeats.saturating_add(1);
             return None;

@@ -4,14 +4,8 @@
 use super::{Ledger, RowKind};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
+use crate::judge::limits::{LONG_PAUSE_NS, PAUSE_NS, ROW_PART};
 use crate::observe::{Candidate, Step, Suspect, Wait};
-
-/// A client that asks again sooner than two of the slowest kernel's ticks (HZ=100) did not pause: its host was busy.
-const PAUSE_NS: i64 = 20_000_000;
-/// No host is busy for as long.
-const LONG_NS: i64 = 200_000_000;
-/// One part in so many of a connection's time so far is worth a row, as for set-ups.
-const SHARE: i64 = 10;
 
 /// Where such a row stands: its stream, the index of the request that follows it, and the addresses.
 #[derive(Debug, Clone, Copy)]
@@ -39,17 +33,17 @@ fn turn(step: &Step) -> Option<At> {
 pub fn paused(step: &Step, rtt: i64) -> i64 {
     let Some(since) = turn(step) else { return 0 };
     let waited = step.to.time_ns.saturating_sub(since.time_ns).saturating_sub(rtt);
-    if waited >= PAUSE_NS { waited } else { 0 }
+    if waited >= PAUSE_NS.get() { waited } else { 0 }
 }
 
 /// Whether a busy host may have made this pause.
 pub fn is_short(step: &Step) -> bool {
-    turn(step).is_some_and(|since| step.to.time_ns.saturating_sub(since.time_ns) < LONG_NS)
+    turn(step).is_some_and(|since| step.to.time_ns.saturating_sub(since.time_ns) < LONG_PAUSE_NS.get())
 }
 
 /// Whether pauses of so long in all are worth rows, beside requests that took so long.
 pub fn matters(paused: i64, busy: i64) -> bool {
-    paused.saturating_mul(SHARE - 1) >= busy
+    paused.saturating_mul(ROW_PART.get() - 1) >= busy
 }
 
 /// From the answer's last byte to the client's next request.
@@ -68,7 +62,7 @@ pub fn pause(step: Step, place: RowPlace, ledger: &mut Ledger) {
 #[cold]
 pub fn held(candidate: Box<Candidate>, place: RowPlace, ledger: &mut Ledger) {
     let (since, to) = (candidate.small, candidate.freed);
-    if to.time_ns.saturating_sub(since.time_ns) >= PAUSE_NS {
+    if to.time_ns.saturating_sub(since.time_ns) >= PAUSE_NS.get() {
         let wait = Wait::FreedTurn { since, candidate };
         push(
             RowKind::Pause,

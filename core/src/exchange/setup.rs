@@ -6,14 +6,9 @@ use std::num::NonZeroI64;
 
 use super::{CutBy, Exchange, Ledger, Message, Opening, RowKind};
 use crate::base::{At, Side};
+use crate::judge::limits::{ROW_PART, SYN_TIMER_NS};
 use crate::observe::{Repair, Step, Wait};
 use crate::segment::{FIN, RST, SYN, Segment};
-
-/// One part in so many of a connection's time is worth a row.
-const SHARE: i64 = 10;
-
-/// Kernels wait a second and more for the answer to a SYN (RFC 6298 2.1); none repeats it sooner than this.
-const SYN_TIMER_NS: i64 = 100_000_000;
 
 /// What a stream's data told of its beginning.
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,7 +105,7 @@ impl Setup {
             Side::Client => Some(self.asked_again),
             Side::Server => self.answered,
         };
-        before.is_some_and(|before| at.time_ns - before.time_ns < SYN_TIMER_NS)
+        before.is_some_and(|before| at.time_ns - before.time_ns < SYN_TIMER_NS.get())
     }
 
     /// When the two sides' time stamps passed.
@@ -136,7 +131,7 @@ impl Setup {
         // a server that speaks first lets its client wait
         let greeted = begun.greeted.map_or(0, NonZeroI64::get).max(last.time_ns);
         let took = greeted.saturating_sub(asked.time_ns).saturating_add(lookup);
-        took > 0 && (repeated || took.saturating_mul(SHARE - 1) >= busy)
+        took > 0 && (repeated || took.saturating_mul(ROW_PART.get() - 1) >= busy)
     }
 
     /// The row that it makes, with its steps, which the two sides make in turn; none where no SYN was captured, or no answer to it

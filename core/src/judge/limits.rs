@@ -43,6 +43,66 @@ limits! {
     /// A connect within this of the answer that gave its address waited for that lookup.
     LOOKED_UP_NS: i64 = 1_000_000_000, "ns", "chosen: a resolver hands over at once; RFC 8305 waits 250 ms for another address";
 
+    // where a turn ends, and what is worth a row beside the requests
+
+    /// Whoever has been acknowledged and says nothing for so long has said all, where no protocol is known: longer than a
+    /// kernel holds a segment or its ACK back.
+    SILENCE_NS: i64 = 300_000_000, "ns", "TCP_DELACK_MAX and TCP_RTO_MIN (200 ms), and half as much again";
+    /// Inside TLS may lie an answer that goes on: nobody computes as long between a head and its body.
+    SEALED_SILENCE_NS: i64 = 3_000_000_000, "ns", "chosen";
+    /// So many times what exchanges took so far is more than the connection's own rhythm.
+    RHYTHM: i64 = 4, "times", "chosen";
+    /// What was written behind a message without an answer (MySQL) has left within this: Nagle's algorithm holds it until
+    /// the longest delayed ACK has come.
+    HELD_BEHIND_NS: i64 = 250_000_000, "ns", "TCP_DELACK_MAX (200 ms), and a quarter as much again";
+    /// A client that asks again sooner than two of the slowest kernel's ticks did not pause: its host was busy.
+    PAUSE_NS: i64 = 20_000_000, "ns", "two ticks of CONFIG_HZ=100";
+    /// No host is busy for as long.
+    LONG_PAUSE_NS: i64 = 200_000_000, "ns", "chosen";
+    /// One part in so many of a connection's time is worth a row.
+    ROW_PART: i64 = 10, "parts", "chosen";
+    /// No kernel repeats a SYN or its answer sooner.
+    SYN_TIMER_NS: i64 = 100_000_000, "ns", "RFC 6298 2.1: one second; far below it";
+    /// An ACK that comes sooner after a repeat than this share of the round trip was caused by the first copy.
+    ANSWERED_SHARE: f64 = 0.95, "share", "chosen: the best round trip, less what it wavers";
+
+    // what a capture shows of its senders
+
+    /// Two processors that hand over their frames swap them by less than this; a clock that is set goes back further.
+    SWAPPED_NS: i64 = 1_000_000, "ns", "chosen";
+    /// An unanswered ping that is seen again sooner is a copy (a bridge, a capture on all interfaces); later its numbers
+    /// have come round.
+    ECHO_COPY_NS: i64 = 1_000_000_000, "ns", "chosen: ping sends one a second";
+    /// A capture beside a host measures a round trip to it below this.
+    AT_ENDPOINT_NS: i64 = 1_000_000, "ns", "chosen: a busy host, a virtual machine";
+    /// Hosts that are both nearer share a machine or a wire: the packets cannot say at which the capture is.
+    SAME_PLACE_NS: i64 = 50_000, "ns", "measured: loopback";
+    /// The other host is so many times as far, where the capture is at one of them.
+    FARTHER: i64 = 4, "times", "chosen";
+    /// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
+    USUAL_MSS: u16 = 1460, "bytes", "RFC 894: 1,500 bytes, less the headers of IPv4 and TCP";
+    /// A segment that is no longer than this was one frame, is not taken for a full one, and is not so short because the path
+    /// takes no longer ones.
+    SMALLEST_MSS: u32 = 536, "bytes", "RFC 9293 3.7.1";
+    /// So many full sizes of one sender are learnt; where they change more often, they are none.
+    MOST_SIZES: u8 = 8, "count", "chosen";
+    /// So many small segments without a push, and none with: their sender does not push.
+    UNPUSHED: u8 = 8, "count", "chosen";
+    /// An ACK of so many full segments may not wait.
+    ACK_AT_ONCE: u32 = 2, "count", "RFC 9293 3.8.6.3";
+    /// An IP identification that is this much ahead or behind is of another counter.
+    COUNTED_NEAR: i16 = 256, "count", "chosen";
+    /// So many steps by one show a counter in whose next gap, below NEAR_IDS, frames are missing.
+    COUNTED_RUN: u32 = 8, "count", "chosen";
+    /// Of the connection's own counter so many do, and so many steps show a counter at all.
+    COUNTED_LEAST: u32 = 5, "count", "chosen";
+    /// Of so many steps one may be no step of that counter: a RST, or the last ACK, has its number from elsewhere.
+    ODD_PART: u32 = 20, "parts", "chosen";
+    /// Of so many steps one may be a gap: a counter that all connections of a busy host share has more.
+    GAP_PART: u32 = 3, "parts", "chosen";
+    /// Of so many frames each on average: such a counter has wider ones.
+    GAP_FRAMES: u32 = 3, "count", "chosen";
+
     // the path
 
     /// A round trip to the host that the capture sits at is shorter than this.
@@ -235,8 +295,6 @@ limits! {
     CORK_MOST_NS: i64 = 213_000_000, "ns", "three ticks of CONFIG_HZ=250 later";
     /// A path to the sender that is longer than this is not looked at for a cork.
     LONG_PATH_NS: i64 = 500_000_000, "ns", "chosen";
-    /// No segment is so short because the path takes no longer ones.
-    UNFINISHED: i64 = 536, "bytes", "RFC 9293 3.7.1";
 
     // repairs
 

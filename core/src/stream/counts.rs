@@ -1,11 +1,12 @@
 //! The counters of one row of `streams`, and the round trips that its ACKs measure.
 
-use super::full_size::{DEFAULT_MSS, FullSize, SMALLEST_MSS};
+use super::full_size::FullSize;
 use super::ip_id::IpIds;
 use super::{Closing, Stream};
 use crate::base::{At, Side};
 use crate::evidence::rtt::{Pairs, RoundTrips};
 use crate::facts::{Facts, flag};
+use crate::judge::limits::{ACK_AT_ONCE, SMALLEST_MSS, USUAL_MSS};
 use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 
 /// What one side of a stream did.
@@ -72,7 +73,7 @@ impl Smallest {
 pub(super) fn say_mss(counts: &mut [Counts; 2], timestamps: bool) {
     let mss = counts.iter().filter_map(|side| side.mss).min();
     let stamps = if timestamps { TIMESTAMP_BYTES } else { 0 };
-    let said = mss.unwrap_or(DEFAULT_MSS).saturating_sub(stamps).max(1);
+    let said = mss.unwrap_or(USUAL_MSS.get()).saturating_sub(stamps).max(1);
     counts.iter_mut().for_each(|side| side.full.say(said));
 }
 
@@ -91,7 +92,7 @@ pub(super) fn count(
     let small = counts
         .full
         .small(segment.len, segment.has(PSH), segment.has(FIN), facts);
-    let frames = if segment.len > SMALLEST_MSS {
+    let frames = if segment.len > SMALLEST_MSS.get() {
         segment.len.div_ceil(counts.full.mss())
     } else {
         1
@@ -162,9 +163,6 @@ fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
     }
 }
 
-/// An ACK of this many full segments may not wait (RFC 9293 3.8.6.3).
-const ACK_AT_ONCE: u32 = 2;
-
 /// Takes a round trip from an ACK, and says how long the ACK was held beyond the best round trip so far.
 #[inline(always)]
 pub(super) fn sample_rtt(
@@ -202,7 +200,7 @@ pub(super) fn sample_rtt(
     }
     if segment.has(SYN) || (segment.len == 0 && segment.flags & (FIN | RST) == 0) {
         let handshake = facts.ack == 1 && peer.syn;
-        let at_once = ACK_AT_ONCE * peer.full.mss();
+        let at_once = ACK_AT_ONCE.get() * peer.full.mss();
         own.trips.add(sample, handshake || covered.bytes >= at_once);
     }
     if segment.has(SYN) {

@@ -2,17 +2,8 @@
 //! every segment (MPTCP, MD5), leaves less; and without the SYNs it is not known.
 
 use crate::facts::Facts;
+use crate::judge::limits::{MOST_SIZES, SMALLEST_MSS, UNPUSHED, USUAL_MSS};
 use crate::observe::is_small;
-
-/// A segment that is no longer than this was one frame (RFC 9293 3.7.1), and is not taken for a full one.
-pub(super) const SMALLEST_MSS: u32 = 536;
-/// So many sizes are learnt of one side; where they change more often, they are no full ones.
-const MOST_SIZES: u8 = 8;
-/// So many small segments without a push, and none with: its sender does not push.
-const MANY_UNPUSHED: u8 = 8;
-
-/// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
-pub(super) const DEFAULT_MSS: u16 = 1460;
 
 /// Kernels push the end of what a program wrote (tcp_mark_push). So segments that are not pushed, though there was room in
 /// the window, are as long as their sender makes them: what its program wrote goes on behind them.
@@ -31,8 +22,8 @@ pub struct FullSize {
 impl Default for FullSize {
     fn default() -> Self {
         FullSize {
-            mss: DEFAULT_MSS,
-            said: DEFAULT_MSS,
+            mss: USUAL_MSS.get(),
+            said: USUAL_MSS.get(),
             less: 0,
             learnt: 0,
             unpushed: 0,
@@ -67,7 +58,7 @@ impl FullSize {
         if pushed && (len < self.mss() || len > u32::from(self.said)) || fin {
             return true;
         }
-        if len > SMALLEST_MSS && facts.ordinary && facts.flags == 0 {
+        if len > SMALLEST_MSS.get() && facts.ordinary && facts.flags == 0 {
             self.learn(len);
         }
         pushed && is_small(len, self.mss()) || !pushed && self.never_pushes(facts)
@@ -77,24 +68,24 @@ impl FullSize {
     fn never_pushes(&mut self, facts: &Facts) -> bool {
         let since_push = facts.push_bytes_sent.map(i64::from);
         let not_yet = since_push.is_some_and(|bytes| bytes >= facts.next_seq - 1);
-        self.unpushed += u8::from(not_yet && self.unpushed < MANY_UNPUSHED);
-        not_yet && self.unpushed == MANY_UNPUSHED
+        self.unpushed += u8::from(not_yet && self.unpushed < UNPUSHED.get());
+        not_yet && self.unpushed == UNPUSHED.get()
     }
 
     fn learn(&mut self, len: u32) {
         // several segments in one frame (TSO, GRO) are alike
-        let mut frames = len.div_ceil(u32::from(self.said))..=len / SMALLEST_MSS;
+        let mut frames = len.div_ceil(u32::from(self.said))..=len / SMALLEST_MSS.get();
         let Some(frames) = frames.find(|frames| len.is_multiple_of(*frames)) else {
             return;
         };
         let size = (len / frames) as u16; // at most what was said
         let before = if self.learnt > 0 { self.mss } else { self.less };
         let common = common_divisor(size, before);
-        if size < self.mss && (before == 0 || u32::from(common) < SMALLEST_MSS) && size != self.less {
+        if size < self.mss && (before == 0 || u32::from(common) < SMALLEST_MSS.get()) && size != self.less {
             self.less = size; // the next one tells: a single one may have been cut on its way
-        } else if self.learnt < MOST_SIZES {
+        } else if self.learnt < MOST_SIZES.get() {
             self.learnt += 1;
-            self.mss = if u32::from(common) < SMALLEST_MSS {
+            self.mss = if u32::from(common) < SMALLEST_MSS.get() {
                 size
             } else {
                 common
@@ -170,6 +161,23 @@ mod tests {
         );
         let in_one_frame = [(13600, NOT), (27200, NOT), (13688, PUSHED)];
         assert_eq!(Side::new().all(in_one_frame), [FULL, (false, 1360), (true, 1360)]);
+    }
+
+    #[test]
+    fn each_limit_holds_on_both_sides() {
+        let usual = u32::from(USUAL_MSS.get());
+        let small = |len| FullSize::default().small(len, true, false, &Facts::default());
+        assert_eq!([usual - 1, usual].map(small), [true, false]);
+        let least = SMALLEST_MSS.get();
+        let learnt = [least, least + 1].map(|len| Side::new().all([(len, NOT), (len, NOT)])[1].1);
+        assert_eq!(learnt, [SAID, least + 1]);
+        let mut side = Side::new();
+        let learnt: Vec<u32> = (0..=u32::from(MOST_SIZES.get()))
+            .map(|i| side.all([(1400 - 7 * i, NOT), (1400 - 7 * i, NOT)])[1].1)
+            .collect();
+        let mut sizes: Vec<u32> = (0..8).map(|i| 1400 - 7 * i).collect();
+        sizes.push(SAID);
+        assert_eq!(learnt, sizes);
     }
 
     #[test]

@@ -6,20 +6,9 @@
 //! SYN with identification 0, for a connection that is not there yet has no counter (Linux, ip_build_and_send_pkt); of
 //! a client that offers time stamps, which Windows does not.
 
-/// A number that is this much ahead or behind is of another counter.
-const NEAR: i16 = 256;
-/// So many steps by one show a counter in whose next gap frames are missing, fewer than `NEAR_BY`; of the connection's own
-/// counter `ENOUGH` do.
-const RUN: u32 = 8;
-const NEAR_BY: i16 = 63;
-/// Steps before a counter is believed to be one.
-const ENOUGH: u32 = 5;
-/// Of so many steps one may be no step of that counter: a RST, or the last ACK, has its number from elsewhere.
-const ODD_SHARE: u32 = 20;
-/// Of so many steps one may be a gap, of so many frames each on average: a counter that all connections of a busy host
-/// share has more and wider ones.
-const GAP_SHARE: u32 = 3;
-const GAP_FRAMES: u32 = 3;
+use crate::judge::limits::{
+    COUNTED_LEAST, COUNTED_NEAR, COUNTED_RUN, GAP_FRAMES, GAP_PART, NEAR_IDS, ODD_PART,
+};
 
 /// One sender's counter.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,9 +51,9 @@ impl IpIds {
             self.odd = 1; // the first one has none before it
         } else if id == self.last {
             return 0; // the same packet twice
-        } else if (0..NEAR).contains(&gap) {
-            if gap < NEAR_BY {
-                let enough = if self.own { ENOUGH } else { RUN };
+        } else if (0..COUNTED_NEAR.get()).contains(&gap) {
+            if gap < NEAR_IDS.get() {
+                let enough = if self.own { COUNTED_LEAST } else { COUNTED_RUN }.get();
                 let counts = self.by_one().saturating_sub(self.broken) >= enough;
                 missing = if counts { gap.unsigned_abs() } else { 0 };
             } else {
@@ -73,7 +62,7 @@ impl IpIds {
             self.steps = self.steps.saturating_add(1);
             self.gaps = self.gaps.saturating_add(u32::from(gap > 0));
             self.unseen = self.unseen.saturating_add(u32::from(gap.unsigned_abs()));
-        } else if (-NEAR..0).contains(&gap) {
+        } else if (-COUNTED_NEAR.get()..0).contains(&gap) {
             self.unseen = self.unseen.saturating_sub(1); // overtaken
             self.broken = self.by_one();
             return 0;
@@ -96,18 +85,19 @@ impl IpIds {
 
     /// Frames that were sent before the newest one and are not in the capture; none where nobody can tell.
     pub fn unseen(&self) -> Option<u64> {
-        let odd = self.odd.saturating_sub(2).saturating_mul(ODD_SHARE);
-        let gaps = self.gaps.saturating_mul(GAP_SHARE);
-        let wide = self.unseen > self.gaps.saturating_mul(GAP_FRAMES);
+        let odd = self.odd.saturating_sub(2).saturating_mul(ODD_PART.get());
+        let gaps = self.gaps.saturating_mul(GAP_PART.get());
+        let wide = self.unseen > self.gaps.saturating_mul(GAP_FRAMES.get());
         let whose = self.own || self.unseen == 0;
-        let counts = self.steps >= ENOUGH && odd <= self.steps && gaps <= self.steps && !wide && whose;
+        let counts =
+            self.steps >= COUNTED_LEAST.get() && odd <= self.steps && gaps <= self.steps && !wide && whose;
         counts.then_some(u64::from(self.unseen))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::IpIds;
+    use super::*;
 
     fn of(ids: impl IntoIterator<Item = u16>) -> Option<u64> {
         counted(ids, true)
@@ -169,6 +159,42 @@ mod tests {
         assert_eq!(of((0..40).map(|k| 100 + 2 * k)), None, "every other number");
         assert_eq!(of((0..40).map(|k| 100 + k + k / 10 * 50)), None, "shared");
         assert_eq!(of([0; 40]), None);
+    }
+
+    #[test]
+    fn each_limit_holds_on_both_sides() {
+        let row = |steps: u16, more: &[u16]| (1..=steps + 1).chain(more.iter().copied()).collect::<Vec<_>>();
+        let near = COUNTED_NEAR.get() as u16;
+        // a wide gap is of a shared counter, another counter's number says nothing
+        let far = [near - 1, near].map(|gap| of(row(99, &[101 + gap])));
+        assert_eq!(far, [None, Some(0)]);
+        let near = NEAR_IDS.get() as u16;
+        let wide = [near - 1, near].map(|gap| missing(row(99, &[101 + gap])).pop());
+        assert_eq!(wide, [Some(near - 1), Some(0)]);
+        let run = COUNTED_RUN.get() as u16;
+        let steps = [run - 1, run].map(|steps| missing(row(steps, &[steps + 3])).pop());
+        assert_eq!(steps, [Some(0), Some(1)]);
+        let own = |steps: u16| {
+            let mut seen = IpIds {
+                own: true,
+                ..IpIds::default()
+            };
+            let last = row(steps, &[steps + 3]).into_iter();
+            last.map(|id| seen.packet(Some(id), 1)).last()
+        };
+        let least = COUNTED_LEAST.get() as u16;
+        assert_eq!([least - 1, least].map(own), [Some(0), Some(1)]);
+        let part = ODD_PART.get() as u16;
+        let odd = [part - 1, part].map(|steps| of(row(steps, &[5000, 9000])));
+        assert_eq!(odd, [None, Some(0)]);
+        // two gaps of five steps, and of GAP_PART each
+        assert_eq!(
+            [of([1, 2, 4, 5, 7, 8]), of([1, 2, 4, 5, 7, 8, 9])],
+            [None, Some(2)]
+        );
+        let wide = GAP_FRAMES.get() as u16;
+        let frames = [wide, wide + 1].map(|gap| of(row(99, &[101 + gap])));
+        assert_eq!(frames, [Some(u64::from(wide)), None]);
     }
 
     /// What is missing before each.

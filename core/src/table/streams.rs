@@ -13,13 +13,9 @@ use super::words::{Fixed, Listed, Texts};
 use super::{Column, addresses, column, ms, nullable};
 use crate::base::Side;
 use crate::exchange::SoftwareNames;
+use crate::judge::limits::{AT_ENDPOINT_NS, FARTHER, SAME_PLACE_NS};
 use crate::messages::Protocol;
 use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
-
-/// Nearer than this to an endpoint's answer, and four times nearer than to the other's: the capture is there.
-const AT_ENDPOINT_NS: i64 = 1_000_000;
-/// Both endpoints answer within this: they share a machine or a wire, and the packets cannot say more.
-const SAME_PLACE_NS: i64 = 50_000;
 
 /// What a row has, a bit each.
 mod has {
@@ -268,12 +264,12 @@ fn position(stream: &Stream) -> Option<Position> {
     let [Some(client), Some(server)] = stream.rtts else {
         return None;
     };
-    if client < SAME_PLACE_NS && server < SAME_PLACE_NS {
+    if client.max(server) < SAME_PLACE_NS.get() {
         return None;
     }
-    if client < AT_ENDPOINT_NS && client * 4 < server {
+    if client < AT_ENDPOINT_NS.get() && client * FARTHER.get() < server {
         Some(Position::AtClient)
-    } else if server < AT_ENDPOINT_NS && server * 4 < client {
+    } else if server < AT_ENDPOINT_NS.get() && server * FARTHER.get() < client {
         Some(Position::AtServer)
     } else {
         Some(Position::Between)

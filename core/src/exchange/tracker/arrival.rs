@@ -8,11 +8,9 @@ use super::{MAX_OPEN, Tracker, offset, pick};
 use crate::base::{At, Side};
 use crate::exchange::steps::between;
 use crate::exchange::{Exchange, Ledger, Repeat, Seen};
+use crate::judge::limits::ANSWERED_SHARE;
 use crate::messages::Protocol;
 use crate::segment::ACK;
-
-/// An ACK this soon after a repeat (as a share of the round trip) was caused by the first copy.
-const ANSWERED_SHARE: f64 = 0.95;
 
 /// The client's packet that acknowledges a response's end.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +37,9 @@ impl Arrival {
         {
             return (echo.wrapping_sub(tsval) as i32) < 0;
         }
-        self.rtt
-            .is_some_and(|rtt| ((self.at.time_ns - copy.at.time_ns) as f64) < rtt as f64 * ANSWERED_SHARE)
+        self.rtt.is_some_and(|rtt| {
+            ((self.at.time_ns - copy.at.time_ns) as f64) < rtt as f64 * ANSWERED_SHARE.get()
+        })
     }
 }
 
@@ -157,5 +156,31 @@ impl Pairing {
                 steps.drain(..over);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ack_within_most_of_a_round_trip_answers_what_was_sent_before() {
+        let copy = Repeat {
+            at: At { frame: 1, time_ns: 0 },
+            start: 0,
+            end: 1,
+            tsval: None,
+        };
+        let earlier = |time_ns| {
+            let arrival = Arrival {
+                at: At { frame: 2, time_ns },
+                tsecr: None,
+                rtt: Some(1_000_000),
+                twice: None,
+            };
+            arrival.answers_earlier(&copy)
+        };
+        let share = (ANSWERED_SHARE.get() * 1e6) as i64;
+        assert_eq!([share - 1, share].map(earlier), [true, false]);
     }
 }

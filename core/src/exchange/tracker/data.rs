@@ -8,6 +8,7 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Ledger, Seen, pauses};
+use crate::judge::limits::{RHYTHM, SEALED_SILENCE_NS, SILENCE_NS};
 use crate::messages::TurnsOf;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};
@@ -17,14 +18,6 @@ const MAX_STEPS: usize = 8192;
 /// The same where all streams together remember `MAX_STEPS_IN_ALL`.
 pub(super) const FEW_STEPS: usize = 512;
 const MAX_STEPS_IN_ALL: usize = 1 << 17;
-
-/// Longer than a kernel holds a segment or its ACK back (200 ms, `TCP_DELACK_MAX` and `TCP_RTO_MIN` of Linux's tcp.h):
-/// whoever has been acknowledged and says nothing for as long has said all.
-const SILENCE_NS: i64 = 300_000_000;
-/// Inside TLS may lie an answer that goes on: nobody computes as long between a head and its body.
-const SEALED_SILENCE_NS: i64 = 3_000_000_000;
-/// So many times what exchanges took so far is more than the connection's own rhythm.
-const RHYTHM: i64 = 4;
 
 impl Tracker {
     pub(super) fn data(
@@ -73,7 +66,7 @@ impl Tracker {
             *release = step.release(own_rtt_ns);
             let freed = sender.take_freed();
             let gap = step.to.time_ns - step.from.time_ns;
-            if gap >= SILENCE_NS {
+            if gap >= SILENCE_NS.get() {
                 self.silence(side, step, start, ledger);
             }
             self.forward(side, step, &data, seen.trips, ledger);
@@ -107,8 +100,8 @@ impl Tracker {
         let over = i64::from(pairing.exchanges) - (pairing.open.len() + pairing.settling.len()) as i64;
         let rhythm = pairing.busy / over.max(1);
         let least = match self.messages.turns() {
-            Some(TurnsOf::Segments) => SILENCE_NS,
-            Some(TurnsOf::Records) => SEALED_SILENCE_NS,
+            Some(TurnsOf::Segments) => SILENCE_NS.get(),
+            Some(TurnsOf::Records) => SEALED_SILENCE_NS.get(),
             None => return,
         };
         let quiet_since = match &step.wait {
@@ -118,7 +111,7 @@ impl Tracker {
             _ => return,
         };
         let (at, quiet) = (step.to, step.to.time_ns - quiet_since.time_ns);
-        if acknowledged < start || quiet < rhythm.saturating_mul(RHYTHM).max(least) {
+        if acknowledged < start || quiet < rhythm.saturating_mul(RHYTHM.get()).max(least) {
             return;
         }
         let (assembler, other) = both(&mut self.assemblers, side);

@@ -47,7 +47,7 @@ macro_rules! numbers {
     };
 }
 
-numbers! { i16 i64 u8 u32 u64 usize }
+numbers! { i16 i64 u8 u16 u32 u64 usize }
 
 impl Number for f64 {
     fn as_f64(self) -> f64 {

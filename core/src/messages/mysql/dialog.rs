@@ -11,6 +11,7 @@ use super::super::sql::{self, Dialect};
 use super::super::waiting::Waiting;
 use super::super::{Kind, Listener, Named, Status, banner, text};
 use super::packets::{self, Able, HEADER, Last};
+use crate::judge::limits::HELD_BEHIND_NS;
 
 /// Prepared statements that are remembered. The oldest is forgotten beyond it.
 const MAX_STATEMENTS: usize = 256;
@@ -18,10 +19,6 @@ const MAX_STATEMENTS: usize = 256;
 const MAX_NAME: usize = 256;
 /// Of the statement that was prepared last, in MariaDB.
 const NEWEST: u32 = u32::MAX;
-
-/// So long Nagle's algorithm may hold back what follows a message without an answer: until the longest delayed ACK of
-/// Linux (200 ms, `TCP_DELACK_MAX`) has come.
-const HELD_NS: i64 = 250_000_000;
 
 type Packet = Parcel<HEADER>;
 
@@ -198,7 +195,7 @@ impl Dialog {
         bytes: u64,
     ) -> Asks {
         // what was written together with a message that nothing answers began with that, unless it is long ago
-        if sink.at().time_ns.saturating_sub(sink.marked().time_ns) > HELD_NS {
+        if sink.at().time_ns.saturating_sub(sink.marked().time_ns) > HELD_BEHIND_NS.get() {
             sink.unmark();
         }
         let Some((method, answered)) = packets::command(code) else {

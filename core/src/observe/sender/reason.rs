@@ -6,7 +6,7 @@ use super::{AckSeen, RECENT, Sender, Small};
 use crate::base::At;
 use crate::judge::limits::{
     AT_HOST_NS, BURST_NS, CORK_NS, DATED_NS, EVEN_GAPS, GRAIN_NS, HELD_ELSEWHERE_NS, LATE_NS, LEAST_PROBE_NS,
-    LONG_PATH_NS, MOST_ELSEWHERE_NS, MOST_PROBE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS, TICK_NS, UNFINISHED,
+    LONG_PATH_NS, MOST_ELSEWHERE_NS, MOST_PROBE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS, SMALLEST_MSS, TICK_NS,
 };
 use crate::observe::{Candidate, Data, Early, Repair, Wait};
 
@@ -124,7 +124,7 @@ impl Sender {
         }
         if turn.is_none()
             && !d.pushed
-            && d.end - d.start <= UNFINISHED.get()
+            && d.end - d.start <= i64::from(SMALLEST_MSS.get())
             && let Some((small, ack)) = self.unfinished(from, gap)
         {
             return Wait::Corked { small, ack };
