@@ -398,7 +398,7 @@ def _unknown(d: Overall, sender: str | None) -> list[tuple[int, str]]:
 
 def of_exchange(d: OneExchange) -> str:
     """What is the answer for one exchange? Its pieces in order of time, small ones put together."""
-    name = " ".join(str(p) for p in (d["method"], _short(d["target"]), d["status"]) if p is not None)
+    name = " ".join(str(p) for p in (d["method"], _short(d["target"]), d["status"] or None) if p is not None)
     place = f"tcp.stream eq {d['stream']}, number {d['index']} on it"
     head = f"exchange {d['exchange']} ({place}){': ' + name if name else ''}"
     if not d["complete"]:

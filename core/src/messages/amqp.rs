@@ -31,7 +31,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 pub(super) type Reader = Framed<Amqp>;
 
 const OK: Status<'static> = Status {
-    code: None,
+    code: Some(0),
     text: Some("ok"),
     error: false,
 };
@@ -138,7 +138,7 @@ fn logged_in(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, len:
     }
     let error = refused.is_some();
     sink.status(Status {
-        code: refused,
+        code: refused.or(Some(0)),
         text: (!error).then_some("ok"),
         error,
     });
@@ -205,7 +205,7 @@ fn server(
                 sink,
                 key,
                 Status {
-                    code: None,
+                    code: (!error).then_some(0),
                     text: Some(text),
                     error,
                 },

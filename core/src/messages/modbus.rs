@@ -160,8 +160,11 @@ impl Modbus {
         let place = self.waiting.iter().position(|(of, _)| *of == id)?;
         let (_, key) = self.waiting.remove(place)?;
         let failed = cursor::u8_at(head, 7)? & EXCEPTION != 0;
-        let code = cursor::u8_at(head, 8).filter(|_| failed);
-        let said = code.map_or("ok".into(), |code| format_smolstr!("exception {code}"));
+        let code = if failed { cursor::u8_at(head, 8) } else { Some(0) };
+        let said = match code {
+            Some(code) if failed => format_smolstr!("exception {code}"),
+            _ => "ok".into(),
+        };
         let mut exchange = sink.of(key);
         exchange.answer();
         exchange.status(Status {

@@ -354,9 +354,10 @@ pub(super) fn greeted(sink: &mut MessageSink<'_, impl Listener>, line: &[u8], by
 
 /// A word of an answer, as its status.
 pub(super) fn said(word: &str) -> Status<'_> {
+    let error = !matches!(word, "+OK" | "OK" | "PREAUTH");
     Status {
-        code: None,
+        code: (!error).then_some(0),
         text: Some(word),
-        error: !matches!(word, "+OK" | "OK" | "PREAUTH"),
+        error,
     }
 }

@@ -62,8 +62,8 @@ fn select() -> Script {
     vec![(C, method(1, 85, 10, &[0])), (S, method(1, 85, 11, &[]))]
 }
 
-const LOGIN: &str = "C( connection.open. Setup dialogue C)8 S( =ok S)";
-const OPENED: &str = "C7:( C7:channel.open.@ C7:13) S7:( S7:=ok S7:16)";
+const LOGIN: &str = "C( connection.open. Setup dialogue C)8 S( =0/ok S)";
+const OPENED: &str = "C7:( C7:channel.open.@ C7:13) S7:( S7:=0/ok S7:16)";
 
 fn opened(more: Script) -> Script {
     let product = [
@@ -118,12 +118,12 @@ fn methods_wait_for_their_answers_and_some_for_none() {
     let names: Vec<_> = words.iter().filter(|word| word.contains('@')).collect();
     assert_eq!(names.len(), 3, "{notes}");
     assert!(
-        notes.starts_with("C9:( C9:queue.declare.work@ C9:24) S9:( S9:=ok S9:17)"),
+        notes.starts_with("C9:( C9:queue.declare.work@ C9:24) S9:( S9:=0/ok S9:17)"),
         "{notes}"
     );
     assert!(notes.contains(":basic.get.work@"), "{notes}");
     assert!(
-        notes.contains("=ok") && notes.contains(":957)"),
+        notes.contains("=0/ok") && notes.contains(":957)"),
         "with its content: {notes}"
     );
 }
@@ -144,13 +144,13 @@ fn publishes_are_confirmed_by_their_tags() {
     .concat();
     let notes = behind(script);
     let published = notes
-        .split(" S9:=ok S9:12) ")
+        .split(" S9:=0/ok S9:12) ")
         .nth(1)
         .unwrap_or_else(|| panic!("{notes}"));
     assert_eq!(
         published,
         "C11:( C11:basic.publish.ex@ C11:55) C14:( C14:basic.publish.b@ C14:53) C17:( C17:basic.publish.ex@ C17:55) \
-         S11:( S11:=ok S11:) S14:( S14:=ok S14:) S17:( S17:=nack/error S17:)"
+         S11:( S11:=0/ok S11:) S14:( S14:=0/ok S14:) S17:( S17:=nack/error S17:)"
     );
 }
 
@@ -226,7 +226,7 @@ fn tags_are_counted_anew_behind_a_hole() {
     }
     let notes = short(&heard.list);
     assert!(
-        notes.ends_with("basic.publish.ex@ C15:55) S15:( S15:=ok S15:)"),
+        notes.ends_with("basic.publish.ex@ C15:55) S15:( S15:=0/ok S15:)"),
         "{notes}"
     );
     assert!(

@@ -189,15 +189,15 @@ fn texts_of_pop3_end_with_a_dot() {
         ],
         Protocol::Pop3,
         &[
-            "USER.anna =+OK",
-            "PASS. =+OK",
-            "RETR.1 =+OK",
-            "LIST.1 =+OK",
+            "USER.anna =0/+OK",
+            "PASS. =0/+OK",
+            "RETR.1 =0/+OK",
+            "LIST.1 =0/+OK",
             "RETR.9 =-ERR/error",
             "AUTH.PLAIN =-ERR/error",
         ],
     );
-    assert!(notes.contains("S2:23=+OK") && !notes.contains("pw"), "{notes}");
+    assert!(notes.contains("S2:23=0/+OK") && !notes.contains("pw"), "{notes}");
 }
 
 #[test]
@@ -257,11 +257,11 @@ fn tags_of_imap_find_their_commands() {
         ],
         Protocol::Imap,
         &[
-            "LOGIN. =OK",
+            "LOGIN. =0/OK",
             "FETCH.1 =BAD/error",
-            "NOOP. =OK",
+            "NOOP. =0/OK",
             "push .EXISTS.",
-            "LongPoll IDLE. =OK",
+            "LongPoll IDLE. =0/OK",
             "push .EXISTS.",
             "APPEND.In/box =NO/error",
             "AUTHENTICATE.PLAIN =NO/error",
@@ -269,11 +269,11 @@ fn tags_of_imap_find_their_commands() {
         ],
     );
     assert!(
-        notes.contains("S1:( S2:( S2:7=OK S2:) S1:48=BAD/error"),
+        notes.contains("S1:( S2:( S2:7=0/OK S2:) S1:48=BAD/error"),
         "{notes}"
     );
     assert!(
-        notes.contains("push12.EXISTS. C3:6) S3:( S3:7=OK S3:)"),
+        notes.contains("push12.EXISTS. C3:6) S3:( S3:7=0/OK S3:)"),
         "{notes}"
     );
 }
@@ -383,7 +383,7 @@ fn who_joins_in_the_middle_needs_both_sides() {
     expect(
         &[(C, "x9 NOOP\r\n"), (S, "* 5 EXISTS\r\nx9 OK\r\n")],
         Protocol::Imap,
-        &["NOOP. =OK"],
+        &["NOOP. =0/OK"],
     );
     // a mail's text first: read on from the next envelope
     let notes = read(
@@ -507,7 +507,7 @@ fn texts_with_holes_end_where_the_client_goes_on() {
         (C, Ok("RETR 2\r\n")),
         (S, Ok("+OK\r\nx\r\n.\r\n")),
     ];
-    assert_eq!(holed(&pop3, false), ["RETR.1 givenup", "RETR.2 =+OK"]);
+    assert_eq!(holed(&pop3, false), ["RETR.1 givenup", "RETR.2 =0/+OK"]);
     let imap = [
         (S, Ok("* OK lab\r\n")),
         (C, Ok("a FETCH 1 (BODY[])\r\n")),
@@ -519,7 +519,10 @@ fn texts_with_holes_end_where_the_client_goes_on() {
         (C, Ok("c NOOP\r\n")),
         (S, Ok("c OK\r\n")),
     ];
-    assert_eq!(holed(&imap, false), ["FETCH.1 =OK", "NOOP. givenup", "NOOP. =OK"]);
+    assert_eq!(
+        holed(&imap, false),
+        ["FETCH.1 =0/OK", "NOOP. givenup", "NOOP. =0/OK"]
+    );
 }
 
 #[test]
