@@ -18,6 +18,7 @@ COUNTED = {
     "http2": ("tests/cases/http2_streams/capture.pcap", "http2", TO_SERVER, "http2.headers.method"),
     "grpc": ("tests/cases/grpc_calls/capture.pcap", "http2", TO_SERVER, "http2.headers.method"),
     "modbus": ("tests/cases/modbus_polls/capture.pcap", "mbtcp", TO_SERVER, "mbtcp.trans_id"),
+    "dnp3": ("tests/cases/dnp3_polls/capture.pcap", "dnp3", f"{TO_SERVER} && dnp3.al.func > 0", "dnp3.al.func"),
     "ldap": ("tests/cases/ldap_searches_at_once/capture.pcap", "ldap", f"{TO_SERVER} && {ANSWERED}", "ldap.messageID"),
 }
 

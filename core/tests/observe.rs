@@ -419,6 +419,73 @@ fn timestamps_tell_whether_the_ack_had_arrived() {
     }
 }
 
+/// A stack that echoes no ACK without data leaves an old stamp though the ACK had come; away from it the path tells.
+#[test]
+fn an_old_stamp_tells_nothing_of_who_never_echoed_an_ack() {
+    for (rtt_ns, shown, arrived) in [
+        (499_999, false, Some(false)),
+        (500_000, false, None),
+        (500_000, true, Some(false)),
+    ] {
+        let mut play = Play::new();
+        play.asked(0);
+        let mut next = 1;
+        for (us, tsval) in [(1_000, 50), (100_000, 92)] {
+            let stamp = if us > 1_000 && shown { 70 } else { 50 };
+            let mut d = play.data(us, next, 200);
+            d.tsecr = Some(stamp);
+            play.give(&d);
+            next += 200;
+            let at = play.at(us + 42_000);
+            play.sender.answer(&PeerPacket {
+                at,
+                ack: next,
+                window: 9999,
+                scale_known: true,
+                len: 0,
+                fin: false,
+                duplicate: false,
+                sacked: None,
+                tsval: Some(if us > 1_000 { tsval } else { 70 }),
+                echoed: true,
+                covered: None,
+            });
+        }
+        let mut d = play.data(142_400, next, 600);
+        (d.tsecr, d.own_rtt_ns) = (Some(70), rtt_ns);
+        assert_eq!(
+            candidate(wait(play.give(&d))).arrived,
+            arrived,
+            "{rtt_ns} {shown}"
+        );
+    }
+}
+
+#[test]
+fn data_far_beyond_all_room_are_none() {
+    const MORE: i64 = 64 << 20; // BEYOND_ROOM in bytes
+    for (scale_known, most) in [(true, 9999), (false, 9999 << 14)] {
+        let mut play = Play::new();
+        assert!(!play.sender.is_beyond(i64::MAX), "no window was seen");
+        let at = play.at(10);
+        play.sender.answer(&PeerPacket {
+            at,
+            ack: 1,
+            window: 9999,
+            scale_known,
+            len: 0,
+            fin: false,
+            duplicate: false,
+            sacked: None,
+            tsval: None,
+            echoed: true,
+            covered: None,
+        });
+        assert!(!play.sender.is_beyond(1 + most + MORE));
+        assert!(play.sender.is_beyond(2 + most + MORE));
+    }
+}
+
 #[test]
 fn small_over_unacknowledged_small_refutes_nagle_unless_more_was_queued() {
     let mut play = Play::new();

@@ -222,7 +222,7 @@ impl Tracker {
         self.acknowledged(side, seen, at, ledger);
 
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
-        if segment.len > 0 && !keep_alive {
+        if segment.len > 0 && !keep_alive && !self.is_beyond(seen, at, ledger) {
             // of a counter that others may count up too, a gap excuses, and accuses nobody
             let missing = if own_ids { missing } else { 0 };
             self.data(seen, at, missing, ledger, release);
@@ -240,6 +240,16 @@ impl Tracker {
         if segment.has(RST) || self.assemblers.iter().any(Assembler::ends) {
             self.closing(segment.has(RST), at, ledger);
         }
+    }
+
+    /// What the receiver never had room for is not read.
+    #[inline(always)]
+    fn is_beyond(&mut self, seen: &Seen<'_, '_>, at: At, ledger: &mut Ledger) -> bool {
+        let beyond = pick(&mut self.senders, seen.side).is_beyond(seen.facts.seq);
+        if beyond {
+            ledger.distrust("tcp", "data far beyond the receiver's window; not read", at);
+        }
+        beyond
     }
 
     /// A side's FIN was seen, or a RST.

@@ -43,6 +43,11 @@ limits! {
     /// A connect within this of the answer that gave its address waited for that lookup.
     LOOKED_UP_NS: i64 = 1_000_000_000, "ns", "chosen: a resolver hands over at once; RFC 8305 waits 250 ms for another address";
 
+    // what is read
+
+    /// Data that begin so far behind all that the receiver had room for are a damaged packet's, or another connection's.
+    BEYOND_ROOM: i64 = 67_108_864, "bytes", "chosen: a capture that lacks more than a window and so much is none of one connection";
+
     // where a turn ends, and what is worth a row beside the requests
 
     /// Whoever has been acknowledged and says nothing for so long has said all, where no protocol is known: longer than a

@@ -27,6 +27,7 @@
 mod amqp;
 mod banner;
 mod commands;
+mod dnp3;
 pub mod dns;
 mod framed;
 mod http1;
@@ -175,6 +176,7 @@ pub struct Messages {
     open: Open,
     /// Kept while lost, for what it remembers of unanswered requests.
     reader: AnyReader,
+    /// What was said while no protocol is sure; no bytes stand for a FIN.
     undecided: Vec<(Side, At, Box<[u8]>)>,
     /// The server has spoken in turns: what follows is no greeting.
     greeted: bool,
@@ -287,6 +289,10 @@ impl Messages {
     /// `side` says no more. A RST or the capture's end closes both sides: call it for each.
     pub fn close(&mut self, side: Side, at: At, how: Close, listener: &mut impl Listener) {
         if self.stage == Stage::Undecided && !self.undecided.is_empty() {
+            if how == Close::Fin && self.undecided.iter().all(|(whose, ..)| *whose == side) {
+                // a client that has asked all: what the other side answers will tell
+                return self.undecided.push((side, at, Box::default()));
+            }
             self.begin(Stage::Turns, listener);
         }
         let mut sink = MessageSink::new(&mut self.open, listener, side, at);
@@ -357,7 +363,9 @@ impl Messages {
         listener.note(Note::Protocol(self.reader.protocol()));
         for (side, at, bytes) in std::mem::take(&mut self.undecided) {
             let held = Stretch::Bytes(&bytes);
-            if stage == Stage::Following {
+            if bytes.is_empty() {
+                self.close(side, at, Close::Fin, listener);
+            } else if stage == Stage::Following {
                 self.feed(side, at, held, listener);
             } else {
                 // no protocol took it for its beginning: that is not asked again

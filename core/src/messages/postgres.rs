@@ -1,5 +1,5 @@
 //! PostgreSQL's protocol, versions 3.0 to 3.2: statements in simple queries, and in the extended protocol one by one
-//! however many are sent together. The log-in is one exchange; notices and notifications are pushes. Reads messages
+//! however many are sent together. Each round of the log-in is an exchange; notices and notifications are pushes. Reads messages
 //! here; what they mean stands in `dialog.rs`.
 
 mod dialog;
@@ -136,6 +136,10 @@ impl Postgres {
             self.dialog
                 .starts(sink, fields::database(self.opening.head()), told)?;
         }
+        if self.stage == Stage::Encrypt {
+            let told = std::mem::take(self.untold(Side::Client));
+            self.dialog.round(sink, told)?;
+        }
         if self.stage == Stage::Cancel {
             sink.unmark();
         }
@@ -153,13 +157,13 @@ impl Postgres {
         bytes: &'a [u8],
     ) -> Result<(), Left<'a>> {
         match bytes {
-            // the handshake is an exchange of TLS
             b"S" => {
-                sink.hold(Side::Client, false);
+                self.dialog.round_over(sink, 1);
                 Err(Left::Encrypted)
             }
-            // refused: the log-in goes on in the clear, and began with this request
+            // refused: the log-in goes on in the clear
             b"N" => {
+                self.dialog.round_over(sink, 1);
                 self.stage = Stage::Opening;
                 Ok(())
             }
@@ -242,7 +246,7 @@ fn kept(side: Side, header: &[u8; TYPE_AND_LENGTH]) -> usize {
     match (side, header) {
         (Side::Client, [b'Q' | b'P' | b'B', ..]) => sql::MAX_READ,
         (Side::Client, [b'E' | b'D' | b'C', ..])
-        | (Side::Server, [b'C' | b'E' | b'N' | b'A' | b'S' | b'Z', ..]) => MAX_KEPT,
+        | (Side::Server, [b'C' | b'E' | b'N' | b'A' | b'S' | b'Z' | b'R', ..]) => MAX_KEPT,
         (Side::Server, [b'd', ..]) => 1,
         _ => 0,
     }

@@ -4,8 +4,8 @@
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
-    amqp, commands, dns, http1, http2, interactive, kafka, ldap, memcached, modbus, mongodb, mqtt, mysql,
-    postgres, redis, rpc, sip, smb, tls, turns, websocket,
+    amqp, commands, dnp3, dns, http1, http2, interactive, kafka, ldap, memcached, modbus, mongodb, mqtt,
+    mysql, postgres, redis, rpc, sip, smb, tls, turns, websocket,
 };
 
 /// How a protocol is known. Ports play no part.
@@ -127,6 +127,7 @@ readers! {
     Ldap(ldap::Reader), "ldap", ldap::RECOGNITION;
     Dns(dns::Dns), "dns", dns::RECOGNITION;
     Kafka(kafka::Reader), "kafka", kafka::RECOGNITION;
+    Dnp3(dnp3::Reader), "dnp3", dnp3::RECOGNITION;
     Modbus(modbus::Reader), "modbus", modbus::RECOGNITION;
     WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;
     + Grpc, "grpc";

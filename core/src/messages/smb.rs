@@ -1,4 +1,4 @@
-//! SMB2 and 3 over TCP (MS-SMB2), also behind a first request of SMB1. Several commands in one message, each with its
+//! SMB1, 2 and 3 over TCP (MS-CIFS, MS-SMB2), also behind a session's request on port 139. Several commands in one message, each with its
 //! number; "pending" is no answer, a change notification waits for an event. Reads command, share or file, and the
 //! NT status. What is sealed or compressed cannot be read: from there on the stream is turns.
 
@@ -52,7 +52,7 @@ fn fits(side: Side, first: &[u8]) -> bool {
 impl Dialect for Smb {
     const HEAD: usize = 2048;
     const TELLS: usize = packet::LEAST;
-    const WRONG: &'static str = "not a message of SMB2, or one that is sealed";
+    const WRONG: &'static str = "not a message of SMB, or one that is sealed";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         packet::length(first)
@@ -107,17 +107,24 @@ impl Smb {
         file: &mut Option<SmolStr>,
     ) -> Option<Told> {
         let (key, method) = (packet.number, packet.command.word(packet)?);
+        if key == u64::MAX {
+            return None; // agrees to what the server asked
+        }
         let target = match packet.command {
             Command::CREATE | Command::TREE_CONNECT => packet.name().unwrap_or_default(),
+            command if command.is_old() => packet.name().unwrap_or_default(),
             _ => self.file(packet, file.as_ref()).unwrap_or_default(),
         };
         if packet.command == Command::CREATE {
             *file = Some(target.clone());
             remember(&mut self.opening, (key, target.clone()));
         }
-        let waits = packet.command == Command::CHANGE_NOTIFY;
         let mut exchange = sink.of(key);
-        exchange.ask(if waits { Kind::LongPoll } else { Kind::Request });
+        exchange.ask(if packet.waits() {
+            Kind::LongPoll
+        } else {
+            Kind::Request
+        });
         exchange.name(Named {
             method,
             target: &target,

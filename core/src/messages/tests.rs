@@ -5,6 +5,7 @@ mod amqp;
 mod cases;
 mod commands;
 mod conversations;
+mod dnp3;
 mod dns;
 mod frames;
 mod http2;

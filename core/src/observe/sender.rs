@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::clock::Clock;
 use super::{Data, Early, Outcome, PeerPacket, Refutation, Step};
 use crate::base::At;
-use crate::judge::limits::{BURST_NS, EVEN_PART};
+use crate::judge::limits::{BEYOND_ROOM, BURST_NS, EVEN_PART};
 
 use freed::Freed;
 use pacer::Pacer;
@@ -24,6 +24,8 @@ const MAX_HOLES: usize = 64;
 /// And parts that are left of them where segments came in between.
 const MAX_PARTS: usize = 4096;
 const RECENT: usize = 4;
+/// The most that a window is scaled (RFC 7323 2.3).
+const MAX_SCALE: usize = 14;
 
 #[derive(Debug, Clone, Copy)]
 struct AckSeen {
@@ -112,6 +114,12 @@ pub struct Sender {
     clock: Clock,
     peer_clock: PeerClock,
     pacer: Pacer,
+    /// The last byte that the peer can have had room for, where the scale of its window is not known.
+    room: Option<i64>,
+    /// The peer's newest time stamp that came without data, and with data.
+    heard: [Option<u32>; 2],
+    /// This side has repeated a time stamp that came without data: some stacks never do.
+    echoes_acks: bool,
 }
 
 impl Sender {
@@ -138,6 +146,12 @@ impl Sender {
         self.last.is_some()
     }
 
+    /// What begins so far behind all that the peer had room for is no data: a damaged packet, or another connection's.
+    pub fn is_beyond(&self, start: i64) -> bool {
+        let room = self.edge.or(self.room);
+        room.is_some_and(|room| start > room.saturating_add(BEYOND_ROOM.get()))
+    }
+
     /// Whether the peer has acknowledged all that this sender sent so far.
     pub fn is_acknowledged(&self) -> bool {
         self.next.is_none_or(|next| self.una >= next)
@@ -150,6 +164,8 @@ impl Sender {
         self.peer_ended |= a.fin;
         if let Some(tsval) = a.tsval {
             self.peer_clock.heard(at.time_ns, tsval);
+            let [alone, with_data] = &mut self.heard;
+            *(if a.len == 0 { alone } else { with_data }) = Some(tsval);
         }
         if let Some(c) = a.covered {
             let acked = At {
@@ -196,6 +212,8 @@ impl Sender {
                 self.edge_moved = Some((at, before));
             }
             self.edge = Some(before.max(edge));
+        } else {
+            self.room = self.room.max(Some(a.ack.saturating_add(a.window << MAX_SCALE)));
         }
         // beyond all that the peer ever had room for it is none: who rewrote the numbers on the path forgot the option
         if let Some(sacked) = a.sacked
@@ -248,6 +266,12 @@ impl Sender {
         let hole = d.start > next;
         if hole {
             self.found_hole(next, d);
+        }
+        if let ([Some(alone), with_data], Some(echo)) = (self.heard, d.tsecr)
+            && echo == alone
+            && with_data != Some(alone)
+        {
+            self.echoes_acks = true;
         }
         let gap = self.last.map_or(0, |last| d.at.time_ns - last.time_ns);
         let even = gap > BURST_NS.get() && self.is_even(gap);

@@ -15,6 +15,11 @@ use super::names::Names;
 /// How the statements behind an error end: the server does not look at them.
 const SKIPPED: &str = "skipped";
 
+/// What the rounds of a log-in beside its first are called.
+const ROUND: &str = "handshake";
+/// AuthenticationOk, and SASL's last word before it.
+const GRANTED: [[u8; 4]; 2] = [[0; 4], [0, 0, 0, 12]];
+
 #[derive(Debug, Default)]
 pub(super) struct Dialog {
     waiting: Waiting<Asked>,
@@ -100,6 +105,34 @@ impl Dialog {
         Ok(())
     }
 
+    /// A round of the log-in before or behind that: encryption, a password.
+    pub(super) fn round(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        bytes: u64,
+    ) -> Result<(), Left<'static>> {
+        let asked = Asked {
+            what: What::LogIn,
+            synced: true,
+            named: true,
+            ..Asked::default()
+        };
+        let key = self.begin(sink, asked, Kind::Setup)?;
+        sink.of(key).name(Named {
+            method: ROUND,
+            ..Named::default()
+        });
+        sink.of(key).count(bytes);
+        sink.of(key).asked();
+        Ok(())
+    }
+
+    /// It is answered: the client goes on.
+    pub(super) fn round_over(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+        self.part(sink, bytes);
+        self.over(sink);
+    }
+
     fn begin(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -142,7 +175,8 @@ impl Dialog {
                 names.forget(fields::text(body.get(1..).unwrap_or_default()).0);
                 self.counts(sink, bytes);
             }
-            b'd' | b'c' | b'f' | b'p' => self.data(sink, kind, bytes),
+            b'p' => self.round(sink, bytes)?,
+            b'd' | b'c' | b'f' => self.data(sink, kind, bytes),
             _ => {}
         }
         Ok(())
@@ -307,7 +341,7 @@ impl Dialog {
         Ok(())
     }
 
-    /// Data of a COPY; a password belongs to the log-in, which has begun.
+    /// Data of a COPY.
     fn data(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u8, bytes: u64) {
         let Some((key, newest)) = self.waiting.last() else {
             return;
@@ -364,6 +398,13 @@ impl Dialog {
         }
         if kind == b'Z' {
             return self.ready(sink, bytes);
+        }
+        if kind == b'R'
+            && body
+                .get(..4)
+                .is_some_and(|code| !GRANTED.iter().any(|fine| fine == code))
+        {
+            return self.round_over(sink, bytes); // a password is asked for
         }
         self.part(sink, bytes);
         let Some((key, oldest)) = self.waiting.first() else {

@@ -12,8 +12,10 @@ pub(super) const LEAST: usize = 10;
 /// Before each message: a zero and its length in three bytes (2.1). A server takes 8 MiB at once and a head.
 const BEFORE: usize = 4;
 const MAX_MESSAGE: u32 = 16 << 20;
-/// A session's keep-alive on port 139 (RFC 1002 4.3.6).
+/// A session's keep-alive on port 139, how one is asked for and granted (RFC 1002 4.3.2, 4.3.3, 4.3.6).
 const KEEP_ALIVE: u8 = 0x85;
+const SESSION: &[u8] = &[0x81, 0, 0, 68, 32];
+const GRANTED: &[u8] = &[0x82, 0, 0, 0];
 const MARK: &[u8] = b"\xfeSMB";
 const MARK_1: &[u8] = b"\xffSMB";
 const HEAD: usize = 64;
@@ -30,6 +32,9 @@ const MAX_NAME: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Command(u16);
+
+/// What of a number is no command of SMB1.
+const OLD: u16 = 0x100;
 
 /// By their numbers.
 const WORDS: [&str; 19] = [
@@ -54,7 +59,49 @@ const WORDS: [&str; 19] = [
     "OplockBreak",
 ];
 
+/// Those of SMB1 that are answered (MS-CIFS 2.2.2.1), without the tail that says that others may follow.
+const OLD_WORDS: [(u8, &str); 29] = [
+    (0x00, "CreateDirectory"),
+    (0x01, "DeleteDirectory"),
+    (0x02, "Open"),
+    (0x03, "Create"),
+    (0x04, "Close"),
+    (0x05, "Flush"),
+    (0x06, "Delete"),
+    (0x07, "Rename"),
+    (0x08, "QueryInformation"),
+    (0x09, "SetInformation"),
+    (0x0A, "Read"),
+    (0x0B, "Write"),
+    (0x10, "CheckDirectory"),
+    (LOCKING_1, "Locking"),
+    (0x25, "Transaction"),
+    (0x2B, "Echo"),
+    (0x2D, "Open"),
+    (0x2E, "Read"),
+    (0x2F, "Write"),
+    (0x32, "Transaction2"),
+    (0x34, "FindClose2"),
+    (0x70, "TreeConnect"),
+    (0x71, "TreeDisconnect"),
+    (NEGOTIATE_1, "Negotiate"),
+    (0x73, "SessionSetup"),
+    (0x74, "Logoff"),
+    (0x75, "TreeConnect"),
+    (0xA0, "NTTransact"),
+    (0xA2, "Create"),
+];
+/// More of a request, and what nobody answers.
+const OLD_SILENT: [u8; 4] = [0x26, 0x33, 0xA1, 0xA4];
+
+fn old_word(command: u8) -> Option<&'static str> {
+    let known = OLD_WORDS.iter().find(|(number, _)| *number == command);
+    known.map(|(_, word)| *word)
+}
+
 impl Command {
+    const OLD_CREATE: Command = Command(OLD | 0xA2);
+    const OLD_TRANSACT: Command = Command(OLD | 0xA0);
     const NEGOTIATE: Command = Command(0);
     pub(super) const TREE_CONNECT: Command = Command(3);
     pub(super) const CREATE: Command = Command(5);
@@ -66,8 +113,14 @@ impl Command {
         match self {
             Command::CANCEL => None,
             Command::NEGOTIATE if packet.offers_3() => Some("SMB3Negotiate"),
+            Command(number) if number >= OLD => old_word((number - OLD) as u8),
             Command(number) => WORDS.get(usize::from(number)).copied(),
         }
+    }
+
+    /// Of SMB1, whose files have other numbers.
+    pub(super) fn is_old(self) -> bool {
+        self.0 >= OLD
     }
 
     /// Where a request's body has the number of its file.
@@ -88,7 +141,13 @@ pub(super) fn length(first: &[u8]) -> Length {
     };
     match cursor::be32_at(first, 0) {
         None if matches!(first.first(), Some(0 | &KEEP_ALIVE)) || first.is_empty() => Length::More,
+        None if begins(first, SESSION) || begins(first, GRANTED) => Length::More,
         Some(len) if len == u32::from(KEEP_ALIVE) << 24 => Length::Is(BEFORE as u64),
+        Some(_) if first.starts_with(GRANTED) => Length::Is(BEFORE as u64),
+        Some(_) if begins(first, SESSION) => match first.len() {
+            ..5 => Length::More,
+            _ => Length::Is(BEFORE as u64 + 68),
+        },
         Some(len) if !(36..=MAX_MESSAGE).contains(&len) || !marked(MARK) && !marked(MARK_1) => Length::Wrong,
         Some(_) if first.len() <= BEFORE => Length::More,
         Some(len) => Length::Is(u64::from(len) + BEFORE as u64),
@@ -96,14 +155,25 @@ pub(super) fn length(first: &[u8]) -> Length {
     }
 }
 
+fn begins(bytes: &[u8], want: &[u8]) -> bool {
+    bytes.iter().zip(want).all(|(here, want)| here == want)
+}
+
 /// Whether `side` may say what begins so.
 pub(super) fn fits(side: Side, message: &[u8]) -> bool {
+    let session = if side == Side::Client { SESSION } else { GRANTED };
+    if !message.is_empty() && begins(message, session) {
+        return true;
+    }
     let body = cursor::from(message, BEFORE);
     if body.starts_with(MARK_1) {
-        let said = |flags: &u8| (flags & 0x80 != 0) == (side == Side::Server);
-        return body.get(4).is_none_or(|kind| *kind == NEGOTIATE_1) && body.get(9).is_none_or(said);
+        // a server asks too: it takes back an exclusive lock (LOCKING)
+        let asks = side == Side::Server && body.get(4) == Some(&LOCKING_1);
+        let said = |flags: &u8| asks || (flags & 0x80 != 0) == (side == Side::Server);
+        let known = |kind: &u8| old_word(*kind).is_some() || OLD_SILENT.contains(kind);
+        return body.get(4).is_none_or(known) && body.get(9).is_none_or(said);
     }
-    let begins = |want: &[u8]| body.iter().zip(want).all(|(here, want)| here == want);
+    let begins = |want: &[u8]| begins(body, want);
     let flags = le32(body, 16);
     let said = flags.is_none_or(|flags| (flags & RESPONSE != 0) == (side == Side::Server));
     begins(b"\xfeSMB\x40\0") && said && le16(body, 12).is_none_or(|number| usize::from(number) < WORDS.len())
@@ -131,7 +201,19 @@ pub(super) struct Packet<'a> {
     pub(super) command: Command,
     flags: u32,
     pub(super) number: u64,
+    /// Of SMB1: its names have two bytes a letter; its status is none of NT's.
+    wide: bool,
+    dos: bool,
 }
+
+/// The key of the server's own requests in SMB2; SMB1 has 0xFFFF for them (MS-CIFS 2.2.4.32.1).
+const UNASKED_1: u16 = 0xFFFF;
+/// Keys of SMB1 lie above those of SMB2's first requests: its NEGOTIATE alone may be answered in SMB2.
+const KEYS_1: u64 = 1 << 32;
+const LOCKING_1: u8 = 0x24;
+/// NT_TRANSACT_NOTIFY_CHANGE, and where its number stands (MS-CIFS 2.2.4.62.1, 2.2.7.4.1).
+const NOTIFY_1: u16 = 4;
+const FUNCTION_1: usize = 69;
 
 impl<'a> Packet<'a> {
     /// The commands of a message, one behind the other (NextCommand).
@@ -152,14 +234,7 @@ impl<'a> Packet<'a> {
 
     fn read(bytes: &'a [u8]) -> Option<Self> {
         if bytes.starts_with(MARK_1) {
-            let offers = bytes.get(4) == Some(&NEGOTIATE_1);
-            return offers.then_some(Packet {
-                bytes,
-                status: 0,
-                command: Command::NEGOTIATE,
-                flags: 0,
-                number: 0,
-            });
+            return Packet::read_1(bytes);
         }
         if !bytes.starts_with(MARK) {
             return None;
@@ -171,7 +246,58 @@ impl<'a> Packet<'a> {
             command: Command(le16(bytes, 12)?),
             flags: le32(bytes, 16)?,
             number: cursor.u64le()?,
+            wide: true,
+            dos: false,
         })
+    }
+
+    /// Of SMB1 (MS-CIFS 2.2.3.1).
+    fn read_1(bytes: &'a [u8]) -> Option<Self> {
+        let kind = cursor::u8_at(bytes, 4)?;
+        let (flags, more) = (cursor::u8_at(bytes, 9)?, le16(bytes, 10)?);
+        let (process, number) = (le16(bytes, 26)?, le16(bytes, 30)?);
+        let (command, number) = match kind {
+            NEGOTIATE_1 => (Command::NEGOTIATE, 0),
+            _ if number == UNASKED_1 && flags & 0x80 == 0 => (Command(OLD | u16::from(kind)), u64::MAX),
+            _ => {
+                let key = KEYS_1 | u64::from(process) << 16 | u64::from(number);
+                (Command(OLD | u16::from(kind)), key)
+            }
+        };
+        Some(Packet {
+            bytes,
+            status: le32(bytes, 5)?,
+            command,
+            flags: u32::from(flags >> 7),
+            number,
+            wide: more & 0x8000 != 0,
+            dos: more & 0x4000 == 0,
+        })
+    }
+
+    /// It is answered when something happens.
+    pub(super) fn waits(&self) -> bool {
+        let function = || le16(self.bytes, FUNCTION_1);
+        self.command == Command::CHANGE_NOTIFY
+            || self.command == Command::OLD_TRANSACT && function() == Some(NOTIFY_1)
+    }
+
+    /// The file that SMB1 is asked to open (MS-SMB 2.2.4.9.1).
+    fn name_1(&self) -> Option<SmolStr> {
+        let len = usize::from(le16(self.bytes, 38)?);
+        let at = if self.wide { 84 } else { 83 };
+        let name = cursor::from(self.bytes, at).get(..len)?;
+        Some(self.letters(name))
+    }
+
+    fn letters(&self, name: &[u8]) -> SmolStr {
+        if !self.wide {
+            return text::name_up_to(name, MAX_NAME, false);
+        }
+        let units = name.chunks_exact(2).filter_map(|unit| le16(unit, 0));
+        let letters = char::decode_utf16(units).map(|letter| letter.unwrap_or('\u{FFFD}'));
+        let name: String = letters.collect();
+        text::name_up_to(name.as_bytes(), MAX_NAME, false)
     }
 
     fn body(&self) -> &'a [u8] {
@@ -185,19 +311,22 @@ impl<'a> Packet<'a> {
 
     /// The highest two bits are set for errors (MS-ERREF 2.3).
     pub(super) fn failed(&self) -> bool {
-        self.status >> 30 == 3 && self.status != MORE_PROCESSING
+        (self.status >> 30 == 3 || self.dos && self.status != 0) && self.status != MORE_PROCESSING
     }
 
     /// The share or the file that is asked for.
     pub(super) fn name(&self) -> Option<SmolStr> {
-        let at = if self.command == Command::CREATE { 44 } else { 4 };
+        if self.command == Command::OLD_CREATE {
+            return self.name_1();
+        }
+        let at = match self.command {
+            Command::CREATE => 44,
+            Command::TREE_CONNECT => 4,
+            _ => return None,
+        };
         let (offset, len) = (le16(self.body(), at)?, le16(self.body(), at + 2)?);
-        let bytes = cursor::from(self.bytes, usize::from(offset));
-        let name = bytes.get(..usize::from(len))?;
-        let units = name.chunks_exact(2).filter_map(|unit| le16(unit, 0));
-        let letters = char::decode_utf16(units).map(|letter| letter.unwrap_or('\u{FFFD}'));
-        let name: String = letters.collect();
-        Some(text::name_up_to(name.as_bytes(), MAX_NAME, false))
+        let name = cursor::from(self.bytes, usize::from(offset)).get(..usize::from(len))?;
+        Some(self.letters(name))
     }
 
     /// The number of the file that a request is about.

@@ -105,6 +105,30 @@ fn the_first_byte_of_each_counts() {
 }
 
 #[test]
+fn a_client_that_has_asked_all_may_end_before_the_answer_tells() {
+    let asked = [query(1, "a.lab"), query(2, "b.lab")].concat();
+    let replied = [answer(1, 0, "a.lab"), answer(2, 0, "b.lab")].concat();
+    let played = |script: &[(Side, Option<&[u8]>)]| {
+        let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
+        for (side, said) in script {
+            at.frame += 1;
+            match said {
+                Some(bytes) => messages.feed(*side, at, Stretch::Bytes(bytes), &mut notes),
+                None => messages.close(*side, at, Close::Fin, &mut notes),
+            }
+        }
+        (short(&notes.list), messages.protocol())
+    };
+    let (notes, protocol) = played(&[(C, Some(&asked)), (C, None), (S, Some(&replied)), (S, None)]);
+    assert_eq!(protocol, Some(Protocol::Dns));
+    assert!(notes.ends_with("S2:625=0/NOERROR S2:)"), "{notes}");
+    // nobody answers, or not so
+    assert_eq!(played(&[(C, Some(&asked)), (C, None), (S, None)]).0, "C( C)50");
+    let other = played(&[(C, Some(&asked)), (C, None), (S, Some(b"no")), (S, None)]);
+    assert_eq!(other, ("C( C)50 S( S)2".into(), Some(Protocol::Turns)));
+}
+
+#[test]
 fn what_only_looks_like_a_query_is_turns() {
     for (asked, answered) in [
         (query(1, "a.lab"), query(1, "a.lab")),

@@ -179,6 +179,26 @@ fn copies() {
 }
 
 #[test]
+fn each_round_of_a_log_in_is_an_exchange() {
+    let (notes, _) = told(&[
+        (C, startup()),
+        (S, message('R', "\0\0\0\x0aSCRAM-SHA-256\0\0")),
+        (C, message('p', "first")),
+        (S, message('R', "\0\0\0\x0bmore")),
+        (C, message('p', "last")),
+        (
+            S,
+            all(&[('R', "\0\0\0\x0cproof"), ('R', "\0\0\0\0"), ('S', "a\0b\0")]) + READY,
+        ),
+    ]);
+    assert_eq!(
+        notes,
+        "C0:(Setup C0:CONNECT.shop@ C0:31) S0:( S0:24=ok S0:) C1:(Setup C1:handshake.@ C1:10) S1:( S1:13=ok S1:) \
+         C2:(Setup C2:handshake.@ C2:9) S2:( S2:38=ok S2:)"
+    );
+}
+
+#[test]
 fn encryption_is_asked_for_first() {
     let asked = "\0\0\0\x08\x04\u{d2}\x16/"
         .chars()
@@ -194,7 +214,10 @@ fn encryption_is_asked_for_first() {
     let (notes, protocol) = run(b"N", startup().as_bytes());
     assert_eq!(
         (&notes[..], protocol),
-        ("C0:(Setup C0:CONNECT.shop@ C0:39)", Some(Protocol::Postgres))
+        (
+            "C0:(Setup C0:handshake.@ C0:8) S0:( S0:1=ok S0:) C1:(Setup C1:CONNECT.shop@ C1:31)",
+            Some(Protocol::Postgres)
+        )
     );
     assert_eq!(run(b"S", b"\x16\x03\x01").1, Some(Protocol::Tls));
     assert!(run(b"G", b"sealed").0.contains("S?encrypted,_but_not_with_TLS"));

@@ -178,6 +178,58 @@ fn smb1_asks_for_smb2() {
     );
 }
 
+/// A message of SMB1: command, flags, process and number.
+fn old(kind: u8, flags: u8, number: u16, status: u32, words: &[u8]) -> Vec<u8> {
+    framed(
+        &[
+            &b"\xffSMB"[..],
+            &[kind],
+            &status.to_le_bytes(),
+            &[flags, 0, 0xC0],
+            &[0; 14],
+            &7u16.to_le_bytes(),
+            &[0; 2],
+            &number.to_le_bytes(),
+            words,
+        ]
+        .concat(),
+    )
+}
+
+#[test]
+fn smb1_is_read_too_behind_a_session_on_port_139() {
+    let session = [&[0x81, 0, 0, 68, 32][..], &[b'C'; 67]].concat();
+    let mut create = vec![0; 52];
+    (create[0], create[6]) = (24, 10);
+    create.extend(b"a\0.\0t\0x\0t\0");
+    let mut notify = vec![0; 39];
+    notify[37] = 4;
+    let script = [
+        (C, session),
+        (S, vec![0x82, 0, 0, 0]),
+        (C, old(0x72, 0, 1, 0, &[0; 9])),
+        (S, old(0x72, 0x80, 1, 0, &[0; 9])),
+        (C, old(0xA2, 0, 2, 0, &create)),
+        (C, old(0xA0, 0, 3, 0, &notify)),
+        (C, old(0x2E, 0, 4, 0, &[0; 9])),
+        (C, old(0xA4, 0, 3, 0, &[0; 9])),
+        (S, old(0x2E, 0x80, 4, 0, &[0; 200])),
+        (S, old(0xA2, 0x80, 2, 0xC000_0034, &[0; 9])),
+        (S, old(0x24, 0, 0xFFFF, 0, &[0; 9])),
+        (S, old(0xA0, 0x80, 3, 0, &[0; 9])),
+    ];
+    let [create, notify, read] = [2u64, 3, 4].map(|number| 1 << 32 | 7 << 16 | number);
+    assert_eq!(
+        heard(&script),
+        format!(
+            "C0:( C0:Negotiate.@ C0:45) S0:( S0:=0/0x00000000 S0:45) C{create}:( C{create}:Create.a.txt@ C{create}:98) \
+             C{notify}:(LongPoll C{notify}:NTTransact.@ C{notify}:75) C{read}:( C{read}:Read.@ C{read}:45) \
+             S{read}:( S{read}:=0/0x00000000 S{read}:236) S{create}:( S{create}:=0xc0000034/error S{create}:45) \
+             push45.Locking. S{notify}:( S{notify}:=0/0x00000000 S{notify}:45)"
+        )
+    );
+}
+
 #[test]
 fn who_joins_in_the_middle_finds_the_mark() {
     let (read, long) = (ask(5, 8, &file(16, 7, 48)), answer(5, 8, 0, &[0; 3000]));
@@ -218,7 +270,7 @@ fn what_is_sealed_or_only_looks_like_it_is_turns() {
         .collect();
     let notes = short(&stretches(&pieces));
     assert!(
-        notes.ends_with("C?not_a_message_of_SMB2,_or_one_that_is_sealed C( C)108 S( S)108"),
+        notes.ends_with("C?not_a_message_of_SMB,_or_one_that_is_sealed C( C)108 S( S)108"),
         "{notes}"
     );
     for other in [

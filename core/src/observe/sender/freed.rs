@@ -78,7 +78,7 @@ impl Sender {
         self.freed.along = self.freed.along.saturating_add(1);
         (self.freed.along > self.freed.by_acks).then(|| Wait::FreedTurn {
             since,
-            candidate: Box::new(candidate(p, &ack, d)),
+            candidate: Box::new(candidate(p, &ack, d, self.echoes_acks)),
         })
     }
 
@@ -95,7 +95,7 @@ impl Sender {
             .by_acks
             .saturating_add(STRAY_PART.get() as u32 * self.freed.later);
         if self.freed.along > least.max(HELD_AT_HOST.get() as u32) {
-            self.freed.newest = Some(Box::new(candidate(p, ack, d)));
+            self.freed.newest = Some(Box::new(candidate(p, ack, d, self.echoes_acks)));
         }
     }
 
@@ -106,7 +106,7 @@ impl Sender {
             self.overtakes();
             return None;
         };
-        let candidate = candidate(p, &ack, d);
+        let candidate = candidate(p, &ack, d, self.echoes_acks);
         let prompt = d.at.time_ns - ack.at.time_ns - d.own_rtt_ns <= PROMPT_NS.get();
         if candidate.arrived == Some(false) || !prompt {
             return None;

@@ -5,8 +5,9 @@ use super::refuting::heard;
 use super::{AckSeen, RECENT, Sender, Small};
 use crate::base::At;
 use crate::judge::limits::{
-    AT_HOST_NS, BURST_NS, CORK_NS, DATED_NS, EVEN_GAPS, GRAIN_NS, HELD_ELSEWHERE_NS, LATE_NS, LEAST_PROBE_NS,
-    LONG_PATH_NS, MOST_ELSEWHERE_NS, MOST_PROBE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS, SMALLEST_MSS, TICK_NS,
+    AT_HOST_NS, AWAY_NS, BURST_NS, CORK_NS, DATED_NS, EVEN_GAPS, GRAIN_NS, HELD_ELSEWHERE_NS, LATE_NS,
+    LEAST_PROBE_NS, LONG_PATH_NS, MOST_ELSEWHERE_NS, MOST_PROBE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS,
+    SMALLEST_MSS, TICK_NS,
 };
 use crate::observe::{Candidate, Data, Early, Repair, Wait};
 
@@ -65,7 +66,7 @@ impl Sender {
         {
             match p.ack {
                 Some(ack) => {
-                    let mut candidate = candidate(&p, &ack, d);
+                    let mut candidate = candidate(&p, &ack, d, self.echoes_acks);
                     candidate.held_back = self.may_be_held(d, gap);
                     candidate.after_end = self.peer_ended;
                     if candidate.arrived == Some(false) && overdue(gap, d) {
@@ -299,12 +300,15 @@ fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
     })
 }
 
-pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data) -> Candidate {
+/// Some stacks repeat no stamp that came without data, ever: without an example (`echoes`) an old one tells nothing. Beside
+/// the host its absence still does: there the path's round trip tells no more.
+pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Candidate {
     let arrived = match (p.tsecr, ack.tsval, d.tsecr) {
         // only where the peer's clock moved between the two
         (Some(before), Some(acked), Some(freed)) if (acked.wrapping_sub(before) as i32) > 0 => {
             let moved = (freed.wrapping_sub(acked) as i32) >= 0;
-            (moved || ack.echoed).then_some(moved)
+            let tells = ack.echoed && (echoes || d.own_rtt_ns < AWAY_NS.get());
+            (moved || tells).then_some(moved)
         }
         _ => None,
     };
