@@ -3,7 +3,8 @@
     check_scores.py FOLDER [--raise]
 
 FOLDER has what the scorers wrote: lab.json and lab3.json (score_lab.py --json), real.json (score_real.py --json),
-calibration.json (calibration.py --json), gain-real.txt and gain-lab.txt (printed by score_gain.py), wireshark.txt
+calibration.json (calibration.py --json), protocols.json (score_protocols.py --json), answers.json (score_answers.py
+--json), gain-real.txt and gain-lab.txt (printed by score_gain.py), wireshark.txt
 (printed by score_wireshark.py). A floor has "at_least", "at_most" or both; a figure that a scorer did not give is
 below every floor. `--raise` writes floors that became reachable, rounded to the careful side, and never lowers one;
 one with both sides stays. Exit code 1 if any figure is on the wrong side of its floor.
@@ -40,8 +41,21 @@ def of_lab(text: str, lab: str) -> dict[str, float]:
 def of_numbers(text: str, kind: str) -> dict[str, float]:
     """The numbers of score_real.py's or calibration.py's JSON: `real.precision`, `calibration.proven`, ..."""
     data = json.loads(text)
-    failed = {"failed": len(data["failed"])} if "failed" in data else {}
+    failed = {"failed": len(data["failed"])} if isinstance(data.get("failed"), list) else {}
     return {f"{kind}.{key}": value for key, value in (data | failed).items() if isinstance(value, int | float)}
+
+
+def of_protocols(text: str, kind: str) -> dict[str, float]:
+    """The last line of score_protocols.py, in shares: `protocols.recall`, `protocols.method`, ..."""
+    got = json.loads(text)["protocols"]["all"]
+    found = max(1, got["found"])
+    shares = {f"{kind}.{name}": got[f"{name}_right"] / found for name in ("protocol", "method", "target", "status")}
+    return shares | {
+        f"{kind}.recall": got["found"] / max(1, got["truth"]),
+        f"{kind}.precision": found / (found + got.get("extra", 0)),
+        f"{kind}.push_as_request": got.get("push_as_request", 0),
+        f"{kind}.latency": got["latency_right"] / max(1, got["timed"]),
+    }
 
 
 def of_gain(text: str, kind: str) -> dict[str, float]:
@@ -85,6 +99,8 @@ READERS = {
     "lab3.json": of_lab,
     "real.json": of_numbers,
     "calibration.json": of_numbers,
+    "protocols.json": of_protocols,
+    "answers.json": of_numbers,
     "gain-real.txt": of_gain,
     "gain-lab.txt": of_gain,
     "wireshark.txt": of_wireshark,
