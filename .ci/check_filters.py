@@ -55,7 +55,7 @@ EXPRESSIONS = [
     'frame contains "GET " or frame contains 0d:0a:0d:0a',
     'frame matches "user-agent: *(curl|wget)"',
     "ip.ttl < 64 and ip.id > 0x100 or ip.dsfield.dscp != 0",
-    "tcp.seq_raw > 0x80000000 and not udp",
+    "tcp.seq_raw > 0x80000000 and not udp.srcport == 53",
     "dns and not udp.port == 5353",
     'dns.flags.response == 1 and dns.qry.name contains "a"',
     "udp.dstport == 53 or dns.flags.rcode == 3",
@@ -78,6 +78,9 @@ RESERVED = "reserved bits, which tcp.flags of latpcap has not got"
 LOST = "tshark gives an answer up behind lost or reordered segments, or takes it later; latpcap does not"
 CUT = "the snap length or a hole cuts the message: tshark takes the first head for the whole, or gives up"
 PIPELINED = "tshark pairs pipelined answers otherwise, or shows another protocol's time"
+DOH = "DNS inside of HTTP/2, whose content latpcap leaves alone"
+CLOSED = "questions over TCP whose answers come behind the client's FIN, or behind a hole, which are not read"
+REPEATED = "latpcap counts from the first question, tshark from its repeat"
 CLOCK = "time stamps beyond a second's fraction or 64 bits, where tshark's arithmetic wraps"
 
 KNOWN: dict[str, dict[str, str]] = {
@@ -91,32 +94,39 @@ KNOWN: dict[str, dict[str, str]] = {
     "nDPI--4in6tunnel.pcap": {"ipv6": OUTER},
     "nDPI--6in4tunnel.pcap": {"ip": OUTER},
     "nDPI--false_positives.pcapng": {"ip.": OUTER},
-    "nDPI--fuzz-2006-06-26-2594.pcap": {"tcp.flags": RESERVED},
+    "nDPI--dns_fragmented.pcap": {"dns.time": REPEATED},
+    "nDPI--fuzz-2006-06-26-2594.pcap": {"tcp.flags": RESERVED, "dns.time": REPEATED},
     "nDPI--ipp.pcap": {"http.time": PIPELINED},
     "nDPI--reasm_crash_anon.pcapng": {"tcp.flags": RESERVED, "tcp.nxtseq": FACTS},
     "nDPI--rtmp.pcap": {"ip.": OUTER},
     "nDPI--vxlan.pcap": {"ip.": OUTER},
     "scapy--http_chunk.pcap.gz": {"http": CUT},
     "suricata-verify--bug-4571-06-ipv4_over_ipv6.pcap": {"ipv6": OUTER},
+    "suricata-verify--dns-dns-tcp-multirequest-buffer-dns-tcp-multirequest-buffer.pcap": {"dns": CLOSED},
+    "suricata-verify--dns-over-http2-limit-input.pcap": {"dns": DOH},
+    "suricata-verify--dns-over-http2-post-dns_over_https_POST.pcap": {"dns": DOH},
+    "suricata-verify--dns-tcp-ts-gap-input.pcap": {"dns": CLOSED},
     "suricata-verify--firewall-ruletype-firewall-88-default-accept-tx-pipeline-input.pcap": {"http.time": PIPELINED},
     "suricata-verify--http-protocol-nodup-input.pcap": {"http.time": PIPELINED},
     "suricata-verify--tcp-empty-sack-tcp-opt.pcap": {"sack": "a SACK option without a block", "ack_rtt": FACTS},
     "suricata-verify--tcp-urgp-01-oob-tcp-urgent1.pcap": {"http": "urgent bytes inside the request"},
     "tcpdump--beep-oobr.pcap": {"bytes_in_flight": FACTS},
+    "tcpdump--geneve.pcap": {"ip.ttl": OUTER},
     "tcpflow--bug8.pcap": {"time": CLOCK},
     "zeek--cisco-fabric-path.pcap": {
         "tcp.nxtseq": "frames that end within the TCP header, where tshark gives no next number"
     },
     "zeek--communityid-tcp.pcap": {"http": CUT},
     "zeek--dce-rpc-mapi.pcap": {"http": LOST},
-    "zeek--erspan.pcap": {"http.time": PIPELINED},
+    "zeek--erspan.pcap": {"http.time": PIPELINED, "ip.ttl": OUTER},
     "zeek--http-206_example_b.pcap": {"http": LOST},
     "zeek--http-get-to-ssh-server.pcap": {"http": "latpcap reads an HTTP request to an SSH server, tshark does not"},
     "zeek--http-zero-length-bodies-with-drops.pcap": {"http": CUT},
     "zeek--mixed-vlan-mpls.pcap": {"tcp": TUNNEL, "http": TUNNEL},
     "zeek--modbus-fuzz-72.pcap": {"tcp": FACTS},
     "zeek--tunnels-4in6.pcap": {"ipv6": OUTER},
-    "zeek--tunnels-gtp-gtp1_gn_normal_incl_fragmentation.pcap": {"http.time": PIPELINED},
+    "zeek--tunnels-gtp-gtp1_gn_normal_incl_fragmentation.pcap": {"http.time": PIPELINED, "ip.ttl": OUTER},
+    "zeek--tunnels-gtp-gtp6_gtp_0x32.pcap": {"ip.ttl": OUTER},
     "zeek--tunnels-tunnel-direct-bypass.pcap": {"tcp.analysis": TUNNEL},
     "zeek--tunnels-vxlan-encapsulated-http.pcap": {"ip.": OUTER},
 }

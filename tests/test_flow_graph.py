@@ -324,10 +324,10 @@ def test_same_input_same_bytes(tmp_path: Any, suffix: str) -> None:
     assert first != (tmp_path / f"c{suffix}").read_bytes()
 
 
-def test_png_is_800_pixels_wide_and_shows_itself_in_a_notebook() -> None:
+def test_png_is_1600_pixels_wide_and_shows_itself_in_a_notebook() -> None:
     png = graph()._repr_png_()
     assert png.startswith(b"\x89PNG")
-    assert int.from_bytes(png[16:20], "big") == 800
+    assert int.from_bytes(png[16:20], "big") == 1600
 
 
 @pytest.mark.parametrize("name", ["flow.gif", "flow.text", "flow"])

@@ -63,7 +63,7 @@ PICTURES: dict[str, Callable[[lp.Capture, lp.Capture], Any]] = {
 @pytest.mark.parametrize("name", PICTURES)
 def test_picture_looks_as_it_did_and_is_legible(bad: lp.Capture, good: lp.Capture, name: str) -> None:
     picture = PICTURES[name](bad, good)
-    golden.check(name, picture._repr_png_())
+    golden.check(name, picture._render(".png", 100))
     assert_legible(picture.plot())
 
 

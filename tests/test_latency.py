@@ -188,8 +188,10 @@ def test_a_hundred_thousand_are_drawn_as_few() -> None:
 
 
 def test_pictures_are_as_they_were(slow: lp.Capture, fast: lp.Capture) -> None:
-    golden.check("latency", slow.latency().plot()._repr_png_())
-    golden.check("latency-two", fast.latency().plot(slow.latency(), labels=("nodelay on", "nodelay off"))._repr_png_())
+    golden.check("latency", slow.latency().plot()._render(".png", 100))
+    golden.check(
+        "latency-two", fast.latency().plot(slow.latency(), labels=("nodelay on", "nodelay off"))._render(".png", 100)
+    )
 
 
 @pytest.mark.parametrize("by", [None, "stream", "uri"])

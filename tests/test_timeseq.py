@@ -149,9 +149,9 @@ def test_texts_do_not_collide(name: str) -> None:
 
 
 def test_pictures_are_as_they_were(slow: lp.Stream) -> None:
-    golden.check("time-sequence", slow.time_sequence(frames=(1, 900))._repr_png_())
+    golden.check("time-sequence", slow.time_sequence(frames=(1, 900))._render(".png", 100))
     golden.check(
-        "time-sequence-loss", case("fast_retransmit_at_sender").time_sequence(panels=["sequence"])._repr_png_()
+        "time-sequence-loss", case("fast_retransmit_at_sender").time_sequence(panels=["sequence"])._render(".png", 100)
     )
 
 

@@ -13,6 +13,8 @@ from test_cli import run
 
 import latpcap as lp
 from latpcap.plot import Waterfall
+from latpcap.plot.families import HATCHES
+from latpcap.plot.waterfall import PROBABLE
 from latpcap.plot.waterfall_rows import NAMES
 from latpcap.vocabulary import CAUSES
 
@@ -101,14 +103,22 @@ def test_bars_are_sorted_and_named(slow: lp.Capture) -> None:
     assert slow.waterfall(by="stream").plan.groups[-1].name.startswith("29 others: ")
 
 
+def test_families_have_a_hatch_of_their_own() -> None:
+    picture = lp.read(SAMPLES / "nginx-latency.pcap").waterfall().plot()
+    drawn = {c.get_gid(): c.get_hatch() for c in picture.ax_.collections if c.get_hatch() != PROBABLE}
+    assert drawn["cause-delayed_ack"] == HATCHES["stall"] != drawn["cause-server_think"] == HATCHES["server"]
+    assert {key.name: key.hatch for key in Waterfall.keys(picture)}["nagle"] == HATCHES["stall"]
+    assert PROBABLE not in HATCHES.values()
+
+
 def test_what_is_only_probable_is_hatched() -> None:
     cap = lp.read(CASES / "stall_alone" / "capture.pcap")
     assert (cap.causes["confidence"] < 0.9).any()
     picture = cap.waterfall().plot()
-    hatched = {c.get_gid() for c in picture.ax_.collections if c.get_hatch()}
+    hatched = {c.get_gid() for c in picture.ax_.collections if c.get_hatch() == PROBABLE}
     weak = cap.causes[cap.causes["confidence"] < 0.9]
     assert hatched == {f"cause-{name}" for name in weak["cause"].astype(str).unique()}
-    assert "hatched" in [key.name for key in Waterfall.keys(picture)]
+    assert "white dashes" in [key.name for key in Waterfall.keys(picture)]
 
 
 def test_an_answer_that_was_cut_has_its_bar() -> None:
@@ -175,10 +185,11 @@ def test_texts_do_not_collide(slow: lp.Capture) -> None:
 
 
 def test_pictures_are_as_they_were(slow: lp.Capture) -> None:
-    golden.check("waterfall", slow.waterfall()._repr_png_())
-    golden.check("waterfall-stream", slow.stream(24).waterfall(sort="start")._repr_png_())
+    golden.check("waterfall", slow.waterfall()._render(".png", 100))
+    golden.check("waterfall-stream", slow.stream(24).waterfall(sort="start")._render(".png", 100))
     golden.check(
-        "waterfall-probable", lp.read(CASES / "fast_retransmit_at_sender" / "capture.pcap").waterfall()._repr_png_()
+        "waterfall-probable",
+        lp.read(CASES / "fast_retransmit_at_sender" / "capture.pcap").waterfall()._render(".png", 100),
     )
 
 
@@ -188,7 +199,7 @@ def test_given_axes_count_whole_exchanges_and_say_what_is_hatched() -> None:
     ax = Figure(figsize=(5, 2.5)).add_subplot()
     lp.read(SAMPLES / "more" / "path40-nagle.pcap").stream(0).waterfall(sort="start", max_rows=1).plot(ax)
     assert all(float(tick).is_integer() for tick in ax.get_yticks())
-    assert "hatched: probable" in [words.get_text() for words in ax.get_legend().get_texts()]
+    assert "white dashes: probable" in [words.get_text() for words in ax.get_legend().get_texts()]
 
 
 def test_given_axes_are_drawn_on(slow: lp.Capture) -> None:

@@ -45,9 +45,15 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         ] = "relative",
         to_scale: Annotated[bool, typer.Option("--to-scale", help="Long gaps get room as long as they took.")] = False,
         max_rows: Annotated[
-            int | None, typer.Option("--max-rows", help="At most so many packets on a page (60; 36 of a PDF).", min=1)
+            int | None, typer.Option("--max-rows", help="At most so many rows on a page (60; 36 of a PDF).", min=1)
         ] = None,
         mark_ms: Annotated[float, typer.Option("--mark-ms", help="Mark waits of at least so many ms.")] = 5.0,
+        collapse: Annotated[
+            bool | None,
+            typer.Option(
+                "--collapse/--no-collapse", help="Runs of data segments as one row each, or none (default: long runs)."
+            ),
+        ] = None,
         pages: Annotated[
             bool, typer.Option("--pages", help="All pages: .png and .svg as numbered files (.pdf has them anyway).")
         ] = False,
@@ -57,7 +63,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         beside_stream: Annotated[
             int | None, typer.Option("--beside-stream", help="A stream to the right, of --beside or of FILE.", min=0)
         ] = None,
-        dpi: Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG.", min=20, max=1200)] = 100,
+        dpi: Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG.", min=20, max=1200)] = 200,
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
     ) -> None:
@@ -70,7 +76,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
 
         def graph(capture: Capture, number: int | None) -> FlowGraph:
             options: dict[str, Any] = {"exchange": which, "frames": chosen, "time": time, "to_scale": to_scale}
-            options |= {"max_rows": max_rows, "mark_ms": mark_ms}
+            options |= {"max_rows": max_rows, "mark_ms": mark_ms, "collapse": collapse}
             try:
                 if number is not None:
                     if flows != "tcp":

@@ -82,7 +82,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
         scale: Scale = "auto",
-        dpi: Dpi = 100,
+        dpi: Dpi = 200,
     ) -> None:
         """How are the latencies distributed? Shares with percentiles, and counts; several captures overlaid."""
         first, *others = [
@@ -110,7 +110,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         stream: StreamOption = None,
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
-        dpi: Dpi = 100,
+        dpi: Dpi = 200,
     ) -> None:
         """Where did each exchange's time go? Bars that are cut into their causes."""
         scope = _scope(read, file, stream, display_filter, stored=True, keylog=keylog)
@@ -125,7 +125,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         stream: StreamOption = None,
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
-        dpi: Dpi = 100,
+        dpi: Dpi = 200,
     ) -> None:
         """When were exchanges slow, and what happened on the wire then?"""
         scope = _scope(read, file, stream, display_filter, keylog=keylog)
@@ -145,7 +145,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
         mark_ms: Annotated[float, typer.Option("--mark-ms", help="Waits from so many ms on are marked.")] = 5.0,
-        dpi: Dpi = 100,
+        dpi: Dpi = 200,
     ) -> None:
         """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls."""
         scope, chosen = read(file, display_filter, keylog=keylog).stream(stream), frames_range(frames)

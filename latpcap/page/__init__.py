@@ -204,7 +204,7 @@ def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
         plan = subject.waterfall(top=BARS).plan
     except ValueError:  # no exchange
         return []
-    about = f"The {plan.shown:,} longest of {plan.total:,}; hatched: probable."
+    about = f"The {plan.shown:,} longest of {plan.total:,}; white dashes: probable."
     return [parts.section(head, parts.note(about), pictures.waterfall(plan), name=name)]
 
 

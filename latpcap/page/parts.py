@@ -65,11 +65,12 @@ def note(text: str) -> str:
     return f'<p class="note">{safe(text, 400)}</p>'
 
 
-def keys(entries: Iterable[tuple[str, str, str]]) -> str:
-    """What colours mean: colour, name and words of each."""
+def keys(entries: Iterable[tuple[str, str, str, str]]) -> str:
+    """What colours mean: colour, class of the hatch, name and words of each."""
     found = "".join(
-        f'<span><i style="background:{escape(colour)}"></i><b>{safe(name)}</b> {safe(words)}</span>'
-        for colour, name, words in entries
+        f'<span><i class="{escape(look)}" style="background-color:{escape(colour)}"></i>'
+        f"<b>{safe(name)}</b> {safe(words)}</span>"
+        for colour, look, name, words in entries
     )
     return f'<div class="keys">{found}</div>'
 

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from latpcap.plot.waterfall_rows import Plan
 
 _NONE = "#7A7A7A"
-_HATCH = "repeating-linear-gradient(135deg,{0} 0 3px,#fff 3px 5px)"
+_SHAPES = {
+    "line": "m-3-3h6v6h-6z",
+    "server": "m0-4l4 4l-4 4l-4-4z",
+    "client": "m-3-3l3-1l3 1l0 5h-6z",
+    "stall": "m0-4l4 7h-8z",
+    "windows": "m0 4l4-7h-8z",
+    "loss": "m-3-3l6 6m0-6l-6 6",
+    "unknown": "m-4 0h8m-4-4v8",
+}
+"""A mark for each family of causes, as on the picture of a timeline; "h0" with round ends is a dot."""
 WIDE, HIGH, LEFT, TOP, BOTTOM = 960.0, 300.0, 56.0, 10.0, 30.0
 MOST_DOTS, NAMED_DOTS = 4000, 200
 _CELLS = (400, 120)
@@ -27,8 +36,20 @@ def colour(cause: str | None) -> str:
     return CAUSES[cause].colour if cause in CAUSES else _NONE
 
 
+def shape(cause: str | None) -> str:
+    """The mark of a cause's family, as it goes on from a place in a path."""
+    return _SHAPES.get(CAUSES[cause].family, "h0") if cause in CAUSES else "h0"
+
+
+def _width(cause: str | None, *, many: bool) -> float:
+    drawn = shape(cause)
+    if drawn == "h0":
+        return 3 if many else 5
+    return 0 if drawn.endswith("z") else 2
+
+
 def waterfall(plan: Plan) -> str:
-    """A bar an exchange, cut into its causes; hatched where that is not proven."""
+    """A bar an exchange, cut into its causes, hatched by family; white dashes where that is not proven."""
     names = tuple(CAUSES)
     pieces = plan.pieces
     ends = [0.0] * len(plan.bars)
@@ -38,17 +59,22 @@ def waterfall(plan: Plan) -> str:
         pieces.bar, pieces.cause, pieces.proven, pieces.left, pieces.width, strict=True
     ):
         name = names[int(cause)]
-        look = CAUSES[name].colour if proven else _HATCH.format(CAUSES[name].colour)
-        place = f"left:{left / longest * 100:.3f}%;width:{width / longest * 100:.3f}%;background:{look}"
+        look = f"f-{CAUSES[name].family}" if proven else "probable"
+        place = f"left:{left / longest * 100:.3f}%;width:{width / longest * 100:.3f}%"
+        place += f";background-color:{CAUSES[name].colour}"
         sure = "" if proven else ", probable"
-        cut[bar].append(f'<i style="{place}" data-tip="{safe(f"{name}: {ms(float(width))} ms{sure}")}"></i>')
+        cut[bar].append(
+            f'<i class="{look}" style="{place}" data-tip="{safe(f"{name}: {ms(float(width))} ms{sure}")}"></i>'
+        )
         ends[bar] = max(ends[bar], float(left + width))
     rows = [
         f'<div class="bar"><span data-tip="{safe(bar.name)}">{safe(bar.name)}</span>'
         f'<span class="track">{"".join(cut[place])}</span><span>{safe(bar.words)}</span></div>'
         for place, bar in enumerate(plan.bars)
     ]
-    shown = [(colour(n), n, f"{ms(total)} ms") for n, total in plan.totals.items()]
+    shown = [(colour(n), f"f-{CAUSES[n].family}", n, f"{ms(total)} ms") for n, total in plan.totals.items()]
+    if plan.unproven:
+        shown.append(("#9a9a9a", "probable", "white dashes", "probable"))
     return keys(shown) + f'<div class="bars">{"".join(rows)}</div>'
 
 
@@ -79,8 +105,8 @@ def timeline(rows: Sequence[dict[str, Any]], first_ns: int, last_ns: int) -> str
         cell = (int(x / WIDE * _CELLS[0]), int(y / HIGH * _CELLS[1])) if many else (len(dots), id(row))
         dots.setdefault(row["top_cause"], {}).setdefault(cell, (x, y))
     drawn = [
-        f'<path d="{"".join(f"M{x:.1f} {y:.1f}h0" for x, y in places.values())}" stroke="{colour(cause)}" '
-        f'stroke-width="{3 if many else 5}" stroke-linecap="round" opacity="0.75"/>'
+        f'<path d="{"".join(f"M{x:.1f} {y:.1f}{shape(cause)}" for x, y in places.values())}" stroke="{colour(cause)}" '
+        f'fill="{colour(cause)}" stroke-width="{_width(cause, many=many)}" stroke-linecap="round" opacity="0.75"/>'
         for cause, places in dots.items()
     ]
     for row in sorted(rows, key=lambda r: -r["latency_ms"])[:NAMED_DOTS]:
@@ -91,7 +117,7 @@ def timeline(rows: Sequence[dict[str, Any]], first_ns: int, last_ns: int) -> str
     number: dict[str | None, int] = {}
     for row in rows:
         number[row["top_cause"]] = number.get(row["top_cause"], 0) + 1
-    shown = [(colour(n), n or "no top cause", f"{c:,}") for n, c in sorted(number.items(), key=lambda p: -p[1])]
+    shown = [(colour(n), "", n or "no top cause", f"{c:,}") for n, c in sorted(number.items(), key=lambda p: -p[1])]
     texts = 'font-family="system-ui,sans-serif" font-size="13" fill="#444"'
     return (
         keys(shown) + f'<div class="wide"><svg class="zooms" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE:g} '

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from latpcap import files
 from latpcap.plot import figure as paper
+from latpcap.plot.figure import DPI
 from latpcap.plot.flow_draw import GREY, RED, Pen
 from latpcap.plot.flow_layout import width_of, wrap
 
@@ -21,20 +22,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-EM = 9.0  # points: 12.5 pixels at 100 pixels per inch
-WIDTH = 64.0  # em: 8 inches
+WIDTH = 54.0  # em
+EM = 8 * 72 / WIDTH  # points: 8 inches wide, so that the small letters can be read on a phone
 _EDGE, _SMALL, _GAP, _CLOSE = 0.9, 0.85, 3.6, 1.2
 GRID = "#E3E3E3"
 RASTER = 5_000  # marks from which on SVG and PDF hold an image of them (300 pixels per inch)
 
 
-_MARKERS = {"dot": "o", "cross": "x", "square": "s"}
+MARKERS = {
+    "dot": "o",
+    "cross": "x",
+    "square": "s",
+    "diamond": "D",
+    "pentagon": "p",
+    "up": "^",
+    "down": "v",
+    "plus": "P",
+}
+"""The shapes of marks, and what matplotlib calls them."""
+
+HATCH = (1.0, 1.0, 1.0, 0.6)
+"""The colour of a family's hatch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A colour of the legend: `shape` is "box", "line", "dash", "dot", "cross" or "square"; `name` is bold. `alone` is
-    the name where there is no room for the words.
+    """A colour of the legend: `shape` is "box" (with a `hatch`), "line", "dash" or one of `MARKERS`; `name` is bold.
+    `alone` is the name where there is no room for the words.
     """
 
     colour: str
@@ -42,12 +56,13 @@ class Key:
     words: str = ""
     shape: str = "box"
     alone: str = ""
+    hatch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One set of axes: its height in em, and the room that its labels need to the left and right. One that `shares_x`
-    with those above stands close to them, and only the last one has numbers below.
+    """One set of axes: its height in em, and the room that its labels need to the left, right and below. One that
+    `shares_x` with those above stands close to them, and only the last one has numbers below.
     """
 
     name: str
@@ -55,6 +70,7 @@ class Panel:
     left: float = 6.5
     right: float = 1.5
     shares_x: bool = False
+    below: float = _GAP
 
 
 class Display:
@@ -105,12 +121,12 @@ class Display:
         self.figure_ = figure
         return self
 
-    def save(self, path: str | Path, *, dpi: float = 100) -> Self:
+    def save(self, path: str | Path, *, dpi: float = DPI) -> Self:
         """How do I put it into a ticket? Writes PNG, SVG or PDF, by the path's suffix; the same input gives the same
         bytes.
 
-        Always a figure of its own, 8 inches wide: at the default `dpi`, pixels per inch, a PNG is 800 pixels wide (take
-        200 or more for print). Raises ValueError for other suffixes, OSError if the file cannot be written.
+        Always a figure of its own, 8 inches wide: at the default `dpi`, pixels per inch, a PNG is 1,600 pixels wide.
+        Raises ValueError for other suffixes, OSError if the file cannot be written.
         """
         files.write(path, self._render(paper.suffix_of(path), dpi))
         return self
@@ -120,10 +136,10 @@ class Display:
 
     def svg(self) -> str:
         """How does it go into a page of mine? The picture as an SVG document, its words as text."""
-        return self._render(".svg", 100).decode()
+        return self._render(".svg", DPI).decode()
 
     def _repr_png_(self) -> bytes:
-        return self._render(".png", 100)
+        return self._render(".png", DPI)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.title!r})"
@@ -139,7 +155,7 @@ class Display:
         panels = self.panels()
         top = _EDGE + len(titles) * 1.65 + len(subtitles) * 1.3 + 0.9
         foot = lines * 1.35 + len(notes) * 1.3 + _EDGE
-        gaps = [_CLOSE if panel.shares_x else _GAP for panel in panels[1:]] + [_GAP]
+        gaps = [_CLOSE if panel.shares_x else _GAP for panel in panels[1:]] + [panels[-1].below]
         height = top + sum(panel.height for panel in panels) + sum(gaps) + foot
         figure = paper.new_figure(WIDTH * EM / 72, height * EM / 72)
         sheet = figure.add_axes((0, 0, 1, 1), label="page")
@@ -180,10 +196,10 @@ class Display:
         ax.set_title(paper.drawable(self.title), fontproperties=paper.font(EM), loc="left", parse_math=False)
         handles: list[Any] = []
         for key in self.keys():
-            dot, name = _MARKERS.get(key.shape), paper.drawable(key.alone or key.name)
+            dot, name = MARKERS.get(key.shape), paper.drawable(key.alone or key.name)
             style: Any = "none" if dot else {"line": "-", "dash": "--"}.get(key.shape)
             if style is None:
-                handles.append(Patch(facecolor=key.colour, label=name))
+                handles.append(Patch(facecolor=key.colour, edgecolor=HATCH, linewidth=0, hatch=key.hatch, label=name))
             else:
                 handles.append(Line2D([], [], color=key.colour, linestyle=style, marker=dot, label=name))
         if handles:
@@ -238,11 +254,14 @@ def _placed(keys: Sequence[Key], room: float) -> list[tuple[Key, float, int]]:
 
 
 def _draw_key(pen: Pen, key: Key, x: float, y: float) -> None:
+    from matplotlib.patches import Rectangle
+
     middle = y - 0.28
     if key.shape == "box":
-        pen.box(x, y - 0.62, x + 0.8, y + 0.1, key.colour)
-    elif key.shape in _MARKERS:
-        pen.ax.plot([x + 0.4], [middle], marker=_MARKERS[key.shape], markersize=4.5, color=key.colour, linestyle="none")
+        square = Rectangle((x, y - 0.66), 0.9, 0.8, facecolor=key.colour, edgecolor=HATCH, linewidth=0, hatch=key.hatch)
+        pen.ax.add_patch(square)
+    elif key.shape in MARKERS:
+        pen.ax.plot([x + 0.4], [middle], marker=MARKERS[key.shape], markersize=4.5, color=key.colour, linestyle="none")
     else:
         pen.line((x, x + 0.95), (middle, middle), colour=key.colour, width=0.2, dashed=key.shape == "dash")
     pen.text(x + 1.3, y, key.name, size=_SMALL, bold=True)

@@ -100,6 +100,7 @@ class FlowGraph:
         time: TimeFormat = "relative",
         before: Mapping[int, int] | None = None,
         to_scale: bool = False,
+        collapse: bool | None = None,
     ) -> Self:
         """How do the tables of one or a few streams become a picture?
 
@@ -110,7 +111,8 @@ class FlowGraph:
         is not whole microseconds); `before` maps frames to the instant of the frame before them, for "delta". Waits
         of at least `mark_ms` milliseconds are marked. `frames=(a, b)` shows frames a to b only. At most `max_rows`
         packets are on a page (default: 60, in a PDF of several pages 36); if there are more, the picture says how many
-        are missing and how to see them. With `to_scale` the space between rows grows with the time between them. A
+        are missing and how to see them. `collapse` makes a row of every run of segments, False of none (default: of
+        long runs). With `to_scale` the space between rows grows with the time between them. A
         null payload length shows no `Len`, a null `seq` or `ack` no number, a null `confidence` no "probable";
         `from_client` and `release_frame` may be missing altogether. Raises ValueError if there is no packet to show, or
         if an option or a cause's name makes no sense; KeyError for a missing column.
@@ -120,7 +122,14 @@ class FlowGraph:
             digits = 9 if _has_nanoseconds(table) else 6
         clock = Clock(first_ns if start_ns is None else start_ns, digits, time, before or {})
         book = FlowPages(
-            table, causes, exchanges, clock=clock, total=events.num_rows, max_rows=max_rows, mark_ms=mark_ms
+            table,
+            causes,
+            exchanges,
+            clock=clock,
+            total=events.num_rows,
+            max_rows=max_rows,
+            mark_ms=mark_ms,
+            collapse=collapse,
         )
         return cls._of_page(book, 0, title, to_scale)
 
@@ -137,6 +146,7 @@ class FlowGraph:
         max_rows: int | None = None,
         mark_ms: float = 5.0,
         to_scale: bool = False,
+        collapse: bool | None = None,
     ) -> Self:
         """How do packets that are not all TCP become a picture?
 
@@ -155,6 +165,7 @@ class FlowGraph:
             total=len(packets),
             max_rows=max_rows,
             mark_ms=mark_ms,
+            collapse=collapse,
         )
         return cls._of_page(book, 0, title, to_scale)
 
@@ -168,7 +179,7 @@ class FlowGraph:
             brackets=page.brackets,
             title=title,
             note=_note(book, number) + _elsewhere(book, page),
-            status=f"{len(page.nodes)} node(s), {len(page.rows)} of {book.total} item(s)"
+            status=f"{len(page.nodes)} node(s), {sum(row.packets for row in page.rows)} of {book.total} item(s)"
             + (f"; waits of at least {book.mark_ms:g} ms are marked" if any(r.stream >= 0 for r in page.rows) else ""),
             to_scale=to_scale,
             book=book,
@@ -212,12 +223,12 @@ class FlowGraph:
         """
         return FlowPair(self, other, names=names)
 
-    def save(self, path: str | Path, *, dpi: float = 100, pages: bool | None = None) -> Self:
+    def save(self, path: str | Path, *, dpi: float = paper.DPI, pages: bool | None = None) -> Self:
         """How do I put it into a ticket? Writes PNG, SVG, PDF or text, by the path's suffix; the same input gives
         the same bytes.
 
         .txt holds every packet, byte for byte as `tshark -q -z flow,tcp,network` writes them. A picture is 8 inches
-        wide or more: at the default `dpi`, pixels per inch, a PNG is 800 pixels wide (take 200 or more for print).
+        wide or more: at the default `dpi`, pixels per inch, a PNG is 1,600 pixels wide.
         `pages`: whether all pages are written; a PDF holds them in one file (the default), PNG and SVG become files of
         their own, flow-1.png, flow-2.png ... (default: the first page, which says what is missing). `paths_` lists the
         files. Raises ValueError for other suffixes, or if a PNG would be too high; OSError if a file cannot be
@@ -289,10 +300,10 @@ class FlowGraph:
 
     def svg(self) -> str:
         """How does it go into a page of mine? The picture as an SVG document, its words as text."""
-        return self._render(".svg", 100).decode()
+        return self._render(".svg", paper.DPI).decode()
 
     def _repr_png_(self) -> bytes:
-        return self._render(".png", 100)
+        return self._render(".png", paper.DPI)
 
     def __repr__(self) -> str:
         return f"FlowGraph({self.title!r}: {self.status})"

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from latpcap.plot import figure as paper
 from latpcap.plot.figure import drawable, font
 from latpcap.plot.flow_draw import BLACK, Pen
+from latpcap.plot.flow_layout import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-POINTS = 9.0  # size of the letters on our own figure: 12.5 pixels at 100 pixels per inch
+POINTS = 8 * 72 / WIDTH  # size of the letters on our own figure: it is 8 inches wide
 _UNITS = 100  # of a glyph's outline to an em
 
 Point = tuple[float, float]

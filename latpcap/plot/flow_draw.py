@@ -20,6 +20,7 @@ from latpcap.plot.flow_layout import (
     PORT,
     ROW,
     SMALL,
+    TINY,
     UNDER,
     Brace,
     Layout,
@@ -210,6 +211,8 @@ def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -
         x0 = x1 - step if 0 < row.source == len(page.x) - 1 else x1 + step
     left, right = (sport, dport) if x0 < x1 else (dport, sport)
     pen.text(page.time_x, y + 0.3, row.time)
+    if row.since:
+        pen.text(page.since_x, y + 0.3, row.since, size=TINY, colour=GREY)
     if page.comments:
         pen.text(page.comment_x, y + 0.3, row.comment, size=SMALL)
     # lifelines of others, and their bands, run under the texts
@@ -217,20 +220,16 @@ def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -
     tag, label = tag_width(row), width_of(row.label)
     middle = (x0 + x1) / 2
     pen.text(middle - tag / 2, y - 0.45, row.label, ha="center", behind=behind)
-    if row.said:
-        at = middle + (label - tag) / 2 + 0.8
-        pen.text(at, y - 0.45, row.said, size=SMALL, colour=SAID, behind=behind)
-    if row.tag:
-        at = middle + (label + tag) / 2
-        pen.text(at, y - 0.45, row.tag, size=SMALL, ha="right", colour=colour_of(row.cause), bold=True, behind=behind)
-    pen.arrow(
-        x0,
-        x1,
-        y,
-        BLACK if row.cause is None else colour_of(row.cause),
-        0.08 if row.cause is None else 0.17,
-        f"frame-{row.frame}",
-    )
+    at = middle + (label - tag) / 2 + 0.8
+    colour = BLACK if row.cause is None else colour_of(row.cause)
+    for words, tint, bold in ((row.said, SAID, False), (row.fact, RED, True), (row.tag, colour, True)):
+        if words:
+            pen.text(at, y - 0.45, words, size=SMALL, colour=tint, bold=bold, behind=behind)
+            at += width_of(words, SMALL, bold=bold) + 0.8
+    width = 0.08 if row.cause is None else 0.17
+    pen.arrow(x0, x1, y, colour, width, f"frame-{row.frame}")
+    if row.packets > 1:  # a second head: more than one went
+        pen.arrow(x0, x1 - 0.9 if x1 > x0 else x1 + 0.9, y, colour, width, "")
     if row.sport and row.dport:
         pen.text(min(x0, x1) - 0.5, y + 0.28, str(left), size=PORT, ha="right", behind=behind)
         pen.text(max(x0, x1) + 0.5, y + 0.28, str(right), size=PORT, behind=behind)

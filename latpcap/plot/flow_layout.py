@@ -18,10 +18,10 @@ from latpcap.plot.flow_brackets import FlowBracket
 from latpcap.plot.flow_rows import FlowRow
 from latpcap.plot.flow_waits import FlowMark
 
-WIDTH = 64.0  # 800 pixels of 12.5 pixels an em; wider only if the texts need it
+WIDTH = 54.0  # 8 inches; wider only if the texts need it
 MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45
 UNDER = 0.47  # from an arrow to the end of its row
-SMALL, PORT = 0.8, 0.8  # sizes of letters
+SMALL, PORT, TINY = 0.8, 0.8, 0.7  # sizes of letters
 BAND, LANE, LANES, INSET = 0.55, 0.8, 4, 0.95  # a band's width, a lane's, the most lanes, from lifeline to text
 BRACE = 0.75  # a bracket's lane
 
@@ -108,6 +108,7 @@ class Layout:
     height: float = 0.0
     x: list[float] = field(default_factory=list)  # lifelines
     time_x: float = MARGIN
+    since_x: float = MARGIN
     comment_x: float = 0.0
     comments: bool = True
     title: list[str] = field(default_factory=list)
@@ -162,6 +163,9 @@ def columns(
     gaps = max(1, len(nodes) - 1)
 
     time = max(width_of(text) for text in ["Time", *(row.time for row in rows)])
+    page.since_x = page.time_x + time + 0.5
+    waits = max(width_of(row.since, TINY) for row in rows)
+    time += waits + 0.5 if waits else 0.0
     ports = max(width_of(str(port), PORT) for row in rows for port in (row.sport, row.dport))
     remarks = [row.comment for row in rows] + [frames_text(mark, rows) for mark in marks]
     comment = max(width_of("Comment"), *(width_of(text, SMALL) for text in remarks))
@@ -242,8 +246,9 @@ def _slot_height(slot: Slot) -> float:
 
 
 def tag_width(row: FlowRow) -> float:
-    """How wide is what stands beside a row's label, with the space before it?"""
-    return said_width(row) + (width_of(row.tag, SMALL, bold=True) + 0.8 if row.tag else 0.0)
+    """How wide is what stands beside a row's label, with the space before each?"""
+    bold = sum(width_of(word, SMALL, bold=True) + 0.8 for word in (row.fact, row.tag) if word)
+    return said_width(row) + bold
 
 
 def said_width(row: FlowRow) -> float:

@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from latpcap.plot import flow_rows, flow_text, flow_waits
+from latpcap.plot import flow_rows, flow_runs, flow_text, flow_waits
 from latpcap.plot.flow_brackets import FlowBracket, brackets, spoken
 from latpcap.plot.flow_clock import Clock
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.plot.flow_waits import FlowMark
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 _EVENTS = (
     "frame",
@@ -34,8 +37,9 @@ _EVENTS = (
     "len",
     "flags",
     "release_frame",
+    *flow_runs.FACTS,
 )
-_OPTIONAL = ("from_client", "release_frame")
+_OPTIONAL = ("from_client", "release_frame", *flow_runs.FACTS)
 _CAUSES = ("start", "end", "cause", "parent", "owner", "from_frame", "to_frame", "confidence")
 _EXCHANGES = (
     "exchange",
@@ -74,6 +78,7 @@ class FlowPages:
     A page begins with the last packet of the one before: a wait may follow it. `packets` is a table of events, or a
     sequence of packets that have a `label` and a `comment`; `total` is the number of packets that it was chosen from;
     `told` are the packets that the text is written of (default: all). Without `max_rows` a page has `SCREEN_ROWS`.
+    `collapse`: runs of segments are a row each (None: long ones only).
     """
 
     def __init__(
@@ -87,6 +92,7 @@ class FlowPages:
         total: int,
         max_rows: int | None = None,
         mark_ms: float = 5.0,
+        collapse: bool | None = None,
     ) -> None:
         if max_rows is not None and max_rows < 1:
             raise ValueError(f"max_rows is {max_rows}, but at least 1 packet has to be shown")
@@ -101,6 +107,34 @@ class FlowPages:
         self.max_rows = SCREEN_ROWS if max_rows is None else max_rows
         self._printed = self if max_rows is not None else None
         self.mark_ms = mark_ms
+        self._begins: NDArray[np.int64] | None = None
+        if collapse is not False and len(packets):
+            self._begins = self._groups(flow_runs.ASKED if collapse else flow_runs.LONG)
+
+    def _groups(self, least: int) -> NDArray[np.int64]:
+        """Where rows begin: neither a wait that is marked nor an exchange may begin or end inside one."""
+        import pyarrow.compute as pc
+
+        self._records(0, 0)  # KeyError for a missing column
+        before: set[int | None] = {None}
+        after: set[int | None] = {None}
+        if self._exchanges is not None:
+            for name in ("request_first_frame", "response_first_frame"):
+                before.update(self._exchanges[name].to_pylist())
+            for name in ("request_last_frame", "response_last_frame"):
+                after.update(self._exchanges[name].to_pylist())
+        if self._causes is not None:
+            took = pc.subtract(nanoseconds(self._causes["end"]), nanoseconds(self._causes["start"]))
+            marked = self._causes.filter(pc.greater_equal(took, int(self.mark_ms * 1e6)))
+            before.update(marked["to_frame"].to_pylist())
+            after.update(marked["from_frame"].to_pylist())
+        return flow_runs.groups(
+            self._packets,
+            least,
+            self.mark_ms,
+            before={frame for frame in before if frame is not None},
+            after={frame for frame in after if frame is not None},
+        )
 
     @property
     def printed(self) -> FlowPages:
@@ -111,7 +145,8 @@ class FlowPages:
         return self._printed
 
     def __len__(self) -> int:
-        return len(self._packets)
+        """How many rows are there? A run of segments is one."""
+        return len(self._packets) if self._begins is None else len(self._begins)
 
     @property
     def step(self) -> int:
@@ -124,13 +159,21 @@ class FlowPages:
         return 1 + max(0, -(-(len(self) - self.max_rows) // self.step))
 
     def first_and_last(self, number: int) -> tuple[int, int]:
-        """Which places in the sequence has a page? Both included."""
+        """Which rows has a page? Both included."""
         begin = self.step * number
         return begin, min(begin + self.max_rows, len(self)) - 1
 
+    def places(self, number: int) -> tuple[int, int]:
+        """Which packets has a page? Both included."""
+        first, last = self.first_and_last(number)
+        if self._begins is None:
+            return first, last
+        behind = int(self._begins[last + 1]) if last + 1 < len(self._begins) else len(self._packets)
+        return int(self._begins[first]), behind - 1
+
     def frames(self, number: int) -> tuple[int, int]:
         """Which frames are the first and the last of a page?"""
-        first, last = self.first_and_last(number)
+        first, last = self.places(number)
         (low,), (high,) = self._records(first, 1), self._records(last, 1)
         return low["frame"], high["frame"]
 
@@ -141,7 +184,7 @@ class FlowPages:
 
         if self._causes is None or not len(self):
             return None
-        (low,), (high,) = self._records(0, 1), self._records(len(self) - 1, 1)
+        (low,), (high,) = self._records(0, 1), self._records(len(self._packets) - 1, 1)
         first, last = pa.scalar(low["frame"], pa.uint64()), pa.scalar(high["frame"], pa.uint64())
         inside = pc.and_(
             pc.greater_equal(self._causes["from_frame"], first), pc.less_equal(self._causes["to_frame"], last)
@@ -158,9 +201,10 @@ class FlowPages:
         """What is on this page? IndexError if there is none."""
         if not 0 <= number < self.pages:
             raise IndexError(f"no page {number + 1}: there are {self.pages}")
-        first, last = self.first_and_last(number)
+        first, last = self.places(number)
         shown = self._records(first, last - first + 1)
         nodes, rows = flow_rows.rows_of(shown, self.clock)
+        rows = tuple(replace(row, fact=flow_runs.fact(packet)) for row, packet in zip(rows, shown, strict=True))
         if number and self.clock.kind == "delta_displayed":
             rows = (self._after(first, rows[0], shown[0]), *rows[1:])
         reasons = [] if self._causes is None else records(_around(self._causes, shown), _CAUSES)
@@ -169,7 +213,37 @@ class FlowPages:
         if self._exchanges is not None:
             near = records(_of_frames(self._exchanges, shown), _EXCHANGES, ("response_first_frame",))
             spans, rows = brackets(rows, near), spoken(rows, near)
+        if self._begins is not None:
+            rows, marks, spans = self._folded(number, shown, rows, marks, spans)
         return Page(number, nodes, rows, marks, spans)
+
+    def _folded(
+        self,
+        number: int,
+        shown: Sequence[Record],
+        rows: tuple[FlowRow, ...],
+        marks: tuple[FlowMark, ...],
+        spans: tuple[FlowBracket, ...],
+    ) -> tuple[tuple[FlowRow, ...], tuple[FlowMark, ...], tuple[FlowBracket, ...]]:
+        """The same with runs of packets as rows."""
+        assert self._begins is not None
+        low, high = self.first_and_last(number)
+        begins = [int(place - self._begins[low]) for place in self._begins[low : high + 1]]
+        if len(begins) == len(rows):
+            return rows, marks, spans
+        at: list[int] = []  # of each packet the row
+        folded = []
+        for row, (begin, end) in enumerate(pairwise([*begins, len(rows)])):
+            at += [row] * (end - begin)
+            alone = end == begin + 1
+            folded.append(rows[begin] if alone else flow_runs.folded(shown[begin:end], rows[begin:end]))
+        moved = [
+            replace(mark, upper=at[mark.upper] if mark.upper >= 0 else -1, lower=at[mark.lower])
+            for mark in marks
+            if mark.upper < 0 or at[mark.upper] != at[mark.lower]
+        ]
+        braces = [replace(span, upper=at[span.upper], lower=at[span.lower]) for span in spans]
+        return tuple(folded), tuple(moved), tuple(braces)
 
     def _after(self, first: int, row: FlowRow, packet: Record) -> FlowRow:
         before = self._records(first - 1, 1)[0]["time"] if first else None
@@ -195,7 +269,7 @@ class FlowPages:
         if self._told is not None:
             yield from self._told
             return
-        for begin in range(0, len(self), _SLICE):
+        for begin in range(0, len(self._packets), _SLICE):
             yield from self._records(begin, _SLICE)
 
     def _records(self, begin: int, count: int) -> Sequence[Record]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from latpcap.plot.flow_brackets import FlowBracket
     from latpcap.plot.flow_waits import FlowMark
 
-_SIDE, _GUTTER = 42.0, 1.5  # em: the least width of a side, and the space between the two
+_SIDE, _GUTTER = 38.0, 1.5  # em: the least width of a side, and the space between the two
 _SCALE_NS = 1e6  # gaps of at least 1 ms decide on the scale, if there are any
 
 
@@ -97,7 +97,7 @@ class FlowPair:
         self.ax_, self.figure_ = pen.ax, root(pen.ax)
         return self
 
-    def save(self, path: str | Path, *, dpi: float = 100) -> Self:
+    def save(self, path: str | Path, *, dpi: float = paper.DPI) -> Self:
         """How do I put it into a ticket? Writes PNG, SVG or PDF, by the path's suffix; the same input gives the same
         bytes. ValueError for other suffixes; OSError if the file cannot be written.
         """
@@ -109,7 +109,7 @@ class FlowPair:
         return paper.render(fresh.figure_, suffix, dpi, colours=flow_draw.COLOURS)
 
     def _repr_png_(self) -> bytes:
-        return self._render(".png", 100)
+        return self._render(".png", paper.DPI)
 
     def __repr__(self) -> str:
         return f"FlowPair({self.left!r}, {self.right!r})"

@@ -20,7 +20,8 @@ class FlowRow:
     """What does one packet's row show?
 
     `source` and `target` index the graph's nodes; `time` is the Time column's text, `at_ns` its instant in ns since
-    1970; `said` is the request or the status that begins with this packet; `cause` is the key of `CAUSES` that colours
+    1970, `since` how long after the row above it came; `said` is the request or the status that begins with it; `fact`
+    is what Wireshark marks it with; `packets` is how many the row tells of; `cause` is the key of `CAUSES` that colours
     the arrow, or None; `tag` says beside the label what the packet has to do with a wait (`held ACK`, `freed`), or
     nothing.
     """
@@ -38,6 +39,9 @@ class FlowRow:
     tag: str = ""
     at_ns: int = 0
     said: str = ""
+    fact: str = ""
+    since: str = ""
+    packets: int = 1
 
 
 def label(flags: str | None, length: int | None) -> str:
@@ -101,10 +105,19 @@ def rows_of(events: Sequence[Record], clock: Clock) -> tuple[tuple[str, ...], tu
                 comment=remark,
                 stream=event["stream"],
                 at_ns=event["time"],
+                since="" if before is None or "delta" in clock.kind else since(event["time"] - before),
             )
         )
         before = event["time"]
     return tuple(nodes), tuple(rows)
+
+
+def since(ns: int) -> str:
+    """How long after the row above did a packet come: +105 µs, +43.9 ms, +2.1 s?"""
+    sign, ns = ("+", ns) if ns >= 0 else ("-", -ns)
+    if ns < 999_500:
+        return f"{sign}{ns / 1e3:.0f} µs" if ns >= 500 or ns == 0 else f"{sign}{ns} ns"
+    return f"{sign}{ns / 1e6:.1f} ms" if ns < 999_950_000 else f"{sign}{ns / 1e9:,.1f} s"
 
 
 def words_of(event: Record) -> tuple[str, str]:

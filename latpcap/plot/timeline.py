@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 from latpcap.arrays import rank
 from latpcap.format import count
 from latpcap.options import Scale
-from latpcap.plot.display import EM, RASTER, Display, Key, Panel, label
+from latpcap.plot.display import EM, MARKERS, RASTER, Display, Key, Panel, label
+from latpcap.plot.families import mark
 from latpcap.plot.text import ms
 from latpcap.vocabulary import CAUSES
 
@@ -31,8 +34,10 @@ _LANES = {
     "SYN": "#117733",
     "incomplete": "#7A7A7A",
 }
-_CELLS = (1600, 900)  # dots in the same cell of this grid are one: the picture has 800 pixels, or 1,600 in print
-_LANE, _FEW = 1.7, 20_000
+_CELLS = (1600, 900)  # lines in the same column of this grid are one: the picture has 1,600 pixels
+_PLACES = (160, 60)  # dots in the same place of this grid are one, larger dot: as wide and high as a dot
+_SIZES = ((1, 1.0), (10, 1.5), (100, 2.1), (1000, 2.8))  # from so many exchanges on a dot is so many times as wide
+_LANE = 1.7
 _NONE = "#7A7A7A"
 
 
@@ -55,7 +60,15 @@ class Timeline(Display):
     Attributes: `dots` and `lanes` (name to seconds); after `plot`: `ax_` and `figure_`.
     """
 
-    def __init__(self, dots: Sequence[Dots], lanes: Mapping[str, Any], *, title: str = "", scale: Scale = "auto"):
+    def __init__(
+        self,
+        dots: Sequence[Dots],
+        lanes: Mapping[str, Any],
+        *,
+        title: str = "",
+        scale: Scale = "auto",
+        start_ns: int | None = None,
+    ):
         import numpy as np
 
         if scale not in get_args(Scale):
@@ -84,8 +97,9 @@ class Timeline(Display):
         if missing:
             *more, last = missing
             self.subtitle += f"; no {', no '.join(more)} and no {last}" if more else f"; no {last}"
-        if self.total > _FEW:
-            self.note = f"Exchanges that would fall on the same of {_CELLS[0]} x {_CELLS[1]} places are one dot."
+        self.start_ns = start_ns
+        if start_ns is not None:
+            self.subtitle += f"; 0 s is {_clock(start_ns)} UTC"
 
     @classmethod
     def from_tables(
@@ -114,18 +128,32 @@ class Timeline(Display):
         marks["SYN"] = pc.and_(pc.match_substring(flags, "SYN"), pc.invert(pc.match_substring(flags, "ACK")))
         lanes = {name: at[column.to_numpy()] for name, column in marks.items()}
         lanes["incomplete"] = seconds[~whole]
-        return cls(dots, lanes, title=title, scale=scale)
+        return cls(dots, lanes, title=title, scale=scale, start_ns=start_ns or None)
 
     def panels(self) -> Sequence[Panel]:
         """The dots, and the lanes below."""
-        lanes = [Panel("events", _LANE * len(self.lanes), left=10.5, right=3, shares_x=True)] if self.lanes else []
-        return [Panel("latency", 24.0, left=10.5, right=3), *lanes] if self.dots else lanes
+        below = 3.6 if self.start_ns is None else 5.0
+        wide: dict[str, Any] = {"left": 11.5, "right": 3, "below": below}
+        lanes = [Panel("events", _LANE * len(self.lanes), shares_x=True, **wide)] if self.lanes else []
+        return [Panel("latency", 22.0, **wide), *lanes] if self.dots else lanes
 
     def keys(self) -> Sequence[Key]:
         """The top causes that are there, with their exchanges."""
         number = {d.cause: len(d.seconds) for d in self.dots}
-        found = [Key(CAUSES[n].colour, n, f"top cause of {number[n]:,}", "dot") for n in CAUSES if number.get(n)]
-        return [*found, Key(_NONE, "no top cause", f"{number[None]:,}", "dot")] if number.get(None) else found
+        found = [Key(CAUSES[n].colour, n, f"top cause of {number[n]:,}", mark(n)) for n in CAUSES if number.get(n)]
+        found += [Key(_NONE, "no top cause", f"{number[None]:,}", "dot")] if number.get(None) else []
+        sizes = [least for least, _ in _SIZES if 1 < least <= self._most()]
+        if sizes:
+            words = f"{', '.join(f'{least:,}' for least in sizes)} exchanges and more at one place"
+            found.append(Key("#404040", "larger", words, "dot"))
+        return found
+
+    def _most(self) -> int:
+        """So many exchanges are one dot at most."""
+        if not self.dots:
+            return 0
+        high = (self._floor, float(self._values[-1]))
+        return max(int(_thinned(d.seconds, d.latency_ms, self._span, high, self.log)[2].max()) for d in self.dots)
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
         first, last = self._span
@@ -133,27 +161,38 @@ class Timeline(Display):
         for name, ax in axes.items():
             (self._exchanges if name == "latency" else self._events)(ax)
             ax.set_xlim(first - room, last + room)
-        label(list(axes.values())[-1], x="time in the capture [s]")
+        below = list(axes.values())[-1]
+        if self.start_ns is None:
+            label(below, x="time in the capture [s]")
+        else:
+            zero, wide = self.start_ns, last - first
+            below.xaxis.set_major_formatter(lambda value, _: f"{value:g}\n{_clock(zero + round(value * 1e9), wide)}")
+            below.xaxis.get_major_locator().set_params(nbins=7)  # type: ignore[call-arg]
+            label(below, x="time in the capture [s], and of the day (UTC)")
 
     def _exchanges(self, ax: Axes) -> None:
         import numpy as np
 
         low, high = self._floor, float(self._values[-1])
-        size = 4.0 if self.total < 2_000 else 2.5
         for d in self.dots:
             y = np.maximum(d.latency_ms, low) if self.log else d.latency_ms
-            x, y = _thinned(np.asarray(d.seconds, float), y, self._span, (low, high), self.log, self.total)
-            ax.plot(
-                x,
-                y,
-                linestyle="none",
-                marker="o",
-                markersize=size,
-                markeredgewidth=0,
-                color=CAUSES[d.cause].colour if d.cause else _NONE,
-                rasterized=self.total > RASTER,
-                gid=f"cause-{d.cause}",
-            )
+            x, y, each = _thinned(np.asarray(d.seconds, float), y, self._span, (low, high), self.log)
+            colour, shape = CAUSES[d.cause].colour if d.cause else _NONE, mark(d.cause)
+            for (least, times), (more, _) in pairwise([*_SIZES, (self.total + 1, 0.0)]):
+                mine = (each >= least) & (each < more)
+                if mine.any():
+                    ax.plot(
+                        x[mine],
+                        y[mine],
+                        linestyle="none",
+                        marker=MARKERS[shape],
+                        markersize=4.0 * times,
+                        markeredgewidth=1.2 if shape == "cross" else 0.4,
+                        markeredgecolor=colour if shape == "cross" else "white",
+                        color=colour,
+                        rasterized=self.total > RASTER,
+                        gid=f"cause-{d.cause}",
+                    )
         if self.log:
             ax.set_yscale("log")
             ax.yaxis.set_major_formatter(lambda value, _place: f"{value:g}")
@@ -176,18 +215,26 @@ class Timeline(Display):
         ax.tick_params(axis="y", length=0, labelsize=EM * 0.8)
 
 
-def _thinned(x: Any, y: Any, wide: Any, high: Any, log: bool, total: int) -> tuple[Any, Any]:
-    """One dot for all that fall on the same place of a grid that is finer than the picture; all where they are few."""
+def _thinned(x: Any, y: Any, wide: Any, high: Any, log: bool) -> tuple[Any, Any, Any]:
+    """One dot for all that would lie on each other, where the first of them is, and how many they are."""
     import numpy as np
 
-    if total <= _FEW:
-        return x, y
     scale = np.log if log else np.asarray
     low, top = float(scale(high[0] if log else 0.0)), float(scale(high[1]))
-    column = ((x - wide[0]) / ((wide[1] - wide[0]) or 1) * (_CELLS[0] - 1)).astype(np.int64)
-    row = ((scale(y) - low) / ((top - low) or 1) * (_CELLS[1] - 1)).astype(np.int64)
-    _, kept = np.unique(column * _CELLS[1] + row, return_index=True)
-    return x[kept], y[kept]
+    column = ((x - wide[0]) / ((wide[1] - wide[0]) or 1) * (_PLACES[0] - 1)).round().astype(np.int64)
+    height = scale(np.maximum(y, high[0]) if log else y)
+    row = ((height - low) / ((top - low) or 1) * (_PLACES[1] - 1)).round().astype(np.int64)
+    _, kept, each = np.unique(column * _PLACES[1] + row, return_index=True, return_counts=True)
+    return x[kept], y[kept], each
+
+
+def _clock(ns: int, seconds: float = 0.0) -> str:
+    """Time of the day; date and time where no span is named, and decimals where the span is short."""
+    whole, rest = divmod(ns, 1_000_000_000)
+    moment = datetime.fromtimestamp(whole, UTC)
+    if not seconds:
+        return f"{moment:%Y-%m-%d %H:%M:%S}.{rest // 1_000_000:03}"
+    return f"{moment:%H:%M:%S}" + (f".{rest // 1_000_000:03}" if seconds < 10 else "")
 
 
 def _ns(column: Any) -> Any:

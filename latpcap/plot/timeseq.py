@@ -159,10 +159,11 @@ class TimeSequence(Display):
                 ax, data.window, _WINDOW, 1.2, "window", dashes=(0, (5, 2))
             )  # over the ACKs: a window of 0 lies on them
         _steps(ax, data.ack, _ACK, 1.3, "ack")
-        _marks(ax, data.sacks, _SACK, 2.2, "sack", 2)
+        _marks(ax, data.sacks, _SACK, 2.0, "sack", 2, alpha=0.4)  # what was sent again lies inside of them
         _marks(ax, data.segments, _DATA, 1.3, "segments", 3)
         _marks(ax, data.late, _LATE, 1.8, "out_of_order", 4)
-        _marks(ax, data.repeats, _REPEAT, 1.8, "retransmission", 4)
+        _marks(ax, data.repeats, "white", 4.4, "around", 3.9)
+        _marks(ax, data.repeats, _REPEAT, 2.2, "retransmission", 4)
         for line, mark, colour in ((data.duplicates, "x", _ACK), (data.zero_windows, "s", _ZERO)):
             ax.plot(line.seconds, line.values, mark, color=colour, markersize=4, linestyle="none", zorder=5)
         low, high = self._range()
@@ -244,11 +245,12 @@ def _steps(ax: Axes, line: Any, colour: str, width: float, gid: str, dashes: Any
     )
 
 
-def _marks(ax: Axes, spans: Spans, colour: str, width: float, gid: str, zorder: float) -> None:
+def _marks(ax: Axes, spans: Spans, colour: str, width: float, gid: str, zorder: float, alpha: float = 1) -> None:
     """Vertical lines, with caps where there are few: a segment of some bytes is flat otherwise."""
     if not len(spans):
         return
-    ax.vlines(spans.seconds, spans.low, spans.high, color=colour, linewidth=width, zorder=zorder, gid=gid)
+    look: Any = {"color": colour, "zorder": zorder, "alpha": alpha}
+    ax.vlines(spans.seconds, spans.low, spans.high, linewidth=width, gid=gid, **look)
     if len(spans) <= _FEW:
         for ends in (spans.low, spans.high):
-            ax.plot(spans.seconds, ends, "_", color=colour, markersize=4, markeredgewidth=width * 0.8, zorder=zorder)
+            ax.plot(spans.seconds, ends, "_", markersize=4, markeredgewidth=width * 0.8, **look)

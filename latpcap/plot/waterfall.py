@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from latpcap.format import count
 from latpcap.options import Align, Sort
-from latpcap.plot.display import EM, Display, Key, Panel, label, words
+from latpcap.plot.display import EM, HATCH, Display, Key, Panel, label, words
+from latpcap.plot.families import hatch
 from latpcap.plot.figure import drawable, font
 from latpcap.plot.text import percent, spent
 from latpcap.plot.waterfall_rows import ALIGNS, NAMES, Plan, plan
@@ -25,11 +26,16 @@ _ROW, _HEAD, _BODY = 1.25, 1.6, 40.0  # em: a bar with a name, a group's line, a
 _NAME = 22  # letters of an exchange's name
 
 
+PROBABLE = "//////"
+"""The hatch of what is not proven; a family's own is thinner."""
+
+
 class Waterfall(Display):
     """Where did each exchange's time go?
 
     Each bar is an exchange, from its first request byte to its last response byte, cut into its `causes` in the order
-    in which they came; hatched pieces are probable only (confidence below 0.9). Where there are more exchanges than
+    in which they came; each family of causes has its hatch, and white dashes are probable only (confidence
+    below 0.9). Where there are more exchanges than
     `max_rows`, a bar is the mean of several neighbours in the order of `sort`, and the picture says of how many. The
     area of a colour is the time of that cause: its sum is in the legend, and equals that of the tables.
 
@@ -92,11 +98,12 @@ class Waterfall(Display):
         """The causes that are there, with their time."""
         whole = self.plan.shown_ms
         found = [
-            Key(CAUSES[name].colour, name, f"{spent(total)} ({percent(total, whole)})")
+            Key(CAUSES[name].colour, name, f"{spent(total)} ({percent(total, whole)})", hatch=hatch(name))
             for name, total in self.plan.totals.items()
         ]
         if self.plan.unproven:
-            found.append(Key("#9A9A9A", "hatched", f"probable: confidence below {PROVEN:g}", alone="hatched: probable"))
+            words = f"probable: confidence below {PROVEN:g}"
+            found.append(Key("#9A9A9A", "white dashes", words, alone="white dashes: probable", hatch=PROBABLE))
         return found
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
@@ -122,9 +129,9 @@ class Waterfall(Display):
                     PolyCollection(
                         corners,
                         facecolor=CAUSES[name].colour,
-                        edgecolor="white" if not proven else "none",
+                        edgecolor=HATCH if proven else "white",
                         linewidth=0,
-                        hatch=None if proven else "//////",
+                        hatch=hatch(name) if proven else PROBABLE,
                         antialiased=singly,
                         gid=f"cause-{name}",
                     ),

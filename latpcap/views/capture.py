@@ -141,6 +141,7 @@ class Capture(Recording):
         to_scale: bool = False,
         max_rows: int | None = None,
         mark_ms: float = 5.0,
+        collapse: bool | None = None,
     ) -> FlowGraph:
         """Who sent what to whom, and where did the time go? The flow graph of all TCP streams, or of one exchange.
 
@@ -161,6 +162,7 @@ class Capture(Recording):
             to_scale=to_scale,
             max_rows=max_rows,
             mark_ms=mark_ms,
+            collapse=collapse,
         )
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
@@ -277,14 +279,17 @@ class Stream(View):
         to_scale: bool = False,
         max_rows: int | None = None,
         mark_ms: float = 5.0,
+        collapse: bool | None = None,
     ) -> FlowGraph:
         """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes.
 
         `exchange` shows one exchange: "worst", "typical", "first" or its number on this stream (`index`). `frames`
         limits the graph to a range of frame numbers (both included). `time` is "relative" (seconds since the capture's
         first frame), "delta" (since the frame before), "delta_displayed" (since the row before), "date" or "epoch".
-        `to_scale` gives long gaps room as long as they took; waits of at least `mark_ms` are marked; `max_rows` packets
-        are on a page (60; 36 of a PDF), and what is left out is said in the picture. Draws itself in a notebook;
+        `to_scale` gives long gaps room as long as they took; waits of at least `mark_ms` are marked; `max_rows` rows
+        are on a page (60; 36 of a PDF), and what is left out is said in the picture. A long run of data segments that
+        nothing happened in is one row, "11 x 1448 B, 12 ms"; `collapse` does so with short runs too, False with none
+        (tshark's text has every packet). Draws itself in a notebook;
         `.save("flow.png")` writes PNG, SVG, PDF, or tshark's text (.txt). ValueError for options that make no sense,
         IndexError where there is no such exchange.
         """
@@ -300,6 +305,7 @@ class Stream(View):
             to_scale=to_scale,
             max_rows=max_rows,
             mark_ms=mark_ms,
+            collapse=collapse,
         )
 
     def follow(self) -> Follow:

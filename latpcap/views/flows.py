@@ -35,6 +35,7 @@ def graph(
     to_scale: bool = False,
     max_rows: int | None = None,
     mark_ms: float = 5.0,
+    collapse: bool | None = None,
 ) -> FlowGraph:
     """Who sent what to whom, and where did the time go? The graph of the packets of a view of this capture.
 
@@ -54,7 +55,8 @@ def graph(
             raise ValueError(f"flows={flows!r} is for a capture, not for a stream or an exchange")
         if capture.display_filter is not None:
             raise ValueError(f"flows={flows!r} takes no display filter: filters let TCP segments pass only")
-        return _other(capture, flows, frames, time, to_scale=to_scale, max_rows=max_rows, mark_ms=mark_ms)
+        more: dict[str, Any] = {"max_rows": max_rows, "mark_ms": mark_ms, "collapse": collapse}
+        return _other(capture, flows, frames, time, to_scale=to_scale, **more)
     if exchange is not None:
         if frames is not None:
             raise ValueError("an exchange has its own frames: give exchange or frames, not both")
@@ -81,6 +83,7 @@ def graph(
         time=time,
         before=dict(_before(capture, events, frames)) if time == "delta" else None,
         to_scale=to_scale,
+        collapse=collapse,
     )
 
 
@@ -146,6 +149,7 @@ def _other(
     to_scale: bool,
     max_rows: int | None,
     mark_ms: float,
+    collapse: bool | None,
 ) -> FlowGraph:
     """The frames that are not TCP, and with `flows="all"` those that are, in the order of the file."""
     from latpcap.plot.flow import FlowGraph
@@ -177,6 +181,7 @@ def _other(
         max_rows=max_rows,
         mark_ms=mark_ms,
         to_scale=to_scale,
+        collapse=collapse,
     )
 
 
