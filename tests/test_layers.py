@@ -308,6 +308,20 @@ def test_lib_rs_lists_every_layer() -> None:
     assert sorted(name for name in rust_order() if "::" not in name) == sorted(declared)
 
 
+def test_the_architecture_names_every_room_and_none_that_is_gone() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./-]+)`", page))
+    rooms = {name for name in rust_order() if "::" not in name}
+    rooms |= {name.partition(".")[0] for name in ORDER if name not in ("_core", "")}
+    bare = {name.removesuffix(".rs").removesuffix("/") for name in named}
+    assert rooms <= bare, f"rooms that the page does not name: {sorted(rooms - bare)}"
+    paths = {name for name in named if re.search(r"/|\.(?:rs|py|pcap|toml)$", name)}
+    homes = (ROOT, RUST, PACKAGE, ROOT / "docs")
+    gone = {path for path in paths if not any((home / path).exists() for home in homes)}
+    assert not gone, f"paths that are not there: {sorted(gone)}"
+    assert len(page.splitlines()) <= 150
+
+
 @pytest.mark.parametrize("path", RUST_FILES, ids=lambda path: path.relative_to(RUST).as_posix())
 def test_rust_layers_read_upwards_in_the_list_of_lib_rs(path: Path) -> None:
     order = rust_order()
