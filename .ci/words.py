@@ -1,4 +1,5 @@
-"""Writes the core's words into docs/causes.md and its limits into docs/thresholds.md, or checks that they are there.
+"""Writes the core's words into docs/causes.md, its limits into docs/thresholds.md and the names of causes into
+latpcap/options.py (types of arguments are literal), or checks that they are there.
 
     words.py [--check]
 
@@ -8,6 +9,7 @@ what .ci/sensitivity.py found out. Reads the latpcap that is installed.
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # PYTHONSAFEPATH leaves it out
@@ -16,8 +18,10 @@ import sensitivity
 
 from latpcap import _core, vocabulary
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE, LIMITS = DOCS / "causes.md", DOCS / "thresholds.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, LIMITS = ROOT / "docs" / "causes.md", ROOT / "docs" / "thresholds.md"
+OPTIONS = ROOT / "latpcap" / "options.py"
+CAUSES = "CauseName: TypeAlias = Literal[\n"
 BEGIN, END = "<!-- words: written by .ci/words.py -->\n", "<!-- end of the words -->\n"
 
 
@@ -49,13 +53,23 @@ def words():
     )
 
 
+def between(path, begin, end, new):
+    """The file's text with what stands between these two replaced."""
+    text = path.read_text(encoding="utf-8")
+    found = re.findall(f"{re.escape(begin)}.*?{re.escape(end)}", text, flags=re.DOTALL)
+    if len(found) != 1:
+        sys.exit(f"{path}: the lines around what is written are gone")
+    return text.replace(found[0], f"{begin}{new}{end}")
+
+
 def main():
-    page = PAGE.read_text(encoding="utf-8")
-    between = f"{re.escape(BEGIN)}.*?{re.escape(END)}"
-    new, found = re.subn(between, lambda _: f"{BEGIN}\n{words()}{END}", page, flags=re.DOTALL)
-    if found != 1:
-        return f"{PAGE}: the comments around the words are gone"
-    for path, text in ((PAGE, new), (LIMITS, sensitivity.table(_core.thresholds(), sensitivity.known_of(LIMITS)))):
+    names = textwrap.fill(", ".join(f'"{name}"' for name in vocabulary.CAUSES), 116) + ","
+    written = (
+        (PAGE, between(PAGE, BEGIN, END, f"\n{words()}")),
+        (LIMITS, sensitivity.table(_core.thresholds(), sensitivity.known_of(LIMITS))),
+        (OPTIONS, between(OPTIONS, CAUSES, "\n]", textwrap.indent(names, "    "))),
+    )
+    for path, text in written:
         if "--check" not in sys.argv:
             path.write_text(text, encoding="utf-8")
         elif text != path.read_text(encoding="utf-8"):
