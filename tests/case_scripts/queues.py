@@ -349,3 +349,43 @@ def memcached_pipeline() -> bytes:
     talk.client(50, b"touch user:2 60\r\n")
     talk.server(60, b"SERVER_ERROR out of memory\r\n")
     return pcap(talk.tape)
+
+
+@case
+def answers_behind_others() -> bytes:
+    """Two requests of HTTP in one packet, 5 ms from the server: the first is answered after 60 ms, the second 10 ms
+    after that. Then two by themselves.
+
+    Not to be mistaken for: a second request that took 70 ms of the server's program. Its first 60 ms are behind the
+    other's answer, whatever the program did then.
+    """
+    talk = Talk(server_leg=5.0, client_leg=0.01)
+    talk.open()
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    talk.client(10, b"GET /slow HTTP/1.1\r\nHost: h\r\n\r\nGET /quick HTTP/1.1\r\nHost: h\r\n\r\n")
+    talk.server(70, answer)
+    talk.server(80, answer)
+    for at in (100, 130):
+        talk.client(at, b"GET /alone HTTP/1.1\r\nHost: h\r\n\r\n")
+        talk.server(at + 20, answer)
+    return pcap(talk.tape)
+
+
+@case
+def answers_side_by_side() -> bytes:
+    """Two questions of DNS in one packet over TCP, 5 ms from the server: the first is answered after 60 ms, the second
+    10 ms after that.
+
+    Not to be mistaken for: an answer that had to wait for the one before it. DNS over TCP answers in any order.
+    """
+    talk = Talk(server_leg=5.0, client_leg=0.01)
+    talk.open()
+
+    def message(number: int, flags: int) -> bytes:
+        body = struct.pack(">HHHHHH", number, flags, 1, 0, 0, 0) + b"\x01a\x03lab\0\0\x01\0\x01"
+        return struct.pack(">H", len(body)) + body
+
+    talk.client(10, message(1, 0x0100) + message(2, 0x0100))
+    talk.server(70, message(1, 0x8180))
+    talk.server(80, message(2, 0x8180))
+    return pcap(talk.tape)

@@ -118,6 +118,9 @@ fn give_exchange(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>, 
     if exchange.kind == MessageKind::LongPoll {
         judge::waiting(rows);
     }
+    if let Some(until) = exchange.behind_until {
+        judge::behind(rows, until);
+    }
     if exchange.row == RowKind::Pause {
         judge::beside(rows);
     }

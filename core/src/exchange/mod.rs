@@ -217,6 +217,9 @@ pub struct Exchange {
     pub rounds: [Round; 2],
     /// Its connection's segments are in the capture twice.
     pub doubled: bool,
+    /// When the answer to the request before it had passed, where this request was whole by then and the protocol
+    /// keeps the order of the requests.
+    pub behind_until: Option<i64>,
     /// Both senders' steps that overlap it, and maybe others.
     pub steps: [Vec<Step>; 2],
 }
@@ -232,6 +235,7 @@ impl Exchange {
             pair: _,
             rounds,
             doubled,
+            behind_until,
             row,
             opening,
             kind,
@@ -259,7 +263,7 @@ impl Exchange {
         (*status, *status_text, *error) = (None, None, false);
         (*pieces, *cut_by, *response, *answered_from) = (Pieces::default(), None, None, None);
         (*dialogue, *complete, *asked_at) = (false, false, 0);
-        (*rounds, *doubled) = (Default::default(), false);
+        (*rounds, *doubled, *behind_until) = (Default::default(), false, None);
         request.clear();
         for steps in steps {
             steps.clear();

@@ -110,6 +110,27 @@ pub fn waiting(rows: &mut [Row]) {
     not_asked(rows, Because::WaitsForEvent);
 }
 
+/// Until then the answers to the requests before it on its connection were still coming, and this one's could not pass
+/// them: a program's time was theirs, its own, or both.
+#[cold]
+pub fn behind(rows: &mut Vec<Row>, until: i64) {
+    let most = Grounds::probable(Because::BehindAnswers, Hypothesis::EarlierRequests);
+    let mut at = 0;
+    while let Some(row) = rows.get_mut(at).filter(|row| row.start < until) {
+        at += 1;
+        if row.cause != Cause::ServerThink || row.grounds.grade > Grade::Probable {
+            continue;
+        }
+        let rest = (row.end > until).then_some(Row { start: until, ..*row });
+        row.grounds = most;
+        if let Some(rest) = rest {
+            row.end = until;
+            rows.insert(at, rest);
+            at += 1;
+        }
+    }
+}
+
 fn not_asked(rows: &mut [Row], because: Because) {
     let most = Grounds::probable(because, Hypothesis::NotAsked);
     // (it wrote again at once: that needs no protocol)

@@ -264,6 +264,7 @@ words! {
     "on_other_paths" OnOtherPaths "parts of its messages may have passed on other connections (multipath)"
     "only_turns" OnlyTurns "no reader knows this protocol: what came need not answer what was said before"
     "waits_for_event" WaitsForEvent "the answer waits for an event, as the request asked it to"
+    "behind_answers" BehindAnswers "the answers to requests before it on this connection came first, as the protocol wants it"
     "not_remembered" NotRemembered "there is more evidence than is remembered"
 }
 
@@ -274,6 +275,7 @@ words! {
     "busy_host" BusyHost "a host without time for its packets"
     "other_path" OtherPath "bytes that passed on another connection"
     "not_asked" NotAsked "nobody waited: a push, a poll that is meant to wait, a person at work"
+    "earlier_requests" EarlierRequests "the program was at work on the requests before it on this connection"
     "second_copy" SecondCopy "a copy of a packet that is in the capture already"
 }
 

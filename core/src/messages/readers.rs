@@ -144,6 +144,23 @@ impl Protocol {
 }
 
 impl Protocol {
+    /// Whether the answers on a connection come in the order of the requests, whatever the server does at once.
+    pub fn answers_in_order(self) -> bool {
+        let known = [
+            Protocol::Http,
+            Protocol::Smtp,
+            Protocol::Ftp,
+            Protocol::Pop3,
+            Protocol::MySql,
+            Protocol::Postgres,
+            Protocol::Redis,
+            Protocol::Memcached,
+            Protocol::MemcachedBinary,
+            Protocol::Kafka,
+        ];
+        known.contains(&self)
+    }
+
     /// A person's, or a tunnel: its turns ask for nothing that is known.
     pub fn is_interactive(self) -> bool {
         let known = [

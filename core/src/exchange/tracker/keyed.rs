@@ -150,7 +150,7 @@ impl Pairing {
         let response = e.answer(at);
         (response.last, response.end_offset, response.complete) = (at, come, true);
         e.complete = e.cut_by.is_none();
-        self.settling.push_back(e);
+        self.settles(e, at);
     }
 
     /// The stream cannot be followed any more: what is open will not be told apart.

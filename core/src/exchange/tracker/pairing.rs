@@ -30,6 +30,8 @@ pub(super) struct Pairing {
     // boxed: an exchange changes hands several times
     pub(super) open: Queue<Box<Exchange>>,
     pub(super) settling: Queue<Box<Exchange>>,
+    /// When the newest whole answer had passed.
+    answered_until: i64,
     pub(super) protocol: Option<Protocol>,
     pub(super) interim: bool,
     pub(super) unsolicited: bool,
@@ -92,6 +94,7 @@ impl Pairing {
             counted,
             open,
             settling,
+            answered_until,
             protocol,
             interim,
             unsolicited,
@@ -116,7 +119,7 @@ impl Pairing {
             frame,
         } = self;
         (*own_stream, *own_pair, *protocol, *exchanges) = (stream, pair, None, 0);
-        (*counted, *client_ack, *server_ack) = (0, 0, 0);
+        (*counted, *client_ack, *server_ack, *answered_until) = (0, 0, 0, 0);
         (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
         (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
         (*answered, *pauses, *doubled, *unsaid) = (false, false, false, false);
@@ -350,6 +353,16 @@ impl Pairing {
         };
         e.complete = e.cut_by.is_none();
         e.protocol = self.protocol;
+        self.settles(e, at);
+    }
+
+    /// The answer of this exchange ended at `at`.
+    #[inline(always)]
+    pub(super) fn settles(&mut self, mut e: Box<Exchange>, at: At) {
+        let before = std::mem::replace(&mut self.answered_until, at.time_ns);
+        if before > e.request.last.time_ns && self.protocol.is_some_and(Protocol::answers_in_order) {
+            e.behind_until = Some(before);
+        }
         self.settling.push_back(e);
     }
 
