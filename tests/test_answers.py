@@ -65,6 +65,7 @@ def assert_backed(why: Any) -> None:
               for n in CAUSES if data["kind"] == "overall"]  # fmt: skip
     known += [len(data.get("servers", [0])) - 1, sum(row["slow"] for row in data.get("servers", [])[1:])]
     known += [data["slow"]["of"] - 1] if "slow" in data else []
+    known += [(s["sender_rtt_ms"] or 0) + (s["receiver_rtt_ms"] or 0) for s in data.get("senders", {}).values()]
     known += [scale * k for k in list(known) for scale in (100, 1000)]
     for token in TOKEN.findall(WORDS.sub("", text)):
         value, digits = float(token.replace(",", "")), len(token.partition(".")[2])

@@ -250,12 +250,11 @@ def _options(
     sender = item.owner if item.owner in totals.SIDES else "server"
     if item.cause in ("delayed_ack", "receive_window", "zero_window"):
         sender = totals.SIDES[sender]
-    prompt = evidence.prompt_acks(items, sender, tables)
     corked = sum(len(i.rows) for i in items if i.cause == "cork" and i.owner == sender)
     return _Options(
         sender,
         nodelay=sockets.nodelay(mine, sender),
-        delayed_ack=sockets.delayed_ack(mine, sender, prompt),
+        delayed_ack=sockets.delayed_ack(mine, sender),
         cork=sockets.cork(mine, sender, corked),
     )
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays
 from latpcap.findings.totals import Server, Spent
-from latpcap.limits import LIMITS
 from latpcap.vocabulary import STALL
 
 if TYPE_CHECKING:
@@ -158,13 +157,3 @@ def protocol_of(item: Spent, tables: Mapping[str, pa.Table]) -> str | None:
 
     code, words = arrays.codes(tables["exchanges"], "protocol")
     return words[int(np.bincount(code[item.rows]).argmax())] if len(item.rows) else None
-
-
-def prompt_acks(items: list[Spent], sender: str, tables: Mapping[str, pa.Table]) -> int:
-    """How often did this sender's peer acknowledge at once what it could have held back?
-
-    Counted past the quick ACKs that Linux sends at the start of a connection.
-    """
-    waits = [i for i in items if i.cause == "nagle" and i.owner == sender]
-    index = arrays.numbers(tables["exchanges"], "index")
-    return sum(int((index[i.rows] >= LIMITS["quick_acks"]).sum()) for i in waits)

@@ -21,6 +21,8 @@ TIMERS = {
     250: "lwIP",
 }
 """Delayed-ACK timers in ms and who is known to use them (facts: Linux TCP_DELACK_MIN, FreeBSD r360010, cc938206)."""
+LINUX_HZ = (250, 300)
+SHORTER = "Linux (tcp_delack_max: a route with rto_min)"
 HELD_UP = ("nagle", "mixed")
 """Verdicts of the table of evidence that say: Nagle's algorithm acts, on all of its connections or on some."""
 
@@ -120,9 +122,11 @@ def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
     return Option("unknown", on, off, chances)
 
 
-def delayed_ack(rows: list[dict[str, Any]], sender: str, prompt: int) -> Option:
-    """Does the peer of this sender delay its ACKs? `prompt`: ACKs that came at once, which might have been held."""
-    held = sum(r["held"] for r in rows if r["sender"] == sender)
+def delayed_ack(rows: list[dict[str, Any]], sender: str) -> Option:
+    """Does the peer of this sender delay its ACKs? Only lone small segments tell that it does not."""
+    mine = [r for r in rows if r["sender"] == sender]
+    held = sum(r["held"] for r in mine)
+    prompt = sum(r.get("prompt") or 0 for r in mine)  # an older version stored none
     if held >= LIMITS["option_few"]:
         return Option("on", held, prompt, held + prompt)
     if prompt >= LIMITS["option_enough"] and not held:
@@ -152,6 +156,8 @@ def timer(pool: Pool) -> Timer:
     tick, luck = pool.tick_ms, pool.tick_p
     if luck is None or luck > LIMITS["tick_luck"]:
         tick = None
+    if median < LIMITS["shortest_delack_ms"] and tick is not None and round(1000 / tick) in LINUX_HZ:
+        return Timer(shortest, median, longest, None, tick, luck, SHORTER)
     slack = max(2 * (tick or 0.0), LIMITS["timer_slack_ms"])
     fits = [t for t in TIMERS if shortest >= t - LIMITS["timer_early_ms"] and median <= t + slack]
     value = float(max(fits)) if fits else None
@@ -163,6 +169,6 @@ def _os(value: float | None, tick: float | None) -> str | None:
     """An honest word about the receiver's system: only where its timer says something."""
     if value is None:
         return None
-    if value == 40 and tick is not None and round(1000 / tick) in (250, 300):
+    if value == 40 and tick is not None and round(1000 / tick) in LINUX_HZ:
         return f"Linux (40 ms on a {tick:.3g} ms tick: CONFIG_HZ={1000 / tick:.0f})"
     return TIMERS[int(value)]

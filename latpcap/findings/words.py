@@ -9,7 +9,7 @@ from latpcap.findings import headline, names, traffic
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.schema import Finding
-from latpcap.findings.sockets import Pool
+from latpcap.findings.sockets import SHORTER, Pool
 from latpcap.format import count, escaped, ms, percent, printable, us
 from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 
@@ -185,7 +185,8 @@ def _stall(d: Overall) -> list[tuple[int, str]]:
 def _timer(found: Finding) -> str:
     """What the receiver's timer is, as far as its holds tell."""
     if found.timer_ms is None:
-        return f"; they end on a {found.tick_ms:.4g} ms tick: a kernel timer" if found.tick_ms else ""
+        shorter = ", shorter than Linux's own: a route with rto_min" if found.os_hint == SHORTER else ""
+        return f"; they end on a {found.tick_ms:.4g} ms tick: a kernel timer{shorter}" if found.tick_ms else ""
     tick = f" on a {found.tick_ms:.4g} ms tick" if found.tick_ms else ""
     whose = f" ({found.os_hint.partition(' (')[0]})" if found.os_hint else ""
     return f"; a {found.timer_ms:.0f} ms timer{tick}{whose}"

@@ -287,8 +287,9 @@ class View:
 
         `server, server_port, client`, and the `sender` whose segments were counted. `verdict`: `nagle`, `nodelay`,
         `pause` (the program's own), `mixed` (its connections differ), `open` (too little to say). Counts:
-        `opportunities`, `held` and of these `tight` (left with the late ACK), `refuted` (left before it). `slope`: 1
-        where the gap follows the ACK, 0 where it does not. In ms: `sender_rtt_ms, receiver_rtt_ms` (0: none measured),
+        `opportunities`, `held` and of these `tight` (left with the late ACK), `refuted` (left before it), `prompt`
+        (ACKs of lone small segments that were not held). `slope`: 1 where the gap follows the ACK, 0 where it does
+        not. In ms: `sender_rtt_ms, receiver_rtt_ms` (0: none measured),
         `tight_ms`, `hold_…_ms` of the receiver's ACKs, `release_…_ms` from the ACK to what it freed; the receiver's
         `tick_ms` with the chance `tick_p` that it is luck. Connections: `streams, nagle_streams, nodelay_streams`.
         An option that changed: `changed_frame, changed_to, changed_before, changed_after, changed_grade`.

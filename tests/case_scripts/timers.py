@@ -59,3 +59,46 @@ def paced_tails(wavers: float) -> bytes:
         talk.client(left + 0.02 + talk.client_leg)
         at = left + talk.client_leg + 0.5
     return pcap(talk.tape)
+
+
+@variants(
+    by_a_timer_at_client={"legs": (3.0, 0.01), "late": "timer"},
+    by_a_timer_at_server={"legs": (0.01, 3.0), "late": "timer"},
+    by_a_timer_between={"legs": (1.0, 2.0), "late": "timer"},
+    decoy_wavering={"legs": (3.0, 0.01), "late": "wavering"},
+    decoy_batches={"legs": (0.01, 3.0), "late": "batches"},
+    decoy_busy={"legs": (0.01, 3.0), "late": "busy"},
+    decoy_longer_way={"legs": (0.01, 3.0), "late": "longer way"},
+)
+def short_holds(legs: tuple[float, float], late: str) -> bytes:
+    """Head and body with Nagle's algorithm on, and a client whose route has rto_min 20ms: its kernel holds each ACK for
+    16 ms and until its next tick (tcp_delack_max), no 40 ms. Its next requests come at once.
+
+    Not to be mistaken for: a path that wavers, a line that gathers frames for 12 ms, a client too busy to answer at
+    once, a path that is 16 ms longer from some time on. Then requests are as late as ACKs, now more and now less.
+    """
+    talk = Talk(server_leg=legs[0], client_leg=legs[1])
+    talk.open()
+    head, body = answer(300)
+    at = 10.0
+    for number in range(40):
+        talk.client(at, get())
+        sent = at + talk.server_leg + 0.3 + number % 3 * 0.05
+        talk.server(sent, head)
+        reached, asks = sent + talk.client_leg, 0.2 + number % 4 * 0.1
+        match late:
+            case "timer":
+                acked = held(reached + 16.0)
+            case "batches":
+                acked = -(-reached // 12.0) * 12.0
+            case "longer way":
+                acked, asks = (reached + 16.0, asks + 16.0) if number > 20 else (reached, asks)
+            case _:  # wavering or busy
+                acked, asks = reached + 2.0 + number * 7 % 19, asks + number * 5 % 17
+        talk.client(acked)
+        freed = acked + talk.server_leg
+        talk.server(freed + 0.02, body)
+        at = freed + 0.02 + talk.client_leg + asks
+        if late == "batches":
+            at = -(-at // 12.0) * 12.0
+    return pcap(talk.tape)

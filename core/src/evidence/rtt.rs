@@ -10,7 +10,9 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::judge::limits::{AT_HOST_NS, DELACK_LEAST_NS, HOST_NS, LATE_PERCENT, MOST_JITTER_NS};
+use crate::judge::limits::{
+    AT_HOST_NS, DELACK_LEAST_NS, ENOUGH, HOST_NS, LATE_PERCENT, MOST_JITTER_NS, STRAY_PART,
+};
 
 /// Samples kept for the spread; the newest replace the oldest.
 const KEPT: usize = 64;
@@ -97,6 +99,24 @@ impl Rtt {
             .get((above.len() * LATE_PERCENT.get() / 100).min(above.len().saturating_sub(1)))
             .copied()
             .unwrap_or(0)
+    }
+
+    /// Whether answers came soon, and in turns with those others so much later than at best: in two ways, with hardly any between.
+    pub fn has_two_ways(&self, soon_most: i64, later: i64) -> bool {
+        let best = self.min.unwrap_or(0);
+        let (mut soon, mut between, mut turns, mut was_soon) = (0, 0, 0, false);
+        for sample in &self.recent {
+            let late = sample.ns() - best;
+            let is_late = late >= later;
+            turns += usize::from(is_late && was_soon);
+            if late < soon_most {
+                soon += 1;
+            } else if !is_late {
+                between += 1;
+            }
+            was_soon = !is_late;
+        }
+        turns >= ENOUGH.get() && between * STRAY_PART.get() <= soon
     }
 
     /// Third quartile of the samples above their minimum: how much the path itself wavers.

@@ -135,6 +135,14 @@ limits! {
     DELACK_LEAST_NS: i64 = 35_000_000, "ns", "TCP_DELACK_MIN";
     /// An ACK that came this much later than the path needs was held.
     HELD_LEAST_NS: i64 = 25_000_000, "ns", "chosen: below TCP_DELACK_MIN by the path's wavering";
+    /// Where a receiver's ACKs come in two ways, soon and later, those that are as late as this may be held.
+    SHORT_HOLD_NS: i64 = 7_000_000, "ns", "tcp_delack_max: 9 ms with rto_min 10ms, less a part of a tick";
+    /// Holds by such a shorter timer differ by no more than this.
+    SHORT_SPREAD_NS: i64 = 5_000_000, "ns", "a tick of CONFIG_HZ=250, and what paths waver";
+    /// And are so many times as long as a release may be late.
+    CLEAR_HOLD: i64 = 3, "times", "chosen";
+    /// So many lone segments of a connection at least are acknowledged at once, whatever the option says.
+    QUICK_ACKS: u32 = 17, "count", "TCP_MAX_QUICKACKS, and one";
     /// No receiver holds an ACK for longer.
     HELD_MOST_NS: i64 = 520_000_000, "ns", "RFC 1122 4.2.3.2: less than 500 ms, and a tick";
     /// As long as an answer takes at least that waits for a held ACK on another connection, behind a proxy say.

@@ -9,7 +9,7 @@
 //! was set later.
 
 use super::grounds::Grounds;
-use super::limits::{AT_HOST_NS, DATED_NS, ENOUGH, HELD_NS, NOISE_NS};
+use super::limits::{AT_HOST_NS, DATED_NS, ENOUGH, NOISE_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, reach};
 use super::program::{approach, think, thought};
@@ -86,7 +86,7 @@ impl Judged {
         if self.is_relay() {
             return probable(Because::Relayed);
         }
-        if c.ack_pure && !c.ack_fin && HELD_NS.contains(hold) {
+        if c.ack_pure && !c.ack_fin && self.is_hold(hold) {
             return match self.held(stream, hold, wait + release, late, sender) {
                 Ok(held) => held,
                 Err(because) => probable(because),
@@ -149,7 +149,7 @@ impl Judged {
     /// A segment behind an ACK that the capture lacks.
     fn unseen(&self, stream: u32, hold: i64, late: i64, waited: i64) -> Ruling {
         let said = self.controls.says(stream, waited);
-        let dated = late.abs() <= DATED_NS.get() + self.tight_limit && HELD_NS.contains(hold);
+        let dated = late.abs() <= DATED_NS.get() + self.tight_limit && self.is_hold(hold);
         match said {
             Control::Shorter { most, likely, exact } if dated && self.proves(stream, said) => Ruling::Held {
                 hold,

@@ -2,6 +2,7 @@
 //! A pool of evidence and the path's round trips in, one `Judged` out.
 
 mod controls;
+mod holds;
 mod spread;
 
 use crate::base::Side;
@@ -54,6 +55,10 @@ pub struct Judged {
     pub opportunities: u64,
     pub held: usize,
     pub tight: usize,
+    /// Lone small segments that were acknowledged at once, though their receiver might have held that back.
+    pub prompt: u64,
+    /// An ACK that came this much later than the path needs was held.
+    pub hold_least: i64,
     /// Held ones between which and what they freed another server's connection brought what it had waited with.
     pub relayed: usize,
     pub refuted: u64,
@@ -146,6 +151,9 @@ impl Judged {
                 .max(j.sender_jitter)
                 .max((late as f64 * PATH_LATE.get()) as i64)
         };
+        let to_receiver = pairs.get(pool.pair).and_then(|p| p.rtts.get(receiver));
+        j.hold_least = holds::least(pool, to_receiver, &j);
+        j.prompt = holds::prompt(pool, j.receiver_rtt);
         let held = j.count(pool.gaps.iter(), pool.refutations);
         j.slope = slope(&held);
         j.held_by_timer(&held);
@@ -202,7 +210,12 @@ impl Judged {
 
     /// A pure ACK that its receiver held.
     pub(super) fn is_held(&self, gap: &Gap) -> bool {
-        gap.timer && !gap.unseen && HELD_NS.contains(gap.covered - self.receiver_rtt)
+        gap.timer && !gap.unseen && self.is_hold(gap.covered - self.receiver_rtt)
+    }
+
+    /// As long as this receiver holds an ACK.
+    pub(super) fn is_hold(&self, late: i64) -> bool {
+        (self.hold_least..=HELD_NS.most.get()).contains(&late)
     }
 
     /// This wait for a held ACK is Nagle's beyond doubt.

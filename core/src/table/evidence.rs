@@ -54,6 +54,7 @@ pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowE
         column("held", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.held as u64)),
         column("tight", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.tight as u64)),
         column("refuted", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.refuted)),
+        column("prompt", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.prompt)),
         nullable("slope", option::<Float64Type, Row<'_>>(&rows, |r| r.1.slope)),
         column("sender_rtt_ms", durations(&rows, |r| r.1.sender_rtt)),
         column("receiver_rtt_ms", durations(&rows, |r| r.1.receiver_rtt)),

@@ -68,10 +68,11 @@ pub const OF_FINDINGS: [(&str, f64); 65] = [
     ("option_enough", 5.0),
     ("option_against_share", 9.0),
     // Linux sends up to 16 ACKs at once when a connection begins (TCP_MAX_QUICKACKS).
-    ("quick_acks", 17.0),
     // A hold seems this much shorter where the path was measured too long; holds further from a timer without a tick
     // say nothing of whose it is; a tick is luck with less than this chance. Chosen.
     ("timer_early_ms", 1.5),
+    // Linux holds no ACK for less, if no route says so: 40 ms less a tick of 10 ms (TCP_DELACK_MIN).
+    ("shortest_delack_ms", 30.0),
     ("timer_clear_ms", 4.5),
     ("timer_slack_ms", 10.0),
     ("tick_luck", TICK_LUCK.as_written()),

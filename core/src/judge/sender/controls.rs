@@ -170,7 +170,10 @@ impl Controls {
                 self.late.push(gap.wait + gap.release);
                 self.late_on.push(gap.stream);
             }
-        } else if gap.timer && !gap.after_end && gap.covered - j.receiver_rtt < UNHELD_NS.get() {
+        } else if gap.timer
+            && !gap.after_end
+            && gap.covered - j.receiver_rtt < UNHELD_NS.get().min(j.hold_least / 5 * 3)
+        {
             self.all.unheld.push(pause(!prompt));
         }
     }

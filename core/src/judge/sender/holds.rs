@@ -1,0 +1,65 @@
+//! How long a receiver holds its ACKs: its timer's time as they show it, not a fixed one. `ip route ... rto_min` makes the timer
+//! shorter (tcp_delack_max); then ACKs come in two ways, soon or after the timer, and hardly any between the two.
+//!
+//! Rivals: a path that wavers, a line that gathers frames, a receiver too busy to answer: all of those have times between, or
+//! are as late with what its program sends.
+
+use ahash::AHashMap;
+
+use super::Judged;
+use crate::evidence::rtt::Rtt;
+use crate::evidence::{Gap, Pool};
+use crate::judge::limits::{
+    CLEAR_HOLD, ENOUGH, HELD_NS, QUICK_ACKS, SHORT_HOLD_NS, SHORT_SPREAD_NS, STRAY_PART,
+};
+
+/// The shortest hold of this receiver, to which the path is known: `HELD_NS` says, or its own timer does.
+pub(super) fn least(pool: &Pool, path: Option<&Rtt>, j: &Judged) -> i64 {
+    let usual = HELD_NS.least.get();
+    let late = timed(pool).map(|gap| gap.covered - j.receiver_rtt);
+    let mut late: Vec<i64> = late.filter(|late| *late >= SHORT_HOLD_NS.get()).collect();
+    late.sort_unstable();
+    let short = late.partition_point(|late| *late < usual);
+    if short < ENOUGH.get() || (late.len() - short) * STRAY_PART.get() > short {
+        return usual;
+    }
+    let stray = short / STRAY_PART.get();
+    let (Some(low), Some(high)) = (late.get(stray), late.get(short - 1 - stray)) else {
+        return usual;
+    };
+    let alike = high - low <= SHORT_SPREAD_NS.get() && *low >= CLEAR_HOLD.get() * j.tight_limit;
+    let least = low / 4 * 3;
+    if alike && path.is_some_and(|path| path.has_two_ways(low / 2, least)) {
+        least
+    } else {
+        usual
+    }
+}
+
+/// How often the peer acknowledged a lone small segment at once, which it might have held back (RFC 1122 4.2.3.2); 0 where as
+/// many ACKs came later than a path explains. Linux acknowledges the first segments of a connection at once
+/// (TCP_MAX_QUICKACKS), and two full ones always.
+pub(super) fn prompt(pool: &Pool, receiver_rtt: i64) -> u64 {
+    let mut seen: AHashMap<u32, u32> = AHashMap::new();
+    let (mut prompt, mut later) = (0, 0);
+    for gap in timed(pool).filter(|gap| gap.covered == gap.wait) {
+        let count = seen.entry(gap.stream).or_default();
+        *count += 1;
+        if *count < QUICK_ACKS.get() {
+            continue;
+        }
+        let late = gap.covered - receiver_rtt >= SHORT_HOLD_NS.get();
+        *(if late { &mut later } else { &mut prompt }) += 1;
+    }
+    if later * STRAY_PART.get() as u64 > prompt {
+        0
+    } else {
+        prompt
+    }
+}
+
+/// Those whose ACK came by itself, before the peer had ended.
+fn timed(pool: &Pool) -> impl Iterator<Item = &Gap> {
+    let gaps = pool.gaps.iter();
+    gaps.filter(|gap| gap.timer && !gap.unseen && !gap.after_end)
+}
