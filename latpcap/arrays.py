@@ -20,6 +20,12 @@ def numbers(table: pa.Table, column: str) -> Array:
     return _joined(table[column].chunks, None)
 
 
+def sliced(table: pa.Table) -> Iterator[tuple[slice, pa.Table]]:
+    """The rows of a table, a part at a time, each with its place."""
+    for span in longarrays.parts(table.num_rows):
+        yield span, table.slice(span.start, span.stop - span.start)
+
+
 def filled(table: pa.Table, column: str, null: int) -> Array:
     """A column of whole numbers as it is, to the last digit, with this one for null."""
     return _joined(table[column].chunks, null)
@@ -133,19 +139,43 @@ def _bits(buffer: pa.Buffer, offset: int, count: int) -> Array:
     return np.unpackbits(packed, count=offset + count, bitorder="little")[offset:].astype(bool)
 
 
+def levels(table: pa.Table, column: str) -> tuple[Array, Array]:
+    """A column of few different numbers as places in the list of them. Nulls are not looked for."""
+    import numpy as np
+    import pyarrow as pa
+
+    values = table[column]
+    if pa.types.is_dictionary(values.type):
+        chunks = values.unify_dictionaries().chunks
+        known = _numpy(chunks[0].dictionary, None) if chunks else np.zeros(0)
+        return _joined([c.indices for c in chunks], None), known
+    plain = numbers(table, column)
+    known = distinct(plain)
+    return longarrays.places(known, plain), known
+
+
 def sums(keys: Array, values: Array) -> tuple[Array, Array]:
     """The distinct keys in rising order, and the sum of the values of each."""
     import numpy as np
 
     if not len(keys):
         return keys, values
-    if (keys[1:] >= keys[:-1]).all():
-        sorted_keys, ordered = keys, values
-    else:
-        order = np.argsort(keys, kind="stable")
-        sorted_keys, ordered = keys[order], values[order]
-    starts = np.flatnonzero(np.r_[True, sorted_keys[1:] != sorted_keys[:-1]])
-    return sorted_keys[starts], np.add.reduceat(ordered, starts)
+    if not longarrays.rise(keys):
+        order = longarrays.order(keys)
+        keys, values = longarrays.taken(keys, order), longarrays.taken(values, order)
+    found, total, done, begin = longarrays.zeros(len(keys), keys.dtype), longarrays.zeros(len(keys), values.dtype), 0, 0
+    while begin < len(keys):
+        end = min(begin + longarrays.PART, len(keys))
+        end = begin + int(
+            np.searchsorted(keys[begin:], keys[end - 1], side="right")
+        )  # the last key's rows are together
+        mine = keys[begin:end]
+        starts = np.flatnonzero(np.r_[True, mine[1:] != mine[:-1]])
+        found[done : done + len(starts)] = mine[starts]
+        total[done : done + len(starts)] = np.add.reduceat(values[begin:end], starts)
+        done, begin = done + len(starts), end
+    longarrays.rest()
+    return found[:done], total[:done]
 
 
 def distinct(values: Array) -> Array:
@@ -154,6 +184,13 @@ def distinct(values: Array) -> Array:
 
     if len(values) < 2:
         return values
+    found = [_distinct(values[span]) for span in longarrays.parts(len(values))]
+    return _distinct(np.concatenate(found)) if len(found) > 1 else found[0]
+
+
+def _distinct(values: Array) -> Array:
+    import numpy as np
+
     ordered = values if bool((values[1:] >= values[:-1]).all()) else np.sort(values)
     found: Array = ordered[np.r_[True, ordered[1:] != ordered[:-1]]]
     return found

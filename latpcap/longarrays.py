@@ -12,7 +12,8 @@ import mmap
 import os
 import tempfile
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,10 +24,15 @@ LEAST_BYTES = 1 << 20
 """Columns below this stay in memory."""
 PART = 1 << 16
 """Rows that are worked on at once, where a column is worked on part by part."""
+_TOUCHED = 8
+"""So many parts are touched before their memory is given back."""
+_SORTED = 16
+"""So many parts are sorted at once; more of them in as many pieces."""
 _LATE = 8
 """Of an order that is made part by part: where more parts than these wait for a place, all are sorted at once."""
 
-_maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+_maps: weakref.WeakKeyDictionary[mmap.mmap, IO[bytes]] = weakref.WeakKeyDictionary()
+"""All mapped files."""
 
 
 def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
@@ -42,17 +48,17 @@ def copy(values: Array, out: Array) -> None:
     """Writes the values to the beginning of `out`, which is 0; where they are 0 nothing is written, as memory that
     nobody wrote to is none.
     """
-    for at in range(0, len(values), PART):
-        piece = values[at : at + PART]
+    for span in parts(len(values)):
+        piece = values[span]
         if piece.any():
-            out[at : at + len(piece)] = piece
+            out[span] = piece
 
 
 def taken(values: Array, order: Array) -> Array:
     """The values at these places."""
     found = zeros(len(order), values.dtype)
-    for at in range(0, len(order), PART):
-        found[at : at + PART] = values[order[at : at + PART]]
+    for span in parts(len(order)):
+        found[span] = values[order[span]]
     rest()
     return found
 
@@ -70,12 +76,12 @@ def order(keys: Array) -> Array:
     kind = "uint32" if len(keys) < np.iinfo("uint32").max else "int64"
     if not len(keys):
         return np.zeros(0, kind)
-    least = [keys[at : at + PART].min() for at in range(0, len(keys), PART)]
+    least = [keys[span].min() for span in parts(len(keys))]
     behind = [*np.minimum.accumulate(least[::-1])[::-1][1:].tolist(), None]
     found, done = zeros(len(keys), kind), 0
     late = np.zeros(0, kind)
-    for at, floor in zip(range(0, len(keys), PART), behind, strict=True):
-        places = np.concatenate([late, np.arange(at, min(at + PART, len(keys)), dtype=kind)])
+    for span, floor in zip(parts(len(keys)), behind, strict=True):
+        places = np.concatenate([late, np.arange(span.start, span.stop, dtype=kind)])
         mine = keys[places]
         sort = np.argsort(mine, kind="stable")
         few = len(sort) if floor is None else int(np.searchsorted(mine, floor, side="right", sorter=sort))
@@ -83,6 +89,122 @@ def order(keys: Array) -> Array:
         late, done = places[sort[few:]], done + few
         if len(late) > _LATE * PART:
             return kept(np.argsort(keys, kind="stable").astype(kind))
+    rest()
+    return found
+
+
+def ranked(values: Array) -> Array:
+    """The places of the values in rising order, equal ones as they come; for values in any order, in parts that a
+    sample of them tells.
+    """
+    import numpy as np
+
+    kind = "uint32" if len(values) < np.iinfo("uint32").max else "int64"
+    if len(values) <= _SORTED * PART:
+        return np.argsort(values, kind="stable").astype(kind)
+    sample = np.sort(values[:: len(values) // PART])
+    bounds = np.unique(sample[:: len(sample) // _SORTED])[1:].tolist()
+    found, done = zeros(len(values), kind), 0
+    for low, high in zip([None, *bounds], [*bounds, None], strict=True):
+        some = []
+        for span in parts(len(values)):
+            piece = values[span]
+            inside = np.ones(len(piece), bool) if low is None else piece >= low
+            if high is not None:
+                inside &= piece < high
+            some.append((np.flatnonzero(inside) + span.start).astype(kind))
+        mine = np.concatenate(some)
+        found[done : done + len(mine)] = mine[np.argsort(values[mine], kind="stable")]
+        done += len(mine)
+        rest()
+    return found
+
+
+def grown(values: Array, count: int) -> Array:
+    """The same values with zeros behind, so many in all; forget the old array."""
+    held = getattr(values.base, "obj", values.base)
+    if isinstance(held, mmap.mmap) and held in _maps:
+        longer = _mapped(count * values.itemsize, _maps[held])
+        if longer is not None:
+            import numpy as np
+
+            return np.frombuffer(longer, values.dtype, count)
+    found = zeros(count, values.dtype)
+    copy(values, found)
+    return found
+
+
+def parts(count: int) -> Iterator[slice]:
+    """So many rows, a part at a time; what the last parts touched is given back on the way."""
+    for number, at in enumerate(range(0, count, PART)):
+        if number and not number % _TOUCHED:
+            rest()
+        yield slice(at, min(at + PART, count))
+
+
+def split(keys: Array) -> dict[int, Array]:
+    """The places of each key that is not negative, rising."""
+    import numpy as np
+
+    kind = np.dtype("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
+    counts: dict[int, int] = {}
+    for span in parts(len(keys)):
+        for key, many in zip(*(a.tolist() for a in np.unique(keys[span], return_counts=True)), strict=True):
+            counts[key] = counts.get(key, 0) + many
+    found = {key: zeros(counts[key], kind) for key in sorted(counts) if key >= 0}
+    done = dict.fromkeys(found, 0)
+    for span in parts(len(keys)):
+        mine = keys[span]
+        order = np.argsort(mine, kind="stable")
+        ordered = mine[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        for key, places in zip(ordered[starts].tolist(), np.split(order, starts[1:]), strict=True):
+            if key >= 0:
+                found[key][done[key] : done[key] + len(places)] = places + span.start
+                done[key] += len(places)
+    rest()
+    return found
+
+
+def places(keys: Array, wanted: Array) -> Array:
+    """Where each wanted key stands among `keys`, which are distinct and have all of them."""
+    import numpy as np
+
+    if rise(keys):
+        if len(keys) and keys.dtype.kind in "iu" and int(keys[-1]) - int(keys[0]) + 1 == len(keys):  # numbered through
+            return wanted if not keys[0] else wanted - keys[0]
+        sort = None
+    else:
+        sort = order(keys)
+    found = zeros(len(wanted), "uint32" if len(keys) < np.iinfo("uint32").max else "int64")
+    for span in parts(len(wanted)):
+        at = np.searchsorted(keys, wanted[span], sorter=sort)
+        found[span] = at if sort is None else sort[at]
+    rest()
+    return found
+
+
+def joined(several: Sequence[Array]) -> Array:
+    """One behind the other."""
+    import numpy as np
+
+    found = zeros(sum(map(len, several)), np.result_type(*several) if several else "uint32")
+    done = 0
+    for values in several:
+        copy(values, found[done:])
+        done += len(values)
+    rest()
+    return found
+
+
+def weighed(codes: Array, weights: Array, count: int, rows: Array | None = None) -> Array:
+    """The weights of each of so many codes added up; `rows` limits both to these places."""
+    import numpy as np
+
+    found = np.zeros(count)
+    for span in parts(len(codes) if rows is None else len(rows)):
+        mine = span if rows is None else rows[span]
+        found += np.bincount(codes[mine], weights[mine], count)
     rest()
     return found
 
@@ -99,21 +221,21 @@ def kept(values: Array) -> Array:
 
 def rest() -> None:
     """Gives back the memory of all that lies in files; nothing is lost."""
-    for held in list(_maps):
+    for held in list(_maps.keys()):
         held.madvise(mmap.MADV_DONTNEED)
 
 
-def _mapped(size: int) -> mmap.mmap | None:
-    """A file of so many zeros, mapped, which goes with the last array over it. Its room is taken at once: what is
-    written to a mapped file on a full disk ends the program.
+def _mapped(size: int, file: IO[bytes] | None = None) -> mmap.mmap | None:
+    """A file of so many zeros, or this one with zeros behind, mapped; it goes with the last array over it. Its room is
+    taken at once: what is written to a mapped file on a full disk ends the program.
     """
     if not hasattr(os, "posix_fallocate") or not hasattr(mmap, "MADV_DONTNEED"):
         return None
     try:
-        with tempfile.TemporaryFile() as file:
-            os.posix_fallocate(file.fileno(), 0, size)
-            held = mmap.mmap(file.fileno(), size)
+        file = file or tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (it is held in _maps)
+        os.posix_fallocate(file.fileno(), 0, size)
+        held = mmap.mmap(file.fileno(), size)
     except OSError:
         return None
-    _maps.add(held)
+    _maps[held] = file
     return held

@@ -149,8 +149,6 @@ def _of_server(
     server: totals.Server, items: list[totals.Spent], tables: Mapping[str, pa.Table], mine: list[dict[str, Any]],
     checks: Sequence[quality.Check],
 ) -> list[Finding]:  # fmt: skip
-    import numpy as np
-
     pools = {side: sockets.pool(mine, side) for side in ("server", "client")}
     total = float(server.latency.sum()) or 1.0
     handshake_ms = evidence.handshake_ms(server, tables)
@@ -169,7 +167,7 @@ def _of_server(
         stalled = item.cause in (STALL, "nagle", "delayed_ack")
         timer = sockets.timer(pools[options.sender]) if stalled else sockets.Timer()
         mend, won = _mend(item, items, tables, typical.ms, sure.grade)
-        ordered = np.sort(item.ms)
+        ordered = item.ordered
         found.append(
             LatencyFinding(
                 kind="latency", server=server.address, server_port=server.port, cause=item.cause, owner=item.owner,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latpcap import arrays
+from latpcap import arrays, longarrays
 from latpcap.findings.totals import Server, Spent
 from latpcap.vocabulary import STALL
 
@@ -40,9 +40,28 @@ def cases(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[Case, Case]:
     """
     import numpy as np
 
-    order = np.lexsort((item.rows, item.ms))
-    spent = np.cumsum(item.ms[order])
-    return _case(item, order[-1], tables), _case(item, order[np.searchsorted(spent, spent[-1] / 2)], tables)
+    middle = _half(item.ordered)
+    ms = item.ordered[middle]
+    alike = np.flatnonzero(item.ms == ms)  # as they are ordered: by exchange
+    typical = int(alike[middle - int(np.searchsorted(item.ordered, ms))])
+    worst = int(np.flatnonzero(item.ms == item.ordered[-1])[-1])
+    return _case(item, worst, tables), _case(item, typical, tables)
+
+
+def _half(values: Array) -> int:
+    """The first place up to which half of their sum lies."""
+    import numpy as np
+
+    def sums() -> Iterator[tuple[int, Array]]:
+        before = 0.0
+        for span in longarrays.parts(len(values)):
+            total = np.cumsum(np.concatenate([[before], values[span]]))[1:]
+            yield span.start, total
+            before = float(total[-1])
+
+    for _, total in sums():
+        half = float(total[-1]) / 2
+    return next(begin + int(np.searchsorted(total, half)) for begin, total in sums() if total[-1] >= half)
 
 
 def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> Case:
@@ -63,7 +82,7 @@ def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> Case:
 
 def _pieces(item: Spent, exchange: int, causes: pa.Table) -> Array:
     """The rows of `causes` that this finding has in one exchange; of a stall, those that name all three frames."""
-    mine: Array = item.causes[arrays.numbers(causes, "exchange")[item.causes] == exchange]
+    mine: Array = item.causes[longarrays.taken(arrays.numbers(causes, "exchange"), item.causes) == exchange]
     words, names = arrays.codes(causes, "cause")
     if item.cause != STALL or "delayed_ack" not in names:
         return mine
@@ -79,31 +98,27 @@ def pieces(item: Spent, exchange: int, causes: pa.Table) -> tuple[int, float]:
 
 def rule(item: Spent, causes: pa.Table) -> str | None:
     """Which test spoke for most of this time? None without any."""
-    import numpy as np
-
     code, names = arrays.codes(causes, "rule")
     if not len(item.causes):
         return None
-    spent = np.bincount(code[item.causes], arrays.numbers(causes, "duration_ms")[item.causes], len(names))
+    spent = longarrays.weighed(code, arrays.numbers(causes, "duration_ms"), len(names), item.causes)
     return names[int(spent.argmax())]
 
 
 def rival(item: Spent, causes: pa.Table) -> tuple[str, str] | None:
     """Which rival do its rows leave for the longest, and what is missing to exclude it? None where none is left."""
-    import numpy as np
-
     if "rival" not in causes.column_names:  # stored by an older version
         return None
     (left, rivals), (missing, becauses) = arrays.codes(causes, "rival"), arrays.codes(causes, "because")
-    mine = item.causes[left[item.causes] >= 0]
+    mine = longarrays.kept(item.causes[longarrays.taken(left, item.causes) >= 0])
     if not len(mine):
         return None
     ms = arrays.numbers(causes, "duration_ms")
-    first = int(np.bincount(left[mine], ms[mine]).argmax())
-    mine = mine[(left[mine] == first) & (missing[mine] >= 0)]
+    first = int(longarrays.weighed(left, ms, len(rivals), mine).argmax())
+    mine = longarrays.kept(mine[(left[mine] == first) & (missing[mine] >= 0)])
     if not len(mine):
         return None
-    return rivals[first], becauses[int(np.bincount(missing[mine], ms[mine]).argmax())]
+    return rivals[first], becauses[int(longarrays.weighed(missing, ms, len(becauses), mine).argmax())]
 
 
 def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
@@ -111,11 +126,14 @@ def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | N
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
-    numbers = arrays.numbers(streams, "stream")
-    order = np.argsort(numbers, kind="stable")
-    wanted = arrays.numbers(exchanges, "stream")[item.rows]
     client, names = arrays.codes(streams, "client")
-    keys, ms = arrays.sums(client[order[np.searchsorted(numbers, wanted, sorter=order)]], item.ms)
+    wanted = longarrays.taken(arrays.numbers(exchanges, "stream"), item.rows)
+    rows = longarrays.places(arrays.numbers(streams, "stream"), wanted)
+    spent: dict[int, float] = {}
+    for span in longarrays.parts(len(rows)):
+        for key, part in zip(*(a.tolist() for a in arrays.sums(client[rows[span]], item.ms[span])), strict=True):
+            spent[key] = spent.get(key, 0.0) + part
+    keys, ms = np.array(sorted(spent), np.int64), np.array([spent[key] for key in sorted(spent)])
     if not len(keys):
         return None, None
     most = int(np.argmax(ms))
@@ -125,7 +143,7 @@ def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | N
 def streams_hit(item: Spent, tables: Mapping[str, pa.Table]) -> int:
     """On how many streams?"""
 
-    return len(arrays.distinct(arrays.numbers(tables["exchanges"], "stream")[item.rows]))
+    return len(arrays.distinct(longarrays.taken(arrays.numbers(tables["exchanges"], "stream"), item.rows)))
 
 
 def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None:

@@ -22,11 +22,14 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
     """Segments lost on the way, both directions of all streams; those that the capture alone lacks are none of them."""
     import numpy as np
 
-    waited = sum(
-        (np.nan_to_num(arrays.numbers(exchanges, f"{cause}_ms").astype(float)) for cause in LOSS),
-        np.zeros(exchanges.num_rows),
-    )
-    repairs = np.isin(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[waited > 0])
+    hit = []
+    for _, rows in arrays.sliced(exchanges):
+        waited = sum(
+            (np.nan_to_num(arrays.numbers(rows, f"{cause}_ms").astype(float)) for cause in LOSS),
+            np.zeros(rows.num_rows),
+        )
+        hit.append(arrays.distinct(arrays.numbers(rows, "stream")[waited > 0]))
+    repairs = np.isin(arrays.numbers(streams, "stream"), np.concatenate(hit) if hit else [])
     total = 0
     for side, peer in SIDES.items():
         again = arrays.numbers(streams, f"{side}_retransmissions").astype(np.int64)

@@ -133,7 +133,9 @@ def _gaps(exchanges: pa.Table) -> list[Check]:
         return []
     cut, cuts = arrays.codes(exchanges, "cut_by")
     gap = cuts.index("gap") if "gap" in cuts else -2
-    count = int(((arrays.numbers(exchanges, "capture_gap_ms") != 0) | (cut == gap)).sum())
+    count = 0
+    for span, rows in arrays.sliced(exchanges):
+        count += int(((arrays.numbers(rows, "capture_gap_ms") != 0) | (cut[span] == gap)).sum())
     if not count:
         return []
     share = count / of
@@ -176,9 +178,11 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
     for side in ("client", "server"):
         for what in ("retransmissions", "out_of_order", "sacks"):
             signs |= arrays.numbers(streams, f"{side}_{what}") > 0
-    for cause in ("fast_retransmit", "tlp", "rto", "capture_gap"):
-        hit = arrays.numbers(exchanges, "stream")[arrays.numbers(exchanges, f"{cause}_ms") > 0]
-        signs |= np.isin(arrays.numbers(streams, "stream"), hit)
+    for _, rows in arrays.sliced(exchanges):
+        for cause in ("fast_retransmit", "tlp", "rto", "capture_gap"):
+            hit = arrays.numbers(rows, "stream")[arrays.numbers(rows, f"{cause}_ms") > 0]
+            if len(hit):
+                signs |= np.isin(arrays.numbers(streams, "stream"), hit)
     missing = sent = 0
     for side in ("client", "server"):
         skipped, packets = (arrays.numbers(streams, f"{side}_{what}") for what in ("unseen_frames", "packets"))
@@ -201,9 +205,12 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     import numpy as np
 
     exchanges = tables["exchanges"]
-    latency = np.nan_to_num(arrays.numbers(exchanges, "latency_ms").astype(float), nan=0.0)
+    longest_ms = -1.0
+    for _, rows in arrays.sliced(exchanges):
+        latency = np.nan_to_num(arrays.numbers(rows, "latency_ms").astype(float), nan=0.0)
+        longest_ms = max(longest_ms, float(latency.max()))
     events = segments(tables)
-    if events is None or not len(latency) or latency.max() * MS_NS < LIMITS["clock_ahead_ns"]:
+    if events is None or longest_ms * MS_NS < LIMITS["clock_ahead_ns"]:
         return []
     jumps = [silence for silence in events.silences() if _clock_only(silence)]
     if not jumps:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latpcap import arrays
+from latpcap import arrays, longarrays
 from latpcap.findings.schema import Finding
 from latpcap.findings.segments import segments
 from latpcap.findings.totals import SETUP, endpoint
@@ -61,28 +61,29 @@ def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, 
     streams, exchanges = tables["streams"], tables["exchanges"]
     if not exchanges.num_rows:
         return []
-    stream_of = arrays.numbers(streams, "stream")
-    order = np.argsort(stream_of)
-    place = order[np.searchsorted(stream_of, arrays.numbers(exchanges, "stream"), sorter=order)]
+    place = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     code, words = arrays.codes(exchanges, "protocol")
     asked = code != (words.index(SETUP) if SETUP in words else -2)
     cut, cuts = arrays.codes(exchanges, "cut_by")
-    whole = cut != (cuts.index("gap") if "gap" in cuts else -2)
+    gap, open_ended = (cuts.index(word) if word in cuts else -2 for word in ("gap", "capture_end"))
     named = arrays.codes(exchanges, "method")[0] >= 0
-    heard = arrays.numbers(streams, "server_packets")[place] > 0
-    silent = np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
-    incomplete = ~arrays.numbers(exchanges, "complete").astype(bool)
-    end = arrays.numbers(streams, "end")
-    open_ended = cut == (cuts.index("capture_end") if "capture_end" in cuts else -2)
-    asked_at = arrays.numbers(exchanges, "request_end")
-    left = (end.max() - asked_at) / MS
-    waited = np.where(open_ended & (left < MOST_MS), left, (end[place] - asked_at) / MS)
-    which = asked & whole & heard & silent & incomplete & named & (waited >= LIMITS["stuck_ms"])
-    rows = np.flatnonzero(which)
+    answers, end = arrays.numbers(streams, "server_packets") > 0, arrays.numbers(streams, "end")
+    found, long = [], []
+    for span, rows in arrays.sliced(exchanges):
+        silent = np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
+        incomplete = ~arrays.numbers(rows, "complete").astype(bool)
+        asked_at, mine = arrays.numbers(rows, "request_end"), place[span]
+        left = (end.max() - asked_at) / MS
+        waited = np.where((cut[span] == open_ended) & (left < MOST_MS), left, (end[mine] - asked_at) / MS)
+        which = asked[span] & (cut[span] != gap) & answers[mine] & silent & incomplete & named[span]
+        which &= waited >= LIMITS["stuck_ms"]
+        found.append(np.flatnonzero(which) + span.start)
+        long.append(waited[which])
+    rows, waited = np.concatenate(found), np.concatenate(long)
     columns = ("exchange", "stream", "request_first_frame", "method", "target")
     seen = zip(*(arrays.taken(exchanges, c, rows).to_pylist() for c in columns), strict=True)
     groups: dict[tuple[str, int], list[_Case]] = defaultdict(list)
-    for (number, stream, frame, method, target), wait in zip(seen, waited[rows].tolist(), strict=True):
+    for (number, stream, frame, method, target), wait in zip(seen, waited.tolist(), strict=True):
         server, port, _ = ends[stream]
         known = [word for word in (method, target) if word]
         name = " ".join(known[1:] if len(known) > 1 and known[1].startswith(known[0]) else known)
@@ -97,7 +98,7 @@ def _per_server(exchanges: pa.Table, place: Array, streams: pa.Table, asked: Arr
     """How many requests did each server get?"""
     import numpy as np
 
-    counts = np.bincount(place[asked])
+    counts = np.bincount(longarrays.kept(place[asked]))
     rows = np.flatnonzero(counts)
     found: dict[tuple[str, int], int] = defaultdict(int)
     servers, ports = (arrays.taken(streams, c, rows).to_pylist() for c in ("server", "server_port"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from latpcap import arrays
+from latpcap import arrays, longarrays
 from latpcap.findings import presentation as show
 from latpcap.vocabulary import CAUSES, FAMILIES
 
@@ -92,6 +92,7 @@ def by_family(items: Iterable[Piece], slow: Array) -> dict[str, dict[str, float]
         if len(ms):
             causes = spent.setdefault(family(item.cause), {})
             causes[item.cause] = causes.get(item.cause, 0.0) + float(ms.sum())
+        longarrays.rest()
     known = list(FAMILIES)
     order = sorted(spent, key=lambda name: (-sum(spent[name].values()), known.index(name)))
     return {name: dict(sorted(spent[name].items(), key=lambda c: (-c[1], c[0]))) for name in order}

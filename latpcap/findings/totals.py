@@ -7,9 +7,10 @@ finding of two owners, everything else keeps the word of its cause.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
-from latpcap import arrays
+from latpcap import arrays, longarrays
 from latpcap.findings import presentation as show
 from latpcap.findings import slow as slowness
 from latpcap.limits import LIMITS
@@ -32,10 +33,6 @@ TCP_WAITS = (
 )  # fmt: skip
 """Causes in which TCP, and no program, kept an exchange waiting."""
 AT = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
-
-
-_FEW = 256
-"""Keys up to here are looked for one by one, which takes less memory than sorting all."""
 
 
 @dataclass
@@ -93,6 +90,13 @@ class Spent:
         """Of all its exchanges."""
         return float(self.ms.sum())
 
+    @cached_property
+    def ordered(self) -> Array:
+        """`ms`, rising."""
+        import numpy as np
+
+        return longarrays.kept(np.sort(self.ms))
+
 
 def endpoint(address: str, port: int) -> str:
     """How is this endpoint written? As Wireshark and URLs do, IPv6 addresses in brackets."""
@@ -112,14 +116,14 @@ class Ledger:
         self._exchanges = exchanges
         place = _server_of_exchange(streams, exchanges)
         self.servers = _servers(place, streams, exchanges, slow_ms)
-        self._row = _rows_of(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
-        self._duration, self._confidence = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "confidence")
+        self._row = longarrays.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
+        self._duration = arrays.numbers(causes, "duration_ms")
+        self._confidence, self._levels = arrays.levels(causes, "confidence")
         self._label, self._words = _labels(causes)
-        judged = np.zeros(exchanges.num_rows, bool)
+        owner = np.full(exchanges.num_rows, -1, np.int32)
         for server in self.servers:
-            judged[server.rows] = True
-        owner = np.where(judged, place, -1).astype(np.int32)
-        self._pieces = _split(owner[self._row] if len(self._row) else owner[:0])
+            owner[server.rows] = place[server.rows]
+        self._pieces = longarrays.split(longarrays.taken(owner, self._row))
         self._place = place
         self._spent: dict[str, list[Spent]] = {}
 
@@ -142,16 +146,16 @@ class Ledger:
     def _split_up(self, server: Server) -> list[Spent]:
         import numpy as np
 
-        mine = self._pieces.get(int(self._place[server.rows[0]]), np.zeros(0, np.int64))
+        mine = self._pieces.get(int(self._place[server.rows[0]]), np.zeros(0, np.uint32))
         found = []
-        for code, pick in _split(self._label[mine]).items():
+        for code, pick in longarrays.split(longarrays.taken(self._label, mine)).items():
             cause, owner = self._words[code]
-            which = mine[pick]
-            row, duration, confidence = self._row[which], self._duration[which], self._confidence[which]
+            which = longarrays.taken(mine, pick)
+            row, duration = longarrays.taken(self._row, which), longarrays.taken(self._duration, which)
             rows, ms = arrays.sums(row, duration)
             if ms.sum() <= 0:
                 continue
-            sure = arrays.distinct(row[confidence >= PROVEN])
+            level = longarrays.taken(self._confidence, which)
             found.append(
                 Spent(
                     server=server,
@@ -161,8 +165,8 @@ class Ledger:
                     rows=rows,
                     ms=ms,
                     causes=which,
-                    confidence=_middle(confidence, duration),
-                    proven=len(sure),
+                    confidence=_middle(self._levels, level, duration),
+                    proven=len(arrays.distinct(row[(self._levels >= PROVEN)[level]])),
                 )
             )
         families = slowness.by_family(found, server.waited_for)
@@ -184,44 +188,82 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
     """
     import numpy as np
 
-    stream_row = _rows_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    complete = arrays.numbers(exchanges, "complete").astype(bool)
-    begun = ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
-    times = {c: arrays.numbers(exchanges, f"{c}_ms") for c in CAUSES}
-    seen = sum(times.values(), np.zeros(exchanges.num_rows))
-    stuck = sum((times[c] for c in TCP_WAITS), np.zeros(exchanges.num_rows))
-    protocol, protocols = arrays.codes(exchanges, "protocol")
-    asked = protocol != (protocols.index(SETUP) if SETUP in protocols else -2)
-    time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), seen)
-    own = time - np.nan_to_num(times["network"].astype(float), nan=0.0)
-    late = (own > slowness.limits(exchanges, slow_ms)) & ~slowness.polls(exchanges)
-    unread = slowness.unread(exchanges)
-    goodbye = ~complete & ~begun & _last_words(streams, exchanges, stream_row)
+    seen = _Seen(streams, exchanges, slow_ms)
     chosen = np.zeros(exchanges.num_rows, bool)
     found = []
-    for first, whole in _split(place).items():
-        mine = whole[asked[whole]]
-        done, left = mine[complete[mine]], mine[~complete[mine]]
-        waiting = left[stuck[left] > LIMITS["stuck_ms"]]
+    for first, whole in longarrays.split(place).items():
+        mine = longarrays.kept(whole[seen.asked[whole]])
+        complete = seen.complete[mine]
+        done, left = mine[complete], mine[~complete]
+        waiting = left[seen.stuck[left] > LIMITS["stuck_ms"]]
         if not len(done):
-            waiting = np.union1d(waiting, left[begun[left]])
-        elif stuck[waiting].sum() <= time[done].sum():
+            waiting = np.union1d(waiting, left[seen.begun[left]])
+        elif seen.stuck[waiting].sum() <= seen.time[done].sum():
             waiting = waiting[:0]
-        rows = np.concatenate([done, waiting])
+        rows = longarrays.kept(np.sort(np.concatenate([done, waiting])) if len(waiting) else done)
         if not len(rows):
             continue
         chosen[rows] = True
-        rows = rows[np.lexsort((rows, time[rows]))]
-        names = sorted(set(arrays.taken(streams, "client", arrays.distinct(stream_row[rows])).to_pylist()))
+        rows = longarrays.taken(rows, longarrays.ranked(longarrays.taken(seen.time, rows)))
+        clients = arrays.distinct(longarrays.taken(seen.stream_row, rows))
+        names = sorted(set(arrays.taken(streams, "client", clients).to_pylist()))
         missing = mine[~chosen[mine]]
         [server] = streams.select(["server", "server_port"]).slice(first, 1).to_pylist()
-        counts = len(waiting), len(missing), int(goodbye[missing].sum())
-        slow = rows[late[rows]]
-        blind = int(unread[slow].sum())
+        counts = len(waiting), len(missing), int(seen.goodbye[missing].sum())
+        slow = longarrays.kept(rows[seen.late[rows]])
+        blind = int(seen.unread[slow].sum())
         end = server["server"], server["server_port"]
-        found.append(Server(*end, rows, time[rows], slow, blind, mine, *counts, names))
+        found.append(Server(*end, rows, longarrays.taken(seen.time, rows), slow, blind, mine, *counts, names))
     found.sort(key=lambda s: (-(len(s.slow) - show.UNREAD_COUNTS * s.unread), -float(s.latency.sum()), s.name))
     return found
+
+
+class _Seen:
+    """What decides of each exchange whether it is judged, and whether it was slow."""
+
+    KINDS: ClassVar = {
+        "complete": "bool", "begun": "bool", "asked": "bool", "late": "bool", "unread": "bool", "goodbye": "bool",
+        "time": "float64", "stuck": "float64",
+    }  # fmt: skip
+    complete: Array
+    begun: Array
+    asked: Array
+    late: Array
+    unread: Array
+    goodbye: Array
+    time: Array
+    stuck: Array
+
+    def __init__(self, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None):
+        self.stream_row = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+        for name, kind in self.KINDS.items():
+            setattr(self, name, longarrays.zeros(exchanges.num_rows, kind))
+        for span, rows in arrays.sliced(exchanges):
+            for name, values in self._of(streams, rows, self.stream_row[span], slow_ms).items():
+                getattr(self, name)[span] = values
+        longarrays.rest()
+
+    @staticmethod
+    def _of(streams: pa.Table, exchanges: pa.Table, stream_row: Array, slow_ms: float | None) -> dict[str, Array]:
+        import numpy as np
+
+        complete = arrays.numbers(exchanges, "complete").astype(bool)
+        begun = ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
+        times = {c: arrays.numbers(exchanges, f"{c}_ms") for c in CAUSES}
+        whole = sum(times.values(), np.zeros(exchanges.num_rows))
+        time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), whole)
+        own = time - np.nan_to_num(times["network"].astype(float), nan=0.0)
+        protocol, protocols = arrays.codes(exchanges, "protocol")
+        return {
+            "complete": complete,
+            "begun": begun,
+            "asked": protocol != (protocols.index(SETUP) if SETUP in protocols else -2),
+            "late": (own > slowness.limits(exchanges, slow_ms)) & ~slowness.polls(exchanges),
+            "unread": slowness.unread(exchanges),
+            "goodbye": ~complete & ~begun & _last_words(streams, exchanges, stream_row),
+            "time": time,
+            "stuck": sum((times[c] for c in TCP_WAITS), np.zeros(exchanges.num_rows)),
+        }
 
 
 def _last_words(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Array:
@@ -239,24 +281,6 @@ def _last_words(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Ar
     return found
 
 
-def _split(keys: Array) -> dict[int, Array]:
-    """The positions of each key that is not negative, rising."""
-    import numpy as np
-
-    if not len(keys):
-        return {}
-    if (keys == keys[0]).all():
-        return {int(keys[0]): np.arange(len(keys), dtype=np.uint32)} if keys[0] >= 0 else {}
-    if int(keys.max()) < _FEW:
-        counts = np.bincount(keys[keys >= 0])
-        return {int(key): np.flatnonzero(keys == key).astype(np.uint32) for key in np.flatnonzero(counts)}
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    parts = np.split(order, starts[1:])
-    return {int(ordered[s]): part for s, part in zip(starts, parts, strict=True) if ordered[s] >= 0}
-
-
 def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
     """For each exchange the first row of `streams` that has the same server."""
     import numpy as np
@@ -266,19 +290,8 @@ def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
     server, _ = arrays.codes(streams, "server")
     keys = server.astype(np.int64) << 16 | arrays.numbers(streams, "server_port")
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    rows = _rows_of(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    whose: Array = first[inverse[rows]].astype(np.int64)
-    return whose
-
-
-def _rows_of(keys: Array, wanted: Array) -> Array:
-    """Where each wanted key stands among `keys`, which are distinct."""
-    import numpy as np
-
-    if len(keys) and int(keys[-1]) - int(keys[0]) + 1 == len(keys) and (keys[1:] > keys[:-1]).all():
-        return wanted if not keys[0] else wanted - keys[0]  # numbered through
-    order = np.argsort(keys, kind="stable")
-    return order[np.searchsorted(keys, wanted, sorter=order)]
+    rows = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    return longarrays.taken(first[inverse].astype(np.int32), rows)
 
 
 def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
@@ -290,17 +303,21 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     owner, owner_words = arrays.codes(causes, "owner")
     rule, _ = arrays.codes(causes, "rule")
     owner_words = [*owner_words, *(w for w in SIDES if w not in owner_words)]
-    nagle, held = _code(cause_words, "nagle"), _code(cause_words, "delayed_ack")
-    inside = (cause == held) & (parent == _code(parent_words, "nagle"))
+    nagle, held, width = _code(cause_words, "nagle"), _code(cause_words, "delayed_ack"), len(owner_words)
+    within = _code(parent_words, "nagle")
     # Nagle's part of a stall has the rule of the held ACK; its other waits have rules of their own
-    stall = inside | ((cause == nagle) & np.isin(rule, arrays.distinct(rule[inside])))
-    whose = owner.copy()
-    if inside.any():
-        # the finding belongs to who has to mend it: the sender, who is the other side of the held ACK
-        other = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words])
-        whose[inside] = other[owner[inside]]
-    width = len(owner_words)
-    label = np.where(stall, len(cause_words), cause).astype(np.int16) * np.int16(width) + whose.astype(np.int16)
+    spans = list(longarrays.parts(causes.num_rows))
+    rules = set[int]()
+    for span in spans:
+        rules.update(arrays.distinct(rule[span][(cause[span] == held) & (parent[span] == within)]).tolist())
+    # the finding belongs to who has to mend it: the sender, who is the other side of the held ACK
+    other = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words], np.int16)
+    label = longarrays.zeros(causes.num_rows, "int16")
+    for span in spans:
+        inside = (cause[span] == held) & (parent[span] == within)
+        stall = inside | ((cause[span] == nagle) & np.isin(rule[span], list(rules)))
+        whose = np.where(inside, other[owner[span]], owner[span])
+        label[span] = np.where(stall, len(cause_words), cause[span]).astype(np.int16) * np.int16(width) + whose
     names = [*cause_words, STALL]
     return label, {int(n): (names[n // width], owner_words[n % width]) for n in arrays.distinct(label)}
 
@@ -309,13 +326,14 @@ def _code(words: list[str], word: str) -> int:
     return words.index(word) if word in words else -2
 
 
-def _middle(values: Array, weights: Array) -> float:
-    """The median, each value counted by its weight."""
+def _middle(levels: Array, codes: Array, weights: Array) -> float:
+    """The median of a few levels, each counted by its weights."""
     import numpy as np
 
-    order = np.argsort(values, kind="stable")
-    total = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(total, total[-1] / 2)])
+    spent = longarrays.weighed(codes, weights, len(levels))
+    order = np.argsort(levels)
+    total = np.cumsum(spent[order])
+    return float(levels[order][np.searchsorted(total, total[-1] / 2)])
 
 
 def cohort(item: Spent, name: str) -> tuple[float, float]:
@@ -329,5 +347,6 @@ def cohort(item: Spent, name: str) -> tuple[float, float]:
     around = slice(start, max(start + 1, int(high * count)))
     taken = float(item.ms[np.isin(item.rows, server.rows[around])].sum())
     of = float(server.latency[around].sum())
+    longarrays.rest()
     share = min(1.0, taken / of) if of > 0 else 0.0
     return share * arrays.percentile(server.latency, AT[name]), share

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, TypedDict
 
-from latpcap import arrays
+from latpcap import arrays, longarrays
 from latpcap.findings import presentation as show
 from latpcap.findings.slow import UNREAD
 from latpcap.format import count, printable
@@ -54,32 +54,40 @@ class Traffic(TypedDict):
 
 
 def of(exchanges: pa.Table, rows: Array, port: int, software: str | None) -> Traffic:
-    """The traffic of the exchanges at these positions, at least one. `port` and `software` name what is not read."""
+    """The traffic of the exchanges at these positions, which rise, at least one.
+
+    `port` and `software` name what is not read.
+    """
     import numpy as np
 
     (spoken, protocols), (method, methods) = arrays.codes(exchanges, "protocol"), arrays.codes(exchanges, "method")
-    most = protocols[int(np.bincount(spoken[rows]).argmax())]
-    status = arrays.numbers(exchanges, "status")[rows].astype(float)
-    said = _said(exchanges, rows, status)
+    most = protocols[int(np.bincount(longarrays.taken(spoken, rows)).argmax())]
     target, targets = arrays.codes(exchanges, "target")
-    again, which = 0, None
-    away = rows[np.isin(status, REDIRECTS)]
-    asked = target[away][target[away] >= 0]
-    if len(asked):
-        seen = np.bincount(asked)
-        again, which = int(seen.max()), targets[int(seen.argmax())]
+    said, seen = Counter[str](), np.zeros(len(targets) + 1, np.int64)
+    errors = away = refused = 0
+    for span, part in arrays.sliced(exchanges):
+        begin, end = np.searchsorted(rows, [span.start, span.stop])
+        mine = rows[begin:end] - rows.dtype.type(span.start)
+        status = arrays.numbers(part, "status")[mine].astype(float)
+        said.update(_said(part, mine, status))
+        errors += _errors(part, mine)
+        redirects = np.isin(status, REDIRECTS)
+        away, refused = away + int(redirects.sum()), refused + int(np.isin(status, LOGINS).sum())
+        seen += np.bincount(target[span][mine][redirects].astype(np.int64) + 1, minlength=len(seen))
+    asked = seen[1:]  # the first are requests without a target
+    again, which = (int(asked.max()), targets[int(asked.argmax())]) if asked.any() else (0, None)
     found: Traffic = {
         "protocol": _called(most, port, software),
         "requests": len(rows),
-        "methods": _counted(method[rows], methods),
+        "methods": _counted(longarrays.taken(method, rows), methods),
         "statuses": dict(said.most_common(show.MOST_WORDS)),
         "answers": said.total(),
-        "errors": _errors(exchanges, rows),
+        "errors": errors,
         "asked_again": again,
         "target": which,
         "kind": None,
     }
-    found["kind"] = _kind(found, int(np.isin(status, REDIRECTS).sum()), int(np.isin(status, LOGINS).sum()))
+    found["kind"] = _kind(found, away, refused)
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from latpcap import arrays, findings
+from latpcap import arrays, findings, longarrays
 from latpcap.findings import evidence, headline, losses, names, quality, scene, slow, sockets, totals, traffic
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
@@ -327,23 +327,35 @@ def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:
     """Time and exchanges per cause and owner as the table of causes has them, the most time first."""
     import numpy as np
 
-    rows = np.concatenate([i.causes for i in items]) if items else np.zeros(0, np.int64)
     (cause, causes_of), (owner, owners) = arrays.codes(causes, "cause"), arrays.codes(causes, "owner")
-    ms, exchange = arrays.numbers(causes, "duration_ms")[rows], arrays.numbers(causes, "exchange")[rows]
-    sure = arrays.numbers(causes, "confidence")[rows] >= PROVEN
-    key = cause[rows].astype(np.int64) * len(owners) + owner[rows]
-    found: list[Total] = []
-    for code in arrays.distinct(key).tolist():
-        mine = key == code
-        found.append(
-            {
-                "cause": causes_of[code // len(owners)],
-                "owner": owners[code % len(owners)],
-                "total_ms": float(ms[mine].sum()),
-                "exchanges": len(arrays.distinct(exchange[mine])),
-                "proven_ms": float(ms[mine & sure].sum()),
-            }
-        )
+    duration, number = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "exchange")
+    confidence, levels = arrays.levels(causes, "confidence")
+    rows = longarrays.joined([i.causes for i in items])
+    first = int(number.min()) if len(rows) else 0
+    hit = int(number.max()) + 1 - first if len(rows) else 0
+    spent: dict[int, list[float]] = {}
+    exchanges: dict[int, arrays.Array] = {}
+    for span in longarrays.parts(len(rows)):
+        mine = rows[span]
+        key, ms = cause[mine].astype(np.int64) * len(owners) + owner[mine], duration[mine]
+        sure = (levels >= PROVEN)[confidence[mine]]
+        for code in arrays.distinct(key).tolist():
+            which = key == code
+            total = spent.setdefault(code, [0.0, 0.0])
+            total[0] += float(ms[which].sum())
+            total[1] += float(ms[which & sure].sum())
+            exchanges.setdefault(code, np.zeros(hit, bool))[number[mine[which]] - first] = True
+        longarrays.rest()
+    found: list[Total] = [
+        {
+            "cause": causes_of[code // len(owners)],
+            "owner": owners[code % len(owners)],
+            "total_ms": total,
+            "exchanges": int(exchanges[code].sum()),
+            "proven_ms": proven,
+        }
+        for code, (total, proven) in spent.items()
+    ]
     return sorted(found, key=lambda t: (-t["total_ms"], t["cause"], t["owner"]))
 
 

@@ -45,9 +45,12 @@ class Numbers:
         if self._narrow:
             kind = np.result_type(kind, np.min_scalar_type(int(values.max())))
         if self._count > len(self._held) or kind != self._held.dtype:
-            grown = longarrays.zeros(max(self._count, _FIRST, 3 * len(self._held) // 2), kind)
-            longarrays.copy(self._held[:begin], grown)
-            self._held = grown
+            room = max(self._count, _FIRST, 3 * len(self._held) // 2)
+            if kind == self._held.dtype:
+                self._held = longarrays.grown(self._held, room)
+            else:
+                held, self._held = self._held, longarrays.zeros(room, kind)
+                longarrays.copy(held[:begin], self._held)
         self._held[begin : self._count] = values
 
     def values(self, order: Array | None) -> Array:
