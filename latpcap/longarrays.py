@@ -8,6 +8,7 @@ what was touched, and what is touched again is read again. Where no file can be 
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import tempfile
@@ -28,6 +29,8 @@ _TOUCHED = 8
 """So many parts are touched before their memory is given back."""
 _SORTED = 16
 """So many parts are sorted at once; more of them in as many pieces."""
+_M_TRIM_THRESHOLD = -1
+"""malloc.h of glibc and musl (which does nothing)."""
 _LATE = 8
 """Of an order that is made part by part: where more parts than these wait for a place, all are sorted at once."""
 
@@ -42,6 +45,24 @@ def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
     size = count * np.dtype(kind).itemsize
     held = _mapped(size) if size >= LEAST_BYTES else None
     return np.zeros(count, kind) if held is None else np.frombuffer(held, kind, count)
+
+
+def nothing(count: int, kind: str | np.dtype[Any]) -> Array:
+    """So many zeros that take no memory while nobody writes to them, which a heap that is used again does not give."""
+    import numpy as np
+
+    size = count * np.dtype(kind).itemsize
+    if size < LEAST_BYTES or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.zeros(count, kind)
+    return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), kind, count)
+
+
+def trim() -> None:
+    """From now on the C library gives back what was freed, and keeps 4 MiB of it. (glibc keeps up to 64 MiB.)"""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, 4 << 20)
 
 
 def copy(values: Array, out: Array) -> None:

@@ -75,3 +75,53 @@ def test_order_is_that_of_a_stable_sort(count: int, spread: int) -> None:
     order = longarrays.order(keys)
     assert order.tolist() == np.argsort(keys, kind="stable").tolist()
     assert longarrays.taken(keys, order).tolist() == sorted(keys.tolist())
+
+
+def test_what_is_ranked_in_pieces_is_in_the_order_of_a_stable_sort() -> None:
+    random = np.random.default_rng(1)
+    for values in (random.integers(0, 40, 5000), random.normal(size=5000), np.zeros(5000), np.arange(5000)):
+        assert longarrays.ranked(values).tolist() == np.argsort(values, kind="stable").tolist()
+
+
+def test_places_of_keys_in_any_order() -> None:
+    random = np.random.default_rng(2)
+    for keys in (np.arange(300), np.arange(7, 307), np.arange(300) * 2, random.permutation(300), np.arange(300) / 4):
+        wanted = random.integers(0, 300, 1000)
+        assert longarrays.places(keys, keys[wanted]).tolist() == wanted.tolist()
+
+
+def test_split_gives_the_places_of_each_key_and_none_of_negative_ones() -> None:
+    keys = np.random.default_rng(3).integers(-1, 5, 1000)
+    found = longarrays.split(keys)
+    assert {key: rows.tolist() for key, rows in found.items()} == {
+        key: np.flatnonzero(keys == key).tolist() for key in range(5)
+    }
+
+
+def test_weights_are_added_up_by_code() -> None:
+    codes, weights = np.arange(1000) % 7, np.arange(1000.0)
+    rows = np.arange(0, 1000, 3)
+    assert longarrays.weighed(codes, weights, 8).tolist() == np.bincount(codes, weights, 8).tolist()
+    some = np.bincount(codes[rows], weights[rows], 8)
+    assert longarrays.weighed(codes, weights, 8, rows).tolist() == some.tolist()
+
+
+def test_a_grown_column_has_zeros_behind_its_values() -> None:
+    for count in (4, 40):  # in memory, and in a file
+        values = longarrays.zeros(count, "int64")
+        values[:] = 1
+        longer = longarrays.grown(values, 3 * count)
+        assert longer.tolist() == [1] * count + [0] * (2 * count)
+    assert longarrays.joined([longer, values]).tolist() == [*longer, *values]
+    assert not longarrays.nothing(100, "float64").any()
+
+
+def test_sums_of_keys_are_those_of_all_rows_whatever_the_part() -> None:
+    from latpcap import arrays
+
+    random = np.random.default_rng(4)
+    values = random.integers(0, 100, 1000)
+    for keys in (np.sort(random.integers(0, 60, 1000)), random.integers(0, 60, 1000), np.zeros(1000, np.int64)):
+        found, total = arrays.sums(keys, values)
+        assert found.tolist() == arrays.distinct(keys).tolist() == sorted(set(keys.tolist()))
+        assert total.tolist() == [int(values[keys == key].sum()) for key in found]

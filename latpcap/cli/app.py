@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.main
 
+from latpcap import longarrays
 from latpcap.cli import answers, archive, flow, guard, live, mcp, packets, plots, report, tables
 from latpcap.cli.options import SAMPLE, span, warn
 from latpcap.errors import CaptureError
@@ -63,6 +64,7 @@ def _brief(file: str, *, keylog: str | None = None) -> Brief | Capture:
 
     if file == "-" or live.is_pipe(file) or is_results(file) or span():
         return _read(file, keylog=keylog)
+    longarrays.trim()
     capture = brief.read(file, keylog=keylog, progress=True)
     warn(capture)
     return capture

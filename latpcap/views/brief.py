@@ -25,8 +25,6 @@ from latpcap.views.lean import Causes, Exchanges
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.arrays import Array
-
 
 TAKE_BYTES = 8 << 20
 """Rows are taken out of the engine after so many bytes: few enough to be small, so many that it costs little."""
@@ -77,10 +75,14 @@ class _Rows:
         longarrays.rest()
 
 
-def _is_setup(rows: pa.Table) -> Array:
+def _requests(rows: pa.Table) -> pa.Table:
+    """The numbers of those rows that are requests."""
+    import pyarrow as pa
+
     code, words = arrays.codes(rows, "protocol")
-    which: Array = code == (words.index(SETUP) if SETUP in words else -2)
-    return which
+    asked = longarrays.split((code == (words.index(SETUP) if SETUP in words else -2)).astype("int8"))
+    numbers = longarrays.taken(arrays.numbers(rows, "exchange"), asked[0]) if 0 in asked else code[:0].astype("uint64")
+    return pa.Table.from_arrays([arrays.column(numbers)], ["exchange"])
 
 
 def _whole(taken: _core.Table) -> pa.Table:
@@ -102,8 +104,7 @@ class Brief(recording.Recording):
         self.kept = Lazy(self.arrow, rows.segments, made)
         """What findings read: `stretches` and their causes, with few columns."""
         if "exchanges" in made:
-            numbers = made["exchanges"].select(["exchange", "protocol"])
-            self._arrow["exchanges"] = numbers.filter(arrays.column(~_is_setup(numbers)))
+            self._arrow["exchanges"] = _requests(made["exchanges"])
         for name, parts in rows.beside.items():
             self._arrow[name] = pa.concat_tables(parts).unify_dictionaries().sort_by(parts[0].column_names[0])
         if rows.streams:

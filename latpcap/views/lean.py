@@ -61,7 +61,7 @@ class Numbers:
         if len(held) >= self._count and order is None:
             return held[: self._count]
         if not len(held):
-            return np.zeros(self._count, held.dtype)
+            return longarrays.nothing(self._count, held.dtype)
         if len(held) < self._count:
             held, short = longarrays.zeros(self._count, held.dtype), held
             longarrays.copy(short, held)
@@ -93,7 +93,8 @@ class Words:
 
         codes = self._codes.values(order)
         known = codes > 0
-        np.subtract(codes, known, out=codes, casting="unsafe")
+        if known.any():
+            np.subtract(codes, known, out=codes, casting="unsafe")
         kind = "int8" if len(self.known) <= np.iinfo("int8").max else "int32"
         narrow = codes.view(kind) if codes.itemsize == np.dtype(kind).itemsize else codes.astype(kind)
         return arrays.dictionary(narrow, known, list(self.known))
