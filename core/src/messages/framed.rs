@@ -6,8 +6,9 @@
 
 use smol_str::SmolStr;
 
+use super::readers::AnyReader;
 use super::sink::MessageSink;
-use super::{At, Close, First, Guess, Listener, MessageReader, Read, Side, Stretch};
+use super::{At, Close, First, Guess, Listener, MessageReader, Read, Side, Stretch, tls};
 use crate::cursor;
 
 /// What a message's first bytes say of its length.
@@ -78,6 +79,11 @@ pub(super) trait Dialect: Default {
 
     /// Messages of `side` are not in the capture.
     fn lost(&mut self, side: Side);
+
+    /// Whether TLS follows the message that was read last.
+    fn starts_tls(&self) -> bool {
+        false
+    }
 }
 
 /// How well bytes fit a protocol.
@@ -194,6 +200,12 @@ pub(super) struct Framed<D> {
     dialect: D,
 }
 
+/// Why no more of the dialect's messages are read.
+enum Leave {
+    Lost,
+    Tls,
+}
+
 /// One side.
 #[derive(Debug, Default)]
 struct Half {
@@ -213,7 +225,10 @@ impl<D: Dialect> MessageReader for Framed<D> {
         match stretch {
             Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
                 Ok(()) => Read::All,
-                Err(rest) => Read::Lost(Stretch::Bytes(rest)),
+                Err((Leave::Lost, rest)) => Read::Lost(Stretch::Bytes(rest)),
+                Err((Leave::Tls, rest)) => {
+                    Read::Switch(AnyReader::Tls(Box::<tls::Tls>::default()), Stretch::Bytes(rest))
+                }
             },
             Stretch::Missing(missing) => {
                 self.missing(&mut sink, missing);
@@ -242,12 +257,12 @@ impl<D: Dialect> Framed<D> {
         }
     }
 
-    /// Reads bytes; the error is the rest that is no message, after `Lost` has been written.
+    /// Reads bytes; the error is the rest that is no message, after `Lost` has been written, or that is TLS.
     fn bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
-    ) -> Result<(), &'a [u8]> {
+    ) -> Result<(), (Leave, &'a [u8])> {
         let side = sink.side();
         if self.half(side).searching {
             match fit::<D>(side, bytes) {
@@ -258,6 +273,9 @@ impl<D: Dialect> Framed<D> {
             self.half(side).searching = false;
         }
         while !bytes.is_empty() {
+            if self.dialect.starts_tls() && self.half(side).len.is_none() {
+                return Err((Leave::Tls, bytes));
+            }
             sink.mark();
             let half = self.half(side);
             if half.told.is_some() {
@@ -270,7 +288,7 @@ impl<D: Dialect> Framed<D> {
             let here = bytes;
             if !self.head(sink, &mut bytes) {
                 sink.lost(D::WRONG);
-                return Err(here);
+                return Err((Leave::Lost, here));
             }
         }
         Ok(())

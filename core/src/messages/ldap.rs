@@ -33,8 +33,15 @@ const PERSISTENT: [&[u8]; 2] = [b"1.3.6.1.4.1.4203.1.9.1.1", b"2.16.840.1.113730
 /// Results that are no errors (RFC 4511 appendix A): compareFalse, compareTrue, referral, saslBindInProgress.
 const NO_ERRORS: [u16; 5] = [0, 5, 6, 10, 14];
 
+/// TLS goes on behind its good answer (RFC 4511 4.14).
+const START_TLS: &str = "1.3.6.1.4.1.1466.20037";
+
 #[derive(Debug, Default)]
-pub(super) struct Ldap;
+pub(super) struct Ldap {
+    /// The number of the client's StartTLS, and whether the server has said yes.
+    start_tls: Option<u32>,
+    tls: bool,
+}
 
 /// A message's number, its operation's tag, and what the operation holds, as far as it is here.
 struct Message<'a> {
@@ -181,56 +188,71 @@ impl Dialect for Ldap {
             return Told::Nothing;
         };
         match sink.side() {
-            Side::Client => asks(sink, message, head.bytes),
-            Side::Server => answers(sink, message),
+            Side::Client => self.asks(sink, message, head.bytes),
+            Side::Server => self.answers(sink, message),
         }
         .unwrap_or_default()
     }
 
     fn lost(&mut self, _side: Side) {}
+
+    fn starts_tls(&self) -> bool {
+        self.tls
+    }
 }
 
-fn asks(sink: &mut MessageSink<'_, impl Listener>, message: Message<'_>, head: &[u8]) -> Option<Told> {
-    let key = u64::from(message.id);
-    if message.operation == 0x50 {
-        let of = cursor::upto(message.body.rest(), message.len.min(4));
-        let abandoned = of.iter().fold(0, |id, byte| id << 8 | u64::from(*byte));
-        sink.of(abandoned).reset();
-        return None;
+impl Ldap {
+    fn asks(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        message: Message<'_>,
+        head: &[u8],
+    ) -> Option<Told> {
+        let (id, key) = (message.id, u64::from(message.id));
+        if message.operation == 0x50 {
+            let of = cursor::upto(message.body.rest(), message.len.min(4));
+            let abandoned = of.iter().fold(0, |id, byte| id << 8 | u64::from(*byte));
+            sink.of(abandoned).reset();
+            return None;
+        }
+        let (method, target) = message.asks()?;
+        if target == START_TLS {
+            self.start_tls = Some(id);
+        }
+        let waits = method == "search"
+            && PERSISTENT
+                .iter()
+                .any(|oid| memchr::memmem::find(head, oid).is_some());
+        let mut exchange = sink.of(key);
+        exchange.ask(if waits { Kind::LongPoll } else { Kind::Request });
+        exchange.name(Named {
+            method,
+            target: &target,
+            host: "",
+        });
+        Some(Told::Last(key))
     }
-    let (method, target) = message.asks()?;
-    let waits = method == "search"
-        && PERSISTENT
-            .iter()
-            .any(|oid| memchr::memmem::find(head, oid).is_some());
-    let mut exchange = sink.of(key);
-    exchange.ask(if waits { Kind::LongPoll } else { Kind::Request });
-    exchange.name(Named {
-        method,
-        target: &target,
-        host: "",
-    });
-    Some(Told::Last(key))
-}
 
-fn answers(sink: &mut MessageSink<'_, impl Listener>, message: Message<'_>) -> Option<Told> {
-    let key = u64::from(message.id);
-    if key == 0 {
-        return Some(Told::Push(Push {
-            method: "notice",
-            ..Push::default()
-        }));
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: Message<'_>) -> Option<Told> {
+        let (id, key) = (message.id, u64::from(message.id));
+        if key == 0 {
+            return Some(Told::Push(Push {
+                method: "notice",
+                ..Push::default()
+            }));
+        }
+        let mut exchange = sink.of(key);
+        exchange.answer();
+        if matches!(message.operation, 0x64 | 0x73 | 0x79) {
+            return Some(Told::Part(key));
+        }
+        let code = message.result()?;
+        self.tls |= code == 0 && self.start_tls == Some(id);
+        exchange.status(Status {
+            code: Some(code),
+            text: None,
+            error: !NO_ERRORS.contains(&code),
+        });
+        Some(Told::Last(key))
     }
-    let mut exchange = sink.of(key);
-    exchange.answer();
-    if matches!(message.operation, 0x64 | 0x73 | 0x79) {
-        return Some(Told::Part(key));
-    }
-    let code = message.result()?;
-    exchange.status(Status {
-        code: Some(code),
-        text: None,
-        error: !NO_ERRORS.contains(&code),
-    });
-    Some(Told::Last(key))
 }

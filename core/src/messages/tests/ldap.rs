@@ -156,3 +156,26 @@ fn what_only_looks_like_it_is_turns() {
         assert!(!short(&stretches(&script)).contains("search"), "{asked:?}");
     }
 }
+
+#[test]
+fn tls_goes_on_where_the_server_agrees() {
+    let ask = message(2, 0x77, &[&tlv(0x80, &[b"1.3.6.1.4.1.1466.20037"])]);
+    let hello = vec![22, 3, 1, 0, 5, 1, 0, 0, 1, 0];
+    let asked = "C2:( C2:extended.1.3.6.1.4.1.1466.20037@ C2:31)";
+    for (code, last, protocols) in [
+        (0, hello.clone(), vec![Protocol::Ldap, Protocol::Tls]),
+        (52, search(3, "dc=a"), vec![Protocol::Ldap]),
+    ] {
+        let (notes, spoken) = said(&[(C, ask.clone()), (S, done(2, 0x78, code)), (C, last)]);
+        assert!(notes.starts_with(asked), "{notes}");
+        assert!(!notes.contains('?'), "nothing is lost: {notes}");
+        assert_eq!(spoken, protocols, "{notes}");
+    }
+    // an answer to another request agrees to nothing
+    let (_, spoken) = said(&[
+        (C, [ask, search(3, "dc=a")].concat()),
+        (S, done(3, 0x65, 0)),
+        (C, search(4, "dc=b")),
+    ]);
+    assert_eq!(spoken, [Protocol::Ldap]);
+}
