@@ -70,6 +70,18 @@ def test_lines_can_be_read(page: Path) -> None:
     assert not long, f"{page.name}: {long[0]}"
 
 
+def test_every_protocol_is_listed() -> None:
+    """On the page of limits, and by number in the README, as far as readers are there."""
+    source = (ROOT / "core" / "src" / "messages" / "readers.rs").read_text(encoding="utf-8")
+    known = set(re.findall(r'^    \+? ?\w+(?:\(.*\))?, "(\w+)"', source, re.MULTILINE))
+    page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    listed = re.findall(
+        r"`(\w+)`", page.partition("## Protocols")[2].partition("## Transport")[0].replace("lookups", "")
+    )
+    assert {*listed} - {"protocol"} == known and len(known) > 25
+    assert f"[{len(known)} protocols]" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):

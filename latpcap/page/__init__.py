@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from latpcap import files
 from latpcap.errors import LatpcapError, OutputError
+from latpcap.format import count
 from latpcap.page import parts, pictures
 from latpcap.page.parts import Column, safe
 
@@ -217,7 +218,9 @@ def _longest(rows: list[dict[str, Any]], total: int) -> str:
          row["top_cause"]]
         for row in shown
     ]  # fmt: skip
-    about = f"The {len(shown):,} slowest of {total:,} requests." if len(shown) < total else f"All {total:,} requests."
+    about = f"All {count(total, 'request')}." if total > 1 else "One request."
+    if len(shown) < total:
+        about = f"The {len(shown):,} slowest of {total:,} requests."
     if len(rows) < total:
         about += f" {total - len(rows):,} have no latency: the capture does not show them whole."
     box = '<input type="search" data-table="exchanges-table" placeholder="find: words of a row" aria-label="find">'
