@@ -15,8 +15,7 @@ TableName: TypeAlias = Literal[
 
 CauseName: TypeAlias = Literal[
     "network", "queueing", "bandwidth", "server_think", "client_think", "nagle", "delayed_ack", "cork", "cwnd",
-    "receive_window", "zero_window", "fast_retransmit", "tlp", "rto", "syn_rto", "reordering", "capture_gap",
-    "unknown",
+    "receive_window", "zero_window", "fast_retransmit", "tlp", "rto", "syn_rto", "reordering", "capture_gap", "unknown",
 ]  # fmt: skip
 """The causes of the table of causes, in its order."""
 
