@@ -393,6 +393,15 @@ def test_limits_of_verdicts_stand_in_one_place(path: Path) -> None:
     assert set(numbers) <= {*NO_LIMIT, *sizes, *kinds}, f"numbers outside judge/limits.rs: {numbers}"
 
 
+def test_every_limit_is_asked_by_some_rule() -> None:
+    home = RUST / "judge" / "limits.rs"
+    names = re.findall(r"^    ([A-Z_]+): \w+ =", home.read_text(encoding="utf-8"), re.MULTILINE)
+    asked = "".join(code(path) for path in RUST_FILES if path != home)
+    bands = code(home).partition("limits! {")[0]  # two limits make a band
+    unused = [name for name in names if not re.search(rf"\b{name}\b", asked + bands)]
+    assert len(names) > 100 and unused == []
+
+
 def test_no_other_room_holds_a_time() -> None:
     """A constant whose name ends in a unit of time is a limit, wherever it stands."""
     for path in RUST_FILES:

@@ -120,8 +120,6 @@ limits! {
     MOST_JITTER_NS: i64 = 10_000_000, "ns", "chosen";
     /// What an ACK releases passes within this of the round trip to its sender, unless the path wavers more.
     PROMPT_NS: i64 = 2_000_000, "ns", "measured: lab, loaded hosts";
-    /// The same beside the sender.
-    PROMPT_AT_HOST_NS: i64 = 200_000, "ns", "measured: lab, loaded hosts";
     /// A release may be as late as the ACK and the segment together: so many times the ninety-fifth of a hundred samples.
     PATH_LATE: f64 = 2.0, "times", "chosen";
     /// How late the path is now and then: later are so many samples in a hundred at most.

@@ -50,10 +50,6 @@ pub struct Causes {
 }
 
 impl Causes {
-    pub fn len(&self) -> usize {
-        self.columns.rows
-    }
-
     /// True when the batch is full.
     #[inline(always)]
     pub fn push(&mut self, whose: RowKind, number: u64, r: &Row) -> bool {

@@ -79,10 +79,6 @@ pub struct Events {
 }
 
 impl Events {
-    pub fn len(&self) -> usize {
-        self.columns.rows
-    }
-
     /// True when the batch is full.
     #[inline(always)]
     pub fn push(&mut self, e: &Event<'_>) -> bool {

@@ -1,0 +1,130 @@
+//! What all streams share while the capture is read: exchanges that wait for their judgement or to be used again, evidence,
+//! names, and issues. Knows no stream; each part has its cap.
+
+use ahash::AHashSet;
+
+use super::multipath::MultipathStreams;
+use super::transfers::Transfers;
+use super::{Exchange, SoftwareName, SoftwareNames, Tracker};
+use crate::base::At;
+use crate::decrypt::Sealed;
+use crate::evidence::Pools;
+use crate::issue::{Issue, Kind};
+use crate::messages::Memory;
+use crate::segment::{self, ACK, SYN, Segment};
+
+/// Needless repeats that are remembered until their exchanges are judged.
+const MAX_NEEDLESS: usize = 1 << 16;
+
+/// What all streams share while the capture is read.
+#[derive(Default)]
+pub struct Ledger {
+    pub next_id: u64,
+    pub pools: Pools,
+    pub names: SoftwareNames,
+    /// Finished, and judged by evidence that other exchanges may still bring.
+    pub settled: Vec<Box<Exchange>>,
+    /// Finished, and judged by the path's round trips alone.
+    pub plain: Vec<Box<Exchange>>,
+    /// Cleared exchanges, to be used again: a capture has many, and each holds buffers.
+    #[allow(clippy::vec_box)] // they change hands several times
+    spare: Vec<Box<Exchange>>,
+    /// Trackers of streams that are over, for the same reason.
+    #[allow(clippy::vec_box)] // 2 KB each, and they go where they came from
+    pub(super) over: Vec<Box<Tracker>>,
+    /// Frames of repeats whose first copy arrived as well: the receiver's DSACK says so.
+    pub needless: AHashSet<u64>,
+    /// What the streams hold out of order now.
+    pub(super) held: usize,
+    /// Steps of long messages that they remember now.
+    pub(super) steps: usize,
+    pub multipath: MultipathStreams,
+    /// What passed on connections of one direction.
+    pub transfers: Transfers,
+    /// What the readers of messages remember of all streams.
+    pub memory: Memory,
+    /// What could not be read or trusted on the way; taken away after each packet.
+    pub issues: Vec<Issue>,
+}
+
+impl Ledger {
+    /// A new exchange.
+    pub(crate) fn open(&mut self, stream: u32, index: u32, pair: u32) -> Box<Exchange> {
+        let mut exchange = self.spare.pop().unwrap_or_default();
+        (exchange.stream, exchange.index, exchange.pair) = (stream, index, pair);
+        exchange.id = self.next_id;
+        self.next_id += 1;
+        exchange
+    }
+
+    /// This exchange has its row. It is cleared now, while the processor's cache has it.
+    pub fn done(&mut self, mut exchange: Box<Exchange>) {
+        exchange.clear();
+        self.spare.push(exchange);
+    }
+
+    /// This exchange is finished.
+    #[inline(always)]
+    pub(super) fn settle(&mut self, mut exchange: Box<Exchange>) {
+        if !self.transfers.is_empty() {
+            self.transfers.excuse(&mut exchange);
+        }
+        if exchange.is_plain() {
+            self.plain.push(exchange);
+        } else {
+            self.settled.push(exchange);
+        }
+    }
+
+    /// A repeat was not needed. Beyond `MAX_NEEDLESS` of them the rest keep the names of repairs.
+    pub(super) fn not_needed(&mut self, repeat: At) {
+        if self.needless.len() < MAX_NEEDLESS {
+            self.needless.insert(repeat.frame);
+        } else {
+            self.distrust(
+                "tcp",
+                "too many needless repeats; further ones are called repairs",
+                repeat,
+            );
+        }
+    }
+
+    /// A packet of a stream's set-up names multipath TCP: where it is the server's answer, that has agreed.
+    #[cold]
+    pub fn agreed(&mut self, stream: u32, answer: &Segment<'_>, at: At) {
+        if !answer.has(SYN) || !answer.has(ACK) {
+            return;
+        }
+        let joins = answer.options.multipath == segment::Multipath::Joins;
+        self.multipath.agreed(stream, joins);
+        if joins {
+            let reason = "a connection is a further path of another one (multipath): messages may pass in parts on both";
+            self.distrust("tcp", reason, at);
+        }
+    }
+
+    /// What a server calls itself, kept once.
+    pub fn name(&mut self, name: &str, at: At) -> Option<SoftwareName> {
+        let known = self.names.keep(name);
+        if known.is_none() {
+            self.distrust("http", "too many names of servers; further ones are left out", at);
+        }
+        known
+    }
+
+    /// What there are keys for, and cannot be read.
+    #[cold]
+    pub(super) fn sealed(&mut self, why: Sealed, at: At) {
+        let mut issue = Issue::new(Kind::Skipped, "tls", why.reason()).in_frame(at.frame);
+        issue.group = why.number();
+        if issue.group > 0 {
+            issue = issue.detail(format!("{:#06x}", why.number()));
+        }
+        self.issues.push(issue);
+    }
+
+    pub(super) fn distrust(&mut self, layer: &'static str, reason: &'static str, at: At) {
+        self.issues
+            .push(Issue::new(Kind::Distrusted, layer, reason).in_frame(at.frame));
+    }
+}
