@@ -67,6 +67,21 @@ def test_picture_looks_as_it_did_and_is_legible(bad: lp.Capture, good: lp.Captur
     assert_legible(picture.plot())
 
 
+def test_many_hosts_stand_close_and_stay_legible() -> None:
+    tape: list[Segment] = []
+    for number in range(8):
+        ends = Ends(client=(f"10.0.{number}.{10 + number}", 40_000 + number), server=("192.168.100.200", 8443))
+        talk = Talk(tape=tape, ends=ends, server_leg=0.2, client_leg=0.1)
+        talk.open()
+        talk.client(10 + number, get(f"/api/items/{number}"))
+        talk.server(30 + number, b"".join(answer(300)))
+    graph = lp.read(pcap(sorted(tape, key=lambda segment: segment.time_ns))).flow_graph()
+    assert len(graph.nodes) == 9 and graph.marks
+    graph.plot()
+    assert graph.figure_.get_size_inches()[0] < 16, "a column as wide as the longest words made 40 inches"
+    assert_legible(graph)
+
+
 def words(picture: Any) -> list[str]:
     return [word.text for word in ink_of(picture.plot().ax_).words]
 

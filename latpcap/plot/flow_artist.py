@@ -140,8 +140,9 @@ class Ink(Pen):
         """A horizontal line with a head, as `Pen.arrow`."""
         back = x1 - 0.75 if x1 > x0 else x1 + 0.75
         half = 0.3 if width < 0.12 else 0.36
-        self.line((x0, back), (y, y), colour=colour, width=width, zorder=4, gid=gid)
-        self._stroke(((x1, y), (back, y - half), (back, y + half), (x1, y)), None, 0, zorder=4, fill=colour)
+        # over the paper that hides lifelines under words
+        self.line((x0, back), (y, y), colour=colour, width=width, zorder=5.5, gid=gid)
+        self._stroke(((x1, y), (back, y - half), (back, y + half), (x1, y)), None, 0, zorder=5.5, fill=colour)
 
     def _stroke(self, path: Sequence[Point], colour: str | None, width: float, **more: Any) -> None:
         dx, dy = self.shift

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from latpcap.plot import flow_layout
 from latpcap.plot.figure import drawable, font
 from latpcap.plot.flow_layout import (
     BAND,
@@ -218,7 +219,7 @@ def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -
     # lifelines of others, and their bands, run under the texts
     behind = background if len(page.x) > 2 else None
     tag, label = tag_width(row), width_of(row.label)
-    middle = (x0 + x1) / 2
+    middle = flow_layout.middle(page, x0, x1, label + tag)
     pen.text(middle - tag / 2, y - 0.45, row.label, ha="center", behind=behind)
     at = middle + (label - tag) / 2 + 0.8
     colour = BLACK if row.cause is None else colour_of(row.cause)
@@ -256,9 +257,9 @@ def _draw_slot(pen: Pen, page: Layout, slot: Slot, background: str, rows: Sequen
             3,
             gid if number == 0 else f"{gid}-waiter",
         )
-        x = band.x + band.inward * (INSET + LANE * band.words_lane)
+        x, side = flow_layout.beside(page, band)
         base = y + LINE * (slot.lines - 1) * number
-        pen.text(x, base, band.words, ha="left" if band.inward > 0 else "right", behind=background)
+        pen.text(x, base, band.words, ha="left" if side > 0 else "right", behind=background)
     if page.comments:
         pen.text(page.comment_x, slot.y + 0.36, frames_text(wait, rows), size=SMALL, colour=GREY)
 

@@ -24,6 +24,7 @@ UNDER = 0.47  # from an arrow to the end of its row
 SMALL, PORT, TINY = 0.8, 0.8, 0.7  # sizes of letters
 BAND, LANE, LANES, INSET = 0.55, 0.8, 4, 0.95  # a band's width, a lane's, the most lanes, from lifeline to text
 BRACE = 0.75  # a bracket's lane
+FEW, NARROW = 4, 8.5  # so many hosts have columns as wide as their words; of more they are at least so wide
 
 
 @lru_cache(maxsize=4096)
@@ -171,14 +172,17 @@ def columns(
     comment = max(width_of("Comment"), *(width_of(text, SMALL) for text in remarks))
     left = page.time_x + time + 1.0 + ports + 0.5
     right = 0.5 + ports + (1.0 + comment if comments else 0.0) + MARGIN
-    column = max(15.0, (least - left - right) / gaps)
+    many = len(nodes) > FEW
+    column = max(NARROW if many else 15.0, (least - left - right) / gaps)
     for row in rows:
         span = max(1, abs(row.source - row.target)) if row.source != row.target else 0.5
-        column = max(column, (width_of(row.label) + tag_width(row) + 3.0) / span)
+        # among many hosts a row's words may stand over the lifelines beside its arrow
+        column = max(column, (width_of(row.label) + tag_width(row) + 3.0) / (gaps if many else span))
     spare = 2 * INSET + LANE * min(LANES, len({row.stream for row in rows}))  # beside the text of a wait
     for mark in marks:
         span = max(1, abs(mark.client - mark.server))
-        column = max(column, (max(width_of(mark.text), width_of(mark.waiter_text)) + spare) / span)
+        wide = max(width_of(mark.text), width_of(mark.waiter_text)) + spare
+        column = max(column, 2 * wide / gaps if many else wide / span)
     page.x = [left + column * number for number in range(len(nodes))]
     if len(nodes) == 1:
         right += column
@@ -193,6 +197,22 @@ def columns(
         )
     _heads(page, title, nodes)
     return page
+
+
+def middle(page: Layout, x0: float, x1: float, width: float) -> float:
+    """Where is the middle of a row's words? Over its arrow, but never beyond the outermost lifelines."""
+    half = width / 2 + 0.5
+    at = (x0 + x1) / 2
+    return at if len(page.x) <= FEW else max(page.x[0] + half, min(at, page.x[-1] - half))
+
+
+def beside(page: Layout, band: Band) -> tuple[float, int]:
+    """Where do a band's words begin, and do they go on to its right (+1) or left (-1)? Inwards, where there is room
+    before the outermost lifeline.
+    """
+    room = page.x[-1] - band.x if band.inward > 0 else band.x - page.x[0]
+    side = band.inward if len(page.x) <= FEW or width_of(band.words) + INSET <= room else -band.inward
+    return band.x + side * (INSET + (LANE * band.words_lane if side == band.inward else 0.0)), side
 
 
 def lower(page: Layout, by: float) -> None:
