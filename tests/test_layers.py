@@ -29,6 +29,7 @@ ORDER = [
     "tables",
     "reading",
     "reading.unpack",
+    "reading.pasted",
     "reading.sources",
     "reading.keylog",
     "reading.instants",

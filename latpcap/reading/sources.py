@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, cast
 
 from latpcap import _core
 from latpcap.errors import CaptureError
+from latpcap.reading.pasted import captured
 from latpcap.reading.unpack import unpacked
 
 One = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
@@ -147,7 +148,7 @@ def blocks(source: One) -> Iterator[bytes]:
     name = name_of(source)
     file, ours = _open(source, name)
     try:
-        yield from unpacked(_raw(file, name), name)
+        yield from captured(unpacked(_raw(file, name), name), name)
     finally:
         if ours:
             file.close()
