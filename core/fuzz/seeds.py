@@ -16,6 +16,8 @@ ROOT = HERE.parents[1]
 PACKETS = 24
 FEW = 12
 """Of a seed of `analysis`, whose rounds cost more: a handshake and some messages."""
+RECORDED, LONGEST = 120, 510
+"""Frames of a case, and bytes of each segment, in a seed of `messages`."""
 NETMON = 10
 """Captures that are seeds in Network Monitor's formats too."""
 
@@ -62,8 +64,32 @@ def _main() -> None:
     for at, seed in enumerate(_connections()):
         (HERE / "corpus" / "tls" / f"seed-{at}").write_bytes(seed)
     for at, talk in enumerate(_conversations()):
-        seed = b"".join(bytes([at % 2, len(said)]) + said for at, said in enumerate(talk))
-        (HERE / "corpus" / "messages" / f"seed-{at}").write_bytes(seed)
+        said = [(at % 2, said) for at, said in enumerate(talk)]
+        (HERE / "corpus" / "messages" / f"seed-{at}").write_bytes(_script(said))
+    for name, said in _recorded():
+        (HERE / "corpus" / "messages" / name).write_bytes(_script(said))
+
+
+def _script(talk: list[tuple[int, bytes]]) -> bytes:
+    """As the target `messages` reads it: who speaks is found by what is said."""
+    pieces = ((side, said[at : at + 255]) for side, said in talk for at in range(0, max(1, len(said)), 255))
+    return b"\0" + b"".join(bytes([side, len(said)]) + said for side, said in pieces)
+
+
+def _recorded() -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
+    """The first bytes of the first connections of each test case (Ethernet, IPv4), as they were sent."""
+    for path in sorted((ROOT / "tests" / "cases").rglob("*.pcap*")):
+        talks: dict[tuple[bytes, ...], list[tuple[int, bytes]]] = {}
+        for frame in _cut(_bytes(path), RECORDED)[2]:
+            segment = (
+                frame[14 + (frame[14] & 15) * 4 :] if frame[12:14] == b"\x08\0" and frame[23:24] == b"\x06" else b""
+            )
+            if len(segment) < 20 or not (said := segment[(segment[12] >> 4) * 4 :]):
+                continue
+            ends = (frame[26:30] + segment[:2], frame[30:34] + segment[2:4])
+            back = (ends[1], ends[0]) in talks
+            talks.setdefault((ends[1], ends[0]) if back else ends, []).append((int(back), said[:LONGEST]))
+        yield from ((f"{path.parent.name}-{at}", talk) for at, talk in enumerate(list(talks.values())[:2]))
 
 
 def _conversations() -> Iterator[list[bytes]]:

@@ -54,7 +54,12 @@ fn messages() {
         }
     }
     for (_, bytes) in found("messages") {
-        let (mut messages, mut deaf, mut rest) = (Messages::new(), Deaf(Memory::default()), &bytes[..]);
+        let (mut deaf, known) = (Deaf(Memory::default()), usize::from(bytes[0]));
+        let mut messages = match known.checked_sub(1) {
+            None => Messages::new(),
+            Some(place) => Messages::speaking(place, &mut deaf.0),
+        };
+        let mut rest = &bytes[1..];
         while let [how, len, more @ ..] = rest {
             let side = if how & 1 == 0 { Side::Client } else { Side::Server };
             let (here, behind) = more.split_at(usize::from(*len).min(more.len()));

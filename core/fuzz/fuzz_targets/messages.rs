@@ -1,5 +1,6 @@
-//! Any bytes as a conversation: no reader panics, and the grammar of the notes holds. The input is a series of
-//! stretches: a byte that says who speaks and whether the stretch is missing, a byte with its length, its bytes.
+//! Any bytes as a conversation: no reader panics, and the grammar of the notes holds. The first byte names the reader
+//! (0: by what is said, as in a capture). Then come stretches: a byte that says who speaks and whether the stretch is
+//! missing, a byte with its length, its bytes.
 
 #![no_main]
 
@@ -32,7 +33,14 @@ impl Listener for Checked {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let (mut messages, mut heard, mut at, mut rest) = (Messages::new(), Checked::default(), At::default(), data);
+    let Some((known, mut rest)) = data.split_first() else {
+        return;
+    };
+    let (mut heard, mut at) = (Checked::default(), At::default());
+    let mut messages = match usize::from(*known).checked_sub(1) {
+        None => Messages::new(),
+        Some(place) => Messages::speaking(place, &mut heard.memory),
+    };
     while let [how, len, more @ ..] = rest {
         let side = if how & 1 == 0 { Side::Client } else { Side::Server };
         let (here, behind) = more.split_at(usize::from(*len).min(more.len()));

@@ -4,10 +4,11 @@
 mod dialog;
 mod packets;
 
+use super::left::{self, Left};
 use super::parcel::{Come, Parcel};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Guess, Listener, MessageReader, Read, Side, Stretch, sql, tls};
+use super::{Close, Guess, Listener, MessageReader, Read, Side, Stretch, sql};
 use dialog::{Asks, Dialog};
 use packets::HEADER;
 
@@ -55,16 +56,7 @@ impl MessageReader for MySql {
                 None => Err(Left::Lost("a packet's beginning is not in the capture", None)),
             },
         };
-        match read {
-            Ok(()) => Read::All,
-            Err(Left::Encrypted(rest)) => {
-                Read::Switch(AnyReader::Tls(Box::<tls::Tls>::default()), Stretch::Bytes(rest))
-            }
-            Err(Left::Lost(reason, rest)) => {
-                sink.lost(reason);
-                Read::Lost(rest.map_or(stretch, Stretch::Bytes))
-            }
-        }
+        left::read(read, &mut sink, stretch)
     }
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
@@ -76,13 +68,6 @@ impl MessageReader for MySql {
             ..MySql::default()
         };
     }
-}
-
-/// Why it does not go on, and what is not read.
-enum Left<'a> {
-    Lost(&'static str, Option<&'a [u8]>),
-    /// TLS follows, from both sides.
-    Encrypted(&'a [u8]),
 }
 
 impl MySql {

@@ -6,10 +6,11 @@ mod dialog;
 mod fields;
 mod names;
 
+use super::left::{self, Left};
 use super::parcel::{Come, Parcel};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Guess, Listener, MessageReader, Read, Side, Stretch, sql, tls};
+use super::{Close, Guess, Listener, MessageReader, Read, Side, Stretch, sql};
 use dialog::Dialog;
 use fields::{Opening, TYPE_AND_LENGTH};
 
@@ -72,16 +73,7 @@ impl MessageReader for Postgres {
             (Stretch::Missing(missing), Stage::Typed, _) => self.missing(&mut sink, missing),
             _ => Err(Left::Lost("not what PostgreSQL says here", None)),
         };
-        match read {
-            Ok(()) => Read::All,
-            Err(Left::Encrypted) => {
-                Read::Switch(AnyReader::Tls(Box::<tls::Tls>::default()), Stretch::Bytes(&[]))
-            }
-            Err(Left::Lost(reason, rest)) => {
-                sink.lost(reason);
-                Read::Lost(rest.map_or(stretch, Stretch::Bytes))
-            }
-        }
+        left::read(read, &mut sink, stretch)
     }
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
@@ -94,13 +86,6 @@ impl MessageReader for Postgres {
             ..Postgres::default()
         };
     }
-}
-
-/// Why it does not go on, and what is not read.
-enum Left<'a> {
-    Lost(&'static str, Option<&'a [u8]>),
-    /// TLS follows, from both sides.
-    Encrypted,
 }
 
 impl Postgres {
@@ -159,7 +144,7 @@ impl Postgres {
         match bytes {
             b"S" => {
                 self.dialog.round_over(sink, 1);
-                Err(Left::Encrypted)
+                Err(Left::Encrypted(&[]))
             }
             // refused: the log-in goes on in the clear
             b"N" => {

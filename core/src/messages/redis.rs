@@ -2,28 +2,29 @@
 //! (messages of channels, invalidations, the lines of MONITOR) is pushes. A blocking command waits for an event.
 
 mod command;
+mod known;
 mod resp;
 
 use smol_str::SmolStr;
 
+use super::left::{self, Left};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::waiting::Waiting;
-use super::{Close, First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
+use super::{Close, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
 use command::{Answers, Command};
+use known::{PUSHES, is_monitored};
 use resp::{Come, Resp};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Redis,
-    sniff,
-    opens,
-    resumes: |_, _| false, // what looks like it may lie inside a value
+    sniff: known::sniff,
+    opens: known::opens,
+    // a command or reply that looks like one may lie inside a value; who subscribed may say nothing more for hours
+    resumes: |side, first| side == Side::Server && known::opens(side, first),
     joins: |_, _| false,
     reader: |_| AnyReader::Redis(Box::default()),
 };
-/// What begins a message of a channel, or a notice.
-const PUSHES: [&[u8]; 4] = [b"message", b"pmessage", b"smessage", b"invalidate"];
-
 #[derive(Debug, Default)]
 pub(super) struct Redis {
     client: Resp,
@@ -64,133 +65,16 @@ enum Value {
     Stray,
 }
 
-fn sniff(first: &First<'_>) -> Guess {
-    match first.side {
-        // who asks in words speaks first
-        Side::Client if first.began == Side::Server && asks(first.said) != Guess::Yes => Guess::No,
-        Side::Client => asks(first.said),
-        Side::Server if first.other.is_empty() => pushes(first.said),
-        // a line of words: the answer tells
-        Side::Server if first.began == Side::Client && asks(first.other) == Guess::Other => {
-            answers(first.said)
-        }
-        Side::Server => Guess::No,
-    }
-}
-
-fn opens(side: Side, first: &[u8]) -> bool {
-    match side {
-        Side::Client => asks(first) == Guess::Yes,
-        Side::Server => pushes(first) == Guess::Yes,
-    }
-}
-
-/// Whether a client says a command: an array whose first string is a word.
-fn asks(said: &[u8]) -> Guess {
-    if said.first().is_some_and(u8::is_ascii_alphabetic) {
-        return match memchr::memchr(b'\n', said).and_then(|end| said.get(..end)) {
-            Some(line) if command::is_inline(line) => Guess::Other,
-            None if said.is_ascii() => Guess::More,
-            _ => Guess::No,
-        };
-    }
-    let is_verb = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'.' | b'_' | b'-');
-    match array(said, b'*') {
-        Ok(_) if pushes(said) == Guess::Yes => Guess::No,
-        Ok((_, word)) if !word.is_empty() && word.iter().all(is_verb) => Guess::Yes,
-        Ok(_) => Guess::No,
-        Err(guess) => guess,
-    }
-}
-
-/// Whether a server says unasked what only this protocol has.
-fn pushes(said: &[u8]) -> Guess {
-    if said.strip_prefix(b"+").is_some_and(is_monitored) {
-        return Guess::Yes;
-    }
-    let kind = said.first().copied().filter(|kind| matches!(kind, b'*' | b'>'));
-    match kind.map_or(Err(Guess::No), |kind| array(said, kind)) {
-        Ok((3 | 4, word)) if PUSHES.contains(&word) => Guess::Yes,
-        Ok((2, b"invalidate")) => Guess::Yes,
-        Ok(_) => Guess::No,
-        Err(guess) => guess,
-    }
-}
-
-fn answers(said: &[u8]) -> Guess {
-    let line = memchr::memchr(b'\n', said).and_then(|end| said.get(..end));
-    match (said.first(), line) {
-        (Some(b'+' | b'-' | b':' | b'$' | b'*' | b'_' | b'%'), None) => Guess::More,
-        (Some(b'+' | b'-'), Some(line))
-            if line.ends_with(b"\r") && line.get(1).is_some_and(u8::is_ascii_uppercase) =>
-        {
-            Guess::Yes
-        }
-        (Some(b':' | b'$' | b'*' | b'%'), Some([_, number @ .., b'\r']))
-            if resp::number(number).is_some() =>
-        {
-            Guess::Yes
-        }
-        _ => Guess::No,
-    }
-}
-
-/// An array's count and its first string, which must be a short one.
-fn array(said: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
-    let (count, rest) = header(said, kind)?;
-    let (len, rest) = header(rest, b'$')?;
-    let whole = rest.get(..len as usize + 2).ok_or(Guess::More)?;
-    if !(1..=32).contains(&len) || count == 0 {
-        return Err(Guess::No);
-    }
-    whole
-        .strip_suffix(b"\r\n")
-        .map(|word| (count, word))
-        .ok_or(Guess::No)
-}
-
-fn header(said: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
-    let Some((first, text)) = said.split_first() else {
-        return Err(Guess::More);
-    };
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (number, rest) = crate::cursor::split(text, digits);
-    if *first != kind || digits > 7 {
-        return Err(Guess::No);
-    }
-    match rest {
-        [b'\r', b'\n', rest @ ..] if digits > 0 => Ok((resp::number(number).flatten().unwrap_or(0), rest)),
-        [] | [b'\r'] => Err(Guess::More),
-        _ => Err(Guess::No),
-    }
-}
-
-/// A line of MONITOR, behind its `+`: `1339518083.107412 [0 127.0.0.1:60866] "GET" "x"`.
-fn is_monitored(line: &[u8]) -> bool {
-    let time = line
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit() || **byte == b'.')
-        .count();
-    time > 10 && line.get(time..).is_some_and(|rest| rest.starts_with(b" ["))
-}
-
 impl MessageReader for Redis {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
         if self.replica && self.waiting.is_empty() {
             return Read::All;
         }
-        let read = match (stretch, sink.side()) {
-            (Stretch::Bytes(bytes), Side::Client) => self.commands(&mut sink, bytes),
-            (Stretch::Bytes(bytes), Side::Server) => self.values(&mut sink, bytes),
-            (Stretch::Missing(missing), side) => self.missing(&mut sink, side, missing),
+        let read = match stretch {
+            Stretch::Bytes(bytes) => self.values(&mut sink, bytes),
+            Stretch::Missing(missing) => self.missing(&mut sink, missing),
         };
-        match read {
-            Ok(()) => Read::All,
-            Err((reason, rest)) => {
-                sink.lost(reason);
-                Read::Lost(rest.map_or(stretch, Stretch::Bytes))
-            }
-        }
+        left::read(read, &mut sink, stretch)
     }
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
@@ -209,22 +93,16 @@ impl MessageReader for Redis {
     }
 }
 
-/// Why it cannot go on, and what is not read.
-type Left<'a> = (&'static str, Option<&'a [u8]>);
-
 impl Redis {
     fn missing(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        side: Side,
         missing: u64,
     ) -> Result<(), Left<'static>> {
-        let (half, count) = match side {
-            Side::Client => (&mut self.client, &mut self.asked),
-            Side::Server => (&mut self.server, &mut self.said),
-        };
+        let side = sink.side();
+        let (half, count) = self.half(side);
         if !half.skip(missing) {
-            return Err(("a value's beginning is not in the capture", None));
+            return Err(Left::Lost("a value's beginning is not in the capture", None));
         }
         *count += missing;
         if side == Side::Server {
@@ -233,23 +111,45 @@ impl Redis {
         Ok(())
     }
 
-    fn commands<'a>(
+    fn half(&mut self, side: Side) -> (&mut Resp, &mut u64) {
+        match side {
+            Side::Client => (&mut self.client, &mut self.asked),
+            Side::Server => (&mut self.server, &mut self.said),
+        }
+    }
+
+    /// Reads the values that a side says: commands, or replies.
+    fn values<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), Left<'a>> {
+        let side = sink.side();
         while !bytes.is_empty() {
             sink.mark();
             let here = bytes;
-            let come = self.client.next(true, &mut bytes);
-            self.asked += (here.len() - bytes.len()) as u64;
-            match come {
-                Come::Wrong => return Err(("not a command of Redis", Some(here))),
-                Come::Partly if self.client.words() > 1 && Command::is_plain(self.client.word(0)) => {
-                    self.ask(sink)?
+            let (half, count) = self.half(side);
+            let come = half.next(side == Side::Client, &mut bytes);
+            *count += (here.len() - bytes.len()) as u64;
+            match (come, side) {
+                (Come::Wrong, Side::Client) => return Err(Left::Lost("not a command of Redis", Some(here))),
+                (Come::Wrong, Side::Server) => return Err(Left::Lost("not a reply of Redis", Some(here))),
+                (Come::Partly, Side::Client) => {
+                    if self.client.words() > 1 && Command::is_plain(self.client.word(0)) {
+                        self.ask(sink)?;
+                    }
                 }
-                Come::Partly => {}
-                Come::Whole => self.command(sink)?,
+                (Come::Partly, Side::Server) => self.goes_on(sink),
+                (Come::Whole, Side::Client) => self.command(sink)?,
+                (Come::Whole, Side::Server) => {
+                    self.weigh(true);
+                    self.ends(sink);
+                    (self.said, self.value) = (0, Value::Unknown);
+                    sink.unmark();
+                    if self.replica && self.waiting.is_empty() {
+                        return Ok(());
+                    }
+                }
             }
         }
         Ok(())
@@ -291,7 +191,7 @@ impl Redis {
         let key = self
             .waiting
             .push(command.answers)
-            .ok_or(("too many commands wait", None))?;
+            .ok_or(Left::Lost("too many commands wait", None))?;
         let mut exchange = sink.of(key);
         exchange.ask(command.kind);
         exchange.name(Named {
@@ -300,33 +200,6 @@ impl Redis {
             host: "",
         });
         self.begun = Some(key);
-        Ok(())
-    }
-
-    fn values<'a>(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        mut bytes: &'a [u8],
-    ) -> Result<(), Left<'a>> {
-        while !bytes.is_empty() {
-            sink.mark();
-            let here = bytes;
-            let come = self.server.next(false, &mut bytes);
-            self.said += (here.len() - bytes.len()) as u64;
-            match come {
-                Come::Wrong => return Err(("not a reply of Redis", Some(here))),
-                Come::Partly => self.goes_on(sink),
-                Come::Whole => {
-                    self.weigh(true);
-                    self.ends(sink);
-                    (self.said, self.value) = (0, Value::Unknown);
-                    sink.unmark();
-                    if self.replica && self.waiting.is_empty() {
-                        return Ok(());
-                    }
-                }
-            }
-        }
         Ok(())
     }
 

@@ -19,6 +19,7 @@ mod mqtt;
 mod mysql;
 mod postgres;
 mod random;
+mod recorded;
 mod redis;
 mod rpc;
 mod sip;

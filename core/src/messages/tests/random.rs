@@ -117,7 +117,7 @@ fn pieces(script: &[(Side, Result<Vec<u8>, u64>)]) -> impl Iterator<Item = (Side
 }
 
 /// Checks the grammar of the module's first comment; gives the bytes of each side's messages.
-fn check(notes: &[Note]) -> [u64; 2] {
+pub(super) fn check(notes: &[Note]) -> [u64; 2] {
     let (mut open, mut named, mut total) = ([false; 2], [false; 2], [0u64; 2]);
     for note in notes {
         match note {

@@ -1,0 +1,206 @@
+//! Where the answer to a command of MySQL ends: definitions, rows, further results.
+
+use super::super::super::sink::MessageSink;
+use super::super::super::{Listener, Status, banner, text};
+use super::super::packets::{self, Able, Last};
+use super::{Dialog, Expects, Packet, Stage};
+
+/// Prepared statements that are remembered. The oldest is forgotten beyond it.
+const MAX_STATEMENTS: usize = 256;
+
+impl Dialog {
+    /// Bytes of the oldest command's answer; false where nobody has asked.
+    pub(in crate::messages::mysql) fn part(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        bytes: u64,
+    ) -> bool {
+        let Some((key, oldest)) = self.waiting.first() else {
+            return false;
+        };
+        let mut exchange = sink.of(key);
+        if !std::mem::replace(&mut oldest.answered, true) {
+            exchange.answer();
+        }
+        exchange.piece(bytes);
+        true
+    }
+
+    /// The server has said a whole packet.
+    pub(in crate::messages::mysql) fn answers(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        packet: &Packet,
+        bytes: u64,
+    ) -> Result<(), &'static str> {
+        if self.waiting.is_empty() {
+            self.unasked(sink, packet, bytes);
+            return Ok(());
+        }
+        self.part(sink, bytes);
+        let (body, len) = (packet.head(), u64::from(packets::length(packet.header())));
+        let Some((key, oldest)) = self.waiting.first() else {
+            return Ok(());
+        };
+        let first = body.first().copied().unwrap_or_default();
+        let (rest, last) = (body.get(1..).unwrap_or_default(), packets::last(body, len));
+        if first == 0xff && oldest.expects != Expects::Text {
+            return match packets::u16_at(rest, 0) {
+                // MariaDB: how far it has come
+                Some(0xffff) => Ok(()),
+                code => {
+                    self.fails(sink, code, rest.get(2..).unwrap_or_default());
+                    Ok(())
+                }
+            };
+        }
+        let more = |status: u16| status & packets::MORE_RESULTS != 0;
+        let next = match (oldest.expects, first) {
+            (Expects::LogIn, 0) => {
+                self.stage = Stage::Commands;
+                None
+            }
+            (Expects::Result, 0) => packets::ok_status(rest)
+                .is_some_and(more)
+                .then_some(Expects::Result),
+            (Expects::Result, 0xfb) => {
+                oldest.answered = false;
+                sink.of(key).interim();
+                Some(Expects::File)
+            }
+            (Expects::Result, 0xfe) if last.is_some() => None,
+            (Expects::Result, _) => Some(definitions(body, self.able)),
+            (Expects::Definitions(left @ 2..), _) => Some(Expects::Definitions(left - 1)),
+            (Expects::Definitions(_), _) => Some(Expects::Rows { first: true }),
+            (Expects::Rows { first: true }, _) if self.without_eof != Some(true) => match last {
+                Some(Last::Eof(status)) => {
+                    self.without_eof = Some(false);
+                    (status & packets::CURSOR_EXISTS == 0).then_some(Expects::Rows { first: false })
+                }
+                _ => {
+                    self.without_eof = Some(true);
+                    after_row(last)
+                }
+            },
+            (Expects::Rows { .. }, _) => after_row(last),
+            (Expects::Prepared, _) => {
+                let expects = self.prepared(rest);
+                Some(expects).filter(|expects| !matches!(expects, Expects::Statement { left: 0, .. }))
+            }
+            (Expects::Statement { left, ends }, _) => {
+                let (left, ends) = match last {
+                    Some(_) => {
+                        self.without_eof = Some(false);
+                        (left, ends.saturating_sub(1))
+                    }
+                    None => (left.saturating_sub(1), ends),
+                };
+                let over = left == 0 && (ends == 0 || self.without_eof != Some(false));
+                (!over).then_some(Expects::Statement { left, ends })
+            }
+            (Expects::Fields, _) => last.is_none().then_some(Expects::Fields),
+            (Expects::Log, _) => {
+                self.stage = Stage::Log;
+                None
+            }
+            (expects @ (Expects::LogIn | Expects::File), _) => Some(expects),
+            (Expects::Text, _) => None,
+        };
+        let logs_in = matches!(self.waiting.first(), Some((_, asked)) if asked.expects == Expects::LogIn);
+        match (next, self.waiting.first()) {
+            (Some(next), Some((_, oldest))) => oldest.expects = next,
+            _ => self.over(sink, key, None, "ok"),
+        }
+        if next.is_none() && logs_in && self.able.is_some_and(Able::compresses) {
+            return Err("compressed from here on");
+        }
+        Ok(())
+    }
+
+    /// Nobody has asked: a greeting, the server's log, or its last word.
+    fn unasked(&mut self, sink: &mut MessageSink<'_, impl Listener>, packet: &Packet, bytes: u64) {
+        let (body, len) = (packet.head(), u64::from(packets::length(packet.header())));
+        if self.stage == Stage::New {
+            let greeting = [packet.header(), body].concat();
+            if let Some(name) = banner::of_greeting(&greeting) {
+                sink.software(name);
+            }
+            self.greeted = packets::greeting_able(body);
+        } else if self.stage == Stage::Log {
+            sink.push("BINLOG", "", bytes);
+        } else if let Some(Last::Eof(_)) = packets::last(body, len) {
+            self.without_eof = Some(false);
+        }
+    }
+
+    /// The answer to PREPARE: which statement it is, how many definitions follow.
+    fn prepared(&mut self, body: &[u8]) -> Expects {
+        let at = |place| u32::from(packets::u16_at(body, place).unwrap_or(0));
+        let (columns, parameters) = (at(4), at(6));
+        let sql = self
+            .waiting
+            .first()
+            .map(|(_, oldest)| std::mem::take(&mut oldest.sql))
+            .unwrap_or_default();
+        if let Some(id) = packets::u32_at(body, 0) {
+            self.statements.retain(|(known, _)| *known != id);
+            if self.statements.len() >= MAX_STATEMENTS {
+                self.statements.pop_front();
+            }
+            self.statements.push_back((id, sql));
+        }
+        Expects::Statement {
+            left: columns + parameters,
+            ends: u32::from(columns > 0) + u32::from(parameters > 0),
+        }
+    }
+
+    /// An error ends the answer: its number, and its SQLSTATE behind a `#`.
+    fn fails(&mut self, sink: &mut MessageSink<'_, impl Listener>, code: Option<u16>, rest: &[u8]) {
+        let Some((key, _)) = self.waiting.first() else {
+            return;
+        };
+        let state = rest
+            .strip_prefix(b"#")
+            .and_then(|rest| rest.get(..5))
+            .unwrap_or_default();
+        let state = text::name(state);
+        self.over(sink, key, Some(code.unwrap_or(0)), &state);
+    }
+
+    fn over(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, code: Option<u16>, word: &str) {
+        let mut exchange = sink.of(key);
+        exchange.status(Status {
+            code,
+            text: Some(word).filter(|word| !word.is_empty()),
+            error: code.is_some(),
+        });
+        exchange.answered();
+        self.waiting.pop();
+    }
+}
+
+/// The number of columns: their definitions follow, unless the client has them already.
+fn definitions(body: &[u8], able: Option<Able>) -> Expects {
+    let optional = able.is_some_and(Able::may_leave_out);
+    let (follow, count) = match (optional, body) {
+        (true, [follow, count @ ..]) => (*follow != 0, count),
+        _ => (true, body),
+    };
+    match packets::number(count) {
+        // MariaDB says it behind the number
+        Some((_, [0])) => Expects::Rows { first: true },
+        Some((columns @ 1.., _)) if follow => Expects::Definitions(columns),
+        _ => Expects::Rows { first: true },
+    }
+}
+
+/// What follows a row, or the last packet of rows.
+fn after_row(last: Option<Last>) -> Option<Expects> {
+    match last {
+        None => Some(Expects::Rows { first: false }),
+        Some(Last::Eof(status) | Last::Ok(status)) => {
+            (status & packets::MORE_RESULTS != 0).then_some(Expects::Result)
+        }
+    }
+}

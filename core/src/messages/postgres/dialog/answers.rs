@@ -1,0 +1,158 @@
+//! Which answer of PostgreSQL is whose, and where it ends.
+
+use smol_str::SmolStr;
+
+use super::super::super::parcel::Parcel;
+use super::super::super::sink::MessageSink;
+use super::super::super::{Listener, Named, Status, sql, text};
+use super::super::fields::{self, TYPE_AND_LENGTH};
+use super::{Dialog, What};
+
+/// How the statements behind an error end: the server does not look at them.
+const SKIPPED: &str = "skipped";
+/// AuthenticationOk, and SASL's last word before it.
+const GRANTED: [[u8; 4]; 2] = [[0; 4], [0, 0, 0, 12]];
+
+impl Dialog {
+    /// Bytes of the oldest request's answer; false where nobody has asked.
+    pub(in crate::messages::postgres) fn part(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        bytes: u64,
+    ) -> bool {
+        let Some((key, oldest)) = self.waiting.first().filter(|(_, oldest)| !oldest.silent) else {
+            return false;
+        };
+        let mut exchange = sink.of(key);
+        if !std::mem::replace(&mut oldest.answered, true) {
+            exchange.answer();
+        }
+        exchange.piece(bytes);
+        true
+    }
+
+    /// The server has said a whole message.
+    pub(in crate::messages::postgres) fn answers(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        kind: u8,
+        message: &Parcel<TYPE_AND_LENGTH>,
+        bytes: u64,
+    ) {
+        let body = message.head();
+        match kind {
+            b'A' => {
+                let (channel, _) = fields::text(body.get(4..).unwrap_or_default());
+                return sink.push("NotificationResponse", &text::name(channel), bytes);
+            }
+            b'N' => return sink.push("NoticeResponse", &text::name(fields::field(body, b'S')), bytes),
+            b'd' if self.replicates => {
+                if body == b"w" {
+                    sink.push("XLogData", "", bytes);
+                }
+                return;
+            }
+            b'E' if self.waiting.is_empty() => {
+                return sink.push("ErrorResponse", &text::name(fields::field(body, b'C')), bytes);
+            }
+            b'S' => names_itself(sink, body),
+            _ => {}
+        }
+        if kind == b'Z' {
+            return self.ready(sink, bytes);
+        }
+        if kind == b'R'
+            && body
+                .get(..4)
+                .is_some_and(|code| !GRANTED.iter().any(|fine| fine == code))
+        {
+            return self.round_over(sink, bytes); // a password is asked for
+        }
+        self.part(sink, bytes);
+        let Some((key, oldest)) = self.waiting.first() else {
+            return;
+        };
+        let over = match kind {
+            b'C' | b'I' | b's' => {
+                if !std::mem::replace(&mut oldest.named, true) {
+                    // prepared before the capture: the tag has the verb
+                    sink.of(key).name(Named {
+                        method: &sql::verb(&text::name(body)),
+                        ..Named::default()
+                    });
+                }
+                oldest.executes = oldest.executes.saturating_sub(1);
+                oldest.what == What::Execute && oldest.executes == 0
+            }
+            b'E' => {
+                oldest.error = Some(text::name(fields::field(body, b'C')));
+                self.skipping = !matches!(oldest.what, What::LogIn | What::Query | What::CopyIn);
+                oldest.what == What::LogIn || !oldest.synced
+            }
+            b'G' => {
+                // the data are asked for: no answer yet
+                oldest.answered = false;
+                sink.of(key).interim();
+                false
+            }
+            b'W' => {
+                self.replicates = true;
+                true
+            }
+            b'T' | b'n' => oldest.what == What::Prepare && oldest.describes,
+            b'1' => oldest.what == What::Prepare && !oldest.describes && !oldest.binds,
+            b'2' => oldest.what == What::Prepare && !oldest.describes,
+            _ => false,
+        };
+        if over && (!oldest.synced || matches!(kind, b'W' | b'E')) {
+            self.over(sink);
+        }
+    }
+
+    /// ReadyForQuery: all up to the Sync is answered.
+    fn ready(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+        self.replicates = false;
+        while let Some((_, oldest)) = self.waiting.first() {
+            let last = oldest.synced;
+            if self.skipping {
+                oldest.error.get_or_insert(SmolStr::new_static(SKIPPED));
+            }
+            if last {
+                self.part(sink, bytes);
+            }
+            self.over(sink);
+            if last {
+                break;
+            }
+        }
+        self.skipping = false;
+    }
+
+    /// The oldest request is answered.
+    pub(super) fn over(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        let Some((key, oldest)) = self.waiting.first() else {
+            return;
+        };
+        if !oldest.silent {
+            let mut exchange = sink.of(key);
+            exchange.status(Status {
+                code: None,
+                text: Some(oldest.error.as_deref().unwrap_or("ok")),
+                error: oldest.error.is_some(),
+            });
+            exchange.answered();
+        }
+        if self.waiting.last().is_some_and(|(newest, _)| newest == key) {
+            self.goes_on = false;
+        }
+        self.waiting.pop();
+    }
+}
+
+/// ParameterStatus: the server's version.
+fn names_itself(sink: &mut MessageSink<'_, impl Listener>, body: &[u8]) {
+    if let (b"server_version", rest) = fields::text(body) {
+        let version = text::name(fields::text(rest).0);
+        sink.software(format!("PostgreSQL {version}").into());
+    }
+}

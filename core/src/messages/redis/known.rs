@@ -1,0 +1,117 @@
+//! How Redis is known by its first bytes: a command in words, a message of a channel, or a line and its answer.
+
+use super::super::{First, Guess, Side};
+use super::{command, resp};
+
+/// What begins a message of a channel, or a notice.
+pub(super) const PUSHES: [&[u8]; 4] = [b"message", b"pmessage", b"smessage", b"invalidate"];
+
+pub(super) fn sniff(first: &First<'_>) -> Guess {
+    match first.side {
+        // who asks in words speaks first
+        Side::Client if first.began == Side::Server && asks(first.said) != Guess::Yes => Guess::No,
+        Side::Client => asks(first.said),
+        Side::Server if first.other.is_empty() => pushes(first.said),
+        // a line of words: the answer tells
+        Side::Server if first.began == Side::Client && asks(first.other) == Guess::Other => {
+            answers(first.said)
+        }
+        Side::Server => Guess::No,
+    }
+}
+
+pub(super) fn opens(side: Side, first: &[u8]) -> bool {
+    match side {
+        Side::Client => asks(first) == Guess::Yes,
+        Side::Server => pushes(first) == Guess::Yes,
+    }
+}
+
+/// Whether a client says a command: an array whose first string is a word.
+fn asks(said: &[u8]) -> Guess {
+    if said.first().is_some_and(u8::is_ascii_alphabetic) {
+        return match memchr::memchr(b'\n', said).and_then(|end| said.get(..end)) {
+            Some(line) if command::is_inline(line) => Guess::Other,
+            None if said.is_ascii() => Guess::More,
+            _ => Guess::No,
+        };
+    }
+    let is_verb = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'.' | b'_' | b'-');
+    match array(said, b'*') {
+        Ok(_) if pushes(said) == Guess::Yes => Guess::No,
+        Ok((_, word)) if !word.is_empty() && word.iter().all(is_verb) => Guess::Yes,
+        Ok(_) => Guess::No,
+        Err(guess) => guess,
+    }
+}
+
+/// Whether a server says unasked what only this protocol has.
+fn pushes(said: &[u8]) -> Guess {
+    if said.strip_prefix(b"+").is_some_and(is_monitored) {
+        return Guess::Yes;
+    }
+    let kind = said.first().copied().filter(|kind| matches!(kind, b'*' | b'>'));
+    match kind.map_or(Err(Guess::No), |kind| array(said, kind)) {
+        Ok((3 | 4, word)) if PUSHES.contains(&word) => Guess::Yes,
+        Ok((2, b"invalidate")) => Guess::Yes,
+        Ok(_) => Guess::No,
+        Err(guess) => guess,
+    }
+}
+
+fn answers(said: &[u8]) -> Guess {
+    let line = memchr::memchr(b'\n', said).and_then(|end| said.get(..end));
+    match (said.first(), line) {
+        (Some(b'+' | b'-' | b':' | b'$' | b'*' | b'_' | b'%'), None) => Guess::More,
+        (Some(b'+' | b'-'), Some(line))
+            if line.ends_with(b"\r") && line.get(1).is_some_and(u8::is_ascii_uppercase) =>
+        {
+            Guess::Yes
+        }
+        (Some(b':' | b'$' | b'*' | b'%'), Some([_, number @ .., b'\r']))
+            if resp::number(number).is_some() =>
+        {
+            Guess::Yes
+        }
+        _ => Guess::No,
+    }
+}
+
+/// An array's count and its first string, which must be a short one.
+fn array(said: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
+    let (count, rest) = header(said, kind)?;
+    let (len, rest) = header(rest, b'$')?;
+    let whole = rest.get(..len as usize + 2).ok_or(Guess::More)?;
+    if !(1..=32).contains(&len) || count == 0 {
+        return Err(Guess::No);
+    }
+    whole
+        .strip_suffix(b"\r\n")
+        .map(|word| (count, word))
+        .ok_or(Guess::No)
+}
+
+fn header(said: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
+    let Some((first, text)) = said.split_first() else {
+        return Err(Guess::More);
+    };
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, rest) = crate::cursor::split(text, digits);
+    if *first != kind || digits > 7 {
+        return Err(Guess::No);
+    }
+    match rest {
+        [b'\r', b'\n', rest @ ..] if digits > 0 => Ok((resp::number(number).flatten().unwrap_or(0), rest)),
+        [] | [b'\r'] => Err(Guess::More),
+        _ => Err(Guess::No),
+    }
+}
+
+/// A line of MONITOR, behind its `+`: `1339518083.107412 [0 127.0.0.1:60866] "GET" "x"`.
+pub(super) fn is_monitored(line: &[u8]) -> bool {
+    let time = line
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit() || **byte == b'.')
+        .count();
+    time > 10 && line.get(time..).is_some_and(|rest| rest.starts_with(b" ["))
+}

@@ -1,0 +1,245 @@
+//! What real programs said (the captures of `tests/cases`), read whole, byte by byte, in halves and with changed bytes:
+//! of every reader at once, so that a new one is held to it by its first capture.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+
+use super::super::readers::KNOWN;
+use super::cases::FIN;
+use super::random::check;
+use super::{C, Note, Protocol, S, Side, Stretch, heard, short};
+use crate::capture::{CaptureReader, Record, Sink};
+use crate::frame::{self, Packet};
+use crate::issue::Issue;
+use crate::segment::{ACK, SYN};
+
+/// So much of a stream is read here; the readers know no larger unit that matters.
+const LONGEST: usize = 20_000;
+/// Reading a stream cut at every place of its packets costs their length squared.
+const PLACES: usize = 48;
+/// Names of a stream that tell whether it is read on.
+const ENOUGH: usize = 9;
+/// Changed bytes of each stream.
+const CHANGES: usize = 60;
+/// No case has a whole stream of them in the clear that is not compressed; they have tests of their own.
+const NO_CASE: [&str; 11] = [
+    "ssh", "vnc", "rdp", "telnet", "openvpn", "rtsp", "smtp", "ftp", "pop3", "imap", "dns",
+];
+
+/// What both sides said, packet by packet.
+type Spoken = Vec<(Side, Vec<u8>)>;
+
+#[derive(Default)]
+struct Stream {
+    /// Of who sent the SYN.
+    client: Option<(IpAddr, u16)>,
+    next: [Option<u32>; 2],
+    said: Spoken,
+    bytes: usize,
+    /// Some bytes are not in the capture, or in another order.
+    torn: bool,
+}
+
+/// One capture's streams.
+#[derive(Default)]
+struct Streams(BTreeMap<[(IpAddr, u16); 2], Stream>);
+
+impl Sink for Streams {
+    fn record(&mut self, record: Record<'_>) {
+        let Packet::Tcp(segment) = frame::decode(record.link, record.data, record.original_len) else {
+            return;
+        };
+        let mut ends = [(segment.src, segment.sport), (segment.dst, segment.dport)];
+        ends.sort();
+        let stream = self.0.entry(ends).or_default();
+        let source = (segment.src, segment.sport);
+        if segment.has(SYN) {
+            let client = if segment.has(ACK) {
+                (segment.dst, segment.dport)
+            } else {
+                source
+            };
+            // the same ports again are another connection, which is left out here
+            stream.torn |= stream.client.is_some_and(|known| known != client) || stream.bytes > 0;
+            stream.client = Some(client);
+            stream.next[usize::from(client != source)] = Some(segment.seq.wrapping_add(1));
+        }
+        let Some(client) = stream.client else {
+            return; // begun before the capture
+        };
+        let side = if source == client { C } else { S };
+        if segment.payload.is_empty() || stream.torn {
+            return;
+        }
+        let next = stream.next[side.index()].get_or_insert(segment.seq);
+        let before = next.wrapping_sub(segment.seq) as i32;
+        if before < 0 || segment.payload.len() < segment.len as usize {
+            stream.torn = true;
+            return;
+        }
+        let fresh = segment.payload.get(before as usize..).unwrap_or_default();
+        if fresh.is_empty() || stream.bytes > LONGEST {
+            return;
+        }
+        *next = next.wrapping_add(fresh.len() as u32);
+        stream.bytes += fresh.len();
+        stream.said.push((side, fresh.to_vec()));
+    }
+
+    fn issue(&mut self, _: Issue) {}
+}
+
+/// Name of the case and what was said, of each stream that begins in its capture.
+fn recorded() -> Vec<(String, Spoken)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
+    let mut cases: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .flatten()
+        .map(|case| case.path())
+        .collect();
+    cases.sort();
+    let mut all = Vec::new();
+    for case in cases {
+        for name in ["capture.pcap", "capture.pcapng"] {
+            let Ok(bytes) = fs::read(case.join(name)) else {
+                continue;
+            };
+            let (mut reader, mut streams) = (CaptureReader::new(), Streams::default());
+            reader.push(&bytes, &mut streams);
+            reader.finish(&mut streams);
+            let name = case
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            // of many alike the first tell as much
+            all.extend(
+                streams
+                    .0
+                    .into_values()
+                    .take(12)
+                    .map(|stream| (name.clone(), stream.said)),
+            );
+        }
+    }
+    all.retain(|(_, said)| !said.is_empty());
+    all
+}
+
+fn pieces<'a>(
+    said: &'a [(Side, Vec<u8>)],
+    cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>,
+) -> impl Iterator<Item = (Side, Stretch<'a>)> {
+    said.iter().flat_map(move |(side, bytes)| {
+        let cut = cut(bytes).into_iter().filter(|piece| !piece.is_empty());
+        cut.map(|piece| (*side, Stretch::Bytes(piece)))
+    })
+}
+
+fn halves(bytes: &[u8], place: usize) -> Vec<&[u8]> {
+    let (first, last) = bytes.split_at(place);
+    vec![first, last]
+}
+
+#[test]
+fn recorded_streams_read_the_same_however_they_are_cut() {
+    let mut spoken = Vec::new();
+    for (name, said) in recorded() {
+        let whole = heard(pieces(&said, |bytes| vec![bytes]), FIN);
+        check(&whole.list);
+        // turns are what one packet brings, and say no more
+        if whole.protocols.contains(&Protocol::Turns) {
+            continue;
+        }
+        spoken.extend(whole.protocols.iter().map(|protocol| protocol.word()));
+        let wanted = short(&whole.list);
+        let single = heard(pieces(&said, |bytes| bytes.chunks(1).collect()), FIN);
+        assert_eq!(short(&single.list), wanted, "{name}, byte by byte");
+        for place in 1..PLACES {
+            let begins = heard(pieces(&said, |bytes| halves(bytes, place.min(bytes.len()))), FIN);
+            assert_eq!(short(&begins.list), wanted, "{name}, cut at {place}");
+            let ends = pieces(&said, |bytes| halves(bytes, bytes.len().saturating_sub(place)));
+            let ends = heard(ends, FIN);
+            assert_eq!(short(&ends.list), wanted, "{name}, cut {place} before each end");
+        }
+    }
+    let silent = KNOWN.iter().map(|known| known.protocol.word());
+    let silent: Vec<_> = silent
+        .filter(|word| !spoken.contains(word) && !NO_CASE.contains(word))
+        .collect();
+    assert_eq!(silent, [""; 0], "protocols that are read, and have no case");
+}
+
+/// What was asked, by name.
+fn names(notes: &[Note]) -> usize {
+    let named = |note: &&Note| {
+        matches!(
+            note,
+            Note::Request { .. }
+                | Note::Keyed {
+                    said: super::Said::Named(_),
+                    ..
+                }
+                | Note::Push(_)
+        )
+    };
+    notes.iter().filter(named).count()
+}
+
+#[test]
+fn recorded_streams_are_read_on_behind_a_hole() {
+    let mut given_up = Vec::new();
+    for (name, said) in recorded() {
+        let whole = heard(pieces(&said, |bytes| vec![bytes]), FIN);
+        let asked = names(&whole.list);
+        if asked < ENOUGH || whole.protocols.contains(&Protocol::Turns) {
+            continue;
+        }
+        for side in [C, S] {
+            let hole = (said.len() / 3..said.len()).find(|at| said[*at].0 == side);
+            let torn = pieces(&said, |bytes| vec![bytes])
+                .enumerate()
+                .map(|(at, (side, piece))| {
+                    let missing = Stretch::Missing(piece.len());
+                    (side, if Some(at) == hole { missing } else { piece })
+                });
+            let torn = heard(torn, FIN);
+            check(&torn.list);
+            if names(&torn.list) * 3 < asked * 2 {
+                given_up.push(format!("{name} {side:?} {} of {asked}", names(&torn.list)));
+            }
+        }
+    }
+    assert_eq!(given_up, [""; 0], "names told with one packet missing");
+}
+
+#[test]
+fn recorded_streams_with_a_changed_byte_keep_the_grammar() {
+    for (name, mut said) in recorded() {
+        let total = said.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+        for change in 0..CHANGES {
+            let mut place = change * 7919 % total;
+            let piece = said.iter_mut().find_map(|(_, bytes)| {
+                let here = bytes.len();
+                if place < here {
+                    return bytes.get_mut(place);
+                }
+                place -= here;
+                None
+            });
+            let piece = piece.unwrap_or_else(|| panic!("{name}: a place within its bytes"));
+            let before = std::mem::replace(piece, (change * 37) as u8);
+            check(&heard(pieces(&said, |bytes| vec![bytes]), FIN).list);
+            let mut place = change * 7919 % total;
+            for (_, bytes) in &mut said {
+                if place < bytes.len() {
+                    bytes[place] = before;
+                    break;
+                }
+                place -= bytes.len();
+            }
+        }
+    }
+}
