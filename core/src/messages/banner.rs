@@ -44,7 +44,30 @@ pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
             .windows(word.len())
             .any(|part| part.eq_ignore_ascii_case(word))
     };
-    (says(b"smtp") || says(b"ftp")).then(|| named(words))?
+    (says(b"smtp") || says(b"ftp")).then(|| named(program(words)))?
+}
+
+/// The program in the words of a greeting: `mail.lab ESMTP Exim 4.96 Sun, 22 Nov 2026 22:33:40 +0000`, `(vsFTPd 3.0.3)`.
+/// Where it says none, all of them.
+fn program(words: &[u8]) -> &[u8] {
+    let words = words.trim_ascii();
+    if let Some(inside) = words.strip_prefix(b"(").and_then(|rest| rest.strip_suffix(b")")) {
+        return inside;
+    }
+    let mut parts = words.splitn(3, |byte| *byte == b' ');
+    let (_host, protocol, rest) = (parts.next(), parts.next(), parts.next());
+    let Some(rest) = rest.filter(|_| matches!(protocol, Some(b"ESMTP" | b"SMTP" | b"LMTP"))) else {
+        return words;
+    };
+    // a date, as mail writes it (RFC 5322 3.3): a day of three letters and a comma
+    let day = |four: &[u8]| four.last() == Some(&b',') && four.iter().take(3).all(u8::is_ascii_alphabetic);
+    let date = rest.windows(4).position(day);
+    let program = rest
+        .get(..date.unwrap_or(rest.len()))
+        .unwrap_or(rest)
+        .trim_ascii();
+    let program = program.strip_suffix(b";").unwrap_or(program);
+    if program.is_empty() { words } else { program }
 }
 
 /// An IMAP server's words behind its response code: `[CAPABILITY IMAP4rev1 ...] Dovecot ready.`
@@ -124,15 +147,29 @@ mod tests {
                 Some("OpenSSH_9.2p1 Debian-2"),
             ),
             ("SSH-2.0\r\n", None),
+            ("220 mx.example.org ESMTP Postfix\r\n", Some("Postfix")),
             (
-                "220 mx.example.org ESMTP Postfix\r\n",
-                Some("mx.example.org ESMTP Postfix"),
+                "220 lab ESMTP Exim 4.96 Sun, 22 Nov 2026 22:33:40 +0000\r\n",
+                Some("Exim 4.96"),
+            ),
+            (
+                "220 lab ESMTP Sendmail 8.17.1/8.17.1; Sun, 22 Nov 2026 22:33:40 GMT\r\n",
+                Some("Sendmail 8.17.1/8.17.1"),
+            ),
+            (
+                "220 lab Microsoft ESMTP MAIL Service ready at Sun, 22 Nov 2026 22:33:40 +0000\r\n",
+                Some("lab Microsoft ESMTP MAIL Service ready at Sun, 22 Nov 2026 22:33:40 +0000"),
+            ),
+            ("220 lab ESMTP\r\n", Some("lab ESMTP")),
+            (
+                "220 lab ESMTP Sun, 22 Nov 2026\r\n",
+                Some("lab ESMTP Sun, 22 Nov 2026"),
             ),
             (
                 "220-Welcome to Pure-FTPd [TLS]\r\n220 go\r\n",
                 Some("Welcome to Pure-FTPd [TLS]"),
             ),
-            ("220 (vsFTPd 3.0.3)\r\n", Some("(vsFTPd 3.0.3)")),
+            ("220 (vsFTPd 3.0.3)\r\n", Some("vsFTPd 3.0.3")),
             ("220 ready for tls\r\n", None),
             ("220 no ESMTP line end", None),
             ("* OK Dovecot ready.\r\n", Some("Dovecot ready.")),
