@@ -67,7 +67,7 @@ pub struct Analysis {
     until: Option<Until>,
 }
 
-/// Takes the rows of facts. No closure, so that it can be compiled into who gives them.
+/// Takes the rows of facts: a struct, not a closure, so that the call inlines.
 struct Taker<'a> {
     tables: &'a mut Tables,
     watch: Option<&'a mut Watch>,
@@ -208,7 +208,7 @@ impl Analysis {
         match packet {
             Packet::Tcp(segment) => self.rare_tcp(segment, at, record),
             Packet::Beyond(segment, claim) => {
-                // Whoever cuts frames and does not say so cuts them all at the same length.
+                // A tool that cuts frames without saying so cuts all at the same length.
                 let size = record.data.len();
                 let claim = claim.filter(|_| std::mem::replace(&mut self.cut_at, size) == size);
                 let reason = match claim {
@@ -364,7 +364,7 @@ impl Engine {
         while self.finish_some() {}
     }
 
-    /// A part of `finish`, for whoever takes the rows of the tables away in between; true while there is more to do.
+    /// A part of `finish`, for callers that take rows in between; true while there is more to do.
     pub fn finish_some(&mut self) -> bool {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::Reading => {

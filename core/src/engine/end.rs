@@ -1,5 +1,5 @@
 //! The end of a capture, and of streams whose ports others use: what is open is settled, and streams become rows. In parts,
-//! so that whoever takes the rows away never has all of them.
+//! so that the caller never holds all rows at once.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! When finished exchanges are judged: what they wait for, and the rows that come of it.
+//! When finished exchanges are judged: what they wait for, and the rows that they give.
 
 use super::Analysis;
 use crate::exchange::{Exchange, RowKind};

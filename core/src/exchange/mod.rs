@@ -99,7 +99,7 @@ pub enum RowKind {
     Exchange,
     /// A connection's set-up.
     Connect,
-    /// What a server said and nobody had asked for.
+    /// What a server said without a request.
     Push,
     /// A client's pause between requests.
     Pause,

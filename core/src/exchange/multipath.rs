@@ -1,4 +1,4 @@
-//! MultipathStreams TCP (RFC 8684): a message may pass in parts, each on a connection of its own. Which connections may be one,
+//! Multipath TCP (RFC 8684): a message may pass in parts, each on a connection of its own. Which connections may be one,
 //! and whether any path was added to another.
 
 use ahash::AHashSet;

@@ -7,7 +7,7 @@ use crate::evidence::rtt::Round;
 use crate::judge::limits::{LONG_PAUSE_NS, PAUSE_NS, ROW_PART};
 use crate::observe::{Candidate, Step, Suspect, Wait};
 
-/// Where such a row stands: its stream, the index of the request that follows it, and the addresses.
+/// Where such a row belongs: its stream, the index of the request that follows it, and the addresses.
 #[derive(Debug, Clone, Copy)]
 pub struct RowPlace {
     pub stream: u32,

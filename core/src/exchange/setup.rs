@@ -77,7 +77,7 @@ impl Setup {
             }
             (self.ended, self.refused, self.over) = (Some(at), true, true);
         } else if syn && self.is_copy(side, at) {
-            // a kernel waits longer: the network doubled it, or the capture has it twice
+            // no timer is so short: the network doubled it, or the capture has it twice
         } else if syn {
             match (self.answered, side) {
                 (None, Side::Client) => self.asked_again = at,
@@ -118,8 +118,8 @@ impl Setup {
         ]
     }
 
-    /// Whether the set-up has a row of its own: where it, the greeting and the lookup before it took time, and a packet of it was sent again, or no
-    /// request followed, or it took a tenth or more of what set-up and requests (`busy`) took together.
+    /// Whether the set-up has a row of its own: with the greeting and the lookup before it, it took time, and a packet of
+    /// it was sent again, no request followed, or it took at least a tenth of set-up and requests (`busy`) together.
     pub fn matters(&self, busy: i64, lookup: i64, begun: Begun) -> bool {
         let Some(asked) = self.asked else { return false };
         let answered = self.answered.unwrap_or(self.asked_again);
@@ -134,8 +134,8 @@ impl Setup {
         took > 0 && (repeated || took.saturating_mul(ROW_PART.get() - 1) >= busy)
     }
 
-    /// The row that it makes, with its steps, which the two sides make in turn; none where no SYN was captured, or no answer to it
-    /// though there was one. Its number and its `index` follow those of all requests.
+    /// Its row, with steps that the two sides make in turn; none where the capture lacks the SYN or its answer. Its number
+    /// and its `index` follow those of all requests.
     pub fn exchange(
         &self,
         stream: u32,

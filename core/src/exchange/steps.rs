@@ -104,7 +104,7 @@ impl<'a> Iterator for CutSteps<'a> {
     }
 }
 
-/// The steps of both sides, each from where the one before ended, whoever's that was.
+/// The steps of both sides, each from where the one before ended, of either side.
 pub(super) fn take_turns<'a>(steps: [&'a [Step]; 2], start: At, end: At, give: &mut impl FnMut(Piece<'a>)) {
     let [client, server] = steps.map(|steps| after(steps, start).iter().peekable());
     let (mut client, mut server, mut at) = (client, server, start);

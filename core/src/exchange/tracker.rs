@@ -103,7 +103,7 @@ impl Tracker {
         tracker
     }
 
-    /// Nobody needs it any more.
+    /// Returns the box to the free list.
     pub fn leave(self: Box<Self>, ledger: &mut Ledger) {
         if ledger.over.len() < MOST_OVER && self.pairing.is_small() {
             ledger.over.push(self);
@@ -223,7 +223,7 @@ impl Tracker {
 
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
         if segment.len > 0 && !keep_alive && !self.is_beyond(seen, at, ledger) {
-            // of a counter that others may count up too, a gap excuses, and accuses nobody
+            // of a counter that others may count up too, a gap excuses and never accuses
             let missing = if own_ids { missing } else { 0 };
             self.data(seen, at, missing, ledger, release);
         }

@@ -1,6 +1,6 @@
-//! What passed on other connections of the same two hosts while one waited: a connection that one side alone sends on,
-//! and that ends, carries what another was asked for (FTP's data connections). Until it has ended, who answers there
-//! thinks of nothing.
+//! What passed on other connections of the same two hosts while one waited. A connection that one side alone sends on,
+//! and that ends, carries what another was asked for (FTP's data connections). Until it has ended, the wait for an
+//! answer to that request is no program's delay.
 
 use std::collections::VecDeque;
 

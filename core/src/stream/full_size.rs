@@ -64,7 +64,7 @@ impl FullSize {
         pushed && is_small(len, self.mss()) || !pushed && self.never_pushes(facts)
     }
 
-    /// Who never pushes tells nothing by it.
+    /// A sender that never pushes says nothing by it.
     fn never_pushes(&mut self, facts: &Facts) -> bool {
         let since_push = facts.push_bytes_sent.map(i64::from);
         let not_yet = since_push.is_some_and(|bytes| bytes >= facts.next_seq - 1);

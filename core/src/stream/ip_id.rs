@@ -83,7 +83,7 @@ impl IpIds {
         self.own |= if answer { id == Some(0) } else { stamped };
     }
 
-    /// Frames that were sent before the newest one and are not in the capture; none where nobody can tell.
+    /// Frames that were sent before the newest one and are not in the capture; none where that is not known.
     pub fn unseen(&self) -> Option<u64> {
         let odd = self.odd.saturating_sub(2).saturating_mul(ODD_PART.get());
         let gaps = self.gaps.saturating_mul(GAP_PART.get());

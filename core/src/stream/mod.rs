@@ -223,7 +223,7 @@ impl Streams {
         self.len() == 0
     }
 
-    /// Somebody answered the SYN that `quoted` is the head of.
+    /// The SYN that `quoted` is the head of was answered.
     pub fn answered(&mut self, quoted: &Segment<'_>, answer: SynAnswer) {
         let (key, from_low) = FourTuple::of(quoted);
         if let Some((id, _)) = self.index.get(self.index.half(&key), &key, &self.store)

@@ -1,5 +1,5 @@
-//! What is kept of a stream that needs little: one that was only asked for so far, and one that is over. Both become
-//! whole streams again for their next packet, and tell then what they would have told otherwise.
+//! Compact forms of streams: of one with SYNs only, and of one that is over. Both become whole streams again for their
+//! next packet, with the same rows as if they had stayed whole.
 
 use super::counts::{Counts, count, sample_rtt};
 use super::tracking::ReadSoFar;
@@ -13,7 +13,7 @@ use crate::segment::{Multipath, Options, RST, SYN, Sack, Segment};
 /// (tcp_syn_retries).
 pub(super) const MOST_HEARD: usize = 7;
 
-/// A stream of which nothing but SYNs, their answers and refusals passed: those packets.
+/// A stream with SYNs, their answers and refusals only: those packets.
 pub(super) struct Asked {
     pub(super) low: Endpoint,
     pub(super) high: Endpoint,
@@ -42,7 +42,7 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// Nothing where the packet says more than that somebody asks, answers or refuses.
+    /// None where the packet is more than a SYN, an answer to one or a refusal.
     pub(super) fn new(segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool) -> Option<Self> {
         let options = &segment.options;
         let asks = segment.len == 0 && segment.flags & (SYN | RST) != 0;
@@ -175,12 +175,12 @@ impl Stream {
         self.heard = asked.heard;
     }
 
-    /// Whether it can rest: it is over, and nobody waits for an ACK.
+    /// Whether it can rest: it is over, and everything is acknowledged.
     pub(super) fn is_closed(&self) -> bool {
         self.tracking.is_over() && self.flows.iter().all(|flow| flow.is_acknowledged())
     }
 
-    /// What is to be kept of it. Its own place can be used for another stream then.
+    /// What is kept of it. Its box is free for another stream then.
     pub(super) fn asked(&mut self) -> Asked {
         Asked {
             low: self.low,

@@ -8,7 +8,7 @@ use super::{Endpoint, FourTuple, Stream, Tracking};
 use crate::base::At;
 use crate::exchange::Ledger;
 
-/// Boxes of streams that are gone, kept for the next ones.
+/// Boxes of streams that are gone: the free list.
 const MAX_SPARE: usize = 32;
 
 /// How much there is to know of a stream.

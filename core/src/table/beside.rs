@@ -75,7 +75,7 @@ impl ConnectRow {
     }
 }
 
-/// What a server said and nobody had asked for.
+/// What a server said without a request.
 pub struct PushRow {
     common: Common,
     protocol: &'static str,

@@ -1,4 +1,4 @@
-//! `events`: one row per TCP segment, in frame order. This table is as long as the capture, and every instruction
+//! `events`: one row per TCP segment, in frame order. This table is as long as the capture, and each instruction
 //! here is paid once per packet.
 
 use std::net::IpAddr;

@@ -97,7 +97,7 @@ impl Pairing {
             return;
         };
         if let Some(response) = &mut exchange.response {
-            // copies that nobody acknowledged any more repaired nothing: the client was gone
+            // copies that were never acknowledged repaired nothing: the client was gone
             let arrived = |copy: &&Repeat| arrival.is_some_and(|a| !a.answers_earlier(copy));
             let late = response.copies.iter().rev().find(arrived).map(|copy| copy.at);
             if let Some(copy) = late.filter(|at| at.frame > response.last.frame) {

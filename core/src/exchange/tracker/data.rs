@@ -1,4 +1,4 @@
-//! A segment with data: why it left, what that says to others, and the step that its exchange will need.
+//! A segment with data: why it left, what that shows of its sender, and the step that its exchange needs.
 
 use super::hearing::Hearing;
 use super::pairing::Pairing;
@@ -89,7 +89,7 @@ impl Tracker {
     }
 
     /// This side goes on after a silence. Where no protocol is known that was the end of its turn, if the other side
-    /// has acknowledged all of it: what follows is said of its own accord.
+    /// has acknowledged all of it: what follows is unasked.
     #[cold]
     fn silence(&mut self, side: Side, step: &Step, start: i64, ledger: &mut Ledger) {
         let pairing = &self.pairing;
@@ -157,7 +157,7 @@ impl Tracker {
         }
     }
 
-    /// A segment brought its side forward: what its step says to others than the exchange.
+    /// A segment brought its side forward: what its step says beyond its exchange.
     #[inline(always)]
     pub(super) fn forward(
         &mut self,

@@ -14,7 +14,7 @@ const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a co
 /// From here on a status of HTTP says that the request failed (RFC 9110 15).
 const FIRST_ERROR: u16 = 400;
 
-/// Hears what the messages of a stream say while a piece of one side is read.
+/// The listener while a piece of one side is read.
 pub(super) struct Hearing<'a> {
     pub(super) pairing: &'a mut Pairing,
     pub(super) ledger: &'a mut Ledger,

@@ -47,7 +47,7 @@ pub(super) struct Pairing {
     pub(super) answers_lost: bool,
     /// What had been acknowledged when a series of requests was sent, whose answers can no longer be told apart.
     mixed: Option<i64>,
-    /// An answer came although nobody had asked: the capture may lack the request.
+    /// An answer came without a request: the capture may lack it.
     unasked: bool,
     /// The newest open request is such a one: its answer has been seen.
     answered: bool,
@@ -168,7 +168,7 @@ impl Pairing {
             self.answers_lost = unseen;
         }
         let Some(e) = self.open.front_mut() else {
-            self.unsolicited = true; // a greeting, or a time-out notice: nobody asked
+            self.unsolicited = true; // a greeting, or a time-out notice
             if self.exchanges == 0 {
                 self.begun.greeted = self.begun.greeted.or(NonZeroI64::new(at.time_ns));
             }
@@ -192,7 +192,7 @@ impl Pairing {
         }
     }
 
-    /// Where a note stands, and whether the capture lacks the packet that would say it: then nobody can tell
+    /// Where a note stands, and whether the capture lacks the packet that would say it: then it is not known
     /// when it came, and the packet that showed the hole stands for it.
     pub(super) fn seen(&self, at: At) -> (At, bool) {
         let unseen = at.frame == 0;
@@ -366,7 +366,7 @@ impl Pairing {
         self.settling.push_back(e);
     }
 
-    /// The client speaks anew, and nobody answered what it said before: that asked for nothing.
+    /// The client speaks again, and what it said before was not answered: that was no request.
     #[cold]
     pub(super) fn unheard(&mut self, ledger: &mut Ledger) {
         let asked =

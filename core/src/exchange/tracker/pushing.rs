@@ -1,4 +1,4 @@
-//! What a server says and nobody has asked for: a row of its own, with the server's steps while it passed.
+//! What a server says without a request: a row of its own, with the server's steps while it passed.
 
 use super::pairing::Pairing;
 use crate::exchange::steps::between;
@@ -33,7 +33,7 @@ impl Pairing {
         own.extend(between(steps, first, last).cloned());
         let known = own.first().map_or(last, |step| step.from);
         if first.time_ns < known.time_ns {
-            // nobody kept them, as no request was open
+            // they were not kept, as no request was open
             let step = Step {
                 from: first,
                 to: known,
