@@ -120,9 +120,9 @@ MADE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "a dead window": (dead_window, "A dead window: 10.0.0.2:80 takes nothing from frame 5 on (window 0 for 2,095 ms"),
     "idle": (idle, "Idle: 1 connection without any data in 5 s."),
-    "one direction": (one_direction, "Only one direction was captured of 1 of 1 connection: no latency can be seen"),
+    "one direction": (one_direction, "Only one direction was captured of its one connection: no latency can be seen"),
     "refused": (refused, "The only connection to 10.0.0.2:80 was refused with RST: nothing listens on that port."),
-    "unanswered": (unanswered, "1 of 2 connections to 10.0.0.2:80 were refused with RST"),
+    "unanswered": (unanswered, "1 of 2 connections to 10.0.0.2:80 was refused with RST"),
     "nothing": (lambda: pcap([]), "No TCP stream: nothing that latpcap could judge."),
     "a redirect loop": (
         lambda: asked(["301 Moved Permanently"] * 5),

@@ -79,6 +79,7 @@ ORDER = [
     "findings.one_way",
     "findings.setups",
     "findings.silence",
+    "findings.queue",
     "findings.rivals",
     "findings",
     "findings.why",

@@ -22,6 +22,7 @@ from latpcap.findings import (
     harmless,
     one_way,
     quality,
+    queue,
     rivals,
     setups,
     silence,
@@ -113,7 +114,11 @@ def rows(
     found: list[Finding] = []
     pooled = by_server(tables["evidence"])
     for server in ledger.servers[:servers]:
-        found += _of_server(server, ledger.spent(server), tables, pooled.get((server.address, server.port), []), checks)
+        spent = ledger.spent(server)
+        found += _of_server(server, spent, tables, pooled.get((server.address, server.port), []), checks)
+        waited = queue.of(server, spent, tables)
+        if waited is not None:
+            found.append(queue.finding(waited, server))
     events = connections.of(tables["streams"], tables.get("probes"))
     floods = [e for e in events if e.cause == "syn_flood"]
     found = [_of_event(e) for e in floods] + found + silence.found(tables)

@@ -185,7 +185,8 @@ def _events(seen: _Seen, cause: str, owner: str, which: Array, says: str) -> lis
         words = says
         if of == 1:
             count = f"the only connection to {endpoint(address, port)}"
-            words = says.replace("{n} were", "{n} was") if says.startswith("{n}") else says
+        if len(rows) == 1 and says.startswith("{n}"):
+            words = says.replace("{n} were", "{n} was")
         found.append(
             Event(
                 cause, address, port, owner, len(rows), of, seen.clients(rows), first["client"], first["stream"],

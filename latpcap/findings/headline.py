@@ -90,6 +90,8 @@ def of_requests(d: Overall) -> str:
     late = asked_late(d)
     if late:
         return f"{d['server']}: {late.says}."
+    if traffic.log_in(d["traffic"]):
+        return _log_in(d)
     told = traffic.sentence(d["traffic"], d["server"])
     rest = _slow(d)
     if told:
@@ -116,9 +118,23 @@ def _slow(d: Overall) -> str:
     worst = slow["worst"]
     if slow["count"] == 1 and worst is not None:
         rest = f"the other {slow['of'] - 1:,} are not slow" if slow["of"] > 2 else "the other one is not slow"
-        return f"{name}: {worst['name']} took {ms(worst['latency_ms'])} ms, {goes}because of {who}; {rest}."
+        return f"{name}: {worst['name']} took {ms(worst['latency_ms'])} ms, {goes}because of {who}{_behind(d)}; {rest}."
     few = f"{slow['count']:,} of {count(slow['of'], 'request')} are slow"
     return f"{name}: {few}, {goes}because of {who}{_behind(d)}{_few(d)}."
+
+
+def _log_in(d: Overall) -> str:
+    """Of a session of which the log-in alone can be read: what a person did then was nobody's latency."""
+    slow, worst, first = d["slow"], d["slow"]["worst"], d["findings"][0]
+    of = f"{count(slow['of'], 'step')} of its log-in"
+    who = f"{d['server']}: an interactive session ({d['traffic']['protocol']})"
+    if worst is None or first.grade == "unknown":
+        return f"{who}: {of} took {ms(d['p50_ms'])} ms at p50, none is slow; what was typed then is not judged."
+    return (
+        f"{who}: {slow['count']:,} of {of} took over {slow['limit_ms']:,.4g} ms, the slowest "
+        f"{ms(worst['latency_ms'])} ms, {SURE[first.grade]}because of {phrase(first)}{_behind(d)}; what was typed then "
+        "is not judged."
+    )
 
 
 def _few(d: Overall) -> str:

@@ -53,6 +53,8 @@ IDLE_S = 1.0
 """Connections without data are called idle from so many seconds on."""
 PATH_OF_SLOW = 0.05
 """The path's round trip is named beside the threshold from this share of it on."""
+AS_MUCH = 0.95
+"""From this share of another family's time on one took about as much."""
 MOST_FAMILIES = 3
 """So many families of causes are added up in lines of their own."""
 MOST_SERVERS = 100

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
 from latpcap.findings.segments import DATA, Silence, segments
+from latpcap.format import count as counted
 from latpcap.limits import LIMITS
+from latpcap.tables import SETUP
 from latpcap.vocabulary import SUSPECTED
 
 if TYPE_CHECKING:
@@ -89,7 +91,8 @@ def _directions(streams: pa.Table) -> list[Check]:
     of = streams.num_rows
     client, server = (arrays.numbers(streams, f"{side}_packets") for side in ("client", "server"))
     has = int(((client > 0) & (server > 0)).sum())
-    says = f"only one direction was captured of {alone:,} of {of:,} streams: there nothing is more than suspected"
+    some = f"{alone:,} of {of:,} streams" if of > 1 else "its one stream"
+    says = f"only one direction was captured of {some}: there nothing is more than suspected"
     return [Check("one_direction", alone, of, SUSPECTED if alone > has else 1.0, says)]
 
 
@@ -128,14 +131,16 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
 
 
 def _gaps(exchanges: pa.Table) -> list[Check]:
-    of = exchanges.num_rows
+    spoken, protocols = arrays.codes(exchanges, "protocol")
+    asked = spoken != (protocols.index(SETUP) if SETUP in protocols else -2)  # set-ups and pauses are no exchanges
+    of = int(asked.sum())
     if not of:
         return []
     cut, cuts = arrays.codes(exchanges, "cut_by")
     gap = cuts.index("gap") if "gap" in cuts else -2
     count = 0
     for span, rows in arrays.sliced(exchanges):
-        count += int(((arrays.numbers(rows, "capture_gap_ms") != 0) | (cut[span] == gap)).sum())
+        count += int((asked[span] & ((arrays.numbers(rows, "capture_gap_ms") != 0) | (cut[span] == gap))).sum())
     if not count:
         return []
     share = count / of
@@ -143,9 +148,10 @@ def _gaps(exchanges: pa.Table) -> list[Check]:
     for word in ("some", "most"):
         if share > LIMITS[f"gaps_{word}_share"]:
             most = LIMITS[f"gaps_{word}_confidence"]
-    says = (
-        f"packets are missing from the capture in {count:,} of {of:,} exchanges: these are not judged by what is left"
-    )
+    some = f"{count:,} of {of:,} exchanges: these are" if of > 1 else "its one exchange: it is"
+    if count == 1 < of:
+        some = f"1 of {of:,} exchanges: it is"
+    says = f"packets are missing from the capture in {some} not judged by what is left"
     return [Check("capture_gap", count, of, most, says)]
 
 
@@ -164,7 +170,7 @@ def _dropped(issues: pa.Table) -> list[Check]:
     count = sum((row["number"] or 0) * row["count"] for row in _coded(issues, "dropped"))
     if not count:
         return []
-    says = f"the interface dropped {count:,} packets while capturing: what seems not to be there may have been"
+    says = f"the interface dropped {counted(count, 'packet')} while capturing: what seems not to be there may have been"
     return [Check("dropped", count, count, LIMITS["dropped_confidence"], says)]
 
 
@@ -268,7 +274,8 @@ def _clock(issues: pa.Table, streams: pa.Table) -> list[Check]:
         return []
     of = sum(int(arrays.numbers(streams, c).sum()) for c in ("client_packets", "server_packets"))
     most = LIMITS["clock_back_confidence"] if count > LIMITS["clock_back_share"] * of else 1.0
-    return [Check("clock", count, of, most, f"time stamps go back {count:,} times: short times are not to be trusted")]
+    often = "once" if count == 1 else f"{count:,} times"
+    return [Check("clock", count, of, most, f"time stamps go back {often}: short times are not to be trusted")]
 
 
 def _starts(streams: pa.Table) -> list[Check]:

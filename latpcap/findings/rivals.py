@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from latpcap.findings.sockets import Pool
 from latpcap.findings.totals import SIDES, Spent
+from latpcap.format import ms
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import BECAUSES, PROVEN, RIVALS, STALL
 
@@ -128,4 +129,4 @@ def mixed(pool: Pool) -> bool:
 def _against_programs(handshake_ms: float | None) -> str:
     if handshake_ms is None:
         return "the shortest answers of the kernels alone take as long"
-    return f"the kernels' handshake, where no program is asked, took {handshake_ms:.3g} ms"
+    return f"the kernels' handshake, where no program is asked, took {ms(handshake_ms)} ms"

@@ -50,7 +50,7 @@ def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
         return
     hit = {word: int((pings & (answers == code)).sum()) for code, word in enumerate(words)}
     total = int(pings.sum())
-    if hit.get("time_exceeded", 0) >= RISING * (total - hit.get("none", 0)) and hit.get("time_exceeded", 0):
+    if hit.get("time_exceeded", 0) >= RISING * sum(hit.values()) > 0:
         [row] = probes.select(["dst"]).slice(int(pings.argmax()), 1).to_pylist()
         yield (
             "traceroute",
@@ -111,6 +111,10 @@ def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
     )
 
 
+def _some(few: int, of: int) -> str:
+    return "its one connection" if of == 1 else f"{few:,} of {of:,} connections"
+
+
 _FIRST = ("traceroute", "refused", "unreachable", "unanswered", "half_open")
 
 
@@ -134,8 +138,8 @@ def _quiet(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
         yield (
             "one_direction",
             (
-                f"Only one direction was captured of {int(alone.sum()):,} of {count(streams.num_rows, 'connection')}: "
-                "no latency can be seen, capture both directions"
+                f"Only one direction was captured of {_some(int(alone.sum()), streams.num_rows)}: no latency can be "
+                "seen, capture both directions"
             ),
         )
     events = segments(tables)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind: TypeAlias = Literal["latency", "silence", "connection", "setup", "one_way", "change", "harmless"]
+Kind: TypeAlias = Literal["latency", "queue", "silence", "connection", "setup", "one_way", "change", "harmless"]
 Grade: TypeAlias = Literal["proven", "probable", "suspected", "harmless", "unknown"]
 State: TypeAlias = Literal["on", "off", "mixed", "unknown"]
 """Of a socket option: what the packets tell of it."""
@@ -18,8 +18,8 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "finding": ("uint32", "its number, from 0, the most important first"),
     "kind": (
         "string",
-        "latency (took time of exchanges), silence (never answered, or answering no more), connection (happened to "
-        "connections), setup (before a request), "
+        "latency (took time of exchanges), queue (what a server's time waited for), silence (never answered, or "
+        "answering no more), connection (happened to connections), setup (before a request), "
         "one_way (suspected from one direction), change (an option was set on the way), harmless (nobody waited)",
     ),
     "server": ("string", "the server's address"),

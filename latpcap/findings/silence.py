@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from latpcap import arrays, longarrays
 from latpcap.findings.schema import Finding
 from latpcap.findings.segments import segments
+from latpcap.findings.slow import polls
 from latpcap.findings.totals import SETUP, endpoint
 from latpcap.format import ms
 from latpcap.limits import LIMITS
@@ -69,13 +70,14 @@ def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, 
     named = arrays.codes(exchanges, "method")[0] >= 0
     answers, end = arrays.numbers(streams, "server_packets") > 0, arrays.numbers(streams, "end")
     found, long = [], []
+    wanted = asked & ~polls(exchanges)  # a poll that is meant to wait may wait
     for span, rows in arrays.sliced(exchanges):
         silent = np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         incomplete = ~arrays.numbers(rows, "complete").astype(bool)
         asked_at, mine = arrays.numbers(rows, "request_end"), place[span]
         left = (end.max() - asked_at) / MS
         waited = np.where((cut[span] == open_ended) & (left < MOST_MS), left, (end[mine] - asked_at) / MS)
-        which = asked[span] & (cut[span] != gap) & answers[mine] & silent & incomplete & named[span]
+        which = wanted[span] & (cut[span] != gap) & answers[mine] & silent & incomplete & named[span]
         which &= waited >= LIMITS["stuck_ms"]
         found.append(np.flatnonzero(which) + span.start)
         long.append(waited[which])
@@ -86,7 +88,7 @@ def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, 
     for (number, stream, frame, method, target), wait in zip(seen, waited.tolist(), strict=True):
         server, port, _ = ends[stream]
         known = [word for word in (method, target) if word]
-        name = " ".join(known[1:] if len(known) > 1 and known[1].startswith(known[0]) else known)
+        name = " ".join(known[1:] if len(known) > 1 and known[1].upper().startswith(known[0].upper()) else known)
         groups[server, port].append(_Case(stream, frame, wait, name, number))
     per_server = _per_server(exchanges, place, streams, asked)
     return [
@@ -136,12 +138,10 @@ def _row(
         says = _silent_words(owner, name, cases)
     else:
         what = f"{worst.words} (frame {worst.frame})" if worst.words else f"what frame {worst.frame} asked"
-        says = f"{name} never answered {what}: {ms(worst.waited_ms)} ms passed without an answer"
+        passed = f"{ms(worst.waited_ms)} ms" if worst.waited_ms < MOST_MS else "more than an hour"
+        says = f"{name} never answered {what}: {passed} passed without an answer"
         if len(cases) > 1:
-            says = (
-                f"{name} never answered {len(cases):,} of {of:,} requests; the longest wait is "
-                f"{ms(worst.waited_ms)} ms, for {what}"
-            )
+            says = f"{name} never answered {len(cases):,} of {of:,} requests; the longest wait is {passed}, for {what}"
     clients = {ends[c.stream][2] for c in cases}
     return Finding(
         kind="silence", server=key[0], server_port=key[1], cause=cause, owner=owner, clients=len(clients),

@@ -81,8 +81,8 @@ def family(cause: str) -> str:
 
 
 def by_family(items: Iterable[Piece], slow: Array) -> dict[str, dict[str, float]]:
-    """The time of the slow exchanges in ms by family and cause, the family with the most first; of all, where none is
-    slow.
+    """The time of the slow exchanges in ms by family and cause, the family with the most first (losses, where they took
+    about as much: they are seen, the rest is inferred); of all, where none is slow.
     """
     import numpy as np
 
@@ -95,4 +95,6 @@ def by_family(items: Iterable[Piece], slow: Array) -> dict[str, dict[str, float]
         longarrays.rest()
     known = list(FAMILIES)
     order = sorted(spent, key=lambda name: (-sum(spent[name].values()), known.index(name)))
+    if "loss" in spent and sum(spent["loss"].values()) >= show.AS_MUCH * sum(spent[order[0]].values()):
+        order = ["loss", *(name for name in order if name != "loss")]
     return {name: dict(sorted(spent[name].items(), key=lambda c: (-c[1], c[0]))) for name in order}

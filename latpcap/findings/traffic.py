@@ -34,8 +34,11 @@ TCP_PORTS = {
     44818: "EtherNet/IP",
 }  # fmt: skip
 """What a port is usually for (IANA's register). Only for words: no verdict knows a port."""
+BY_PORT, UNKNOWN = " by its port", "unknown protocol"
 INTERACTIVE = ("SSH", "telnet", "rlogin", "RDP", "VNC")
 """Where people type: the pauses are theirs."""
+PEOPLE = ("SSH", "VNC", "RDP")
+"""Those whose log-in is read."""
 TUNNELS = ("OpenVPN", "SOCKS")
 
 
@@ -135,7 +138,7 @@ def _called(protocol: str, port: int, software: str | None) -> str:
         return protocol
     if software and software.upper().startswith("SSH"):
         return "SSH"
-    return f"{TCP_PORTS[port]} by its port" if port in TCP_PORTS else "unknown"
+    return f"{TCP_PORTS[port]}{BY_PORT}" if port in TCP_PORTS else UNKNOWN
 
 
 def _kind(found: Traffic, away: int, refused: int) -> str | None:
@@ -167,7 +170,8 @@ def sentence(t: Traffic, server: str) -> str | None:
 
 def line(t: Traffic) -> str:
     """How much of what was asked, and what was answered, in a line."""
-    parts = [f"{count(t['requests'], 'request')}, {t['protocol']}"]
+    turns = t["protocol"] == UNKNOWN or t["protocol"].endswith(BY_PORT)
+    parts = [f"{count(t['requests'], 'turn' if turns else 'request')}, {t['protocol']}"]
     if t["methods"]:
         parts.append(", ".join(f"{n:,} {word}" for word, n in t["methods"].items()))
     if t["statuses"]:
@@ -178,6 +182,11 @@ def line(t: Traffic) -> str:
 def people(t: Traffic) -> bool:
     """Does a person type here?"""
     return t["protocol"].startswith(INTERACTIVE)
+
+
+def log_in(t: Traffic) -> bool:
+    """Is it the log-in of people, and all that can be read of what they do?"""
+    return t["protocol"].upper() in PEOPLE and list(t["methods"]) == ["handshake"]
 
 
 def tunnel(t: Traffic) -> bool:

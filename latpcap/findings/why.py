@@ -293,7 +293,7 @@ def _worst(server: totals.Server, items: list[totals.Spent], exchanges: pa.Table
     most, cause = max(spent, default=(0.0, None))
     words = [printable(word)[: show.MOST_NAME] for word in (row["method"], row["target"]) if word]
     name = " ".join(
-        words[1:] if len(words) > 1 and words[1].startswith(words[0]) else words
+        words[1:] if len(words) > 1 and words[1].upper().startswith(words[0].upper()) else words
     )  # SQL begins with its verb
     frames = [frame for frame in (row["request_first_frame"], row["response_last_frame"]) if frame is not None]
     return {

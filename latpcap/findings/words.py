@@ -95,7 +95,7 @@ def _latency(d: Overall) -> str:
     parts.append(f"{slow['count']:,} slow (over {slow['limit_ms']:,.4g} ms{beyond})")
     if d["cut"]:
         some = "" if d["cut"] == d["complete"] else f"{d['cut']:,} of them "
-        parts.append(f"{some}not answered to the end: what was seen of them")
+        parts.append(f"{some}not answered to the end: what was seen of {'it' if d['complete'] == 1 else 'them'}")
     if d["incomplete"]:
         parts.append(f"{d['incomplete']:,} incomplete{_goodbyes(d)}")
     return "  latency   " + "; ".join(parts)
@@ -131,6 +131,18 @@ def _families(d: Overall) -> list[tuple[int, str]]:
         lost = f"; {count(d['lost'], 'segment')} lost" if row["family"] == "loss" and d["lost"] else ""
         told.append((1, f"  {row['family']:9} {percent(row['share'])} of {whose}: {', '.join(causes)} ms{lost}"))
     return told
+
+
+def _listed(d: Overall) -> list[str]:
+    """The causes whose families have a line of their own."""
+    rows = d["families"][: show.MOST_FAMILIES]
+    return [cause for row in rows if row is rows[0] or row["share"] >= show.NEXT_SHARE for cause in row["causes"]]
+
+
+def _queue(d: Overall) -> list[tuple[int, str]]:
+    """Whom the requests waited for at the server."""
+    rows = [e for e in d["events"] if e.kind == "queue" and _end(e) == d["server"]]
+    return [(1, f"  queue     {e.says}") for e in rows]
 
 
 def _goodbyes(d: Overall) -> str:
@@ -196,12 +208,12 @@ def _other(d: Overall) -> list[tuple[int, str]]:
     found = d["findings"][0]
     name = found.cause
     t = d["typical"]
-    lines = [*_opening(d), (0, _latency(d)), *_families(d)]
+    lines = [*_opening(d), (0, _latency(d)), *_families(d), *_queue(d)]
     if t["frames"]:
-        chain = " > ".join(str(f) for f in t["frames"])
+        chain = " > ".join(str(f) for f in dict.fromkeys(t["frames"]))
         lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_shown(t)} of {name}"))
     lines += _slowest(d)
-    lines += _not(d, skip=tuple(row.cause for row in d["findings"][:3]))
+    lines += _not(d, skip=(*(row.cause for row in d["findings"][:3]), *_listed(d)))
     late = headline.asked_late(d)
     fix = late.fix if late else d["fix"]
     if fix and found.grade != "unknown" and (late or d["slow"]["count"]):  # else there is nothing to mend

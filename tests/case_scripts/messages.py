@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from makepcap import MSS, Ends, Talk, answer, get, pcap
+from collections.abc import Callable
+
+from makepcap import MSS, Ends, Segment, Talk, answer, get, pcap
 
 from case_scripts.registry import case, variants
 
@@ -222,3 +224,39 @@ def turns_with_a_slow_rhythm() -> bytes:
     talk.client(2000.5)
     talk.server(2001, flags="FA")
     return pcap(talk.tape)
+
+
+def crowd(takes: Callable[[int], float], rounds: int = 2, clients: int = 70) -> bytes:
+    """Requests of many connections, 0.01 ms apart at the server; the n-th of a round is answered `takes(n)` ms after it
+    has come.
+    """
+    tape: list[Segment] = []
+    talks = [
+        Talk(server_leg=0.01, client_leg=0.3, ends=Ends(("10.0.0.1", 40_000 + n)), tape=tape) for n in range(clients)
+    ]
+    for n, talk in enumerate(talks):
+        talk.open(-100.0 + n)
+    for number in range(rounds):
+        at = 50.0 * number
+        for n, talk in enumerate(talks):
+            talk.client(at + 0.01 * n, get())
+            talk.server(at + 0.01 * n + takes(n), HTTP)
+    return pcap(sorted(tape, key=lambda segment: segment.time_ns))
+
+
+@case
+def queue_at_server() -> bytes:
+    """70 clients ask at once, captured at the server: it works on one request after the other, 0.1 ms each.
+
+    Not to be mistaken for: a request that takes 4 ms of work.
+    """
+    return crowd(lambda n: 0.1 * (n + 1) - 0.01 * n)
+
+
+@case
+def decoy_slow_in_parallel() -> bytes:
+    """70 clients ask at once, captured at the server: each request takes 4 ms of work, all of them at the same time.
+
+    Not to be mistaken for: a queue. Those ahead cost nobody any time.
+    """
+    return crowd(lambda n: 4.0 + 0.003 * (n * 7 % 5))

@@ -3,7 +3,7 @@
 use super::{DOUBLE_NS, TICK_LUCK};
 
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
-pub const OF_FINDINGS: [(&str, f64); 65] = [
+pub const OF_FINDINGS: [(&str, f64); 74] = [
     // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
     ("doubled_most_share", 0.5),
     // Fewer doubles than this are a path's. Chosen.
@@ -51,6 +51,20 @@ pub const OF_FINDINGS: [(&str, f64); 65] = [
     ("setup_ms", 200.0),
     ("setup_confidence", 0.9),
     ("corked_request_confidence", 0.6),
+    // --- a queue at the server: so many requests, in so many steps of twice as many ahead, so many in each. Chosen.
+    ("queue_requests", 100.0),
+    ("queue_steps", 4.0),
+    ("queue_in_step", 3.0),
+    // From the first step to the last its time grows so many times, and from none to the next below this share of it.
+    // Chosen: slow work in parallel takes as long with any number ahead.
+    ("queue_grows", 2.0),
+    ("queue_least_rise", 0.9),
+    // It grows for each request ahead by as much as answers are apart, within these factors. Chosen.
+    ("queue_least_slope", 0.5),
+    ("queue_most_slope", 1.5),
+    // The wait for others is at least this share of the median latency. Chosen.
+    ("queue_least_share", 0.3),
+    ("queue_confidence", 0.7),
     // --- one direction: so many gaps, and what they are worth where data or only ACKs were seen. Chosen.
     ("one_way_gaps", 3.0),
     ("one_way_data_confidence", 0.5),

@@ -1,0 +1,146 @@
+"""Did requests wait for their turn at the server, or was each slow work? Requests of one server in, a queue out.
+
+Slow work takes as long however many others are there. In a queue, or where requests share a processor, the server's
+time grows with the requests ahead of this one, by as much for each as answers leave apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+from latpcap import arrays
+from latpcap.findings import slow
+from latpcap.findings.schema import Finding
+from latpcap.findings.totals import Server, Spent
+from latpcap.format import count, ms, us
+from latpcap.limits import LIMITS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+MS = 1e6
+MOST = 1 << 18
+"""So many requests are looked at, the first of the capture: they tell, and memory is bounded."""
+
+
+class Queue(TypedDict):
+    """What a server's requests waited for: others ahead of them. Medians over the requests."""
+
+    ahead: float
+    each_us: float
+    wait_ms: float
+    think_ms: float
+    alone_ms: float
+    fewest: float
+    requests: int
+    exchange: int
+    stream: int
+    frame: int
+
+
+def of(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -> Queue | None:
+    """The queue before this server's program; None where there is none, or too few requests to tell.
+
+    `ahead`: requests that had come and were not answered when one came; `each_us`: so far apart answers leave while
+    it waits; `wait_ms`: what the ones ahead took of `think_ms`; `alone_ms`: what a request takes with `fewest` ahead.
+    `exchange`, `stream`, `frame`: the one that had the most ahead.
+    """
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    complete = arrays.numbers(exchanges, "complete").astype(bool)
+    rows = server.rows
+    if len(rows) > MOST:  # the first ones: those behind them change nothing of who was ahead
+        came = arrays.numbers(exchanges, "request_end")[rows]
+        rows = rows[came <= np.partition(came, MOST)[MOST]]
+    rows = rows[complete[rows] & ~slow.polls(exchanges)[rows]]
+    if len(rows) < LIMITS["queue_requests"]:
+        return None
+    came, left = (arrays.numbers(exchanges, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))
+    think = np.zeros(len(rows))
+    for item in items:
+        if (item.cause, item.owner) == ("server_think", "server"):
+            hit = np.minimum(np.searchsorted(item.rows, rows), len(item.rows) - 1)
+            think += np.where(item.rows[hit] == rows, item.ms[hit], 0.0)
+    ahead, passed = _ahead(came, left)
+    steps = _steps(ahead, think)
+    if len(steps) < LIMITS["queue_steps"]:
+        return None
+    crowd, took = (np.array(part) for part in zip(*steps, strict=True))
+    waits = passed > 0
+    if not waits.any():
+        return None
+    each = float(np.median((left - came)[waits] / MS / passed[waits]))
+    slope = float((took[-1] - took[0]) / (crowd[-1] - crowd[0]))
+    rises = bool((took[1:] >= LIMITS["queue_least_rise"] * took[:-1]).all())
+    if not rises or took[-1] < LIMITS["queue_grows"] * took[0]:
+        return None
+    if not LIMITS["queue_least_slope"] <= slope / each <= LIMITS["queue_most_slope"]:
+        return None
+    middle, alone = float(np.median(think)), float(took[0])
+    latency = arrays.percentile(server.latency, 1 / 2)
+    if middle - alone < LIMITS["queue_least_share"] * latency:
+        return None
+    most = int(np.argmax(ahead))
+    [row] = exchanges.select(["exchange", "stream", "request_first_frame"]).slice(int(rows[most]), 1).to_pylist()
+    return {
+        "ahead": float(np.median(ahead)),
+        "each_us": each * 1e3,
+        "wait_ms": max(middle - alone, 0.0),
+        "think_ms": middle,
+        "alone_ms": alone,
+        "fewest": float(crowd[0]),
+        "requests": len(rows),
+        "exchange": row["exchange"],
+        "stream": row["stream"],
+        "frame": row["request_first_frame"],
+    }
+
+
+def _ahead(came: Array, left: Array) -> tuple[Array, Array]:
+    """How many had come and were not answered when each came, and how many answers left while it waited."""
+    import numpy as np
+
+    arrived, gone = np.sort(came), np.sort(left)
+    ahead: Array = np.searchsorted(arrived, came, side="left") - np.searchsorted(gone, came, side="right")
+    passed: Array = np.searchsorted(gone, left, side="right") - np.searchsorted(gone, came, side="right")
+    return np.maximum(ahead, 0), passed
+
+
+def _steps(ahead: Array, think: Array) -> list[tuple[float, float]]:
+    """By how many were ahead (none, 1 to 2, 3 to 6 ...): how many, and the server's time, at the median."""
+    import numpy as np
+
+    power = np.floor(np.log2(ahead + 1)).astype(np.int64)
+    found = []
+    for step in np.unique(power):
+        which = power == step
+        if which.sum() >= LIMITS["queue_in_step"]:
+            found.append((float(np.median(ahead[which])), float(np.median(think[which]))))
+    return found
+
+
+def finding(queue: Queue, server: Server) -> Finding:
+    """The queue as a row of findings, inside the server's time."""
+    return Finding(
+        kind="queue", server=server.address, server_port=server.port, cause="server_think", owner="server",
+        clients=len(server.clients), exchanges=queue["requests"], of_exchanges=len(server.rows),
+        median_ms=queue["wait_ms"], grade="probable", confidence=LIMITS["queue_confidence"],
+        worst_exchange=queue["exchange"], worst_stream=queue["stream"], worst_frames=(queue["frame"],),
+        filter=f"tcp.stream eq {queue['stream']} and frame.number in {{{queue['frame']}}}",
+        rival="requests that share a processor, or a lock, instead of waiting for their turn",
+        rival_lost="not ruled out: both take longer the more others are there", says=says(queue),
+    )  # fmt: skip
+
+
+def says(queue: Queue) -> str:
+    """The queue in a sentence."""
+    fewest = round(queue["fewest"])
+    return (
+        f"{count(round(queue['ahead']), 'request')} ahead at the median, answered {us(queue['each_us'])} apart: "
+        f"{ms(queue['wait_ms'])} of {ms(queue['think_ms'])} ms of the server's time are probably the wait for those; "
+        f"with {f'{fewest:,}' if fewest else 'none'} ahead it takes {ms(queue['alone_ms'])} ms"
+    )
