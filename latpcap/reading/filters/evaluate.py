@@ -47,7 +47,8 @@ def mask(capture: Recorded, expression: str) -> pa.ChunkedArray:
 def datagrams(capture: Recorded, expression: str) -> pa.Array:
     """Which frames of `lookups` pass? Their numbers."""
     source = Datagrams(capture)
-    return source.events["frame"].filter(_Evaluation(source, expression).truths(grammar.parse(expression)))
+    passed = _Evaluation(source, expression).truths(grammar.parse(expression))
+    return source.events["frame"].filter(passed).combine_chunks()
 
 
 class _Evaluation:

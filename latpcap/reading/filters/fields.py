@@ -165,12 +165,12 @@ class Datagrams(Source):
     @cached_property
     def dns(self) -> pa.Table:
         """The lookups themselves."""
-        import pyarrow as pa
+        import pyarrow.compute as pc
 
         table = self.lookups
         names = {"request_frame": "request_in", "response_frame": "response_in"}
         start, end = (table[name].cast("int64") for name in ("start", "end"))
-        took = pa.compute.subtract(end, start)
+        took = pc.subtract(end, start)
         chosen = table.select(["request_frame", "response_frame", "target", "status"])
         return chosen.rename_columns([names.get(n, n) for n in chosen.column_names]).append_column("took", took)
 
