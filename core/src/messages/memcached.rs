@@ -94,7 +94,7 @@ fn sniff(first: &First<'_>) -> Guess {
         }
         (Side::Client, None) if first.began == Side::Server && first.other.is_empty() => Guess::No,
         (Side::Server, None) if !command::may_answer(first.said) => Guess::No,
-        (_, None) if first.said.len() < super::MAX_UNDECIDED => Guess::More,
+        (_, None) if first.said.len() < super::begin::MAX_UNDECIDED => Guess::More,
         (Side::Client, None) if Command::is_known(first.said) => Guess::Other, // many keys
         (_, None) => Guess::No,
         (Side::Client, Some(line)) if Command::is_sure(line) => Guess::Yes,

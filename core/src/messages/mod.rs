@@ -24,8 +24,10 @@
 //! in a turn with the head of a protocol that the stream has spoken; the next `Request` or `Response` says so. A
 //! ClientHello inside a turn names the turn's message.
 
+mod again;
 mod amqp;
 mod banner;
+mod begin;
 mod commands;
 mod dnp3;
 pub mod dns;
@@ -38,6 +40,7 @@ mod ldap;
 mod left;
 mod lines;
 mod memcached;
+mod memory;
 mod modbus;
 mod mongodb;
 mod mqtt;
@@ -61,13 +64,11 @@ mod turns;
 mod waiting;
 mod websocket;
 
-use std::sync::Arc;
-
 use crate::base::{At, Side};
-use crate::decrypt::KeyLog;
+pub use memory::Memory;
 pub use notes::{Close, Kind, Named, Note, Push, Said, Status, Stretch};
 pub use readers::Protocol;
-use readers::{AnyReader, KNOWN, Recognition};
+use readers::{AnyReader, KNOWN};
 use sink::{MessageSink, Open};
 
 /// Who is told what the readers find, while they read.
@@ -76,38 +77,6 @@ pub trait Listener {
 
     /// What the readers of all streams remember together.
     fn memory(&mut self) -> &mut Memory;
-}
-
-/// What the readers of all streams remember together.
-#[derive(Debug, Default)]
-pub struct Memory {
-    again: Option<Box<http1::Again>>,
-    /// One of a stream that is over, for the next.
-    http: Option<Box<http1::Http1>>,
-    /// Of TLS connections, where somebody gave some. Shared, so that a reader has them while it tells what it reads.
-    keys: Option<Arc<KeyLog>>,
-    /// What is read now lies inside TLS: a connection inside another one stays sealed.
-    inside: bool,
-}
-
-impl Memory {
-    /// The keys of TLS connections, for more of them.
-    pub fn keys(&mut self) -> &mut KeyLog {
-        Arc::make_mut(self.keys.get_or_insert_default())
-    }
-
-    /// The same for who opens another connection of this capture.
-    pub fn shared_keys(&self) -> Option<Arc<KeyLog>> {
-        self.keys.clone()
-    }
-
-    fn http(&mut self) -> Box<http1::Http1> {
-        let Some(mut reader) = self.http.take() else {
-            return Box::default();
-        };
-        *reader = http1::Http1::default();
-        reader
-    }
 }
 
 /// What a protocol's first bytes say.
@@ -133,14 +102,6 @@ struct First<'a> {
     #[allow(dead_code)] // of protocols whose server speaks first
     began: Side,
 }
-
-/// One side's first bytes that may be held while no protocol is sure, for `Guess::More`.
-const MAX_UNDECIDED: usize = 32;
-/// Bytes and packets of both sides that may be held for `Guess::Other`.
-const MAX_HELD: usize = 4096;
-const MAX_HELD_PACKETS: usize = 512;
-/// Protocols that one packet's bytes may pass through.
-const MAX_SWITCHES: usize = 4;
 
 /// One protocol's reader for one stream. It tells the sink, which keeps the order of the notes.
 trait MessageReader {
@@ -315,182 +276,4 @@ impl Messages {
         }
         self.open.take_mark(side);
     }
-
-    /// Whether this stretch can be read now: the protocol is known with it. Else it is held.
-    #[cold]
-    fn decided(&mut self, side: Side, at: At, stretch: Stretch<'_>, listener: &mut impl Listener) -> bool {
-        let decided = self.decide(side, stretch, listener.memory());
-        if let (None, Stretch::Bytes(bytes)) = (decided, stretch) {
-            self.undecided.push((side, at, bytes.into()));
-            return false;
-        }
-        self.begin(decided.unwrap_or(Stage::Turns), listener);
-        true
-    }
-
-    /// Looks at what both sides said first: `None` when that is too little to tell.
-    fn decide(&mut self, side: Side, stretch: Stretch<'_>, memory: &mut Memory) -> Option<Stage> {
-        let Stretch::Bytes(bytes) = stretch else {
-            return Some(Stage::Turns);
-        };
-        let held = |of: Side| {
-            let before = self.undecided.iter().filter(move |(whose, ..)| *whose == of);
-            before
-                .flat_map(|(.., held)| held.iter().copied())
-                .collect::<Vec<_>>()
-        };
-        let (mut joined, other) = (Vec::new(), held(side.other()));
-        let said = if self.undecided.is_empty() {
-            bytes
-        } else {
-            joined.append(&mut held(side));
-            joined.extend_from_slice(bytes);
-            &joined
-        };
-        let first = First {
-            side,
-            said,
-            other: &other,
-            began: self.undecided.first().map_or(side, |(whose, ..)| *whose),
-        };
-        let few = said.len() < MAX_UNDECIDED;
-        let fits = said.len() + other.len() <= MAX_HELD && self.undecided.len() < MAX_HELD_PACKETS;
-        let mut stage = Some(Stage::Turns);
-        for known in &KNOWN {
-            match (known.sniff)(&first) {
-                Guess::Yes => {
-                    self.reader = (known.reader)(memory);
-                    return Some(Stage::Following);
-                }
-                Guess::More if few => stage = None,
-                Guess::Other if fits => stage = None,
-                Guess::More | Guess::Other | Guess::No => {}
-            }
-        }
-        stage
-    }
-
-    /// The stream is known: reads what was held until now.
-    fn begin(&mut self, stage: Stage, listener: &mut impl Listener) {
-        self.stage = stage;
-        listener.note(Note::Protocol(self.reader.protocol()));
-        for (side, at, bytes) in std::mem::take(&mut self.undecided) {
-            let held = Stretch::Bytes(&bytes);
-            if bytes.is_empty() {
-                self.close(side, at, Close::Fin, listener);
-            } else if stage == Stage::Following {
-                self.feed(side, at, held, listener);
-            } else {
-                // no protocol took it for its beginning: that is not asked again
-                self.greeting_of(side, held);
-                turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), held);
-            }
-        }
-    }
-
-    /// The server's first words, which may say what it is.
-    #[inline(always)]
-    fn greeting_of(&mut self, side: Side, stretch: Stretch<'_>) {
-        if side == Side::Server && !self.greeted {
-            self.greeting(stretch);
-        }
-    }
-
-    #[cold]
-    fn greeting(&mut self, stretch: Stretch<'_>) {
-        self.greeted = true;
-        if let (Stretch::Bytes(first), true) = (stretch, self.reader.is_turns()) {
-            self.open.software = banner::of_greeting(first);
-        }
-    }
-
-    /// The reader cannot go on; this is what it left.
-    #[cold]
-    fn lost(&mut self, side: Side, at: At, rest: Stretch<'_>, listener: &mut impl Listener) {
-        self.stage = Stage::Turns;
-        self.open.take_mark(Side::Client);
-        self.open.take_mark(Side::Server);
-        if !self.open.recognised {
-            self.reader = AnyReader::Turns;
-            listener.note(Note::Protocol(Protocol::Turns));
-        }
-        turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), rest);
-    }
-
-    /// The stream goes on in another protocol.
-    #[cold]
-    fn switch(
-        &mut self,
-        side: Side,
-        at: At,
-        reader: AnyReader,
-        rest: Stretch<'_>,
-        listener: &mut impl Listener,
-    ) {
-        let (mut next, mut rest) = (reader, rest);
-        for _ in 0..MAX_SWITCHES {
-            self.reader = next;
-            listener.note(Note::Protocol(self.reader.protocol()));
-            if rest.is_empty() {
-                return;
-            }
-            let sink = MessageSink::new(&mut self.open, listener, side, at);
-            match self.reader.feed(sink, rest) {
-                Read::All => return,
-                Read::Lost(left) => return self.lost(side, at, left, listener),
-                Read::Switch(reader, left) => (next, rest) = (reader, left),
-            }
-        }
-        self.lost(side, at, rest, listener);
-    }
-
-    /// Reads in turns, until a message begins that a reader can follow.
-    #[inline(never)]
-    fn turn(&mut self, side: Side, at: At, stretch: Stretch<'_>, listener: &mut impl Listener) {
-        self.greeting_of(side, stretch);
-        let mut sink = MessageSink::new(&mut self.open, listener, side, at);
-        if let Stretch::Bytes(first) = stretch
-            && follow_again(&mut self.reader, &mut sink, first)
-        {
-            self.stage = Stage::Following;
-            return self.feed(side, at, stretch, listener);
-        }
-        turns::Turns.feed(sink, stretch);
-    }
-}
-
-/// In turns: whether a message begins here that a reader can follow, and which.
-fn follow_again(reader: &mut AnyReader, sink: &mut MessageSink<'_, impl Listener>, first: &[u8]) -> bool {
-    let (side, inside) = (sink.side(), sink.is_open());
-    let begins = |known: &&Recognition| {
-        if inside {
-            (known.resumes)(side, first)
-        } else {
-            (known.opens)(side, first)
-        }
-    };
-    if inside && reader.is_turns() {
-        let joins = |known: &&Recognition| (known.joins)(side, first);
-        let Some(known) = KNOWN.iter().find(joins) else {
-            return false;
-        };
-        *reader = (known.reader)(sink.memory());
-        sink.protocol(reader.protocol());
-        return true;
-    }
-    let Some(known) = KNOWN.iter().find(begins) else {
-        return false;
-    };
-    if reader.protocol() == known.protocol {
-        reader.resume(side, inside);
-    } else if inside {
-        return false;
-    } else {
-        *reader = (known.reader)(sink.memory());
-    }
-    // what was said so far was said in the old protocol
-    sink.end();
-    sink.end_other();
-    sink.protocol(reader.protocol());
-    true
 }

@@ -1,0 +1,100 @@
+//! Where a reader loses its way, or gives both sides to another: in turns, until a message begins that one can follow.
+
+use super::readers::{AnyReader, KNOWN, Recognition};
+use super::sink::MessageSink;
+use super::{At, Listener, MessageReader, Messages, Note, Protocol, Read, Side, Stage, Stretch, turns};
+
+/// Protocols that one packet's bytes may pass through.
+const MAX_SWITCHES: usize = 4;
+
+impl Messages {
+    /// The reader cannot go on; this is what it left.
+    #[cold]
+    pub(super) fn lost(&mut self, side: Side, at: At, rest: Stretch<'_>, listener: &mut impl Listener) {
+        self.stage = Stage::Turns;
+        self.open.take_mark(Side::Client);
+        self.open.take_mark(Side::Server);
+        if !self.open.recognised {
+            self.reader = AnyReader::Turns;
+            listener.note(Note::Protocol(Protocol::Turns));
+        }
+        turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), rest);
+    }
+
+    /// The stream goes on in another protocol.
+    #[cold]
+    pub(super) fn switch(
+        &mut self,
+        side: Side,
+        at: At,
+        reader: AnyReader,
+        rest: Stretch<'_>,
+        listener: &mut impl Listener,
+    ) {
+        let (mut next, mut rest) = (reader, rest);
+        for _ in 0..MAX_SWITCHES {
+            self.reader = next;
+            listener.note(Note::Protocol(self.reader.protocol()));
+            if rest.is_empty() {
+                return;
+            }
+            let sink = MessageSink::new(&mut self.open, listener, side, at);
+            match self.reader.feed(sink, rest) {
+                Read::All => return,
+                Read::Lost(left) => return self.lost(side, at, left, listener),
+                Read::Switch(reader, left) => (next, rest) = (reader, left),
+            }
+        }
+        self.lost(side, at, rest, listener);
+    }
+
+    /// Reads in turns, until a message begins that a reader can follow.
+    #[inline(never)]
+    pub(super) fn turn(&mut self, side: Side, at: At, stretch: Stretch<'_>, listener: &mut impl Listener) {
+        self.greeting_of(side, stretch);
+        let mut sink = MessageSink::new(&mut self.open, listener, side, at);
+        if let Stretch::Bytes(first) = stretch
+            && follow_again(&mut self.reader, &mut sink, first)
+        {
+            self.stage = Stage::Following;
+            return self.feed(side, at, stretch, listener);
+        }
+        turns::Turns.feed(sink, stretch);
+    }
+}
+
+/// In turns: whether a message begins here that a reader can follow, and which.
+fn follow_again(reader: &mut AnyReader, sink: &mut MessageSink<'_, impl Listener>, first: &[u8]) -> bool {
+    let (side, inside) = (sink.side(), sink.is_open());
+    let begins = |known: &&Recognition| {
+        if inside {
+            (known.resumes)(side, first)
+        } else {
+            (known.opens)(side, first)
+        }
+    };
+    if inside && reader.is_turns() {
+        let joins = |known: &&Recognition| (known.joins)(side, first);
+        let Some(known) = KNOWN.iter().find(joins) else {
+            return false;
+        };
+        *reader = (known.reader)(sink.memory());
+        sink.protocol(reader.protocol());
+        return true;
+    }
+    let Some(known) = KNOWN.iter().find(begins) else {
+        return false;
+    };
+    if reader.protocol() == known.protocol {
+        reader.resume(side, inside);
+    } else if inside {
+        return false;
+    } else {
+        *reader = (known.reader)(sink.memory());
+    }
+    // what was said so far was said in the old protocol
+    sink.end();
+    sink.end_other();
+    sink.protocol(reader.protocol());
+    true
+}
