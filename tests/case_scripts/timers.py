@@ -102,3 +102,52 @@ def short_holds(legs: tuple[float, float], late: str) -> bytes:
         if late == "batches":
             at = -(-at // 12.0) * 12.0
     return pcap(talk.tape)
+
+
+@variants(filled={"room": 168}, decoy_not_filled={"room": 169})
+def small_window(room: int) -> bytes:
+    """A client uploads 6,000 bytes, and the server's window has room for 168 after three full segments: the client's
+    kernel sends these when its probe timer ends, and the rest when the window opens. Their server makes it wait.
+
+    Not to be mistaken for: a program that pauses for 218 ms, and writes a byte less than the window takes.
+    """
+    talk = Talk(server_leg=3.0, client_leg=0.01, scale=0)
+    talk.open()
+    body = b"x" * 6000
+    request = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 6000\r\n\r\n" + body
+    sent = 3 * FULL
+    for number in range(3):
+        talk.client(10.0 + number * 0.01, request[number * FULL : (number + 1) * FULL])
+    talk.server(13.0, window=room)
+    talk.client(231.0, request[sent : sent + 168])
+    talk.server(234.0, window=0)
+    talk.server(260.0, window=20_000)
+    talk.client(260.02, request[sent + 168 : sent + 168 + FULL])
+    talk.client(260.03, request[sent + 168 + FULL :])
+    talk.server(264.0, b"".join(answer(20)))
+    talk.client(264.02)
+    return pcap(talk.tape)
+
+
+@variants(
+    by_a_nat={"handshake": 100.0, "answers": 104.0},
+    decoy_slow_handshake={"handshake": 100.0, "answers": 60.0},
+    decoy_slow_program={"handshake": 0.3, "answers": 104.0},
+)
+def answered_for(handshake: float, answers: float) -> bytes:
+    """Recorded in a virtual machine: its NAT acknowledges each request after 0.1 ms. SYN/ACK and answers come from the
+    server, after 100 ms: that is the path's, and no kernel's ACK proves any of it to be the program's.
+
+    Not to be mistaken for: a server near by whose first packet took long, or whose program does. There the ACKs are its
+    own kernel's, and what its answers take is the program's.
+    """
+    talk = Talk(server_leg=handshake, client_leg=0.01)
+    talk.open()
+    talk.server_leg = 0.1
+    at = 200.0
+    for number in range(12):
+        left = asked(talk, at) + answers + number % 4 * 1.5
+        talk.server(left, b"".join(answer(300)))
+        talk.client(left + talk.client_leg)
+        at = left + 5.0 + number % 3
+    return pcap(talk.tape)

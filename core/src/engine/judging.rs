@@ -86,8 +86,10 @@ impl Analysis {
     }
 
     fn paths(&self, exchange: &Exchange) -> Paths {
+        let pairs = &self.streams.pairs;
         Paths {
-            min: [0, 1].map(|side| self.streams.pairs.min(exchange.pair, side)),
+            min: [0, 1].map(|side| pairs.min(exchange.pair, side)),
+            behind: [0, 1].map(|side| pairs.behind(exchange.pair, side)),
             rounds: exchange.rounds,
             by_program: [0, 1].map(|side| !self.streams.pairs.has_kernels_answer(exchange.pair, side)),
         }

@@ -11,7 +11,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use crate::judge::limits::{
-    AT_HOST_NS, DELACK_LEAST_NS, ENOUGH, HOST_NS, LATE_PERCENT, MOST_JITTER_NS, STRAY_PART,
+    ANSWERED_FOR, AT_HOST_NS, DELACK_LEAST_NS, ENOUGH, HOST_NS, LATE_PERCENT, MOST_JITTER_NS, STRAY_PART,
 };
 
 /// Samples kept for the spread; the newest replace the oldest.
@@ -25,6 +25,8 @@ pub struct Rtt {
     count: u64,
     /// A kernel has answered by itself, sooner than its timer.
     kernel: bool,
+    /// The soonest of the handshakes.
+    handshake: Option<i64>,
     recent: Vec<Sample>,
 }
 
@@ -70,6 +72,14 @@ impl Rtt {
 
     pub fn min(&self) -> Option<i64> {
         self.min
+    }
+
+    /// The way to the host itself, where something nearer on the path may acknowledge for it (a NAT of a virtual machine, an
+    /// accelerator): its ACKs come much sooner than any SYN/ACK did.
+    pub fn behind(&self) -> Option<i64> {
+        let (nearest, handshake) = (self.min?, self.handshake?);
+        let is_far = handshake >= ANSWERED_FOR.get() * nearest && handshake - nearest >= HOST_NS.get();
+        is_far.then_some(handshake)
     }
 
     /// Whether a kernel has ever answered by itself: what programs alone answer may take longer than the path does.
@@ -346,6 +356,19 @@ impl Pairs {
         if let Some(rtt) = self.pairs.get_mut(id as usize).and_then(|p| p.rtts.get_mut(side)) {
             rtt.add(sample, by_program);
         }
+    }
+
+    /// A round trip of the handshake.
+    pub fn shook(&mut self, id: u32, side: usize, sample: i64) {
+        self.add(id, side, sample, false);
+        if let Some(rtt) = self.pairs.get_mut(id as usize).and_then(|p| p.rtts.get_mut(side)) {
+            rtt.handshake = Some(rtt.handshake.map_or(sample, |soonest| soonest.min(sample)));
+        }
+    }
+
+    /// The way to this side's host, where something nearer may acknowledge for it.
+    pub fn behind(&self, id: u32, side: usize) -> Option<i64> {
+        self.get(id).and_then(|p| p.rtts.get(side)).and_then(Rtt::behind)
     }
 
     /// Whether both round trips are known as well as they will be.

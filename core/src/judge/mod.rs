@@ -236,6 +236,7 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
             collapsed,
         } => cwnd::lone(cutter, *ack, *acked, *collapsed, piece, paths),
         Wait::Window { opened } => window::opened(cutter, *opened, false, piece),
+        Wait::FillsWindow { since } => window::filled(cutter, *since, piece),
         Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true, piece),
         Wait::Repair { how, first, filled } => repair::repeat(cutter, *how, *first, *filled, piece, known),
         Wait::Probe { small, pool } => repair::probe(cutter, *small, *pool, piece, known),

@@ -22,6 +22,8 @@ pub struct Paths {
     pub rounds: [Round; 2],
     /// No kernel has answered by itself: the best round trip may hold a program's time.
     pub by_program: [bool; 2],
+    /// What the handshakes took at best, where that is much more: something nearer may acknowledge for this side.
+    pub behind: [Option<i64>; 2],
 }
 
 impl Paths {
@@ -31,6 +33,12 @@ impl Paths {
 
     pub fn known(&self, side: Side) -> Option<i64> {
         self.min.get(side.index()).copied().flatten()
+    }
+
+    /// The way to this side's host, of which its ACKs tell nothing, where the wait is long enough for it.
+    pub fn behind(&self, side: Side, waited: i64) -> Option<i64> {
+        let far = self.behind.get(side.index()).copied().flatten();
+        far.filter(|far| waited >= far / 4 * 3)
     }
 
     /// The capture sits at this side's host, and clearly not at the other's.

@@ -68,8 +68,11 @@ pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32)
 /// so long the path took this time at most, unless the kernel held that ACK back.
 #[inline(always)]
 pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece<'_>, paths: &Paths) {
-    approach(cutter, since, piece, paths);
     let side = piece.sender;
+    if let Some(far) = paths.behind(side, piece.step.to.time_ns - since.time_ns) {
+        return behind(cutter, since.time_ns + far, piece);
+    }
+    approach(cutter, since, piece, paths);
     let mut named = thought(cutter, side, paths, 0);
     if paths.known(side).is_none_or(|best| best >= AT_HOST_NS.get()) {
         if acked == 0 {
@@ -103,6 +106,20 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
             .at_most(Grounds::probable(Because::TimerLength, Hypothesis::OtherPath));
     }
     cutter.cut(piece.end, named);
+}
+
+/// Something on the path may acknowledge for this side: its own answers take the path at least as long as a SYN/ACK did, and
+/// no ACK says whose the rest is.
+#[cold]
+fn behind(cutter: &mut Cutter<'_>, reached: i64, piece: &Piece<'_>) {
+    let (side, evidence) = (piece.sender, [cutter.from_frame, cutter.to_frame, 0]);
+    let of = |cause, owner, rule, rival| {
+        let grounds = Grounds::probable(Because::AnsweredFor, rival);
+        row(cause, owner, rule, grounds, evidence)
+    };
+    let think = think(side);
+    cutter.cut(reached, of(Cause::Network, Owner::Network, Rule::Rtt, think));
+    cutter.cut(piece.end, of(think, Owner::of(side), Rule::Turn, Cause::Network));
 }
 
 /// The rest of the cutter's time is this side's program's.

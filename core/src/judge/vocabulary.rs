@@ -183,7 +183,7 @@ words! {
     "look_alike" LookAlike "like Nagle's wait, but not with the ACK"
     "control" Control "the first part of a wait, as long as the program takes where nothing is held"
     "no_pool" NoPool "more senders, or more evidence, than are remembered"
-    "window" Window "it did not fit before a packet that moved the window's edge"
+    "window" Window "it did not fit before a packet that moved the window's edge, or fills what room there was"
     "overtaken" Overtaken "a hole that closed sooner than a repeat can come, or a needless fast retransmit"
     "not_lost" NotLost "a repeat that the receiver calls needless (DSACK): the first copy was late"
     "copy_not_seen" CopyNotSeen "a repeat whose first copy is not in the capture"
@@ -265,6 +265,8 @@ words! {
     "only_turns" OnlyTurns "no reader knows this protocol: what came need not answer what was said before"
     "waits_for_event" WaitsForEvent "the answer waits for an event, as the request asked it to"
     "behind_answers" BehindAnswers "the answers to requests before it on this connection came first, as the protocol wants it"
+    "fills_window" FillsWindow "it fills the window to the byte, which had room for no full segment"
+    "answered_for" AnsweredFor "no SYN/ACK and no answer came nearly as soon as its ACKs: another host on the path sends those"
     "not_remembered" NotRemembered "there is more evidence than is remembered"
 }
 

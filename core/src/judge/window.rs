@@ -6,6 +6,7 @@
 
 use super::grounds::Grounds;
 use super::partition::{Cutter, row};
+use super::program::think;
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::exchange::Piece;
@@ -23,4 +24,15 @@ pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, piece: &Pi
         Grounds::proven(Because::DidNotFit),
     );
     cutter.cut(piece.end, row(cause, owner, Rule::Window, grounds, evidence));
+}
+
+/// Fills what room there was to the byte: less than a segment, so that its sender waited for its probe timer.
+pub(super) fn filled(cutter: &mut Cutter<'_>, since: At, piece: &Piece<'_>) {
+    let evidence = [piece.step.from.frame, since.frame, piece.step.to.frame];
+    let owner = Owner::of(piece.sender.other());
+    let grounds = Grounds::probable(Because::FillsWindow, think(piece.sender));
+    cutter.cut(
+        piece.end,
+        row(Cause::ReceiveWindow, owner, Rule::Window, grounds, evidence),
+    );
 }

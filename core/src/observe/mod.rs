@@ -113,7 +113,12 @@ pub enum Wait {
     Window {
         opened: At,
     },
-    /// The same, and the window was 0 meanwhile.
+    /// Fills the window to the byte, and no full segment: there was no room for one after `since`, for as long as a timer takes
+    /// (RFC 9293 3.8.6.2.1).
+    FillsWindow {
+        since: At,
+    },
+    /// The same as `Window`, and the window was 0 meanwhile.
     ZeroWindow {
         opened: At,
     },
@@ -242,6 +247,7 @@ impl Step {
             Wait::Window { opened } | Wait::ZeroWindow { opened } => {
                 Release::new(Released::WindowOpen, Some(opened.frame), waited)
             }
+            Wait::FillsWindow { since } => Release::new(Released::WindowOpen, Some(since.frame), waited),
             Wait::Cork => Release::new(Released::Cork, None, waited),
             Wait::Corked { ack, .. } => by_ack(*ack, Released::Cork),
             Wait::Repair { how, first, .. } => {

@@ -146,7 +146,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, s
     let pair = pairs.id(client.0, server.0);
     for (side, rtt) in stream.rtts.iter().enumerate() {
         if let Some(rtt) = rtt {
-            pairs.add(pair, side, *rtt, false); // of the handshake
+            pairs.shook(pair, side, *rtt);
         }
     }
     let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));

@@ -75,3 +75,27 @@ fn what_came_before_a_much_better_sample_was_held() {
     assert_eq!((trips.max(), trips.stdev_ms()), (Some(MS), None));
     assert_eq!(RoundTrips::default().mean_ms(), None);
 }
+
+#[test]
+fn acks_that_come_much_sooner_than_any_syn_ack_may_be_another_hosts() {
+    let behind = |handshakes: &[i64], ack: i64| {
+        let mut pairs = Pairs::default();
+        let pair = pairs.id(IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        for ns in handshakes {
+            pairs.shook(pair, 1, *ns);
+        }
+        pairs.add(pair, 1, ack, false);
+        assert_eq!(pairs.behind(pair, 0), None);
+        pairs.behind(pair, 1)
+    };
+    assert_eq!(behind(&[120 * MS, 100 * MS], MS), Some(100 * MS));
+    assert_eq!(
+        behind(&[100 * MS, 2 * MS], MS),
+        None,
+        "a kernel did answer sooner"
+    );
+    assert_eq!(behind(&[40 * MS], 10 * MS), Some(40 * MS), "four times");
+    assert_eq!(behind(&[40 * MS - 1], 10 * MS), None);
+    assert_eq!(behind(&[16 * MS], MS), Some(16 * MS), "15 ms more");
+    assert_eq!(behind(&[16 * MS - 1], MS), None);
+}

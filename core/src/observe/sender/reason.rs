@@ -58,6 +58,9 @@ impl Sender {
             };
         }
         let small = d.small;
+        if let Some(since) = self.answered.filter(|_| small && self.fills_window(d)) {
+            return Wait::FillsWindow { since };
+        }
         if let (None, Some(p)) = (turn, self.small)
             && small
             && !d.fin
@@ -207,6 +210,16 @@ impl Sender {
         let small = self.small.filter(|p| p.at.frame == from.frame && !p.tainted)?;
         let ack = small.ack.filter(|_| gap > BURST_NS.get())?;
         Some((small.at, ack.at))
+    }
+
+    /// It ends where the window does, though no full segment, as long after the peer was heard as a timer takes: the sender had
+    /// more (RFC 9293 3.8.6.2.1), and its probe timer sent what fits.
+    fn fills_window(&self, d: &Data) -> bool {
+        let since = self.answered.map_or(0, |at| d.at.time_ns - at.time_ns);
+        self.edge == Some(d.end)
+            && d.end - d.start < i64::from(d.mss)
+            && since >= RTO_NS.get()
+            && self.una >= d.start
     }
 
     /// By its sender's clock this segment followed the one before it in less than half the time.
