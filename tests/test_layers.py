@@ -80,6 +80,7 @@ ORDER = [
     "findings.setups",
     "findings.silence",
     "findings.queue",
+    "findings.legs",
     "findings.rivals",
     "findings",
     "findings.why",

@@ -110,9 +110,10 @@ class Family(TypedDict):
 
 
 class Row(TypedDict):
-    """One server in the list of servers, in the order of `Ledger.servers`."""
+    """One server in the list of servers: in the order of `Ledger.servers`, those behind a proxy after it."""
 
     server: str
+    behind: str | None
     requests: int
     slow: int
     p50_ms: float

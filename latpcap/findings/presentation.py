@@ -57,6 +57,10 @@ AS_MUCH = 0.95
 """From this share of another family's time on one took about as much."""
 MOST_FAMILIES = 3
 """So many families of causes are added up in lines of their own."""
+NESTED = 0.8
+"""A server stands behind another one whose host asks it, where this share of its requests lies inside that one's."""
+MOST_LEGS = 2
+"""So many servers behind the first one have a line."""
 MOST_SERVERS = 100
 """Of so many servers the main family is looked for."""
 MOST_NAME = 60

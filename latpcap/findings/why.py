@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, findings, longarrays
-from latpcap.findings import evidence, headline, losses, names, quality, scene, slow, sockets, totals, traffic
+from latpcap.findings import evidence, headline, legs, losses, names, quality, scene, slow, sockets, totals, traffic
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
@@ -211,7 +211,11 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
         return data
     server = ledger.servers[0]
     items = ledger.spent(server)
-    data["server"], data["servers"], data["shown"] = server.name, _servers(ledger, data["quality"]), asked.top or 0
+    data["server"], data["servers"], data["shown"] = (
+        server.name,
+        _servers(ledger, data["quality"], tables["exchanges"]),
+        asked.top or 0,
+    )
     software = evidence.software_of(server, tables)
     data["traffic"] = traffic.of(tables["exchanges"], server.asked, server.port, software)
     data["slow"] = _slow(server, items, tables, asked.slow_ms)
@@ -232,16 +236,21 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
     return data
 
 
-def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check]) -> list[Row]:
-    """The servers that were asked, in their order: how many requests, how many slow, and what takes their time."""
+def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[Row]:
+    """The servers that were asked, in their order, those behind a proxy after it: how many requests, how many slow, and
+    what takes their time.
+    """
     rows: list[Row] = []
     most = quality.ceiling(list(checks))
-    for place, server in enumerate(ledger.servers):
+    behind = legs.fronts(ledger.servers, exchanges)
+    for place in legs.in_order(len(ledger.servers), behind):
+        server, front = ledger.servers[place], behind.get(place)
         items = ledger.spent(server) if place < show.MOST_SERVERS else []
         families = slow.by_family(items, server.waited_for)
         rows.append(
             {
                 "server": server.name,
+                "behind": None if front is None else ledger.servers[front].name,
                 "requests": len(server.rows),
                 "slow": len(server.slow),
                 "p50_ms": arrays.percentile(server.latency, 0.50),
@@ -331,6 +340,8 @@ def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:
     duration, number = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "exchange")
     confidence, levels = arrays.levels(causes, "confidence")
     rows = longarrays.joined([i.causes for i in items])
+    if len(rows) and int(number.max()) - int(number.min()) >= 2 * len(number):
+        number = np.unique(number, return_inverse=True)[1]  # captures that are joined have numbers far apart
     first = int(number.min()) if len(rows) else 0
     hit = int(number.max()) + 1 - first if len(rows) else 0
     spent: dict[int, list[float]] = {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from latpcap.findings import headline, names, traffic
 from latpcap.findings import presentation as show
-from latpcap.findings.answer import OneExchange, Overall, Typical
+from latpcap.findings.answer import OneExchange, Overall, Row, Typical
 from latpcap.findings.schema import Finding
 from latpcap.findings.sockets import SHORTER, Pool
 from latpcap.format import count, escaped, ms, percent, printable, us
@@ -102,22 +102,31 @@ def _latency(d: Overall) -> str:
 
 
 def _servers(d: Overall) -> list[tuple[int, str]]:
-    """The servers behind the first: as many as were asked for, or how many they are and what is slow there."""
+    """The servers besides the first: those behind it, and as many as were asked for, or how many there are and what is
+    slow there.
+    """
     rows = d["servers"][1:]
-    if not rows:
-        return []
-    if not d["shown"]:
-        slow = sum(row["slow"] for row in rows)
+    if d["shown"]:
+        return [(0, f"  further   {_server(row)}") for row in rows[: d["shown"] - 1]]
+    legs = [row for row in rows if row["behind"] == d["server"]]
+    told = [(0, f"  behind    {_server({**row, 'behind': None})}") for row in legs[: show.MOST_LEGS]]
+    rest = [row for row in rows if row not in legs[: show.MOST_LEGS]]
+    if rest:
+        slow = sum(row["slow"] for row in rest)
         where = f": {count(slow, 'slow request')} there" if slow else ": nothing is slow there"
-        return [(1, f"  further   {count(len(rows), 'server')}{where} (--top {min(len(d['servers']), 10)} lists them)")]
-    told = []
-    for row in rows[: d["shown"] - 1]:
-        sure = f", {row['family']} ({row['grade']})" if row["family"] else ""
-        told.append(
-            f"  further   {row['server']}: {row['slow']:,} of {count(row['requests'], 'request')} slow, "
-            f"p50 {ms(row['p50_ms'])}, p99 {ms(row['p99_ms'])} ms{sure}"
-        )
-    return [(0, line) for line in told]
+        top = f" (--top {min(len(d['servers']), 10)} lists them)"
+        told.append((1, f"  further   {count(len(rest), 'server')}{where}{top}"))
+    return told
+
+
+def _server(row: Row) -> str:
+    """A server of the list in a line."""
+    sure = f", {row['family']} ({row['grade']})" if row["family"] else ""
+    behind = f", behind {row['behind']}" if row["behind"] else ""
+    return (
+        f"{row['server']}{behind}: {row['slow']:,} of {count(row['requests'], 'request')} slow, "
+        f"p50 {ms(row['p50_ms'])}, p99 {ms(row['p99_ms'])} ms{sure}"
+    )
 
 
 def _families(d: Overall) -> list[tuple[int, str]]:

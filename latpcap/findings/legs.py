@@ -1,0 +1,68 @@
+"""Which server asks another one on behalf of its clients? Servers and their requests in, who stands behind whom out.
+
+A proxy's host is the client of the server behind it, and what it asks there lies inside what it was asked itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from latpcap import arrays
+from latpcap.findings import presentation as show
+from latpcap.findings.totals import Server
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def fronts(servers: Sequence[Server], exchanges: pa.Table) -> dict[int, int]:
+    """The places of servers whose requests were asked by another one of the list, and the place of that one."""
+    found: dict[int, int] = {}
+    few = list(enumerate(servers[: show.MOST_SERVERS]))
+    for back, server in few:
+        for front, other in few:
+            if front != back and _asks(other, server) and _inside(server, other, exchanges):
+                found[back] = front
+                break
+    return found
+
+
+def in_order(count: int, behind: dict[int, int]) -> list[int]:
+    """The places of so many servers, each with those behind it after it; the first one stays the first."""
+    order: list[int] = []
+
+    def put(place: int) -> None:
+        if place not in order:
+            order.append(place)
+            for back, front in behind.items():
+                if front == place:
+                    put(back)
+
+    for place in range(count):
+        front = behind.get(place)
+        if place == 0 or front is None or front in order:
+            put(place)
+    for place in range(count):
+        put(place)
+    return order
+
+
+def _asks(front: Server, back: Server) -> bool:
+    """Can the front's host be the only client of the back? What is asked on loopback has other addresses, too."""
+    local = ip_address(front.address).is_loopback != ip_address(back.address).is_loopback
+    return back.clients == [front.address] or (local and len(back.clients) == 1)
+
+
+def _inside(back: Server, front: Server, exchanges: pa.Table) -> bool:
+    """Do nearly all requests of the one lie inside requests of the other?"""
+    import numpy as np
+
+    start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
+    began = start[front.rows]
+    order = np.argsort(began, kind="stable")
+    ended = np.maximum.accumulate(end[front.rows][order])
+    last = np.searchsorted(began[order], start[back.rows], side="right") - 1
+    inside = (last >= 0) & (ended[np.maximum(last, 0)] >= end[back.rows])
+    return bool(inside.sum() >= show.NESTED * len(back.rows))
