@@ -1,9 +1,10 @@
 """Makes a long capture out of a short one: copies, each with a client of its own, each later than the last.
 
-    enlarge.py IN.pcap OUT.pcap PACKETS
+    enlarge.py IN.pcap OUT.pcap PACKETS [--reset]
 
 IN is a classic pcap of Ethernet and IPv4 whose server is 192.168.0.30, as in sample_pcaps. The copies hold
-conversations of their own, so streams and exchanges grow with the packets. Checksums stay as they were.
+conversations of their own, so streams and exchanges grow with the packets; with --reset each ends with a RST of both
+its sides, so that no more are open than in IN. Checksums stay as they were.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ RECORD = struct.Struct("<IIII")
 HEADER_BYTES = 24
 MICROSECONDS = b"\xd4\xc3\xb2\xa1"
 SERVER = bytes([192, 168, 0, 30])
+TCP, RST = 6, 4
 APART_US = 3_000_000
 """Between the starts of two copies, as in the measurements of the goals."""
 
@@ -42,10 +44,28 @@ def readdressed(frame: bytes, copy: int) -> bytes:
     return frame[:26] + source + target + frame[34:]
 
 
-def enlarge(short: Path, long: Path, packets: int) -> None:
+def resets(packets: list[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
+    """For each side of each connection its last segment once more, as a RST without data that follows it."""
+    last: dict[bytes, tuple[bytes, int]] = {}
+    for _, original, frame in packets:
+        if frame[12:14] == b"\x08\x00" and frame[23] == TCP:
+            last[frame[26:38]] = (frame[:54], original)
+    found = []
+    for head, original in last.values():
+        said = original - 14 - 20 - (head[46] >> 4) * 4
+        seq = int.from_bytes(head[38:42]) + said
+        ip, tcp = head[14:34], head[34:54]
+        short = ip[:2] + (40).to_bytes(2) + ip[4:]
+        ended = tcp[:4] + (seq % 2**32).to_bytes(4) + tcp[8:12] + bytes([5 << 4, RST]) + tcp[14:]
+        found.append((packets[-1][0] + 1, 54, head[:14] + short + ended))
+    return found
+
+
+def enlarge(short: Path, long: Path, packets: int, *, reset: bool = False) -> None:
     """Writes at least `packets` packets: whole copies only."""
     data = short.read_bytes()
     once = records(data)
+    once += resets(once) if reset else []
     with open(long, "wb") as out:
         out.write(data[:HEADER_BYTES])
         for copy in range(-(-packets // len(once))):
@@ -55,4 +75,4 @@ def enlarge(short: Path, long: Path, packets: int) -> None:
 
 
 if __name__ == "__main__":
-    enlarge(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+    enlarge(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), reset="--reset" in sys.argv[4:])

@@ -210,11 +210,15 @@ class Causes:
 
         lengths, frames = self._lengths.values(None), self._frames.arrow(None)
         begins = longarrays.zeros(len(lengths), "int64")
-        np.cumsum(lengths[:-1], dtype="int64", out=begins[1:])
+        total = 0
+        for span in longarrays.parts(len(lengths)):
+            ends = total + np.cumsum(lengths[span], dtype="int64")
+            begins[span] = ends - lengths[span]
+            total = int(ends[-1])
         if order is not None:
             begins, lengths = longarrays.taken(begins, order), longarrays.taken(lengths, order)
         many = longarrays.zeros(len(lengths), "int64")
-        many[:] = lengths
+        longarrays.copy(lengths, many)
         return pa.LargeListViewArray.from_arrays(arrays.column(begins), arrays.column(many), frames)
 
 
