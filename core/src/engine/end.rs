@@ -17,9 +17,9 @@ const PART: u32 = 4096;
 pub(super) enum Stage {
     #[default]
     Reading,
-    /// The streams from this one on have still to learn that the capture has ended.
+    /// The streams from this one on have not been ended yet.
     Ending(u32),
-    /// The streams from this one on have still to become rows, with what was judged and the probes that wait.
+    /// The streams from this one on have no rows yet; with the judgements, and the probes that wait.
     Giving(u32, Vec<Judged>, ProbeRows),
     Finished,
 }

@@ -17,7 +17,7 @@ const MAX_PLAIN: usize = 128;
 /// what is known by then, and numbered among the requests. So many make a batch: in each the streams rise.
 const MAX_RETIRED: usize = BATCH_ROWS;
 impl Analysis {
-    /// Judges what need not or cannot wait any longer.
+    /// Judges exchanges that need not wait, or cannot wait longer.
     #[inline(always)]
     pub(super) fn judge_some(&mut self) {
         if self.streams.ledger.plain.len() >= MAX_PLAIN {
@@ -95,7 +95,7 @@ impl Analysis {
         }
     }
 
-    /// Gives the rows of an exchange that others may have a say in.
+    /// Gives the rows of an exchange whose verdict depends on the evidence of others.
     pub(super) fn partition(&mut self, exchange: &Exchange, paths: &Paths, pools: &[Judged]) {
         let needless = &self.streams.ledger.needless;
         let known = Context {

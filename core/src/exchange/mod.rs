@@ -221,7 +221,7 @@ pub struct Exchange {
 impl Exchange {
     /// As new, with the buffers of the one before.
     fn clear(&mut self) {
-        // in place: a new one would be made elsewhere and moved; named one by one, so that no field is forgotten
+        // in place: a new value would be built on the stack and copied; all fields are named, so that none is forgotten
         let Exchange {
             id: _,
             stream: _,
@@ -299,8 +299,7 @@ impl Exchange {
         (start, later(self.end(), start))
     }
 
-    /// Where it begins, where the client's own segments cease to make the time pass and the server's begin to,
-    /// and where it ends.
+    /// Where it begins, where the client's steps end and the server's begin, and where it ends.
     fn parts(&self) -> (At, At, At) {
         let (start, end) = self.span();
         let asked = later(self.answered_from.unwrap_or(self.request.last), start);
@@ -308,8 +307,8 @@ impl Exchange {
         (start, border, end)
     }
 
-    /// Whether no other exchange can have a say in what its time went to: nothing of Nagle's, nothing that a cork may
-    /// have held, and nothing repeated.
+    /// Whether the evidence of other exchanges cannot change its causes: nothing of Nagle's, nothing that a cork may have
+    /// held, and nothing repeated.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         let [client, server] = &self.steps;
@@ -330,7 +329,7 @@ impl Exchange {
 }
 
 impl Step {
-    /// What it waited for is known by the evidence of other exchanges.
+    /// The evidence of other exchanges decides what it waited for.
     fn depends(&self) -> bool {
         matches!(
             self.wait,

@@ -81,7 +81,7 @@ impl Tracker {
         let Some(mut tracker) = ledger.over.pop() else {
             return Box::new(Tracker::new(stream, pair, pools));
         };
-        // field by field, in place: a whole new one would be made elsewhere and moved
+        // field by field, in place: a new value would be built on the stack and copied
         let Tracker {
             pools: own_pools,
             senders,

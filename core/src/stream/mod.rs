@@ -100,7 +100,7 @@ impl Stream {
         self.shared.initial_rtt_ns()
     }
 
-    /// The smallest window that a side offered; without its scale only nothing is known to be nothing.
+    /// The smallest window that a side offered; without its scale only a window of 0 is known.
     pub fn window_min(&self, side: Side) -> Option<u32> {
         let low = (side == Side::Client) == self.client_is_low;
         let [of_low, of_high] = &self.flows;
@@ -159,7 +159,7 @@ impl Stream {
         }
     }
 
-    /// Begins a stream where another one may have been: in place, for a whole new one would be made elsewhere and moved.
+    /// Begins a stream in a used box: in place, as a new value would be built on the stack and copied.
     fn begin(&mut self, segment: &Segment<'_>, from_low: bool, ends: [Endpoint; 2], at: At, reused: bool) {
         let (sender_is_client, by) = roles(segment);
         let Stream {
@@ -202,7 +202,7 @@ pub struct Streams {
     store: Store,
     /// Streams whose ports others use now, with their numbers: their rows are finished.
     pub retired: Vec<(u32, Box<Stream>)>,
-    /// Streams seen lately, by their ports: spares most packets the look-up in a large table.
+    /// Streams seen lately, by their ports: most packets need no look-up in the large table.
     recent: Vec<Option<(FourTuple, u32)>>,
     pub pairs: Pairs,
     pub ledger: Ledger,
@@ -442,7 +442,7 @@ impl Streams {
         self.store.done(stream);
     }
 
-    /// The stream, for its row: nothing is left of it.
+    /// Takes the stream out, for its row.
     pub fn take(&mut self, id: u32) -> Option<Box<Stream>> {
         self.store.take(id)
     }

@@ -1,5 +1,5 @@
-//! All streams by their numbers. Those that carry data lie here whole; of one that was only asked for so far, and of one that
-//! is over, no more than is needed to make it whole again.
+//! All streams by number. Those that carry data are kept whole; a stream with SYNs only, or one that is over, in a compact
+//! form (`rest.rs`) from which it can be made whole again.
 
 use std::collections::VecDeque;
 
@@ -11,23 +11,23 @@ use crate::exchange::Ledger;
 /// Boxes of streams that are gone: the free list.
 const MAX_SPARE: usize = 32;
 
-/// How much there is to know of a stream.
+/// In which form a stream is kept.
 enum State {
     Asked(Box<Asked>),
     Live(Box<Stream>),
     Closed(Box<Closed>),
-    /// It was handed on for its row.
+    /// Its row has been given.
     Gone,
 }
 
-/// Streams that could rest and are left awake: most are woken by their next packet, a handshake's or a farewell's.
+/// Streams that are kept whole though they could be compact: most get their next packet soon (a handshake's, a FIN).
 const MOST_AWAKE: usize = 16;
 
 pub(super) struct Store {
     states: Vec<State>,
     #[allow(clippy::vec_box)] // a kilobyte each, and they go where they came from
     spare: Vec<Box<Stream>>,
-    /// Streams that could rest, the oldest first.
+    /// Whole streams that could be compact, the oldest first.
     tired: VecDeque<u32>,
     pub(super) most_awake: usize,
     /// Names are looked up in this capture: any set-up may be worth a row for the lookup before it.
@@ -77,7 +77,7 @@ impl Store {
         self.spare.pop().unwrap_or_else(|| Box::new(Stream::blank()))
     }
 
-    /// Takes the box of a stream that is not needed any more, for the next one.
+    /// Returns a box to the free list.
     pub(super) fn done(&mut self, mut stream: Box<Stream>) {
         if self.spare.len() < MAX_SPARE {
             stream.tracking = Tracking::Before;
@@ -98,14 +98,14 @@ impl Store {
         }
     }
 
-    /// The whole stream, which more is known of than packets that are heard again tell.
+    /// The whole stream, to learn what its kept packets do not say.
     pub(super) fn whole(&mut self, id: u32) -> Option<&mut Stream> {
         let stream = self.get(id)?;
         stream.stay();
         Some(stream)
     }
 
-    /// The stream for good: its number stays without one.
+    /// Takes the stream out: its number has none any more.
     pub(super) fn take(&mut self, id: u32) -> Option<Box<Stream>> {
         let state = std::mem::replace(self.states.get_mut(id as usize)?, State::Gone);
         match state {
@@ -124,7 +124,7 @@ impl Store {
         }
     }
 
-    /// After a packet of a stream of which less will do: it rests when enough others could.
+    /// After a packet of a stream that could be compact: it becomes so when enough others could.
     #[cold]
     pub(super) fn tire(&mut self, id: u32) {
         if !self.tired.contains(&id) {
@@ -137,7 +137,7 @@ impl Store {
         }
     }
 
-    /// Keeps less of the stream where less will do.
+    /// Makes the stream compact where it can be.
     fn rest(&mut self, id: u32) {
         let Some(state) = self.states.get_mut(id as usize) else {
             return;

@@ -1,4 +1,4 @@
-//! The way of a stream's data: whether it has any, who follows it, and what is left to say when both sides have
+//! What follows a stream's data: nothing before its first byte, a tracker, and a summary when both sides have
 //! ended. A stream that is over keeps no more than its row needs.
 
 use super::{Endpoint, Stream};

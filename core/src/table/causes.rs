@@ -50,6 +50,10 @@ pub struct Causes {
 }
 
 impl Causes {
+    pub fn len(&self) -> usize {
+        self.columns.rows
+    }
+
     /// True when the batch is full.
     #[inline(always)]
     pub fn push(&mut self, whose: RowKind, number: u64, r: &Row) -> bool {

@@ -12,7 +12,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuf
 use super::{BATCH_ROWS, Column, column, nullable};
 
 /// Rows are written into a block that stays in the innermost cache; a full one is moved to the batch. A row's place
-/// in it is its number modulo `BLOCK`, of which the compiler knows that it is inside: writing needs no check.
+/// in it is its number modulo `BLOCK`, which the compiler knows to be in bounds: writing needs no check.
 pub const BLOCK: usize = 128;
 const _: () = assert!(BATCH_ROWS.is_multiple_of(BLOCK));
 

@@ -79,6 +79,10 @@ pub struct Events {
 }
 
 impl Events {
+    pub fn len(&self) -> usize {
+        self.columns.rows
+    }
+
     /// True when the batch is full.
     #[inline(always)]
     pub fn push(&mut self, e: &Event<'_>) -> bool {

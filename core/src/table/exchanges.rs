@@ -77,6 +77,10 @@ pub struct Exchanges {
 }
 
 impl Exchanges {
+    pub fn len(&self) -> usize {
+        self.columns.rows
+    }
+
     /// A cause of the exchange that comes next.
     #[inline(always)]
     pub fn spend(&mut self, cause: &Row) {

@@ -40,7 +40,7 @@ impl Lists {
     /// Rows come in order; 0 is no frame.
     #[inline(always)]
     pub fn set(&mut self, row: usize, evidence: &Evidence) {
-        // each frame in the place behind those that are none of zero: nothing to decide
+        // without a branch: a zero is overwritten by the next frame
         let place = self
             .block
             .get_mut(self.len..)

@@ -317,55 +317,71 @@ impl Tables {
 
     #[inline(never)]
     fn flush_events(&mut self) {
-        let built = self.events.batch();
-        self.keep("events", built);
+        if self.events.len() > 0 {
+            let built = self.events.batch();
+            self.keep("events", built);
+        }
     }
 
     #[inline(never)]
     fn flush_exchanges(&mut self) {
-        let built = self.exchanges.batch();
-        self.keep("exchanges", built);
+        if self.exchanges.len() > 0 {
+            let built = self.exchanges.batch();
+            self.keep("exchanges", built);
+        }
     }
 
     #[inline(never)]
     fn flush_causes(&mut self) {
-        let built = self.causes.batch();
-        self.keep("causes", built);
+        if self.causes.len() > 0 {
+            let built = self.causes.batch();
+            self.keep("causes", built);
+        }
     }
 
     fn flush_beside(&mut self) {
-        let built = beside::connects(&std::mem::take(&mut self.connects));
-        self.keep("connects", built);
-        let built = beside::pushes(&std::mem::take(&mut self.pushes));
-        self.keep("pushes", built);
-        let built = beside::gaps(&std::mem::take(&mut self.gaps));
-        self.keep("gaps", built);
+        if !self.connects.is_empty() {
+            let built = beside::connects(&std::mem::take(&mut self.connects));
+            self.keep("connects", built);
+        }
+        if !self.pushes.is_empty() {
+            let built = beside::pushes(&std::mem::take(&mut self.pushes));
+            self.keep("pushes", built);
+        }
+        if !self.gaps.is_empty() {
+            let built = beside::gaps(&std::mem::take(&mut self.gaps));
+            self.keep("gaps", built);
+        }
     }
 
     fn flush_streams(&mut self) {
-        let built = self.streams.batch();
-        self.keep("streams", built);
+        if self.streams.len() > 0 {
+            let built = self.streams.batch();
+            self.keep("streams", built);
+        }
     }
 
     fn flush_lookups(&mut self) {
-        let built = lookups::batch(&std::mem::take(&mut self.lookups));
-        self.keep("lookups", built);
+        if !self.lookups.is_empty() {
+            let built = lookups::batch(&std::mem::take(&mut self.lookups));
+            self.keep("lookups", built);
+        }
     }
 
     fn flush_probes(&mut self) {
-        let built = probes::batch(self.probe, &self.probes);
-        self.probe += self.probes.len() as u64;
-        self.probes.clear();
-        self.keep("probes", built);
+        if !self.probes.is_empty() {
+            let built = probes::batch(self.probe, &self.probes);
+            self.probe += self.probes.len() as u64;
+            self.probes.clear();
+            self.keep("probes", built);
+        }
     }
 
     fn keep(&mut self, name: &str, built: Result<RecordBatch, ArrowError>) {
         let place = NAMES.iter().position(|known| *known == name);
         let batches = place.and_then(|place| self.batches.get_mut(place));
         // columns of one batch have one length and the types of their own data: this cannot fail
-        if let (Ok(batch), Some(batches)) = (built, batches)
-            && batch.num_rows() > 0
-        {
+        if let (Ok(batch), Some(batches)) = (built, batches) {
             batches.push(batch);
         }
     }

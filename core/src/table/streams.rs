@@ -95,6 +95,10 @@ pub struct StreamColumns {
 }
 
 impl StreamColumns {
+    pub fn len(&self) -> usize {
+        self.columns.rows
+    }
+
     /// True when the batch is full.
     pub fn push(&mut self, id: u32, stream: &Stream, names: &SoftwareNames) -> bool {
         let columns = &mut self.columns;

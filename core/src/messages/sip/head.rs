@@ -59,8 +59,7 @@ enum Begins {
 }
 
 fn begins(rtsp: bool, first: &[u8]) -> Begins {
-    let end = memchr::memchr(b'\n', first);
-    let whole = end.and_then(|end| first.get(..end));
+    let whole = || first.get(..memchr::memchr(b'\n', first)?);
     let has_version = |line: &[u8]| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         versions(rtsp)
@@ -73,13 +72,15 @@ fn begins(rtsp: bool, first: &[u8]) -> Begins {
             let code = first.get(version.len() + 1..version.len() + 4);
             let is_code = code.is_some_and(|code| code.iter().all(u8::is_ascii_digit));
             match code {
-                None if whole.is_none() => found = Begins::Perhaps,
+                None if whole().is_none() => found = Begins::Perhaps,
                 Some(_) if is_code => return Begins::Surely,
                 _ => {}
             }
         }
     }
-    for method in methods(rtsp) {
+    // every connection is asked, and most begin with another letter
+    let may_be = |method: &&&str| first.is_empty() || method.as_bytes().first() == first.first();
+    for method in methods(rtsp).iter().filter(may_be) {
         let Some(rest) = first
             .get(method.len()..)
             .filter(|_| first.starts_with(method.as_bytes()))
@@ -97,7 +98,7 @@ fn begins(rtsp: bool, first: &[u8]) -> Begins {
         };
         let scheme = schemes(rtsp).iter().find(|scheme| agrees(target, scheme));
         match scheme {
-            Some(_) if whole.is_some_and(|line| !has_version(line)) => {}
+            Some(_) if whole().is_some_and(|line| !has_version(line)) => {}
             Some(scheme) if target.len() >= scheme.len() => return Begins::Surely,
             Some(_) => found = Begins::Perhaps,
             None => {}
