@@ -21,6 +21,7 @@ CONSTANT = {"const_item", "static_item", "array_type", "enum_variant", "macro_de
 
 # what each mutated crate gets as its module `mutants`
 RUNTIME = """
+// Both sides of a comparison have to be equal for its boundary to be reached at all.
 use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -44,7 +45,7 @@ pub fn on(id: usize) -> bool {
 for sign, name in COMPARED.items():
     RUNTIME += f"""
 pub fn {name}<T: PartialOrd + ?Sized>(id: usize, a: &T, b: &T) -> bool {{
-    if on(id) {{ a {BOUNDARY[sign]} b }} else {{ a {sign} b }}
+    if a == b && on(id) {{ a {BOUNDARY[sign]} b }} else {{ a {sign} b }}
 }}
 """
 

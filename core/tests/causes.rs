@@ -6,7 +6,7 @@ mod common;
 use common::{Lcg, MS};
 use latpcap_core::base::At;
 use latpcap_core::exchange::Exchange;
-use latpcap_core::judge::{self, Cause, Context, Grade, Judged, Owner, Paths, Row, Tick, Verdict};
+use latpcap_core::judge::{self, Because, Cause, Context, Grade, Judged, Owner, Paths, Row, Tick, Verdict};
 use latpcap_core::observe::{Candidate, Repair, Step, Wait};
 
 const US: i64 = 1000;
@@ -89,6 +89,79 @@ fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
             proven,
             "{late} ms late, {took} ms"
         );
+    }
+}
+
+#[test]
+fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
+    let paths = Paths {
+        min: [None, Some(6 * MS)],
+        ..Paths::default()
+    };
+    let since = At { frame: 1, time_ns: 0 };
+    for (late, took, proven) in [
+        (3 * MS, 6 * MS - 1, false),
+        (3 * MS, 6 * MS, true),
+        (3 * MS - 1, 5 * MS, true),
+    ] {
+        let wait = Wait::QueuedTurn {
+            since,
+            late: late as u32,
+            queued: 0,
+        };
+        let rows = cut(wait, 0, 6 * MS + took, &[], &paths);
+        assert_eq!(
+            rows.last().unwrap().grounds.grade == Grade::Proven,
+            proven,
+            "{late} {took}"
+        );
+    }
+    // so much later than the path its kernel had acknowledged the request: a busy host, or a timer
+    for (beyond, between) in [
+        (3 * MS - 1, None),
+        (3 * MS, Some((Cause::Queueing, 9 * MS))),
+        (35 * MS - 1, Some((Cause::Queueing, 41 * MS - 1))),
+        (35 * MS, Some((Cause::ServerThink, 200 * MS))), // one row with the rest
+    ] {
+        let acked = (6 * MS + beyond) as u32;
+        let rows = cut(Wait::Turn { since, acked }, 0, 200 * MS, &[], &paths);
+        let mut late = rows
+            .iter()
+            .filter(|row| row.grounds.because == Because::KernelWasLate);
+        assert_eq!(late.next().map(|row| (row.cause, row.end)), between, "{beyond}");
+    }
+}
+
+#[test]
+fn a_first_copy_that_came_to_its_host_was_not_taken_there() {
+    for (client, server, owner) in [
+        (100 * US - 1, 500 * US, Owner::Client),
+        (100 * US, 500 * US, Owner::Network),
+        (100 * US - 1, 500 * US - 1, Owner::Network),
+    ] {
+        let paths = Paths {
+            min: [Some(client), Some(server)],
+            ..Paths::default()
+        };
+        let first = Some(At { frame: 1, time_ns: 0 });
+        let (how, filled) = (Repair::Timeout, None);
+        let rows = cut(Wait::Repair { how, first, filled }, 0, 300 * MS, &[], &paths);
+        assert_eq!(rows.last().unwrap().owner, owner, "{client} {server}");
+    }
+    // a hole that its peer called for is no frame that the capture alone lacks
+    for (filled, grade) in [
+        (None, Grade::Probable),
+        (Some(At { frame: 1, time_ns: 0 }), Grade::Proven),
+    ] {
+        let (how, first) = (Repair::Fast, None);
+        let rows = cut(
+            Wait::Repair { how, first, filled },
+            0,
+            30 * MS,
+            &[],
+            &Paths::default(),
+        );
+        assert_eq!(rows.last().unwrap().grounds.grade, grade);
     }
 }
 

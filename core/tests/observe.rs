@@ -189,7 +189,7 @@ fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
 
 #[test]
 fn a_turn_as_long_as_a_held_ack_may_wait_for_one_elsewhere() {
-    for (us, timed) in [(37_999, false), (38_000, true), (62_000, true), (62_001, false)] {
+    for (us, timed) in [(37_999, false), (38_000, true), (110_000, true), (110_001, false)] {
         let mut play = Play::new();
         let since = play.asked(0);
         let want = if timed {

@@ -213,3 +213,6 @@ impl Pool {
         self.refutations + self.more + self.gaps.len() as u64
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -330,3 +330,6 @@ impl Judged {
         2 * self.relayed > self.held
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,3 +130,124 @@ impl Clock {
         (if self.is_other(time_ns, tsval) { 0 } else { late }, held)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    const S: i64 = 1_000 * MS;
+
+    /// A clock that began at 0 with the time stamp 0.
+    fn began() -> Clock {
+        let mut clock = Clock::default();
+        clock.late(0, 0);
+        clock
+    }
+
+    #[test]
+    fn a_clock_is_believed_that_counts_milliseconds_for_half_a_second() {
+        let clock = began();
+        assert!(clock.counts_ms(500 * MS, 500) && !clock.counts_ms(500 * MS - 1, 500));
+        // a quarter too fast or too slow is not too much
+        assert!(clock.counts_ms(S, 1_250) && !clock.counts_ms(S, 1_251));
+        assert!(clock.counts_ms(S, 750) && !clock.counts_ms(S, 749));
+        assert!(!Clock::default().counts_ms(S, 1_000));
+    }
+
+    #[test]
+    fn a_clock_that_is_far_off_counts_something_else() {
+        let clock = began();
+        assert!(clock.is_other(500 * MS, 200 - 1) && !clock.is_other(500 * MS, 300));
+        assert!(!clock.is_other(500 * MS - 1, 100), "not known yet");
+        assert!(!clock.is_other(S, 1_400) && clock.is_other(S, 1_401));
+        assert!(!clock.is_other(S, 600) && clock.is_other(S, 599));
+        assert!(!Clock::default().is_other(S, 0));
+    }
+
+    #[test]
+    fn late_is_what_no_tick_explains() {
+        let mut clock = began();
+        assert_eq!(clock.late(103 * MS - 1, 100), 0);
+        assert_eq!(clock.late(203 * MS, 200), 3 * MS);
+        assert_eq!(clock.late(299 * MS, 300), 0, "the best so far");
+        assert_eq!(clock.late(402 * MS, 400), 3 * MS);
+    }
+
+    #[test]
+    fn two_seconds_and_a_hundredth_of_the_time_are_another_clock() {
+        let mut clock = began();
+        assert_eq!(clock.late(100 * S, 97_000), 3 * S);
+        assert!(!clock.odd);
+        assert_eq!(clock.late(100 * S, 96_999), 0);
+        assert!(clock.odd && clock.is_other(1, 0));
+    }
+
+    #[test]
+    fn the_best_is_that_of_two_windows() {
+        let mut clock = began();
+        assert_eq!(clock.late(10 * S, 9_000), S);
+        assert_eq!(
+            clock.late(10 * S + 1, 9_000),
+            S + 1,
+            "a new window, and the one before it"
+        );
+        assert_eq!(clock.late(20 * S + 1, 19_000), S + 1, "still the same");
+        assert_eq!(clock.late(20 * S + 2, 19_000), 0, "the first one is forgotten");
+    }
+
+    #[test]
+    fn a_queue_is_rare_or_much_later_than_a_clocks_grain() {
+        let held = |seen, late, running, ns: i64| {
+            let mut clock = Clock {
+                seen,
+                late,
+                running,
+                ..began()
+            };
+            clock.believed(ns, 900 * MS, 900).1
+        };
+        // one in four of eight at least
+        assert_eq!((held(8, 1, 0, 5 * MS), held(8, 2, 0, 5 * MS)), (4_000_000, 0));
+        assert_eq!(held(7, 0, 0, 5 * MS), 0);
+        // or so late as no clock stands still, and not more than eight in a row
+        assert_eq!(
+            (held(8, 9, 7, 20 * MS), held(8, 9, 7, 20 * MS - 1)),
+            (19_000_000, 0)
+        );
+        assert_eq!(held(8, 9, 8, 20 * MS), 0);
+        let mut other = Clock { seen: 8, ..began() };
+        assert_eq!(other.believed(5 * MS, 900 * MS, 100), (0, 4_000_000));
+        let mut slow = Clock {
+            seen: 8,
+            late: 9,
+            ..began()
+        };
+        assert_eq!(
+            slow.believed(30 * MS, 900 * MS, 600),
+            (30_000_000, 0),
+            "not believed in a pause"
+        );
+    }
+
+    #[test]
+    fn the_path_may_have_made_the_larger_part_of_a_gap() {
+        let clock = began();
+        let held = |time_ms: i64, tsval, before, gap| clock.may_have_held(time_ms * MS, tsval, before, gap);
+        // left with the one before it, by its time stamp
+        assert!(held(400, 400, Some(400), 3 * MS) && !held(400, 400, Some(400), 3 * MS - 1));
+        assert!(!held(400, 400, Some(395), 9 * MS) && held(400, 400, Some(396), 9 * MS));
+        assert!(!held(400, 400, Some(401), 9 * MS) && !held(400, 400, None, 9 * MS));
+        // or passed that much later than at best
+        assert!(held(406, 400, None, 11 * MS) && !held(406, 400, None, 12 * MS));
+        let by_two_seconds = |more| clock.may_have_held(100 * S + more, 98_000, None, 400 * MS);
+        assert!(by_two_seconds(0) && !by_two_seconds(1));
+        // a clock that is not known to count milliseconds says nothing of a long pause
+        assert!(!clock.may_have_held(499 * MS, 100, Some(100), 500 * MS));
+        assert!(clock.may_have_held(600 * MS, 600, Some(600), 500 * MS));
+        assert!(
+            !clock.may_have_held(900 * MS, 300, Some(300), 400 * MS),
+            "it counts something else"
+        );
+    }
+}

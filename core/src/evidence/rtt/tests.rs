@@ -99,3 +99,77 @@ fn acks_that_come_much_sooner_than_any_syn_ack_may_be_another_hosts() {
     assert_eq!(behind(&[16 * MS], MS), Some(16 * MS), "15 ms more");
     assert_eq!(behind(&[16 * MS - 1], MS), None);
 }
+
+#[test]
+fn no_timer_reaches_35_ms_above_the_best() {
+    let by_kernel = |ns| {
+        let mut rtt = Rtt::default();
+        rtt.add(ns, false);
+        rtt.is_by_kernel()
+    };
+    assert!(by_kernel(35 * MS - 1) && !by_kernel(35 * MS));
+    let answered = |ns| {
+        let mut rtt = Rtt::default();
+        rtt.add(MS, true);
+        rtt.add(MS + ns, false);
+        (rtt.has_kernels_answer(), rtt.latest())
+    };
+    assert_eq!(answered(35 * MS - 1), (true, 35 * MS - 1));
+    assert_eq!(answered(35 * MS), (false, 0));
+    let trips = |first, second| {
+        let mut trips = RoundTrips::default();
+        trips.add(first, false);
+        trips.add(second, false);
+        (trips.samples(), trips.held())
+    };
+    assert_eq!((trips(MS, 36 * MS - 1), trips(MS, 36 * MS)), ((2, 0), (1, 1)));
+    assert_eq!((trips(36 * MS, MS), trips(36 * MS + 1, MS)), ((2, 0), (1, 1)));
+    let round = Round::new(36 * MS, false);
+    assert_eq!((round.beyond(MS), round.beyond(MS + 2)), (0, 35 * MS - 2));
+    assert_eq!(Round::new(36 * MS, true).beyond(MS), 35 * MS + 1);
+}
+
+#[test]
+fn a_path_wavers_by_ten_milliseconds_at_most_and_a_host_is_no_path() {
+    let jitter = |samples: &[i64]| {
+        let mut rtt = Rtt::default();
+        samples.iter().for_each(|ns| rtt.add(*ns, false));
+        rtt.jitter()
+    };
+    assert_eq!(
+        jitter(&[MS, 2 * MS, 3 * MS, 4 * MS]),
+        3 * MS,
+        "the third quartile"
+    );
+    assert_eq!(
+        jitter(&[MS, 13 * MS, 13 * MS, 13 * MS]),
+        10 * MS,
+        "MOST_JITTER_NS"
+    );
+    assert_eq!(
+        (jitter(&[0, 15 * MS - 1]), jitter(&[0, 15 * MS])),
+        (10 * MS, 0),
+        "HOST_NS"
+    );
+    let mut late = Rtt::default();
+    for n in 0..20 {
+        late.add(n * MS, false);
+    }
+    assert_eq!(late.latest(), 19 * MS, "LATE_PERCENT");
+    late.add(-1, false);
+    assert_eq!(late.min(), Some(0), "the clock went back");
+    let mut near = RoundTrips::default();
+    near.add(100_000 - 1, true);
+    near.add(5 * MS, true);
+    near.add(4 * MS, true);
+    assert_eq!(
+        near.round(false),
+        near.round(true),
+        "AT_HOST_NS: the host's own queue"
+    );
+    let mut far = RoundTrips::default();
+    far.add(100_000, true);
+    far.add(5 * MS, true);
+    far.add(4 * MS, true);
+    assert_ne!(far.round(false), far.round(true));
+}

@@ -299,3 +299,6 @@ fn part(pauses: &[Pause], stream: u32) -> &[Pause] {
     let until = rest.partition_point(|pause| pause.stream == stream);
     rest.get(..until).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

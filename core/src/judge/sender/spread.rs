@@ -144,4 +144,18 @@ mod tests {
         let ends = (0..24).map(|n| n * 44 * MS + n % 2 * MS); // on a tick of 4 ms, or a quarter of it later
         assert_eq!(tick(ends), None);
     }
+
+    #[test]
+    fn what_ends_within_half_a_millisecond_ends_together() {
+        let ends = |apart: i64| lattice([0, apart].into_iter().chain((4..10).map(|n| n * 10 * MS)));
+        assert_eq!(ends(MS / 2).map(|tick| tick.period), Some(10 * MS));
+        assert_eq!(ends(MS / 2 - 1), None, "seven are too few");
+        let tick = Tick {
+            period: 4 * MS,
+            luck: 0.0,
+            phase: MS,
+        };
+        assert!(tick.has(MS + MS / 2) && tick.has(MS / 2) && tick.has(401 * MS));
+        assert!(!tick.has(MS + MS / 2 + 1) && !tick.has(MS / 2 - 1) && !tick.has(403 * MS));
+    }
 }

@@ -226,4 +226,59 @@ mod tests {
         let (pacer, start) = after(&alike, 2896);
         assert!(!pacer.keeps(start, 7_200_000)); // a program that always does the same
     }
+
+    #[test]
+    fn the_limits_of_pacing_are_kept_to_the_byte() {
+        let held = |fastest: f64, bytes: i64, gap_ns: i64| {
+            let (pacer, start) = after(&[(2896, fastest)], bytes);
+            pacer.may_have_held(start, gap_ns, 10, FULL)
+        };
+        assert!(
+            held(5.0, 2896, 20_000_000) && !held(5.0, 2896, 20_100_000),
+            "HASTE"
+        );
+        assert!(
+            held(90.5, 3200, 100_000_000) && !held(90.5, 3200, 100_010_000),
+            "SLOWEST"
+        );
+        assert!(
+            held(2.0, 2896, 3_000_000) && !held(2.0, 2896, 2_999_999),
+            "NOISE_NS"
+        );
+        let mut new = Pacer::default();
+        sent(&mut new, 1, 2896, 0, 0);
+        let start = i64::from(2 * FULL);
+        assert!(new.may_have_held(start, 7_200_000, 8, FULL), "UNPACED");
+        assert!(!new.may_have_held(start, 7_200_000, 7, FULL));
+        let rated = Pacer { rate: 320_000, ..new };
+        assert!(
+            rated.is_alike(330_000) && !rated.is_alike(330_001) && !rated.is_alike(309_999),
+            "ALIKE"
+        );
+        assert!(rated.begun == 1 && rated.cares(&data(1, 7)) && !Pacer::default().cares(&data(1, 1447)));
+    }
+
+    #[test]
+    fn what_is_in_proportion_counts_twice_and_what_is_not_takes_one_away() {
+        // a thousand bytes a millisecond
+        let alike = |lengths: &[i64]| {
+            let gaps: Vec<_> = lengths
+                .iter()
+                .map(|bytes| (*bytes, *bytes as f64 / 1_000.0))
+                .collect();
+            after(&gaps, 2_000).0.alike
+        };
+        assert_eq!(alike(&[4_000, 5_000]), 0, "DIFFER: by a quarter is by too little");
+        assert_eq!((alike(&[4_000, 5_001]), alike(&[4_000, 6_000, 4_000])), (2, 4));
+        assert_eq!(alike(&[4_000, 6_000, 4_000, 6_000, 4_000, 6_000, 4_000]), 12);
+        assert_eq!(
+            alike(&[4_000, 6_000, 4_000, 6_000, 4_000, 6_000, 4_000, 6_000]),
+            12,
+            "PACE_MOST"
+        );
+        let (mut pacer, start) = after(&[(4_000, 4.0), (6_000, 6.0), (4_000, 4.0)], 2_000);
+        assert!(pacer.keeps(start, 2_000_000), "PACE_SHOWN");
+        pacer.alike = 3;
+        assert!(!pacer.keeps(start, 2_000_000));
+    }
 }

@@ -48,4 +48,18 @@ mod tests {
         coarse.heard(ms(1_010), 5_100);
         assert_eq!(coarse.passed(5_104), None, "it counts ten milliseconds");
     }
+
+    #[test]
+    fn ten_ticks_of_four_milliseconds_show_its_rate_to_a_quarter() {
+        let passed = |elapsed_ns, ticks| {
+            let mut clock = PeerClock::default();
+            clock.heard(0, 0);
+            clock.heard(elapsed_ns, ticks);
+            clock.passed(ticks)
+        };
+        assert_eq!(passed(40_000_000, 40), Some(40_000_000));
+        assert_eq!(passed(39_999_999, 40), None);
+        assert!(passed(1_000_000_000, 1_250).is_some() && passed(1_000_000_000, 1_251).is_none());
+        assert!(passed(1_000_000_000, 750).is_some() && passed(1_000_000_000, 749).is_none());
+    }
 }

@@ -1,0 +1,77 @@
+//! What is remembered of many senders is bounded, and the rest is counted.
+
+use std::net::Ipv4Addr;
+
+use super::*;
+use crate::base::At;
+
+fn key(server: u32) -> Key {
+    Key {
+        server: IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + server)),
+        server_port: 80,
+        client: IpAddr::V4(Ipv4Addr::new(192, 168, 0, 1)),
+        sender: Side::Server,
+    }
+}
+
+fn candidate(pool: u32) -> Candidate {
+    let at = |frame, time_ns| At { frame, time_ns };
+    Candidate {
+        small: at(1, 0),
+        held_from: at(1, 0),
+        ack: at(2, 40),
+        ack_pure: true,
+        ack_fin: false,
+        arrived: None,
+        unseen: false,
+        after_end: false,
+        freed: at(3, 41),
+        small_bytes: 1,
+        freed_bytes: 1,
+        held_back: false,
+        pool,
+    }
+}
+
+#[test]
+fn a_pool_too_many_has_no_number() {
+    let mut pools = Pools::default();
+    assert!(pools.is_empty());
+    for number in 0..MAX_POOLS as u32 {
+        assert_eq!(pools.id(key(number), 0), number);
+    }
+    assert_eq!(pools.id(key(MAX_POOLS as u32), 0), u32::MAX);
+    assert_eq!(pools.id(key(7), 0), 7);
+    assert!(!pools.is_empty() && pools.len() == MAX_POOLS);
+    assert!(!pools.add(0, &candidate(u32::MAX)));
+}
+
+#[test]
+fn candidates_too_many_are_counted() {
+    let mut pools = Pools::default();
+    let id = pools.id(key(1), 0);
+    let kept = (0..KEPT + 3).filter(|_| pools.add(0, &candidate(id))).count();
+    let early = Early {
+        pause: 1,
+        at: 1,
+        frame: 1,
+    };
+    pools.refute(id, 0, vec![early; KEPT + 2].into_iter());
+    for time in 0..2_000 {
+        pools.began(id, Some((time, time)));
+        pools.answered_late(id, time, time);
+    }
+    assert_eq!(kept, KEPT);
+    for pool in pools.iter() {
+        assert_eq!((pool.gaps.len(), pool.early.len()), (KEPT, KEPT));
+        assert_eq!(pool.evidence(), 2 * KEPT as u64 + 5);
+        assert_eq!((pool.starts.late.len(), pool.starts.timed.len()), (1_024, 1_024));
+    }
+    for number in 2..=33 {
+        let id = pools.id(key(number), 0);
+        for _ in 0..KEPT {
+            pools.add(0, &candidate(id));
+        }
+    }
+    assert_eq!(pools.kept, KEPT_IN_ALL, "and in all pools together");
+}

@@ -1,0 +1,194 @@
+//! Both sides of the limits of control groups.
+
+use super::*;
+
+const MS: i64 = 1_000_000;
+
+fn pause(stream: u32, ns: i64, exact: bool) -> Pause {
+    Pause { stream, ns, exact }
+}
+
+fn unheld(pauses: &[i64]) -> Vec<Pause> {
+    pauses.iter().map(|ns| pause(0, *ns, true)).collect()
+}
+
+/// So many held ACKs that were followed at once, all on stream 0, and so many late ones that waited so long.
+fn followed(count: usize, late: &[i64]) -> Controls {
+    let lists = Lists {
+        held: vec![0; count],
+        ..Lists::default()
+    };
+    Controls {
+        all: lists.clone(),
+        own: lists,
+        late: late.to_vec(),
+        late_on: vec![1; late.len()],
+        soon: count,
+        ..Controls::default()
+    }
+}
+
+#[test]
+fn a_pause_is_near_a_wait_from_five_milliseconds_below_to_five_above() {
+    let of = |ns| about(&unheld(&[ns]), 50 * MS);
+    assert_eq!((of(45 * MS), of(45 * MS + 1)), ((1, 0, 0), (0, 1, 0)));
+    assert_eq!((of(55 * MS), of(55 * MS + 1)), ((0, 1, 0), (0, 0, 1)));
+}
+
+#[test]
+fn one_pause_in_ten_is_a_stray() {
+    let rising: Vec<i64> = (1..=10).collect();
+    let of = |first| longest(&unheld(&rising), first).map(|(most, middle)| (most.ns, middle));
+    assert_eq!(
+        (of(0), of(1), of(9), of(10)),
+        (None, Some((1, 1)), Some((9, 5)), Some((9, 5)))
+    );
+}
+
+#[test]
+fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
+    let says = |unheld: &[Pause], early: &[Pause], held| Group { unheld, early, held }.says(50 * MS);
+    assert_eq!(says(&[], &[], 9), Control::Nothing);
+    let short = unheld(&[MS; 10]);
+    let shorter = Control::Shorter {
+        most: MS,
+        likely: MS,
+        exact: true,
+    };
+    assert_eq!(says(&short, &[], 0), shorter);
+    // half of the pauses reach the wait: unclear; more than half: they explain it
+    let half = unheld(&[MS, 50 * MS]);
+    assert_eq!(says(&half, &[], 0), Control::Unclear);
+    assert_eq!(
+        says(&unheld(&[MS, 50 * MS, 50 * MS]), &[], 0),
+        Control::Explains { likely: MS }
+    );
+    assert_eq!(
+        says(&unheld(&[52 * MS]), &[], 0),
+        Control::Explains { likely: 25 * MS }
+    );
+    // one in ten may be a stray
+    let mut nine = vec![MS; 9];
+    nine.push(50 * MS);
+    assert_eq!(says(&unheld(&nine), &[], 0), shorter);
+    assert_eq!(
+        says(&unheld(nine.get(1..).unwrap_or_default()), &[], 0),
+        Control::Unclear
+    );
+    // what left early explains where more of it reaches the wait than was shorter, and than was held
+    assert_eq!(says(&[], &half, 0), Control::Unclear);
+    assert_eq!(
+        says(&[], &unheld(&[50 * MS]), 0),
+        Control::Explains { likely: 25 * MS }
+    );
+    assert_eq!(says(&[], &unheld(&[50 * MS]), 1), Control::Unclear);
+    assert_eq!(says(&short, &unheld(&[50 * MS]), 9), shorter);
+    assert_eq!(says(&short, &unheld(&[50 * MS]), 8), Control::Unclear);
+}
+
+#[test]
+fn so_many_held_acks_are_no_luck() {
+    let follow = |count, late: usize, at_host| {
+        let controls = Controls {
+            at_host,
+            ..followed(count, &vec![0; late])
+        };
+        controls.follow()
+    };
+    assert!(follow(3, 0, true) && !follow(2, 0, true));
+    assert!(follow(5, 0, false) && !follow(4, 0, false));
+    // one in three is followed
+    assert!(follow(5, 10, false) && !follow(5, 11, false));
+    let always = |count, late: usize| followed(count, &vec![0; late]).always_follow();
+    assert!(always(8, 0) && !always(7, 0) && always(10, 1) && !always(9, 1));
+}
+
+#[test]
+fn a_connection_alone_is_judged_by_its_own() {
+    let near = |count| Controls {
+        at_host: true,
+        ..followed(count, &[])
+    };
+    assert!(near(8).always_follows(0) && !near(7).always_follows(0) && !near(8).always_follows(1));
+    assert!(!followed(8, &[]).always_follows(0), "elsewhere");
+    let mut late = near(8);
+    late.late_on.push(0);
+    assert!(!late.always_follows(0));
+    assert!(near(3).follows_alone(0) && !near(2).follows_alone(0));
+    let mut early = near(8);
+    early.own.early.push(pause(0, MS, true));
+    assert!(!early.always_follows(0) && !early.follows_alone(0));
+}
+
+#[test]
+fn kernels_send_two_of_three_at_once_beside_them() {
+    let kernels = |count, soon, at_host| {
+        Controls {
+            at_host,
+            soon,
+            ..followed(count, &[])
+        }
+        .are_kernels()
+    };
+    assert!(kernels(67, 100, true) && !kernels(66, 100, true) && kernels(1, 100, false));
+}
+
+#[test]
+fn pauses_of_one_length_lie_beyond_every_hold() {
+    let one_length = |late: &[i64], longest_held, unheld_ns: &[i64]| {
+        let mut controls = Controls {
+            longest_held,
+            ..followed(8, late)
+        };
+        controls.all.unheld = unheld(unheld_ns);
+        controls.are_of_one_length(45 * MS)
+    };
+    let three = [60 * MS, 61 * MS, 62 * MS];
+    assert!(one_length(&three, 56 * MS, &[]) && !one_length(&three, 56 * MS + 1, &[]));
+    assert!(!one_length(&[60 * MS, 61 * MS, 62 * MS + 1], 50 * MS, &[]));
+    assert!(!one_length(&[60 * MS, 61 * MS], 50 * MS, &[]), "HELD_AT_HOST");
+    assert!(one_length(&[60 * MS, 61 * MS], 50 * MS, &[60 * MS]));
+    assert!(
+        !one_length(&three, 50 * MS, &[MS]),
+        "a shorter one is of these answers"
+    );
+    // then eight held ACKs follow, whatever the late ones are
+    let mut controls = Controls {
+        longest_held: 45 * MS,
+        ..followed(8, &three)
+    };
+    assert!(controls.always_follow());
+    controls.late = vec![60 * MS, 70 * MS, 80 * MS];
+    assert!(!controls.always_follow());
+}
+
+#[test]
+fn three_pauses_of_a_connection_outweigh_those_of_all() {
+    let says = |own: usize| {
+        let mut controls = followed(8, &[]);
+        controls.own.unheld = vec![pause(0, MS, true); own];
+        // others pause for as long as the wait is
+        controls.all.unheld = unheld(&[
+            MS,
+            MS,
+            MS,
+            50 * MS,
+            50 * MS,
+            50 * MS,
+            50 * MS,
+            50 * MS,
+            50 * MS,
+            50 * MS,
+        ]);
+        controls.says(0, 50 * MS)
+    };
+    assert_eq!(says(2), Control::Explains { likely: MS });
+    assert_eq!(
+        says(3),
+        Control::Shorter {
+            most: MS,
+            likely: MS,
+            exact: true
+        }
+    );
+}

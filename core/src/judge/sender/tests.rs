@@ -1,0 +1,227 @@
+//! Both sides of the limits by which a sender is judged.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::*;
+use crate::base::At;
+use crate::evidence::Key;
+use crate::observe::{Candidate, Early};
+
+const US: i64 = 1_000;
+const MS: i64 = 1_000_000;
+
+/// Its pool and the paths to it, with so many refutations.
+fn seen(sender_rtt: i64, refutations: usize) -> (Pools, Pairs) {
+    let [client, server] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
+    let (mut pools, mut pairs) = (Pools::default(), Pairs::default());
+    let pair = pairs.id(client, server);
+    pairs.add(pair, Side::Server.index(), sender_rtt, false);
+    let key = Key {
+        server,
+        server_port: 80,
+        client,
+        sender: Side::Server,
+    };
+    let id = pools.id(key, pair);
+    refute(&mut pools, id, refutations);
+    (pools, pairs)
+}
+
+fn refute(pools: &mut Pools, id: u32, count: usize) {
+    let early = Early {
+        pause: 5 * MS,
+        at: 0,
+        frame: 1,
+    };
+    pools.refute(id, 0, vec![early; count].into_iter());
+}
+
+fn refuted(judged: &[Judged]) -> Vec<u64> {
+    judged.iter().map(|judged| judged.refuted).collect()
+}
+
+#[test]
+fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
+    let before = |sender_jitter, release| {
+        let judged = Judged {
+            sender_rtt: 2 * MS,
+            sender_jitter,
+            ..Judged::default()
+        };
+        judged.before_ack(release, None)
+    };
+    // the path wavers by AT_HOST_NS at least, and by one part in WAVER_PART at most
+    for (jitter, granted) in [
+        (0, 100 * US),
+        (100 * US, 100 * US),
+        (150 * US, 150 * US),
+        (MS, 200 * US),
+    ] {
+        assert!(!before(jitter, 2 * MS - granted), "{jitter}");
+        assert!(before(jitter, 2 * MS - granted - 1), "{jitter}");
+    }
+    let stamped = Judged::default();
+    assert!(stamped.before_ack(5, Some(false)) && !stamped.before_ack(-5, Some(true)));
+}
+
+#[test]
+fn a_kernel_sends_half_of_them_at_once_beside_it_and_a_tenth_elsewhere() {
+    let by_kernel = |sender_rtt, median, best, sender_jitter| {
+        let judged = Judged {
+            sender_rtt,
+            sender_jitter,
+            release_median: Some(median),
+            release_best: Some(best),
+            ..Judged::default()
+        };
+        judged.by_kernel()
+    };
+    assert!(by_kernel(100 * US - 1, 60 * US, MS, 0) && !by_kernel(100 * US - 1, 60 * US + 1, 0, 0));
+    assert!(by_kernel(100 * US - 1, 70 * US, MS, 10 * US) && !by_kernel(100 * US - 1, 71 * US, 0, 10 * US));
+    assert!(by_kernel(100 * US, 9 * MS, 750 * US, 0) && !by_kernel(100 * US, 0, 750 * US + 1, 0));
+    assert!(by_kernel(100 * US, 9 * MS, 2 * MS, 2 * MS));
+    assert!(!Judged::default().by_kernel());
+}
+
+#[test]
+fn it_follows_by_its_slope_or_by_half_of_its_releases() {
+    let follows = |slope, tight, held, refuted| {
+        let judged = Judged {
+            slope,
+            tight,
+            held,
+            refuted,
+            release_median: Some(0),
+            ..Judged::default()
+        };
+        judged.follows_alone()
+    };
+    assert!(follows(Some(0.51), 2, 9, 0));
+    assert!(!follows(Some(0.5), 2, 9, 0) && !follows(Some(0.51), 1, 9, 0));
+    assert!(follows(None, 4, 8, 0) && !follows(None, 4, 9, 0));
+    assert!(follows(None, 50, 50, 1) && !follows(None, 49, 49, 1));
+}
+
+#[test]
+fn what_refutes_is_weighed_against_what_was_held() {
+    let (pools, _) = seen(2 * MS, 0);
+    let verdict = |refuted, held, slope, sender_rtt, release_max| {
+        let mut judged = Judged {
+            refuted,
+            held,
+            slope,
+            sender_rtt,
+            release_max: Some(release_max),
+            ..Judged::default()
+        };
+        pools.iter().for_each(|pool| judged.sum_up(pool));
+        judged.verdict
+    };
+    // one in ten is not above REFUTED_SHARE
+    assert_eq!(verdict(1, 9, None, 2 * MS, 0), Verdict::Open);
+    assert_eq!(verdict(1, 8, None, 2 * MS, 0), Verdict::Refuted);
+    // the tail of a queue follows to the microsecond, beside its sender
+    assert_eq!(verdict(1, 8, None, 100 * US - 1, 60 * US), Verdict::Open);
+    assert_eq!(verdict(1, 8, None, 100 * US - 1, 60 * US + 1), Verdict::Refuted);
+    assert_eq!(verdict(1, 8, None, 100 * US, 60 * US), Verdict::Refuted);
+    assert_eq!(verdict(1, 2, None, 0, 0), Verdict::Open);
+    assert_eq!(verdict(1, 1, None, 0, 0), Verdict::Refuted);
+    // and a pause does not go with its ACK
+    assert_eq!(verdict(0, 8, Some(0.5), 2 * MS, 0), Verdict::AppPause);
+    assert_eq!(verdict(0, 8, Some(0.51), 2 * MS, 0), Verdict::Open);
+}
+
+#[test]
+fn a_relay_brought_more_than_half_of_what_was_held() {
+    let relay = |relayed, held| {
+        let judged = Judged {
+            relayed,
+            held,
+            ..Judged::default()
+        };
+        judged.is_relay()
+    };
+    assert!(!relay(0, 0) && !relay(1, 2) && relay(2, 3));
+}
+
+#[test]
+fn a_judgement_stands_until_its_evidence_has_grown_by_a_quarter() {
+    let (mut pools, mut pairs) = seen(2 * MS, 8);
+    let mut senders = Senders::default();
+    assert_eq!(refuted(&senders.judge(&pools, &pairs, false)), [8]);
+    refute(&mut pools, 0, 1);
+    assert_eq!(refuted(&senders.judge(&pools, &pairs, false)), [8]);
+    refute(&mut pools, 0, 1);
+    assert_eq!(refuted(&senders.judge(&pools, &pairs, false)), [10]);
+    refute(&mut pools, 0, 1);
+    assert_eq!(
+        refuted(&senders.judge(&pools, &pairs, true)),
+        [11],
+        "the last time"
+    );
+    // the same evidence on a path that is now known to be shorter
+    let rtts = |judged: Vec<Judged>| judged.iter().map(|judged| judged.sender_rtt).collect::<Vec<_>>();
+    pairs.add(0, Side::Server.index(), MS, false);
+    assert_eq!(rtts(senders.judge(&pools, &pairs, false)), [2 * MS]);
+    assert_eq!(rtts(senders.judge(&pools, &pairs, true)), [MS]);
+}
+
+#[test]
+fn the_path_grants_a_release_what_it_wavers() {
+    let (pools, mut pairs) = seen(100 * US, 0);
+    let tight = |pairs: &Pairs| {
+        pools
+            .iter()
+            .map(|pool| Judged::of(pool, pairs).tight_limit)
+            .sum::<i64>()
+    };
+    assert_eq!(tight(&pairs), 2 * MS, "PROMPT_NS");
+    for _ in 0..40 {
+        pairs.add(0, Side::Server.index(), 3 * MS + 100 * US, false);
+    }
+    assert_eq!(
+        tight(&pairs),
+        6 * MS,
+        "PATH_LATE times what the path is late now and then"
+    );
+    let (_, near) = seen(100 * US - 1, 0);
+    assert_eq!(tight(&near), 100 * US, "KERNEL_NS beside it");
+}
+
+#[test]
+fn beside_its_sender_a_kernel_sends_within_sixty_microseconds() {
+    let (mut pools, pairs) = seen(20 * US, 0);
+    let at = |frame, time_ns| At { frame, time_ns };
+    for number in 0..3 {
+        let start = number * 50 * MS;
+        let candidate = Candidate {
+            small: at(1, start),
+            held_from: at(1, start),
+            ack: at(2, start + 41 * MS),
+            ack_pure: true,
+            ack_fin: false,
+            arrived: None,
+            unseen: false,
+            after_end: false,
+            freed: at(3, start + 41 * MS + 40 * US),
+            small_bytes: 1,
+            freed_bytes: 1,
+            held_back: false,
+            pool: 0,
+        };
+        pools.add(0, &candidate);
+    }
+    let mut judged = pools.iter().map(|pool| Judged::of(pool, &pairs)).next().unwrap();
+    assert_eq!((judged.held, judged.tight), (3, 3));
+    assert!(judged.sent_by_kernel(0, 60 * US) && !judged.sent_by_kernel(0, 60 * US + 1));
+    assert!(
+        !judged.sent_by_kernel(1, 0),
+        "nothing is known of that connection"
+    );
+    judged.sender_rtt = 100 * US - 1;
+    assert!(judged.sent_by_kernel(0, 0));
+    judged.sender_rtt = 100 * US;
+    assert!(!judged.sent_by_kernel(0, 0), "elsewhere");
+    (judged.sender_rtt, judged.verdict) = (0, Verdict::Refuted);
+    assert!(!judged.sent_by_kernel(0, 0));
+}
