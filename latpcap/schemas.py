@@ -132,6 +132,7 @@ def _why() -> dict[str, Any]:
         "findings": {"type": "array", "items": finding, "description": "what took time, the most first"},
         "events": {"type": "array", "items": finding, "description": "what happened to connections"},
         "quality": {"type": "array", "items": check, "description": "what of the capture limits the answer"},
+        "beside": {"type": "array", "description": "what a trace or a log taken beside the capture says of it"},
     }
     exchange = {
         "exchange": count,

@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 
@@ -58,11 +59,26 @@ def register(app: typer.Typer, read: Callable[..., Capture], brief: Callable[...
             str | None, typer.Option("--server", help="The answer is about this server (address, or address:port).")
         ] = None,
         top: Annotated[int | None, typer.Option("--top", min=1, help="List so many servers.")] = None,
+        strace: Annotated[
+            str | None,
+            typer.Option("--strace", help="A trace of the program's system calls (strace -f -tt) beside it."),
+        ] = None,
+        access_log: Annotated[
+            str | None,
+            typer.Option("--access-log", help="The server's log (combined, with the request's time) beside it."),
+        ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
     ) -> None:
         """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
         whole = stream is None and exchange is None and display_filter is None and not span()
         wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
+        if strace is not None or access_log is not None:
+            if len(files) > 1 or stream is not None or exchange is not None:
+                raise typer.BadParameter("is for one capture, as a whole", param_hint="--strace, --access-log")
+            capture = read(files[0], display_filter, keylog=keylog)
+            told = _about(wanted, partial(capture.why, strace=strace, access_log=access_log))
+            typer.echo(json.dumps(told.to_dict(), indent=2) if as_json else colour.answer(str(told)))
+            return
         if len(files) == 1 or together:
             if len(files) > 1 and not whole:
                 raise typer.BadParameter("is about whole captures, without a limit", param_hint="--together")

@@ -179,6 +179,7 @@ class Overall(Head, total=False):
     fin_released: int
     first_fast: int
     senders: Mapping[str, Pool]
+    beside: list[dict[str, Any]]
 
 
 class OneExchange(Head):

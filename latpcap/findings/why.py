@@ -25,6 +25,8 @@ from latpcap.vocabulary import PROVEN, STALL
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from latpcap.beside import Beside
+
 
 class Subject(HasTables, Protocol):
     """What an answer is about: a capture, a part of one, or many captures together."""
@@ -94,6 +96,12 @@ class Why:
     def of_exchange(cls, capture: Subject, number: int) -> Why:
         """Why was this one exchange slow? IndexError where there is no such exchange."""
         return cls(_single(capture, number))
+
+    def with_beside(self, told: Sequence[Beside]) -> Why:
+        """The same answer with what a trace or a log adds; itself where there is none."""
+        if told and self.data["kind"] == "overall":
+            return Why({**self.data, "beside": [one.to_dict() for one in told]})
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         """Which numbers stand behind the answer? Plain dicts, lists, strings and numbers (for JSON)."""

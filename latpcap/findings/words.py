@@ -24,7 +24,14 @@ def overall(d: Overall) -> str:
     said = [c.says for c in d["quality"] if c.most < 1 or c.check in _SAID]
     lines += [(0, f"  capture   {says}") for says in said[:2] if says not in d["headline"]]
     lines += [(1, f"  damaged   {sentence}") for sentence in d["damage"][:2]]
-    return "\n".join(first + _kept(lines))
+    added = [
+        f"  {label:9} {says}"
+        for label, source in (("strace", "strace"), ("log", "access_log"))
+        for one in d.get("beside", [])
+        if one["source"] == source
+        for says in one["says"]
+    ]
+    return "\n".join(first + _kept(lines) + added)
 
 
 def _judged(d: Overall) -> list[tuple[int, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from latpcap.bars import bar
@@ -98,6 +99,8 @@ class Capture(Recording):
         slow_ms: float | None = None,
         server: str | None = None,
         top: int | None = None,
+        strace: str | Path | None = None,
+        access_log: str | Path | None = None,
     ) -> Why:
         """Why were the requests slow, who waited for whom, and which frames show it?
 
@@ -106,17 +109,24 @@ class Capture(Recording):
         `exchanges`, or with `stream` to its number there, or to the "worst", "typical" or "first" one. Slow is what
         takes `slow_ms` and more beyond the path's round trip (None: the protocol's default). `server`, an address or
         "address:port", is whom the answer is about, else the one with the most slow requests; `top` lists so many.
-        IndexError where there is no such stream or exchange, ValueError for another word or server.
+        `strace` and `access_log` are files taken beside the capture (docs/capture.md): what they say is added, the
+        grades stay the capture's; they are for whole captures.
+        IndexError where there is no such stream or exchange, ValueError for another word or server, LatpcapError where
+        a file beside it cannot be read.
         """
+        from latpcap import beside
         from latpcap.findings.why import Asked, Why
 
+        told = beside.of(self, strace=strace, access_log=access_log)
+        if told and (stream is not None or exchange is not None):
+            raise ValueError("strace and access_log are for whole captures, without stream and exchange")
         if exchange is not None:
             if stream is not None:
                 return self.stream(stream).why(exchange=exchange)
             return Why.of_exchange(self, _picked(self, exchange))
         if stream is not None:
             return self.stream(stream).why(slow_ms=slow_ms)
-        return Why.of(self, self, asked=Asked(slow_ms, server, top))
+        return Why.of(self, self, asked=Asked(slow_ms, server, top)).with_beside(told)
 
     def report(self, tool: Tool, *, server: str | None = None) -> Report:
         """What would this tool have printed? The lines of "wrk", "ping", "hping3", "traceroute" or "curl", by its own

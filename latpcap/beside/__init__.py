@@ -1,0 +1,27 @@
+"""What do a trace of system calls or a server's log, taken beside the capture, add to its answer?
+
+Each source gives a `Beside`: sentences and their numbers. They are said as that source's, next to the verdict; the
+grades of the answer stay what the capture alone is worth.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from latpcap.beside import access_log as log
+from latpcap.beside import strace as calls
+from latpcap.beside.source import Beside
+from latpcap.tables import HasTables
+
+
+def of(capture: HasTables, *, strace: str | Path | None, access_log: str | Path | None) -> list[Beside]:
+    """What the given sources say of this capture; LatpcapError where one cannot be read."""
+    told = []
+    if strace is not None:
+        told.append(calls.compare(capture, strace))
+    if access_log is not None:
+        told.append(log.compare(capture, access_log))
+    return told
+
+
+__all__ = ["Beside", "of"]

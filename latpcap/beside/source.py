@@ -1,0 +1,38 @@
+"""What does a file beside the capture give? Its lines in, `Beside` out: sentences and their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from latpcap.errors import LatpcapError
+
+MOST_BYTES = 1 << 30
+"""Traces and logs beyond this are refused: they are held in memory."""
+CONFIRMS, CONTRADICTS = 0.8, 0.2
+"""From this share of a time on a source says the same as the capture, up to the second it says otherwise: in words."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What one source says: `source` (strace, access_log), `says` (sentences), `numbers` behind them, times in ms."""
+
+    source: str
+    says: tuple[str, ...]
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values (for JSON)."""
+        return {"source": self.source, "says": list(self.says), **self.numbers}
+
+
+def lines_of(path: str | Path) -> list[str]:
+    """The lines of a text file; LatpcapError where it cannot be read, or is longer than 1 GiB."""
+    try:
+        if Path(path).stat().st_size > MOST_BYTES:
+            raise LatpcapError(f"{path}: is longer than {MOST_BYTES:,} bytes: cut out the time of the capture")
+        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise LatpcapError(f"{path}: cannot be read ({reason[:1].lower() + reason[1:]})") from None
