@@ -448,7 +448,7 @@ fn the_server_says_what_it_is() {
                 (C, "EHLO me\r\n"),
                 (S, "220 no SMTP greeting\r\n"),
             ],
-            Some("mx ESMTP Postfix"),
+            Some("Postfix"),
         ),
         (
             &[
