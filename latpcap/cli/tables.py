@@ -40,8 +40,10 @@ _TABLES: dict[TableName, str] = {
     "issues": "What could not be read or trusted? One row a reason.",
 }
 _STREAMED = ("events", "exchanges")
-"""Tables whose rows are finished while the capture is read, in their order."""
+"""Tables whose rows are finished while the capture is read."""
 _TAKE_BYTES = 1 << 20
+MOST_HELD = 8192
+"""So many finished rows wait for the one before them: a second or two of a busy server, some megabytes."""
 
 
 def register(app: typer.Typer, read: Callable[..., Capture], source: Callable[..., Any]) -> None:
@@ -149,7 +151,11 @@ def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.T
 
 
 def _in_order(held: pa.Table | None, new: pa.Table, name: str, begun: int | None) -> tuple[Any, Any, int]:
-    """The rows whose turn it is, the others, and the next number. Exchanges are finished in any order."""
+    """The rows whose turn it is, the others, and the next number. Exchanges are finished in any order.
+
+    Where more than MOST_HELD rows wait for one that is not finished (the first of a long connection, say), their turn
+    has come, and the late one follows when it is.
+    """
     if name != "exchanges":
         return new, None, 0
     import numpy as np
@@ -161,9 +167,14 @@ def _in_order(held: pa.Table | None, new: pa.Table, name: str, begun: int | None
     together = together.sort_by("exchange")
     if begun is None:
         return together, None, 0
-    numbers = arrays.numbers(together, "exchange")
-    ready = int(np.count_nonzero(numbers.astype(np.int64) == begun + np.arange(len(numbers))))
-    return together[:ready], together[ready:], begun + ready
+    numbers = arrays.numbers(together, "exchange").astype(np.int64)
+    late = int(np.count_nonzero(numbers < begun))
+    waiting = numbers[late:]
+    turn = int(np.count_nonzero(waiting == begun + np.arange(len(waiting))))
+    if len(waiting) - turn > MOST_HELD:
+        turn = len(waiting)
+    begun = int(waiting[turn - 1]) + 1 if turn else begun
+    return together[: late + turn], together[late + turn :], begun
 
 
 def _first(tables: Iterator[pa.Table], top: int | None) -> Iterator[pa.Table]:
