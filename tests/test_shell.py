@@ -98,7 +98,7 @@ def test_several_captures_are_a_line_each(tmp_path: Path) -> None:
     code, out, err = run("why", tmp_path / "text.pcap", STALL)
     assert (code, len(out.splitlines())) == (UNREADABLE, 1) and "not a pcap" in err
     assert "numbered within a capture" in complains(USAGE, "why", SMALL, STALL, "--stream", 1)
-    assert "numbered within a capture" in complains(USAGE, "why", SMALL, STALL, "--together", "-Y", "tcp")
+    assert "whole captures" in complains(USAGE, "why", SMALL, STALL, "--together", "-Y", "tcp")
 
 
 def test_one_answer_over_several_captures(tmp_path: Path) -> None:

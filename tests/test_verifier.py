@@ -14,12 +14,16 @@ import latpcap as lp
 ROOT = Path(__file__).resolve().parents[1]
 CAPTURES = sorted([*ROOT.glob("sample_pcaps/**/*.pcap*"), *ROOT.glob("tests/cases/*/capture.*")])
 HELD_MS = 25.0
+SHORT_HELD_MS = 8.0
+"""Of captures whose route has rto_min: its ACKs wait for 9 ms and more, which no frame alone can tell from a path."""
 LATE_MS = 25.0
 EARLY_SHARE = 0.1
 """A path that wavers may bring the freed segment this much of a leg earlier."""
 
 
-def objection(small: dict[str, Any], ack: dict[str, Any], freed: dict[str, Any], stream: dict[str, Any]) -> str:
+def objection(
+    small: dict[str, Any], ack: dict[str, Any], freed: dict[str, Any], stream: dict[str, Any], held_ms: float = HELD_MS
+) -> str:
     """Why these three frames are no Nagle and delayed ACK; empty where they are."""
     sender, receiver = ("client", "server") if small["from_client"] else ("server", "client")
     options = [m for m in (stream["client_mss"], stream["server_mss"]) if m is not None]
@@ -39,7 +43,7 @@ def objection(small: dict[str, Any], ack: dict[str, Any], freed: dict[str, Any],
         "the ACK does not cover the first": ack["ack"] >= end,
         "the ACK covers what was held": ack["ack"] < freed["seq"] + freed["len"],
         "repeated": not (small["retransmission"] or freed["retransmission"]),
-        "the ACK was not held": held >= HELD_MS,
+        "the ACK was not held": held >= held_ms,
         "freed before the ACK came": late >= -max(0.1, EARLY_SHARE * to_sender),
         "freed long after the ACK came": late <= LATE_MS,
         "freed without the ACK": freed["tsecr"] is None or (freed["tsecr"] - ack["tsval"]) % 2**32 < 2**31,
@@ -66,8 +70,9 @@ def verdicts(capture: lp.Capture) -> list[tuple[dict[str, Any], list[dict[str, A
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_the_frames_alone_say_the_same(path: Path) -> None:
+    least = SHORT_HELD_MS if path.parent.name.startswith("short_holds_by_a_timer") else HELD_MS
     for row, (small, ack, freed), stream in verdicts(lp.read(path)):
-        assert objection(small, ack, freed, stream) == "", (row["exchange"], row["evidence"])
+        assert objection(small, ack, freed, stream, least) == "", (row["exchange"], row["evidence"])
         assert row["parent"] == "nagle"
         assert row["owner"] == ("server" if small["from_client"] else "client"), "who held the ACK"
 
