@@ -9,9 +9,22 @@ from makepcap import EPOCH_NS, Talk, answer, get, mss, pcap, pcap_of
 from test_probes import icmp, packet
 
 import latpcap as lp
-from latpcap import _core
 
-LIMITS = {name: value for name, value, *_ in _core.thresholds()}
+LIMITS = {
+    "AT_ENDPOINT_NS": 1_000_000,
+    "ECHO_COPY_NS": 1_000_000_000,
+    "FARTHER": 4,
+    "LONG_PAUSE_NS": 200_000_000,
+    "PAUSE_NS": 20_000_000,
+    "RHYTHM": 4,
+    "ROW_PART": 10,
+    "SAME_PLACE_NS": 50_000,
+    "SEALED_SILENCE_NS": 3_000_000_000,
+    "SILENCE_NS": 300_000_000,
+    "SWAPPED_NS": 1_000_000,
+    "SYN_TIMER_NS": 100_000_000,
+}
+"""Written out, and not asked of the core: a limit that moves has to move here, too."""
 NS = 1e-6
 UNKNOWN = b"\x01of no protocol"
 
