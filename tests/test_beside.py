@@ -46,6 +46,28 @@ def test_bytes_that_were_written_late_are_no_stall(tmp_path: Path) -> None:
     assert "the program wrote them late, it is no stall" in told["says"][1]
 
 
+def test_what_was_not_traced_is_not_judged(tmp_path: Path) -> None:
+    """Bodies leave by sendfile: a trace without it confirms no stall by the head's write."""
+    without = tmp_path / "without.strace"
+    without.write_text("\n".join(line for line in TRACE.read_text().splitlines() if "sendfile" not in line))
+    told = numbers(strace=without)
+    assert told["matched"] == 5
+    assert told["stall_ms"] < 1  # of 3,898
+    assert told["untraced"] > 80
+
+
+def test_processes_have_descriptors_of_their_own(tmp_path: Path) -> None:
+    """Another worker, with other clients on the same numbers, changes nothing."""
+    two = tmp_path / "two.strace"
+    lines = TRACE.read_text().splitlines()
+    other = [re.sub(r"^\d+", "1", line).replace("htons(4", "htons(2") for line in lines]
+    two.write_text("\n".join(line for pair in zip(lines, other, strict=True) for line in pair))
+    alone, told = numbers(strace=TRACE), numbers(strace=two)
+    for name in ("matched", "tcp_nodelay", "stall_ms", "stall_held_ms", "program_ms", "untraced"):
+        assert told[name] == alone[name], name
+    assert told["connections"] == 2 * alone["connections"]
+
+
 @pytest.mark.parametrize("zone", [0, 2, -7])
 def test_a_trace_needs_no_zone(tmp_path: Path, zone: int) -> None:
     moved = tmp_path / "moved.strace"

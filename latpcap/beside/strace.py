@@ -53,6 +53,8 @@ class _Socket:
     own_port: int | None = None
     options: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     writes: list[float] = field(default_factory=list)
+    written: list[int] = field(default_factory=list)
+    """How many bytes were written with each of these."""
 
 
 def compare(capture: HasTables, path: str | Path) -> Beside:
@@ -62,9 +64,8 @@ def compare(capture: HasTables, path: str | Path) -> Beside:
     """
     calls = list(_calls(lines_of(path)))
     if not calls:
-        raise LatpcapError(
-            f"{path}: has no system call with its time: trace with `strace -f -tt -e trace=network,write`"
-        )
+        asked = "strace -f -tt -e trace=network,write,writev,sendfile,close"
+        raise LatpcapError(f"{path}: has no system call with its time: trace with `{asked}`")
     sockets = _sockets(calls)
     streams = capture.arrow("streams").select(["stream", "client", "client_port", "server", "server_port"]).to_pylist()
     starts = (arrays.filled(capture.arrow("streams"), "start", 0) / 1e9).tolist()
@@ -103,37 +104,57 @@ def _seconds(text: str) -> float:
     return float(hours) if not others else int(hours) * 3600 + int(others[0]) * 60 + float(others[1])
 
 
+class _Numbers:
+    """What each process's descriptors are. A thread of another number has those of the one process that has them."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, dict[str, _Socket]] = {}
+
+    def get(self, who: str, number: str) -> _Socket | None:
+        held = self._held.get(number, {})
+        return held.get(who) or (next(iter(held.values())) if len(held) == 1 else None)
+
+    def put(self, who: str, number: str, socket: _Socket) -> None:
+        self._held.setdefault(number, {})[who] = socket
+
+    def drop(self, who: str, number: str) -> None:
+        held = self._held.get(number, {})
+        held.pop(who if who in held or len(held) != 1 else next(iter(held)), None)
+
+
 def _sockets(calls: list[tuple[float, str, str, str, int, str]]) -> list[_Socket]:
     """The connections, each with its options and writes; an accepted one begins with its listener's options."""
     found: list[_Socket] = []
-    by_number: dict[str, _Socket] = {}
+    numbers = _Numbers()
     fresh: dict[str, dict[str, list[tuple[float, int]]]] = {}
-    for when, _, name, given, result, behind in calls:
+    for when, who, name, given, result, behind in calls:
         at = _DESCRIPTOR.match(given)
         number = at[1] if at else ""
+        known = numbers.get(who, number)
         if name in ("accept", "accept4") and result >= 0 and (peer := _PEER.search(given)):
             socket = _Socket(when, True, (peer[2], int(peer[1])))
             socket.options = {option: list(values) for option, values in fresh.get(number, {}).items()}
-            by_number[str(result)] = socket
+            numbers.put(who, str(result), socket)
             fresh.pop(str(result), None)
             found.append(socket)
         elif name == "connect" and (result == 0 or "EINPROGRESS" in behind) and (peer := _PEER.search(given)):
-            socket = _Socket(when, False, (peer[2], int(peer[1])), options=fresh.pop(number, {}))
-            by_number[number] = socket
-            found.append(socket)
+            known = _Socket(when, False, (peer[2], int(peer[1])), options=fresh.pop(number, {}))
+            numbers.put(who, number, known)
+            found.append(known)
         elif name == "socket" and result >= 0:
-            by_number.pop(str(result), None)
+            numbers.drop(who, str(result))
             fresh.pop(str(result), None)
         elif name == "close":
-            by_number.pop(number, None)
+            numbers.drop(who, number)
             fresh.pop(number, None)
         elif name == "setsockopt" and result == 0 and (option := _OPTION.search(given)):
-            held = by_number[number].options if number in by_number else fresh.setdefault(number, {})
+            held = known.options if known else fresh.setdefault(number, {})
             held.setdefault(option[1], []).append((when, int(option[2])))
-        elif name in _WRITES and result > 0 and number in by_number:
-            by_number[number].writes.append(when)
-        if at and at[2] and number in by_number and (ends := _ENDS.search(at[2])):
-            by_number[number].own_port = int(ends[2])
+        elif name in _WRITES and result > 0 and known:
+            known.writes.append(when)
+            known.written.append((known.written[-1] if known.written else 0) + result)
+        if at and at[2] and known and (ends := _ENDS.search(at[2])):
+            known.own_port = int(ends[2])
     return found
 
 
@@ -210,6 +231,11 @@ def _dated(
     owner, owners = arrays.codes(causes, "owner")
     start, end = (arrays.filled(causes, name, 0) for name in ("start", "end"))
     stalls = np.isin(cause, [code for code, word in enumerate(words) if word in _STALLS])
+    frame = arrays.filled(causes, "to_frame", -1)
+    table = capture.arrow("events")
+    told = (arrays.filled(table, name, 0).tolist() for name in ("frame", "from_client", "seq", "len"))
+    events = {number: rest for number, *rest in zip(*told, strict=True)}
+    untraced = 0
     spent = {"held": [0.0, 0.0], "program": [0.0, 0.0]}
     for word, kind in [
         *((stall, "held") for stall in _STALLS),
@@ -226,16 +252,21 @@ def _dated(
             last = row  # a stall is its rows in a row: the late segment leaves at the end of the last
             while kind == "held" and last + 1 < len(cause) and start[last + 1] == end[last] and stalls[last + 1]:
                 last += 1
-            began, ended, left = start[row] / 1e9 - offset, end[row] / 1e9 - offset, end[last] / 1e9 - offset
-            late = bisect.bisect_right(socket.writes, left + _ROUNDING_S)
-            if not late:
+            segment = events.get(int(frame[last]))
+            if segment is None or (segment[0] == socket.server) or not segment[2]:
+                continue  # it did not end with data of this side
+            late = bisect.bisect_left(socket.written, segment[1])
+            began, ended, left = (ns / 1e9 - offset for ns in (start[row], end[row], end[last]))
+            if late == len(socket.writes) or socket.writes[late] > left + _ROUNDING_S:
+                untraced += 1  # sendfile was not asked for, or the connection is older than the trace
                 continue
-            held_ms = max(0.0, ended - max(socket.writes[late - 1], began)) * 1e3
+            held_ms = max(0.0, ended - max(socket.writes[late], began)) * 1e3
             total_ms = (ended - began) * 1e3
             spent[kind][0] += total_ms
             spent[kind][1] += held_ms if held_ms > _KERNEL_MS else 0.0
     (stalled, held), (thought, late_ms) = spent["held"], spent["program"]
     numbers |= {"stall_ms": stalled, "stall_held_ms": held, "program_ms": thought, "program_held_ms": late_ms}
+    numbers["untraced"] = untraced
     if stalled:
         share = held / stalled
         what = f"of {ms(stalled)} ms of stall, the late bytes lay written in the kernel for {percent(share)}"
