@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 import pytest
 from conftest import ROOT
+from tsharkfacts import needs_tshark
 
 import latpcap as lp
 
@@ -21,8 +21,6 @@ COUNTED = {
     "dnp3": ("tests/cases/dnp3_polls/capture.pcap", "dnp3", f"{TO_SERVER} && dnp3.al.func > 0", "dnp3.al.func"),
     "ldap": ("tests/cases/ldap_searches_at_once/capture.pcap", "ldap", f"{TO_SERVER} && {ANSWERED}", "ldap.messageID"),
 }
-
-needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
 
 
 def told(path: str, dissector: str, chosen: str, field: str) -> list[str]:

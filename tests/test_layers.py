@@ -50,6 +50,7 @@ ORDER = [
     "reading.slices",
     "reading.filters.grammar",
     "reading.filters.http",
+    "reading.filters.source",
     "reading.filters.fields",
     "reading.filters.values",
     "reading.filters.evaluate",

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap.errors import FilterError
 from latpcap.reading.filters import grammar
-from latpcap.reading.filters.fields import FIELDS, Column, Datagrams, Field, Keyed, Source, mapped
+from latpcap.reading.filters.fields import FIELDS, Field
+from latpcap.reading.filters.source import Column, Datagrams, Keyed, Source, mapped
 from latpcap.reading.filters.values import Meaning, address
 
 if TYPE_CHECKING:

@@ -1,23 +1,18 @@
-"""Which fields can a display filter name, and where are their values? Reads the tables of a capture.
+"""Which fields can a display filter name, and how is each got from a `Source`?
 
-A field's values stand either beside the events, one a segment (`Column`), or belong to some frames only (`Keyed`:
-HTTP's and DNS's, from `exchanges`). A field that a segment may have twice (tcp.port) has two. Null: the segment has not
-got it. `Source` asks of TCP segments, `Datagrams` of the frames of lookups over UDP.
+A field that a segment may have twice (tcp.port) has two. Null: the segment has not got it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from latpcap.reading.filters.http import completed
+from latpcap.reading.filters.source import Column, Keyed, Source, between, mapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from latpcap.reading.recorded import Recorded
 
 MARKS = [
     "retransmission",
@@ -39,22 +34,6 @@ MARKS = [
 """tcp.analysis.* that are there or not; columns of `events` under the same names."""
 
 FLAGS = {"fin": 0, "syn": 1, "reset": 2, "push": 3, "ack": 4, "urg": 5, "ece": 6, "cwr": 7, "ae": 8}
-_LABELS = {"FIN": 1, "SYN": 2, "RST": 4, "PSH": 8, "ACK": 16, "URG": 32, "ECE": 64, "CWR": 128, "AE": 256}
-
-
-@dataclass(frozen=True)
-class Column:
-    """One value a segment, in the order of `events`."""
-
-    values: pa.ChunkedArray
-
-
-@dataclass(frozen=True)
-class Keyed:
-    """Values of some frames; a frame may be there twice."""
-
-    frames: pa.ChunkedArray
-    values: pa.ChunkedArray
 
 
 @dataclass(frozen=True)
@@ -69,153 +48,6 @@ class Field:
     get: Callable[[Source], list[Column | Keyed]]
     meaning: str
     bits: int = 32
-
-
-class Source:
-    """The tables of one capture, each read when a field first asks for it."""
-
-    def __init__(self, capture: Recorded, events: pa.Table | None = None):
-        self.capture = capture
-        self.events = capture.arrow("events") if events is None else events
-
-    @cached_property
-    def http(self) -> pa.Table:
-        """HTTP's exchanges with the frames that completed request and answer."""
-        whole = self.capture.unfiltered
-        return completed(whole.arrow("exchanges"), whole.arrow("events"), "http")
-
-    @cached_property
-    def dns(self) -> pa.Table:
-        """Questions to name servers with `request_in`, `response_in`, `target`, `status` and `took`, in ns."""
-        whole = self.capture.unfiltered
-        events = whole.arrow("events")
-        found = completed(whole.arrow("exchanges"), events, "dns")
-        return found.append_column("took", _between(found, events))
-
-    def udp(self, port: str) -> pa.ChunkedArray:
-        """The UDP port of each frame, "sport" or "dport": a TCP segment has none."""
-        return _nulls("int64", self.events.num_rows)
-
-    @cached_property
-    def flags(self) -> pa.ChunkedArray:
-        """The flag bits as a number."""
-        return mapped(self.events["flags"], _bits, "int64")
-
-    @cached_property
-    def frames(self) -> dict[str, pa.Array]:
-        """Length and time of every frame, by a second reading; aligned with the events."""
-        return of_frames(self.capture, self.events["frame"])
-
-    @cached_property
-    def headers(self) -> pa.Table:
-        """What headers say beside the events, by a second reading; aligned with them."""
-        from latpcap.reading.headers import table
-
-        return table(self.capture, self.events)
-
-    def column(self, name: str) -> pa.ChunkedArray:
-        """One column of `events`."""
-        return self.events[name]
-
-    def nanos(self, name: str) -> pa.ChunkedArray:
-        """A column in ms as whole ns."""
-        import pyarrow.compute as pc
-
-        return pc.round(pc.multiply(self.events[name], 1e6)).cast("int64")
-
-    @cached_property
-    def times(self) -> pa.ChunkedArray:
-        """When each segment was captured, in ns since 1970."""
-        return self.events["time"].cast("int64")
-
-
-class Datagrams(Source):
-    """The same of the frames of `lookups`: a row for each question and answer, with nothing that only TCP has."""
-
-    def __init__(self, capture: Recorded):
-        import pyarrow as pa
-
-        self.lookups = capture.arrow("lookups")
-        asked, answered = (self._side(capture, way) for way in ("request", "response"))
-        both = pa.concat_tables([asked, answered], promote_options="default").sort_by("frame")
-        schema = capture.arrow("events").schema
-        columns = [both[f.name] if f.name in _OF_DATAGRAMS else _nulls(f.type, both.num_rows) for f in schema]
-        self.ports = both
-        super().__init__(capture, pa.table(columns, names=schema.names))
-
-    def _side(self, capture: Recorded, way: str) -> pa.Table:
-        """Frame, time, addresses and ports of the questions, or of the answers that came."""
-        import pyarrow.compute as pc
-
-        rows = self.lookups.filter(pc.is_valid(self.lookups[f"{way}_frame"]))
-        asks = way == "request"
-        here, there = ("client", "server") if asks else ("server", "client")
-        named = {"frame": f"{way}_frame", "time": "start" if asks else "end", "src": here, "dst": there}
-        named |= {"sport": f"{here}_port", "dport": f"{there}_port"}
-        table = rows.select(list(named.values())).rename_columns(list(named))
-        for name in ("src", "dst"):
-            table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
-        return table
-
-    @cached_property
-    def http(self) -> pa.Table:
-        """None."""
-        return super().http[:0]
-
-    @cached_property
-    def dns(self) -> pa.Table:
-        """The lookups themselves."""
-        import pyarrow.compute as pc
-
-        table = self.lookups
-        names = {"request_frame": "request_in", "response_frame": "response_in"}
-        start, end = (table[name].cast("int64") for name in ("start", "end"))
-        took = pc.subtract(end, start)
-        chosen = table.select(["request_frame", "response_frame", "target", "status"])
-        return chosen.rename_columns([names.get(n, n) for n in chosen.column_names]).append_column("took", took)
-
-    def udp(self, port: str) -> pa.ChunkedArray:
-        """The UDP port of each frame."""
-        return self.ports[port].cast("int64")
-
-
-_OF_DATAGRAMS = ("frame", "time", "src", "dst")
-
-
-def _nulls(kind: Any, rows: int) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    return pa.chunked_array([pa.nulls(rows, kind if isinstance(kind, pa.DataType) else pa.type_for_alias(kind))])
-
-
-def mapped(column: pa.ChunkedArray, of: Callable[[str], Any], to: str) -> pa.ChunkedArray:
-    """A dictionary column through a function of its words, each asked once."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    chunks = []
-    for chunk in column.chunks:
-        if not pa.types.is_dictionary(chunk.type):
-            chunk = chunk.dictionary_encode()
-        words = pa.array([of(word) for word in chunk.dictionary.to_pylist()], to)
-        chunks.append(pc.take(words, chunk.indices))
-    return pa.chunked_array(chunks, to)
-
-
-def _bits(label: str) -> int:
-    return sum(_LABELS.get(part, 0) for part in label.split(", "))
-
-
-def of_frames(capture: Recorded, frames: pa.ChunkedArray) -> dict[str, pa.Array]:
-    """Original and captured length, and times since the first and the previous frame, for these frames."""
-    import numpy as np
-    import pyarrow as pa
-
-    table = np.frombuffer(b"".join(capture.heads()), "<i8").reshape(-1, 3)
-    times, rows = table[:, 0], frames.to_numpy().astype(np.int64) - 1
-    since = {"time_relative": times - times[:1], "time_delta": np.diff(times, prepend=times[:1])}
-    columns = {**since, "len": table[:, 1], "cap_len": table[:, 2]}
-    return {name: pa.array(column[rows]) for name, column in columns.items()}
 
 
 def _one(name: str) -> Callable[[Source], list[Column | Keyed]]:
@@ -386,16 +218,7 @@ def _http_time(source: Source) -> list[Column | Keyed]:
     import pyarrow.compute as pc
 
     table = source.http.filter(pc.is_valid(source.http["response_in"]))
-    return [Keyed(table["response_in"], _between(table, source.capture.unfiltered.arrow("events")))]
-
-
-def _between(table: pa.Table, events: pa.Table) -> pa.ChunkedArray:
-    """From the frame that completed each request to that of its answer, in ns; null where one is not known."""
-    import pyarrow.compute as pc
-
-    frames, times = events["frame"].combine_chunks(), events["time"].cast("int64")
-    begin, end = (pc.take(times, pc.index_in(table[name], value_set=frames)) for name in ("request_in", "response_in"))
-    return pc.subtract(end, begin)
+    return [Keyed(table["response_in"], between(table, source.capture.unfiltered.arrow("events")))]
 
 
 def _any_mark(source: Source) -> pa.ChunkedArray:
