@@ -352,3 +352,6 @@ impl Early {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

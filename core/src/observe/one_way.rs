@@ -104,7 +104,7 @@ impl OneWay {
 
     /// Two small segments of one message with a timer's gap between them, in which the sender heard from its peer.
     fn paused(&self, p: &Passed) -> Option<Suspect> {
-        let before = self.data.filter(|b| b.len > 0 && p.len > 0)?;
+        let before = self.data.filter(|_| p.len > 0)?;
         let one_message = p.start == before.start + i64::from(before.len) && p.ack == before.ack;
         let small = [&before, p].iter().all(|s| is_small(s.len, s.mss));
         let good = one_message && small && ONE_WAY_GAP_NS.contains(between(before.at, p.at));
@@ -163,4 +163,176 @@ fn nanos(ticks: Option<u32>) -> i64 {
 
 fn between(a: At, b: At) -> i64 {
     b.time_ns.saturating_sub(a.time_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn at(time_ns: i64) -> At {
+        At { frame: 1, time_ns }
+    }
+
+    /// A packet of so many bytes, with the newest time stamp of the peer.
+    fn packet(time_ns: i64, start: i64, len: u32, ack: i64, echo: u32) -> Passed {
+        Passed {
+            at: at(time_ns),
+            start,
+            len,
+            ack,
+            mss: 1000,
+            stamps: Some((0, echo)),
+        }
+    }
+
+    fn found(packets: &[Passed]) -> Vec<Suspect> {
+        let mut side = OneWay::default();
+        packets.iter().for_each(|p| side.packet(*p));
+        side.found
+    }
+
+    #[test]
+    fn a_timers_gap_between_two_small_parts_is_suspected() {
+        let gap = |second: Passed| found(&[packet(0, 0, 100, 1, 100), second]).len();
+        let good = packet(40 * MS, 100, 100, 1, 140);
+        let at = |ms| Passed { at: at(ms), ..good };
+        assert_eq!((gap(at(35 * MS - 1)), gap(at(35 * MS))), (0, 1));
+        assert_eq!((gap(at(90 * MS)), gap(at(90 * MS + 1))), (1, 0));
+        assert_eq!(gap(Passed { start: 101, ..good }), 0, "bytes are missing");
+        assert_eq!(gap(Passed { ack: 2, ..good }), 0, "the peer spoke");
+        assert_eq!(gap(Passed { len: 1000, ..good }), 0, "a full segment");
+        assert_eq!(gap(Passed { len: 0, ..good }), 0, "no data");
+        // the peer was heard meanwhile
+        let heard = |echo| {
+            gap(Passed {
+                stamps: Some((0, echo)),
+                ..good
+            })
+        };
+        assert_eq!((heard(119), heard(120)), (0, 1));
+        assert_eq!(heard(99), 0, "its clock went back");
+        assert_eq!(gap(Passed { stamps: None, ..good }), 0);
+        let full = [packet(0, 0, 1000, 1, 100), packet(40 * MS, 1000, 100, 1, 140)];
+        assert_eq!(found(&full).len(), 0);
+    }
+
+    #[test]
+    fn a_late_ack_that_more_follows_is_suspected() {
+        let held = |late: Passed, next: Passed| {
+            let found = found(&[packet(0, 1, 0, 100, 100), late, next]);
+            found.iter().filter(|s| s.held.is_some()).count()
+        };
+        let (late, next) = (packet(40 * MS, 1, 0, 300, 100), packet(41 * MS, 1, 0, 500, 140));
+        assert_eq!(held(late, next), 1);
+        let at = |time_ns| Passed {
+            at: at(time_ns),
+            ..late
+        };
+        assert_eq!((held(at(35 * MS - 1), next), held(at(35 * MS), next)), (0, 1));
+        let acks = |ack| Passed { ack, ..late };
+        assert_eq!(held(acks(100), next), 0, "of nothing new");
+        let further = Passed { ack: 1500, ..next };
+        assert_eq!(
+            (held(acks(1099), further), held(acks(1100), further)),
+            (1, 0),
+            "a full one"
+        );
+        assert_eq!(held(Passed { len: 5, ..late }, next), 0, "not alone");
+        // what waited comes no more than a round trip later, and has heard of it
+        let after = |ms: i64| Passed {
+            at: super::tests::at(ms),
+            ..next
+        };
+        assert_eq!(
+            (held(late, after(80 * MS)), held(late, after(80 * MS + 1))),
+            (1, 0)
+        );
+        assert_eq!(held(late, Passed { ack: 300, ..next }), 0, "nothing more");
+        let echo = |echo| Passed {
+            stamps: Some((0, echo)),
+            ..next
+        };
+        assert_eq!((held(late, echo(119)), held(late, echo(120))), (0, 1));
+        assert_eq!(held(late, Passed { stamps: None, ..next }), 1, "no clock");
+    }
+
+    /// Gaps that were so long, in which an ACK began so late; ended at these times by the peer's clock.
+    fn gaps(silent_and_acked: &[(i64, i64)], last: (i64, u32)) -> OneWay {
+        let count = silent_and_acked.len();
+        let mut side = OneWay::default();
+        for (number, (silent, acked)) in silent_and_acked.iter().enumerate() {
+            let (time_ns, ticks) = if number + 1 == count { last } else { (0, 0) };
+            side.found.push(Suspect {
+                from: at(0),
+                held: None,
+                to: at(time_ns),
+                silent: *silent,
+                acked: *acked,
+                ticks: Some(ticks),
+            });
+        }
+        side
+    }
+
+    #[test]
+    fn five_pairs_of_gaps_that_stay_alike_are_a_pause() {
+        let stays = |acked: &[i64]| {
+            let list: Vec<_> = acked.iter().map(|acked| (50 * MS, acked * MS)).collect();
+            gaps(&list, (0, 0)).stays(false)
+        };
+        assert!(stays(&[0, 2, 4, 5]), "the last two are too near each other");
+        assert!(!stays(&[0, 2, 4, 3]), "four pairs");
+        assert!(
+            !gaps(&[(0, 0); 9], (0, 0)).stays(true),
+            "those are of the other kind"
+        );
+        assert!(!OneWay::default().stays(false));
+    }
+
+    #[test]
+    fn gaps_that_go_with_their_acks_are_stalls() {
+        // five gaps stay alike, and so many more are longer by what their ACKs are later
+        let stays = |list: &[(i64, i64)]| {
+            let list: Vec<_> = list
+                .iter()
+                .map(|(silent, acked)| (silent * MS, acked * MS))
+                .collect();
+            gaps(&list, (0, 0)).stays(false)
+        };
+        assert!(!stays(&[(0, 0), (4, 4), (8, 8), (12, 12)]));
+        assert!(stays(&[(0, 0), (1, 4), (0, 8), (1, 12)]), "within a tick");
+        assert!(!stays(&[(0, 0), (2, 4), (0, 8), (2, 12)]), "more than a tick");
+        // 11 pairs stay alike, 4 go
+        let mixed = [(0, 0), (0, 4), (0, 8), (0, 12), (0, 16), (20, 20)];
+        assert!(stays(&mixed));
+        let half = [(0, 0), (0, 4), (0, 8), (0, 12), (20, 20), (24, 24)];
+        assert!(!stays(&half));
+    }
+
+    #[test]
+    fn a_clock_that_is_far_from_milliseconds_is_not_asked() {
+        let stays = |ticks| {
+            let list = [
+                (50 * MS, 0),
+                (50 * MS, 2 * MS),
+                (50 * MS, 4 * MS),
+                (50 * MS, 6 * MS),
+            ];
+            gaps(&list, (10_000 * MS, ticks)).stays(false)
+        };
+        // one part in fifty, and a gap
+        assert!(stays(10_290) && !stays(10_291));
+        assert!(stays(9_710) && !stays(9_709));
+    }
+
+    #[test]
+    fn so_many_gaps_of_a_stream_are_told() {
+        let mut side = OneWay::default();
+        for number in 0..1030 {
+            side.packet(packet(40 * MS * number, 100 * number, 100, 1, 40 * number as u32));
+        }
+        assert_eq!(side.found.len(), MAX_SUSPECTS);
+    }
 }

@@ -335,3 +335,6 @@ impl Sender {
 fn reached(ack: &AckSeen, d: &Data) -> bool {
     d.at.time_ns - ack.at.time_ns > d.own_rtt_ns + BURST_NS.get()
 }
+
+#[cfg(test)]
+mod tests;

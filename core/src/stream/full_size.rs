@@ -165,14 +165,14 @@ mod tests {
 
     #[test]
     fn each_limit_holds_on_both_sides() {
-        let usual = u32::from(USUAL_MSS.get());
+        let usual = 1460; // USUAL_MSS
         let small = |len| FullSize::default().small(len, true, false, &Facts::default());
         assert_eq!([usual - 1, usual].map(small), [true, false]);
-        let least = SMALLEST_MSS.get();
+        let least = 536; // SMALLEST_MSS
         let learnt = [least, least + 1].map(|len| Side::new().all([(len, NOT), (len, NOT)])[1].1);
         assert_eq!(learnt, [SAID, least + 1]);
         let mut side = Side::new();
-        let learnt: Vec<u32> = (0..=u32::from(MOST_SIZES.get()))
+        let learnt: Vec<u32> = (0..=8)
             .map(|i| side.all([(1400 - 7 * i, NOT), (1400 - 7 * i, NOT)])[1].1)
             .collect();
         let mut sizes: Vec<u32> = (0..8).map(|i| 1400 - 7 * i).collect();

@@ -164,14 +164,14 @@ mod tests {
     #[test]
     fn each_limit_holds_on_both_sides() {
         let row = |steps: u16, more: &[u16]| (1..=steps + 1).chain(more.iter().copied()).collect::<Vec<_>>();
-        let near = COUNTED_NEAR.get() as u16;
+        let near = 256; // COUNTED_NEAR
         // a wide gap is of a shared counter, another counter's number says nothing
         let far = [near - 1, near].map(|gap| of(row(99, &[101 + gap])));
         assert_eq!(far, [None, Some(0)]);
-        let near = NEAR_IDS.get() as u16;
+        let near = 64; // NEAR_IDS
         let wide = [near - 1, near].map(|gap| missing(row(99, &[101 + gap])).pop());
         assert_eq!(wide, [Some(near - 1), Some(0)]);
-        let run = COUNTED_RUN.get() as u16;
+        let run = 8; // COUNTED_RUN
         let steps = [run - 1, run].map(|steps| missing(row(steps, &[steps + 3])).pop());
         assert_eq!(steps, [Some(0), Some(1)]);
         let own = |steps: u16| {
@@ -182,9 +182,9 @@ mod tests {
             let last = row(steps, &[steps + 3]).into_iter();
             last.map(|id| seen.packet(Some(id), 1)).last()
         };
-        let least = COUNTED_LEAST.get() as u16;
+        let least = 5; // COUNTED_LEAST
         assert_eq!([least - 1, least].map(own), [Some(0), Some(1)]);
-        let part = ODD_PART.get() as u16;
+        let part = 20; // ODD_PART
         let odd = [part - 1, part].map(|steps| of(row(steps, &[5000, 9000])));
         assert_eq!(odd, [None, Some(0)]);
         // two gaps of five steps, and of GAP_PART each
@@ -192,7 +192,7 @@ mod tests {
             [of([1, 2, 4, 5, 7, 8]), of([1, 2, 4, 5, 7, 8, 9])],
             [None, Some(2)]
         );
-        let wide = GAP_FRAMES.get() as u16;
+        let wide = 3; // GAP_FRAMES
         let frames = [wide, wide + 1].map(|gap| of(row(99, &[101 + gap])));
         assert_eq!(frames, [Some(u64::from(wide)), None]);
     }

@@ -180,7 +180,7 @@ mod tests {
             };
             arrival.answers_earlier(&copy)
         };
-        let share = (ANSWERED_SHARE.get() * 1e6) as i64;
+        let share = 950_000; // ANSWERED_SHARE
         assert_eq!([share - 1, share].map(earlier), [true, false]);
     }
 }

@@ -158,4 +158,19 @@ mod tests {
         assert!(tick.has(MS + MS / 2) && tick.has(MS / 2) && tick.has(401 * MS));
         assert!(!tick.has(MS + MS / 2 + 1) && !tick.has(MS / 2 - 1) && !tick.has(403 * MS));
     }
+
+    #[test]
+    fn luck_is_less_than_one_in_a_thousand() {
+        // half of eight ends lie so far from the other half: together they fit by 0.93, where luck is one in a thousand
+        let ends = |apart| {
+            let times = [0, 7, 23, 58, 101, 146, 199, 235].map(|at| at * 4 * MS);
+            tick(
+                times
+                    .into_iter()
+                    .enumerate()
+                    .map(move |(n, at)| at + n as i64 % 2 * apart),
+            )
+        };
+        assert_eq!((ends(440_000), ends(515_000)), (Some(4 * MS), None));
+    }
 }

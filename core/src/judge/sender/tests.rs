@@ -36,6 +36,39 @@ fn refute(pools: &mut Pools, id: u32, count: usize) {
     pools.refute(id, 0, vec![early; count].into_iter());
 }
 
+/// A small segment whose ACK came so long after it, and what followed that so much later.
+fn add(pools: &mut Pools, stream: u32, start: i64, wait: i64, release: i64) {
+    let at = |frame, time_ns| At { frame, time_ns };
+    let candidate = Candidate {
+        small: at(1, start),
+        held_from: at(1, start),
+        ack: at(2, start + wait),
+        ack_pure: true,
+        ack_fin: false,
+        arrived: None,
+        unseen: false,
+        after_end: false,
+        freed: at(3, start + wait + release),
+        small_bytes: 1,
+        freed_bytes: 1,
+        held_back: false,
+        pool: 0,
+    };
+    pools.add(stream, &candidate);
+}
+
+/// So many held ACKs, each followed after so long.
+fn follow(pools: &mut Pools, stream: u32, count: i64, release: i64) {
+    for number in 0..count {
+        add(pools, stream, number * 50 * MS, 41 * MS, release);
+    }
+}
+
+/// The one sender, judged.
+fn judged(pools: &Pools, pairs: &Pairs) -> Judged {
+    pools.iter().map(|pool| Judged::of(pool, pairs)).next().unwrap()
+}
+
 fn refuted(judged: &[Judged]) -> Vec<u64> {
     judged.iter().map(|judged| judged.refuted).collect()
 }
@@ -191,27 +224,8 @@ fn the_path_grants_a_release_what_it_wavers() {
 #[test]
 fn beside_its_sender_a_kernel_sends_within_sixty_microseconds() {
     let (mut pools, pairs) = seen(20 * US, 0);
-    let at = |frame, time_ns| At { frame, time_ns };
-    for number in 0..3 {
-        let start = number * 50 * MS;
-        let candidate = Candidate {
-            small: at(1, start),
-            held_from: at(1, start),
-            ack: at(2, start + 41 * MS),
-            ack_pure: true,
-            ack_fin: false,
-            arrived: None,
-            unseen: false,
-            after_end: false,
-            freed: at(3, start + 41 * MS + 40 * US),
-            small_bytes: 1,
-            freed_bytes: 1,
-            held_back: false,
-            pool: 0,
-        };
-        pools.add(0, &candidate);
-    }
-    let mut judged = pools.iter().map(|pool| Judged::of(pool, &pairs)).next().unwrap();
+    follow(&mut pools, 0, 3, 40 * US);
+    let mut judged = judged(&pools, &pairs);
     assert_eq!((judged.held, judged.tight), (3, 3));
     assert!(judged.sent_by_kernel(0, 60 * US) && !judged.sent_by_kernel(0, 60 * US + 1));
     assert!(
@@ -224,4 +238,77 @@ fn beside_its_sender_a_kernel_sends_within_sixty_microseconds() {
     assert!(!judged.sent_by_kernel(0, 0), "elsewhere");
     (judged.sender_rtt, judged.verdict) = (0, Verdict::Refuted);
     assert!(!judged.sent_by_kernel(0, 0));
+}
+
+#[test]
+fn refutations_beside_stalls_tell_that_connections_differ() {
+    let verdict = |stalls, refutations| {
+        let (mut pools, pairs) = seen(20 * US, 0);
+        follow(&mut pools, 0, stalls, 40 * US);
+        let early = Early {
+            pause: 5 * MS,
+            at: 0,
+            frame: 1,
+        };
+        pools.refute(0, 1, vec![early; refutations].into_iter());
+        judged(&pools, &pairs).verdict
+    };
+    // fewer than REFUTED are a missing frame's doing
+    assert_eq!((verdict(8, 2), verdict(8, 3)), (Verdict::Proven, Verdict::Mixed));
+    // and up to one in fifty an accident
+    assert_eq!(
+        (verdict(147, 3), verdict(146, 3)),
+        (Verdict::Proven, Verdict::Mixed)
+    );
+}
+
+#[test]
+fn the_promptest_tenth_of_the_releases_is_the_best() {
+    let (mut pools, pairs) = seen(20 * US, 0);
+    for number in 1..=20 {
+        add(&mut pools, 0, number * 50 * MS, 41 * MS, (20 + number) * US);
+    }
+    let judged = judged(&pools, &pairs);
+    assert_eq!(
+        [
+            judged.release_best,
+            judged.release_median,
+            judged.release_p95,
+            judged.release_max
+        ],
+        [2, 10, 19, 20].map(|us| Some(us * US))
+    );
+}
+
+/// What the control group holds of its sender's pauses, with an ACK so much later than the path needs.
+#[test]
+fn an_ack_within_three_fifths_of_a_hold_was_not_held() {
+    let bounded = |wait| {
+        let (mut pools, pairs) = seen(20 * US, 0);
+        follow(&mut pools, 0, 3, 40 * US);
+        add(&mut pools, 0, 0, wait, 3 * MS);
+        let judged = judged(&pools, &pairs);
+        judged.controls.says(0, 41 * MS) != Control::Nothing
+    };
+    assert!(bounded(15 * MS - 1) && !bounded(15 * MS));
+}
+
+#[test]
+fn a_receivers_short_timer_is_clear_of_what_a_release_may_be_late() {
+    let least = |hold| {
+        let (mut pools, mut pairs) = seen(MS, 0);
+        let (client, server) = (Side::Client.index(), Side::Server.index());
+        for _ in 0..40 {
+            pairs.add(0, server, 4 * MS, false);
+        }
+        for number in 0..20 {
+            add(&mut pools, 0, number * 50 * MS, hold + MS, MS);
+            pairs.add(0, client, MS + hold, false);
+            pairs.add(0, client, MS, true);
+        }
+        let judged = judged(&pools, &pairs);
+        (judged.tight_limit, judged.hold_least)
+    };
+    assert_eq!(least(18 * MS), (6 * MS, 18 * MS / 4 * 3));
+    assert_eq!(least(18 * MS - 1), (6 * MS, 25 * MS));
 }

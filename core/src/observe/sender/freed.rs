@@ -15,7 +15,7 @@ pub(super) struct Freed {
     /// Just when the peer's data acknowledged the small segment before.
     along: u32,
     /// The soonest that its program answered with nothing of its own in flight: no kernel held that.
-    answered_in: Option<i64>,
+    pub(super) answered_in: Option<i64>,
     /// And later than a kernel sends.
     later: u32,
     /// Something small went over something small that was not acknowledged: no Nagle's algorithm.

@@ -341,3 +341,6 @@ pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Can
         pool: d.pool,
     }
 }
+
+#[cfg(test)]
+mod tests;

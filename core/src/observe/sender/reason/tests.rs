@@ -1,0 +1,349 @@
+//! Each reason on both sides of what it asks for. The sender's state is written down, the next segment given.
+
+mod small;
+mod turns;
+
+use super::*;
+use crate::observe::sender::Advanced;
+
+const MS: i64 = 1_000_000;
+const MSS: i64 = 1000;
+const RTT: i64 = 10 * MS;
+const BURST: i64 = 200_000;
+
+fn at(frame: u64, time_ns: i64) -> At {
+    At { frame, time_ns }
+}
+
+/// It has sent bytes 0 to 100 at 0 in frame 1, all acknowledged, and nothing else is known.
+fn sender() -> Sender {
+    Sender {
+        last: Some(at(1, 0)),
+        next: Some(100),
+        una: 100,
+        ..Sender::default()
+    }
+}
+
+/// The same, and nobody has acknowledged these.
+fn in_flight() -> Sender {
+    Sender { una: 0, ..sender() }
+}
+
+/// Its small segment, with an ACK that came in frame 2, so long after it.
+fn small(acked: Option<i64>) -> Small {
+    Small {
+        at: at(1, 0),
+        end: 100,
+        bytes: 100,
+        tsecr: None,
+        ack: acked.map(|time_ns| AckSeen {
+            at: at(2, time_ns),
+            pure: true,
+            fin: false,
+            tsval: None,
+            echoed: true,
+            held_from: at(1, 0),
+        }),
+        tainted: false,
+    }
+}
+
+/// The next segment: small, pushed, captured beside its sender.
+fn next(time_ns: i64) -> Data {
+    Data {
+        at: at(9, time_ns),
+        start: 100,
+        end: 300,
+        small: true,
+        fin: false,
+        pushed: true,
+        mss: MSS as u32,
+        tsval: None,
+        tsecr: None,
+        ip_id: None,
+        rtt_ns: RTT,
+        own_rtt_ns: 0,
+        server: true,
+        pool: 7,
+    }
+}
+
+fn full(time_ns: i64) -> Data {
+    Data {
+        end: 100 + MSS,
+        small: false,
+        ..next(time_ns)
+    }
+}
+
+fn why(sender: Sender, d: Data) -> Wait {
+    why_so(sender, d, false, 0)
+}
+
+fn why_so(mut sender: Sender, d: Data, hole: bool, missing: u16) -> Wait {
+    let from = sender.last.unwrap_or(d.at);
+    sender.classify(&d, from, hole, false, missing)
+}
+
+fn repaired(wait: &Wait) -> Option<Repair> {
+    match wait {
+        Wait::Repair { how, .. } => Some(*how),
+        _ => None,
+    }
+}
+
+#[test]
+fn what_nothing_held_is_the_programs_or_left_at_once() {
+    assert_eq!(why(sender(), next(BURST)), Wait::Burst);
+    assert_eq!(why(sender(), next(BURST + 1)), Wait::App);
+    let behind_full = |una, d| {
+        let last_full = true;
+        why(
+            Sender {
+                last_full,
+                una,
+                ..sender()
+            },
+            d,
+        )
+    };
+    assert_eq!(behind_full(100, next(BURST)), Wait::FullBurst);
+    assert_eq!(behind_full(100, next(BURST + 1)), Wait::App);
+    assert_eq!(behind_full(99, next(BURST + 1)), Wait::Unsure);
+    assert_eq!(
+        why_so(sender(), next(MS), true, 0),
+        Wait::Unsure,
+        "bytes are missing"
+    );
+}
+
+#[test]
+fn the_line_is_busy_behind_full_segments_that_were_not_pushed() {
+    let behind = |last_more, last_full, una, d| {
+        let pace = MS;
+        let state = Sender {
+            last_more,
+            last_full,
+            una,
+            pace,
+            ..sender()
+        };
+        why(state, d)
+    };
+    assert_eq!(behind(true, true, 0, full(90 * MS)), Wait::Spaced, "however late");
+    assert_eq!(
+        behind(true, true, 0, next(3 * MS)),
+        Wait::Spaced,
+        "a tail in the pace"
+    );
+    assert_eq!(behind(true, true, 0, next(3 * MS + 1)), Wait::Unsure);
+    // pushed: only a full one behind an unacknowledged one, in the pace
+    assert_eq!(behind(false, true, 99, full(3 * MS)), Wait::Spaced);
+    assert_eq!(behind(false, true, 99, full(3 * MS + 1)), Wait::Unsure);
+    assert_eq!(behind(false, true, 100, full(3 * MS)), Wait::App);
+    assert_eq!(behind(false, true, 99, next(3 * MS)), Wait::Unsure);
+    assert_eq!(behind(false, false, 99, full(3 * MS)), Wait::App);
+}
+
+#[test]
+fn a_timer_after_a_missing_frame_sent_this_one_again() {
+    let how = |missing, hole, time_ns| repaired(&why_so(sender(), next(time_ns), hole, missing));
+    assert_eq!(how(1, false, 190 * MS - 1), None);
+    assert_eq!(how(1, false, 190 * MS), Some(Repair::TailProbe));
+    assert_eq!(how(0, false, 190 * MS), None, "the capture has all frames");
+    assert_eq!(how(1, true, 190 * MS), None, "and this one was sent behind those");
+    let probe = 2 * RTT + 255 * MS;
+    assert_eq!(how(1, false, probe - 1), Some(Repair::TailProbe));
+    assert_eq!(how(1, false, probe), Some(Repair::Timeout));
+    assert_eq!(
+        how(2, false, 190 * MS),
+        Some(Repair::Timeout),
+        "a probe sends one"
+    );
+    // in a turn since the peer spoke, and what was small then tells of no Nagle any more
+    let turn = |spoke| {
+        let mut state = sender();
+        (state.peer_data, state.small) = (Some(at(5, spoke)), Some(small(None)));
+        let from = at(1, 0);
+        let wait = state.classify(&next(300 * MS), from, false, false, 1);
+        (repaired(&wait).is_some(), state.small.is_some_and(|p| p.tainted))
+    };
+    assert_eq!(
+        (turn(110 * MS), turn(110 * MS + 1)),
+        ((true, true), (false, false))
+    );
+}
+
+#[test]
+fn a_window_held_what_did_not_fit_before_it_opened() {
+    let window = |opened, before, zero: Option<u64>| {
+        let mut state = sender();
+        state.edge_moved = Some((at(opened, 5 * MS), before));
+        state.zero_seen = zero.map(|frame| at(frame, MS));
+        // an ACK that clocks it else
+        why(state, next(6 * MS))
+    };
+    let opened = at(3, 5 * MS);
+    assert_eq!(window(3, 299, None), Wait::Window { opened });
+    assert_eq!(window(3, 300, None), Wait::App, "it had fitted");
+    assert_eq!(window(0, 299, None), Wait::App, "it was open before");
+    assert_eq!(window(3, 299, Some(2)), Wait::ZeroWindow { opened });
+    assert_eq!(
+        window(3, 299, Some(0)),
+        Wait::Window { opened },
+        "shut before that"
+    );
+}
+
+#[test]
+fn what_fills_the_window_after_a_timer_had_no_room() {
+    let fills = |edge, una, time_ns, d: Data| {
+        let state = Sender {
+            answered: Some(at(1, 0)),
+            edge: Some(edge),
+            una,
+            ..sender()
+        };
+        let at = at(9, time_ns);
+        matches!(why(state, Data { at, ..d }), Wait::FillsWindow { .. })
+    };
+    assert!(fills(300, 100, 190 * MS, next(0)));
+    assert!(!fills(300, 100, 190 * MS - 1, next(0)));
+    assert!(!fills(301, 100, 190 * MS, next(0)), "there was room");
+    assert!(!fills(300, 99, 190 * MS, next(0)), "something was in flight");
+    let end = 100 + MSS;
+    assert!(fills(
+        end - 1,
+        100,
+        190 * MS,
+        Data {
+            end: end - 1,
+            ..next(0)
+        }
+    ));
+    assert!(
+        !fills(end, 100, 190 * MS, Data { end, ..next(0) }),
+        "a full segment"
+    );
+    assert!(!fills(
+        300,
+        100,
+        190 * MS,
+        Data {
+            small: false,
+            ..next(0)
+        }
+    ));
+}
+
+#[test]
+fn a_cork_lets_go_after_its_timer() {
+    let corked = |time_ns, state: Sender, d: Data| {
+        let at = at(9, time_ns);
+        why(state, Data { at, ..d }) == Wait::Cork
+    };
+    let last_full = true;
+    let state = || Sender {
+        last_full,
+        ..sender()
+    };
+    let (least, most) = (200 * MS, 213 * MS + RTT);
+    assert!(corked(least, state(), next(0)) && !corked(least - 1, state(), next(0)));
+    assert!(corked(most, state(), next(0)) && !corked(most + 1, state(), next(0)));
+    assert!(!corked(least, sender(), next(0)), "behind a small one");
+    assert!(
+        !corked(least, Sender { una: 99, ..state() }, next(0)),
+        "in flight"
+    );
+    assert!(!corked(least, state(), full(0)));
+    let peer_data = Some(at(5, 0));
+    assert!(
+        !corked(least, Sender { peer_data, ..state() }, next(0)),
+        "an answer"
+    );
+    // since the peer was last heard
+    let heard = |time_ns| Sender {
+        answered: Some(at(2, time_ns)),
+        ..state()
+    };
+    assert!(corked(least + MS, heard(MS), next(0)) && !corked(least, heard(MS), next(0)));
+    assert!(corked(least, heard(-MS), next(0)));
+}
+
+/// An ACK of so many bytes in frame 4, and whether nothing else was in flight.
+fn advanced(frame: u64, time_ns: i64, bytes: u32, lone: bool) -> Sender {
+    let (ack, acked) = (at(frame, time_ns), at(1, 0));
+    Sender {
+        advanced: Some(Advanced {
+            ack,
+            acked,
+            bytes,
+            lone,
+        }),
+        last_full: true,
+        ..sender()
+    }
+}
+
+#[test]
+fn an_ack_clocks_what_follows_it() {
+    let clocked = |state, d| matches!(why(state, d), Wait::Clocked { .. } | Wait::LoneClocked { .. });
+    assert!(clocked(advanced(4, 0, 100, false), full(BURST + 1)));
+    assert!(!clocked(advanced(4, 0, 100, false), full(BURST)));
+    assert!(
+        !clocked(advanced(0, 0, 100, false), full(MS)),
+        "before the last segment"
+    );
+    let peer_data = Some(at(5, 0));
+    let turn = Sender {
+        peer_data,
+        ..advanced(4, 0, 100, false)
+    };
+    assert!(!clocked(turn, full(MS)));
+    // later than promptly it may keep the line's pace instead
+    let late = |time_ns, pace, own_rtt_ns| {
+        let state = Sender {
+            una: 0,
+            pace,
+            ..advanced(4, 0, 100, false)
+        };
+        clocked(
+            state,
+            Data {
+                own_rtt_ns,
+                ..full(time_ns)
+            },
+        )
+    };
+    assert!(late(2 * MS, 2 * MS, 0) && !late(2 * MS + 1, 2 * MS, 0));
+    assert!(late(2 * MS + 1, 100_000, 0), "not in the pace");
+    assert!(late(3 * MS, 2 * MS, MS) && !late(3 * MS + 1, 2 * MS, MS));
+}
+
+#[test]
+fn the_ack_of_the_one_full_segment_in_flight_may_have_been_held() {
+    let lone = |state, missing| why_so(state, full(50 * MS), false, missing);
+    let held = |bytes, lone_ack, last_full| {
+        let state = Sender {
+            last_full,
+            ..advanced(4, 49 * MS, bytes, lone_ack)
+        };
+        matches!(lone(state, 0), Wait::LoneClocked { collapsed: false, .. })
+    };
+    let mss = MSS as u32;
+    assert!(held(mss, true, true) && !held(mss + 1, true, true));
+    assert!(!held(mss, false, true) && !held(mss, true, false));
+    let collapsed = Sender {
+        collapsed: true,
+        ..advanced(4, 49 * MS, mss, true)
+    };
+    assert!(matches!(
+        lone(collapsed, 0),
+        Wait::LoneClocked { collapsed: true, .. }
+    ));
+    // a first copy that never passed the capture
+    let again = |lone_ack, missing| repaired(&lone(advanced(4, 49 * MS, mss, lone_ack), missing));
+    assert_eq!(again(true, 1), Some(Repair::Fast));
+    assert_eq!((again(true, 0), again(false, 1)), (None, None));
+}

@@ -1,0 +1,226 @@
+//! What small segments wait for: their ACKs, those that the capture lacks, and corks.
+
+use super::*;
+
+#[test]
+fn small_behind_acknowledged_small_may_be_nagles() {
+    let freed = |p: Small, d: Data, hole: bool, turn: bool| {
+        let state = Sender {
+            small: Some(p),
+            peer_data: turn.then_some(at(5, 41 * MS)),
+            ..sender()
+        };
+        matches!(why_so(state, d, hole, 0), Wait::Small(_))
+    };
+    let acked = small(Some(40 * MS));
+    assert!(freed(acked, next(41 * MS), false, false));
+    assert!(!freed(acked, next(42 * MS), false, true), "the peer had spoken");
+    assert!(!freed(acked, full(41 * MS), false, false));
+    assert!(!freed(
+        acked,
+        Data {
+            fin: true,
+            ..next(41 * MS)
+        },
+        false,
+        false
+    ));
+    assert!(!freed(acked, next(41 * MS), true, false), "bytes are missing");
+    let tainted = true;
+    assert!(!freed(Small { tainted, ..acked }, next(41 * MS), false, false));
+}
+
+#[test]
+fn what_left_over_small_after_a_probes_time_is_a_probe() {
+    let probe = |d: Data, p: Small| {
+        let state = Sender {
+            small: Some(p),
+            ..in_flight()
+        };
+        matches!(why(state, d), Wait::Probe { pool: 7, small } if small == at(1, 0))
+    };
+    let (least, most) = (RTT + 200 * MS, 2 * RTT + 1_000 * MS);
+    assert!(probe(next(least), small(None)) && !probe(next(least - 1), small(None)));
+    assert!(probe(next(most - 1), small(None)) && !probe(next(most), small(None)));
+    // its ACK was in the capture, but had not come: the time stamps say so
+    let stamped = |time_ns, echo| {
+        let mut p = small(Some(MS));
+        p.tsecr = Some(1_000);
+        p.ack = p.ack.map(|ack| AckSeen {
+            tsval: Some(1_010),
+            ..ack
+        });
+        let tsecr = Some(echo);
+        probe(
+            Data {
+                tsecr,
+                ..next(time_ns)
+            },
+            p,
+        )
+    };
+    assert!(stamped(least, 1_009));
+    assert!(!stamped(least, 1_010), "it had come");
+    assert!(!stamped(least - 1, 1_009));
+}
+
+#[test]
+fn small_over_small_refutes_unless_an_ack_was_heard() {
+    let ticks = |echo| {
+        let mut p = small(None);
+        p.tsecr = Some(1_000);
+        let mut state = Sender {
+            small: Some(p),
+            ..in_flight()
+        };
+        let from = at(1, 0);
+        let tsecr = Some(echo);
+        let wait = state.classify(
+            &Data {
+                tsecr,
+                ..next(30 * MS)
+            },
+            from,
+            false,
+            false,
+            0,
+        );
+        (wait == Wait::Unsure, state.refuting.is_some())
+    };
+    assert_eq!((ticks(1_019), ticks(1_020)), ((false, true), (true, false)));
+    // as late as a probe, but it echoes what was said meanwhile: its ACK came, and nobody can say when
+    let mut p = small(None);
+    p.tsecr = Some(1_000);
+    let state = Sender {
+        small: Some(p),
+        ..in_flight()
+    };
+    let tsecr = Some(1_020);
+    assert_eq!(
+        why(
+            state,
+            Data {
+                tsecr,
+                ..next(220 * MS)
+            }
+        ),
+        Wait::Unsure
+    );
+}
+
+#[test]
+fn an_ack_that_the_capture_lacks_is_dated_between_the_segments() {
+    // the peer's clock: 1,000 at 0, and a tick each millisecond
+    let dated = |echo: u32, time_ns, own_rtt_ns| {
+        let mut state = Sender {
+            small: Some(small(None)),
+            ..in_flight()
+        };
+        state.small = state.small.map(|p| Small {
+            tsecr: Some(900),
+            ..p
+        });
+        state.peer_clock.heard(-1_000 * MS, 0);
+        state.peer_clock.heard(0, 1_000);
+        let tsecr = Some(echo);
+        let d = Data {
+            tsecr,
+            own_rtt_ns,
+            ..next(time_ns)
+        };
+        match why(state, d) {
+            Wait::Small(c) => Some((c.unseen, c.ack.frame, c.ack.time_ns, c.freed_bytes)),
+            _ => None,
+        }
+    };
+    assert_eq!(dated(1_041, 42 * MS, 0), Some((true, 0, 41 * MS, 200)));
+    assert_eq!(dated(1_000, 42 * MS, 0), None, "before the small segment");
+    assert_eq!(dated(1_001, 42 * MS, 0), Some((true, 0, MS, 200)));
+    // two clocks that count milliseconds are three ticks off at most, and no ACK came after what it freed
+    assert_eq!(dated(1_045, 42 * MS, 0), Some((true, 0, 42 * MS, 200)));
+    assert_eq!(dated(1_045, 42 * MS - 1, 0), None);
+    assert_eq!(dated(1_041, 48 * MS, RTT), Some((true, 0, 38 * MS, 200)));
+    assert_eq!(dated(1_042, 48 * MS, RTT), None);
+}
+
+#[test]
+fn a_stamp_tells_whether_the_ack_had_come() {
+    let arrived = |stamps: [Option<u32>; 3], echoed, echoes, own_rtt_ns| {
+        let [before, acked, tsecr] = stamps;
+        let mut p = small(Some(40 * MS));
+        p.tsecr = before;
+        let ack = AckSeen {
+            tsval: acked,
+            echoed,
+            ..p.ack.unwrap_or_else(|| unreachable!())
+        };
+        let d = Data {
+            tsecr,
+            own_rtt_ns,
+            ..next(41 * MS)
+        };
+        candidate(&p, &ack, &d, echoes).arrived
+    };
+    let some = |a, b, c| [Some(a), Some(b), Some(c)];
+    assert_eq!(arrived(some(10, 20, 20), true, true, RTT), Some(true));
+    assert_eq!(arrived(some(10, 20, 19), true, true, RTT), Some(false));
+    assert_eq!(
+        arrived(some(20, 20, 20), true, true, RTT),
+        None,
+        "the clock stood"
+    );
+    assert_eq!(arrived(some(19, 20, 20), true, true, RTT), Some(true));
+    assert_eq!(arrived([None, Some(20), Some(20)], true, true, RTT), None);
+    // an old one tells only of who echoes such, or beside the host
+    assert_eq!(arrived(some(10, 20, 19), false, true, RTT), None);
+    assert_eq!(arrived(some(10, 20, 20), false, false, RTT), Some(true));
+    let away = 500_000;
+    assert_eq!(arrived(some(10, 20, 19), true, false, away - 1), Some(false));
+    assert_eq!(arrived(some(10, 20, 19), true, false, away), None);
+}
+
+#[test]
+fn neither_full_nor_pushed_behind_small_was_corked() {
+    let corked = |p: Small, d: Data| {
+        let state = Sender {
+            small: Some(p),
+            ..sender()
+        };
+        matches!(why(state, d), Wait::Corked { .. })
+    };
+    // what is Nagle's otherwise, as neither is small to him: it was not pushed
+    let open = |time_ns| Data {
+        small: false,
+        pushed: false,
+        ..next(time_ns)
+    };
+    let acked = small(Some(100_000));
+    assert!(corked(acked, open(BURST + 1)) && !corked(acked, open(BURST)));
+    assert!(!corked(small(None), open(MS)), "not acknowledged");
+    let pushed = true;
+    assert!(!corked(acked, Data { pushed, ..open(MS) }));
+    let tainted = true;
+    assert!(!corked(Small { tainted, ..acked }, open(MS)));
+    let behind = at(0, 0);
+    assert!(
+        !corked(Small { at: behind, ..acked }, open(MS)),
+        "not right before it"
+    );
+    let end = 100 + 536;
+    assert!(
+        corked(acked, Data { end, ..open(MS) })
+            && !corked(
+                acked,
+                Data {
+                    end: end + 1,
+                    ..open(MS)
+                }
+            )
+    );
+    let turn = Sender {
+        small: Some(acked),
+        peer_data: Some(at(5, 0)),
+        ..sender()
+    };
+    assert!(!matches!(why(turn, open(MS)), Wait::Corked { .. }));
+}

@@ -1,0 +1,272 @@
+//! Answers, and what the clock or the pacing of a sender says of a wait.
+
+use super::*;
+
+#[test]
+fn even_gaps_in_a_row_are_a_pace() {
+    let spaced = |even, gaps, turn: bool| {
+        let mut state = Sender {
+            even: gaps,
+            peer_data: turn.then_some(at(5, MS)),
+            ..sender()
+        };
+        let wait = state.classify(&full(4 * MS), at(1, 0), false, even, 0);
+        wait == Wait::Spaced
+    };
+    assert!(spaced(true, 2, false));
+    assert!(!spaced(true, 1, false) && !spaced(false, 2, false) && !spaced(true, 2, true));
+}
+
+/// Its clock has counted milliseconds for a second when it sent the last segment.
+fn clocked() -> Sender {
+    let mut state = sender();
+    state.clock.late(-1_000 * MS, 0);
+    state.remember(&Data {
+        tsval: Some(1_000),
+        ..next(0)
+    });
+    state
+}
+
+#[test]
+fn what_left_within_half_the_gap_by_its_clock_was_queued() {
+    let queued = |time_ns, tsval| {
+        let tsval = Some(tsval);
+        why(
+            clocked(),
+            Data {
+                tsval,
+                ..next(time_ns)
+            },
+        ) == Wait::Queued
+    };
+    assert!(
+        queued(20 * MS + 1, 1_009) && !queued(20 * MS, 1_009),
+        "two slow ticks"
+    );
+    assert!(queued(40 * MS, 1_019) && !queued(40 * MS, 1_020));
+    assert!(queued(40 * MS, 1_000) && !queued(40 * MS, 999));
+    assert!(!queued(20 * MS + 1, 1_020), "its program took that long");
+    let mut young = clocked();
+    young.clock = Default::default();
+    young.clock.late(0, 1_000);
+    let tsval = Some(1_000);
+    assert_ne!(
+        why(
+            young,
+            Data {
+                tsval,
+                ..next(40 * MS)
+            }
+        ),
+        Wait::Queued
+    );
+    assert_ne!(why(clocked(), next(40 * MS)), Wait::Queued, "it has no clock");
+    let mut turn = clocked();
+    turn.peer_data = Some(at(5, 0));
+    assert_ne!(
+        why(
+            turn,
+            Data {
+                tsval,
+                ..next(40 * MS)
+            }
+        ),
+        Wait::Queued
+    );
+}
+
+#[test]
+fn what_the_path_may_have_held_is_not_surely_the_programs() {
+    let wait = |tsval: Option<u32>| {
+        why(
+            clocked(),
+            Data {
+                tsval,
+                ..next(8 * MS)
+            },
+        )
+    };
+    assert_eq!(wait(Some(1_003)), Wait::Unsure);
+    assert_eq!(wait(Some(1_008)), Wait::App);
+    assert_eq!(wait(None), Wait::App);
+}
+
+/// After thirteen full segments, of which the last two left 9 ms ago: 3 Mbit/s, as the pacing may do.
+fn paced() -> Sender {
+    let mut state = sender();
+    state.sent = 12;
+    state.pacer.sent(
+        &Data {
+            start: 1,
+            end: 1 + 3 * MSS,
+            small: false,
+            ..next(0)
+        },
+        0,
+        12,
+    );
+    state
+}
+
+#[test]
+fn what_may_have_been_paced_is_not_surely_the_programs() {
+    let after = |time_ns| {
+        let start = 1 + 3 * MSS;
+        let end = start + 200;
+        why(
+            paced(),
+            Data {
+                start,
+                end,
+                ..next(time_ns)
+            },
+        )
+    };
+    assert_eq!((after(9 * MS), after(90 * MS)), (Wait::Unsure, Wait::Unsure));
+    assert_eq!(after(95 * MS), Wait::App, "nobody paces so slowly");
+    assert_eq!(after(2 * MS), Wait::App, "a busy host");
+}
+
+/// The peer's last byte came at 0 in frame 5.
+fn asked() -> Sender {
+    Sender {
+        peer_data: Some(at(5, 0)),
+        ..sender()
+    }
+}
+
+#[test]
+fn an_answer_as_late_as_a_timer_is_suspected() {
+    let late = |d| matches!(why(asked(), d), Wait::LateTurn { pool: 7, .. });
+    let (least, most) = (200 * MS, 713 * MS);
+    assert!(late(next(least)) && !late(next(least - 1)));
+    assert!(late(next(most)) && !late(next(most + 1)));
+    assert!(!late(full(least)));
+}
+
+#[test]
+fn an_answer_as_late_as_a_hold_elsewhere_is_suspected() {
+    let timed = |d| matches!(why(asked(), d), Wait::TimedTurn { pool: 7, .. });
+    let (least, most) = (38 * MS, 100 * MS + RTT);
+    assert!(timed(next(least)) && !timed(next(least - 1)));
+    assert!(timed(next(most)) && !timed(next(most + 1)));
+}
+
+#[test]
+fn the_kernels_own_ack_bounds_an_answers_path() {
+    let acked = |frame, time_ns, d| {
+        let mut state = asked();
+        state.own_ack = Some(at(frame, time_ns));
+        match why(state, d) {
+            Wait::Turn { acked, .. } | Wait::TimedTurn { acked, .. } => Some(acked),
+            _ => None,
+        }
+    };
+    assert_eq!(acked(6, 3 * MS, next(30 * MS)), Some(3_000_000));
+    assert_eq!(acked(6, 3 * MS, next(50 * MS)), Some(3_000_000));
+    assert_eq!(acked(6, 0, next(30 * MS)), Some(1), "in the same instant");
+    assert_eq!(acked(4, -MS, next(30 * MS)), Some(0), "of what was said before");
+    assert_eq!(
+        why(asked(), next(30 * MS)),
+        Wait::Turn {
+            since: at(5, 0),
+            acked: 0
+        }
+    );
+}
+
+#[test]
+fn an_answer_that_was_late_by_its_clock_was_queued() {
+    let queued = |late: i64, own_rtt_ns| {
+        let mut state = asked();
+        for i in -100..-50 {
+            state.clock.late(10 * i * MS, (1_000 + 10 * i) as u32);
+        }
+        let tsval = Some(1_000);
+        let d = Data {
+            tsval,
+            own_rtt_ns,
+            ..next(late)
+        };
+        match why(state, d) {
+            Wait::QueuedTurn { late, queued, .. } => Some((late, queued)),
+            _ => None,
+        }
+    };
+    let ms = |ms: u32| ms * 1_000_000;
+    assert_eq!(queued(2 * MS, 0), None);
+    // beside its sender only what is longer than a tick is sure
+    assert_eq!(queued(10 * MS, 99_999), Some((ms(10), 0)));
+    assert_eq!(queued(10 * MS, 100_000), Some((ms(10), ms(9))));
+    assert_eq!(queued(21 * MS, 0), Some((ms(21), ms(20))));
+    assert_eq!(queued(21 * MS - 1, 0), Some((ms(21) - 1, 0)));
+}
+
+#[test]
+fn an_answer_in_its_senders_pace_may_have_been_paced() {
+    let wait = |factor: i64, shown: bool| {
+        let mut state = asked();
+        let mut start = 1;
+        for segments in if shown { [3, 6, 3, 6] } else { [3, 3, 3, 3] } {
+            let end = start + segments * MSS;
+            let before = if segments == 3 && shown { 6 } else { 3 };
+            let d = Data {
+                start,
+                end,
+                small: false,
+                ..next(0)
+            };
+            state.pacer.sent(&d, before * MS, 20);
+            start = end;
+        }
+        let last = if shown { 6 } else { 3 };
+        let end = start + 200;
+        let d = Data {
+            start,
+            end,
+            ..next(last * factor * MS)
+        };
+        why(state, d)
+    };
+    assert!(matches!(
+        wait(1, true),
+        Wait::QueuedTurn {
+            queued: 0,
+            late: 6_000_000,
+            ..
+        }
+    ));
+    assert!(matches!(wait(2, true), Wait::Turn { .. }));
+    assert!(
+        matches!(wait(1, false), Wait::Turn { .. }),
+        "all of one length show no pace"
+    );
+}
+
+/// What leaves soon after the peer spoke is an answer to it, where nothing of its sender was in flight then.
+#[test]
+fn a_program_is_as_quick_as_it_answers_freely() {
+    let answered = |first: bool, acked: Option<u64>, heard: u64| {
+        let mut state = asked();
+        state.peer_data = Some(at(heard, 0));
+        if first {
+            state.last = None;
+        }
+        state.small = acked.map(|frame| {
+            let p = small(Some(0));
+            let ack = p.ack.map(|ack| AckSeen {
+                at: at(frame, 0),
+                ..ack
+            });
+            Small { ack, ..p }
+        });
+        state.classify(&next(3 * MS), at(1, 0), false, false, 0);
+        state.freed.answered_in
+    };
+    assert_eq!(answered(true, None, 5), Some(3 * MS), "its first message");
+    assert_eq!(answered(false, None, 5), None);
+    assert_eq!(answered(false, Some(4), 5), Some(3 * MS), "acknowledged before");
+    assert_eq!(answered(false, Some(5), 5), None, "with the data themselves");
+    assert_eq!(answered(false, Some(6), 5), None, "after them");
+}
