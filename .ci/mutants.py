@@ -43,6 +43,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MUTATED = ("judge", "observe", "evidence")
 UNMUTATED = ("judge/limits", "judge/vocabulary.rs", "judge/worth.rs")
 RUST = ("causes", "observe", "senders", "found", "samples")
+LIBRARY = "latpcap_core"
 UNITS = tuple(f"{layer}::" for layer in (*MUTATED, "exchange", "stream"))
 SHIPPED = re.compile(r"^(core|latpcap|tests|sample_pcaps)/|^[^/]*$")
 LIMIT = re.compile(r"^    ([A-Z][A-Z_0-9]*): \w+ = ", re.M)
@@ -122,7 +123,7 @@ def built(tree: Path) -> tuple[list[Mutant], list[Path]]:
     [module] = [
         f
         for m in made
-        if m.get("target", {}).get("name") == "latpcap_core"
+        if m.get("target", {}).get("name") == LIBRARY
         for f in m.get("filenames", [])
         if f.endswith((".so", ".dylib"))
     ]
@@ -167,7 +168,7 @@ class Suite:
     """What can catch a mutant, and which mutants each part of it reaches."""
 
     def __init__(self, tree: Path, binaries: list[Path], more: list[str]):
-        self.tree, self.binaries = tree, binaries
+        self.tree = tree
         sys.path[:0] = [str(tree), str(tree / "tests")]
         os.chdir(tree)
         import pytest
@@ -175,7 +176,11 @@ class Suite:
         import test_edges
 
         self.cases, self.edges, self.pytest = test_cases, test_edges, pytest
-        self.parts = [*binaries, *test_cases.FOLDERS, *test_edges.edges.texts(), *more]
+        rust: list[tuple[object, ...]] = [(path,) for path in binaries if not path.name.startswith(LIBRARY)]
+        for path in binaries:
+            if path.name.startswith(LIBRARY):
+                rust += [(path, *UNITS), (path, *(word for layer in UNITS for word in ("--skip", layer)))]
+        self.parts = [*rust, *test_cases.FOLDERS, *test_edges.edges.texts(), *more]
         self.caught: Counter[object] = Counter()
         self.took: dict[object, float] = {}
         self.reached: dict[object, set[int]] = {}
@@ -228,9 +233,8 @@ class Suite:
         """Whether this part of the suite passes. A case whose tables are as they were is not compared again."""
         if isinstance(part, str):
             return not self.pytest.main(["-x", "-q", "-p", "no:cacheprovider", str(self.tree / part)])
-        if part in self.binaries:
-            names = UNITS if part.name.startswith("latpcap_core") else ()
-            return not subprocess.run([part, "-q", *names], cwd=self.tree / "core", check=False).returncode
+        if isinstance(part, tuple) and isinstance(part[0], Path):
+            return not subprocess.run([*part, "-q"], cwd=self.tree / "core", check=False).returncode
         if isinstance(part, tuple):
             self.edges.test_verdicts_are_as_they_were(*part)
             return True
@@ -260,6 +264,8 @@ class Suite:
             return "~" if self.told[4] else "=" if asked else "-"
         guilty = asked[int.from_bytes(self.told[:4])]
         self.caught[guilty] += 1
+        if isinstance(guilty, tuple) and isinstance(guilty[0], Path):
+            return " ".join([guilty[0].name, *map(str, guilty[1:])])
         return Path(str(guilty)).name if isinstance(guilty, (str, Path)) else f"{guilty[0]}, moved {guilty[1]}"
 
 
