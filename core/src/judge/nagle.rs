@@ -254,3 +254,6 @@ pub(super) fn in_turn(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,332 @@
+//! Both sides of what makes a ruling of a candidate, on senders that are judged by what their pools hold.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::*;
+use crate::evidence::rtt::Pairs;
+use crate::evidence::{Key, Pools};
+use crate::judge::Grade;
+use crate::observe::Early;
+
+const US: i64 = 1_000;
+const MS: i64 = 1_000_000;
+
+/// One server's pool, and the path to it: 20 us, as beside it.
+struct Seen {
+    pools: Pools,
+    pairs: Pairs,
+}
+
+impl Seen {
+    fn new() -> Seen {
+        let [client, server] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
+        let (mut pools, mut pairs) = (Pools::default(), Pairs::default());
+        let pair = pairs.id(client, server);
+        pairs.add(pair, Side::Server.index(), 20 * US, false);
+        let key = Key {
+            server,
+            server_port: 80,
+            client,
+            sender: Side::Server,
+        };
+        pools.id(key, pair);
+        Seen { pools, pairs }
+    }
+
+    /// So many held ACKs, followed as a kernel does, and so many that came at once, with a pause of 5 ms behind them.
+    fn with(held: usize, pauses: usize) -> Seen {
+        let mut seen = Seen::new();
+        for _ in 0..held {
+            seen.pools.add(0, &candidate(41 * MS, 40 * US));
+        }
+        for _ in 0..pauses {
+            seen.pools.add(0, &candidate(MS, 4 * MS));
+        }
+        seen
+    }
+
+    fn refuted(mut self, count: usize) -> Seen {
+        let early = Early {
+            pause: 5 * MS,
+            at: 0,
+            frame: 1,
+        };
+        self.pools.refute(0, 1, vec![early; count].into_iter());
+        self
+    }
+
+    fn judged(&self) -> Judged {
+        let mut all = self.pools.iter().map(|pool| Judged::of(pool, &self.pairs));
+        all.next().unwrap()
+    }
+
+    fn rules(&self, c: Candidate) -> Ruling {
+        self.judged().rule(Side::Server, 0, &c)
+    }
+}
+
+/// A small segment at 0, its ACK, and what followed it so much later.
+fn candidate(ack: i64, release: i64) -> Candidate {
+    let at = |frame, time_ns| At { frame, time_ns };
+    Candidate {
+        small: at(1, 0),
+        held_from: at(1, 0),
+        ack: at(2, ack),
+        ack_pure: true,
+        ack_fin: false,
+        arrived: None,
+        unseen: false,
+        after_end: false,
+        freed: at(3, ack + release),
+        small_bytes: 1,
+        freed_bytes: 1,
+        held_back: false,
+        pool: 0,
+    }
+}
+
+fn pause(ruling: Ruling) -> Option<(Grade, Because)> {
+    match ruling {
+        Ruling::Pause { grounds } => Some((grounds.grade, grounds.because)),
+        _ => None,
+    }
+}
+
+fn held(ruling: Ruling) -> Option<(Grade, Because, i64, i64)> {
+    match ruling {
+        Ruling::Held {
+            grounds,
+            program,
+            likely,
+            ..
+        } => Some((grounds.grade, grounds.because, program, likely)),
+        _ => None,
+    }
+}
+
+#[test]
+fn an_ack_that_the_capture_lacks_may_be_three_ticks_off() {
+    let unseen = |seen: &Seen, ack, release| {
+        held(seen.rules(Candidate {
+            unseen: true,
+            arrived: Some(true),
+            ..candidate(ack, release)
+        }))
+    };
+    let seen = Seen::with(3, 3);
+    let shorter = Some((Grade::Proven, Because::ControlShorter, 5 * MS, 5 * MS));
+    // three milliseconds and what a kernel needs, from the round trip of 20 us on, in either direction
+    let (latest, soonest) = (3_120 * US, -3_080 * US);
+    assert_eq!(unseen(&seen, 41 * MS, latest), shorter);
+    assert_eq!(unseen(&seen, 41 * MS, latest + 1), None);
+    assert_eq!(unseen(&seen, 45 * MS, soonest), shorter);
+    assert_eq!(unseen(&seen, 45 * MS, soonest - 1), None);
+    // a hold, and no less
+    assert_eq!(unseen(&seen, 25 * MS, 0), shorter);
+    assert_eq!(unseen(&seen, 25 * MS - 1, 0), None);
+    assert_eq!(unseen(&Seen::with(2, 3), 41 * MS, 0), None, "few that follow");
+    assert_eq!(unseen(&Seen::with(9, 0), 41 * MS, 0), None, "no control group");
+    let ruling = Seen::with(9, 0).rules(Candidate {
+        unseen: true,
+        ..candidate(41 * MS, 30 * US)
+    });
+    assert_eq!(pause(ruling), Some((Grade::Probable, Because::AckNotSeen)));
+}
+
+#[test]
+fn an_unseen_ack_whose_control_an_ack_let_go_bounds_only() {
+    let mut seen = Seen::with(3, 0);
+    for _ in 0..3 {
+        seen.pools.add(0, &candidate(5 * MS, 50 * US)); // with its ACK: at most 5 ms
+    }
+    let ruling = seen.rules(Candidate {
+        unseen: true,
+        ..candidate(41 * MS, 30 * US)
+    });
+    let most = 5 * MS + 50 * US;
+    assert_eq!(
+        held(ruling),
+        Some((Grade::Proven, Because::ControlShorter, most, 0))
+    );
+    let seen_one = seen.rules(candidate(41 * MS, 30 * US));
+    assert_eq!(
+        held(seen_one),
+        Some((Grade::Proven, Because::ControlShorter, most, 0))
+    );
+}
+
+#[test]
+fn what_left_before_its_ack_is_a_pause_as_sure_as_the_path() {
+    // a path of 2 ms: the sender cannot have had an ACK that came less than 1.8 ms ago
+    let early = |by_kernel, arrived, release| {
+        let mut judged = Seen::with(0, 0).judged();
+        (judged.sender_rtt, judged.rtt_is_best) = (2 * MS, by_kernel);
+        let c = Candidate {
+            arrived,
+            ..candidate(41 * MS, release)
+        };
+        pause(judged.rule(Side::Server, 0, &c))
+    };
+    let proven = Some((Grade::Proven, Because::LeftBeforeAck));
+    assert_eq!(early(true, None, MS), proven);
+    assert_eq!(
+        early(false, None, MS),
+        Some((Grade::Probable, Because::RoundTripByProgram))
+    );
+    assert_eq!(
+        early(false, Some(false), 2 * MS),
+        proven,
+        "its time stamp says so"
+    );
+    assert_eq!(early(true, None, 2 * MS), None);
+}
+
+#[test]
+fn what_the_path_may_have_held_back_proves_no_pause() {
+    let ruling = |held_back| {
+        let c = Candidate {
+            held_back,
+            arrived: Some(false),
+            ..candidate(41 * MS, 30 * US)
+        };
+        pause(Seen::new().rules(c))
+    };
+    assert_eq!(ruling(false), Some((Grade::Proven, Because::LeftBeforeAck)));
+    assert_eq!(ruling(true), Some((Grade::Probable, Because::PathMayBeMore)));
+}
+
+#[test]
+fn what_follows_later_than_a_kernel_is_a_pause() {
+    let late = |seen: &Seen, release| pause(seen.rules(candidate(41 * MS, release)));
+    let unknown = Seen::with(3, 0);
+    assert_eq!(late(&unknown, 120 * US), None);
+    let after = Some((Grade::Probable, Because::LateAfterAck));
+    assert_eq!(late(&unknown, 120 * US + 1), after);
+    // of who goes without ACKs it is known
+    let refuted = Seen::new().refuted(9);
+    assert_eq!(late(&refuted, MS), Some((Grade::Proven, Because::GoesWithoutAck)));
+    let short = |seen: &Seen| pause(seen.rules(candidate(MS, 30 * US)));
+    assert_eq!(short(&refuted), Some((Grade::Proven, Because::GoesWithoutAck)));
+    assert_eq!(short(&unknown), None);
+}
+
+#[test]
+fn a_release_much_later_than_the_wait_was_none() {
+    let late = |sender_rtt, wait, release| {
+        let mut judged = Seen::new().judged();
+        (judged.sender_rtt, judged.tight_limit) = (sender_rtt, 10 * MS);
+        pause(judged.rule(Side::Server, 0, &candidate(wait, release)))
+    };
+    let after = Some((Grade::Probable, Because::LateAfterAck));
+    let half = |release| late(MS, 2 * MS, release);
+    assert_eq!((half(4 * MS), half(4 * MS + 2)), (None, after));
+    // of what is next to nothing a busy host makes more than half
+    let short = |release| late(0, 20 * US, release);
+    assert_eq!((short(100 * US), short(100 * US + 1)), (None, after));
+}
+
+#[test]
+fn an_ack_of_its_own_with_data_or_a_fin_frees() {
+    let freed = |ack_pure, ack_fin| {
+        let c = Candidate {
+            ack_pure,
+            ack_fin,
+            ..candidate(MS, 30 * US)
+        };
+        match Seen::new().rules(c) {
+            Ruling::Waited { freed, .. } => Some(freed),
+            _ => None,
+        }
+    };
+    assert_eq!(freed(true, false), Some(Freed::ByAck));
+    assert_eq!(freed(false, false), Some(Freed::ByData));
+    assert_eq!(
+        (freed(true, true), freed(false, true)),
+        (Some(Freed::ByFin), Some(Freed::ByFin))
+    );
+    // only one of its own is held
+    let hold = |ack_pure, ack_fin, wait| {
+        let c = Candidate {
+            ack_pure,
+            ack_fin,
+            ..candidate(wait, 30 * US)
+        };
+        held(Seen::with(3, 0).rules(c)).is_some()
+    };
+    assert!(hold(true, false, 25 * MS) && !hold(true, false, 25 * MS - 1));
+    assert!(!hold(false, false, 41 * MS) && !hold(true, true, 41 * MS));
+}
+
+#[test]
+fn eight_held_acks_are_many() {
+    let because = |count| match Seen::with(count, 0).rules(candidate(MS, 30 * US)) {
+        Ruling::Waited { grounds, .. } => Some(grounds.because),
+        _ => None,
+    };
+    assert_eq!(because(7), Some(Because::FewWaits));
+    assert_eq!(because(8), Some(Because::SenderNotKnown));
+}
+
+#[test]
+fn a_held_ack_is_as_sure_as_its_control_group() {
+    let ruling = |seen: Seen| held(seen.rules(candidate(41 * MS, 40 * US)));
+    let five = 5 * MS;
+    // three beside their sender are no luck where the program's own pauses are short
+    let shorter = Because::ControlShorter;
+    assert_eq!(
+        ruling(Seen::with(3, 3)),
+        Some((Grade::Proven, shorter, five, five))
+    );
+    let few = Because::FewWaits;
+    assert_eq!(ruling(Seen::with(2, 3)), Some((Grade::Probable, few, five, five)));
+    // without any it takes eight
+    let follows = Because::FollowsAcks;
+    assert_eq!(ruling(Seen::with(8, 0)), Some((Grade::Proven, follows, 0, 0)));
+    assert_eq!(ruling(Seen::with(7, 0)), Some((Grade::Probable, few, 0, 0)));
+}
+
+#[test]
+fn pauses_as_long_as_the_wait_explain_it_unless_a_kernel_sent() {
+    let explained = |release| {
+        let mut seen = Seen::with(3, 0);
+        for _ in 0..4 {
+            seen.pools.add(0, &candidate(MS, 40 * MS));
+        }
+        seen.rules(candidate(41 * MS, release))
+    };
+    let (wait, likely) = (41 * MS + 80 * US, 41 * MS);
+    let explains = Because::ControlExplains;
+    assert_eq!(
+        held(explained(80 * US)),
+        Some((Grade::Probable, explains, wait, likely))
+    );
+    assert_eq!(pause(explained(80 * US + 1)), Some((Grade::Probable, explains)));
+}
+
+#[test]
+fn a_relay_had_nothing_to_send() {
+    let relayed = |count| {
+        let mut judged = Seen::with(3, 3).judged();
+        judged.relayed = count;
+        pause(judged.rule(Side::Server, 0, &candidate(41 * MS, 40 * US)))
+    };
+    assert_eq!(relayed(1), None);
+    assert_eq!(relayed(2), Some((Grade::Probable, Because::Relayed)));
+}
+
+#[test]
+fn who_refutes_it_elsewhere_may_have_changed_the_option() {
+    // two held ACKs on this connection, and nine segments without theirs on another
+    let ruling = |count| {
+        let mut seen = Seen::new().refuted(9);
+        for _ in 0..count {
+            seen.pools.add(0, &candidate(41 * MS, 90 * US));
+        }
+        seen.rules(candidate(41 * MS, 90 * US))
+    };
+    assert_eq!(
+        pause(ruling(2)),
+        Some((Grade::Probable, Because::OptionMayChange))
+    );
+    assert_eq!(pause(ruling(3)), None, "three of its own follow alone");
+}
