@@ -19,6 +19,7 @@ import latpcap as lp
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_pcaps"
 CAPTURES = [SAMPLES / "nginx-latency.pcap", SAMPLES / "probes.pcap", *sorted((SAMPLES / "clips").glob("*.pcap"))]
+CASES = sorted((ROOT / "tests" / "cases").glob("*/capture.pcap"))
 FRAMES = 4000
 FIXED = [1, 2, 3]
 FRESH = random.SystemRandom().randrange(2**32)
@@ -38,9 +39,9 @@ def test_samples(path: Path) -> None:
 
 
 @needs_tshark
-def test_cases() -> None:
-    for path in sorted((ROOT / "tests" / "cases").glob("*/capture.pcap")):
-        check(path)
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.parent.name)
+def test_cases(path: Path) -> None:
+    check(path)
 
 
 @needs_tshark
