@@ -1,7 +1,10 @@
-"""How counts, times, shares and names are written: values in, short words out; knows nothing of what they mean."""
+"""How counts, times, shares, names and errors are written: values in, short words out; knows nothing of what they
+mean.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 
@@ -38,6 +41,15 @@ def printable(text: str) -> str:
 def escaped(text: str) -> str:
     """A name in one line that any terminal may show: control characters, and bytes that are no text, as escapes."""
     return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def phrase(problem: BaseException) -> str:
+    """What does this error say, in one lower-case phrase? Abbreviations and names of classes keep their capitals."""
+    text = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+    if isinstance(problem, OSError) and problem.errno and "Detail: [errno" in text:  # pyarrow's way to say it
+        text = os.strerror(problem.errno)
+    text = " ".join(text.split()) or type(problem).__name__
+    return text[:1].lower() + text[1:] if text.partition(" ")[0][1:].islower() else text
 
 
 def _escape(letter: str) -> str:

@@ -1,34 +1,53 @@
-"""Do filters, stored results and captures that nobody meant to be read end in an answer or in one of our errors?
+"""Do filters, results, captures and texts that nobody meant to be read end in an answer or in one of our errors?
 
-Reads the clips and the cases and changes them at random: a target per kind of input, a round per seed.
-`.ci/hostile.py` runs rounds for a given time, tests/test_hostile.py a few of each.
+Reads the clips and the cases, and the captures below the folder LATPCAP_HOSTILE where there is one, and changes them
+at random: a target per kind of input, a round per seed. `.ci/hostile.py` runs rounds for a given time,
+tests/test_hostile.py a few of each.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
+import os
 import random
+import shutil
+import sys
 import tempfile
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
+from unittest import mock
+
+from packers import PACKERS
 
 import latpcap as lp
 from latpcap.archive import layout
+from latpcap.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 CLIPS = ROOT / "sample_pcaps" / "clips"
 CASES = ROOT / "tests" / "cases"
+BESIDE = ROOT / "tests" / "beside"
 EDGES = (0, 1, 0x7F, 0x80, 0xFF)
+MOST_BYTES = 40_000
+"""Longer captures are left out: a round shall be short."""
 
 Round = Callable[[random.Random], None]
 
 
 @cache
 def captures() -> list[bytes]:
-    packed = [*sorted(CASES.glob("*/capture.*")), *sorted(CLIPS.glob("*.pcap"))]
-    found = (gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes() for p in packed)
-    return [data for data in found if len(data) < 40_000]
+    more = Path(os.environ["LATPCAP_HOSTILE"]).rglob("*.*cap*") if "LATPCAP_HOSTILE" in os.environ else []
+    packed = chain(sorted(CASES.glob("*/capture.*")), sorted(CLIPS.glob("*.pcap")), sorted(more))
+    held = [path.read_bytes() for path in packed if path.is_file() and path.stat().st_size < MOST_BYTES]
+    for number, data in enumerate(held):
+        with contextlib.suppress(OSError, EOFError, zlib.error):  # what is no gzip stays as it is
+            held[number] = gzip.decompress(data)
+    return [data for data in held if len(data) < MOST_BYTES]
 
 
 def changed(data: bytes, rng: random.Random) -> bytes:
@@ -173,7 +192,142 @@ def mutants(rng: random.Random) -> None:
     assert frames == sorted(frames) and len(frames) <= capture.frames
 
 
-TARGETS: dict[str, Round] = {"filters": filters, "results": results, "flips": flips, "captures": mutants}
+# files of several kinds, as a command is given them
+
+
+@cache
+def folder() -> Path:
+    """A folder for the files of a round."""
+    return Path(tempfile.mkdtemp(prefix="latpcap-hostile-"))
+
+
+@contextlib.contextmanager
+def files(**held: bytes) -> Iterator[dict[str, Path]]:
+    """Files with these bytes, which are gone afterwards."""
+    paths = {name: folder() / name for name in held}
+    try:
+        for name, path in paths.items():
+            path.write_bytes(held[name])
+        yield paths
+    finally:
+        for path in folder().iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def packed(rng: random.Random) -> None:
+    """A capture that is changed, compressed and changed again; also as one of several files."""
+    data = rng.choice(captures())
+    pack = rng.choice(list(PACKERS.values()))
+    members = [changed(pack(changed(data, rng)), rng) for _ in range(rng.choice((1, 1, 3)))]
+    with contextlib.suppress(lp.CaptureError):
+        str(lp.read(members[0] if len(members) == 1 else members).why())
+
+
+def pasted(rng: random.Random) -> None:
+    """Text that tcpdump might have printed is a capture of headers, or none."""
+    text = rng.choice(sorted((ROOT / "tests" / "pasted").glob("*.txt"))).read_bytes()
+    if rng.random() < 0.5:
+        lines = text.splitlines(keepends=True)
+        text = b"".join(rng.choices(lines, k=rng.choice((1, 5, 40))))
+    try:
+        capture = lp.read(changed(text, rng))
+    except lp.CaptureError as problem:
+        assert "\n" not in str(problem)
+        return
+    str(capture.why()), capture.headers, [record.data for record in capture.records()]
+
+
+@cache
+def traced() -> lp.Capture:
+    return lp.read(BESIDE / "nginx.pcap.gz")
+
+
+def beside(rng: random.Random) -> None:
+    """A trace or a log that is changed says less, or why it says nothing."""
+    name, file = rng.choice((("strace", "nginx.strace"), ("access_log", "access.log")))
+    lines = (BESIDE / file).read_bytes().splitlines(keepends=True)
+    begin = rng.randrange(len(lines))
+    data = b"".join(lines[begin : begin + rng.choice((1, 20, 400))])
+    for _ in range(rng.choice((0, 1, 10))):
+        data = changed(data, rng)
+    with files(beside=data) as paths, contextlib.suppress(lp.LatpcapError):
+        given = {name: paths["beside"]}
+        told = traced().why(**given)  # type: ignore[arg-type]
+        str(told), told.to_dict()
+
+
+@cache
+def sealed() -> list[tuple[bytes, bytes]]:
+    """Captures of TLS, and the key logs that they bring."""
+    found = []
+    for path in sorted(CASES.glob("*/capture.pcapng")):
+        data = path.read_bytes()
+        begin = max(data.find(b"CLIENT_HANDSHAKE"), data.find(b"CLIENT_RANDOM "))
+        if begin > 0:
+            found.append((data, data[begin : begin + 4000]))
+    return found
+
+
+def keys(rng: random.Random) -> None:
+    """A key log that is changed opens less."""
+    data, text = rng.choice(sealed())
+    with files(keys=changed(text, rng)) as paths, contextlib.suppress(lp.CaptureError):
+        capture = lp.read(changed(data, rng) if rng.random() < 0.5 else data, keylog=paths["keys"])
+        str(capture.why()), capture.issues
+
+
+ASKED = (
+    "why {a}|why {a} --json|why {a} --stream 0|why {a} --exchange worst|why {a} --top 3|why {a} {b}|"
+    "why {a} {b} --together|why {a} -Y tcp.len>0|{a}|why {a} --start 0.01|why {a} --end 0.5|streams {a}|"
+    "events {a} --csv|exchanges {a} --json|exchanges {a} -o {out}.parquet|exchanges {a} -Y frame.number>5 --jsonl|"
+    "connects {a}|pushes {a}|gaps {a}|causes {a}|findings {a}|evidence {a}|lookups {a}|probes {a}|issues {a}|"
+    "batch {a} {b} -o {out} --quiet|compare {a} {b}|compare {a} {b} --json|compare {a} {b} -o {out}.html|"
+    "flow {a} -o -|flow {a} --stream 0 -o {out}.svg|flow {a} --flows all -o {out}.txt|"
+    "flow {a} --flows icmp -o {out}.txt|flow {a} --exchange worst -o {out}.png|"
+    "flow {a} --stream 0 --beside {b} --beside-stream 0 -o {out}.png|follow {a} --stream 0|"
+    "follow {a} --stream 1 --as hex|har {a} -o {out}.har|slice {a} --stream 0 -o {out}.pcap|"
+    "slice {a} --anonymise -o {out}.pcap|slice {a} -Y tcp -o {out}.pcapng.gz|latency {a}|"
+    "latency {a} --by server --json|report {a} -o {out}.html|report {a} --as wrk|report {a} --as ping|"
+    "report {a} --as curl|report {a} --as hping3|report {a} --as traceroute|plot waterfall {a} -o {out}.png|"
+    "plot timeline {a} -o {out}.svg|plot latency {a} -o {out}.png|plot time-sequence {a} --stream 0 -o {out}.png"
+)
+COMMANDS = ASKED.split("|")
+
+
+def commands(rng: random.Random) -> None:
+    """A command on a changed capture ends with a code that means something, and with one line where it is not 0."""
+    one, other = (changed(rng.choice(captures()), rng) for _ in range(2))
+    words = rng.choice(COMMANDS)
+    with files(a=one, b=other) as paths:
+        said = [word.format(out=folder() / "out", **paths) for word in words.split()]
+        out, err, code = io.TextIOWrapper(io.BytesIO()), io.StringIO(), 0
+        with (
+            mock.patch.object(sys, "argv", ["latpcap", *said]),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            try:
+                main()
+            except SystemExit as end:
+                assert isinstance(end.code, int)
+                code = end.code
+        text = "".join(line for line in err.getvalue().splitlines(True) if not line.startswith("latpcap: warning: "))
+        assert code in (0, 1, 2, 3), (words, code, text)
+        assert "this is a bug" not in text and "out of range" not in text, (words, text)
+        assert code in (0, 1) or text.count("\n") == 1, (words, text)
+
+
+TARGETS: dict[str, Round] = {
+    "filters": filters,
+    "results": results,
+    "flips": flips,
+    "captures": mutants,
+    "packed": packed,
+    "pasted": pasted,
+    "beside": beside,
+    "keys": keys,
+    "commands": commands,
+}
 
 
 def one(target: str, seed: int) -> None:

@@ -218,7 +218,7 @@ def stdout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TextIO]:
     [
         (BrokenPipeError(32, "Broken pipe"), 0, ""),
         (OSError(28, "No space left on device"), 2, "standard output cannot be written (no space left on device)"),
-        (ValueError("I/O operation on closed file"), 2, "standard output cannot be written (i/O operation on closed"),
+        (ValueError("I/O operation on closed file"), 2, "standard output cannot be written (I/O operation on closed"),
     ],
 )
 def test_a_flush_that_fails(

@@ -19,6 +19,17 @@ def test_captures(seed: int) -> None:
     hostile.one("captures", seed)
 
 
+@pytest.mark.parametrize("target", ["packed", "pasted", "beside", "keys"])
+def test_texts_and_packed_files(target: str) -> None:
+    for seed in range(8):
+        hostile.one(target, seed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_commands(seed: int) -> None:
+    hostile.one("commands", seed)
+
+
 def test_what_is_changed_differs_and_is_the_same_again() -> None:
     data = hostile.captures()[0]
     first = [hostile.changed(data, random.Random(seed)) for seed in range(40)]

@@ -9,8 +9,9 @@ import pytest
 from archives import SMALL, captures
 
 import latpcap as lp
-from latpcap.archive import places
 from latpcap.archive.inputs import find
+from latpcap.format import phrase
+from latpcap.reading import places
 
 NAMES = ["a.pcap", "b.pcapng.gz", "notes.txt", "x1/c.cap", "x1/y/d.pcap3", "x2/y/e.pcap", "x2/[f].pcap"]
 
@@ -86,7 +87,8 @@ def test_a_batch_from_a_url(tmp_path: Path) -> None:
 
 def test_places_are_put_together() -> None:
     assert places.join("s3://bucket/a/?region=x", "b.json") == "s3://bucket/a/b.json?region=x"
-    assert places.beside("s3://bucket/a?region=x", "bucket/a/b.pcap") == "s3://bucket/a/b.pcap?region=x"
-    assert places.beside("hdfs://host/a", "/a/b.pcap") == "hdfs://host/a/b.pcap"
+    assert places.join("memory://a", "b.json") == "memory://a/b.json"
     assert places.bare("gs://bucket/a?key=secret") == "gs://bucket/a"
-    assert places.words(OSError(28, "No space left on device")) == "no space left on device"
+    assert places.bare("s3://key:secret@bucket/a@b") == "s3://bucket/a@b"
+    assert places.bare("https://host/a?token") == "https://host/a"
+    assert phrase(OSError(28, "No space left on device")) == "no space left on device"

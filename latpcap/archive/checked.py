@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as fs
 
-from latpcap.archive import places
 from latpcap.errors import CaptureError
+from latpcap.format import phrase
 
 BLOCK_BYTES = 1 << 18
 """Large enough that their list is short (8 characters each), small enough that a look at few rows stays cheap."""
@@ -148,7 +148,7 @@ class Checking(fs.FileSystemHandler):  # type: ignore[misc]
         try:
             file = self.inner.open_input_file(path)
         except OSError as problem:
-            raise DamagedError(name, f"cannot be read ({places.words(problem)})", pack) from None
+            raise DamagedError(name, f"cannot be read ({phrase(problem)})", pack) from None
         return pa.PythonFile(CheckedFile(file, digest, name, pack), mode="r")
 
     open_input_stream = open_input_file

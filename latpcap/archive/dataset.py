@@ -11,10 +11,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from latpcap import _core, arrays
-from latpcap.archive import checked, layout, places, plan
+from latpcap.archive import checked, layout, plan
 from latpcap.archive.model import Failure, Manifest
 from latpcap.archive.output import Output
 from latpcap.errors import CaptureError, OutputError
+from latpcap.reading import places
 
 if TYPE_CHECKING:
     import pyarrow as pa

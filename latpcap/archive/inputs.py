@@ -6,15 +6,15 @@ Failure.
 
 from __future__ import annotations
 
-import fnmatch
 import glob
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from latpcap.archive import places
 from latpcap.archive.model import Failure, Part
-from latpcap.archive.places import Entry
+from latpcap.format import phrase
+from latpcap.reading import places, web
+from latpcap.reading.places import Entry
 
 Inputs = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """What `latpcap.batch` takes: a file, folder, glob, URL or "@manifest", or several of them."""
@@ -65,7 +65,7 @@ def find(inputs: Inputs, *, leave_out: str | None = None) -> Found:
             try:
                 _search(place, found, leave_out)
             except OSError as problem:
-                found.fail(places.bare(place), f"cannot be listed ({places.words(problem)})")
+                found.fail(places.bare(place), f"cannot be listed ({phrase(problem)})")
     found.parts = dict(sorted(found.parts.items()))
     return found
 
@@ -80,7 +80,7 @@ def _told(given: str, found: Found) -> Iterator[str]:
         with places.open_bytes(manifest) as file:
             lines = file.read().decode("utf-8", "surrogateescape").splitlines()
     except OSError as problem:
-        found.fail(places.bare(manifest), f"manifest cannot be read ({places.words(problem)})")
+        found.fail(places.bare(manifest), f"manifest cannot be read ({phrase(problem)})")
         return
     for line in map(str.strip, lines):
         if line and not line.startswith("#"):
@@ -123,7 +123,7 @@ def _inside(name: str, folder: str | None) -> bool:
 
 def _walk(top: str, found: Found, leave_out: str | None) -> None:
     def unlisted(problem: OSError) -> None:
-        found.fail(str(problem.filename), f"cannot be listed ({places.words(problem)})")
+        found.fail(str(problem.filename), f"cannot be listed ({phrase(problem)})")
 
     for folder, below, names in os.walk(top, onerror=unlisted):
         below[:] = sorted(d for d in below if not d.startswith(".") and not _inside(os.path.join(folder, d), leave_out))
@@ -137,11 +137,10 @@ def _walk(top: str, found: Found, leave_out: str | None) -> None:
 
 
 def _search_url(url: str, found: Found, leave_out: str | None) -> None:
-    before, mark, query = url.partition("?")
-    wild = _WILD.search(before)
-    if wild is None:
+    before = places.bare(url)
+    if not places.is_pattern(url):
         entry = places.look(url)
-        if entry.kind == "file":
+        if entry.kind == "file" or web.is_web(url):
             found.take(entry, named=True)
             return
         entries = [e for e in places.listing(url) if not _inside(places.bare(e.place), leave_out)]
@@ -150,29 +149,8 @@ def _search_url(url: str, found: Found, leave_out: str | None) -> None:
         for entry in entries:
             found.take(entry, named=False)
         return
-    top = before[: wild.start()].rpartition("/")[0]
-    matches = _matcher(before)
-    entries = [e for e in places.listing(top + mark + query) if matches(places.bare(e.place))]
+    entries = places.matching(url)
     if not entries:
         found.fail(before, "nothing matches")
     for entry in entries:
         found.take(entry, named=True)
-
-
-def _matcher(pattern: str) -> Callable[[str], object]:
-    """The same rules as glob's for names that are not in a folder tree: `*` stays within a name, `**` does not."""
-    words = []
-    for piece in re.split(r"(\*\*/|\*\*|\*|\?|\[[^]]*\])", pattern):
-        if piece == "**/":
-            words.append("(?:.*/)?")
-        elif piece == "**":
-            words.append(".*")
-        elif piece == "*":
-            words.append("[^/]*")
-        elif piece == "?":
-            words.append("[^/]")
-        elif piece.startswith("[") and piece.endswith("]"):
-            words.append(fnmatch.translate(piece).removeprefix("(?s:").rpartition(")")[0])
-        else:
-            words.append(re.escape(piece))
-    return re.compile("".join(words) + r"\Z", re.DOTALL).match

@@ -12,8 +12,8 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from latpcap.archive import places
 from latpcap.format import escaped
+from latpcap.reading import places
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from latpcap.archive import places
 from latpcap.errors import OutputError
-from latpcap.format import printable
+from latpcap.format import phrase, printable
+from latpcap.reading import places
 
 PARTIAL = "_partial"
 """Holds what is not whole yet; readers of Parquet data sets pass over names that begin with an underscore."""
@@ -41,7 +41,7 @@ class Output:
             yield
         except OSError as problem:
             where = places.bare(places.join(self.place, relative) if relative else self.place)
-            raise OutputError(f"{where}: {doing} ({places.words(problem)})") from None
+            raise OutputError(f"{where}: {doing} ({phrase(problem)})") from None
 
     def prepare(self) -> None:
         """Can anything be written here? Makes the folder, tries, and sweeps what dead runs left behind."""

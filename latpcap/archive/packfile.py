@@ -11,11 +11,13 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from latpcap import _core
-from latpcap.archive import checked, layout, places
+from latpcap.archive import checked, layout
 from latpcap.archive.model import Manifest, Marker, Options
 from latpcap.archive.output import Output
 from latpcap.archive.tablefile import TableFile
 from latpcap.errors import OutputError
+from latpcap.format import phrase
+from latpcap.reading import places
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,7 +105,7 @@ class _Writing:
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         if isinstance(problem, OSError):
-            raise OutputError(f"{self._what} cannot be written ({places.words(problem)})") from None
+            raise OutputError(f"{self._what} cannot be written ({phrase(problem)})") from None
 
 
 def of_capture(table: pa.Table, capture: str) -> pa.Table:

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from latpcap.archive import layout, packs, places
+from latpcap.archive import layout, packs
 from latpcap.archive.model import Failure, Manifest, Marker, OldLayoutError, Options, Outcome, Pack, Task
 from latpcap.archive.output import Output
 from latpcap.errors import OutputError
+from latpcap.reading import places
 
 _READERS = 16
 OLD = "holds results of another version of latpcap, which laid them out otherwise; give another folder"

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from latpcap.archive import layout, places
+from latpcap.archive import layout
 from latpcap.archive.selection import Selection
 from latpcap.format import count
 from latpcap.options import Group
+from latpcap.reading import places
 from latpcap.tables import card, signed, sql, to_pandas, to_polars
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from latpcap import _core
-from latpcap.archive import places
 from latpcap.archive.model import Failure, Part
 from latpcap.archive.series import number_of
 from latpcap.errors import CaptureError
-from latpcap.reading import links, sources
+from latpcap.format import phrase
+from latpcap.reading import links, places, sources
 
 OVERLAP_NS = 1_000_000_000
 SILENCE_NS = 60_000_000_000
@@ -73,7 +73,7 @@ def unopened(problem: OSError) -> str:
         return "no such file"
     if isinstance(problem, IsADirectoryError):
         return "is a directory, expected a capture file"
-    return f"cannot be opened ({places.words(problem)})"
+    return f"cannot be opened ({phrase(problem)})"
 
 
 def _shared(begin: bytes) -> bytes:

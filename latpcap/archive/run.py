@@ -15,14 +15,16 @@ from typing import Any
 
 from latpcap import _core
 from latpcap.archive import inputs as finding
-from latpcap.archive import places, plan, series, worker
+from latpcap.archive import plan, series, worker
 from latpcap.archive.clear import clear
 from latpcap.archive.model import Failure, Options, Outcome, Pack, printable
 from latpcap.archive.output import Output
 from latpcap.archive.progress import Progress
 from latpcap.archive.report import Batch
 from latpcap.errors import Interrupted, OutputError
+from latpcap.format import phrase
 from latpcap.reading import keylog as keys
+from latpcap.reading import places
 
 _VERSION = version("latpcap")
 
@@ -119,7 +121,7 @@ def _outcomes(future: Any, pack: Pack) -> list[Outcome]:
     except OutputError:
         raise
     except Exception as problem:
-        reason = f"the worker broke down ({type(problem).__name__}: {places.words(problem)})"
+        reason = f"the worker broke down ({type(problem).__name__}: {phrase(problem)})"
         return [
             Outcome(task.name, failures=[Failure(printable(p.name), reason) for p in task.parts]) for task in pack.tasks
         ]

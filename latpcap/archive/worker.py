@@ -13,13 +13,14 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from latpcap import _core
-from latpcap.archive import layout, packfile, packs, places, rotation
+from latpcap.archive import layout, packfile, packs, rotation
 from latpcap.archive.model import Failure, Marker, Options, Outcome, Pack, Part, Task, identity, printable
 from latpcap.archive.output import Output
 from latpcap.archive.packfile import PackFiles
 from latpcap.errors import CaptureError, LatpcapError
+from latpcap.format import phrase
 from latpcap.reading import keylog as keys
-from latpcap.reading import links, sources
+from latpcap.reading import links, places, sources
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,7 +103,7 @@ def analyse(pack: Pack, options: Options, watch: Watch | None = None) -> list[Ou
 class _BreakdownError(Exception):
     def __init__(self, task: str, problem: Exception):
         self.task = task
-        self.reason = f"the worker broke down ({type(problem).__name__}: {places.words(problem)})"
+        self.reason = f"the worker broke down ({type(problem).__name__}: {phrase(problem)})"
         super().__init__(self.reason)
 
 
@@ -249,19 +250,20 @@ class _Capture:
         return None
 
     def _compare(self, part: Part, size: int, outcome: Outcome) -> None:
-        """Is the file still what it was when the work was planned?"""
+        """Is the file still what it was when the work was planned? (Some servers tell no size before.)"""
+        if printable(part.name) in outcome.changed:
+            return  # that it could not be read to its end has been said
         try:
             now = places.look(part.place)
         except OSError:
             now = places.Entry(part.place, "missing")
-        if now.kind == "file" and (now.size, now.mtime_ns) == (part.size, part.mtime_ns) and size == part.size:
+        if now.kind == "file" and (now.size, now.mtime_ns) == (part.size, part.mtime_ns) and part.size in (size, 0):
             return
         what = f"changed while it was read: {part.size:,} bytes were expected, {size:,} read"
         if now.kind != "file":
             what = f"vanished while it was read: {size:,} of {part.size:,} bytes were there"
         self._issue(part, "distrusted", 0, "file", what)
-        if printable(part.name) not in outcome.changed:
-            outcome.changed.append(printable(part.name))
+        outcome.changed.append(printable(part.name))
 
     def _issue(self, part: Part, kind: str, offset: int, layer: str, reason: str) -> None:
         told = {"file": printable(part.name), "kind": kind, "offset": offset, "layer": layer}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from latpcap.errors import LatpcapError
+from latpcap.format import phrase
 
 MOST_BYTES = 1 << 30
 """Traces and logs beyond this are refused: they are held in memory."""
@@ -34,5 +35,4 @@ def lines_of(path: str | Path) -> list[str]:
             raise LatpcapError(f"{path}: is longer than {MOST_BYTES:,} bytes: cut out the time of the capture")
         return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise LatpcapError(f"{path}: cannot be read ({reason[:1].lower() + reason[1:]})") from None
+        raise LatpcapError(f"{path}: cannot be read ({phrase(problem)})") from None

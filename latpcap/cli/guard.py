@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from latpcap.errors import CaptureError, LatpcapError
-from latpcap.format import escaped
+from latpcap.format import escaped, phrase
 
 EXIT_USAGE = 2
 EXIT_UNREADABLE = 3
@@ -91,7 +91,7 @@ def _of_others(problem: BaseException) -> str | None:
     if isinstance(problem, OSError) and problem.filename is None:
         return _unwritten(problem)
     if isinstance(problem, OSError):
-        return f"{problem.filename}: {_words(problem)}"
+        return f"{problem.filename}: {phrase(problem)}"
     if os.environ.get("LATPCAP_TRACEBACK"):
         traceback.print_exception(problem)
     places = [f for f in traceback.extract_tb(problem.__traceback__) if "latpcap" in f.filename]
@@ -101,12 +101,7 @@ def _of_others(problem: BaseException) -> str | None:
 
 
 def _unwritten(problem: OSError | ValueError) -> str:
-    return f"standard output cannot be written ({_words(problem)})"
-
-
-def _words(problem: OSError | ValueError) -> str:
-    text = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-    return text[:1].lower() + text[1:]
+    return f"standard output cannot be written ({phrase(problem)})"
 
 
 def _say(sentence: str) -> None:

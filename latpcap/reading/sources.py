@@ -13,13 +13,14 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from latpcap import _core
-from latpcap.errors import CaptureError
+from latpcap.errors import CaptureError, LatpcapError
+from latpcap.format import phrase
+from latpcap.reading import places
 from latpcap.reading.pasted import captured
 from latpcap.reading.unpack import unpacked
 
@@ -43,7 +44,7 @@ def name_of(source: One) -> str:
         return "<bytes>"
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        return "<stdin>" if path == "-" else _split(path)[0] if _is_url(path) else path
+        return "<stdin>" if path == "-" else places.bare(path) if _is_url(path) else path
     return str(getattr(source, "name", "<stream>"))
 
 
@@ -163,11 +164,15 @@ def _expanded(source: One) -> list[One]:
     if not isinstance(source, (str, os.PathLike)):
         return [source]
     path = os.fspath(source)
-    url = _is_url(path)
-    if not any(mark in (_split(path)[0] if url else path) for mark in "*?["):
+    if _is_url(path):
+        if not places.is_pattern(path):
+            return [source]
+        try:
+            found = [entry.place for entry in places.matching(path)]
+        except OSError as problem:
+            raise CaptureError(name_of(path), f"cannot be listed ({phrase(problem)})") from None
+    elif not any(mark in path for mark in "*?["):
         return [source]
-    if url:
-        found = _listed(path)
     else:
         found = (
             [path] if os.path.lexists(path) else sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
@@ -199,7 +204,7 @@ def _is_path(source: Source) -> bool:
 
 
 def _is_url(source: str | os.PathLike[str]) -> bool:
-    return "://" in os.fspath(source) and not os.path.lexists(source)
+    return places.is_url(os.fspath(source)) and not os.path.lexists(source)
 
 
 def _raw(file: BinaryIO, name: str) -> Iterator[bytes]:
@@ -218,97 +223,23 @@ def _open(source: One, name: str) -> tuple[BinaryIO, bool]:
         if sys.stdin is None:
             raise CaptureError(name, "standard input is closed")
         return sys.stdin.buffer, False
-    if _is_url(source):
-        return _open_url(os.fspath(source)), True
-    path = Path(source)
     try:
-        if path.is_dir():
+        if not _is_url(source) and Path(source).is_dir():
             raise CaptureError(name, "is a directory, expected a capture file; latpcap.batch reads folders")
-        return open(path, "rb", buffering=0), True
+        return places.open_bytes(os.fspath(source)), True
     except FileNotFoundError:
         raise CaptureError(name, "no such file") from None
     except (OSError, ValueError) as problem:
-        raise CaptureError(name, f"cannot be opened ({_words(problem)})") from None
+        raise CaptureError(name, f"cannot be opened ({phrase(problem)})") from None
 
 
 def _read(file: BinaryIO, name: str, size: int) -> bytes:
     try:
         block = file.read(size)
-    except OSError as problem:
-        raise CaptureError(name, f"cannot be read ({_words(problem)})") from None
+    except LatpcapError:
+        raise
+    except Exception as problem:  # a file object of somebody else's raises what it likes
+        raise CaptureError(name, f"cannot be read ({phrase(problem)})") from problem
     if not isinstance(block, (bytes, bytearray)):
         raise TypeError("expected a binary file object, got one that reads text")
     return bytes(block)
-
-
-def _words(problem: Exception) -> str:
-    text = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-    return text[:1].lower() + text[1:]
-
-
-def _split(url: str) -> tuple[str, str]:
-    """A URL and its options, which begin with their "?"; a "?" without a "=" behind it stands for any letter."""
-    path, mark, options = url.rpartition("?")
-    return (path, mark + options) if mark and "=" in options else (url, "")
-
-
-def _open_url(url: str) -> BinaryIO:
-    """pyarrow's file systems (s3, gs, abfs, hdfs, file) first, then fsspec's, where it is installed."""
-    import pyarrow as pa
-    from pyarrow import fs
-
-    try:
-        try:
-            system, path = fs.FileSystem.from_uri(url)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
-            return _open_by_fsspec(url, problem)
-        return cast(BinaryIO, system.open_input_stream(path, compression=None))
-    except FileNotFoundError:
-        raise CaptureError(name_of(url), "no such file") from None
-    except (OSError, ValueError) as problem:
-        raise CaptureError(name_of(url), f"cannot be opened ({_words(problem)})") from None
-
-
-def _open_by_fsspec(url: str, problem: Exception) -> BinaryIO:
-    try:
-        fsspec: Any = import_module("fsspec")
-    except ImportError:
-        raise CaptureError(name_of(url), f"cannot be opened ({_words(problem)}; fsspec is not installed)") from None
-    try:
-        return cast(BinaryIO, fsspec.open(url, "rb").open())
-    except FileNotFoundError as missing:
-        cause = missing.__cause__
-        if not isinstance(cause, Exception) or getattr(cause, "status", None) == 404:
-            raise
-        # fsspec calls it so, too, when a web server cannot be asked
-        raise CaptureError(name_of(url), f"cannot be opened ({_words(cause)})") from None
-    except Exception as other:  # whatever a file system of fsspec's raises
-        raise CaptureError(name_of(url), f"cannot be opened ({_words(other)})") from None
-
-
-def _listed(url: str) -> list[str]:
-    """The files that a URL with `*` names, by name."""
-    from fnmatch import fnmatchcase
-
-    import pyarrow as pa
-    from pyarrow import fs
-
-    bare, options = _split(url)
-    scheme, _, path = bare.partition("://")
-    folder = path[: min(path.index(c) for c in "*?[" if c in path)].rpartition("/")[0]
-    try:
-        system, base = fs.FileSystem.from_uri(f"{scheme}://{folder}{options}")
-        found = system.get_file_info(fs.FileSelector(base, recursive=True, allow_not_found=True))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as problem:
-        raise CaptureError(bare, f"cannot be listed ({_words(problem)})") from None
-    pattern = base + path[len(folder) :]
-    depth = pattern.count("/")
-    names = sorted(
-        info.path
-        for info in found
-        if info.type == fs.FileType.File
-        and fnmatchcase(info.path, pattern)
-        and ("**" in pattern or info.path.count("/") == depth)
-    )
-    prefix = path[: len(folder)].removesuffix(base)
-    return [f"{scheme}://{prefix}{name}{options}" for name in names]

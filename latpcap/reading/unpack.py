@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Protocol, cast
 
 from latpcap.errors import CaptureError
+from latpcap.format import phrase
 
 _BITE_BYTES = 1 << 14
 _PART_BYTES = 1 << 17
@@ -58,7 +59,7 @@ def unpacked(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
     except EOFError:
         raise CaptureError(name, f"{kind} data ends before its end mark", offset=given, layer=kind) from None
     except (OSError, zlib.error, lzma.LZMAError) as problem:
-        reason = f"{kind} data is damaged ({_words(problem)})"
+        reason = f"{kind} data is damaged ({phrase(problem)})"
         raise CaptureError(name, reason, offset=given, layer=kind) from None
 
 
@@ -167,8 +168,3 @@ class _Joined(io.RawIOBase):
         size = len(self._rest) if size < 0 else size
         part, self._rest = self._rest[:size], self._rest[size:]
         return part
-
-
-def _words(problem: Exception) -> str:
-    text = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-    return text[:1].lower() + text[1:]

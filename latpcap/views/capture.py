@@ -42,11 +42,11 @@ def read(
 ) -> Capture:
     """What is in this capture, and why was each request slow? Without a source: in the sample that comes with latpcap.
 
-    `source` is a path, a glob ("ring_*.pcap"), a URL (s3://, gs://, file:// ... by pyarrow, others by fsspec), "-" for
-    standard input, bytes, or a binary file object; pcap, pcapng, snoop or Network Monitor's format, plain or compressed
-    with gzip, zstd, lz4, bz2 or xz. A list of these, or a glob, is one capture cut into files: they are read in the
-    order of their first packets, frames are counted on and streams go on from one to the next. The whole capture is
-    analysed; its tables are held in memory.
+    `source` is a path, a glob ("ring_*.pcap"), a URL (http:// and https://; s3://, gs:// ... by pyarrow, others by
+    fsspec), "-" for standard input, bytes, or a binary file object; pcap, pcapng, snoop or Network Monitor's format,
+    plain or compressed with gzip, zstd, lz4, bz2 or xz. A list of these, or a glob, is one capture cut into files: they
+    are read in the order of their first packets, frames are counted on and streams go on from one to the next. The
+    whole capture is analysed; its tables are held in memory.
 
     `keylog` is a file of TLS keys as browsers, curl and Python write them for SSLKEYLOGFILE: with it TLS 1.2 and 1.3
     are decrypted, and requests inside are read. Keys that a pcapng file brings along count without being asked for.

@@ -1,0 +1,177 @@
+"""Where do captures lie? Local paths, web servers and object stores behind one face.
+
+A place is a local path, an address of a web server, or a URL that pyarrow.fs (else fsspec) knows:
+`s3://bucket/key?region=…`, `gs://`, `abfss://`, `hdfs://`, `file://`. Gives what lies there and its bytes; knows
+nothing of captures.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import os
+import re
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, BinaryIO, cast
+
+from latpcap.format import phrase
+from latpcap.reading import web
+
+_WILD = re.compile(r"[*?\[]")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_ROOTED = ("hdfs", "viewfs", "file")
+"""Schemes whose host is no part of the path."""
+_READ_AHEAD_BYTES = 8 << 20
+"""One request of an object store: its latency is paid once per so many bytes."""
+
+
+def is_url(place: str) -> bool:
+    """Is this a URL rather than a local path?"""
+    return _URL.match(place) is not None
+
+
+@lru_cache(maxsize=64)
+def _filesystem(scheme: str, authority: str, query: str) -> Any:
+    import pyarrow.fs as fs
+
+    return fs.FileSystem.from_uri(f"{scheme}://{authority}" + (f"?{query}" if query else ""))[0]
+
+
+def resolve(url: str) -> tuple[Any, str]:
+    """Which pyarrow file system is this URL on, and what is its path there? OSError where none knows it."""
+    scheme, _, rest = url.partition("://")
+    path, _, query = rest.partition("?")
+    if web.is_web(url):
+        raise OSError(errno.EPROTONOSUPPORT, "a web server's folders can neither be listed nor written")
+    authority, slash, below = path.partition("/")
+    try:
+        filesystem = _filesystem(scheme, authority, query)
+    except (ValueError, NotImplementedError, OSError) as problem:
+        reason = str(problem).splitlines()[0].partition("://")[0]
+    else:
+        return filesystem, (slash + below if scheme in _ROOTED else path).rstrip("/")
+    try:
+        from latpcap.reading import spec
+
+        return spec.opened(f"{scheme}://{path}")
+    except (ImportError, OSError) as other:
+        more = "fsspec is not installed" if isinstance(other, ImportError) else phrase(other)
+        raise OSError(errno.EPROTONOSUPPORT, f"no file system for {scheme}:// ({reason}; {more})") from None
+
+
+def join(place: str, relative: str) -> str:
+    """Which place is this, below another one?"""
+    if not is_url(place):
+        return os.path.join(place, relative)
+    before, mark, query = place.partition("?")
+    return f"{before.rstrip('/')}/{relative}{mark}{query}"
+
+
+def bare(place: str) -> str:
+    """What is this place called in tables and messages? A URL without its options and without a user's name: both may
+    hold a key.
+    """
+    if not is_url(place):
+        return place
+    path = place.partition("?")[0] if web.is_web(place) else _pattern(place)[0]
+    scheme, mark, rest = path.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What lies at this place? `kind` is "file", "folder", "other" (a pipe, a device) or "missing"."""
+
+    place: str
+    kind: str
+    size: int = 0
+    mtime_ns: int = 0
+
+
+def look(place: str) -> Entry:
+    """What lies here? OSError where it cannot be told."""
+    if web.is_web(place):
+        try:
+            size, version = web.look(place)
+        except FileNotFoundError:
+            return Entry(place, "missing")
+        return Entry(place, "file", size or 0, version)
+    if is_url(place):
+        filesystem, path = resolve(place)
+        return _entry(filesystem.get_file_info(path), place)
+    try:
+        found = os.stat(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return Entry(place, "missing")
+    kind = "file" if stat.S_ISREG(found.st_mode) else "folder" if stat.S_ISDIR(found.st_mode) else "other"
+    return Entry(place, kind, found.st_size, found.st_mtime_ns)
+
+
+def _entry(info: Any, place: str) -> Entry:
+    import pyarrow.fs as fs
+
+    kinds = {fs.FileType.File: "file", fs.FileType.Directory: "folder", fs.FileType.NotFound: "missing"}
+    return Entry(place, kinds.get(info.type, "other"), info.size or 0, info.mtime_ns or 0)
+
+
+def listing(url: str) -> list[Entry]:
+    """Which files lie below this URL, at any depth? Sorted; empty where nothing is there. Raises OSError."""
+    import pyarrow.fs as fs
+
+    filesystem, path = resolve(url)
+    found = filesystem.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
+    below = [(i, i.path.strip("/").removeprefix(path.strip("/")).lstrip("/")) for i in found if i.is_file]
+    return sorted((_entry(i, join(url, name)) for i, name in below), key=lambda e: e.place)
+
+
+def is_pattern(url: str) -> bool:
+    """Does this URL name several files?"""
+    return not web.is_web(url) and _WILD.search(_pattern(url)[0]) is not None
+
+
+def matching(url: str) -> list[Entry]:
+    """Which files does a URL with `*`, `?`, `[...]` or `**` name? By the rules of glob. Raises OSError."""
+    pattern, query = _pattern(url)
+    wild = _WILD.search(pattern)
+    top = pattern[: wild.start() if wild else None].rpartition("/")[0]
+    matches = _matcher(pattern)
+    return [e for e in listing(top + query) if matches(_pattern(e.place)[0])]
+
+
+def _pattern(url: str) -> tuple[str, str]:
+    """A URL and its options, which begin with their "?"; a "?" without a "=" behind it stands for any letter."""
+    path, mark, options = url.rpartition("?")
+    return (path, mark + options) if mark and "=" in options else (url, "")
+
+
+def _matcher(pattern: str) -> Callable[[str], object]:
+    """The same rules as glob's for names that are not in a folder tree: `*` stays within a name, `**` does not."""
+    words = []
+    for piece in re.split(r"(\*\*/|\*\*|\*|\?|\[[^]]*\])", pattern):
+        if piece == "**/":
+            words.append("(?:.*/)?")
+        elif piece == "**":
+            words.append(".*")
+        elif piece == "*":
+            words.append("[^/]*")
+        elif piece == "?":
+            words.append("[^/]")
+        elif piece.startswith("[") and piece.endswith("]"):
+            words.append(fnmatch.translate(piece).removeprefix("(?s:").rpartition(")")[0])
+        else:
+            words.append(re.escape(piece))
+    return re.compile("".join(words) + r"\Z", re.DOTALL).match
+
+
+def open_bytes(place: str) -> BinaryIO:
+    """The bytes of a local file, a download or an object, to be read once from the front. Raises OSError."""
+    if web.is_web(place):
+        return cast(BinaryIO, web.Download(place))
+    if not is_url(place):
+        return open(place, "rb", buffering=0)
+    filesystem, path = resolve(place)
+    return cast(BinaryIO, filesystem.open_input_stream(path, compression=None, buffer_size=_READ_AHEAD_BYTES))

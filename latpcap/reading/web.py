@@ -1,0 +1,133 @@
+"""What does a web server hold under this address? Bytes by http and https, with the standard library alone.
+
+Gives a download as a file object, and size and version without one. A transfer that ends before its length is an
+error here: rows up to the break are kept, and the break is said. Knows nothing of captures.
+"""
+
+from __future__ import annotations
+
+import base64
+import email.utils
+import hashlib
+import http.client
+import io
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, NamedTuple
+
+_SILENCE_S = 60.0
+"""A server that says nothing for so long is given up."""
+_KEPT = "/:?#[]@!$&'()*+,;=%~"
+"""Characters of a URL that have a meaning, or stand for others already."""
+_NO_HEAD = (403, 405, 501)
+"""What servers answer that refuse to tell a length alone."""
+
+
+class State(NamedTuple):
+    """What lies there? Bytes (None where the server does not tell), and a number that changes with the content."""
+
+    size: int | None
+    version: int
+
+
+def is_web(place: str) -> bool:
+    """Is this an address of a web server?"""
+    return place.lower().startswith(("http://", "https://"))
+
+
+def look(url: str) -> State:
+    """How long is it, and which version? FileNotFoundError, or OSError with the server's answer."""
+    try:
+        answer = _asked(url, "HEAD")
+    except urllib.error.HTTPError as problem:
+        if problem.code not in _NO_HEAD:
+            raise _refused(problem) from None
+        try:
+            answer = _asked(url, "GET")
+        except urllib.error.HTTPError as other:
+            raise _refused(other) from None
+    with answer:
+        told = answer.headers
+        size = told.get("Content-Length", "")
+        state = told.get("ETag") or ""
+        changed = email.utils.parsedate_to_datetime(told["Last-Modified"]) if _dated(told) else None
+    if changed is not None and not state:
+        return State(int(size) if size.isdecimal() else None, int(changed.timestamp()) * 10**9)
+    digest = int.from_bytes(hashlib.sha256(state.encode()).digest()[:7], "big") if state else 0
+    return State(int(size) if size.isdecimal() else None, digest)
+
+
+class Download(io.RawIOBase):
+    """The bytes behind a URL, as they come. OSError where it cannot be opened, or breaks off."""
+
+    def __init__(self, url: str):
+        try:
+            self.answer = _asked(url, "GET")
+        except urllib.error.HTTPError as problem:
+            raise _refused(problem) from None
+        self._left = self.answer.length
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """What has arrived, at most so many bytes; all of it for -1."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(1 << 16), b""))
+        if self._left == 0:
+            return b""
+        try:
+            data = bytes(self.answer.read1(size if self._left is None else min(size, self._left)))
+        except (http.client.HTTPException, ValueError):
+            raise ConnectionError("the connection was closed before the end") from None
+        except TimeoutError:
+            raise TimeoutError(f"the server said nothing for {_SILENCE_S:.0f} s") from None
+        if self._left is not None:
+            self._left -= len(data)
+            if not data and size:
+                raise ConnectionError(f"the connection was closed {self._left:,} bytes before the end")
+        return data
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self.answer.close()
+        super().close()
+
+
+def _asked(url: str, method: str) -> Any:
+    """The server's answer, redirections followed. HTTPError for a refusal, OSError where nobody answers."""
+    begin, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    name, at, host = host.rpartition("@")
+    headers = {"User-Agent": "latpcap", "Accept-Encoding": "identity"}
+    if at:
+        secret = urllib.parse.unquote(name).encode()
+        headers["Authorization"] = f"Basic {base64.b64encode(secret).decode()}"
+    plain = begin + mark + host + slash + urllib.parse.quote(path, safe=_KEPT)
+    request = urllib.request.Request(plain, headers=headers, method=method)
+    try:
+        return urllib.request.urlopen(request, timeout=_SILENCE_S)
+    except urllib.error.HTTPError:
+        raise
+    except urllib.error.URLError as problem:
+        reason = problem.reason
+        raise reason if isinstance(reason, OSError) else ConnectionError(str(reason)) from None
+    except (http.client.HTTPException, ValueError) as problem:
+        raise ConnectionError(f"no answer that HTTP knows: {problem}") from None
+
+
+def _refused(problem: urllib.error.HTTPError) -> OSError:
+    problem.close()
+    if problem.code in (404, 410):
+        return FileNotFoundError("no such file")
+    words = http.client.responses.get(problem.code, "")
+    return ConnectionError(f"the server answered {problem.code} {words}".rstrip())
+
+
+def _dated(headers: Any) -> bool:
+    try:
+        return bool(email.utils.parsedate_to_datetime(headers["Last-Modified"]))
+    except (TypeError, ValueError):
+        return False
