@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace as Namespace
 from typing import Any
 
 import dpkt
@@ -18,7 +17,7 @@ from case_scripts import SCRIPTS
 from makepcap import Ends, Talk, answer, get, pcap, pcap_of
 
 import latpcap as lp
-from latpcap.findings import fixes, headline, rivals, words
+from latpcap.findings import fixes, headline, words
 from latpcap.vocabulary import CAUSES, RIVALS
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
@@ -190,7 +189,8 @@ def test_the_answer_for_nginx_good_accuses_nobody() -> None:
 def test_a_lone_stall_is_only_probable() -> None:
     why = lp.read(pcap(situations.stall(2)[0].tape)).why()
     assert why.to_dict()["proven"] == 0 and why.to_dict()["confidence"] < 0.9
-    assert "probably slow" in str(why) and "probable" in str(why) and "sure?     proven" not in str(why)
+    assert "1 of 2 requests is slow, probably because its answers wait" in str(why)
+    assert "sure?     probable" in str(why)
 
 
 def test_frames_of_one_piece_say_how_much_they_show() -> None:
@@ -222,12 +222,6 @@ def test_the_path_is_no_excuse_where_a_program_takes_a_share() -> None:
             talk.server(at + 20 + think, b"".join(answer(200)))
             talk.client(at + 20.1 + think)
         assert sentence in str(lp.read(pcap(talk.tape)).why()).splitlines()[1]
-
-
-def test_a_copy_that_nobody_saw_is_not_called_seen() -> None:
-    item = Namespace(cause="rto")
-    assert rivals.rival(item, {}, None, "timeout")[1] == "bytes went out a second time, which no program does"  # type: ignore[arg-type]
-    assert "no second copy was seen" in rivals.rival(item, {}, None, "ip_id_gap")[1]  # type: ignore[arg-type]
 
 
 def test_the_only_connection_is_no_fraction() -> None:

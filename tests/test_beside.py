@@ -25,7 +25,7 @@ def test_the_trace_confirms_the_stall() -> None:
     assert told["matched"] == 5
     assert told["tcp_nodelay"] == {"never set": 5}
     assert told["stall_held_ms"] == pytest.approx(told["stall_ms"], rel=0.02)
-    assert told["says"][0] == "server's sockets of 5 connections: TCP_NODELAY never set on 5"
+    assert told["says"][0] == "server's sockets of 5 connections: TCP_NODELAY never set (5)"
     assert told["says"][1].endswith("the trace says the same")
 
 

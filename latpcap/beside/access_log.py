@@ -44,8 +44,9 @@ def compare(capture: HasTables, path: str | Path) -> Beside:
     """
     entries = [entry for line in lines_of(path) if (entry := _entry(line))]
     if not entries:
-        reason = "has no line of the combined format with the time that the request took (nginx: add $request_time)"
-        raise LatpcapError(f"{path}: {reason}")
+        raise LatpcapError(
+            f"{path}: has no line of the combined format with the time that the request took (nginx: add $request_time)"
+        )
     exchanges = capture.arrow("exchanges")
     rows = exchanges.select(["stream", "method", "target", "status", "latency_ms"]).to_pylist()
     for row, start, end in zip(

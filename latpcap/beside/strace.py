@@ -64,8 +64,10 @@ def compare(capture: HasTables, path: str | Path) -> Beside:
     """
     calls = list(_calls(lines_of(path)))
     if not calls:
-        asked = "strace -f -tt -e trace=network,write,writev,sendfile,close"
-        raise LatpcapError(f"{path}: has no system call with its time: trace with `{asked}`")
+        raise LatpcapError(
+            f"{path}: has no system call with its time: trace with "
+            "`strace -f -tt -e trace=network,write,writev,sendfile,close`"
+        )
     sockets = _sockets(calls)
     streams = capture.arrow("streams").select(["stream", "client", "client_port", "server", "server_port"]).to_pylist()
     starts = (arrays.filled(capture.arrow("streams"), "start", 0) / 1e9).tolist()
@@ -198,14 +200,14 @@ def _ports(row: dict[str, Any]) -> tuple[int, int]:
 def _options(pairs: list[tuple[_Socket, int]], numbers: dict[str, Any]) -> str:
     """What was set on the matched connections."""
     sides = {socket.server for socket, _ in pairs}
-    who = "server" if sides == {True} else "client" if sides == {False} else "client and server"
+    who = " and ".join(word for word, side in (("client", False), ("server", True)) if side in sides)
     numbers["side"] = who
     told = []
     for option in ("TCP_NODELAY", "TCP_CORK", "TCP_QUICKACK"):
         states = Counter(_state(socket.options.get(option, [])) for socket, _ in pairs)
         numbers[option.lower()] = dict(states)
         if option == "TCP_NODELAY" or set(states) != {"never set"}:
-            told.append(f"{option} " + ", ".join(f"{word} on {hits}" for word, hits in states.most_common()))
+            told.append(f"{option} " + ", ".join(f"{word} ({hits:,})" for word, hits in states.most_common()))
     return f"{who}'s sockets of {count(len(pairs), 'connection')}: {'; '.join(told)}"
 
 

@@ -164,8 +164,8 @@ def _of_server(
         if small and item is not items[0]:  # the first is what the slow requests wait for, however few they are
             continue
         sure = _how_sure(item, pools, checks)
-        rule, left = evidence.rule(item, tables["causes"]), evidence.rival(item, tables["causes"])
-        rival, lost = rivals.rival(item, pools, handshake_ms, rule, left)
+        left = evidence.rival(item, tables["causes"])
+        rival, lost = rivals.rival(item, pools, handshake_ms, left)
         client, share = evidence.hardest_client(item, tables)
         worst, typical = evidence.cases(item, tables)
         options = _options(item, items, mine, tables)

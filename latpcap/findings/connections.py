@@ -75,7 +75,12 @@ def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Event]:
     says = "{n} were refused with RST: nothing listens on that port"
     found += _events(seen, "refused", "server", refused, says)
     for side in ("server", "client"):
-        says = f"{{n}} were closed by the {side}'s RST; load generators end so, and it takes nobody's time"
+        how = (
+            "it left bytes unread, or gave them up"
+            if side == "server"
+            else "programs that do not wait for the end do so"
+        )
+        says = f"{{n}} were closed by the {side}'s RST: {how}"
         found += _events(seen, "reset", side, (seen.code & DATA != 0) & seen.reset_by(side), says)
     return sorted(found, key=lambda e: (e.cause != "syn_flood", -e.streams, e.server, e.port, e.cause))
 

@@ -96,15 +96,6 @@ def pieces(item: Spent, exchange: int, causes: pa.Table) -> tuple[int, float]:
     return len(ms), float(ms.max())
 
 
-def rule(item: Spent, causes: pa.Table) -> str | None:
-    """Which test spoke for most of this time? None without any."""
-    code, names = arrays.codes(causes, "rule")
-    if not len(item.causes):
-        return None
-    spent = longarrays.weighed(code, arrays.numbers(causes, "duration_ms"), len(names), item.causes)
-    return names[int(spent.argmax())]
-
-
 def rival(item: Spent, causes: pa.Table) -> tuple[str, str] | None:
     """Which rival do its rows leave for the longest, and what is missing to exclude it? None where none is left."""
     if "rival" not in causes.column_names:  # stored by an older version

@@ -42,6 +42,8 @@ class Gain:
     open: str | None = None
 
 
+AS_IT_IS = "path and programs"
+"""The limit where no server's capacity is."""
 NOT_PROVEN = "no upper bound: that these waits are held is not proven"
 STALLS = (STALL, "nagle", "delayed_ack")
 WARMER_SHARE, WARMER_MS = 0.5, 1.0
@@ -81,7 +83,7 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
         warm = left - np.minimum(WARMER_SHARE * work, WARMER_MS)
         low = arrays.percentile(np.sort(np.maximum(warm, 0.0)), 0.5)
     if loop is None or not loop.closed:
-        return Gain(low, high, p99, "path and programs", False, open=unbound)
+        return Gain(low, high, p99, AS_IT_IS, False, open=unbound)
     mean = float(left.mean())
     now = loop.rate
     alone = 1000 * loop.clients / (mean + loop.pause_ms)
@@ -91,7 +93,7 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
         return Gain(low, high, p99, "unknown", True, 1.0, alone / now, unbound)
     slow, fast = (min(alone, c) for c in loop.capacity)
     if slow >= alone:
-        return Gain(low, high, p99, "path and programs", True, slow / now, fast / now, unbound)
+        return Gain(low, high, p99, AS_IT_IS, True, slow / now, fast / now, unbound)
     # what the server can serve bounds the range from above; it makes no range narrower than what was measured
     quick, long = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
     least = min(middle, max(low, LIMITS["saturated_least"] * quick))

@@ -29,12 +29,9 @@ PHRASES = {
     "fast_retransmit": "lost segments, repaired after duplicate ACKs",
     "tlp": "lost segments, repaired by tail loss probes",
     "rto": "lost segments, repaired only by the retransmission timer",
-    "syn_rto": "lost SYNs",
     "reordering": "segments that others overtook",
-    "capture_gap": "packets that the capture lacks",
-    "unknown": "what the capture cannot say",
 }
-"""What each cause takes the time of, in a sentence."""
+"""What each cause takes the time of, in a sentence. (A SYN belongs to no request; what is unknown takes none.)"""
 PROGRAMS = ("server_think", "client_think", "network")
 """What may be a person's or nobody's time, where no reader knows the protocol."""
 SURE = {"proven": "", "probable": "probably ", "suspected": "perhaps ", "harmless": "", "unknown": "perhaps "}
@@ -179,11 +176,10 @@ def _stall(d: Overall, found: LatencyFinding) -> str:
     what = {"server": "its answers wait", "client": "its clients' requests wait"}[sender]
     who = {"client": "the clients hold", "server": "it holds"}[receiver]
     if d["slow"]["how"] == "typical":
-        likely = {"proven": "is", "probable": "is probably"}.get(found.grade, "may be")
-        return f"{d['server']} {likely} slow because {what} for acknowledgements that {who} back."
-    few = f"{d['slow']['count']:,} of {count(d['slow']['of'], 'request')} are slow"
-    likely = {"proven": "", "probable": "probably "}.get(found.grade, "perhaps ")
-    return f"{d['server']}: {few}, {likely}because {what} for acknowledgements that {who} back."
+        return f"{d['server']} is {SURE[found.grade]}slow because {what} for acknowledgements that {who} back."
+    slow = d["slow"]
+    few = f"{slow['count']:,} of {count(slow['of'], 'request')} {'is' if slow['count'] == 1 else 'are'} slow"
+    return f"{d['server']}: {few}, {SURE[found.grade]}because {what} for acknowledgements that {who} back."
 
 
 def _unread(d: Overall) -> str:

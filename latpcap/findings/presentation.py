@@ -39,7 +39,7 @@ SAME = 0.9
 """What is left of a latency, or shown of a wait, above this share is the same in words."""
 PATH_OF_WAIT, PATH_OF_RELEASE = 0.05, 0.1
 """The path's share of a wait, and of a release, is said from here on."""
-UNSEEN = "these clients ask again at once, and what the server could serve then was not seen"
+UNSEEN = "the clients ask again at once: what the server can serve then is not in this capture"
 """What a closed loop leaves open where its server never was the limit."""
 MOST_WORDS = 4
 """So many methods, and statuses, are named."""

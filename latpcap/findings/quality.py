@@ -225,8 +225,7 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     inside = sum(float(j.gap_ns) * int(((start <= j.begin) & (end >= j.begin + j.gap_ns)).sum()) for j in jumps)
     spent = float((end - start).sum())
     longest = max(float(j.gap_ns) for j in jumps) / 1e9
-    once = "once" if len(jumps) == 1 else f"{len(jumps):,} times"
-    says = f"the capture's clock jumped ahead {once} (by up to {longest:.3g} s): the hosts' own time stamps did not"
+    says = f"the capture's clock jumped ahead (by up to {longest:.3g} s): the hosts' own time stamps did not"
     most = SUSPECTED if inside > LIMITS["clock_ahead_share"] * spent else 1.0
     return [Check("clock_ahead", len(jumps), events.count, most, says)]
 

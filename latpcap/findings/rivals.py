@@ -10,43 +10,22 @@ from latpcap.format import ms
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import BECAUSES, PROVEN, RIVALS, STALL
 
-CLEARED = ("nodelay", "pause")
-"""Verdicts on a sender that leave nothing to Nagle's algorithm."""
-QUEUE = ("a queue on the path", "not ruled out: it may have held the larger part, by kernels' answers or time stamps")
-"""What a program's time that is not proven may be instead."""
-MORE = ("Nagle's algorithm on the sender", "a kernel pushes the end of what was written, and this was not pushed")
-"""What a cork may be instead whose segment left with an ACK, sooner than by the timer."""
+REPEATED = ("the program paused", "bytes went out a second time, which no program does")
+WINDOW = ("the sender's congestion window", "what waited would not have fitted the announced window")
 OTHERS = {
-    "cwnd": ("the receiver's window, pacing or a small send buffer", "not ruled out by these packets"),
-    "bandwidth": ("pacing by the sender", "not ruled out by these packets"),
-    "cork": ("the program pauses for about 200 ms", "not ruled out by these packets"),
     "fast_retransmit": ("packets overtaken on the path", "duplicate or selective ACKs made the sender repeat them"),
-    "tlp": ("the program paused", "bytes went out a second time, which no program does"),
-    "rto": ("the program paused", "bytes went out a second time, which no program does"),
-    "syn_rto": ("a slow accept", "the SYN went out a second time, and kernels answer SYNs by themselves"),
-    "reordering": ("a loss repaired within a round trip", "the overtaken packets came by themselves"),
-    "receive_window": ("the sender's congestion window", "what waited would not have fitted the announced window"),
-    "zero_window": ("the sender's congestion window", "what waited would not have fitted the announced window"),
-    "queueing": ("the programs are slow", "the receiver's own clock says that the packets were on the path"),
+    "tlp": REPEATED,
+    "rto": REPEATED,
+    "receive_window": WINDOW,
+    "zero_window": WINDOW,
 }
-"""The strongest rival of each cause that needs no counts, and why it lost."""
-_NUMBERS = "not ruled out: no second copy was seen, only numbers (IPv4 identifications) of frames that never came by"
-BY_RULE = {
-    "ip_id_gap": ("the program paused", _NUMBERS),
-    "copy_not_seen": ("the program paused", _NUMBERS),
-    "hole_filled": ("the program paused", "bytes that were missing came later, which no program does"),
-}
-"""The same of repairs whose first copy is not in the capture, by the rule that spoke."""
+"""The strongest rival of each cause that is proven without counts, and why it lost."""
 
 
 def rival(
-    item: Spent,
-    pools: Mapping[str, Pool],
-    handshake_ms: float | None,
-    rule: str | None = None,
-    left: tuple[str, str] | None = None,
+    item: Spent, pools: Mapping[str, Pool], handshake_ms: float | None, left: tuple[str, str] | None = None
 ) -> tuple[str, str]:
-    """The strongest other explanation, and why it lost (or that it did not); `rule` spoke for most of the time.
+    """The strongest other explanation, and why it lost (or that it did not).
 
     `left`: the rival that the finding's own rows leave, and what is missing to exclude it.
     """
@@ -55,20 +34,10 @@ def rival(
         return f"{name}, {RIVALS.get(name, name)}", f"not ruled out: {BECAUSES.get(missing, missing)}"
     if item.cause == STALL:
         return f"the {item.owner}'s program pauses between its writes", _against_pause(pools[item.owner])
-    if item.cause in ("nagle", "delayed_ack"):
-        return f"the {item.owner}'s program paused", "the freed segments followed the ACKs within the path's time"
     if item.cause in ("server_think", "client_think"):
-        pool = pools[item.owner]
-        cleared = not pool.held or pool.verdict in CLEARED
-        if item.confidence < PROVEN and cleared and not mixed(pool):
-            return QUEUE
-        return _against_stall(pool, item.owner)
-    if item.cause == "cork" and item.total_ms < LIMITS["cork_ms"] * len(item.rows):
-        return MORE
+        return _against_stall(pools[item.owner], item.owner)
     if item.cause == "network":
         return "the programs are slow", _against_programs(handshake_ms)
-    if rule in BY_RULE:
-        return BY_RULE[rule]
     if item.cause in OTHERS:
         return OTHERS[item.cause]
     return "any other cause", "the packets that would tell are not in the capture"
@@ -84,8 +53,7 @@ def _against_pause(pool: Pool) -> str:
     before = f"{pool.refuted:,}" if pool.refuted else "none"
     parts.append(f"{before} left before" + (", on other connections" if pool.verdict == "mixed" else ""))
     if not pool.acts:
-        few = "too few to rule it out" if pool.held < LIMITS["option_enough"] else "not ruled out"
-        return f"{few}: " + "; ".join(parts)
+        return "not ruled out: " + "; ".join(parts)
     return "; ".join(parts)
 
 

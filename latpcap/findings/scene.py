@@ -149,7 +149,7 @@ def _quiet(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
         if dead:
             name, frame, waited, probes = dead
             who = name if side == "server" else f"the client of {name}"
-            again = f", {count(probes, 'probe')} of it went out" if probes else ""
+            again = f", {count(probes, 'probe')} asked again" if probes else ""
             yield (
                 "dead_window",
                 (

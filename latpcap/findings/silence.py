@@ -137,7 +137,7 @@ def _row(
     if cause == "silent_peer":
         says = _silent_words(owner, name, cases)
     else:
-        what = f"{worst.words} (frame {worst.frame})" if worst.words else f"what frame {worst.frame} asked"
+        what = f"{worst.words} (frame {worst.frame})"
         passed = f"{ms(worst.waited_ms)} ms" if worst.waited_ms < MOST_MS else "more than an hour"
         says = f"{name} never answered {what}: {passed} passed without an answer"
         if len(cases) > 1:

@@ -69,7 +69,7 @@ def how(slow: int, of: int) -> How:
     """Are all slow, is a tail, or is it a few?"""
     if not slow:
         return "none"
-    if slow >= show.TYPICAL * of:
+    if slow >= show.TYPICAL * of and not slow == 1 < of:
         return "typical"
     return "outlier" if slow <= max(1, show.OUTLIERS * of) else "tail"
 

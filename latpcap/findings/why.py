@@ -316,7 +316,7 @@ def _worst(server: totals.Server, items: list[totals.Spent], exchanges: pa.Table
     return {
         "exchange": row["exchange"],
         "stream": row["stream"],
-        "name": name or "one turn" if server.unread else name or "one request",
+        "name": name or "one turn",
         "latency_ms": float(server.latency[server.rows == at][0]),
         "frames": frames,
         "cause": cause,
@@ -457,8 +457,9 @@ def _single(capture: Subject, number: int) -> OneExchange:
     )
     if found.num_rows == 0:
         have = table["exchange"]
-        span = f"those of {capture.title} are {have[0]} to {have[-1]}" if len(have) else f"{capture.title} has none"
-        raise IndexError(f"no exchange {number}: {span}")
+        if not len(have):
+            raise IndexError(f"no exchange {number}: {capture.title} has none")
+        raise IndexError(f"no exchange {number}: those of {capture.title} are {have[0]} to {have[-1]}")
     row = found.select(
         ["exchange", "stream", "index", "protocol", "method", "target", "status", "latency_ms", "client_latency_ms",
          "ttfb_ms", "complete", "cut_by", "request_first_frame", "response_last_frame", "top_cause"]

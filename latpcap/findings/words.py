@@ -431,7 +431,7 @@ def of_exchange(d: OneExchange) -> str:
     place = f"tcp.stream eq {d['stream']}, number {d['index']} on it"
     head = f"exchange {d['exchange']} ({place}){': ' + name if name else ''}"
     if not d["complete"]:
-        head += f"; not complete (cut by {d['cut_by'] or 'an unknown end'})"
+        head += f"; not complete (cut by {d['cut_by']})"
     total = sum(c["duration_ms"] for c in d["causes"])
     lines = [
         head,

@@ -3,7 +3,7 @@
 use super::{DOUBLE_NS, TICK_LUCK};
 
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
-pub const OF_FINDINGS: [(&str, f64); 74] = [
+pub const OF_FINDINGS: [(&str, f64); 73] = [
     // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
     ("doubled_most_share", 0.5),
     // Fewer doubles than this are a path's. Chosen.
@@ -94,8 +94,6 @@ pub const OF_FINDINGS: [(&str, f64); 74] = [
     ("slope_follows", 0.5),
     ("mixed_tight_share", 0.5),
     ("mixed_tight_times", 3.0),
-    // Linux' cork timer at its lowest, less a tick.
-    ("cork_ms", 190.0),
     // --- whose exchanges are judged
     // An exchange that never ended and waited for TCP this long is judged. Chosen.
     ("stuck_ms", 1_000.0),

@@ -1,0 +1,11 @@
+"""Captures for sentences that no case prints: what was made to happen, and the lines that are true of it."""
+
+from __future__ import annotations
+
+from spoken import answers, connections, limits, stalls
+from spoken.beside import BESIDE, beside
+from spoken.registry import SPOKEN, Spoken, all_said, ask
+
+FILES = (answers, connections, limits, stalls)
+
+__all__ = ["BESIDE", "FILES", "SPOKEN", "Spoken", "all_said", "ask", "beside"]

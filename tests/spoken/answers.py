@@ -1,0 +1,172 @@
+"""What is said first, and beside it: names, paths, log-ins, one slow request."""
+
+from __future__ import annotations
+
+import struct
+
+from case_scripts.names import connection, datagram
+from makepcap import Ends, Segment, Talk, answer, get, pcap, pcap_of, sack
+from test_headlines import turns
+
+from spoken.registry import SPOKEN, Spoken, in_time, on_its_own, says, talked
+
+
+@says("the client asked 3,000-3,500 ms after the handshake on 2 connections: its program took that time, no")
+def clients_that_ask_late() -> bytes:
+    tape: list[Segment] = []
+    for number in range(2):
+        talk = Talk(ends=Ends(("10.0.0.1", 40_000 + number)), tape=tape)
+        talk.open(number)
+        at = 3_001.01 + number + 500.0 * number
+        talk.client(at, get())
+        talk.server(at + 5_000, b"".join(answer(50)))
+    return in_time(tape)
+
+
+@says("10.0.0.2:80: the client asked 3,000 ms after the handshake on 1 connection: its program took that time, not the")
+def a_client_that_asks_late() -> bytes:
+    talk = Talk()
+    talk.open()
+    talk.client(3_001.01, get())
+    talk.server(3_002.0, b"".join(answer(50)))
+    return pcap(talk.tape)
+
+
+@says("  dns       name servers answered nothing; 1 of 1 lookup unanswered")
+def a_lookup_without_an_answer() -> bytes:
+    return pcap_of([datagram(0, "10.0.0.1", 1), *connection(900)], nanos=True)
+
+
+@says("  dns       it is not DNS: 1 lookup took 3.00 ms at the median, 3.00 ms at most")
+def a_quick_lookup() -> bytes:
+    names = [datagram(0, "10.0.0.1", 1), datagram(3, "10.0.0.1", 1, "10.0.0.2", asks=False)]
+    return pcap_of([*names, *connection(3.2)], nanos=True)
+
+
+def turns_of(port: int, name: str) -> None:
+    """Words that no reader knows on a port that has a name of more than one word."""
+    SPOKEN[name] = Spoken(lambda: turns(port, [1.0, 1.0]), (f"  traffic   2 turns, {name} by its port",))
+
+
+for number, called in ((102, "ISO-TSAP (S7)"), (2404, "IEC 104"), (4840, "OPC UA"), (9100, "a printer")):
+    turns_of(number, called)
+
+
+@says("10.0.0.2:80: its answers took no time that the capture's clock shows.")
+def answers_in_no_time() -> bytes:
+    talk = Talk()
+    talk.open()
+    for at in (10.0, 20.0):
+        talk.client(at, get())
+        talk.server(at, b"".join(answer(50)))
+    return pcap(talk.tape)
+
+
+@says(
+    "10.0.0.2:80: GET / took 400 ms, because of the server's program, and nothing held it back; the other one is not s"
+)
+def one_slow_of_two() -> bytes:
+    return pcap(talked(80, [1.0, 400.0]).tape)
+
+
+@says("What takes the time at 10.0.0.2:80 is the path's round trip, 60.0 ms of it: 9 requests, p50 60.0, p99 60.0 ms.")
+def requests_over_a_long_path() -> bytes:
+    return pcap(talked(80, [0.001] * 9, server_leg=60.0).tape)
+
+
+@says("  further   1 server: nothing is slow there (--top 2 lists them)")
+def two_quick_servers() -> bytes:
+    tape: list[Segment] = []
+    on_its_own(tape)
+    on_its_own(tape, 50_001, 100.0, "10.0.0.3")
+    return pcap(tape)
+
+
+@says(
+    "10.0.0.2:22: an interactive session (ssh): 2 steps of its log-in took 0.50",
+    " ms at p50, none is slow; what was typed then",
+)
+def a_quick_log_in() -> bytes:
+    talk = Talk(ends=Ends(server=("10.0.0.2", 22)))
+    talk.open()
+    talk.server(5.0, b"SSH-2.0-OpenSSH_9.6\r\n")
+    talk.client(6.0, b"SSH-2.0-OpenSSH_9.6\r\n")
+    keys = struct.pack(">IBB", 100, 6, 20) + bytes(98)
+    talk.client(6.1, keys)
+    talk.server(6.5, keys)
+    talk.client(7.0, struct.pack(">IBB", 36, 6, 30) + bytes(34))
+    talk.server(7.9, struct.pack(">IBB", 36, 6, 31) + bytes(34))
+    talk.server(8.0, struct.pack(">IBB", 12, 10, 21) + bytes(10))
+    talk.client(9.0, struct.pack(">IBB", 12, 10, 21) + bytes(10))
+    return pcap(talk.tape)
+
+
+@says("What takes the time at 10.0.0.2:80 is the path", "the shortest answers of the kernels alone take as long")
+def a_long_path_from_the_middle() -> bytes:
+    talk = Talk(server_leg=60.0, client_leg=0.01)
+    talk.open()
+    for number in range(12):
+        at = 100.0 + 200.0 * number
+        talk.client(at, get())
+        talk.server(at + 60.0)
+        talk.server(at + 60.3, b"".join(answer(50)))
+        talk.client(at + 60.32)
+    return pcap(talk.tape[3:])
+
+
+@says("10.0.0.2:80 is slow: most time probably goes to segments that others overtook")
+def answers_that_are_overtaken() -> bytes:
+    talk = Talk(server_leg=40.0, client_leg=0.01)
+    talk.open()
+    head, body = answer(4000)
+    parts = [(head + body)[i : i + 1460] for i in range(0, len(head + body), 1460)]
+    for number in range(10):
+        at = 100.0 + 200.0 * number
+        talk.client(at, get())
+        start = talk.s.sent
+        talk.server(at + 40.1, parts[0], seq=start)
+        talk.server(at + 40.2, parts[2], seq=start + 2920)
+        talk.client(at + 40.21, ack=start + 1460, options=[sack((5000 + start + 2920, 5000 + talk.s.sent))])
+        talk.s.ip_id -= 2
+        talk.server(at + 105.0, parts[1], seq=start + 1460)
+        talk.s.ip_id += 1
+        talk.client(at + 105.01)
+    return pcap(talk.tape)
+
+
+@says("; 2 incomplete (1 of them last words before the client's FIN)")
+def last_words() -> bytes:
+    tape: list[Segment] = []
+    for number in range(2):
+        talk = Talk(ends=Ends(("10.0.0.1", 40_000 + number), ("10.0.0.2", 7777)), tape=tape)
+        at = 1000.0 * number
+        talk.open(at)
+        talk.client(at + 5.0, b"\x01\x02 ask")
+        talk.server(at + 6.0, b"\x03\x04 told")
+        talk.client(at + 7.0)
+        talk.client(at + 30.0, b"\x07\x07 more")
+        if not number:
+            talk.client(at + 30.1, flags="FA")
+            talk.server(at + 30.2, flags="FA")
+    return pcap(tape)
+
+
+@says("because of acknowledgements that the client holds back, and the server waits for; what was typed then is not")
+def a_slow_log_in() -> bytes:
+    tape: list[Segment] = []
+    keys = struct.pack(">IBB", 400, 6, 31) + bytes(398)
+    for number in range(12):
+        talk = Talk(ends=Ends(("10.0.0.1", 40_000 + number), ("10.0.0.2", 22)), tape=tape)
+        at = 400.0 * number
+        talk.open(at)
+        talk.server(at + 5.0, b"SSH-2.0-OpenSSH_9.6\r\n")
+        talk.client(at + 6.0, b"SSH-2.0-OpenSSH_9.6\r\n")
+        talk.server(at + 6.5, struct.pack(">IBB", 100, 6, 20) + bytes(98))
+        talk.client(at + 7.6, struct.pack(">IBB", 100, 6, 20) + bytes(98))
+        talk.server(at + 7.7)
+        talk.client(at + 9.0, struct.pack(">IBB", 36, 6, 30) + bytes(34))
+        talk.server(at + 9.5, keys[:300])
+        talk.client(at + 50.6 + number % 4)
+        talk.server(at + 50.61 + number % 4, keys[300:])
+        talk.client(at + 51.7 + number % 4, struct.pack(">IBB", 12, 10, 21) + bytes(10))
+    return in_time(tape)

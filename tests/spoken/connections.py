@@ -1,0 +1,189 @@
+"""Connections that are refused, flooded, tried by a scan, never answered, or left by a peer."""
+
+from __future__ import annotations
+
+import dpkt
+from makepcap import Ends, Segment, Talk, answer, get, pcap
+from test_probes import file, icmp, packet
+
+from spoken.registry import in_time, on_its_own, says, talked
+
+
+def syn_answered(kind: int, ports: tuple[int, ...]) -> bytes:
+    """A SYN from each of these ports, and a router's ICMP for each."""
+    syns = [packet(1, 9, 6, bytes(dpkt.tcp.TCP(sport=p, dport=80, seq=7, flags=dpkt.tcp.TH_SYN))) for p in ports]
+    return file(*syns, *(packet(3, 1, 1, icmp(kind, bytes(4), syn[:28])) for syn in syns))
+
+
+@says("SYNs of 2 of 2 connections to 10.0.0.9:80 were answered by routers on the way (ICMP time exceeded): a tracer")
+def syns_that_expire() -> bytes:
+    return syn_answered(11, (4000, 4001))
+
+
+@says("SYNs of 2 of 2 connections to 10.0.0.9:80 were answered by ICMP unreachable: no route, no host or no such port")
+def syns_that_are_unreachable() -> bytes:
+    return syn_answered(3, (4000, 4001))
+
+
+def half_open(number: int, tape: list[Segment], clients: int, server: str = "10.0.0.2", answered: bool = True) -> None:
+    """SYNs, 200 a second, of so many addresses, whose handshakes are never completed."""
+    for n in range(number):
+        ends = Ends((f"10.1.0.{1 + n % clients}", 20_000 + n), (server, 80))
+        talk = Talk(ends=ends, tape=tape)
+        talk.client(n * 5.0, flags="S")
+        if answered:
+            talk.server(n * 5.0 + 0.01, flags="SA")
+
+
+@says(
+    "10.0.0.2:80: SYN flood: 120 of 120 connections from 50 addresses were never completed (202 a second; the server "
+)
+def a_flood_of_many() -> bytes:
+    tape: list[Segment] = []
+    half_open(120, tape, 50)
+    return pcap(tape)
+
+
+@says("SYN flood: 120 of 121 connections from 1 address were never completed (", "  flood     10.0.0.2:80: SYN flood")
+def a_flood_beside_requests() -> bytes:
+    tape: list[Segment] = []
+    half_open(120, tape, 1)
+    on_its_own(tape)
+    return in_time(tape)
+
+
+@says("  flood     10.0.0.3:80: SYN flood: 110 of 110 connections from 50 addresses were never completed")
+def two_floods() -> bytes:
+    tape: list[Segment] = []
+    half_open(120, tape, 50)
+    half_open(110, tape, 50, "10.0.0.3")
+    return in_time(tape)
+
+
+@says("  also      1 connection not completed")
+def half_open_beside_requests() -> bytes:
+    tape: list[Segment] = []
+    half_open(1, tape, 1)
+    on_its_own(tape)
+    return in_time(tape)
+
+
+@says("  also      1 connection answered by routers")
+def a_traceroute_beside_requests() -> bytes:
+    syn = packet(1, 9, 6, bytes(dpkt.tcp.TCP(sport=4000, dport=80, seq=7, flags=dpkt.tcp.TH_SYN)))
+    tape: list[Segment] = []
+    on_its_own(tape)
+    return file(syn, packet(3, 1, 1, icmp(11, bytes(4), syn[:28])), *(segment.frame()[14:] for segment in tape))
+
+
+def reset_by(client: bool) -> bytes:
+    tape: list[Segment] = []
+    for port in (50_000, 50_001):
+        talk = on_its_own(tape, port, 100.0 * (port - 50_000))
+        (talk.client if client else talk.server)(100.0 * (port - 50_000) + 20.0, flags="RA")
+    return pcap(tape)
+
+
+@says("2 of 2 connections to 10.0.0.2:80 were closed by the server's RST: it left bytes unread, or gave them up")
+def resets_of_the_server() -> bytes:
+    return reset_by(False)
+
+
+@says("2 of 2 connections to 10.0.0.2:80 were closed by the client's RST: programs that do not wait for the end do so")
+def resets_of_the_client() -> bytes:
+    return reset_by(True)
+
+
+@says("10.0.0.2:80 never answered 2 of 4 requests; the longest wait is 60,010 ms, for GET /a (frame 6).")
+def requests_without_answers() -> bytes:
+    tape: list[Segment] = []
+    for number, target in enumerate(("/a", "/b")):
+        talk = Talk(ends=Ends(("10.0.0.1", 40_000 + number)), tape=tape)
+        talk.open(number * 10.0)
+        talk.client(number * 10.0 + 5, get("/quick"))
+        talk.server(number * 10.0 + 6, b"".join(answer(50)))
+        talk.client(number * 10.0 + 7, get(target))
+        talk.server(number * 10.0 + 7.1)
+        talk.client(number * 10.0 + 60_017 - 30_000 * number, flags="FA")
+    return in_time(tape)
+
+
+@says("10.0.0.2:80 never answered GET /late (frame 7): more than an hour passed without an answer.")
+def a_request_without_an_answer_for_two_hours() -> bytes:
+    talk = talked(80, [1.0])
+    asked = talk.client(1_000.0, get("/late"))
+    talk.server(1_000.1)
+    assert asked == 7
+    talk.client(7_201_000.0, flags="FA")
+    return pcap(talk.tape)
+
+
+@says(
+    "10.0.0.2:80 says nothing after frame 11: the client repeats its data 5 times in 14,004 ms and gets no ack",
+    "; so on 2 ",
+)
+def a_server_that_is_gone() -> bytes:
+    tape: list[Segment] = []
+    for number in range(2):
+        talk = Talk(ends=Ends(("10.0.0.1", 40_000 + number)), tape=tape)
+        talk.open(number * 50.0)
+        talk.client(number * 50.0 + 5, get("/a"))
+        talk.server(number * 50.0 + 6, b"".join(answer(50)))
+        at, start = number * 50.0 + 10, talk.c.sent
+        for wait in (0.0, 500.0, 1500.0, 3500.0, 7000.0, 14_000.0):
+            talk.client(at + wait, get("/b"), seq=start)
+    return in_time(tape)
+
+
+@says("on tcp.stream 0, so nothing was slow or fast; connections: 1 opened or refused without any data.", stream=0)
+def one_stream_without_data() -> bytes:
+    talk = Talk()
+    talk.open()
+    return pcap(talk.tape)
+
+
+@says("A scan: 10.0.0.1 tried 1 port of 30 hosts: 0 refused, 30 without an answer, 0 answered.")
+def a_scan_of_hosts() -> bytes:
+    tape: list[Segment] = []
+    for number in range(30):
+        Talk(ends=Ends(("10.0.0.1", 40_000), (f"10.0.1.{number}", 22)), tape=tape).client(5.0 * number, flags="S")
+    return pcap(tape)
+
+
+@says(
+    "The only connection to 10.0.0.2:80 was refused with RST: nothing listens on that port; so on 1 connection to othe"
+)
+def refused_by_two() -> bytes:
+    tape: list[Segment] = []
+    for host in ("10.0.0.2", "10.0.0.3"):
+        talk = Talk(ends=Ends(server=(host, 80)), tape=tape)
+        talk.client(1.0, flags="S")
+        talk.server(2.0, flags="RA")
+    return pcap(tape)
+
+
+@says(
+    "A dead window: the client of 10.0.0.2:80 takes nothing from frame 5 on (window 0 for 1,000 ms, to the capture's ",
+    " end, 2 probes asked again): its program does not read.",
+)
+def a_client_that_does_not_read() -> bytes:
+    talk = Talk()
+    talk.open()
+    talk.server(5.0, b"x" * 1000)
+    talk.client(5.1, window=0)
+    for again in (300.0, 1005.0):
+        talk.server(again, b"x", seq=talk.s.sent)
+        talk.s.sent -= 1
+        talk.client(again + 0.1, window=0)
+    return pcap(talk.tape)
+
+
+@says("  silent    10.0.0.3:80 says nothing after frame ", " and gets no acknowledgement.")
+def two_servers_that_are_gone() -> bytes:
+    tape: list[Segment] = []
+    for number, host in enumerate(("10.0.0.2", "10.0.0.3")):
+        talk = Talk(ends=Ends(server=(host, 80)), tape=tape)
+        talk.open(number * 50.0)
+        for wait in (0.0, 500.0, 1500.0, 3500.0, 7000.0 * (2 - number)):
+            talk.client(number * 50.0 + 10 + wait, b"\x01\x02 is there somebody", seq=1)
+    return in_time(tape)
