@@ -279,16 +279,6 @@ def test_many_small_packs_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert alike(tmp_path / "results", tmp_path / "fresh")
 
 
-def test_a_second_batch_into_the_same_folder_leaves(tmp_path: Path) -> None:
-    place = output.Output(str(tmp_path))
-    place.prepare()
-    busy = pytest.raises(lp.OutputError, match=rf"another batch is writing here \(process {os.getpid()} on ")
-    with place.alone(), busy:
-        lp.batch(SMALL, tmp_path, quiet=True)
-    assert not lp.batch(SMALL, tmp_path, quiet=True).failed
-    assert not list((tmp_path / "_partial").iterdir())
-
-
 def test_short_captures_share_packs_and_long_ones_do_not() -> None:
     def task(name: str, size: int) -> Task:
         return Task(name, (Part(f"/{name}", size, 0),))

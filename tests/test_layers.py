@@ -139,6 +139,7 @@ ORDER = [
     "archive",
     "archive.model",
     "archive.output",
+    "archive.lock",
     "archive.inputs",
     "archive.series",
     "archive.layout",

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from latpcap.errors import OutputError
-from latpcap.format import phrase, printable
+from latpcap.format import phrase
 from latpcap.reading import places
 
 PARTIAL = "_partial"
@@ -52,58 +52,22 @@ class Output:
         self.write(probe, b"latpcap")
         self.remove(probe)
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """No other batch writes here meanwhile; OutputError where one does. Nobody checks that in an object store."""
+    def sweep(self) -> None:
+        """Takes away what dead runs on this machine, and runs of long ago elsewhere, did not finish."""
         if not self.local:
-            yield
             return
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            yield
-            return
-        with self._errors("cannot be written"):
-            path = os.path.join(self.place, LOCK)
-            while True:
-                lock = open(path, "a+", encoding="utf-8")  # noqa: SIM115
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    lock.seek(0)
-                    who = printable(lock.read(200).strip()) or "somebody"
-                    lock.close()
-                    raise OutputError(
-                        f"{places.bare(self.place)}: another batch is writing here ({who}); wait for its end, or give "
-                        "another folder"
-                    ) from None
-                if os.path.exists(path) and os.path.samestat(os.fstat(lock.fileno()), os.stat(path)):
-                    break
-                lock.close()  # taken away by the batch before, which ended just now
-        with lock:
-            lock.truncate(0)
-            lock.write(f"process {os.getpid()} on {socket.gethostname()}")
-            lock.flush()
-            self._sweep()
-            try:
-                yield
-            finally:
-                with suppress(OSError):
-                    os.unlink(path)
-
-    def _sweep(self) -> None:
-        folder = Path(self.place, PARTIAL)
-        for found in folder.iterdir():
-            if found.name == "lock":
+        for found in Path(self.place, PARTIAL).iterdir():
+            if found.name == Path(LOCK).name or found.name.startswith(f"{Path(LOCK).name}-"):
                 continue
             host, _, rest = found.name.partition("+")
             owner = rest.partition("+")[0]
-            if host == socket.gethostname() and owner.isdecimal():
-                dead = int(owner) != os.getpid() and not Path("/proc", owner).exists()
-            else:
-                dead = time.time() - found.stat().st_mtime > _STALE_S
-            if dead:
-                shutil.rmtree(found, ignore_errors=True) if found.is_dir() else found.unlink(missing_ok=True)
+            with suppress(OSError):
+                if host == socket.gethostname() and owner.isdecimal() and os.name == "posix":
+                    dead = not _runs(int(owner))
+                else:
+                    dead = time.time() - found.stat().st_mtime > _STALE_S
+                if dead:
+                    shutil.rmtree(found, ignore_errors=True) if found.is_dir() else found.unlink(missing_ok=True)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -164,6 +128,15 @@ class Output:
                 if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
                     raise
 
+    def states(self, folder: str) -> dict[str, int]:
+        """When were the files of this folder written, in ns by the clock of the place?"""
+        with self._errors("cannot be listed", folder):
+            if self.local:
+                with os.scandir(os.path.join(self.place, folder)) as found:
+                    return {f"{folder}/{one.name}": one.stat().st_mtime_ns for one in found}
+            found_there = places.listing(places.join(self.place, folder))
+        return {f"{folder}/{places.bare(e.place).rpartition('/')[2]}": e.mtime_ns for e in found_there}
+
     def sizes(self, folder: str = "") -> dict[str, int]:
         """Which whole files lie below this folder? Names from the output on, in order, with their sizes in bytes."""
         with self._errors("cannot be listed", folder):
@@ -182,3 +155,14 @@ class Output:
     def files(self, folder: str) -> list[str]:
         """Which files lie below this folder? Their names, as in `sizes`."""
         return list(self.sizes(folder))
+
+
+def _runs(process: int) -> bool:
+    """Is there such a process? (Not for Windows, where this would end it.)"""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True

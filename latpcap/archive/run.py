@@ -15,7 +15,7 @@ from typing import Any
 
 from latpcap import _core
 from latpcap.archive import inputs as finding
-from latpcap.archive import plan, series, worker
+from latpcap.archive import lock, plan, series, worker
 from latpcap.archive.clear import clear
 from latpcap.archive.model import Failure, Options, Outcome, Pack, printable
 from latpcap.archive.output import Output
@@ -47,7 +47,7 @@ def run(
     place = Output(output)
     place.prepare()
     options = Options(place.place, events, _VERSION, _core.SCHEMA_VERSION, keylog, keys.state(keylog))
-    with place.alone():
+    with lock.alone(place):
         found = finding.find(inputs, leave_out=places.bare(place.place))
         planned = plan.make(series.tasks(found.parts.values(), stitch=stitch), options, place)
         clear(planned, options, place)
