@@ -192,6 +192,9 @@ impl Analysis {
         if !self.streams.ledger.issues.is_empty() {
             self.take_issues(record.offset);
         }
+        if !self.streams.ledger.dns.is_empty() {
+            self.take_dns(record.offset);
+        }
         self.judge_some();
     }
 
@@ -239,9 +242,7 @@ impl Analysis {
                 if let Some(note) = self.lookups.datagram(udp, at) {
                     self.issue(note.at(record.offset).in_frame(record.frame));
                 }
-                for lookup in self.lookups.finished() {
-                    self.tables.lookup(lookup);
-                }
+                self.give_lookups();
             }
             Packet::Other => {}
             Packet::Fragment(fragment) => {
@@ -314,6 +315,25 @@ impl Analysis {
         for issue in std::mem::take(&mut self.fragments.issues) {
             self.issues.count(&issue);
         }
+    }
+
+    fn give_lookups(&mut self) {
+        for lookup in self.lookups.finished() {
+            self.tables.lookup(lookup);
+        }
+    }
+
+    /// What was read of DNS over TCP in the packet at `offset`.
+    #[cold]
+    fn take_dns(&mut self, offset: u64) {
+        for said in std::mem::take(&mut self.streams.ledger.dns) {
+            let ends = self.streams.ends(said.stream);
+            let note = ends.and_then(|(client, server)| self.lookups.said(client, server, &said));
+            if let Some(note) = note {
+                self.issue(note.at(offset).in_frame(said.at.frame));
+            }
+        }
+        self.give_lookups();
     }
 
     /// What the streams had to say about the packet at `offset`.

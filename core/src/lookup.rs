@@ -1,5 +1,5 @@
-//! Names that clients look up over UDP: questions and answers as pairs, and which connect came of an answer. Takes
-//! datagrams and SYNs, gives a row for each lookup; what it remembers is bounded.
+//! Names that clients look up: questions and answers as pairs, and which connect came of an answer. Takes datagrams,
+//! what was read of DNS over TCP, and SYNs; gives a row for each lookup. What it remembers is bounded.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use ahash::AHashMap;
 use smol_str::SmolStr;
 
-use crate::base::At;
+use crate::base::{At, Side};
 use crate::frame::Udp;
 use crate::issue::{Issue, Kind};
 use crate::judge::limits::LOOKED_UP_NS;
@@ -20,10 +20,22 @@ const MAX_ANSWERS: usize = 1024;
 /// Connects whose lookup is remembered until their stream has its row.
 const MAX_CONNECTS: usize = 1 << 16;
 
+/// A message of DNS that a stream's reader found.
+#[derive(Debug)]
+pub struct Said {
+    pub stream: u32,
+    pub side: Side,
+    pub at: At,
+    /// As much of it as is read.
+    pub message: Box<[u8]>,
+}
+
 /// A question and its answer.
 #[derive(Debug, Clone)]
 pub struct Lookup {
     pub number: u64,
+    /// None: it went over UDP.
+    pub stream: Option<u32>,
     pub client: (IpAddr, u16),
     pub server: (IpAddr, u16),
     pub id: u16,
@@ -50,6 +62,7 @@ pub struct Found {
 struct Question {
     client: (IpAddr, u16),
     server: (IpAddr, u16),
+    stream: Option<u32>,
     id: u16,
 }
 
@@ -82,20 +95,39 @@ impl Lookups {
     pub fn datagram(&mut self, udp: &Udp<'_>, at: At) -> Option<Issue> {
         let message = Message::parse(udp.payload)?;
         let (from, to) = ((udp.src, udp.sport), (udp.dst, udp.dport));
-        if !message.is_answer {
-            let question = Question {
-                client: from,
-                server: to,
-                id: message.id,
-            };
-            return self.ask(question, &message, at);
-        }
+        let (client, server) = if message.is_answer { (to, from) } else { (from, to) };
+        self.message((client, server, None), &message, udp.payload, at)
+    }
+
+    /// The same of a stream between these two.
+    #[cold]
+    pub fn said(&mut self, client: (IpAddr, u16), server: (IpAddr, u16), said: &Said) -> Option<Issue> {
+        let message = Message::parse(&said.message)?;
+        self.message(
+            (client, server, Some(said.stream)),
+            &message,
+            &said.message,
+            said.at,
+        )
+    }
+
+    fn message(
+        &mut self,
+        (client, server, stream): ((IpAddr, u16), (IpAddr, u16), Option<u32>),
+        message: &Message,
+        bytes: &[u8],
+        at: At,
+    ) -> Option<Issue> {
         let question = Question {
-            client: to,
-            server: from,
+            client,
+            server,
+            stream,
             id: message.id,
         };
-        self.answer(&question, &message, udp.payload, at);
+        if !message.is_answer {
+            return self.ask(question, message, at);
+        }
+        self.answer(&question, message, bytes, at);
         None
     }
 
@@ -114,6 +146,7 @@ impl Lookups {
         self.next += 1;
         let lookup = Lookup {
             number,
+            stream: question.stream,
             client: question.client,
             server: question.server,
             id: question.id,

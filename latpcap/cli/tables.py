@@ -35,7 +35,7 @@ _TABLES: dict[TableName, str] = {
     "causes": "Where did each exchange's time go? Rows that follow each other without gap.",
     "findings": "What is wrong, who owns it, how sure is that, and what would mend it? One row a server and cause.",
     "evidence": "Does Nagle act here, or not? One row a sender and peer, with the counts for and against.",
-    "lookups": "Is it DNS? One row a question to a name server over UDP, with its answer.",
+    "lookups": "Is it DNS? One row a question to a name server, with its answer.",
     "probes": "Did the other end answer, and how fast? One row a ping, or a SYN of a connection without data.",
     "issues": "What could not be read or trusted? One row a reason.",
 }

@@ -27,7 +27,8 @@ BRIEF = {
     "server_payload_bytes client_retransmissions server_retransmissions closed_by closed_how",
     "exchanges": "exchange stream method target status latency_ms top_cause protocol start request_first_frame "
     "response_last_frame",
-    "connects": "connect stream duration_ms dns_ms handshake_ms tls_ms greeting_ms cut_by top_cause first_frame start",
+    "connects": "connect stream duration_ms dns_ms handshake_ms tls_ms tls_version tls_round_trips tls_resumed "
+    "tls_server_name tls_alpn greeting_ms cut_by top_cause first_frame start",
     "pushes": "push stream protocol method target bytes duration_ms top_cause first_frame last_frame start",
     "gaps": "gap stream index kind duration_ms top_cause first_frame last_frame start",
     "causes": "exchange cause owner duration_ms grade from_frame to_frame because rival start",

@@ -31,7 +31,7 @@ class Lookups(TypedDict):
 
 
 def of(tables: Mapping[str, pa.Table]) -> Lookups | None:
-    """What the lookups over UDP cost, and what connects waited for them; None where there is no lookup."""
+    """What the lookups cost, and what connects waited for them; None where there is no lookup."""
     import numpy as np
 
     table, connects = tables["lookups"], tables["connects"]

@@ -28,7 +28,10 @@ COLUMNS = (
     "request_first_frame",
 )  # fmt: skip
 STREAMS = ("stream", "server", "server_port", "start", "roles_by", "initial_rtt_ms")
-CONNECTS = ("stream", "start", "dns_ms", "handshake_ms", "tls_ms")
+TLS = {"version": "tls_version", "roundTrips": "tls_round_trips", "resumed": "tls_resumed",
+       "serverName": "tls_server_name", "alpn": "tls_alpn"}  # fmt: skip
+"""Keys of `_tls`, and the columns of `connects` that fill them."""
+CONNECTS = ("stream", "start", "dns_ms", "handshake_ms", "tls_ms", *TLS.values())
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -108,6 +111,9 @@ def _entry(
         "_exchange": row["exchange"],
         "_frame": row["request_first_frame"],
     }  # fmt: skip
+    tls = {key: connect[column] for key, column in TLS.items() if connect and connect.get(column) is not None}
+    if tls:
+        found["_tls"] = tls
     said = [f"most of it: {row['top_cause']}"] if row["top_cause"] else []
     said += [f"not complete: {row['cut_by']}"] if row["cut_by"] else []
     if said:

@@ -236,13 +236,14 @@ class View:
     @property
     def connects(self) -> pd.DataFrame:
         """What happened before the first request? One row a connection whose set-up mattered: a SYN was repeated, no
-        request followed, or a tenth of its time went.
+        request followed, TLS was set up, or a tenth of its time went.
 
         From the first SYN to the client's first byte: `connect, stream, start, end, duration_ms`, its frames, and the
         time in ms by cause with `top_cause`, as in `exchanges`. `dns_ms, dns_name, lookup`: what the client had looked
-        up before (null: nothing was seen); `handshake_ms`: SYN to ACK (null: not made); `tls_ms`:
-        the TLS handshake (null: none seen); `greeting_ms`: until a server that speaks first did (null: it did not);
-        `cut_by`: `rst` (refused, or given up) or `capture_end` (no answer).
+        up before (null: nothing was seen); `handshake_ms`: SYN to ACK (null: not made); `tls_ms`: the TLS handshake
+        (null: none seen), of which `tls_version, tls_round_trips, tls_resumed, tls_server_name, tls_alpn,
+        tls_alpn_offered` tell more (null: hidden, or not seen); `greeting_ms`: until a server that speaks first did
+        (null: it did not); `cut_by`: `rst` (refused, or given up) or `capture_end` (no answer).
         docs/exchanges-and-causes.md has each column.
         """
         return self._frame("connects")
@@ -308,12 +309,12 @@ class View:
 
     @property
     def lookups(self) -> pd.DataFrame:
-        """Is it DNS? One row a question to a name server over UDP, with its answer.
+        """Is it DNS? One row a question to a name server, with its answer.
 
-        `lookup, client, client_port, server, server_port, id`; the question: `method` (A, AAAA ...), `target`; the
-        answer: `status, status_text` (NOERROR, NXDOMAIN ...), `error, addresses`. `start, end, latency_ms` from the
-        first question to the answer, `repeats`: how often it was asked again; frames. Null: not answered. DNS over TCP
-        is in `exchanges`. `connects` says in `dns_ms` who waited for a lookup. RFC 1035.
+        `lookup, stream` (null: over UDP), `client, client_port, server, server_port, id`; the question: `method` (A,
+        AAAA ...), `target`; the answer: `status, status_text` (NOERROR, NXDOMAIN ...), `error, addresses`. `start, end,
+        latency_ms` from the first question to the answer, `repeats`: how often it was asked again; frames. Null: not
+        answered. Over TCP it is an exchange, too, with its causes. `connects` says in `dns_ms` who waited for a lookup. RFC 1035.
         """
         return self._frame("lookups")
 

@@ -48,6 +48,29 @@ def dns_slow() -> bytes:
     return pcap_of([*names, *connection(5012.2), *connection(5320, port=40_001)], nanos=True)
 
 
+@case
+def dns_over_tcp() -> bytes:
+    """Two questions in one packet over TCP, answered in the other order, the second one after 60 ms; then the client
+    connects.
+
+    Not to be mistaken for: a connection that waited for nothing, or lookups of UDP.
+    """
+    talk = Talk(server_leg=2.0, client_leg=0.05, ends=Ends(("10.0.0.1", 39_000), (RESOLVER, 53)))
+    talk.open()
+
+    def over_tcp(number: int, answer: str | None = None, asks: bool = True) -> bytes:
+        _, frame = datagram(0, "10.0.0.1", number, answer, asks)
+        message = frame[14 + 20 + 8 :]
+        return len(message).to_bytes(2, "big") + message
+
+    talk.client(5, over_tcp(7) + over_tcp(8))
+    talk.server(10, over_tcp(8, asks=False))
+    talk.client(10.1)
+    talk.server(65, over_tcp(7, "10.0.0.2", asks=False))
+    talk.client(65.1)
+    return pcap_of([*((s.time_ns, s.frame()) for s in talk.tape), *connection(65.3)], nanos=True)
+
+
 @variants(
     of_another_client={"asker": "10.0.0.7", "late": 0.2}, long_before={"asker": "10.0.0.1", "late": 1500.0},
 )  # fmt: skip

@@ -1,6 +1,8 @@
 //! One connection's bytes, cut into records and opened. A record that lies whole in a piece is read where it is; any
 //! other is held until it is whole. Behind lost bytes it looks for the next record that opens.
 
+use smol_str::SmolStr;
+
 use super::cipher::{HEADER, Head};
 use super::keylog::KeyLog;
 use super::session::{Content, Early, Sealed, Session};
@@ -104,6 +106,11 @@ impl Connection {
     /// Both sides have finished their handshake.
     pub fn finished(&self) -> bool {
         self.session.finished()
+    }
+
+    /// The protocol that the server chose under its keys (ALPN in TLS 1.3).
+    pub fn alpn(&self) -> Option<&SmolStr> {
+        self.session.alpn.as_ref()
     }
 
     /// The beginning of a record of `side` is held.

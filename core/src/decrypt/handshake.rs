@@ -1,19 +1,26 @@
 //! One sender's handshake messages (RFC 8446 4, RFC 5246 7.4), cut out of the contents of its records. Gives the hellos'
 //! fields that tell how records are hidden; passes over certificates and the rest.
 
+use smol_str::SmolStr;
+
 use super::keylog::Random;
 use crate::cursor::Cursor;
 
-pub(super) const CLIENT_HELLO: u8 = 1;
-pub(super) const SERVER_HELLO: u8 = 2;
+pub(crate) const CLIENT_HELLO: u8 = 1;
+pub(crate) const SERVER_HELLO: u8 = 2;
 pub(super) const END_OF_EARLY_DATA: u8 = 5;
 pub(super) const ENCRYPTED_EXTENSIONS: u8 = 8;
 pub(super) const FINISHED: u8 = 20;
 pub(super) const KEY_UPDATE: u8 = 24;
 
+pub(crate) const SERVER_NAME: u16 = 0;
+pub(crate) const ALPN: u16 = 16;
 const ENCRYPT_THEN_MAC: u16 = 22;
+pub(crate) const PRE_SHARED_KEY: u16 = 41;
 const EARLY_DATA: u16 = 42;
 const SUPPORTED_VERSIONS: u16 = 43;
+
+pub(crate) const TLS13: u16 = 0x0304;
 
 /// So much of a message is kept: a ServerHello with the largest key shares of its time is half as long.
 const MAX_KEPT: usize = 4096;
@@ -94,6 +101,12 @@ pub(super) fn client_random(hello: &[u8]) -> Option<Random> {
 /// Whether a ClientHello announces early data.
 pub(super) fn offers_early_data(hello: &[u8]) -> bool {
     let mut offers = false;
+    each_extension(of_client(hello), |kind, _| offers |= kind == EARLY_DATA);
+    offers
+}
+
+/// The extensions of a ClientHello; nothing where its fields before them are cut.
+pub(crate) fn of_client(hello: &[u8]) -> Cursor<'_> {
     let mut left = Cursor::new(hello);
     let mut fields = || {
         left.take(2 + 32)?;
@@ -104,25 +117,26 @@ pub(super) fn offers_early_data(hello: &[u8]) -> bool {
         let compressions = left.u8()?;
         left.take(compressions.into())
     };
-    if fields().is_some() {
-        each_extension(left, |kind, _| offers |= kind == EARLY_DATA);
-    }
-    offers
+    fields().map_or(Cursor::new(&[]), |_| left)
 }
 
 /// What a ServerHello settles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ServerHello {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerHello {
     pub random: Random,
     /// 0x0303 is TLS 1.2, 0x0304 is 1.3.
     pub version: u16,
     pub suite: u16,
     pub mac_last: bool,
+    /// It goes on with a key of before (RFC 8446 4.2.11).
+    pub by_key: bool,
+    /// The protocol that it chose (RFC 7301).
+    pub alpn: Option<SmolStr>,
     /// No ServerHello yet: the client is to ask again.
     pub retry: bool,
 }
 
-pub(super) fn server_hello(hello: &[u8]) -> Option<ServerHello> {
+pub(crate) fn server_hello(hello: &[u8]) -> Option<ServerHello> {
     let mut left = Cursor::new(hello);
     let mut version = left.u16be()?;
     let random: Random = left.take(32)?.try_into().ok()?;
@@ -130,10 +144,12 @@ pub(super) fn server_hello(hello: &[u8]) -> Option<ServerHello> {
     left.take(session.into())?;
     let suite = left.u16be()?;
     left.u8()?;
-    let mut mac_last = false;
+    let (mut mac_last, mut by_key, mut alpn) = (false, false, None);
     each_extension(left, |kind, body| match (kind, body) {
         (SUPPORTED_VERSIONS, [high, low]) => version = u16::from_be_bytes([*high, *low]),
         (ENCRYPT_THEN_MAC, _) => mac_last = true,
+        (PRE_SHARED_KEY, _) => by_key = true,
+        (ALPN, body) => alpn = chosen(body),
         _ => {}
     });
     Some(ServerHello {
@@ -141,18 +157,39 @@ pub(super) fn server_hello(hello: &[u8]) -> Option<ServerHello> {
         version,
         suite,
         mac_last,
+        by_key,
+        alpn,
         retry: random == RETRY,
     })
 }
 
-/// Whether EncryptedExtensions accept early data (RFC 8446 4.2.10).
-pub(super) fn accepts_early_data(extensions: &[u8]) -> bool {
-    let mut accepts = false;
-    each_extension(Cursor::new(extensions), |kind, _| accepts |= kind == EARLY_DATA);
-    accepts
+/// Whether EncryptedExtensions accept early data (RFC 8446 4.2.10), and the protocol that they choose.
+pub(super) fn encrypted_extensions(extensions: &[u8]) -> (bool, Option<SmolStr>) {
+    let (mut accepts, mut alpn) = (false, None);
+    each_extension(Cursor::new(extensions), |kind, body| match kind {
+        EARLY_DATA => accepts = true,
+        ALPN => alpn = chosen(body),
+        _ => {}
+    });
+    (accepts, alpn)
 }
 
-fn each_extension(mut left: Cursor<'_>, mut extension: impl FnMut(u16, &[u8])) {
+/// The names in a list of protocols (RFC 7301 3.1).
+pub(crate) fn protocols(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut left = Cursor::new(crate::cursor::from(body, 2));
+    std::iter::from_fn(move || {
+        let len = left.u8()?;
+        left.take(len.into())
+    })
+}
+
+/// A server's list has one.
+fn chosen(body: &[u8]) -> Option<SmolStr> {
+    let name = protocols(body).next()?;
+    Some(String::from_utf8_lossy(name).into())
+}
+
+pub(crate) fn each_extension(mut left: Cursor<'_>, mut extension: impl FnMut(u16, &[u8])) {
     if left.u16be().is_none() {
         return;
     }

@@ -14,7 +14,7 @@ mod cipher;
 mod connection;
 mod conversation;
 mod half;
-mod handshake;
+pub(crate) mod handshake;
 mod keylog;
 mod schedule;
 mod session;

@@ -1,11 +1,13 @@
 //! Both sides' way through one TLS connection, record by record: from the hellos to the keys, from one set of keys to
 //! the next. Gives what programs said, or why it stays sealed. Knows nothing of where records begin.
 
+use smol_str::SmolStr;
+
 use super::cipher::{APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, Head, Keys};
 use super::half::{Epoch, Half, Opened, Stage};
 use super::handshake::{
     CLIENT_HELLO, ENCRYPTED_EXTENSIONS, END_OF_EARLY_DATA, FINISHED, KEY_UPDATE, SERVER_HELLO, ServerHello,
-    accepts_early_data, client_random, offers_early_data, server_hello,
+    client_random, encrypted_extensions, offers_early_data, server_hello,
 };
 use super::keylog::{KeyLog, Label, Random};
 use super::suite;
@@ -93,6 +95,8 @@ pub(super) struct Session {
     /// The client may send early data.
     offered: bool,
     pub early: Early,
+    /// The protocol that the server chose under its keys.
+    pub alpn: Option<SmolStr>,
     pub sealed: Option<Sealed>,
 }
 
@@ -304,9 +308,12 @@ impl Session {
                     self.sealed.get_or_insert(Sealed::NotTls);
                 }
             },
-            (Side::Server, ENCRYPTED_EXTENSIONS) if self.early == Early::Open => {
-                let accepts = accepts_early_data(body);
-                self.early = if accepts { Early::Accepted } else { Early::Rejected };
+            (Side::Server, ENCRYPTED_EXTENSIONS) => {
+                let (accepts, alpn) = encrypted_extensions(body);
+                self.alpn = alpn;
+                if self.early == Early::Open {
+                    self.early = if accepts { Early::Accepted } else { Early::Rejected };
+                }
             }
             (Side::Client, END_OF_EARLY_DATA) => {
                 self.early = Early::Accepted;

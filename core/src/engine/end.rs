@@ -52,6 +52,7 @@ impl Analysis {
             return Stage::Ending(until);
         }
         let judged = self.settle(true);
+        self.take_dns(0);
         for lookup in self.lookups.rest() {
             self.tables.lookup(lookup);
         }

@@ -2,15 +2,17 @@
 //! names, and issues. Knows no stream; each part has its cap.
 
 use ahash::AHashSet;
+use smol_str::SmolStr;
 
 use super::multipath::MultipathStreams;
 use super::transfers::Transfers;
-use super::{Exchange, SoftwareName, SoftwareNames, Tracker};
+use super::{Exchange, Known, Place, Tracker};
 use crate::base::At;
 use crate::decrypt::Sealed;
 use crate::evidence::Pools;
 use crate::issue::{Issue, Kind};
-use crate::messages::Memory;
+use crate::lookup;
+use crate::messages::{Memory, Secured};
 use crate::segment::{self, ACK, SYN, Segment};
 
 /// Needless repeats that are remembered until their exchanges are judged.
@@ -21,7 +23,10 @@ const MAX_NEEDLESS: usize = 1 << 16;
 pub struct Ledger {
     pub next_id: u64,
     pub pools: Pools,
-    pub names: SoftwareNames,
+    /// What servers call themselves.
+    pub names: Known<SmolStr>,
+    /// How TLS was set up.
+    pub secured: Known<Secured>,
     /// Finished, and judged by evidence that other exchanges may still bring.
     pub settled: Vec<Box<Exchange>>,
     /// Finished, and judged by the path's round trips alone.
@@ -43,6 +48,8 @@ pub struct Ledger {
     pub transfers: Transfers,
     /// What the readers of messages remember of all streams.
     pub memory: Memory,
+    /// What was read of DNS over TCP; taken away after each packet.
+    pub dns: Vec<lookup::Said>,
     /// What could not be read or trusted on the way; taken away after each packet.
     pub issues: Vec<Issue>,
 }
@@ -104,10 +111,24 @@ impl Ledger {
     }
 
     /// What a server calls itself, kept once.
-    pub fn name(&mut self, name: &str, at: At) -> Option<SoftwareName> {
-        let known = self.names.keep(name);
+    pub fn name(&mut self, name: &str, at: At) -> Option<Place> {
+        let known = self.names.keep(&name.into());
         if known.is_none() {
             self.distrust("http", "too many names of servers; further ones are left out", at);
+        }
+        known
+    }
+
+    /// How TLS was set up, kept once.
+    #[cold]
+    pub(super) fn secured(&mut self, how: &Secured, at: At) -> Option<Place> {
+        let known = self.secured.keep(how);
+        if known.is_none() {
+            self.distrust(
+                "tls",
+                "too many different handshakes; what further ones tell is left out",
+                at,
+            );
         }
         known
     }

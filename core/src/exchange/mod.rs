@@ -1,11 +1,11 @@
 //! Pairs messages into exchanges and keeps, per stream, the steps of both directions until the exchanges
 //! that need them are settled. Segments in, exchanges with their time cut into steps out.
 
+mod known;
 mod ledger;
 mod multipath;
 mod pauses;
 pub mod setup;
-mod software;
 mod steps;
 mod tracker;
 mod transfers;
@@ -16,12 +16,12 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::{Round, RoundTrips};
 use crate::facts::{Facts, flag};
 use crate::lookup::Found;
-use crate::messages::{Close, Kind as MessageKind, Protocol};
+use crate::messages::{Close, Kind as MessageKind, Protocol, Secured};
 use crate::observe::{Data, Step, Wait};
 use crate::segment::Segment;
 
+pub use known::{Known, Place};
 pub use ledger::Ledger;
-pub use software::{SoftwareName, SoftwareNames};
 pub use steps::Piece;
 use steps::{CutSteps, take_turns};
 pub use tracker::Tracker;
@@ -116,6 +116,8 @@ pub struct Opening {
     pub handshake_ns: Option<i64>,
     /// The TLS handshake, from its first byte to its last.
     pub tls_ns: Option<i64>,
+    /// How TLS was set up, as its hellos tell.
+    pub secured: Option<Secured>,
     /// From that ACK to the first byte of a server that speaks first.
     pub greeting_ns: Option<i64>,
 }

@@ -4,7 +4,7 @@
 
 use std::num::NonZeroI64;
 
-use super::{CutBy, Exchange, Ledger, Message, Opening, RowKind};
+use super::{CutBy, Exchange, Ledger, Message, Opening, Place, RowKind};
 use crate::base::{At, Side};
 use crate::judge::limits::{ROW_PART, SYN_TIMER_NS};
 use crate::observe::{Repair, Step, Wait};
@@ -17,6 +17,8 @@ pub struct Begun {
     pub greeted: Option<NonZeroI64>,
     /// How long the TLS handshake took.
     pub tls_ns: Option<NonZeroI64>,
+    /// What its hellos told.
+    pub secured: Option<Place>,
 }
 
 /// One stream's handshake so far.
@@ -118,8 +120,9 @@ impl Setup {
         ]
     }
 
-    /// Whether the set-up has a row of its own: with the greeting and the lookup before it, it took time, and a packet of
-    /// it was sent again, no request followed, or it took at least a tenth of set-up and requests (`busy`) together.
+    /// Whether the set-up has a row of its own: TLS was set up, or with the greeting and the lookup before it, it took
+    /// time, and a packet of it was sent again, no request followed, or it took at least a tenth of set-up and requests
+    /// (`busy`) together.
     pub fn matters(&self, busy: i64, lookup: i64, begun: Begun) -> bool {
         let Some(asked) = self.asked else { return false };
         let answered = self.answered.unwrap_or(self.asked_again);
@@ -131,7 +134,8 @@ impl Setup {
         // a server that speaks first lets its client wait
         let greeted = begun.greeted.map_or(0, NonZeroI64::get).max(last.time_ns);
         let took = greeted.saturating_sub(asked.time_ns).saturating_add(lookup);
-        took > 0 && (repeated || took.saturating_mul(ROW_PART.get() - 1) >= busy)
+        let long = took > 0 && (repeated || took.saturating_mul(ROW_PART.get() - 1) >= busy);
+        long || begun.secured.is_some()
     }
 
     /// Its row, with steps that the two sides make in turn; none where the capture lacks the SYN or its answer. Its number
@@ -180,6 +184,7 @@ impl Setup {
             handshake_ns: made.map(|made| made - asked.time_ns),
             lookup: None,
             tls_ns: begun.tls_ns.map(NonZeroI64::get),
+            secured: begun.secured.and_then(|place| ledger.secured.get(place)).cloned(),
             greeting_ns: made
                 .zip(begun.greeted)
                 .map(|(made, greeted)| greeted.get().saturating_sub(made).max(0)),

@@ -1,5 +1,5 @@
 //! DNS over TCP (RFC 1035 4.2.2, RFC 7766): messages behind a length of two bytes, answers in any order, told apart by
-//! their ids. Reads header and question; knows nothing of records. Of a zone transfer it sees the first message of
+//! their ids. Reads header and question; records are for who looks names up. Of a zone transfer it sees the first message of
 //! the answer only.
 
 mod message;
@@ -22,6 +22,8 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 };
 /// The length before each message.
 const LENGTH: usize = 2;
+/// So much of an answer is kept, for the addresses in it.
+const MAX_ANSWER: usize = 4096;
 /// The high byte of a query's length: no query is longer than 4 KiB.
 const LONGEST_QUERY: u8 = 0x10;
 
@@ -39,8 +41,10 @@ struct Half {
     len: usize,
     /// Bytes of the message that are still to come.
     left: usize,
-    /// As much of the message as names it.
+    /// As much of the message as names it, and of an answer its records.
     head: Vec<u8>,
+    /// Behind `head` bytes are missing: no more is kept.
+    holed: bool,
 }
 
 /// A stream is DNS where the server repeats the id of what looks like a query.
@@ -115,6 +119,7 @@ impl MessageReader for Dns {
                 // inside the records a hole does no harm
                 if half.head.len() >= LONGEST && missing <= half.left as u64 {
                     half.left -= missing as usize;
+                    half.holed = true;
                     half.end(&mut sink);
                     return Read::All;
                 }
@@ -148,7 +153,12 @@ impl Half {
             sink.mark();
             if self.left > 0 {
                 let (body, behind) = bytes.split_at_checked(self.left).unwrap_or((bytes, &[]));
-                let room = LONGEST.saturating_sub(self.head.len());
+                let most = match sink.side() {
+                    _ if self.holed => 0,
+                    Side::Client => LONGEST,
+                    Side::Server => MAX_ANSWER,
+                };
+                let room = most.saturating_sub(self.head.len());
                 self.head.extend_from_slice(body.get(..room).unwrap_or(body));
                 self.left -= body.len();
                 bytes = behind;
@@ -177,14 +187,20 @@ impl Half {
         if self.left > 0 {
             return;
         }
-        let (message, bytes) = (Message::parse(&self.head), (LENGTH + self.len) as u64);
-        self.head.clear();
-        let (side, Some(message)) = (sink.side(), message) else {
+        let (head, bytes) = (std::mem::take(&mut self.head), (LENGTH + self.len) as u64);
+        self.holed = false;
+        let (side, Some(message)) = (sink.side(), Message::parse(&head)) else {
             return sink.unmark();
         };
         if message.is_answer != (side == Side::Server) {
             return sink.unmark();
         }
+        let at = if side == Side::Client {
+            sink.marked()
+        } else {
+            sink.at()
+        };
+        sink.dns(at, &head);
         let mut exchange = sink.of(u64::from(message.id));
         if side == Side::Client {
             exchange.ask(Kind::Request);

@@ -66,7 +66,7 @@ mod websocket;
 
 use crate::base::{At, Side};
 pub use memory::Memory;
-pub use notes::{Close, Kind, Named, Note, Push, Said, Status, Stretch};
+pub use notes::{Close, Kind, Named, Note, Push, Said, Secured, Status, Stretch};
 pub use readers::Protocol;
 use readers::{AnyReader, KNOWN};
 use sink::{MessageSink, Open};

@@ -82,6 +82,23 @@ pub struct Named<'a> {
     pub host: &'a str,
 }
 
+/// How TLS was set up, as its hellos tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Secured {
+    /// 0x0303 is TLS 1.2, 0x0304 is 1.3. None: no ServerHello was read.
+    pub version: Option<u16>,
+    /// So often the client waited for the server before it could send data. None: the handshake was not over.
+    pub round_trips: Option<u8>,
+    /// The server went on in a session of before (an id, a ticket or a key of it). None: nothing tells.
+    pub resumed: Option<bool>,
+    /// The server that the client asked for.
+    pub server_name: Option<SmolStr>,
+    /// The protocol that the server chose (ALPN). None: none, or that is hidden.
+    pub alpn: Option<SmolStr>,
+    /// Those that the client offered, separated by commas.
+    pub offered: Option<SmolStr>,
+}
+
 /// A message of the server that answers nothing, told when it is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Push<'a> {
@@ -181,6 +198,17 @@ pub enum Note<'a> {
     Sealed {
         at: At,
         why: Sealed,
+    },
+    /// How TLS was set up: its handshake is over, or ends here.
+    Secured {
+        at: At,
+        how: &'a Secured,
+    },
+    /// A message of DNS is whole; `at` is where a question began, or an answer ended.
+    Dns {
+        side: Side,
+        at: At,
+        message: &'a [u8],
     },
     /// From here on the reader cannot follow the messages of this stream, and why (lower-case phrase).
     Lost {

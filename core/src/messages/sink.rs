@@ -6,7 +6,7 @@
 //! their own (`MessageSink::of`).
 
 use super::http1::Again;
-use super::{At, Close, Kind, Listener, Memory, Named, Note, Protocol, Push, Said, Side, Status};
+use super::{At, Close, Kind, Listener, Memory, Named, Note, Protocol, Push, Said, Secured, Side, Status};
 use crate::decrypt::Sealed;
 use smol_str::SmolStr;
 
@@ -176,6 +176,17 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     /// What stays sealed, and why.
     pub(super) fn sealed(&mut self, why: Sealed) {
         self.listener.note(Note::Sealed { at: self.at, why });
+    }
+
+    /// A whole message of DNS.
+    pub(super) fn dns(&mut self, at: At, message: &[u8]) {
+        let side = self.side;
+        self.listener.note(Note::Dns { side, at, message });
+    }
+
+    /// How TLS was set up.
+    pub(super) fn secured(&mut self, how: &Secured) {
+        self.listener.note(Note::Secured { at: self.at, how });
     }
 
     /// What was marked is no message that anybody is told of.

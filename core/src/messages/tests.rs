@@ -40,6 +40,10 @@ struct Notes {
     list: Vec<Note<'static>>,
     protocols: Vec<Protocol>,
     memory: Memory,
+    /// Whole messages of DNS.
+    dns: Vec<Vec<u8>>,
+    /// How TLS was set up, as it was told last.
+    secured: Option<Secured>,
 }
 
 /// Tests read few texts, and end soon.
@@ -101,6 +105,8 @@ impl Listener for Notes {
             }),
             Note::Lost { side, at, reason } => Note::Lost { side, at, reason },
             Note::Sealed { at, why } => Note::Sealed { at, why },
+            Note::Dns { message, .. } => return self.dns.push(message.to_vec()),
+            Note::Secured { how, .. } => return self.secured = Some(how.clone()),
             Note::Protocol(protocol) => return self.protocols.push(protocol),
         });
     }
@@ -167,6 +173,7 @@ fn short(notes: &[Note]) -> String {
             Note::Push(push) => format!("push{}.{}.{}", push.bytes, push.method, push.target),
             Note::Lost { side: s, reason, .. } => format!("{}?{}", side(s), reason.replace(' ', "_")),
             Note::Protocol(protocol) => format!("={}", protocol.word()),
+            Note::Secured { .. } | Note::Dns { .. } => continue, // not in the list
         });
     }
     words.join(" ")

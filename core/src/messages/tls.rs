@@ -3,7 +3,7 @@
 //! application data are read as turns. What a record holds is seen only where there are keys (`inside.rs`): then that is
 //! read instead of the records.
 
-mod hello;
+mod handshake;
 mod inside;
 mod keyed;
 mod known;
@@ -11,6 +11,7 @@ mod known;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{At, Close, Listener, MessageReader, Read, Side, Stretch};
+use handshake::Handshake;
 use inside::Inside;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -31,8 +32,6 @@ const HEARTBEAT: u8 = 24;
 const LONGEST: u32 = (1 << 14) + 2048;
 /// An alert of TLS 1.3: two bytes, the inner type, the tag (RFC 8446 5.2, 6).
 const SHORTEST_TOLD: u32 = 2 + 1 + 16;
-/// So much of a ClientHello is kept to read the server's name.
-const MAX_HELLO: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Tls {
@@ -41,6 +40,8 @@ pub(super) struct Tls {
     stage: Stage,
     /// The client's hello was read: what is set up is the answer to it.
     asked: bool,
+    /// What the handshake tells, until it is over.
+    handshake: Option<Box<Handshake>>,
     /// TLS 1.3: handshake messages behind the ServerHello look like application data.
     modern: bool,
     /// The server's first record behind the handshake: a ticket, if another of its length follows.
@@ -82,7 +83,6 @@ struct Half {
     kind: u8,
     len: u32,
     belongs: Belongs,
-    hello: Vec<u8>,
     /// It has changed to its keys, and has sent its Finished under them (up to TLS 1.2).
     changed: bool,
     finished: bool,
@@ -120,6 +120,9 @@ impl MessageReader for Tls {
             }
             inside.close(sink.side(), how, sink);
         }
+        if how != Close::Fin || self.stage == Stage::Data {
+            self.tell_handshake(sink, self.stage == Stage::Data);
+        }
         self.give_held(sink);
         match (self.stage, how) {
             (Stage::Data | Stage::Unknown, Close::Fin) => sink.end(),
@@ -147,7 +150,10 @@ impl Tls {
             if half.left > 0 {
                 let here = bytes.len().min(half.left as usize);
                 let (body, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
-                half.keep_hello(body);
+                let tells = half.kind == HANDSHAKE && half.belongs == Belongs::Message && !half.changed;
+                if let (Some(handshake), true) = (&mut self.handshake, tells) {
+                    handshake.says(sink.side(), body);
+                }
                 bytes = rest;
                 self.count(sink, here as u32);
                 continue;
@@ -163,6 +169,7 @@ impl Tls {
             let [kind, major, _, high, low] = half.header;
             let len = u32::from(high) << 8 | u32::from(low);
             if !(CHANGE_CIPHER_SPEC..=HEARTBEAT).contains(&kind) || major != 3 || len > LONGEST {
+                self.tell_handshake(sink, false);
                 sink.lost("not a TLS record");
                 return Read::Lost(Stretch::Bytes(bytes));
             }
@@ -189,8 +196,12 @@ impl Tls {
                 return Read::Lost(Stretch::Missing(missing));
             }
             self.give_held(sink);
+            self.tell_handshake(sink, false);
             sink.lost("a record's beginning is not in the capture");
             return Read::Lost(Stretch::Missing(missing));
+        }
+        if let Some(handshake) = &mut self.handshake {
+            handshake.misses(sink.side());
         }
         self.count(sink, missing as u32);
         Read::All
@@ -207,6 +218,7 @@ impl Tls {
             } else {
                 Stage::Data
             };
+            self.handshake = (kind == HANDSHAKE).then(Box::default);
         }
         let belongs = match self.stage {
             Stage::Handshake => match side {
@@ -291,14 +303,22 @@ impl Tls {
             return;
         }
         let (side, modern, keyed) = (sink.side(), self.modern, self.keyed());
+        let kind = self.half(side).kind;
+        let mut padded = false;
+        if let Some(handshake) = &mut self.handshake {
+            handshake.record(side, kind);
+            padded = handshake.is_modern();
+        }
         let half = self.half(side);
-        match half.kind {
-            CHANGE_CIPHER_SPEC => half.changed = true,
+        match kind {
+            CHANGE_CIPHER_SPEC => half.changed = !padded,
             HANDSHAKE if half.changed => half.finished = true,
             HANDSHAKE if side == Side::Client && half.belongs == Belongs::Message => {
-                let hello = std::mem::take(&mut half.hello);
-                let name = hello::server_name(&hello).unwrap_or_default();
-                sink.request(&"handshake".into(), &name.into());
+                let name = self
+                    .handshake
+                    .as_ref()
+                    .and_then(|handshake| handshake.server_name());
+                sink.request(&"handshake".into(), &name.unwrap_or_default());
                 sink.dialogue();
                 sink.end();
                 self.asked = true;
@@ -320,6 +340,7 @@ impl Tls {
     /// The handshake ends with the packet that the sink stands for.
     fn established(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         self.stage = Stage::Data;
+        self.tell_handshake(sink, true);
         if self.asked {
             sink.end_here_of(Side::Server);
         } else {
@@ -327,19 +348,24 @@ impl Tls {
         }
     }
 
+    /// What the handshake has told, once: it is over, or ends without having set up anything.
+    fn tell_handshake(&mut self, sink: &mut MessageSink<'_, impl Listener>, whole: bool) {
+        let Some(handshake) = self.handshake.take() else {
+            return;
+        };
+        let hidden = self.inside.as_ref().and_then(|inside| inside.alpn());
+        if let (Some(how), true) = (
+            handshake.secured(whole, hidden),
+            self.asked && !sink.memory().inside,
+        ) {
+            sink.secured(&how);
+        }
+    }
+
     fn half(&mut self, side: Side) -> &mut Half {
         match side {
             Side::Client => &mut self.client,
             Side::Server => &mut self.server,
-        }
-    }
-}
-
-impl Half {
-    fn keep_hello(&mut self, body: &[u8]) {
-        if self.kind == HANDSHAKE && self.belongs == Belongs::Message && !self.changed {
-            let room = MAX_HELLO.saturating_sub(self.hello.len());
-            self.hello.extend_from_slice(body.get(..room).unwrap_or(body));
         }
     }
 }

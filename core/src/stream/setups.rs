@@ -1,6 +1,6 @@
-//! The set-up of every connection that began with a SYN, and which of them are worth a row.
+//! The set-up of every connection that began with a SYN, and which of them are worth a row; and between whom it is.
 
-use super::{Stream, Streams};
+use super::{Endpoint, Stream, Streams};
 use crate::base::{At, Side};
 use crate::exchange::Exchange;
 use crate::exchange::setup::Setup;
@@ -28,6 +28,17 @@ impl Stream {
 }
 
 impl Streams {
+    /// The client and the server of a stream that carries data.
+    pub fn ends(&mut self, id: u32) -> Option<(Endpoint, Endpoint)> {
+        let ends = |stream: &Stream| (stream.client(), stream.server());
+        match self.store.get(id) {
+            Some(stream) => Some(ends(stream)),
+            None => (self.retired.iter().rev())
+                .find(|(retired, _)| *retired == id)
+                .map(|(_, stream)| ends(stream)),
+        }
+    }
+
     /// A stream's set-up, if it is worth a row (`Setup::matters`): with the next number there is, and the best round trips.
     pub fn setup(
         &mut self,

@@ -6,7 +6,7 @@ use crate::base::{At, Side};
 use crate::evidence::Key;
 use crate::evidence::rtt::Pairs;
 use crate::exchange::setup::Begun;
-use crate::exchange::{Ledger, Seen, SoftwareName, Tracker};
+use crate::exchange::{Ledger, Place, Seen, Tracker};
 use crate::facts::Facts;
 use crate::messages::{Close, Protocol};
 use crate::observe::Release;
@@ -29,7 +29,7 @@ pub struct ReadSoFar {
     pub protocol: Option<Protocol>,
     pub exchanges: u32,
     /// What the server calls itself; known when the stream is over.
-    pub software: Option<SoftwareName>,
+    pub software: Option<Place>,
     /// The time that all exchanges took together.
     pub busy: i64,
     /// Its segments are in the capture twice.

@@ -1,8 +1,10 @@
 //! `connects`, `pushes` and `gaps`: what took time on a connection and is no request. Rows are few, and kept as they
 //! come until a batch is built.
 
-use arrow_array::RecordBatch;
-use arrow_array::types::{UInt32Type, UInt64Type};
+use std::sync::Arc;
+
+use arrow_array::types::{UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::ArrowError;
 use smol_str::SmolStr;
 
@@ -12,6 +14,7 @@ use super::{
 };
 use crate::exchange::{CutBy, Exchange, Opening, RowKind};
 use crate::judge::{Cause, Row};
+use crate::messages::Secured;
 
 /// Rows of one of these tables until a batch is built.
 pub const ROWS: usize = 512;
@@ -135,10 +138,47 @@ pub fn connects(rows: &[ConnectRow]) -> Result<RecordBatch, ArrowError> {
         ),
         nullable("handshake_ms", duration_options(rows, |r| r.opening.handshake_ns)),
         nullable("tls_ms", duration_options(rows, |r| r.opening.tls_ns)),
+        nullable(
+            "tls_version",
+            fixed_words(rows, |r| secured(r)?.version.map(version)),
+        ),
+        nullable(
+            "tls_round_trips",
+            option::<UInt8Type, ConnectRow>(rows, |r| secured(r)?.round_trips),
+        ),
+        nullable(
+            "tls_resumed",
+            Arc::new(rows.iter().map(|r| secured(r)?.resumed).collect::<BooleanArray>()),
+        ),
+        nullable(
+            "tls_server_name",
+            heard_words(rows, |r| secured(r)?.server_name.as_deref()),
+        ),
+        nullable("tls_alpn", heard_words(rows, |r| secured(r)?.alpn.as_deref())),
+        nullable(
+            "tls_alpn_offered",
+            heard_words(rows, |r| secured(r)?.offered.as_deref()),
+        ),
         nullable("greeting_ms", duration_options(rows, |r| r.opening.greeting_ns)),
         nullable("cut_by", fixed_words(rows, |r| r.cut_by.map(CutBy::word))),
     ]);
     last(columns, rows, |r| &r.common)
+}
+
+fn secured(row: &ConnectRow) -> Option<&Secured> {
+    row.opening.secured.as_ref()
+}
+
+/// Wireshark's word for a version of TLS.
+fn version(number: u16) -> &'static str {
+    match number {
+        0x0300 => "SSL 3.0",
+        0x0301 => "TLS 1.0",
+        0x0302 => "TLS 1.1",
+        0x0303 => "TLS 1.2",
+        0x0304 => "TLS 1.3",
+        _ => "other",
+    }
 }
 
 pub fn pushes(rows: &[PushRow]) -> Result<RecordBatch, ArrowError> {

@@ -1,4 +1,4 @@
-//! `lookups`: one row per question to a name server over UDP, with the answer.
+//! `lookups`: one row per question to a name server, with the answer.
 
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ pub fn batch(rows: &[Lookup]) -> Result<RecordBatch, ArrowError> {
     let error = rows.iter().map(|r| r.status.map(|(code, _)| code != 0));
     super::batch(vec![
         column("lookup", plain::<UInt64Type, Row>(rows, |r| r.number)),
+        nullable("stream", option::<UInt32Type, Row>(rows, |r| r.stream)),
         column("client", addresses(rows.iter().map(|r| Some(r.client.0)))),
         column("client_port", plain::<UInt16Type, Row>(rows, |r| r.client.1)),
         column("server", addresses(rows.iter().map(|r| Some(r.server.0)))),

@@ -24,8 +24,9 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, TimestampNanosecondType};
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use smol_str::SmolStr;
 
-use crate::exchange::{Exchange, RowKind, SoftwareNames};
+use crate::exchange::{Exchange, Known, RowKind};
 use crate::issue::Counted;
 use crate::judge::{Cause, Judged, Paths, Row};
 use crate::lookup::Lookup;
@@ -33,7 +34,7 @@ use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-const LAYOUT: u32 = 13;
+const LAYOUT: u32 = 14;
 
 /// The version of all tables: their layout, and how many causes have columns.
 pub fn schema_version() -> String {
@@ -260,7 +261,7 @@ impl Tables {
     }
 
     /// A stream that is over.
-    pub fn stream(&mut self, id: u32, stream: &Stream, names: &SoftwareNames) {
+    pub fn stream(&mut self, id: u32, stream: &Stream, names: &Known<SmolStr>) {
         if self.streams.push(id, stream, names) {
             self.flush_streams();
         }

@@ -7,12 +7,13 @@ use arrow_array::types::{
     Float64Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_schema::{ArrowError, SchemaRef};
+use smol_str::SmolStr;
 
 use super::columns::{EVERY, Full, Partial, blocks, instants};
 use super::words::{Fixed, Listed, Texts};
 use super::{Column, addresses, column, ms, nullable};
 use crate::base::Side;
-use crate::exchange::SoftwareNames;
+use crate::exchange::Known;
 use crate::judge::limits::{AT_ENDPOINT_NS, FARTHER, SAME_PLACE_NS};
 use crate::messages::Protocol;
 use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
@@ -100,14 +101,15 @@ impl StreamColumns {
     }
 
     /// True when the batch is full.
-    pub fn push(&mut self, id: u32, stream: &Stream, names: &SoftwareNames) -> bool {
+    pub fn push(&mut self, id: u32, stream: &Stream, names: &Known<SmolStr>) -> bool {
         let columns = &mut self.columns;
         let row = columns.place();
         let told = stream.tracking.told();
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
         self.clients.push(client);
         self.servers.push(server);
-        self.software.push(told.software.and_then(|name| names.get(name)));
+        let name = told.software.and_then(|name| names.get(name));
+        self.software.push(name.map(SmolStr::as_str));
         columns.stream.set(row, id);
         columns.client_port.set(row, client_port);
         columns.server_port.set(row, server_port);

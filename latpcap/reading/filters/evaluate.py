@@ -46,7 +46,7 @@ def mask(capture: Recorded, expression: str) -> pa.ChunkedArray:
 
 
 def datagrams(capture: Recorded, expression: str) -> pa.Array:
-    """Which frames of `lookups` pass? Their numbers."""
+    """Which frames of `lookups` over UDP pass? Their numbers."""
     source = Datagrams(capture)
     passed = _Evaluation(source, expression).truths(grammar.parse(expression))
     return source.events["frame"].filter(passed).combine_chunks()

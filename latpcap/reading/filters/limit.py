@@ -21,6 +21,7 @@ def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
     `lookups`: those whose question or answer passes. Other tables are about endpoints and files and stay as they are.
     FilterError for a mistake in the expression.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     events = capture.arrow("events")
@@ -34,7 +35,8 @@ def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
         limited[name] = table.filter(_kept(as_exchanges(table, name, schema), events)) if table.num_rows else table
     lookups = capture.arrow("lookups")
     if lookups.num_rows:
-        passed = datagrams(capture, expression)
+        segments = events["frame"].combine_chunks()
+        passed = pa.concat_arrays([datagrams(capture, expression).cast(segments.type), segments])
         kept = (pc.is_in(lookups[name], value_set=passed) for name in ("request_frame", "response_frame"))
         lookups = lookups.filter(pc.or_(*kept))
     causes = of_rows(capture.arrow("causes"), {link: limited[name][link] for link, name in LINKS.items()})

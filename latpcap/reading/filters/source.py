@@ -95,12 +95,14 @@ class Source:
 
 
 class Datagrams(Source):
-    """The same of the frames of `lookups`: a row for each question and answer, with nothing that only TCP has."""
+    """The same of the frames of `lookups` over UDP: a row for each question and answer, without what only TCP has."""
 
     def __init__(self, capture: Recorded):
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-        self.lookups = capture.arrow("lookups")
+        table = capture.arrow("lookups")
+        self.lookups = table.filter(pc.is_null(table["stream"]))
         asked, answered = (self._side(capture, way) for way in ("request", "response"))
         both = pa.concat_tables([asked, answered], promote_options="default").sort_by("frame")
         schema = capture.arrow("events").schema

@@ -6,6 +6,7 @@ use super::BIAS;
 use super::pairing::Pairing;
 use crate::base::{At, Side};
 use crate::exchange::Ledger;
+use crate::lookup;
 use crate::messages::{Listener, Memory, Messages, Note, Stretch};
 
 /// The reader stops here because the connection became another protocol: nothing is wrong.
@@ -90,6 +91,16 @@ impl Listener for Hearing<'_> {
             }
             Note::Push(push) => pairing.push(&push, ledger),
             Note::Sealed { at, why } => ledger.sealed(why, at),
+            Note::Secured { at, how } => {
+                let told = &mut pairing.begun.secured;
+                *told = told.or_else(|| ledger.secured(how, at));
+            }
+            Note::Dns { side, at, message } => ledger.dns.push(lookup::Said {
+                stream: pairing.stream,
+                side,
+                at,
+                message: message.into(),
+            }),
             Note::Dialogue => {
                 if let Some(e) = pairing.open.back_mut() {
                     e.dialogue = true;

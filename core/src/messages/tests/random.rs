@@ -144,6 +144,8 @@ pub(super) fn check(notes: &[Note]) -> [u64; 2] {
             | Note::Push(_)
             | Note::Lost { .. }
             | Note::Sealed { .. }
+            | Note::Secured { .. }
+            | Note::Dns { .. }
             | Note::Protocol(_) => {}
         }
     }

@@ -262,3 +262,139 @@ fn a_ticket_that_nagle_held_back_is_none_of_the_answer() {
         "{said}"
     );
 }
+
+/// A handshake message in a record of its own.
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let message = [&[kind, 0, 0, body.len() as u8], body].concat();
+    [&[22, 3, 3, 0, message.len() as u8], message.as_slice()].concat()
+}
+
+/// A ServerHello of this random's first byte, with these extensions.
+fn hello_back(random: &[u8; 32], extensions: &[u8]) -> Vec<u8> {
+    let len = (extensions.len() as u16).to_be_bytes();
+    message(
+        2,
+        &[&[3, 3], random.as_slice(), &[0, 0x13, 1, 0], &len, extensions].concat(),
+    )
+}
+
+const ASKS_AGAIN: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2,
+    0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
+const MODERN: [u8; 6] = [0, 43, 0, 2, 3, 4];
+const BY_KEY: [u8; 6] = [0, 41, 0, 2, 0, 0];
+const CHOOSES_H2: [u8; 9] = [0, 16, 0, 5, 0, 3, 2, b'h', b'2'];
+
+/// What the handshake of these records told, however they are cut: version, round trips, resumed, name and protocol.
+fn told(script: &[(Side, Vec<u8>)]) -> Option<String> {
+    let run = |chunk: usize| {
+        let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
+        for (side, bytes) in script {
+            for piece in bytes.chunks(chunk) {
+                at.frame += 1;
+                messages.feed(*side, at, Stretch::Bytes(piece), &mut notes);
+            }
+        }
+        for side in [C, S] {
+            messages.close(side, at, Close::CaptureEnd, &mut notes);
+        }
+        notes.secured
+    };
+    let whole = run(usize::MAX);
+    for chunk in [1, 2, 3, 7, 100] {
+        assert_eq!(run(chunk), whole, "{chunk} bytes at once");
+    }
+    let how = whole?;
+    Some(format!(
+        "{:x?} {:?} {:?} {:?} {:?}",
+        how.version, how.round_trips, how.resumed, how.server_name, how.alpn
+    ))
+}
+
+#[test]
+fn a_handshake_tells_how_tls_was_set_up() {
+    let (hello, keys) = (|| (C, client_hello("a.test")), |side| (side, record(20, 1)));
+    let data = |side| (side, record(23, 200));
+    let done = |side| (side, record(22, 40));
+    let plain = [9; 32];
+    let says = |script: &[(Side, Vec<u8>)]| told(script).unwrap_or_default();
+    // TLS 1.3, in full, with a key of before, and where the server wants another hello
+    let modern = |more: &[u8]| (S, hello_back(&plain, &[&MODERN, more].concat()));
+    let full = [
+        hello(),
+        modern(&[]),
+        keys(S),
+        data(S),
+        keys(C),
+        data(C),
+        data(C),
+        data(S),
+    ];
+    assert_eq!(says(&full), "Some(304) Some(1) Some(false) Some(\"a.test\") None");
+    let by_key = [hello(), modern(&BY_KEY), data(S), data(C)];
+    assert_eq!(
+        says(&by_key),
+        "Some(304) Some(1) Some(true) Some(\"a.test\") None"
+    );
+    let again = (S, hello_back(&ASKS_AGAIN, &MODERN));
+    let twice = [
+        hello(),
+        again,
+        keys(S),
+        keys(C),
+        hello(),
+        modern(&[]),
+        data(S),
+        data(C),
+        data(C),
+        data(S),
+    ];
+    assert_eq!(
+        says(&twice),
+        "Some(304) Some(2) Some(false) Some(\"a.test\") None"
+    );
+    assert_eq!(
+        both_ways(&twice, None).0.matches("End").count(),
+        both_ways(&full, None).0.matches("End").count()
+    );
+    // TLS 1.2, in full, with data before the server's last word, and where a session goes on
+    let classic = || (S, hello_back(&plain, &CHOOSES_H2));
+    let mut before = vec![
+        hello(),
+        classic(),
+        (S, message(11, &[0; 90])),
+        (S, message(14, &[])),
+        done(C),
+        keys(C),
+        done(C),
+    ];
+    let late = [before.clone(), vec![keys(S), done(S), data(C), data(S)]].concat();
+    assert_eq!(
+        says(&late),
+        "Some(303) Some(2) Some(false) Some(\"a.test\") Some(\"h2\")"
+    );
+    before.extend([data(C), keys(S), done(S), data(S)]);
+    assert_eq!(
+        says(&before),
+        "Some(303) Some(1) Some(false) Some(\"a.test\") Some(\"h2\")"
+    );
+    let goes_on = [
+        hello(),
+        classic(),
+        keys(S),
+        done(S),
+        keys(C),
+        done(C),
+        data(C),
+        data(S),
+    ];
+    assert_eq!(
+        says(&goes_on),
+        "Some(303) Some(1) Some(true) Some(\"a.test\") Some(\"h2\")"
+    );
+    // refused: nothing was set up, and whom the client wanted is known all the same
+    let refused = [hello(), (S, record(21, 2))];
+    assert_eq!(says(&refused), "None None None Some(\"a.test\") None");
+    assert_eq!(told(&[data(C), data(S), data(C)]), None);
+}

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use super::super::Messages;
 use super::super::sink::MessageSink;
 use super::super::{At, Close, Listener, Protocol, Side, Stretch};
@@ -52,6 +54,11 @@ impl Inside {
     /// Both sides have finished their handshake.
     pub(super) fn finished(&self) -> bool {
         self.connection.finished()
+    }
+
+    /// The protocol that the server chose under its keys.
+    pub(super) fn alpn(&self) -> Option<&SmolStr> {
+        self.connection.alpn()
     }
 
     pub(super) fn sealed(&self) -> Option<Sealed> {

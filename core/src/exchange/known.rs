@@ -1,0 +1,69 @@
+//! What many streams share, each kept once: names that servers give themselves, and how TLS was set up.
+
+use std::hash::Hash;
+use std::num::NonZeroU32;
+
+use ahash::AHashMap;
+
+/// Different ones that are kept.
+const MOST: usize = 1 << 16;
+
+/// One's place in `Known`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place(NonZeroU32);
+
+#[derive(Debug)]
+pub struct Known<T> {
+    places: AHashMap<T, Place>,
+    all: Vec<T>,
+}
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Known {
+            places: AHashMap::default(),
+            all: Vec::new(),
+        }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Known<T> {
+    /// Its place; none where too many are known.
+    pub fn keep(&mut self, one: &T) -> Option<Place> {
+        if let Some(known) = self.places.get(one) {
+            return Some(*known);
+        }
+        if self.all.len() >= MOST {
+            return None;
+        }
+        self.all.push(one.clone());
+        let place = Place(NonZeroU32::new(self.all.len() as u32)?);
+        self.places.insert(one.clone(), place);
+        Some(place)
+    }
+
+    pub fn get(&self, place: Place) -> Option<&T> {
+        self.all.get(place.0.get() as usize - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smol_str::SmolStr;
+
+    use super::*;
+
+    #[test]
+    fn each_is_kept_once_and_their_number_is_bounded() {
+        let mut names = Known::<SmolStr>::default();
+        let first = names.keep(&"nginx".into());
+        assert_eq!(names.keep(&"nginx".into()), first);
+        let name = first.and_then(|place| names.get(place));
+        assert_eq!(name.map(SmolStr::as_str), Some("nginx"));
+        let kept = (0..MOST)
+            .filter(|i| names.keep(&i.to_string().into()).is_some())
+            .count();
+        assert_eq!((kept, names.all.len()), (MOST - 1, MOST));
+        assert_eq!(names.keep(&"nginx".into()), first);
+    }
+}
