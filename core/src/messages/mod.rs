@@ -61,6 +61,7 @@ mod tests;
 mod text;
 mod tls;
 mod turns;
+mod url;
 mod waiting;
 mod websocket;
 

@@ -84,7 +84,11 @@ fn word(line: &[u8]) -> (&[u8], &[u8]) {
 
 fn verb(word: &[u8]) -> Option<SmolStr> {
     let letters = word.iter().all(u8::is_ascii_alphabetic);
-    let fits = letters && (1..=MAX_VERB).contains(&word.len());
+    // in capitals, or none but the first: base64 of a log-in whose challenge is not in the capture has both
+    let (first, rest) = word.split_first()?;
+    let plain = rest.iter().all(u8::is_ascii_lowercase)
+        || first.is_ascii_uppercase() && rest.iter().all(u8::is_ascii_uppercase);
+    let fits = letters && plain && word.len() <= MAX_VERB;
     let text = std::str::from_utf8(word).ok().filter(|_| fits)?;
     Some(text.to_ascii_uppercase().to_smolstr())
 }
@@ -128,7 +132,15 @@ fn pop3<'a>(verb: &str, rest: &'a [u8]) -> (&'a [u8], Does) {
     }
 }
 
-/// RFC 959, 2228, 4217.
+/// What stands behind these names something. Behind others of FTP may stand a secret (PASS, ACCT, ADAT, MIC), or what
+/// nobody knows.
+const FTP_NAMES: [&str; 38] = [
+    "ALLO", "APPE", "CLNT", "CWD", "DELE", "EPRT", "EPSV", "HASH", "HELP", "HOST", "LANG", "LIST", "MDTM",
+    "MFMT", "MKD", "MLSD", "MLST", "MODE", "NLST", "PBSZ", "PORT", "PROT", "REST", "RETR", "RMD", "RNFR",
+    "RNTO", "SIZE", "SMNT", "STAT", "STOR", "STOU", "STRU", "TYPE", "USER", "XCWD", "XMKD", "XRMD",
+];
+
+/// RFC 959, 2228, 2389, 3659, 4217.
 fn ftp<'a>(verb: &str, rest: &'a [u8]) -> (&'a [u8], Does) {
     let tls = [&b"TLS"[..], b"TLS-C", b"SSL"]
         .iter()
@@ -136,8 +148,9 @@ fn ftp<'a>(verb: &str, rest: &'a [u8]) -> (&'a [u8], Does) {
     match verb {
         "AUTH" if tls => (rest, Does::Tls),
         "AUTH" => (rest, Does::Plain),
-        "PASS" | "ACCT" | "ADAT" => (b"", Does::Plain),
-        _ => (rest, Does::Plain),
+        "SITE" | "OPTS" => (word(rest).0, Does::Plain),
+        _ if FTP_NAMES.contains(&verb) => (rest, Does::Plain),
+        _ => (b"", Does::Plain),
     }
 }
 
@@ -218,6 +231,9 @@ mod tests {
             (Pop3, "LIST", "LIST", "", Does::Text),
             (Pop3, "LIST 3", "LIST", "3", Does::Plain),
             (Ftp, "PASS pw", "PASS", "", Does::Plain),
+            (Ftp, "SITE PSWD pw", "SITE", "PSWD", Does::Plain),
+            (Ftp, "XPWD pw", "XPWD", "", Does::Plain),
+            (Ftp, "Stor b", "STOR", "b", Does::Plain),
             (Ftp, "RETR a file", "RETR", "a file", Does::Plain),
             (Ftp, "AUTH tls", "AUTH", "tls", Does::Tls),
             (Imap, "a1 LOGIN anna \"pw\"", "LOGIN", "anna", Does::Plain),
@@ -249,6 +265,7 @@ mod tests {
         for (dialect, line) in [
             (Smtp, ""),
             (Smtp, "Subject: x"),
+            (Smtp, "aHVudGVy"), // base64
             (Imap, "IDLE"),
             (Imap, "+ IDLE"),
             (Pop3, "12 x"),

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use super::known::VERSION;
 use super::lines::end_of_head;
 use crate::messages::pieces::Pieces;
-use crate::messages::{Side, text};
+use crate::messages::{Side, text, url};
 
 /// Longest name of a host (RFC 1035 2.3.4), and a port.
 const MAX_HOST: usize = 253 + 6;
@@ -144,7 +144,7 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
             match config.parse_request_with_uninit_headers(&mut request, bytes, &mut headers)? {
                 Status::Partial => return Ok(None),
                 Status::Complete(len) => {
-                    let target = text::name(request.path.unwrap_or_default().as_bytes());
+                    let target = text::name(&url::shown(request.path.unwrap_or_default().as_bytes()));
                     let host = host(request.headers);
                     let start = Start::request(request.method.unwrap_or_default(), target, host);
                     Head::new(len, start, framing(request.headers))
@@ -273,8 +273,8 @@ pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
         Side::Client => {
             let (method, rest) = split_at_space(line)?;
             let target = match memrchr(b' ', rest) {
-                Some(space) if end.is_some() => text::name(rest.get(..space)?.trim_ascii()),
-                _ if cut => rest.split(|byte| *byte == b' ').next().map(text::cut_name)?,
+                Some(space) if end.is_some() => text::name(&url::shown(rest.get(..space)?.trim_ascii())),
+                _ if cut => text::cut_name(&url::shown(rest.split(|byte| *byte == b' ').next()?)),
                 _ => return None,
             };
             let method = std::str::from_utf8(method)

@@ -4,7 +4,7 @@ use smol_str::SmolStr;
 
 use super::hpack::Name;
 use crate::messages::pieces::Pieces;
-use crate::messages::{Named, Status};
+use crate::messages::{Named, Status, url};
 
 /// The fields of one block. What is not known is empty.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl Fields {
         let text = value.unwrap_or_default();
         match name {
             Name::Method => self.method = text.into(),
-            Name::Path => self.path = text.into(),
+            Name::Path => self.path = String::from_utf8_lossy(&url::shown(text.as_bytes())).into(),
             Name::Authority => self.authority = text.into(),
             Name::Status => self.status = text.parse().ok().filter(|status| (100..1000).contains(status)),
             Name::Protocol => self.protocol = true,

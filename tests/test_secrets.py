@@ -1,0 +1,240 @@
+"""Does any table, answer or archive show a password or a token? Log-ins of every protocol that has one, end to end.
+
+Names stay: people look for their own user, mail box and query. What only proves who somebody is never leaves a reader.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from makepcap import Ends, Talk, pcap
+
+import latpcap as lp
+
+SECRET = "hunter2Zeal"
+NAME = "anna"
+PLAIN = base64.b64encode(f"\0{NAME}\0{SECRET}".encode())
+CODED = base64.b64encode(SECRET.encode())
+HIDDEN = [
+    SECRET,
+    SECRET.upper(),
+    SECRET.lower(),
+    PLAIN.decode(),
+    CODED.decode(),
+    CODED.decode().upper(),
+    SECRET.encode().hex(),
+]
+
+C, S = True, False
+Lines = list[tuple[bool, bytes]]
+
+
+def line(side: bool, *texts: str) -> Lines:
+    return [(side, text.encode() + b"\r\n") for text in texts]
+
+
+def length32(kind: bytes, body: bytes) -> bytes:
+    return kind + (len(body) + 4).to_bytes(4, "big") + body
+
+
+def mysql(number: int, body: bytes) -> bytes:
+    return len(body).to_bytes(3, "little") + bytes([number]) + body
+
+
+def tlv(tag: int, *parts: bytes) -> bytes:
+    body = b"".join(parts)
+    return bytes([tag, len(body)]) + body
+
+
+def resp(*words: str) -> bytes:
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w.encode()) for w in words)
+
+
+def mqtt_text(text: str) -> bytes:
+    return len(text).to_bytes(2, "big") + text.encode()
+
+
+def amqp(class_: int, number: int, arguments: bytes) -> bytes:
+    payload = class_.to_bytes(2, "big") + number.to_bytes(2, "big") + arguments
+    return b"\x01\0\0" + len(payload).to_bytes(4, "big") + payload + b"\xce"
+
+
+def kafka(api: int, number: int, body: bytes, version: int = 0) -> bytes:
+    head = api.to_bytes(2, "big") + version.to_bytes(2, "big") + number.to_bytes(4, "big") + mqtt_text("me")
+    return (len(head) + len(body)).to_bytes(4, "big") + head + body
+
+
+def kafka_answer(number: int, body: bytes) -> bytes:
+    return (4 + len(body)).to_bytes(4, "big") + number.to_bytes(4, "big") + body
+
+
+OK = (S, mysql(2, bytes([0, 0, 0, 2, 0, 0, 0])))
+GREETING = mysql(0, b"\x0a8.0.33\0\x07\0\0\0saltsalt\0\xff\xff\x08\x02\0\xff\xff\x15" + bytes(10) + b"saltsaltsalt\0")
+READY = length32(b"Z", b"I")
+HTTP = (
+    f"GET /a?user={NAME}&access_token={SECRET}&Password={SECRET}&n=5 HTTP/1.1\r\nHost: h\r\n"
+    f"Authorization: Bearer {SECRET}\r\nCookie: session={SECRET}\r\n\r\n"
+).encode()
+DIGEST = (
+    f"REGISTER sip:lab.example SIP/2.0\r\nVia: SIP/2.0/TCP a;branch=z9hG4bK1\r\n"
+    f"From: <sip:{NAME}@lab.example>;tag=1\r\n"
+    f"To: <sip:{NAME}@lab.example>\r\nCall-ID: 1@a\r\nCSeq: 1 REGISTER\r\n"
+    f'Authorization: Digest username="{NAME}", response="{SECRET}"\r\nContent-Length: 0\r\n\r\n'
+).encode()
+SIP_OK = (
+    b"SIP/2.0 200 OK\r\nVia: SIP/2.0/TCP a;branch=z9hG4bK1\r\nCall-ID: 1@a\r\nCSeq: 1 REGISTER\r\n"
+    b"Content-Length: 0\r\n\r\n"
+)
+
+TALKS: dict[str, tuple[str, Lines]] = {
+    "smtp_plain": ("smtp", [
+        *line(S, "220 mx ESMTP"), *line(C, "EHLO me"), *line(S, "250 AUTH PLAIN LOGIN"),
+        (C, b"AUTH PLAIN " + PLAIN + b"\r\n"), *line(S, "235 ok"), *line(C, "QUIT"), *line(S, "221 bye"),
+    ]),
+    "smtp_login": ("smtp", [
+        *line(S, "220 mx ESMTP"), *line(C, "EHLO me"), *line(S, "250 AUTH LOGIN"), *line(C, "AUTH LOGIN"),
+        *line(S, "334 VXNlcm5hbWU6"), (C, base64.b64encode(NAME.encode()) + b"\r\n"), *line(S, "334 UGFzc3dvcmQ6"),
+        (C, CODED + b"\r\n"), *line(S, "535 no"), *line(C, f"MAIL FROM:<{NAME}@lab>"), *line(S, "250 ok"),
+    ]),
+    "pop3": ("pop3", [
+        *line(S, "+OK <1@lab>"), *line(C, f"USER {NAME}"), *line(S, "+OK"), *line(C, f"PASS {SECRET}"),
+        *line(S, "-ERR no"), *line(C, f"APOP {NAME} {SECRET}"), *line(S, "+OK"), *line(C, "AUTH PLAIN"),
+        *line(S, "+ "), (C, PLAIN + b"\r\n"), *line(S, "+OK"), *line(C, "QUIT"), *line(S, "+OK"),
+    ]),
+    "imap": ("imap", [
+        *line(S, "* OK ready"), *line(C, f'a1 LOGIN {NAME} "{SECRET}"'), *line(S, "a1 NO no"),
+        *line(C, f"a2 LOGIN {NAME} {{{len(SECRET)}}}"), *line(S, "+ go on"), *line(C, SECRET), *line(S, "a2 OK in"),
+        *line(C, "a3 AUTHENTICATE PLAIN"), *line(S, "+ "), (C, PLAIN + b"\r\n"), *line(S, "a3 OK in"),
+        (C, b"a4 AUTHENTICATE PLAIN " + PLAIN + b"\r\n"), *line(S, "a4 OK in"),
+    ]),
+    "ftp": ("ftp", [
+        *line(S, "220 (vsFTPd 3.0.3)"), *line(C, f"USER {NAME}"), *line(S, "331 password"), *line(C, f"PASS {SECRET}"),
+        *line(S, "230 in"), *line(C, f"ACCT {SECRET}"), *line(S, "202 no"), *line(C, f"SITE PSWD {SECRET} x"),
+        *line(S, "500 no"), *line(C, f"XPWD {SECRET}"), *line(S, "500 no"), *line(C, "RETR a"), *line(S, "550 no"),
+    ]),
+    "redis": ("redis", [
+        (C, resp("AUTH", NAME, SECRET)), (S, b"+OK\r\n"),
+        (C, resp("HELLO", "2", "AUTH", NAME, SECRET)), (S, b"*2\r\n$7\r\nversion\r\n$5\r\n7.0.1\r\n"),
+        (C, resp("CONFIG", "SET", "requirepass", SECRET)), (S, b"+OK\r\n"),
+        (C, resp("ACL", "SETUSER", NAME, f">{SECRET}")), (S, b"+OK\r\n"),
+        (C, resp("MIGRATE", "h", "6379", "k", "0", "9", "AUTH", SECRET)), (S, b"+OK\r\n"),
+        (C, resp("SET", "k", SECRET)), (S, b"+OK\r\n"), (C, f"AUTH {SECRET}\r\n".encode()), (S, b"+OK\r\n"),
+    ]),
+    "memcached": ("memcached", [
+        (C, b"set auth 0 0 %d\r\n%s %s\r\n" % (len(NAME) + 1 + len(SECRET), NAME.encode(), SECRET.encode())),
+        (S, b"STORED\r\n"), (C, b"get auth\r\n"), (S, b"END\r\n"),
+    ]),
+    "memcached_binary": ("memcached", [
+        (C, bytes([0x80, 0x21, 0, 5, 0, 0, 0, 0, 0, 0, 0, 5 + len(SECRET)]) + bytes(12) + b"PLAIN" + SECRET.encode()),
+        (S, bytes([0x81, 0x21]) + bytes(22)), (C, bytes([0x80, 0x0A]) + bytes(22)),
+        (S, bytes([0x81, 0x0A]) + bytes(22)),
+    ]),
+    "ldap": ("ldap", [
+        (C, tlv(0x30, tlv(2, b"\1"), tlv(0x60, tlv(2, b"\3"), tlv(4, b"cn=anna"), tlv(0x80, SECRET.encode())))),
+        (S, tlv(0x30, tlv(2, b"\1"), tlv(0x61, b"\x0a\1\0", tlv(4), tlv(4)))),
+    ]),
+    "postgresql": ("postgresql", [
+        (C, b"\0\0\0\x14\0\3\0\0user\0anna\0\0"), (S, length32(b"R", b"\0\0\0\3")),
+        (C, length32(b"p", SECRET.encode() + b"\0")), (S, length32(b"R", bytes(4)) + READY),
+        (C, length32(b"Q", f"ALTER USER anna PASSWORD '{SECRET}'\0".encode())),
+        (S, length32(b"C", b"ALTER ROLE\0") + READY),
+    ]),
+    "mysql": ("mysql", [
+        (S, GREETING),
+        (C, mysql(1, b"\5\xa2\0\0" + bytes(28) + b"anna\0" + bytes([len(SECRET)]) + SECRET.encode())),
+        OK, (C, mysql(0, f"\3ALTER USER anna IDENTIFIED BY '{SECRET}'".encode())),
+        (S, mysql(1, bytes([0, 0, 0, 2, 0, 0, 0]))),
+    ]),
+    "mqtt": ("mqtt", [
+        (C, bytes([0x10, 16 + 4 + len(NAME) + len(SECRET)]) + mqtt_text("MQTT") + b"\4\xc2\0\x3c" + mqtt_text("me")
+         + mqtt_text(NAME) + mqtt_text(SECRET)),
+        (S, b"\x20\2\0\0"), (C, b"\x82\x06\0\1" + b"\0\1a\0"), (S, b"\x90\3\0\1\0"),
+    ]),
+    "amqp": ("amqp", [
+        (C, b"AMQP\0\0\x09\1"), (S, amqp(10, 10, b"\0\x09\0\0\0\0\0\0\0\5PLAIN\0\0\0\5en_US")),
+        (C, amqp(10, 11, b"\0\0\0\0\5PLAIN" + (2 + len(NAME) + len(SECRET)).to_bytes(4, "big")
+                 + f"\0{NAME}\0{SECRET}".encode() + b"\5en_US")),
+        (S, amqp(10, 30, bytes(8))), (C, amqp(10, 31, bytes(8)) + amqp(10, 40, b"\1/\0\0")), (S, amqp(10, 41, b"\0")),
+    ]),
+    "kafka": ("kafka", [
+        (C, kafka(17, 1, mqtt_text("PLAIN"), 1)), (S, kafka_answer(1, bytes(6))),
+        (C, kafka(36, 2, (2 + len(NAME) + len(SECRET)).to_bytes(4, "big") + f"\0{NAME}\0{SECRET}".encode())),
+        (S, kafka_answer(2, bytes(8))),
+    ]),
+    "http": ("http", [(C, HTTP),
+        (S, f"HTTP/1.1 200 OK\r\nSet-Cookie: s={SECRET}\r\nContent-Length: 0\r\n\r\n".encode()),
+        (C, f"GET http://{NAME}:{SECRET}@h.example/b HTTP/1.1\r\nHost: h\r\n\r\n".encode()),
+        (S, b"HTTP/1.1 204 No Content\r\n\r\n")]),
+    "sip": ("sip", [(C, DIGEST), (S, SIP_OK)]),
+    "rtsp": ("rtsp", [
+        (C, f"OPTIONS rtsp://{NAME}:{SECRET}@cam.example/live RTSP/1.0\r\nCSeq: 1\r\n".encode()
+         + f"Authorization: Basic {SECRET}\r\n\r\n".encode()),
+        (S, b"RTSP/1.0 200 OK\r\nCSeq: 1\r\n\r\n"),
+    ]),
+}  # fmt: skip
+
+
+def bytes_of(said: Lines) -> bytes:
+    talk = Talk(server_leg=1.0, client_leg=0.05, ends=Ends(("10.0.0.1", 40_000), ("10.0.0.2", 9000)))
+    talk.open()
+    ms = 3.0
+    for from_client, payload in said:
+        (talk.client if from_client else talk.server)(ms, payload)
+        (talk.server if from_client else talk.client)(ms + 1.5)
+        ms += 5.0
+    return pcap(talk.tape, nanos=True)
+
+
+@cache
+def read(name: str) -> lp.Capture:
+    return lp.read(bytes_of(TALKS[name][1]))
+
+
+def shown(capture: lp.Capture) -> Iterator[tuple[str, str]]:
+    """All that a user can see of this capture but its packets: tables, the answer, the archive for browsers."""
+    for table in ("exchanges", "connects", "pushes", "gaps", "lookups", "streams", "causes", "findings", "issues"):
+        yield table, json.dumps(capture.arrow(table).to_pylist(), default=str)
+    yield "why", f"{capture.why()} {capture.why().to_dict()}"
+    yield "har", json.dumps(capture.to_har())
+
+
+@pytest.mark.parametrize("name", TALKS)
+def test_no_reader_shows_a_password_or_a_token(name: str) -> None:
+    capture, protocol = read(name), TALKS[name][0]
+    # that it was read at all, and names are told
+    assert protocol in set(capture.arrow("exchanges")["protocol"].to_pylist())
+    assert any(capture.arrow("exchanges")["method"].to_pylist())
+    for where, text in shown(capture):
+        for hidden in HIDDEN:
+            assert hidden not in text, f"{where}: {text}"
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "target"),
+    [
+        ("smtp_login", "MAIL", f"{NAME}@lab"), ("pop3", "USER", NAME), ("imap", "LOGIN", NAME), ("ftp", "USER", NAME),
+        ("ldap", "bind", "cn=anna"), ("http", "GET", f"/a?user={NAME}&access_token=?&Password=?&n=5"),
+        ("http", "GET", f"http://{NAME}:?@h.example/b"), ("ftp", "RETR", "a"), ("ftp", "SITE", "PSWD"),
+    ],
+)  # fmt: skip
+def test_names_stay(name: str, method: str, target: str) -> None:
+    rows = read(name).arrow("exchanges").select(["method", "target"]).to_pylist()
+    assert {"method": method, "target": target} in rows
+
+
+def test_a_lost_challenge_makes_no_name_of_a_secret() -> None:
+    """Joined inside of a log-in, the line with the password looks like a command."""
+    word = base64.b64encode(b"hunter").decode().strip("=")  # letters alone
+    said = [
+        *line(S, "220 mx ESMTP"),
+        *line(C, "EHLO me"),
+        *line(S, "250 AUTH LOGIN"),
+        *line(C, word),
+        *line(S, "535 no"),
+    ]
+    text = json.dumps(lp.read(bytes_of(said)).arrow("exchanges").to_pylist(), default=str)
+    assert "EHLO" in text and word not in text and word.upper() not in text
