@@ -314,7 +314,8 @@ class View:
         `lookup, stream` (null: over UDP), `client, client_port, server, server_port, id`; the question: `method` (A,
         AAAA ...), `target`; the answer: `status, status_text` (NOERROR, NXDOMAIN ...), `error, addresses`. `start, end,
         latency_ms` from the first question to the answer, `repeats`: how often it was asked again; frames. Null: not
-        answered. Over TCP it is an exchange, too, with its causes. `connects` says in `dns_ms` who waited for a lookup. RFC 1035.
+        answered. Over TCP it is an exchange, too, with its causes. `connects` says in `dns_ms` who waited for a lookup.
+        RFC 1035.
         """
         return self._frame("lookups")
 
