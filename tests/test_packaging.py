@@ -20,7 +20,7 @@ import latpcap
 from latpcap import _core
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAVY = ("pandas", "pyarrow", "matplotlib", "numpy", "typer", "dpkt")
+HEAVY = ("pandas", "pyarrow", "matplotlib", "numpy", "typer", "dpkt", "http", "email", "fsspec")
 REGISTRIES = ("pypi|org", "pythonhosted|org", "crates|io", "rust-lang|org", "rustup|rs", "anaconda|org")
 GENERATED = {".git", "target", "build", "dist", "__pycache__", ".ipynb_checkpoints"}
 
@@ -154,3 +154,19 @@ def test_no_registry_is_named() -> None:
         if host in path.read_bytes()
     ]
     assert not naming
+
+
+@pytest.mark.parametrize(
+    ("expression", "allowed"),
+    [
+        ("MIT OR Apache-2.0", True), ("MIT/Apache-2.0", True), ("GPL-3.0-only OR MIT", True), ("GPL-3.0-only", False),
+        ("MIT AND GPL-3.0-only", False), ("(MIT OR Apache-2.0) AND Unicode-3.0", True), ("", False), ("MIT (", False),
+        ("(MIT AND GPL-2.0-only) OR ISC", True), ("Apache-2.0 WITH LLVM-exception", True), ("MIT GPL-2.0-only", False),
+    ],
+)  # fmt: skip
+def test_licences_are_read_as_spdx_means_them(expression: str, allowed: bool) -> None:
+    spec = importlib.util.spec_from_file_location("check_licences", ROOT / ".ci" / "check_licences.py")
+    assert spec is not None and spec.loader is not None
+    checked = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(checked)
+    assert checked.passes(expression) is allowed

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from latpcap.archive.model import Failure, Part
 from latpcap.format import phrase
-from latpcap.reading import places, web
+from latpcap.reading import places
 from latpcap.reading.places import Entry
 
 Inputs = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -140,7 +140,7 @@ def _search_url(url: str, found: Found, leave_out: str | None) -> None:
     before = places.bare(url)
     if not places.is_pattern(url):
         entry = places.look(url)
-        if entry.kind == "file" or web.is_web(url):
+        if entry.kind == "file" or places.is_web(url):
             found.take(entry, named=True)
             return
         entries = [e for e in places.listing(url) if not _inside(places.bare(e.place), leave_out)]

@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import Any, BinaryIO, cast
 
 from latpcap.format import phrase
-from latpcap.reading import web
 
 _WILD = re.compile(r"[*?\[]")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
@@ -33,6 +32,11 @@ def is_url(place: str) -> bool:
     return _URL.match(place) is not None
 
 
+def is_web(place: str) -> bool:
+    """Is this an address of a web server?"""
+    return place.lower().startswith(("http://", "https://"))
+
+
 @lru_cache(maxsize=64)
 def _filesystem(scheme: str, authority: str, query: str) -> Any:
     import pyarrow.fs as fs
@@ -44,7 +48,7 @@ def resolve(url: str) -> tuple[Any, str]:
     """Which pyarrow file system is this URL on, and what is its path there? OSError where none knows it."""
     scheme, _, rest = url.partition("://")
     path, _, query = rest.partition("?")
-    if web.is_web(url):
+    if is_web(url):
         raise OSError(errno.EPROTONOSUPPORT, "a web server's folders can neither be listed nor written")
     authority, slash, below = path.partition("/")
     try:
@@ -76,7 +80,7 @@ def bare(place: str) -> str:
     """
     if not is_url(place):
         return place
-    path = place.partition("?")[0] if web.is_web(place) else _pattern(place)[0]
+    path = place.partition("?")[0] if is_web(place) else _pattern(place)[0]
     scheme, mark, rest = path.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
@@ -94,7 +98,9 @@ class Entry:
 
 def look(place: str) -> Entry:
     """What lies here? OSError where it cannot be told."""
-    if web.is_web(place):
+    if is_web(place):
+        from latpcap.reading import web  # here, as it imports much
+
         try:
             size, version = web.look(place)
         except FileNotFoundError:
@@ -130,7 +136,7 @@ def listing(url: str) -> list[Entry]:
 
 def is_pattern(url: str) -> bool:
     """Does this URL name several files?"""
-    return not web.is_web(url) and _WILD.search(_pattern(url)[0]) is not None
+    return not is_web(url) and _WILD.search(_pattern(url)[0]) is not None
 
 
 def matching(url: str) -> list[Entry]:
@@ -169,7 +175,9 @@ def _matcher(pattern: str) -> Callable[[str], object]:
 
 def open_bytes(place: str) -> BinaryIO:
     """The bytes of a local file, a download or an object, to be read once from the front. Raises OSError."""
-    if web.is_web(place):
+    if is_web(place):
+        from latpcap.reading import web
+
         return cast(BinaryIO, web.Download(place))
     if not is_url(place):
         return open(place, "rb", buffering=0)

@@ -31,11 +31,6 @@ class State(NamedTuple):
     version: int
 
 
-def is_web(place: str) -> bool:
-    """Is this an address of a web server?"""
-    return place.lower().startswith(("http://", "https://"))
-
-
 def look(url: str) -> State:
     """How long is it, and which version? FileNotFoundError, or OSError with the server's answer."""
     try:
