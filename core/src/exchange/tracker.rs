@@ -120,6 +120,20 @@ impl Tracker {
         self.begun = time_ns;
     }
 
+    /// Others of the stream came before: their number, their time, what came before them, and how they were read.
+    pub fn go_on(
+        &mut self,
+        exchanges: u32,
+        busy: i64,
+        begun: Begun,
+        doubled: bool,
+        protocol: Option<Protocol>,
+    ) {
+        let pairing = &mut self.pairing;
+        (pairing.exchanges, pairing.busy, pairing.begun) = (exchanges, busy, begun);
+        (pairing.doubled, pairing.protocol) = (doubled, protocol);
+    }
+
     pub fn pair(&self) -> u32 {
         self.pairing.pair
     }

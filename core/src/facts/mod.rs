@@ -141,11 +141,6 @@ impl Flow {
         self.unacked.restart();
     }
 
-    /// Nothing of it waits for an ACK.
-    pub fn is_acknowledged(&self) -> bool {
-        self.unacked.len() == 0
-    }
-
     /// When the byte `seq` was sent first, if it is still unacknowledged.
     fn first_copy(&self, seq: u32) -> Option<At> {
         let marks = &self.marks;
@@ -165,6 +160,28 @@ impl From<Marks> for Flow {
         Flow {
             marks,
             unacked: Unacked::default(),
+        }
+    }
+}
+
+/// What nobody has acknowledged of both directions, in as little room as it needs.
+pub struct Waiting([Unacked; 2]);
+
+impl Waiting {
+    /// None where there is nothing.
+    pub fn of(flows: &mut [Flow; 2]) -> Option<Box<Self>> {
+        if flows.iter().all(|flow| flow.unacked.len() == 0) {
+            return None;
+        }
+        let mut taken = flows.each_mut().map(|flow| std::mem::take(&mut flow.unacked));
+        taken.iter_mut().for_each(|unacked| unacked.shrink(0));
+        Some(Box::new(Waiting(taken)))
+    }
+
+    /// Puts it back.
+    pub fn give_back(self, flows: &mut [Flow; 2]) {
+        for (flow, unacked) in flows.iter_mut().zip(self.0) {
+            flow.unacked = unacked;
         }
     }
 }

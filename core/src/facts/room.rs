@@ -29,7 +29,7 @@ impl UnackedRoom {
             flow.unacked.counted = len as u32;
             self.taken += len;
         } else {
-            flow.unacked.shrink();
+            flow.unacked.shrink(FEW);
         }
         flow.unacked.barred = len > FEW && len < MAX_UNACKED && self.taken >= MAX_UNACKED_IN_ALL;
         !flow.unacked.barred

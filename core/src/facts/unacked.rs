@@ -67,9 +67,9 @@ impl Unacked {
         };
     }
 
-    /// Gives back what a long list took.
-    pub(super) fn shrink(&mut self) {
-        self.list.shrink_to(FEW);
+    /// Gives back what a list took that was longer, but for room for so many.
+    pub(super) fn shrink(&mut self, room: usize) {
+        self.list.shrink_to(room);
     }
 
     /// Relative numbers count from another base now.

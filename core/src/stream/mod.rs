@@ -24,7 +24,7 @@ use crate::exchange::setup::Setup;
 use crate::facts::{self, Facts, Flow, Scale, Shared, UnackedRoom};
 use crate::issue::{Issue, Kind};
 use crate::observe::Release;
-use crate::segment::{Multipath, SYN, Segment};
+use crate::segment::{Multipath, RST, SYN, Segment};
 
 pub use asked::{AnswerKind, SentSyn, SynAnswer};
 pub use closing::{Closing, Ending};
@@ -383,10 +383,7 @@ impl Streams {
             relative_sack(segment, rev)
         };
         let time_delta = at.time_ns - stream.last.time_ns;
-        stream.last = At {
-            frame: at.frame,
-            time_ns: at.time_ns,
-        };
+        stream.last = at;
         let (small, missing) = count(stream, segment, at.frame, frame_bytes, side, &facts);
         let hold = sample_rtt(stream, Some(&mut self.pairs), segment, side, &facts, at);
         if stream.setting_up {
@@ -429,6 +426,8 @@ impl Streams {
                 stream.hear(segment, at, frame_bytes, from_low);
             }
             self.store.tire(id);
+        } else if segment.has(RST) {
+            self.store.cut(id, at, &mut self.ledger);
         }
     }
 

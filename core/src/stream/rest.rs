@@ -6,7 +6,7 @@ use super::tracking::ReadSoFar;
 use super::{Closing, Endpoint, RolesBy, Stream, Tracking};
 use crate::base::At;
 use crate::exchange::setup::Setup;
-use crate::facts::{self, Facts, Marks, Shared};
+use crate::facts::{self, Facts, Marks, Shared, Waiting};
 use crate::segment::{Multipath, Options, RST, SYN, Sack, Segment};
 
 /// SYNs, their answers and refusals of one stream that are kept instead of what they say: Linux sends a SYN seven times
@@ -93,11 +93,12 @@ impl Heard {
     }
 }
 
-/// A stream of which both sides have ended, with everything acknowledged: its row, and what a late packet is held against.
+/// A stream of which both sides have ended, or that a RST has: its row, and what a late packet is held against.
 pub(super) struct Closed {
     pub(super) low: Endpoint,
     pub(super) high: Endpoint,
     marks: [Marks; 2],
+    waiting: Option<Box<Waiting>>,
     shared: Shared,
     client_is_low: bool,
     roles_by: RolesBy,
@@ -175,11 +176,6 @@ impl Stream {
         self.heard = asked.heard;
     }
 
-    /// Whether it can rest: it is over, and everything is acknowledged.
-    pub(super) fn is_closed(&self) -> bool {
-        self.tracking.is_over() && self.flows.iter().all(|flow| flow.is_acknowledged())
-    }
-
     /// What is kept of it. Its box is free for another stream then.
     pub(super) fn asked(&mut self) -> Asked {
         Asked {
@@ -191,15 +187,17 @@ impl Stream {
         }
     }
 
-    /// The same of one that `is_closed`.
+    /// The same of one that is over.
     pub(super) fn closed(&mut self, lookups: bool) -> Closed {
         let told = self.tracking.told();
         let lasts = |setup: &Setup| lookups || setup.pending() || setup.matters(told.busy, 0, told.begun);
+        let waiting = Waiting::of(&mut self.flows);
         let [low, high] = &self.flows;
         Closed {
             low: self.low,
             high: self.high,
             marks: [low.marks.clone(), high.marks.clone()],
+            waiting,
             shared: self.shared,
             client_is_low: self.client_is_low,
             roles_by: self.roles_by,
@@ -221,6 +219,9 @@ impl Stream {
         (self.low, self.high) = (closed.low, closed.high);
         for (flow, marks) in self.flows.iter_mut().zip(closed.marks) {
             *flow = marks.into();
+        }
+        if let Some(waiting) = closed.waiting {
+            waiting.give_back(&mut self.flows);
         }
         self.shared = closed.shared;
         self.client_is_low = closed.client_is_low;

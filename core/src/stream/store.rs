@@ -23,6 +23,9 @@ enum State {
 /// Streams that are kept whole though they could be compact: most get their next packet soon (a handshake's, a FIN).
 const MOST_AWAKE: usize = 16;
 
+/// Streams that a RST ended and that are still followed: what was on its way then comes soon.
+const MOST_CUT: usize = 1024;
+
 pub(super) struct Store {
     states: Vec<State>,
     #[allow(clippy::vec_box)] // a kilobyte each, and they go where they came from
@@ -30,6 +33,9 @@ pub(super) struct Store {
     /// Whole streams that could be compact, the oldest first.
     tired: VecDeque<u32>,
     pub(super) most_awake: usize,
+    /// Streams that a RST ended, the oldest first.
+    cut: VecDeque<u32>,
+    pub(super) most_cut: usize,
     /// Names are looked up in this capture: any set-up may be worth a row for the lookup before it.
     pub(super) lookups: bool,
 }
@@ -41,6 +47,8 @@ impl Default for Store {
             spare: Vec::new(),
             tired: VecDeque::new(),
             most_awake: MOST_AWAKE,
+            cut: VecDeque::new(),
+            most_cut: MOST_CUT,
             lookups: false,
         }
     }
@@ -137,13 +145,28 @@ impl Store {
         }
     }
 
+    /// After a RST: what followed the stream's data goes when enough others were ended so.
+    #[cold]
+    pub(super) fn cut(&mut self, id: u32, at: At, ledger: &mut Ledger) {
+        if self.cut.back() != Some(&id) {
+            self.cut.push_back(id);
+        }
+        if self.cut.len() > self.most_cut
+            && let Some(oldest) = self.cut.pop_front()
+            && let Some(State::Live(stream)) = self.states.get_mut(oldest as usize)
+            && stream.tracking.cut(at, ledger)
+        {
+            self.tire(oldest);
+        }
+    }
+
     /// Makes the stream compact where it can be.
     fn rest(&mut self, id: u32) {
         let Some(state) = self.states.get_mut(id as usize) else {
             return;
         };
         let State::Live(stream) = state else { return };
-        let less = if stream.is_closed() {
+        let less = if stream.tracking.is_over() {
             State::Closed(Box::new(stream.closed(self.lookups)))
         } else if stream.only_asked {
             State::Asked(Box::new(stream.asked()))
@@ -153,6 +176,11 @@ impl Store {
         if let State::Live(stream) = std::mem::replace(state, less) {
             self.done(stream);
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_followed(&self, id: u32) -> bool {
+        matches!(self.states.get(id as usize), Some(State::Live(stream)) if matches!(stream.tracking, Tracking::Live(_)))
     }
 
     /// What does not change, and tells streams apart.

@@ -1,5 +1,5 @@
 //! What follows a stream's data: nothing before its first byte, a tracker, and a summary when both sides have
-//! ended. A stream that is over keeps no more than its row needs.
+//! ended, or a RST has. A stream that is over keeps no more than its row needs.
 
 use super::{Endpoint, Stream};
 use crate::base::{At, Side};
@@ -19,7 +19,7 @@ pub enum Tracking {
     #[default]
     Before,
     Live(Box<Tracker>),
-    /// Both sides sent a FIN and everything was answered: what comes now are repeats.
+    /// Both sides sent a FIN and everything was answered: what comes now are repeats. Or it was `cut`.
     Over(ReadSoFar),
 }
 
@@ -35,6 +35,8 @@ pub struct ReadSoFar {
     /// Its segments are in the capture twice.
     pub doubled: bool,
     pub begun: Begun,
+    /// A RST ended it. Who did not accept that RST may go on.
+    pub cut: bool,
     /// Of addresses, in `Pairs`; 0 where `Before`.
     pair: u32,
 }
@@ -67,10 +69,33 @@ impl Tracking {
                 busy: tracker.busy(),
                 doubled: tracker.is_doubled(),
                 begun: tracker.begun(),
+                cut: false,
                 pair: tracker.pair(),
             },
             Tracking::Over(told) => *told,
         }
+    }
+
+    /// May data begin now?
+    fn begins(&self) -> bool {
+        match self {
+            Tracking::Before => true,
+            Tracking::Live(_) => false,
+            Tracking::Over(told) => told.cut,
+        }
+    }
+
+    /// Lets go of a stream that a RST ended, where nothing came behind it: further data are read like those of a stream
+    /// that was joined in the middle. Says whether it did.
+    pub(super) fn cut(&mut self, at: At, ledger: &mut Ledger) -> bool {
+        let done = matches!(self, Tracking::Live(tracker) if tracker.is_done());
+        if done {
+            self.end(at, ledger);
+        }
+        if let Tracking::Over(told) = self {
+            told.cut |= done;
+        }
+        done
     }
 
     /// Nothing more will come.
@@ -108,8 +133,8 @@ pub(super) fn track(
     sack: Option<&[(i64, i64)]>,
     release: &mut Release,
 ) {
-    if stream.tracking.is_before() {
-        if segment.len == 0 {
+    if !matches!(stream.tracking, Tracking::Live(_)) {
+        if segment.len == 0 || !stream.tracking.begins() {
             return;
         }
         begin(stream, id, pairs, ledger, side, at);
@@ -138,20 +163,24 @@ pub(super) fn track(
     }
 }
 
-/// The first data of a stream.
+/// The first data of a stream, or the first behind the RST that ended it.
 #[inline(never)]
 fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, side: Side, at: At) {
     stream.asked.clear(); // no probe
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
+    let told = stream.tracking.told();
     for (side, rtt) in stream.rtts.iter().enumerate() {
-        if let Some(rtt) = rtt {
-            pairs.shook(pair, side, *rtt);
+        if let Some(rtt) = rtt.filter(|_| !told.cut) {
+            pairs.shook(pair, side, rtt);
         }
     }
     let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));
     let mut tracker = Tracker::boxed(id, pair, pools, ledger);
     tracker.begin(at.time_ns);
+    if told.cut {
+        tracker.go_on(told.exchanges, told.busy, told.begun, told.doubled, told.protocol);
+    }
     if stream.side(side.other()).packets == 0 {
         tracker.alone(side);
     }

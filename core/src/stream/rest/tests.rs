@@ -10,7 +10,7 @@ use crate::base::Side;
 use crate::segment::{ACK, FIN, PSH};
 use crate::stream::{Event, Rows, Streams};
 
-const MOST_CLOSED: usize = 722;
+const MOST_CLOSED: usize = 730;
 /// What the allocator takes beside each piece of memory.
 const PIECE: usize = 16;
 /// A stream's place in the table of all streams, and that of its ends in the index, both half empty.
@@ -47,11 +47,12 @@ impl Rows for Told {
     }
 }
 
-/// All that a capture of these packets tells; `rests` says whether streams may rest.
-fn told(packets: &[Drawn], rests: bool) -> Vec<String> {
+/// All that a capture of these packets tells; `rests` says whether streams may rest, `cut` whether a RST ends them at once.
+fn told(packets: &[Drawn], rests: bool, cut: bool) -> Vec<String> {
     let host = |last: u8| IpAddr::from([10, 0, 0, last]);
     let (mut streams, mut told) = (Streams::default(), Told::default());
     streams.store.most_awake = if rests { 0 } else { usize::MAX };
+    streams.store.most_cut = if cut { 0 } else { usize::MAX };
     let mut next = [1000u32, 5000];
     let mut sent: Vec<Segment<'static>> = Vec::new();
     for (number, (from_client, kind, wait, stamped)) in packets.iter().enumerate() {
@@ -153,10 +154,10 @@ fn told(packets: &[Drawn], rests: bool) -> Vec<String> {
             stream.reused,
             &stream.asked,
         );
-        told.0.push(format!(
-            "{id} {told_of:?} {who:?} {rest:?} {:?} {setup:?}",
-            stream.tracking.told()
-        ));
+        let mut read = stream.tracking.told();
+        read.cut = false;
+        told.0
+            .push(format!("{id} {told_of:?} {who:?} {rest:?} {read:?} {setup:?}"));
     }
     told.0
 }
@@ -165,7 +166,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
     fn streams_that_rest_tell_what_others_tell(packets in drawn()) {
-        prop_assert_eq!(told(&packets, true), told(&packets, false));
+        prop_assert_eq!(told(&packets, true, false), told(&packets, false, false));
+    }
+
+    /// Behind the first RST come no data.
+    #[test]
+    fn streams_that_a_rst_ended_tell_what_others_tell(packets in drawn(), more in drawn()) {
+        let reset = (true, 17, 1, true);
+        let bare = more.into_iter().filter(|(_, kind, ..)| !(10..13).contains(kind) && *kind < 18);
+        let packets: Vec<Drawn> = packets.into_iter().filter(|(_, kind, ..)| !(16..18).contains(kind))
+            .chain([reset]).chain(bare).collect();
+        prop_assert_eq!(told(&packets, true, true), told(&packets, false, false));
     }
 }
 
@@ -185,10 +196,75 @@ fn late_packets_of_a_closed_stream_tell_what_they_would_have_told() {
     ];
     let late = (0..12).map(|wait| (true, 23, wait % 4, true));
     let packets: Vec<Drawn> = connection.into_iter().chain(late).collect();
-    let with_rest = told(&packets, true);
-    assert_eq!(with_rest, told(&packets, false));
+    let with_rest = told(&packets, true, false);
+    assert_eq!(with_rest, told(&packets, false, false));
     assert!(
         with_rest.iter().any(|row| row.contains("software")),
         "the stream's row is there"
     );
+}
+
+/// A request, its answer, a RST; then a request and its answer again, of programs that did not accept the RST.
+#[test]
+fn a_stream_that_goes_on_behind_a_rst_is_read_on() {
+    let turn = [(true, 10, 1, true), (false, 10, 1, true), (true, 7, 1, true)];
+    let shake = [(true, 0, 1, true), (false, 4, 1, true), (true, 7, 1, true)];
+    let reset = [(false, 17, 1, true)];
+    let packets: Vec<Drawn> = [&shake[..], &turn, &reset, &turn].concat();
+    let rows = told(&packets, true, true);
+    assert!(
+        rows.iter().any(|row| row.contains("exchanges: 2,")),
+        "{:?}",
+        rows.last()
+    );
+}
+
+/// Of the streams that a RST ended the newest are kept whole: what was on its way comes yet.
+#[test]
+fn a_stream_is_let_go_when_enough_others_were_reset() {
+    let (mut streams, mut told) = (Streams::default(), Told::default());
+    let payload: &'static [u8] = b"GET / HTTP/1.1\r\n\r\n";
+    let many = 1030u16;
+    for port in 0..many {
+        for (flags, seq, from_client) in [
+            (SYN, 0u32, true),
+            (SYN | ACK, 0, false),
+            (ACK | PSH, 1, true),
+            (ACK, 1, false),
+            (RST | ACK, 1, false),
+        ] {
+            let data = if flags & PSH != 0 { payload } else { &[] };
+            let mut segment = Segment {
+                src: IpAddr::from([10, 0, 0, 1]),
+                dst: IpAddr::from([10, 0, 0, 2]),
+                sport: 20_000 + port,
+                dport: 80,
+                seq,
+                ack: if from_client { 1 } else { 1 + payload.len() as u32 },
+                flags,
+                window: 1000,
+                len: data.len() as u32,
+                payload: data,
+                options: Options::default(),
+                ip_id: None,
+                ttl: 0,
+                tos: 0,
+            };
+            if !from_client {
+                std::mem::swap(&mut segment.src, &mut segment.dst);
+                std::mem::swap(&mut segment.sport, &mut segment.dport);
+            }
+            let at = At {
+                frame: u64::from(port) + 1,
+                time_ns: i64::from(port),
+            };
+            streams.segment(&segment, at, 60, &mut told);
+        }
+    }
+    let live = |id: u32| streams.store.is_followed(id);
+    assert!(
+        !live(0) && live(u32::from(many) - 1),
+        "the oldest rests, the newest does not"
+    );
+    assert_eq!((0..u32::from(many)).filter(|id| live(*id)).count(), 1024);
 }
