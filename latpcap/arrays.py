@@ -174,7 +174,7 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
         found[done : done + len(starts)] = mine[starts]
         total[done : done + len(starts)] = np.add.reduceat(values[begin:end], starts)
         done, begin = done + len(starts), end
-    longarrays.rest()
+        longarrays.rest()
     return found[:done], total[:done]
 
 

@@ -31,9 +31,6 @@ _SORTED = 16
 """So many parts are sorted at once; more of them in as many pieces."""
 _M_TRIM_THRESHOLD = -1
 """malloc.h of glibc and musl (which does nothing)."""
-_LATE = 8
-"""Of an order that is made part by part: where more parts than these wait for a place, all are sorted at once."""
-
 _maps: weakref.WeakKeyDictionary[mmap.mmap, IO[bytes]] = weakref.WeakKeyDictionary()
 """All mapped files."""
 
@@ -91,26 +88,42 @@ def rise(values: Array) -> bool:
 
 
 def order(keys: Array) -> Array:
-    """The places of the keys in rising order, equal ones as they come. For keys that rise nearly, in little memory."""
+    """The places of the keys in rising order, equal ones as they come, in little memory.
+
+    Those below one before them are sorted by themselves, and put between the others, which rise.
+    """
     import numpy as np
 
     kind = "uint32" if len(keys) < np.iinfo("uint32").max else "int64"
     if not len(keys):
         return np.zeros(0, kind)
-    least = [keys[span].min() for span in parts(len(keys))]
-    behind = [*np.minimum.accumulate(least[::-1])[::-1][1:].tolist(), None]
-    found, done = zeros(len(keys), kind), 0
-    late = np.zeros(0, kind)
-    for span, floor in zip(parts(len(keys)), behind, strict=True):
-        places = np.concatenate([late, np.arange(span.start, span.stop, dtype=kind)])
-        mine = keys[places]
-        sort = np.argsort(mine, kind="stable")
-        few = len(sort) if floor is None else int(np.searchsorted(mine, floor, side="right", sorter=sort))
-        found[done : done + few] = places[sort[:few]]
-        late, done = places[sort[few:]], done + few
-        if len(late) > _LATE * PART:
-            return kept(np.argsort(keys, kind="stable").astype(kind))
+    fallen, tops = [], [keys[0]]
+    for span in parts(len(keys)):
+        mine = keys[span]
+        fallen.append((np.flatnonzero(mine < _risen(mine, tops[-1])) + span.start).astype(kind))
+        tops.append(max(tops[-1], mine.max()))
+    late = joined(fallen)
+    del fallen
+    late = taken(late, ranked(taken(keys, late)))
+    values = taken(keys, late)
+    found, done, put = zeros(len(keys), kind), 0, 0
+    for span, top, until in zip(parts(len(keys)), tops, np.searchsorted(values, tops[1:]).tolist(), strict=False):
+        mine = keys[span]
+        risen = _risen(mine, top)
+        stay = mine >= risen
+        before = np.r_[0, np.cumsum(stay)][np.searchsorted(risen, values[put:until], side="right")]
+        places = np.insert((np.flatnonzero(stay) + span.start).astype(kind), before, late[put:until])
+        found[done : done + len(places)] = places
+        done, put = done + len(places), until
     rest()
+    return found
+
+
+def _risen(keys: Array, top: Any) -> Array:
+    """Of each the highest up to it; `top` is that of those before."""
+    import numpy as np
+
+    found: Array = np.maximum(np.maximum.accumulate(keys), top)
     return found
 
 
@@ -138,6 +151,49 @@ def ranked(values: Array) -> Array:
         found[done : done + len(mine)] = mine[np.argsort(values[mine], kind="stable")]
         done += len(mine)
         rest()
+    return found
+
+
+def nth(values: Array, place: int) -> Any:
+    """The value at this place of the rising order; the values stay as they are."""
+    import numpy as np
+
+    if len(values) <= _SORTED * PART:
+        return np.partition(values, place)[place]
+    sample = np.sort(values[:: len(values) // PART])
+    bounds = np.unique(sample[:: len(sample) // _SORTED])[1:]
+    many = np.zeros(len(bounds) + 1, np.int64)
+    for span in parts(len(values)):
+        many += np.bincount(np.searchsorted(bounds, values[span], side="right"), minlength=len(many))
+    piece = int(np.searchsorted(np.cumsum(many), place, side="right"))
+    some = []
+    for span in parts(len(values)):
+        mine = values[span]
+        some.append(mine[np.searchsorted(bounds, mine, side="right") == piece])
+    inside, before = np.concatenate(some), place - int(many[:piece].sum())
+    rest()
+    return np.partition(inside, before)[before]
+
+
+def marked(rows: Array, count: int) -> Array:
+    """A truth for each of so many places: is it one of the rows?"""
+    import numpy as np
+
+    found = np.zeros(count, bool)
+    for span in parts(len(rows)):
+        found[rows[span]] = True
+    return found
+
+
+def chosen(rows: Array, which: Array) -> Array:
+    """Those of the rows that `which` marks: it has a truth for each place that a row may name."""
+    found, done = zeros(sum(int(which[rows[span]].sum()) for span in parts(len(rows))), rows.dtype), 0
+    for span in parts(len(rows)):
+        mine = rows[span]
+        mine = mine[which[mine]]
+        found[done : done + len(mine)] = mine
+        done += len(mine)
+    rest()
     return found
 
 

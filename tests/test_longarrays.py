@@ -70,11 +70,34 @@ def test_rising_is_seen_across_parts() -> None:
 @pytest.mark.parametrize("spread", [0, 3, 40, 500])
 @pytest.mark.parametrize("count", [0, 1, 16, 17, 1000])
 def test_order_is_that_of_a_stable_sort(count: int, spread: int) -> None:
-    """Keys that rise nearly, and such as do not at all: then all are sorted at once."""
+    """Keys that rise nearly, and such as do not at all."""
     keys = np.arange(count) // 2 + np.random.default_rng(count).integers(0, spread + 1, count)
     order = longarrays.order(keys)
     assert order.tolist() == np.argsort(keys, kind="stable").tolist()
     assert longarrays.taken(keys, order).tolist() == sorted(keys.tolist())
+
+
+def test_order_puts_few_early_ones_that_come_last_before_all_others() -> None:
+    keys = np.r_[np.arange(5, 1000) // 2, 0, 0, 3, 499]
+    assert longarrays.order(keys).tolist() == np.argsort(keys, kind="stable").tolist()
+
+
+def test_the_nth_is_that_of_all_sorted() -> None:
+    random = np.random.default_rng(7)
+    for values in (random.integers(0, 9, 2000), random.normal(size=2000), np.zeros(2000), np.arange(3)[::-1]):
+        ordered, before = np.sort(values), values.copy()
+        for place in {0, 1, len(values) // 2, len(values) - 1}:
+            assert longarrays.nth(values, place) == ordered[place]
+        assert values.tolist() == before.tolist()
+
+
+def test_rows_are_marked_and_chosen_part_by_part() -> None:
+    rows = np.random.default_rng(8).permutation(500)[:300].astype("uint32")
+    marked = longarrays.marked(rows, 500)
+    assert np.flatnonzero(marked).tolist() == sorted(rows.tolist())
+    even = np.arange(500) % 2 == 0
+    assert longarrays.chosen(rows, even).tolist() == [row for row in rows.tolist() if row % 2 == 0]
+    assert len(longarrays.chosen(rows, ~marked)) == len(longarrays.chosen(rows[:0], marked)) == 0
 
 
 def test_what_is_ranked_in_pieces_is_in_the_order_of_a_stable_sort() -> None:

@@ -42,10 +42,22 @@ def cases(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[Case, Case]:
 
     middle = _half(item.ordered)
     ms = item.ordered[middle]
-    alike = np.flatnonzero(item.ms == ms)  # as they are ordered: by exchange
-    typical = int(alike[middle - int(np.searchsorted(item.ordered, ms))])
-    worst = int(np.flatnonzero(item.ms == item.ordered[-1])[-1])
+    typical = _alike(item.ms, ms, middle - int(np.searchsorted(item.ordered, ms)))
+    most = item.ordered[-1]
+    worst = _alike(item.ms, most, len(item.ms) - 1 - int(np.searchsorted(item.ordered, most)))
     return _case(item, worst, tables), _case(item, typical, tables)
+
+
+def _alike(values: Array, value: float, before: int) -> int:
+    """The place of the value that has so many equal ones before it."""
+    import numpy as np
+
+    for span in longarrays.parts(len(values)):
+        alike = np.flatnonzero(values[span] == value)
+        if before < len(alike):
+            return span.start + int(alike[before])
+        before -= len(alike)
+    raise ValueError(f"{value} is not there so often")
 
 
 def _half(values: Array) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
-from latpcap import arrays
+from latpcap import arrays, longarrays
 from latpcap.findings import slow
 from latpcap.findings.schema import Finding
 from latpcap.findings.totals import Server, Spent
@@ -54,8 +54,9 @@ def of(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -
     complete = arrays.numbers(exchanges, "complete").astype(bool)
     rows = server.rows
     if len(rows) > MOST:  # the first ones: those behind them change nothing of who was ahead
-        came = arrays.numbers(exchanges, "request_end")[rows]
-        rows = rows[came <= np.partition(came, MOST)[MOST]]
+        came = longarrays.taken(arrays.numbers(exchanges, "request_end"), rows)
+        last = longarrays.nth(came, MOST)
+        rows = np.concatenate([rows[span][came[span] <= last] for span in longarrays.parts(len(rows))])
     rows = rows[complete[rows] & ~slow.polls(exchanges)[rows]]
     if len(rows) < LIMITS["queue_requests"]:
         return None

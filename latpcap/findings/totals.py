@@ -122,7 +122,9 @@ class Ledger:
         self._label, self._words = _labels(causes)
         owner = np.full(exchanges.num_rows, -1, np.int32)
         for server in self.servers:
-            owner[server.rows] = place[server.rows]
+            for span in longarrays.parts(len(server.rows)):
+                rows = server.rows[span]
+                owner[rows] = place[rows]
         self._pieces = longarrays.split(longarrays.taken(owner, self._row))
         self._place = place
         self._spent: dict[str, list[Spent]] = {}
@@ -192,25 +194,25 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
     chosen = np.zeros(exchanges.num_rows, bool)
     found = []
     for first, whole in longarrays.split(place).items():
-        mine = longarrays.kept(whole[seen.asked[whole]])
-        complete = seen.complete[mine]
-        done, left = mine[complete], mine[~complete]
+        mine = longarrays.chosen(whole, seen.asked)
+        done, left = longarrays.chosen(mine, seen.complete), longarrays.chosen(mine, ~seen.complete)
         waiting = left[seen.stuck[left] > LIMITS["stuck_ms"]]
         if not len(done):
             waiting = np.union1d(waiting, left[seen.begun[left]])
-        elif seen.stuck[waiting].sum() <= seen.time[done].sum():
+        elif len(waiting) and seen.stuck[waiting].sum() <= longarrays.taken(seen.time, done).sum():
             waiting = waiting[:0]
         rows = longarrays.kept(np.sort(np.concatenate([done, waiting])) if len(waiting) else done)
         if not len(rows):
             continue
-        chosen[rows] = True
+        for span in longarrays.parts(len(rows)):
+            chosen[rows[span]] = True
         rows = longarrays.taken(rows, longarrays.ranked(longarrays.taken(seen.time, rows)))
         clients = arrays.distinct(longarrays.taken(seen.stream_row, rows))
         names = sorted(set(arrays.taken(streams, "client", clients).to_pylist()))
-        missing = mine[~chosen[mine]]
+        missing = longarrays.chosen(mine, ~chosen)
         [server] = streams.select(["server", "server_port"]).slice(first, 1).to_pylist()
         counts = len(waiting), len(missing), int(seen.goodbye[missing].sum())
-        slow = longarrays.kept(rows[seen.late[rows]])
+        slow = longarrays.chosen(rows, seen.late)
         blind = int(seen.unread[slow].sum())
         end = server["server"], server["server_port"]
         found.append(Server(*end, rows, longarrays.taken(seen.time, rows), slow, blind, mine, *counts, names))
@@ -345,7 +347,9 @@ def cohort(item: Spent, name: str) -> tuple[float, float]:
     count = len(server.rows)
     start = min(int(low * count), count - 1)
     around = slice(start, max(start + 1, int(high * count)))
-    taken = float(item.ms[np.isin(item.rows, server.rows[around])].sum())
+    near = longarrays.marked(server.rows[around], int(max(server.rows[around].max(), item.rows[-1])) + 1)
+    spans = longarrays.parts(len(item.rows))
+    taken = float(np.concatenate([item.ms[span][near[item.rows[span]]] for span in spans]).sum())
     of = float(server.latency[around].sum())
     longarrays.rest()
     share = min(1.0, taken / of) if of > 0 else 0.0

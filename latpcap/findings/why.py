@@ -286,17 +286,24 @@ def _slow(
     """How many of these requests are slow, from where on, and which is the worst?"""
     import numpy as np
 
-    exchanges = tables["exchanges"]
-    path = np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float))[server.rows]
-    limit = slow.limits(exchanges, slow_ms)[server.rows]
+    exchanges, count = tables["exchanges"], len(server.rows)
+    mine = longarrays.marked(server.rows, exchanges.num_rows)
+    path, limit = longarrays.zeros(count, "float64"), longarrays.zeros(count, "float64")
+    done = polls = 0
+    for span, part in arrays.sliced(exchanges):
+        which = mine[span]
+        here = slice(done, done := done + int(which.sum()))
+        path[here] = np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[which]
+        limit[here] = slow.limits(part, slow_ms)[which]
+        polls += int(slow.polls(part)[which].sum())
     return {
-        "how": slow.how(len(server.slow), len(server.rows)),
+        "how": slow.how(len(server.slow), count),
         "count": len(server.slow),
-        "of": len(server.rows),
-        "limit_ms": float(np.sort(limit)[len(limit) // 2]),
-        "path_ms": float(np.sort(path)[len(path) // 2]),
+        "of": count,
+        "limit_ms": float(longarrays.nth(limit, count // 2)),
+        "path_ms": float(longarrays.nth(path, count // 2)),
         "unread": server.unread,
-        "polls": int(slow.polls(exchanges)[server.rows].sum()),
+        "polls": polls,
         "worst": _worst(server, items, exchanges) if len(server.slow) else None,
     }
 
@@ -422,8 +429,7 @@ def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, in
     numbers = arrays.numbers(exchanges, "exchange")[item.server.rows]
     ended = arrays.distinct(arrays.numbers(causes, "exchange")[rule == fin])
     index, stream = arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream")
-    stalled = np.zeros(exchanges.num_rows, bool)
-    stalled[item.rows] = True
+    stalled = longarrays.marked(item.rows, exchanges.num_rows)
     later = arrays.distinct(stream[stalled & (index > 0)])
     first = item.server.rows[index[item.server.rows] == 0]
     spared = first[~stalled[first] & np.isin(stream[first], later)]

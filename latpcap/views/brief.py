@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-TAKE_BYTES = 8 << 20
-"""Rows are taken out of the engine after so many bytes: few enough to be small, so many that it costs little."""
+TAKE_BYTES, TAKE_ROWS = 8 << 20, 1 << 17
+"""Rows are taken out of the engine after so many bytes, or about so many rows: a segment of pipelined requests has
+hundreds. Few enough to be small, so many that it costs little."""
 _OTHERS = ("exchanges", "connects", "pushes", "gaps", "causes", "streams")
 
 
@@ -36,12 +37,14 @@ def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool
     feed = Feed(source, keylog)
     rows = _Rows()
     with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
-        waiting = 0
+        waiting, most = 0, TAKE_BYTES // 8
         for size in feed.run(by_parts=True):
             shown.add(size)
             waiting += size
-            if waiting >= TAKE_BYTES or not size:
-                rows.take(feed.analysis)
+            if waiting >= most or not size:
+                taken = rows.take(feed.analysis)
+                if waiting:
+                    most = min(TAKE_BYTES, waiting * TAKE_ROWS // max(taken, 1))
                 waiting = 0
     rows.take(feed.analysis)
     return Brief(feed, rows, keylog)
@@ -57,8 +60,8 @@ class _Rows:
         self.beside: dict[str, list[pa.Table]] = {}
         """Connects and gaps as they are: few."""
 
-    def take(self, analysis: _core.Analysis) -> None:
-        """The rows that are finished."""
+    def take(self, analysis: _core.Analysis) -> int:
+        """The rows that are finished; how many they are."""
         exchanges = _whole(analysis.take("exchanges"))
         self.exchanges.add(exchanges)
         for name in ("connects", "gaps"):
@@ -67,12 +70,14 @@ class _Rows:
                 self.beside.setdefault(name, []).append(others)
                 self.exchanges.add(as_exchanges(others, name, exchanges.schema))
         analysis.take("pushes")
-        self.causes.add(of_stretches(_whole(analysis.take("causes"))))
-        self.segments.add(_whole(analysis.take("events")))
+        causes, events = _whole(analysis.take("causes")), _whole(analysis.take("events"))
+        self.causes.add(of_stretches(causes))
+        self.segments.add(events)
         streams = _whole(analysis.take("streams"))
         if streams.num_rows:
             self.streams.append(streams)
         longarrays.rest()
+        return exchanges.num_rows + causes.num_rows + events.num_rows
 
 
 def _requests(rows: pa.Table) -> pa.Table:
