@@ -52,5 +52,5 @@ Flows: TypeAlias = Literal["tcp", "icmp", "all"]
 Pick: TypeAlias = Literal["worst", "typical", "first"]
 """An exchange that picks itself: the longest, the one at the median (nearest rank), the earliest of the complete."""
 
-Tool: TypeAlias = Literal["wrk", "ping", "hping3", "traceroute", "curl"]
+Tool: TypeAlias = Literal["wrk", "ping", "hping3", "traceroute", "curl", "pgbench"]
 """Whose lines a report has."""

@@ -125,6 +125,7 @@ ORDER = [
     "reports.probing",
     "reports.wrk",
     "reports.curl",
+    "reports.pgbench",
     "reports",
     "views",
     "views.groups",

@@ -1,4 +1,4 @@
-"""The command `report`: one page to mail, or the lines of wrk, ping, hping3, traceroute or curl."""
+"""The command `report`: one page to mail, or the lines of wrk, ping, hping3, traceroute, curl or pgbench."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What would wrk, ping, hping3, traceroute or curl have printed? A capture in, their lines out, by their own formulas.
+"""What would wrk, ping, hping3, traceroute, curl or pgbench have printed? A capture in, their lines out, by their own
+formulas.
 
 Each report ends with what the tool could not know of this capture, or the capture of the tool: numbers are those of the
 point of capture, and nothing is made up.
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from latpcap.options import Tool
     from latpcap.reports.form import Subject
 
-TOOLS: tuple[Tool, ...] = ("wrk", "ping", "hping3", "traceroute", "curl")
+TOOLS: tuple[Tool, ...] = ("wrk", "ping", "hping3", "traceroute", "curl", "pgbench")
 
 
 def of(capture: Subject, tool: Tool, server: str | None = None) -> Report:
@@ -31,6 +32,10 @@ def of(capture: Subject, tool: Tool, server: str | None = None) -> Report:
         from latpcap.reports import curl
 
         return curl.report(capture, server)
+    if tool == "pgbench":
+        from latpcap.reports import pgbench
+
+        return pgbench.report(capture, server)
     if tool in TOOLS:
         from latpcap.reports import probing
 

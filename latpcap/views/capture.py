@@ -129,8 +129,8 @@ class Capture(Recording):
         return Why.of(self, self, asked=Asked(slow_ms, server, top)).with_beside(told)
 
     def report(self, tool: Tool, *, server: str | None = None) -> Report:
-        """What would this tool have printed? The lines of "wrk", "ping", "hping3", "traceroute" or "curl", by its own
-        formulas, and what it or the capture cannot know.
+        """What would this tool have printed? The lines of "wrk", "ping", "hping3", "traceroute", "curl" or
+        "pgbench", by its own formulas, and what it or the capture cannot know.
 
         `server`, an address or "address:port", limits them. `.lines`, `.unknown` and `.numbers` are its parts.
         ValueError for another tool, or where nothing here is what it does; CaptureError where the bytes cannot be read
