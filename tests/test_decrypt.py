@@ -116,8 +116,10 @@ def test_a_capture_from_the_middle_stays_sealed(parted: tuple[Path, Path], tmp_p
 def test_no_key_log_no_capture(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="no such key log"):
         lp.read(capture_of("tls13_keys"), keylog=tmp_path / "none.log")
-    with pytest.raises(CaptureError, match="key log: Is a directory"):
+    with pytest.raises(CaptureError, match="key log: is a directory"):
         lp.read(capture_of("tls13_keys"), keylog=tmp_path)
+    with pytest.raises(CaptureError, match="key log: embedded null byte"):
+        lp.read(capture_of("tls13_keys"), keylog="a\0b")
 
 
 def test_the_environment_is_asked_for_or_ignored(parted: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import shutil
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -144,6 +145,28 @@ def test_urls(ring: list[Path], tmp_path: Path) -> None:
     ]:
         with pytest.raises(lp.CaptureError, match=reason):
             lp.read(url)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_an_archive_of_files_is_named(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """The decoy: a capture of somebody who sends a tar file holds the same bytes."""
+    (tmp_path / "a.pcap").write_bytes(pcap(talk()))
+    for kind in ("zip", "tar"):
+        made = Path(shutil.make_archive(str(tmp_path / "made"), kind, tmp_path, "a.pcap"))
+        with pytest.raises(lp.CaptureError, match=f"is a {kind} archive, expected a capture file: unpack it"):
+            lp.read(pack(made.read_bytes()))
+    sent = Talk()
+    sent.open()
+    sent.client(10.0, (tmp_path / "made.tar").read_bytes()[:1400])
+    assert lp.read(pack(pcap(sent.tape))).frames == 4
+
+
+def test_names_that_a_shell_would_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.pcap").write_bytes(pcap(talk()))
+    assert lp.read("~/a.pcap").frames == lp.read("~/*.pcap").frames == 6
+    with pytest.raises(lp.CaptureError, match="is no name of a file"):
+        lp.read("")
 
 
 class Failing(io.BytesIO):

@@ -11,6 +11,7 @@ import os
 from typing import TypeAlias
 
 from latpcap.errors import CaptureError
+from latpcap.format import phrase
 
 Keylog: TypeAlias = str | os.PathLike[str]
 
@@ -26,8 +27,8 @@ def text(keylog: Keylog | None) -> bytes | None:
     try:
         with open(name, "rb") as file:
             return file.read(MAX_BYTES + 1)
-    except OSError as problem:
-        reason = "no such key log" if isinstance(problem, FileNotFoundError) else f"key log: {problem.strerror}"
+    except (OSError, ValueError) as problem:
+        reason = "no such key log" if isinstance(problem, FileNotFoundError) else f"key log: {phrase(problem)}"
         raise CaptureError(name, reason, layer="keylog") from None
 
 

@@ -22,7 +22,7 @@ from latpcap.errors import CaptureError, LatpcapError
 from latpcap.format import phrase
 from latpcap.reading import places
 from latpcap.reading.pasted import captured
-from latpcap.reading.unpack import unpacked
+from latpcap.reading.unpack import single, unpacked
 
 One = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """One file: a path or URL, "-", bytes, a binary file object."""
@@ -149,7 +149,7 @@ def blocks(source: One) -> Iterator[bytes]:
     name = name_of(source)
     file, ours = _open(source, name)
     try:
-        yield from captured(unpacked(_raw(file, name), name), name)
+        yield from captured(single(unpacked(_raw(file, name), name), name), name)
     finally:
         if ours:
             file.close()
@@ -164,6 +164,10 @@ def _expanded(source: One) -> list[One]:
     if not isinstance(source, (str, os.PathLike)):
         return [source]
     path = os.fspath(source)
+    if not path:
+        raise CaptureError("''", "is no name of a file")
+    if path.startswith("~") and not os.path.lexists(path):
+        source = path = os.path.expanduser(path)
     if _is_url(path):
         if not places.is_pattern(path):
             return [source]
@@ -225,7 +229,7 @@ def _open(source: One, name: str) -> tuple[BinaryIO, bool]:
         return sys.stdin.buffer, False
     try:
         if not _is_url(source) and Path(source).is_dir():
-            raise CaptureError(name, "is a directory, expected a capture file; latpcap.batch reads folders")
+            raise CaptureError(name, "is a directory, expected a capture file; latpcap batch reads folders")
         return places.open_bytes(os.fspath(source)), True
     except FileNotFoundError:
         raise CaptureError(name, "no such file") from None

@@ -23,6 +23,8 @@ _LONGEST_MAGIC = 6
 _MOST_MEMORY_BYTES = 1 << 28
 _ALWAYS_UNPACKED_BYTES = 1 << 30
 _MOST_RATIO = 1000
+_ZIP = b"PK\x03\x04"
+_TAR_BYTES = 512
 _MAGIC = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -61,6 +63,23 @@ def unpacked(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
     except (OSError, zlib.error, lzma.LZMAError) as problem:
         reason = f"{kind} data is damaged ({phrase(problem)})"
         raise CaptureError(name, reason, offset=given, layer=kind) from None
+
+
+def single(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """The same blocks. CaptureError where they are an archive of several files: which of them is meant is not known."""
+    head = next(blocks, b"")
+    kind = "zip" if head.startswith(_ZIP) else "tar" if _is_tar(head) else None
+    if kind is not None:
+        reason = f"is a {kind} archive, expected a capture file: unpack it, and give the capture inside"
+        raise CaptureError(name, reason, offset=0, layer=kind)
+    yield from chain([head] if head else [], blocks)
+
+
+def _is_tar(head: bytes) -> bool:
+    """By the checksum of its first header, which no capture has by chance."""
+    told = head[148:156].strip(b" \0")
+    counted = sum(head[:148]) + 8 * ord(" ") + sum(head[156:_TAR_BYTES])
+    return len(head) >= _TAR_BYTES and told.isdigit() and told.strip(b"01234567") == b"" and int(told, 8) == counted
 
 
 class _Counted:
