@@ -105,10 +105,11 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
 def _of_stall(
     item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table
 ) -> tuple[Array, float | None, Array]:
-    """What each exchange would take at best, the median at worst (None: nothing is proven), and the programs' part.
+    """What each exchange would take at best, the median at worst (None: nothing bounds it), and the programs' part.
 
     At best every such wait goes, and what the program is only taken to have been at work for behind it. At worst only
-    what is proven goes, and the program, which few exchanges show without a wait, takes as long again as it took there.
+    what is proven goes, and the program, which few exchanges show without a wait, takes as long again as it took there:
+    where all may be its work, nothing goes.
     """
     import numpy as np
 
@@ -131,7 +132,7 @@ def _of_stall(
     sure_work[at_work] = sure_work[late] = False
     work = where.sums(np.flatnonzero(sure_work), ms)[rows]
     proven = stalls[sure[stalls]]
-    if not len(proven):
+    if not len(proven) and not (why[stalls] == _code(words, AT_WORK)).any():
         return left, None, work
     worst = np.minimum(latency, latency - where.sums(proven, ms) + where.sums(at_work, ms))
     return left, arrays.percentile(np.sort(np.maximum(worst[rows], 0.0)), 0.5), work
