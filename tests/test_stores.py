@@ -108,6 +108,20 @@ def test_whatever_a_file_system_raises_is_one_sentence(
     assert [f.reason for f in failed] == ["cannot be listed (RuntimeError: Token expired)"]
 
 
+def test_a_store_that_breaks_while_results_are_read(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error, and no advice to remove what may be whole."""
+    lp.batch("memory://archive/in", "memory://archive/out", quiet=True)
+    results = lp.open_results("memory://archive/out")
+    results.captures.to_arrow()
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("The network is gone")
+
+    monkeypatch.setattr("fsspec.implementations.memory.MemoryFile.read", refuse)
+    with pytest.raises(lp.CaptureError, match=r"cannot be read \(the network is gone\); ask again when it can be"):
+        results.exchanges.to_arrow()
+
+
 def test_a_store_that_needs_what_is_not_installed() -> None:
     with pytest.raises(lp.CaptureError, match=r"no file system for nosuch:// \("):
         lp.read("nosuch://host/a.pcap")

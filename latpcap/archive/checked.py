@@ -22,6 +22,8 @@ BLOCK_BYTES = 1 << 18
 """Large enough that their list is short (8 characters each), small enough that a look at few rows stays cheap."""
 AGAIN = "remove it and run the same batch again"
 """The way out of every damage."""
+LATER = "ask again when it can be"
+"""Where the place is the reason: a permission, a network."""
 
 
 def digests(file: Path) -> dict[str, Any]:
@@ -36,9 +38,9 @@ def digests(file: Path) -> dict[str, Any]:
 class DamagedError(CaptureError):
     """Which stored file does not hold what was written? `pack` names the pack that it belongs to."""
 
-    def __init__(self, file: str, reason: str, pack: str, *, offset: int | None = None):
+    def __init__(self, file: str, reason: str, pack: str, *, offset: int | None = None, way_out: str = AGAIN):
         self.pack = pack
-        super().__init__(file, f"{reason}; {AGAIN}", offset=offset, layer="results")
+        super().__init__(file, f"{reason}; {way_out}", offset=offset, layer="results")
 
 
 class CheckedFile(io.RawIOBase):
@@ -95,8 +97,13 @@ class CheckedFile(io.RawIOBase):
 
     def _checked(self, first: int, last: int) -> bytes:
         begin, end = first * self._block, min((last + 1) * self._block, self._size)
-        self._file.seek(begin)
-        data = bytes(self._file.read(end - begin))
+        try:
+            self._file.seek(begin)
+            data = bytes(self._file.read(end - begin))
+        except Exception as problem:  # a file system of fsspec's raises what it likes
+            raise DamagedError(
+                self._name, f"cannot be read ({phrase(problem)})", self._pack, offset=begin, way_out=LATER
+            ) from None
         view = memoryview(data)
         for number in range(first, last + 1):
             at = (number - first) * self._block
@@ -148,7 +155,8 @@ class Checking(fs.FileSystemHandler):  # type: ignore[misc]
         try:
             file = self.inner.open_input_file(path)
         except OSError as problem:
-            raise DamagedError(name, f"cannot be read ({phrase(problem)})", pack) from None
+            way_out = AGAIN if isinstance(problem, FileNotFoundError) else LATER
+            raise DamagedError(name, f"cannot be read ({phrase(problem)})", pack, way_out=way_out) from None
         return pa.PythonFile(CheckedFile(file, digest, name, pack), mode="r")
 
     open_input_stream = open_input_file
