@@ -92,7 +92,8 @@ class Mutator:
         mutant = Mutant(
             self.first + len(self.mutants), self.file, node.start_point[0] + 1, kind, what[:110], "::".join(names)
         )
-        mutant.number = self.names[mutant.name] = self.names.get(mutant.name, -1) + 1
+        first = mutant.name
+        mutant.number = self.names[first] = self.names.get(first, -1) + 1
         self.mutants.append(mutant)
         return "" if mutant.name in self.dropped else f"crate::mutants::on({mutant.id})"
 

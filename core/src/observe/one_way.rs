@@ -214,6 +214,8 @@ mod tests {
         assert_eq!((heard(119), heard(120)), (0, 1));
         assert_eq!(heard(99), 0, "its clock went back");
         assert_eq!(gap(Passed { stamps: None, ..good }), 0);
+        let acks_between = [packet(0, 0, 100, 1, 100), packet(10 * MS, 100, 0, 1, 110), good];
+        assert_eq!(found(&acks_between).len(), 1, "its own ACKs are no data");
         let full = [packet(0, 0, 1000, 1, 100), packet(40 * MS, 1000, 100, 1, 140)];
         assert_eq!(found(&full).len(), 0);
     }
@@ -309,6 +311,38 @@ mod tests {
         assert!(stays(&mixed));
         let half = [(0, 0), (0, 4), (0, 8), (0, 12), (20, 20), (24, 24)];
         assert!(!stays(&half));
+    }
+
+    #[test]
+    fn what_goes_within_a_tick_goes() {
+        let list = [(0, 0), (0, 4), (0, 8), (0, 12), (17, 16), (21, 20)];
+        let list: Vec<_> = list
+            .iter()
+            .map(|(silent, acked)| (silent * MS, acked * MS))
+            .collect();
+        assert!(!gaps(&list, (0, 0)).stays(false), "six stay, three go");
+    }
+
+    #[test]
+    fn pauses_before_data_say_nothing_of_late_acks() {
+        let told = |paused_before_data: bool| {
+            let mut side = gaps(
+                &[
+                    (50 * MS, 0),
+                    (50 * MS, 2 * MS),
+                    (50 * MS, 4 * MS),
+                    (50 * MS, 6 * MS),
+                ],
+                (0, 0),
+            );
+            let more = gaps(&[(0, 0)], (0, 0)).found;
+            side.found.extend(more);
+            for (number, suspect) in side.found.iter_mut().enumerate() {
+                suspect.held = ((number < 4) != paused_before_data).then_some(at(1));
+            }
+            side.suspects().map(|s| s.held.is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!((told(true), told(false)), (vec![true], vec![false]));
     }
 
     #[test]

@@ -102,7 +102,8 @@ pub struct Sender {
     unanswered: Option<At>,
     sacked: i64,
     duplicates: u32,
-    repeats: u32,
+    /// Since the newest ACK of new bytes.
+    repeated: bool,
     /// By their first byte.
     holes: BTreeMap<i64, Hole>,
     hole_passed: bool,
@@ -198,7 +199,7 @@ impl Sender {
         }
         if a.ack > self.una {
             self.una = a.ack;
-            (self.duplicates, self.repeats) = (0, 0);
+            (self.duplicates, self.repeated) = (0, false);
             if !self.holes.is_empty() {
                 self.pass_holes();
             }

@@ -63,7 +63,7 @@ impl Sender {
     /// that had not been asked before answers those very data.
     #[cold]
     fn weigh_freed(&mut self, p: &Small, heard: At, d: &Data) -> Option<Wait> {
-        let ack = p.ack.filter(|ack| ack.at.frame == heard.frame && !ack.fin)?;
+        let ack = p.ack.filter(|ack| !ack.fin)?;
         if !d.server {
             self.weigh_asking(p, &ack, d);
             return None;
@@ -122,4 +122,242 @@ impl Sender {
 /// As a kernel sends what an ACK has freed.
 fn at_once(ack: At, freed: At, rtt: i64) -> bool {
     freed.time_ns - ack.time_ns - rtt <= INSTANT_NS.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: i64 = 1_000;
+    const MS: i64 = 1_000_000;
+
+    fn at(frame: u64, time_ns: i64) -> At {
+        At { frame, time_ns }
+    }
+
+    /// A small segment at 0, acknowledged in frame 5 after 40 ms.
+    fn small() -> Small {
+        Small {
+            at: at(1, 0),
+            end: 100,
+            bytes: 100,
+            tsecr: None,
+            ack: Some(AckSeen {
+                at: at(5, 40 * MS),
+                pure: false,
+                fin: false,
+                tsval: None,
+                echoed: true,
+                held_from: at(1, 0),
+            }),
+            tainted: false,
+        }
+    }
+
+    /// A small segment of the server, so long after that ACK.
+    fn after(release: i64) -> Data {
+        Data {
+            at: at(9, 40 * MS + release),
+            start: 100,
+            end: 200,
+            small: true,
+            fin: false,
+            pushed: true,
+            mss: 1000,
+            tsval: None,
+            tsecr: None,
+            ip_id: None,
+            rtt_ns: 0,
+            own_rtt_ns: 0,
+            server: true,
+            pool: 0,
+        }
+    }
+
+    /// It was asked in frame 3, answers after 1 ms at best, and was freed by one ACK and by data once.
+    fn freed() -> Freed {
+        Freed {
+            by_acks: 1,
+            along: 1,
+            answered_in: Some(MS),
+            ..Freed::default()
+        }
+    }
+
+    fn along(freed: Freed, p: Small, d: Data) -> bool {
+        let mut sender = Sender {
+            freed,
+            unanswered: Some(at(3, 0)),
+            ..Sender::default()
+        };
+        sender.freed_along(&p, at(5, 40 * MS), &d).is_some()
+    }
+
+    #[test]
+    fn a_server_that_was_asked_before_is_freed_as_a_kernel_sends() {
+        assert!(along(freed(), small(), after(60 * US)));
+        assert!(!along(freed(), small(), after(60 * US + 1)), "no kernel");
+        let quick = |took| Freed {
+            answered_in: Some(took),
+            ..freed()
+        };
+        assert!(
+            along(quick(80 * US), small(), after(40 * US)),
+            "half of what its program takes"
+        );
+        assert!(!along(quick(80 * US - 1), small(), after(40 * US)));
+        let unknown = Freed {
+            answered_in: None,
+            ..freed()
+        };
+        assert!(!along(unknown, small(), after(US)));
+        // more often than by ACKs alone, and by those at all
+        let counts = |along, by_acks| Freed {
+            along,
+            by_acks,
+            ..freed()
+        };
+        assert!(along(counts(2, 2), small(), after(US)) && !along(counts(1, 2), small(), after(US)));
+        assert!(!along(counts(9, 0), small(), after(US)));
+        let overtook = Freed {
+            overtook: true,
+            ..freed()
+        };
+        assert!(!along(overtook, small(), after(US)));
+        let fin = true;
+        assert!(!along(freed(), small(), Data { fin, ..after(US) }));
+        assert!(!along(
+            freed(),
+            small(),
+            Data {
+                small: false,
+                ..after(US)
+            }
+        ));
+        assert!(!along(
+            freed(),
+            Small {
+                tainted: true,
+                ..small()
+            },
+            after(US)
+        ));
+        let ended = small().ack.map(|ack| AckSeen { fin, ..ack });
+        assert!(!along(
+            freed(),
+            Small {
+                ack: ended,
+                ..small()
+            },
+            after(US)
+        ));
+        let mut new = Sender {
+            freed: freed(),
+            unanswered: Some(at(5, 40 * MS)),
+            ..Sender::default()
+        };
+        let wait = new.freed_along(&small(), at(5, 40 * MS), &after(US));
+        assert_eq!(wait, None, "it answers those very data");
+    }
+
+    #[test]
+    fn a_client_is_freed_more_often_than_it_is_late() {
+        // so often along, so often later, so often by ACKs; and once more, so long after the ACK
+        let found = |along, later, by_acks, release| {
+            let mut sender = Sender {
+                freed: Freed {
+                    along,
+                    later,
+                    by_acks,
+                    ..Freed::default()
+                },
+                ..Sender::default()
+            };
+            let d = Data {
+                server: false,
+                ..after(release)
+            };
+            let wait = sender.freed_along(&small(), at(5, 40 * MS), &d);
+            assert_eq!(wait, None);
+            (
+                sender.take_freed().is_some(),
+                sender.freed.along,
+                sender.freed.later,
+            )
+        };
+        assert_eq!(found(3, 0, 1, 60 * US), (true, 4, 0));
+        assert_eq!(found(2, 0, 1, 60 * US), (false, 3, 0), "three are luck");
+        assert_eq!(found(3, 0, 1, 60 * US + 1), (false, 3, 1));
+        assert_eq!((found(4, 0, 4, US).0, found(4, 0, 5, US).0), (true, false));
+        // each late one is ten
+        assert_eq!((found(11, 1, 1, US).0, found(10, 1, 1, US).0), (true, false));
+    }
+
+    #[test]
+    fn an_ack_alone_frees_within_what_a_kernel_needs() {
+        let by_acks = |ack_pure, ack_fin, release, rtt| {
+            let mut sender = Sender::default();
+            let ack = small().ack.unwrap_or_else(|| unreachable!());
+            let c = Candidate {
+                ack_pure,
+                ack_fin,
+                ..candidate(&small(), &ack, &after(release), false)
+            };
+            sender.count_freed(&c, rtt);
+            sender.freed.by_acks
+        };
+        assert_eq!(
+            (
+                by_acks(true, false, 60 * US, 0),
+                by_acks(true, false, 60 * US + 1, 0)
+            ),
+            (1, 0)
+        );
+        assert_eq!(
+            (
+                by_acks(true, false, MS, MS - 60 * US),
+                by_acks(true, false, MS, 0)
+            ),
+            (1, 0)
+        );
+        assert_eq!((by_acks(false, false, US, 0), by_acks(true, true, US, 0)), (0, 0));
+    }
+
+    #[test]
+    fn a_program_answers_as_soon_as_it_did_at_best() {
+        let mut sender = Sender::default();
+        sender.answers_freely(at(2, 37 * MS), &after(0));
+        assert_eq!(sender.freed.answered_in, Some(3 * MS));
+        sender.answers_freely(at(2, 38 * MS), &after(0));
+        sender.answers_freely(at(2, 30 * MS), &after(0));
+        assert_eq!(sender.freed.answered_in, Some(2 * MS));
+    }
+
+    #[test]
+    fn in_a_turn_an_ack_frees_within_two_milliseconds_of_the_path() {
+        let in_turn = |p: Small, release, own_rtt_ns| {
+            let mut sender = Sender::default();
+            let d = Data {
+                own_rtt_ns,
+                ..after(release)
+            };
+            let wait = sender.freed_in_turn(&p, at(4, 0), &d);
+            (wait.is_some(), sender.freed.by_acks, sender.freed.overtook)
+        };
+        let pure = Small {
+            ack: small().ack.map(|ack| AckSeen { pure: true, ..ack }),
+            ..small()
+        };
+        assert_eq!(in_turn(pure, 2 * MS, 0), (true, 0, false));
+        assert_eq!(in_turn(pure, 2 * MS + 1, 0), (false, 0, false));
+        assert_eq!(in_turn(pure, 12 * MS, 10 * MS), (true, 0, false));
+        assert_eq!(in_turn(pure, 12 * MS + 1, 10 * MS), (false, 0, false));
+        assert_eq!(
+            in_turn(pure, 10 * MS, 10 * MS),
+            (true, 1, false),
+            "as a kernel sends"
+        );
+        let none = Small { ack: None, ..small() };
+        assert_eq!(in_turn(none, US, 0), (false, 0, true));
+    }
 }

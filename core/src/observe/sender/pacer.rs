@@ -281,4 +281,88 @@ mod tests {
         pacer.alike = 3;
         assert!(!pacer.keeps(start, 2_000_000));
     }
+
+    #[test]
+    fn what_leaves_together_begins_with_a_full_segment() {
+        let begun = |bytes| {
+            let mut pacer = Pacer::default();
+            sent(&mut pacer, 5, bytes, 0, 10);
+            pacer.begun
+        };
+        assert_eq!((begun(1447), begun(1448)), (NOTHING, 5));
+        assert!(!Pacer::default().cares(&data(1, 1447)) && Pacer::default().cares(&data(1, 1448)));
+        // and ends with a gap
+        let ended = |gap| {
+            let mut pacer = Pacer::default();
+            sent(&mut pacer, 5, 1448, 0, 10);
+            sent(&mut pacer, 1453, 1448, gap, 11);
+            pacer.begun
+        };
+        assert_eq!((ended(200_000), ended(200_001)), (5, 1453));
+    }
+
+    #[test]
+    fn nothing_before_the_tenth_segment_shows_a_rate() {
+        let rate = |segments| {
+            let mut pacer = Pacer::default();
+            sent(&mut pacer, 1, 1448, 0, segments);
+            sent(&mut pacer, 1449, 1448, 1_000_000, segments + 1);
+            pacer.rate
+        };
+        assert_eq!((rate(9), rate(10)), (0, 1_448_000));
+    }
+
+    #[test]
+    fn messages_that_left_whole_before_anything_was_paced_are_counted() {
+        let whole = |segments| {
+            let mut pacer = Pacer {
+                whole: 5,
+                ..Pacer::default()
+            };
+            sent(&mut pacer, 1, 1448, 0, segments);
+            let tail = Data {
+                small: true,
+                ..data(1449, 100)
+            };
+            pacer.sent(&tail, 0, segments + 1);
+            pacer.whole
+        };
+        assert_eq!((whole(0), whole(9), whole(10)), (6, 6, 0));
+        // another rate shows that the waits are the program's
+        let after_gap = |rate| {
+            let mut pacer = Pacer {
+                begun: 1,
+                whole: 5,
+                rate,
+                ..Pacer::default()
+            };
+            sent(&mut pacer, 1449, 1448, 1_000_000, 20);
+            pacer.whole
+        };
+        assert_eq!(
+            (after_gap(1_448_000), after_gap(1_000_000), after_gap(0)),
+            (5, 0, 5)
+        );
+    }
+
+    #[test]
+    fn two_whole_messages_make_a_tails_wait_the_pacings() {
+        let held = |whole, rate, gap, bytes| {
+            let pacer = Pacer {
+                begun: 1,
+                whole,
+                rate,
+                ..Pacer::default()
+            };
+            let tail = Data {
+                small: bytes < 1448,
+                ..data(2897, bytes)
+            };
+            pacer.holds_tail(&tail, gap, 20)
+        };
+        assert!(held(2, 0, 7_200_000, 100) && !held(1, 0, 7_200_000, 100));
+        assert!(!held(2, 0, 7_200_000, 1448), "no tail");
+        assert!(!held(2, 0, 2_999_999, 100), "a busy host");
+        assert!(held(2, 400_000, 7_200_000, 100) && !held(2, 300_000, 7_200_000, 100));
+    }
 }

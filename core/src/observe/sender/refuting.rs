@@ -58,13 +58,11 @@ impl Sender {
     }
 
     pub(super) fn refute(&mut self, p: &Small, d: &Data) {
-        if !heard(p, d) {
-            self.refuting = Some(Refutation {
-                pool: d.pool,
-                small: p.at,
-                freed: d.at,
-            });
-        }
+        self.refuting = Some(Refutation {
+            pool: d.pool,
+            small: p.at,
+            freed: d.at,
+        });
     }
 }
 

@@ -73,7 +73,7 @@ impl Sender {
 
     /// Every second segment and more is in the capture twice: it was taken at two points, or a mirror port sends both ways.
     pub fn is_doubled(&self) -> bool {
-        self.copies > 0 && self.copies as usize > self.sent / 2
+        self.copies as usize > self.sent / 2
     }
 
     /// By its time stamp, or its IPv4 identification, it was sent before a segment that passed already: what is sent again
@@ -131,16 +131,14 @@ impl Sender {
         };
         let since = heard.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.own_rtt_ns);
         let silent = since >= RTO_NS.get();
-        let how = if called && !silent {
-            Repair::Fast
-        } else if !called && self.repeats == 0 && d.end >= next && gap < 2 * d.rtt_ns + PROBE_NS.get() {
+        let how = if !called && !self.repeated && d.end >= next && gap < 2 * d.rtt_ns + PROBE_NS.get() {
             Repair::TailProbe
         } else if silent {
             Repair::Timeout
         } else {
             Repair::Fast
         };
-        self.repeats += 1;
+        self.repeated = true;
         if self.resent.len() >= RESENT {
             self.resent.pop_front();
         }
@@ -205,232 +203,4 @@ fn filled_how(d: &Data, hole: &Hole) -> Repair {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: i64 = 1_000_000;
-
-    /// A segment on a path of 10 ms, captured beside its sender.
-    fn data(time_ns: i64, start: i64, end: i64) -> Data {
-        Data {
-            at: At {
-                frame: time_ns as u64 + 1,
-                time_ns,
-            },
-            start,
-            end,
-            small: true,
-            fin: false,
-            pushed: true,
-            mss: 1448,
-            tsval: None,
-            tsecr: None,
-            ip_id: None,
-            rtt_ns: 10 * MS,
-            own_rtt_ns: 0,
-            server: true,
-            pool: 0,
-        }
-    }
-
-    /// A sender of one hundred bytes, at 0.
-    fn sent() -> Sender {
-        let mut sender = Sender::default();
-        sender.data(&data(0, 0, 100), 0, None);
-        sender
-    }
-
-    /// How these bytes came again, so long after they left.
-    fn again(mut sender: Sender, time_ns: i64) -> Option<Repair> {
-        match sender.data(&data(time_ns, 0, 100), 0, None) {
-            Outcome::Forward(Step {
-                wait: Wait::Repair { how, .. },
-                ..
-            }) => Some(how),
-            _ => None,
-        }
-    }
-
-    #[test]
-    fn a_hole_closes_soon_or_by_a_timer_or_as_its_number_tells() {
-        let how = |age, number: Option<u16>, behind: Option<u16>, rtt_ns| {
-            let seen = At { frame: 1, time_ns: 0 };
-            let hole = Hole {
-                start: 0,
-                end: 100,
-                seen,
-                next_id: behind,
-                tail: false,
-            };
-            let late = Data {
-                ip_id: number,
-                rtt_ns,
-                ..data(age, 0, 100)
-            };
-            filled_how(&late, &hole)
-        };
-        let unnumbered = |age, rtt| how(age, None, Some(6), rtt);
-        assert_eq!(unnumbered(3 * MS - 1, 0), Repair::Reordered);
-        assert_eq!(unnumbered(3 * MS, 0), Repair::Fast);
-        assert_eq!(
-            unnumbered(6 * MS - 1, 8 * MS),
-            Repair::Reordered,
-            "three quarters of a round trip"
-        );
-        assert_eq!(unnumbered(6 * MS, 8 * MS), Repair::Fast);
-        assert_eq!(unnumbered(190 * MS - 1, 0), Repair::Fast);
-        assert_eq!(unnumbered(190 * MS, 0), Repair::Timeout);
-        assert_eq!(
-            how(300 * MS, Some(5), Some(6), 0),
-            Repair::Reordered,
-            "an older number"
-        );
-        assert_eq!(how(300 * MS, Some(0), Some(6), 0), Repair::Reordered);
-        assert_eq!(
-            (how(1, Some(6), Some(6), 0), how(1, Some(7), Some(6), 0)),
-            (Repair::Fast, Repair::Fast)
-        );
-        assert_eq!(how(1, Some(5), Some(0), 0), Repair::Fast);
-        assert_eq!(how(1, Some(0), Some(0), 0), Repair::Reordered, "nobody counts");
-    }
-
-    #[test]
-    fn a_tail_is_probed_until_two_round_trips_and_the_probe_timer() {
-        let how = |time_ns| sent().tail_how(&data(time_ns, 0, 100));
-        assert_eq!(
-            (how(275 * MS - 1), how(275 * MS)),
-            (Repair::TailProbe, Repair::Timeout)
-        );
-        assert_eq!(again(sent(), 235 * MS - 1), Some(Repair::TailProbe));
-        assert_eq!(again(sent(), 235 * MS), Some(Repair::Timeout));
-        let mut more = sent();
-        more.data(&data(0, 100, 200), 0, None);
-        assert_eq!(again(more, 200 * MS), Some(Repair::Timeout), "no tail");
-    }
-
-    #[test]
-    fn three_duplicates_call_for_a_repeat_and_silence_for_a_timer() {
-        let how = |duplicates, repeats, time_ns| {
-            let mut sender = sent();
-            (sender.duplicates, sender.repeats) = (duplicates, repeats);
-            sender.answered = Some(At { frame: 1, time_ns: 0 });
-            again(sender, time_ns)
-        };
-        assert_eq!(
-            (how(2, 0, MS), how(3, 0, MS)),
-            (Some(Repair::TailProbe), Some(Repair::Fast))
-        );
-        assert_eq!(
-            (how(3, 0, 190 * MS - 1), how(3, 0, 190 * MS)),
-            (Some(Repair::Fast), Some(Repair::Timeout))
-        );
-        assert_eq!(
-            how(2, 1, MS),
-            Some(Repair::Timeout),
-            "nothing was acknowledged since"
-        );
-        let sacked = |sacked| {
-            let mut sender = sent();
-            (sender.sacked, sender.answered) = (sacked, Some(At { frame: 1, time_ns: 0 }));
-            again(sender, MS)
-        };
-        assert_eq!(
-            (sacked(0), sacked(1)),
-            (Some(Repair::TailProbe), Some(Repair::Fast))
-        );
-        let acknowledged = |una| {
-            let mut sender = sent();
-            sender.una = una;
-            again(sender, MS)
-        };
-        assert_eq!(
-            (acknowledged(99), acknowledged(100)),
-            (Some(Repair::TailProbe), None),
-            "needless"
-        );
-    }
-
-    #[test]
-    fn a_second_point_of_capture_lies_near_the_first() {
-        let copies = |time_ns| {
-            let mut sender = Sender::default();
-            let numbered = |time_ns| Data {
-                ip_id: Some(5),
-                ..data(time_ns, 0, 100)
-            };
-            sender.data(&numbered(0), 0, None);
-            let first = Some(At { frame: 1, time_ns: 0 });
-            let needless = matches!(sender.data(&numbered(time_ns), 0, first), Outcome::Needless);
-            (needless, sender.copies, sender.is_doubled())
-        };
-        assert_eq!(copies(20 * MS - 1), (true, 1, true));
-        assert_eq!(copies(20 * MS), (true, 0, false));
-    }
-
-    #[test]
-    fn the_newest_repeats_of_these_bytes_are_remembered() {
-        let mut sender = sent();
-        for number in 1..=RESENT as i64 + 3 {
-            sender.data(&data(number * MS, 0, 100), 0, None);
-        }
-        assert_eq!(sender.resent.len(), RESENT);
-        assert_eq!(
-            sender.came_twice((99, 300)).map(|at| at.time_ns),
-            Some((RESENT as i64 + 3) * MS)
-        );
-        assert_eq!(
-            (sender.came_twice((100, 300)), sender.came_twice((-50, 0))),
-            (None, None)
-        );
-        assert!(sender.came_twice((-50, 1)).is_some());
-    }
-
-    #[test]
-    fn what_was_sent_below_a_number_is_a_hole_once() {
-        let at = At { frame: 9, time_ns: 9 };
-        let holes = |una, seq| {
-            let mut sender = sent();
-            sender.una = una;
-            sender.passed(seq, at, None);
-            (sender.holes.len(), sender.next)
-        };
-        assert_eq!((holes(0, 100), holes(0, 101)), ((0, Some(100)), (1, Some(101))));
-        assert_eq!(
-            (holes(150, 150), holes(150, 151)),
-            ((0, Some(100)), (1, Some(151)))
-        );
-        let mut sender = sent();
-        for number in 0..MAX_HOLES as i64 + 5 {
-            assert_eq!(sender.too_many_holes(1_000_000), number >= MAX_HOLES as i64);
-            sender.passed(200 + number, at, None);
-        }
-        assert_eq!(sender.holes.len(), MAX_HOLES);
-        assert!(!sender.too_many_holes(sender.next.unwrap()), "it follows");
-        assert_eq!(sender.first_hole(100, 101).map(|hole| hole.end), Some(200));
-        assert_eq!(sender.first_hole(199, 200).map(|hole| hole.start), Some(100));
-        assert_eq!(sender.first_hole(200, 201).map(|hole| hole.start), Some(200));
-    }
-
-    /// The last segment, and then every other one: no more parts of that hole are remembered than is stated, and that is told.
-    #[test]
-    fn what_is_left_of_holes_is_bounded_and_told() {
-        let (mut sender, mut told, mut most) = (Sender::default(), false, 0);
-        for number in 0..9_000i64 {
-            let start = match number {
-                0 => 0,
-                1 => 10_000_000,
-                _ => 200 * number,
-            };
-            told |= sender.too_many_holes(start);
-            let data = data(number * 1000, start, start + 100);
-            sender.data(&data, 0, None);
-            most = most.max(sender.holes.len());
-        }
-        assert_eq!((told, most), (true, MAX_PARTS));
-        let mut behind = 0;
-        for (start, hole) in &sender.holes {
-            assert!(*start == hole.start && behind <= *start && hole.start < hole.end);
-            behind = hole.end;
-        }
-    }
-}
+mod tests;

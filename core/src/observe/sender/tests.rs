@@ -88,6 +88,7 @@ fn all_is_acknowledged_from_its_last_byte_on() {
     assert!(!sender.is_acknowledged());
     sender.answer(&ack(MS, 100));
     assert!(sender.is_acknowledged() && Sender::default().is_acknowledged());
+    assert!(sender.has_sent() && !Sender::default().has_sent());
 }
 
 #[test]
@@ -136,18 +137,18 @@ fn a_sack_is_of_what_there_was_room_for() {
 #[test]
 fn duplicates_count_until_something_new_is_acknowledged() {
     let mut sender = after(&[small(0, 0), small(1, 100)]);
-    sender.repeats = 1;
+    sender.repeated = true;
     let mut counts = |number, duplicate| {
         sender.answer(&PeerPacket {
             duplicate,
             ..ack(MS, number)
         });
-        (sender.duplicates, sender.repeats)
+        (sender.duplicates, sender.repeated)
     };
-    assert_eq!(counts(0, true), (1, 1));
-    assert_eq!(counts(0, true), (2, 1));
-    assert_eq!(counts(0, false), (2, 1));
-    assert_eq!(counts(100, true), (0, 0));
+    assert_eq!(counts(0, true), (1, true));
+    assert_eq!(counts(0, true), (2, true));
+    assert_eq!(counts(0, false), (2, true));
+    assert_eq!(counts(100, true), (0, false));
 }
 
 #[test]
@@ -341,6 +342,12 @@ fn refuted(next: i64, end: bool) -> usize {
 fn small_over_small_refutes_once_nothing_follows_it_at_once() {
     assert_eq!((refuted(100_000, false), refuted(100_001, false)), (0, 1));
     assert_eq!(refuted(0, true), 1, "the end of the stream");
+    let mut early = after(&[small(MS, 0), small(3 * MS, 100)]);
+    let pauses: Vec<_> = early
+        .last_refutations()
+        .map(|early| (early.pause, early.at))
+        .collect();
+    assert_eq!(pauses, [(2 * MS, 3 * MS)]);
     let mut missed = after(&[small(0, 0), small(MS, 100)]);
     missed.settle_refutation(2 * MS);
     assert!(missed.is_refuting());
@@ -387,4 +394,10 @@ fn so_many_refutations_wait_for_the_peer() {
         sender.data(&small(number * MS, 100 * number), 0, None);
     }
     assert_eq!(sender.last_refutations().count(), 64);
+}
+
+#[test]
+fn a_full_segment_begins_what_may_be_paced() {
+    let held = |d: Data| after(&[d]).pacer.may_have_held(1001, 5 * MS, 20, 1000);
+    assert!(held(full(0, 1)) && !held(small(0, 1)));
 }

@@ -200,7 +200,7 @@ fn a_window_held_what_did_not_fit_before_it_opened() {
 fn what_fills_the_window_after_a_timer_had_no_room() {
     let fills = |edge, una, time_ns, d: Data| {
         let state = Sender {
-            answered: Some(at(1, 0)),
+            answered: Some(at(1, -MS)),
             edge: Some(edge),
             una,
             ..sender()
@@ -208,28 +208,28 @@ fn what_fills_the_window_after_a_timer_had_no_room() {
         let at = at(9, time_ns);
         matches!(why(state, Data { at, ..d }), Wait::FillsWindow { .. })
     };
-    assert!(fills(300, 100, 190 * MS, next(0)));
-    assert!(!fills(300, 100, 190 * MS - 1, next(0)));
-    assert!(!fills(301, 100, 190 * MS, next(0)), "there was room");
-    assert!(!fills(300, 99, 190 * MS, next(0)), "something was in flight");
+    assert!(fills(300, 100, 189 * MS, next(0)));
+    assert!(!fills(300, 100, 189 * MS - 1, next(0)));
+    assert!(!fills(301, 100, 189 * MS, next(0)), "there was room");
+    assert!(!fills(300, 99, 189 * MS, next(0)), "something was in flight");
     let end = 100 + MSS;
     assert!(fills(
         end - 1,
         100,
-        190 * MS,
+        189 * MS,
         Data {
             end: end - 1,
             ..next(0)
         }
     ));
     assert!(
-        !fills(end, 100, 190 * MS, Data { end, ..next(0) }),
+        !fills(end, 100, 189 * MS, Data { end, ..next(0) }),
         "a full segment"
     );
     assert!(!fills(
         300,
         100,
-        190 * MS,
+        189 * MS,
         Data {
             small: false,
             ..next(0)
@@ -306,7 +306,7 @@ fn an_ack_clocks_what_follows_it() {
         let state = Sender {
             una: 0,
             pace,
-            ..advanced(4, 0, 100, false)
+            ..advanced(4, MS, 100, false)
         };
         clocked(
             state,
@@ -316,9 +316,9 @@ fn an_ack_clocks_what_follows_it() {
             },
         )
     };
-    assert!(late(2 * MS, 2 * MS, 0) && !late(2 * MS + 1, 2 * MS, 0));
-    assert!(late(2 * MS + 1, 100_000, 0), "not in the pace");
-    assert!(late(3 * MS, 2 * MS, MS) && !late(3 * MS + 1, 2 * MS, MS));
+    assert!(late(3 * MS, 2 * MS, 0) && !late(3 * MS + 1, 2 * MS, 0));
+    assert!(late(3 * MS + 1, 100_000, 0), "not in the pace");
+    assert!(late(4 * MS, 2 * MS, MS) && !late(4 * MS + 1, 2 * MS, MS));
 }
 
 #[test]

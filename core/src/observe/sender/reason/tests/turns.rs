@@ -138,8 +138,12 @@ fn asked() -> Sender {
 
 #[test]
 fn an_answer_as_late_as_a_timer_is_suspected() {
-    let late = |d| matches!(why(asked(), d), Wait::LateTurn { pool: 7, .. });
-    let (least, most) = (200 * MS, 713 * MS);
+    let state = || Sender {
+        peer_data: Some(at(5, 7 * MS)),
+        ..sender()
+    };
+    let late = |d| matches!(why(state(), d), Wait::LateTurn { pool: 7, .. });
+    let (least, most) = (207 * MS, 720 * MS);
     assert!(late(next(least)) && !late(next(least - 1)));
     assert!(late(next(most)) && !late(next(most + 1)));
     assert!(!late(full(least)));
