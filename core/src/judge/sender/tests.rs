@@ -312,3 +312,45 @@ fn a_receivers_short_timer_is_clear_of_what_a_release_may_be_late() {
     assert_eq!(least(18 * MS), (6 * MS, 18 * MS / 4 * 3));
     assert_eq!(least(18 * MS - 1), (6 * MS, 25 * MS));
 }
+
+#[test]
+fn an_option_that_was_set_on_the_way_shows_from_a_frame_on() {
+    // stalls in the first seconds, segments that waited for nothing at ten, and late ones behind them
+    let changed = |sender_rtt, release, stalls, early: usize, late| {
+        let (mut pools, pairs) = seen(sender_rtt, 0);
+        follow(&mut pools, 0, stalls, release);
+        let free = Early {
+            pause: 5 * MS,
+            at: 10_000 * MS,
+            frame: 77,
+        };
+        pools.refute(0, 1, vec![free; early].into_iter());
+        for number in 0..late {
+            add(&mut pools, 2, (20_000 + number) * MS, 41 * MS, 10 * MS);
+        }
+        let change = judged(&pools, &pairs).change;
+        change.map(|change| {
+            (
+                change.frame,
+                change.nagle,
+                change.before,
+                change.after,
+                change.clean,
+            )
+        })
+    };
+    let (near, kernels) = (20 * US, 120 * US);
+    assert_eq!(changed(near, kernels, 8, 8, 0), Some((77, false, 8, 8, true)));
+    assert_eq!(changed(near, 100 * US, 8, 8, 0), Some((77, false, 8, 8, true)));
+    assert_eq!(changed(near, kernels, 8, 7, 0), None);
+    assert_eq!(
+        changed(near, kernels, 8, 8, 3),
+        Some((77, false, 8, 8, true)),
+        "no evidence"
+    );
+    assert_eq!(
+        changed(2 * MS, 2 * MS, 8, 8, 0),
+        None,
+        "pauses that drift past the ACKs"
+    );
+}
