@@ -18,6 +18,8 @@ SUSPECTED = 0.5
 
 STALL = "nagle + delayed_ack"
 """Nagle's wait together with the delayed ACKs inside it: one finding with two owners."""
+BACKEND = "backend"
+"""The owner of time that another server took, which this one had asked meanwhile."""
 
 _WORDS = _core.vocabulary()
 

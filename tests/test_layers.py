@@ -89,6 +89,7 @@ ORDER = [
     "findings.silence",
     "findings.queue",
     "findings.legs",
+    "findings.backend",
     "findings.rivals",
     "findings",
     "findings.why",

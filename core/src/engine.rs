@@ -3,6 +3,7 @@
 
 mod end;
 mod judging;
+mod nested;
 mod reasons;
 mod until;
 
@@ -46,6 +47,7 @@ pub struct Analysis {
     /// Buffers of what is judged, for the next.
     #[allow(clippy::vec_box)] // as in the ledger
     judging: Vec<Box<Exchange>>,
+    nested: nested::Nested,
     rows: Vec<Row>,
     /// Their names, in the order in which they were pushed.
     files: Vec<String>,

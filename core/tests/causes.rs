@@ -64,6 +64,7 @@ fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], paths: &Paths) -> Vec<
         pools: judged,
         needless: None,
         spread: false,
+        asked: false,
     };
     judge::partition(&exchange, &known, &mut rows);
     rows

@@ -232,6 +232,7 @@ def _dated(
     (cause, words), exchange = arrays.codes(causes, "cause"), arrays.filled(causes, "exchange", -1)
     owner, owners = arrays.codes(causes, "owner")
     start, end = (arrays.filled(causes, name, 0) for name in ("start", "end"))
+    here = owner != (owners.index("backend") if "backend" in owners else -2)  # those are of another connection
     stalls = np.isin(cause, [code for code, word in enumerate(words) if word in _STALLS])
     frame = arrays.filled(causes, "to_frame", -1)
     table = capture.arrow("events")
@@ -246,7 +247,7 @@ def _dated(
     ]:
         if word not in words:
             continue
-        for row in np.flatnonzero(cause == words.index(word)).tolist():
+        for row in np.flatnonzero((cause == words.index(word)) & here).tolist():
             socket = sockets.get(stream_of.get(int(exchange[row]), -1))
             ours = socket is not None and (owners[int(owner[row])] == "server") == socket.server
             if socket is None or ours == (word == "delayed_ack"):  # who holds an ACK lets the other side wait

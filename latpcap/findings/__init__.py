@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import arrays
 from latpcap.findings import (
+    backend,
     changes,
     connections,
     evidence,
@@ -35,7 +36,7 @@ from latpcap.findings.segments import HasSegments, Segments
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
 from latpcap.tables import of_stretches, stretches
-from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
+from latpcap.vocabulary import BACKEND, PROVEN, STALL, SUSPECTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,7 +116,7 @@ def rows(
     pooled = by_server(tables["evidence"])
     for server in ledger.servers[:servers]:
         spent = ledger.spent(server)
-        found += _of_server(server, spent, tables, pooled.get((server.address, server.port), []), checks)
+        found += _of_server(server, ledger, tables, pooled.get((server.address, server.port), []), checks)
         waited = queue.of(server, spent, tables)
         if waited is not None:
             found.append(queue.finding(waited, server))
@@ -151,9 +152,10 @@ def by_server(evidence: pa.Table) -> dict[tuple[str, int], list[dict[str, Any]]]
 
 
 def _of_server(
-    server: totals.Server, items: list[totals.Spent], tables: Mapping[str, pa.Table], mine: list[dict[str, Any]],
+    server: totals.Server, ledger: totals.Ledger, tables: Mapping[str, pa.Table], mine: list[dict[str, Any]],
     checks: Sequence[quality.Check],
 ) -> list[Finding]:  # fmt: skip
+    items = ledger.spent(server)
     pools = {side: sockets.pool(mine, side) for side in ("server", "client")}
     total = float(server.latency.sum()) or 1.0
     handshake_ms = evidence.handshake_ms(server, tables)
@@ -168,10 +170,10 @@ def _of_server(
         rival, lost = rivals.rival(item, pools, handshake_ms, left)
         client, share = evidence.hardest_client(item, tables)
         worst, typical = evidence.cases(item, tables)
-        options = _options(item, items, mine, tables)
+        options = _options(item, items, [] if item.owner == BACKEND else mine, tables)
         stalled = item.cause in (STALL, "nagle", "delayed_ack")
         timer = sockets.timer(pools[options.sender]) if stalled else sockets.Timer()
-        mend, won = _mend(item, items, tables, typical.ms, sure.grade)
+        mend, won = _mend(item, ledger, tables, typical.ms, sure.grade)
         ordered = item.ordered
         found.append(
             LatencyFinding(
@@ -218,14 +220,14 @@ class _Sure:
 
 def _how_sure(item: totals.Spent, pools: Mapping[str, sockets.Pool], checks: Sequence[quality.Check]) -> _Sure:
     # a stall whose evidence holds together in a doubled capture is one; all else rests on doubtful round trips there
-    held = item.cause == STALL and pools[item.owner].acts
+    held = item.cause == STALL and item.owner in pools and pools[item.owner].acts
     # (the core knows of it, so that its rows have no more confidence either)
     doubled = [c for c in checks if c.check == "doubles" and c.most <= item.confidence and not held]
     limits = [c for c in checks if c.most < item.confidence and c.check != "doubles"] + doubled
     sure = min([item.confidence, *(c.most for c in limits)])
     if item.server.cut:
         sure = min(sure, LIMITS["cut_confidence"])
-    if item.cause in ("server_think", "client_think") and rivals.mixed(pools[item.owner]):
+    if item.cause in ("server_think", "client_think") and item.owner in pools and rivals.mixed(pools[item.owner]):
         sure = min(sure, LIMITS["mixed_confidence"])
     word = "unknown" if any(c.forbids for c in limits) else grade(item.cause, sure)
     return _Sure(sure, word, tuple(c.check for c in limits))
@@ -263,11 +265,17 @@ def _options(
 
 
 def _mend(
-    item: totals.Spent, items: list[totals.Spent], tables: Mapping[str, pa.Table], typical_ms: float, sure: Grade
+    item: totals.Spent, ledger: totals.Ledger, tables: Mapping[str, pa.Table], typical_ms: float, sure: Grade
 ) -> tuple[fixes.Fix, gain.Gain | None]:
-    software = evidence.software_of(item.server, tables) if item.cause in fixes.IN_ITS_WORDS else None
-    spoken = evidence.protocol_of(item, tables) if item.cause in fixes.IN_ITS_WORDS else None
-    mend = fixes.fix(item.cause, item.owner, typical_ms, software, proven=sure == "proven", protocol=spoken)
+    at = backend.source(item.server, item.cause, ledger, tables["exchanges"]) if item.owner == BACKEND else item
+    at = at or item
+    software = evidence.software_of(at.server, tables) if at.cause in fixes.IN_ITS_WORDS else None
+    spoken = evidence.protocol_of(at, tables) if at.cause in fixes.IN_ITS_WORDS else None
+    mend = fixes.fix(at.cause, at.owner, typical_ms, software, proven=sure == "proven", protocol=spoken)
+    if item.owner == BACKEND:
+        name = at.server.name if at is not item else backend.ELSEWHERE
+        mend = fixes.Fix(backend.mended(name, mend.knob), BACKEND if mend.side else None, mend.cost)
+    items = ledger.spent(item.server)
     return mend, gain.gain(item, items, tables["exchanges"], tables["causes"]) if mend.knob else None
 
 

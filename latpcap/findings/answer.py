@@ -123,6 +123,13 @@ class Row(TypedDict):
     grade: Grade | None
 
 
+class Behind(TypedDict):
+    """The server behind the headline's, whose time that one's requests took, and what the requests to it wait for."""
+
+    server: str
+    says: str
+
+
 class Head(TypedDict):
     """What an answer is about."""
 
@@ -175,6 +182,7 @@ class Overall(Head, total=False):
     confidence: float
     fix: str | None
     owners: dict[str, str]
+    backend: Behind
     typical: Typical
     fin_released: int
     first_fast: int

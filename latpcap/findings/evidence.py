@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
 from latpcap.findings.totals import Server, Spent
-from latpcap.vocabulary import STALL
+from latpcap.vocabulary import BACKEND, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,11 +24,15 @@ class Case:
     stream: int
     ms: float
     frames: tuple[int, ...]
+    elsewhere: bool = False
+    """The frames are of another connection: that of a server behind this one."""
 
     @property
     def filter(self) -> str:
         """A display filter for Wireshark that shows the frames."""
         frames = ", ".join(str(f) for f in self.frames)
+        if self.elsewhere:
+            return f"frame.number in {{{frames}}}"
         return f"tcp.stream eq {self.stream}" + (f" and frame.number in {{{frames}}}" if frames else "")
 
 
@@ -89,6 +93,7 @@ def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> Case:
         stream=exchanges["stream"][position].as_py(),
         ms=float(item.ms[which]),
         frames=tuple(causes["evidence"][longest].as_py()),
+        elsewhere=item.owner == BACKEND,
     )
 
 

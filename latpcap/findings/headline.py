@@ -104,6 +104,8 @@ def _slow(d: Overall) -> str:
         return f"{name}: this capture cannot say where the time went: {why}."
     if slow["how"] == "none":
         return _nothing(d)
+    if "backend" in d:
+        return _backend(d, first)
     if first.cause == STALL:
         return _stall(d, first)
     if not waited_for(d) and first.cause in PROGRAMS:
@@ -180,6 +182,16 @@ def _stall(d: Overall, found: LatencyFinding) -> str:
     slow = d["slow"]
     few = f"{slow['count']:,} of {count(slow['of'], 'request')} {'is' if slow['count'] == 1 else 'are'} slow"
     return f"{d['server']}: {few}, {SURE[found.grade]}because {what} for acknowledgements that {who} back."
+
+
+def _backend(d: Overall, found: LatencyFinding) -> str:
+    """What a server waits for that asks another one meanwhile: that one's reason."""
+    behind, slow = d["backend"], d["slow"]
+    goes = SURE[found.grade]
+    if slow["how"] == "typical":
+        return f"{d['server']} is {goes}slow because {behind['server']} is, which it asks: {behind['says']}."
+    few = f"{slow['count']:,} of {count(slow['of'], 'request')} are slow"
+    return f"{d['server']}: {few}, {goes}because {behind['server']} is, which it asks: {behind['says']}."
 
 
 def _unread(d: Overall) -> str:

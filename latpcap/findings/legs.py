@@ -65,4 +65,11 @@ def _inside(back: Server, front: Server, exchanges: pa.Table) -> bool:
     ended = np.maximum.accumulate(end[front.rows][order])
     last = np.searchsorted(began[order], start[back.rows], side="right") - 1
     inside = (last >= 0) & (ended[np.maximum(last, 0)] >= end[back.rows])
-    return bool(inside.sum() >= show.NESTED * len(back.rows))
+    if inside.sum() < show.NESTED * len(back.rows):
+        return False
+    # so many would lie inside by luck, where a host asks by itself while it is asked
+    took = (end[back.rows] - start[back.rows])[inside]
+    around = ended[last[inside]] - began[order][last[inside]]
+    luck = float(np.mean(1 - np.minimum(took / np.maximum(around, 1), 1)))
+    wavers = np.sqrt(luck * (1 - luck) / len(back.rows))
+    return bool(inside.mean() > luck + show.NESTED_BEYOND * wavers)

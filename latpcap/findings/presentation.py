@@ -59,6 +59,8 @@ MOST_FAMILIES = 3
 """So many families of causes are added up in lines of their own."""
 NESTED = 0.8
 """A server stands behind another one whose host asks it, where this share of its requests lies inside that one's."""
+NESTED_BEYOND = 3
+"""And more of them than luck would put there, by so many of its standard deviations."""
 MOST_LEGS = 2
 """So many servers behind the first one have a line."""
 MOST_SERVERS = 100

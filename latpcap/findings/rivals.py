@@ -8,10 +8,15 @@ from latpcap.findings.sockets import Pool
 from latpcap.findings.totals import SIDES, Spent
 from latpcap.format import ms
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import BECAUSES, PROVEN, RIVALS, STALL
+from latpcap.vocabulary import BACKEND, BECAUSES, PROVEN, RIVALS, STALL
 
 REPEATED = ("the program paused", "bytes went out a second time, which no program does")
 WINDOW = ("the sender's congestion window", "what waited would not have fitted the announced window")
+BY_ITSELF = (
+    "the server's host asks by itself while it is asked",
+    "those requests lie inside these, from just behind the request to just before the answer, whenever that is",
+)
+"""What else may put one server's request inside another's, and why that lost."""
 OTHERS = {
     "fast_retransmit": ("packets overtaken on the path", "duplicate or selective ACKs made the sender repeat them"),
     "tlp": REPEATED,
@@ -32,6 +37,8 @@ def rival(
     if left is not None and item.confidence < PROVEN and not (item.owner in pools and mixed(pools[item.owner])):
         name, missing = left
         return f"{name}, {RIVALS.get(name, name)}", f"not ruled out: {BECAUSES.get(missing, missing)}"
+    if item.owner == BACKEND:
+        return BY_ITSELF
     if item.cause == STALL:
         return f"the {item.owner}'s program pauses between its writes", _against_pause(pools[item.owner])
     if item.cause in ("server_think", "client_think"):

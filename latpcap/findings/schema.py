@@ -25,7 +25,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "server": ("string", "the server's address"),
     "server_port": ("uint16", "the server's port"),
     "cause": ("string", "a word of the causes table, or nagle + delayed_ack, or what happened to connections"),
-    "owner": ("string", "who owns it: client, server, network, capture; of a stall: the sender"),
+    "owner": ("string", "who owns it: client, server, network, capture, backend (behind it); of a stall: the sender"),
     "held_by": ("string", "of a stall: the side that held its ACKs back; else null"),
     "clients": ("uint32", "how many client addresses this server had"),
     "client": ("string", "the client address that it took the most time of"),

@@ -14,7 +14,7 @@ from latpcap import arrays, longarrays
 from latpcap.findings import presentation as show
 from latpcap.findings import slow as slowness
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import CAUSES, PROVEN, STALL
+from latpcap.vocabulary import BACKEND, CAUSES, PROVEN, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -163,7 +163,7 @@ class Ledger:
                     server=server,
                     cause=cause,
                     owner=owner,
-                    held_by=SIDES[owner] if cause == STALL else None,
+                    held_by=SIDES.get(owner) if cause == STALL else None,
                     rows=rows,
                     ms=ms,
                     causes=which,
@@ -306,7 +306,7 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     rule, _ = arrays.codes(causes, "rule")
     owner_words = [*owner_words, *(w for w in SIDES if w not in owner_words)]
     nagle, held, width = _code(cause_words, "nagle"), _code(cause_words, "delayed_ack"), len(owner_words)
-    within = _code(parent_words, "nagle")
+    within, behind = _code(parent_words, "nagle"), _code(owner_words, BACKEND)
     # Nagle's part of a stall has the rule of the held ACK; its other waits have rules of their own
     spans = list(longarrays.parts(causes.num_rows))
     rules = set[int]()
@@ -318,6 +318,7 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     for span in spans:
         inside = (cause[span] == held) & (parent[span] == within)
         stall = inside | ((cause[span] == nagle) & np.isin(rule[span], list(rules)))
+        stall |= (owner[span] == behind) & np.isin(cause[span], (nagle, held))
         whose = np.where(inside, other[owner[span]], owner[span])
         label[span] = np.where(stall, len(cause_words), cause[span]).astype(np.int16) * np.int16(width) + whose
     names = [*cause_words, STALL]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, findings, longarrays
+from latpcap.findings import backend as back
 from latpcap.findings import evidence, headline, legs, losses, names, quality, scene, slow, sockets, totals, traffic
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
@@ -20,7 +21,7 @@ from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.format import printable
 from latpcap.options import TableName
 from latpcap.tables import HasTables, of_stretches, stretches
-from latpcap.vocabulary import PROVEN, STALL
+from latpcap.vocabulary import BACKEND, PROVEN, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -238,6 +239,10 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
         data["verdict"] = "no_time"
         return data
     _main(data, items[0], tables)
+    if items[0].owner == BACKEND:
+        at = back.source(server, items[0].cause, ledger, tables["exchanges"])
+        says = back.clause(items[0].cause, at, headline.phrase(data["findings"][0]))
+        data["backend"] = {"server": at.server.name if at else back.ELSEWHERE, "says": says}
     pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
     data["senders"] = {side: sockets.pool(pooled, side) for side in ("server", "client")}
     stall_frames(data, capture.unfiltered.arrow)

@@ -38,7 +38,8 @@ def _judged(d: Overall) -> list[tuple[int, str]]:
     """The lines of an answer about requests, by what takes most of their time."""
     if not d["findings"]:
         return _no_time(d)
-    return _stall(d) if d["findings"][0].cause == STALL and d["verdict"] == STALL else _other(d)
+    stalled = d["findings"][0].cause == STALL and d["verdict"] == STALL and "backend" not in d
+    return _stall(d) if stalled else _other(d)
 
 
 _SAID = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead")
@@ -227,7 +228,8 @@ def _other(d: Overall) -> list[tuple[int, str]]:
     lines = [*_opening(d), (0, _latency(d)), *_families(d), *_queue(d)]
     if t["frames"]:
         chain = " > ".join(str(f) for f in dict.fromkeys(t["frames"]))
-        lines.append((0, f"  see       frames {chain} (tcp.stream eq {t['stream']}): {_shown(t)} of {name}"))
+        place = f"to {d['backend']['server']}" if "backend" in d else f"tcp.stream eq {t['stream']}"
+        lines.append((0, f"  see       frames {chain} ({place}): {_shown(t)} of {name}"))
     lines += _slowest(d)
     lines += _not(d, skip=(*(row.cause for row in d["findings"][:3]), *_listed(d)))
     late = headline.asked_late(d)

@@ -273,12 +273,12 @@ class View:
 
         `exchange`, or `connect`, `push` or `gap`, is whose time it is (the others are null); `start, end,
         duration_ms`; `cause`, the `parent` that it is inside (null: none) and its `owner` (`client, server, network,
-        capture`); `from_frame, to_frame` bound it, `evidence` lists the frames to look up, `rule` names the test that
-        spoke. `grade`: `proven, probable, suspected` or `unknown`; `confidence` is what that rule and grade were
-        measured to be worth (from 0.9 on proven, above 0.5 probable, up to 0.5 suspected); `because` says what excludes
-        the rivals or what is missing, `rival` what else it may be (null: nothing). Of an exchange that is not complete
-        the rows cover what was seen of it: leave them out of sums. docs/exchanges-and-causes.md has each column,
-        docs/causes.md how each cause is told.
+        capture, backend`); `from_frame, to_frame` bound it, `evidence` lists the frames to look up, `rule` names the
+        test that spoke. `grade`: `proven, probable, suspected` or `unknown`; `confidence` is what that rule and grade
+        were measured to be worth (from 0.9 on proven, above 0.5 probable, up to 0.5 suspected); `because` says what
+        excludes the rivals or what is missing, `rival` what else it may be (null: nothing). Of an exchange that is not
+        complete the rows cover what was seen of it: leave them out of sums. docs/exchanges-and-causes.md has each
+        column, docs/causes.md how each cause is told.
         """
         return self._frame("causes")
 

@@ -54,6 +54,10 @@ impl Analysis {
         let judged = self
             .senders
             .judge(&self.streams.ledger.pools, &self.streams.pairs, last);
+        if self.streams.ledger.pools.hosts.have_relay() {
+            self.settle_nested(pending, &judged, last);
+            return judged;
+        }
         for exchange in pending {
             let paths = self.paths(&exchange);
             self.partition(&exchange, &paths, &judged);
@@ -68,13 +72,14 @@ impl Analysis {
         let mut plain = std::mem::replace(&mut self.streams.ledger.plain, next);
         let joined = self.streams.ledger.multipath.joined;
         for exchange in plain.drain(..) {
-            if !joined && self.streams.pairs.is_firm(exchange.pair) {
+            if !joined && self.streams.pairs.is_firm(exchange.pair) && !self.may_nest(&exchange) {
                 let known = Context {
                     paths: &self.paths(&exchange),
                     stream: exchange.stream,
                     pools: &[],
                     needless: None,
                     spread: false,
+                    asked: false,
                 };
                 give_exchange(&exchange, &known, &mut self.rows, &mut self.tables);
                 self.streams.ledger.done(exchange);
@@ -85,7 +90,7 @@ impl Analysis {
         self.judging = plain;
     }
 
-    fn paths(&self, exchange: &Exchange) -> Paths {
+    pub(super) fn paths(&self, exchange: &Exchange) -> Paths {
         let pairs = &self.streams.pairs;
         Paths {
             min: [0, 1].map(|side| pairs.min(exchange.pair, side)),
@@ -97,21 +102,44 @@ impl Analysis {
 
     /// Gives the rows of an exchange whose verdict depends on the evidence of others.
     pub(super) fn partition(&mut self, exchange: &Exchange, paths: &Paths, pools: &[Judged]) {
+        let mut rows = std::mem::take(&mut self.rows);
+        let known = self.known(exchange, paths, pools, false);
+        rows.clear();
+        rows_of(exchange, &known, &mut rows);
+        self.tables.settled(exchange, &rows, paths);
+        self.rows = rows;
+    }
+
+    /// What the whole capture says for the judging of this exchange; its server's host may have `asked` another one meanwhile.
+    pub(super) fn known<'a>(
+        &'a self,
+        exchange: &Exchange,
+        paths: &'a Paths,
+        pools: &'a [Judged],
+        asked: bool,
+    ) -> Context<'a> {
         let needless = &self.streams.ledger.needless;
-        let known = Context {
+        Context {
             paths,
             stream: exchange.stream,
             pools,
             spread: self.streams.ledger.multipath.is_spread(exchange.stream),
+            asked,
             needless: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),
-        };
-        give_exchange(exchange, &known, &mut self.rows, &mut self.tables);
+        }
     }
 }
 
 /// Gives an exchange's row and those of its causes; `rows` is a buffer.
 fn give_exchange(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>, tables: &mut Tables) {
     rows.clear();
+    rows_of(exchange, known, rows);
+    tables.settled(exchange, rows, known.paths);
+}
+
+/// Its time by causes, as sure as what is read of it lets them be.
+#[inline(always)]
+pub(super) fn rows_of(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>) {
     judge::partition(exchange, known, rows);
     let interactive = exchange.protocol.is_some_and(Protocol::is_interactive);
     if exchange.kind == MessageKind::Turn || interactive {
@@ -132,5 +160,4 @@ fn give_exchange(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>, 
     if known.spread {
         judge::spread(rows);
     }
-    tables.settled(exchange, rows, known.paths);
 }

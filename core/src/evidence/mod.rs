@@ -5,6 +5,7 @@
 //! do over many exchanges is to follow the peer's ACK wherever it falls. So every candidate of the same
 //! server address and port, direction and client address is collected here.
 
+mod hosts;
 mod relay;
 pub mod rtt;
 mod starts;
@@ -15,6 +16,7 @@ use ahash::AHashMap;
 
 use crate::base::Side;
 use crate::observe::{Candidate, Early};
+pub use hosts::Hosts;
 use relay::Relay;
 pub use starts::Starts;
 
@@ -84,6 +86,7 @@ pub struct Pools {
     kept: usize,
     /// What was brought to each host, by the `Side` that sent it.
     relays: AHashMap<(IpAddr, Side), Relay>,
+    pub hosts: Hosts,
 }
 
 impl Pools {
@@ -110,6 +113,9 @@ impl Pools {
         }
         let id = self.pools.len() as u32;
         self.index.insert(key, id);
+        if key.sender == Side::Client {
+            self.hosts.add(&key);
+        }
         self.pools.push(Pool {
             key,
             pair,
@@ -193,6 +199,10 @@ impl Pools {
             relayed,
         });
         true
+    }
+
+    pub fn key(&self, id: u32) -> Option<Key> {
+        self.pools.get(id as usize).map(|pool| pool.key)
     }
 
     pub fn len(&self) -> usize {

@@ -209,6 +209,8 @@ pub struct Exchange {
     pub complete: bool,
     pub cut_by: Option<CutBy>,
     pub pair: u32,
+    /// Of its request's sender.
+    pub pool: u32,
     /// What the path to each side took by the answers of its kernel.
     pub rounds: [Round; 2],
     /// Its connection's segments are in the capture twice.
@@ -229,6 +231,7 @@ impl Exchange {
             stream: _,
             index: _,
             pair: _,
+            pool,
             rounds,
             doubled,
             behind_until,
@@ -258,7 +261,7 @@ impl Exchange {
         (*protocol, *method, *target, *host) = (None, None, None, None);
         (*status, *status_text, *error) = (None, None, false);
         (*pieces, *cut_by, *response, *answered_from) = (Pieces::default(), None, None, None);
-        (*dialogue, *complete, *asked_at) = (false, false, 0);
+        (*dialogue, *complete, *asked_at, *pool) = (false, false, 0, u32::MAX);
         (*rounds, *doubled, *behind_until) = (Default::default(), false, None);
         request.clear();
         for steps in steps {

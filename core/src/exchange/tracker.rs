@@ -68,7 +68,7 @@ impl Tracker {
             senders: Default::default(),
             assemblers: [Assembler::new(), Assembler::new()],
             messages: Messages::new(),
-            pairing: Pairing::new(stream, pair),
+            pairing: Pairing::new(stream, pair, pools[0]),
             alone: None,
             closed: [false; 2],
             begun: 0,
@@ -99,7 +99,7 @@ impl Tracker {
         }
         messages.renew(&mut ledger.memory);
         *alone = None;
-        pairing.renew(stream, pair);
+        pairing.renew(stream, pair, pools[0]);
         tracker
     }
 

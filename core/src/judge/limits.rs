@@ -188,6 +188,14 @@ limits! {
     TIGHT_WITH_SLOPE: usize = 2, "count", "chosen";
     /// The chance that a program's own times look like a kernel's by luck.
     LUCK: f64 = 0.0001, "chance", "chosen";
+    /// A relay's requests lie inside those of its clients in this share of all.
+    INSIDE_SHARE: f64 = 0.95, "share", "chosen: a request may be given up, or be the relay's own";
+    /// However closely a request lies inside another, by luck it does so with this chance at least.
+    LEAST_CHANCE: f64 = 0.001, "chance", "chosen";
+    /// Of two that surround a request one leaves so many times less around it.
+    CLEARLY_NEARER: i64 = 2, "times", "chosen";
+    /// Where one host may ask two servers side by side, the requests inside vary so many times as much as the rest.
+    VARIES: i64 = 4, "times", "chosen";
     /// A sender that has been judged is judged again when its evidence has grown by this share.
     GROWN: f64 = 0.25, "share", "chosen";
 

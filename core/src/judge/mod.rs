@@ -6,12 +6,14 @@
 
 pub mod limits;
 
+mod backend;
 mod change;
 mod cork;
 mod cwnd;
 mod elsewhere;
 mod gap;
 mod grounds;
+mod inside;
 mod line;
 mod nagle;
 mod one_way;
@@ -30,8 +32,10 @@ use crate::base::Side;
 use crate::exchange::{Exchange, Piece};
 use crate::observe::Wait;
 
+pub use backend::explain;
 pub use change::Change;
 pub use grounds::Grounds;
+pub use inside::{Inside, Nesting, Span};
 pub use nagle::{Freed, Ruling};
 use partition::Cutter;
 pub use partition::{Evidence, Row};
@@ -49,6 +53,8 @@ pub struct Context<'a> {
     pub pools: &'a [Judged],
     /// Parts of its messages may have passed on other connections.
     pub spread: bool,
+    /// Its server's host sent another request meanwhile, which tells what this one waited for.
+    pub asked: bool,
     /// Frames of repeats that were not needed, if there is any.
     pub needless: Option<&'a AHashSet<u64>>,
 }
@@ -213,7 +219,8 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
         }
         Wait::LateTurn { since, pool } => cork::late_turn(cutter, *since, sender(*pool), piece, paths),
         Wait::TimedTurn { since, acked, pool } => {
-            elsewhere::turn(cutter, *since, *acked, sender(*pool), piece, paths);
+            let judged = sender(*pool).filter(|_| !known.asked);
+            elsewhere::turn(cutter, *since, *acked, judged, piece, paths);
         }
         Wait::Suspected { held } => one_way::suspected(cutter, *held, piece),
         Wait::Small(c) => match sender(c.pool) {

@@ -144,6 +144,7 @@ words! {
     "server" Server "the side that accepted the connection"
     "network" Network "the path between the two"
     "capture" Capture "the capture itself: it does not hold what would be needed to tell"
+    "backend" Backend "another server, which this one's host asked meanwhile, or the way to it"
 }
 
 words! {
@@ -205,6 +206,7 @@ words! {
     "nagle_piggyback" NaglePiggyback "small after small, with an ACK that came with data"
     "nagle_fin_release" NagleFinRelease "small after small, with the ACK in the peer's FIN"
     "elsewhere" Elsewhere "answers that take a held ACK's time and end on a tick: it is held on another connection"
+    "backend" Backend "as the request was judged that its host sent to another server meanwhile"
 }
 
 words! {
@@ -267,6 +269,8 @@ words! {
     "behind_answers" BehindAnswers "the answers to requests before it on this connection came first, as the protocol wants it"
     "fills_window" FillsWindow "it fills the window to the byte, which had room for no full segment"
     "answered_for" AnsweredFor "no SYN/ACK and no answer came nearly as soon as its ACKs: another host on the path sends those"
+    "few_inside" FewInside "fewer than eight requests of that server lie inside such"
+    "several_around" SeveralAround "more than one request to its server lies around that one as closely"
     "not_remembered" NotRemembered "there is more evidence than is remembered"
 }
 

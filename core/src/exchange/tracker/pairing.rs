@@ -20,6 +20,7 @@ const SMALL: usize = 64;
 pub(super) struct Pairing {
     pub(super) stream: u32,
     pub(super) pair: u32,
+    pool: u32,
     pub(super) steps: [Vec<Step>; 2],
     /// What the path to each side took lately, when its turn was over.
     pub(super) rounds: [Round; 2],
@@ -74,20 +75,22 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
-    pub(super) fn new(stream: u32, pair: u32) -> Self {
+    pub(super) fn new(stream: u32, pair: u32, pool: u32) -> Self {
         Pairing {
             stream,
             pair,
+            pool,
             ..Pairing::default()
         }
     }
 
     /// For another stream, in the buffers of the one before.
-    pub(super) fn renew(&mut self, stream: u32, pair: u32) {
+    pub(super) fn renew(&mut self, stream: u32, pair: u32, pool: u32) {
         // in place: a new one would be made elsewhere and moved; named one by one, so that no field is forgotten
         let Pairing {
             stream: own_stream,
             pair: own_pair,
+            pool: own_pool,
             steps,
             rounds,
             doubled,
@@ -118,7 +121,8 @@ impl Pairing {
             idle,
             frame,
         } = self;
-        (*own_stream, *own_pair, *protocol, *exchanges) = (stream, pair, None, 0);
+        (*own_stream, *own_pair, *own_pool) = (stream, pair, pool);
+        (*protocol, *exchanges) = (None, 0);
         (*counted, *client_ack, *server_ack, *answered_until) = (0, 0, 0, 0);
         (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
         (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
@@ -230,6 +234,7 @@ impl Pairing {
         // a request that was lost on its way was sent no later than the packet that showed its absence
         exchange.request.first = self.shown.filter(|shown| shown.frame < at.frame).unwrap_or(at);
         exchange.request.last = at;
+        exchange.pool = self.pool;
         exchange.asked_at = self.client_ack;
         exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
         exchange.cut_by = unseen.then_some(CutBy::Gap);

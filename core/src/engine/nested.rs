@@ -1,0 +1,142 @@
+//! Exchanges that wait for one another: where a host is asked and asks others, what it asks there is judged first, and
+//! tells what the exchange around it waited for.
+
+use super::Analysis;
+use super::judging::rows_of;
+use crate::base::Side;
+use crate::exchange::{Exchange, RowKind};
+use crate::judge::limits::AT_ENDPOINT_NS;
+use crate::judge::{self, Because, Inside, Judged, Nesting, Row, Span};
+
+/// Judged requests that are remembered for exchanges around them that end later.
+const MAX_WAITING: usize = 256;
+
+/// What is known of requests inside others, from one judging to the next.
+#[derive(Default)]
+pub(super) struct Nested {
+    nesting: Nesting,
+    waiting: Vec<(Span, Vec<Row>)>,
+}
+
+/// An exchange with its place among the rows.
+struct Entry {
+    span: Span,
+    place: usize,
+    /// What it was asked for meanwhile: places among the entries, and what is missing to prove that.
+    inside: Vec<(usize, Option<Because>)>,
+}
+
+impl Analysis {
+    /// Whether something that it lies inside of, or that lies inside of it, may tell more than its own connection.
+    pub(super) fn may_nest(&self, exchange: &Exchange) -> bool {
+        let pools = &self.streams.ledger.pools;
+        pools.hosts.have_relay()
+            && (pools.key(exchange.pool))
+                .is_some_and(|key| pools.hosts.asks(&key) || pools.hosts.serves(&key))
+    }
+
+    /// Judges these exchanges, what lies inside others first, and gives their rows in the order in which they were asked.
+    #[cold]
+    #[allow(clippy::vec_box)] // as in the ledger
+    pub(super) fn settle_nested(&mut self, pending: Vec<Box<Exchange>>, judged: &[Judged], last: bool) {
+        let before = std::mem::take(&mut self.nested.waiting);
+        let mut rows: Vec<Vec<Row>> = vec![Vec::new(); pending.len()];
+        let mut entries: Vec<Entry> = Vec::new();
+        for (place, exchange) in pending.iter().enumerate() {
+            match self.span(exchange) {
+                Some(span) => entries.push(Entry {
+                    span,
+                    place,
+                    inside: Vec::new(),
+                }),
+                None => self.judge_into(exchange, judged, false, rows.get_mut(place)),
+            }
+        }
+        for (span, known) in before {
+            entries.push(Entry {
+                span,
+                place: rows.len(),
+                inside: Vec::new(),
+            });
+            rows.push(known);
+        }
+        entries.sort_by_key(|entry| entry.span.start);
+        let found = self.look(&mut entries, pending.len(), last);
+        for entry in entries.iter().rev() {
+            let Some(exchange) = pending.get(entry.place) else {
+                continue; // its rows are known
+            };
+            let mut mine = Vec::new();
+            self.judge_into(exchange, judged, !entry.inside.is_empty(), Some(&mut mine));
+            for (inner, doubt) in &entry.inside {
+                let inner = entries.get(*inner).and_then(|inner| rows.get(inner.place));
+                judge::explain(&mut mine, inner.map_or(&[], Vec::as_slice), *doubt);
+            }
+            if let Some(slot) = rows.get_mut(entry.place) {
+                *slot = mine;
+            }
+        }
+        for (place, exchange) in pending.into_iter().enumerate() {
+            let paths = self.paths(&exchange);
+            let rows = rows.get(place).map_or(&[] as &[Row], Vec::as_slice);
+            self.tables.settled(&exchange, rows, &paths);
+            self.streams.ledger.done(exchange);
+        }
+        let alone = entries.iter().zip(&found).rev();
+        self.nested.waiting = alone
+            .filter(|(entry, inside)| entry.span.back && inside.is_none())
+            .take(MAX_WAITING)
+            .filter_map(|(entry, _)| Some((entry.span, std::mem::take(rows.get_mut(entry.place)?))))
+            .collect();
+    }
+
+    /// For each entry what it lies inside of; tells those of it. Those from `fresh` on had a look before.
+    fn look(&mut self, entries: &mut [Entry], fresh: usize, last: bool) -> Vec<Option<Inside>> {
+        let spans: Vec<Span> = entries.iter().map(|entry| entry.span).collect();
+        let known: Vec<bool> = entries.iter().map(|entry| entry.place >= fresh).collect();
+        let found = self.nested.nesting.look(&spans, &known, last);
+        for (place, inside) in found.iter().enumerate() {
+            if let Some(inside) = inside
+                && let Some(front) = entries.get_mut(inside.front)
+            {
+                front.inside.push((place, inside.doubt));
+            }
+        }
+        for entry in entries {
+            // where requests were sent side by side, the last answer is what was waited for
+            (entry.inside)
+                .sort_by_key(|(place, _)| spans.get(*place).map(|span| std::cmp::Reverse(span.end)));
+        }
+        found
+    }
+
+    fn judge_into(&self, exchange: &Exchange, judged: &[Judged], asked: bool, rows: Option<&mut Vec<Row>>) {
+        let Some(rows) = rows else { return };
+        let paths = self.paths(exchange);
+        let known = self.known(exchange, &paths, judged, asked);
+        rows_of(exchange, &known, rows);
+    }
+
+    /// When it was asked and answered, where it is a request that was answered and that may nest.
+    fn span(&self, exchange: &Exchange) -> Option<Span> {
+        let pools = &self.streams.ledger.pools;
+        let answer = (exchange.response.as_ref())
+            .filter(|_| exchange.row == RowKind::Exchange && exchange.complete)?;
+        let key = pools.key(exchange.pool)?;
+        let (front, back) = (pools.hosts.asks(&key), pools.hosts.serves(&key));
+        let at = [Side::Client, Side::Server].map(|side| {
+            let rtt = self.streams.pairs.min(exchange.pair, side.index());
+            rtt.is_some_and(|rtt| rtt < AT_ENDPOINT_NS.get())
+        });
+        (front || back).then(|| Span {
+            key,
+            start: exchange.start(),
+            asked: exchange.request.last.time_ns,
+            answered: answer.first.time_ns,
+            end: exchange.end().time_ns,
+            at,
+            front,
+            back,
+        })
+    }
+}

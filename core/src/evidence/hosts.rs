@@ -1,0 +1,124 @@
+//! Which hosts are asked and ask others: only there can a request wait for another one, and only what they ask needs a
+//! look at what surrounds it.
+
+use std::net::IpAddr;
+
+use ahash::AHashMap;
+
+use super::Key;
+
+/// Hosts of each role that are remembered; of others nothing is said.
+const MAX_HOSTS: usize = 1024;
+
+type Endpoint = (IpAddr, u16);
+
+/// The first endpoint that was seen of a host, and whether there are others.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    first: Endpoint,
+    more: bool,
+}
+
+impl Ends {
+    fn has_other_than(self, end: Endpoint) -> bool {
+        self.more || self.first != end
+    }
+}
+
+/// The roles of hosts, by the servers that they are or ask.
+#[derive(Debug, Default)]
+pub struct Hosts {
+    /// By a server's address, what it serves; by a client's, what it asks.
+    serving: AHashMap<IpAddr, Ends>,
+    asking: AHashMap<IpAddr, Ends>,
+    /// What is asked on loopback is asked by the host of the capture, which others know by another address.
+    inside: bool,
+    outside: bool,
+    relays: bool,
+}
+
+impl Hosts {
+    pub(super) fn add(&mut self, key: &Key) {
+        let end = (key.server, key.server_port);
+        self.inside |= key.client.is_loopback();
+        self.outside |= !key.server.is_loopback();
+        put(&mut self.serving, key.server, end);
+        put(&mut self.asking, key.client, end);
+        self.relays |= self.inside && self.outside || self.serves(key) || self.asks(key);
+    }
+
+    /// Whether a host may ask one server because it was asked as another.
+    pub fn have_relay(&self) -> bool {
+        self.relays
+    }
+
+    /// Whether the client of this server is a server itself.
+    pub fn serves(&self, back: &Key) -> bool {
+        let known = self.serving.get(&back.client);
+        known.is_some_and(|ends| ends.has_other_than((back.server, back.server_port)))
+            || back.client.is_loopback() && self.outside
+            || !back.server.is_loopback() && self.inside
+    }
+
+    /// Whether this server asks another one.
+    pub fn asks(&self, front: &Key) -> bool {
+        let known = self.asking.get(&front.server);
+        known.is_some_and(|ends| ends.has_other_than((front.server, front.server_port)))
+            || !front.server.is_loopback() && self.inside
+            || front.server.is_loopback() && self.outside
+    }
+}
+
+fn put(hosts: &mut AHashMap<IpAddr, Ends>, host: IpAddr, end: Endpoint) {
+    if let Some(ends) = hosts.get_mut(&host) {
+        ends.more |= ends.first != end;
+    } else if hosts.len() < MAX_HOSTS {
+        let ends = Ends {
+            first: end,
+            more: false,
+        };
+        hosts.insert(host, ends);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Side;
+
+    fn key(client: [u8; 4], server: [u8; 4], server_port: u16) -> Key {
+        Key {
+            server: server.into(),
+            server_port,
+            client: client.into(),
+            sender: Side::Client,
+        }
+    }
+
+    fn relays(keys: &[Key]) -> bool {
+        let mut hosts = Hosts::default();
+        keys.iter().for_each(|key| hosts.add(key));
+        hosts.have_relay()
+    }
+
+    #[test]
+    fn a_relay_is_asked_and_asks() {
+        let (client, proxy, server, local) = ([10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3], [127, 0, 0, 1]);
+        let (front, back) = (key(client, proxy, 80), key(proxy, server, 8080));
+        assert!(relays(&[front, back]) && relays(&[back, front]));
+        assert!(!relays(&[front]));
+        assert!(
+            !relays(&[front, key(client, server, 8080)]),
+            "one client of two servers"
+        );
+        assert!(
+            relays(&[front, key(local, local, 8080)]),
+            "it may ask on loopback, or be asked there"
+        );
+        assert!(
+            !relays(&[key(local, local, 80)]),
+            "one server that its own host asks"
+        );
+        assert!(relays(&[key(local, local, 80), key(local, local, 81)]));
+    }
+}

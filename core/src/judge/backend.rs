@@ -1,0 +1,143 @@
+//! Another server: the program waited for what its host had asked there meanwhile, whose verdict is known.
+//!
+//! Claims: the time of a request that lies inside this one (`inside`) is what this one's server waited for.
+//! Predicts and rivals: see `inside`. What that request's time was spent on, its own connection tells.
+
+use super::grounds::Grounds;
+use super::partition::Row;
+use super::vocabulary::{Because, Cause, Owner, Rule};
+
+/// Gives the program's time in `rows` to what the rows of the request inside say of it; `doubt`: what is missing to
+/// prove that it lies inside for that reason.
+pub fn explain(rows: &mut Vec<Row>, inside: &[Row], doubt: Option<Because>) {
+    let before = std::mem::take(rows);
+    for row in before {
+        if row.cause != Cause::ServerThink || row.owner != Owner::Server {
+            rows.push(row);
+            continue;
+        }
+        let mut at = row.start;
+        for within in inside.iter().filter(|w| w.end > row.start && w.start < row.end) {
+            let (start, end) = (within.start.max(at), within.end.min(row.end));
+            if end <= start {
+                continue;
+            }
+            if start > at {
+                rows.push(Row {
+                    start: at,
+                    end: start,
+                    ..row
+                });
+            }
+            rows.push(Row {
+                start,
+                end,
+                ..passed_on(within, doubt)
+            });
+            at = end;
+        }
+        if at < row.end {
+            rows.push(Row { start: at, ..row });
+        }
+    }
+}
+
+/// The row of a request inside, as the one around it has it: whoever owns it is behind this server, whose program waited.
+fn passed_on(row: &Row, doubt: Option<Because>) -> Row {
+    let mut row = *row;
+    (row.rule, row.parent) = (Rule::Backend, Some(Cause::ServerThink));
+    if row.owner != Owner::Capture {
+        row.owner = Owner::Backend;
+    }
+    if row.cause == Cause::ClientThink {
+        row.cause = Cause::ServerThink; // its client is this server, or one on the way
+    }
+    if let Some(because) = doubt {
+        row.grounds
+            .at_most(Grounds::probable(because, Cause::ServerThink));
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::Grade;
+
+    fn row(start: i64, end: i64, cause: Cause, owner: Owner) -> Row {
+        Row {
+            start,
+            end,
+            cause,
+            parent: (cause == Cause::DelayedAck).then_some(Cause::Nagle),
+            owner,
+            from_frame: 1,
+            to_frame: 2,
+            evidence: [1, 2, 0],
+            rule: Rule::Turn,
+            grounds: Grounds::proven(Because::PathBounded),
+        }
+    }
+
+    fn told(rows: &[Row]) -> Vec<(i64, i64, Cause, Owner)> {
+        rows.iter().map(|r| (r.start, r.end, r.cause, r.owner)).collect()
+    }
+
+    #[test]
+    fn only_the_programs_time_is_explained_and_none_is_lost() {
+        let mut rows = vec![
+            row(0, 10, Cause::Network, Owner::Network),
+            row(10, 60, Cause::ServerThink, Owner::Server),
+            row(60, 70, Cause::DelayedAck, Owner::Client),
+        ];
+        let inside = [
+            row(5, 20, Cause::ClientThink, Owner::Client),
+            row(20, 50, Cause::DelayedAck, Owner::Client),
+            row(50, 65, Cause::CaptureGap, Owner::Capture),
+        ];
+        explain(&mut rows, &inside, None);
+        assert_eq!(
+            told(&rows),
+            [
+                (0, 10, Cause::Network, Owner::Network),
+                (10, 20, Cause::ServerThink, Owner::Backend),
+                (20, 50, Cause::DelayedAck, Owner::Backend),
+                (50, 60, Cause::CaptureGap, Owner::Capture),
+                (60, 70, Cause::DelayedAck, Owner::Client),
+            ]
+        );
+        let held = rows.get(2).unwrap();
+        assert_eq!(
+            (held.parent, held.rule),
+            (Some(Cause::ServerThink), Rule::Backend)
+        );
+        assert_eq!(held.grounds.grade, Grade::Proven);
+        // a second request takes nothing from the first
+        explain(&mut rows, &[row(0, 70, Cause::Rto, Owner::Network)], None);
+        assert!(rows.iter().all(|row| row.cause != Cause::Rto));
+    }
+
+    #[test]
+    fn what_is_before_and_behind_stays_the_programs() {
+        let mut rows = vec![row(0, 50, Cause::ServerThink, Owner::Server)];
+        explain(
+            &mut rows,
+            &[row(10, 40, Cause::Network, Owner::Network)],
+            Some(Because::FewInside),
+        );
+        assert_eq!(
+            told(&rows),
+            [
+                (0, 10, Cause::ServerThink, Owner::Server),
+                (10, 40, Cause::Network, Owner::Backend),
+                (40, 50, Cause::ServerThink, Owner::Server),
+            ]
+        );
+        let [before, inside] = [0, 1].map(|n: usize| rows.get(n).unwrap().grounds);
+        assert_eq!(before.grade, Grade::Proven);
+        assert_eq!(
+            (inside.grade, inside.because),
+            (Grade::Probable, Because::FewInside)
+        );
+    }
+}
