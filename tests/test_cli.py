@@ -210,7 +210,13 @@ def test_files_that_are_no_capture(tmp_path: Path) -> None:
 
 def test_results_where_a_capture_is_expected(tmp_path: Path) -> None:
     lp.batch(SMALL, tmp_path, quiet=True)
-    for words in (("streams",), ("plot", "timeline", "-o", "x.png"), ("why", "--stream", 0, "-Y", "tcp")):
+    for words in (
+        ("streams",),
+        ("exchanges",),
+        ("events", "--csv"),
+        ("plot", "timeline", "-o", "x.png"),
+        ("why", "--stream", 0, "-Y", "tcp"),
+    ):
         code, _, err = run(*words, tmp_path)
         assert code and "is a directory" not in err and ("results of a batch" in err or "its file instead" in err)
 

@@ -72,12 +72,8 @@ def _brief(file: str, *, keylog: str | None = None) -> Brief | Capture:
 
 def _read(file: str, display_filter: str | None = None, *, keylog: str | None = None, again: bool = False) -> Capture:
     """Opens a capture and warns of damage; `again`: its bytes are wanted twice, so that standard input is kept."""
-    from latpcap.archive.results import is_results
     from latpcap.views.capture import read
 
-    if file != "-" and is_results(file):
-        reads = "why, compare, latency, plot latency and plot waterfall read them, in Python latpcap.open_results"
-        raise CaptureError(file, f"holds the results of a batch, expected a capture file; {reads}")
     if display_filter is not None:
         from latpcap.reading.filters.grammar import parse
 
@@ -90,6 +86,11 @@ def _read(file: str, display_filter: str | None = None, *, keylog: str | None = 
 
 def _source(file: str, *, again: bool = False) -> Any:
     """What `read` is given for this word: a pipe ends with Ctrl-C, and is kept where its bytes are wanted twice."""
+    from latpcap.archive.results import is_results
+
+    if file != "-" and is_results(file):
+        reads = "why, compare, latency, plot latency and plot waterfall read them, in Python latpcap.open_results"
+        raise CaptureError(file, f"holds the results of a batch, expected a capture file; {reads}")
     found = live.pipe(file)
     if file != "-" or not again:
         return file if found is None else found
