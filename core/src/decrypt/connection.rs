@@ -60,8 +60,9 @@ enum Lost {
     Nothing,
     /// Bytes of a record: so many are left of it, and so long is its body.
     Inside { left: usize, body: usize },
-    /// It is not known where a record begins. So many bytes lie between the last one and `held`.
-    Somewhere { passed: u64 },
+    /// It is not known where a record begins. So many bytes lie between the last one and `held`, and this showed that
+    /// they are lost.
+    Somewhere { passed: u64, at: At },
 }
 
 /// What the bytes begin with.
@@ -172,7 +173,7 @@ impl Connection {
                 return self.passed(side, at, taker);
             }
             Lost::Inside { left, body } => (HEADER + body - left.min(body)) as u64,
-            Lost::Somewhere { passed } => passed.saturating_add(held.len() as u64),
+            Lost::Somewhere { passed, .. } => passed.saturating_add(held.len() as u64),
             Lost::Nothing => match header(&held) {
                 Some((_, body)) if hidden && held.len() + here <= HEADER + body => {
                     let left = HEADER + body - held.len() - here;
@@ -184,6 +185,7 @@ impl Connection {
         };
         cutter.lost = Lost::Somewhere {
             passed: before.saturating_add(len),
+            at,
         };
         self.session.lose_some(side);
     }
@@ -346,7 +348,7 @@ impl Connection {
         let kept = cursor::from(&held, from).to_vec();
         let cutter = self.cutter(side);
         cutter.held = kept;
-        if let Lost::Somewhere { passed } = &mut cutter.lost {
+        if let Lost::Somewhere { passed, .. } = &mut cutter.lost {
             *passed = passed.saturating_add(from as u64);
         }
         if self.session.half(side).hopeless() {
@@ -359,7 +361,7 @@ impl Connection {
         let overhead = self.session.overhead(side).unwrap_or_default() as u64;
         let cutter = self.cutter(side);
         cutter.begun = at;
-        if let Lost::Somewhere { passed } = std::mem::take(&mut cutter.lost)
+        if let Lost::Somewhere { passed, at } = std::mem::take(&mut cutter.lost)
             && let Some(lost) = lost
         {
             let content = (passed.saturating_add(from as u64)).saturating_sub(lost.saturating_mul(overhead));

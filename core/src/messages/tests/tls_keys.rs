@@ -30,7 +30,10 @@ fn hear(parts: &[Part], mut notes: Notes, chunk: usize) -> (Notes, Messages) {
                     messages.feed(*side, at, Stretch::Bytes(piece), &mut notes);
                 }
             }
-            Part::Missing(side, len) => messages.feed(*side, at, Stretch::Missing(*len), &mut notes),
+            // no packet brought what the capture lacks
+            Part::Missing(side, len) => {
+                messages.feed(*side, At { frame: 0, ..at }, Stretch::Missing(*len), &mut notes)
+            }
         }
     }
     for side in [C, S] {
@@ -176,6 +179,36 @@ fn a_hole_in_a_record_is_a_hole_inside() {
     parts.splice(7..10, [Part::Missing(S, answered.len() as u64)]);
     let (notes, _) = heard_with(&parts, Some(&keyed.log(&[])));
     assert!(notes.ends_with(INSIDE), "{notes}");
+}
+
+#[test]
+fn a_request_in_a_hole_has_no_packet() {
+    let mut keyed = keyed(1);
+    let mut parts = keyed.handshake();
+    for (target, is_lost) in [("/a", false), ("/b", true), ("/c", false)] {
+        let record = keyed
+            .client
+            .seal(23, format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes());
+        // its answer is read before what was lost is measured, by the client's next record
+        let answered = Part::Bytes(S, keyed.server.seal(23, &answer()));
+        let asked = if is_lost {
+            Part::Missing(C, record.len() as u64)
+        } else {
+            Part::Bytes(C, record)
+        };
+        parts.extend([asked, answered]);
+    }
+    for chunk in [1, 7, usize::MAX] {
+        let (notes, _) = hear(&parts, with_keys(&keyed.log(&[])), chunk);
+        let begins = notes.list.iter().filter_map(|note| match note {
+            Note::Begin { side: C, at, .. } => Some(at.frame == 0),
+            _ => None,
+        });
+        // the handshake, /a, what is not there, /c
+        assert_eq!(begins.collect::<Vec<_>>(), [false, false, true, false]);
+        let told = short(&notes.list);
+        assert!(told.contains("GET./a") && told.contains("GET./c"), "{told}");
+    }
 }
 
 #[test]
