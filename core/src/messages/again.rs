@@ -2,7 +2,9 @@
 
 use super::readers::{AnyReader, KNOWN, Recognition};
 use super::sink::MessageSink;
-use super::{At, Listener, MessageReader, Messages, Note, Protocol, Read, Side, Stage, Stretch, turns};
+use super::{
+    At, First, Guess, Listener, MessageReader, Messages, Note, Protocol, Read, Side, Stage, Stretch, turns,
+};
 
 /// Protocols that one packet's bytes may pass through.
 const MAX_SWITCHES: usize = 4;
@@ -63,14 +65,26 @@ impl Messages {
     }
 }
 
+/// On a stream that has spoken this protocol: whether the client asks as it may have at the stream's beginning.
+fn asks_again(known: &Recognition, side: Side, first: &[u8]) -> bool {
+    let asks = First {
+        side,
+        said: first,
+        other: &[],
+        began: side,
+    };
+    side == Side::Client && matches!((known.sniff)(&asks), Guess::Yes | Guess::Other)
+}
+
 /// In turns: whether a message begins here that a reader can follow, and which.
 fn follow_again(reader: &mut AnyReader, sink: &mut MessageSink<'_, impl Listener>, first: &[u8]) -> bool {
     let (side, inside) = (sink.side(), sink.is_open());
+    let spoken = reader.protocol();
     let begins = |known: &&Recognition| {
         if inside {
             (known.resumes)(side, first)
         } else {
-            (known.opens)(side, first)
+            (known.opens)(side, first) || known.protocol == spoken && asks_again(known, side, first)
         }
     };
     if inside && reader.is_turns() {

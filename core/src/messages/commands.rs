@@ -264,11 +264,19 @@ impl Commands {
         let holed = std::mem::take(&mut self.client.holed);
         let blank = line.text().is_empty();
         if self.blind != Blind::No || command.is_none() && (holed || blank || self.dialect == Dialect::Imap) {
+            self.client.holed = holed && self.dialect == Dialect::Smtp;
             sink.unmark();
             return Ok(());
         }
-        self.forget_doubtful(sink);
         let command = command.unwrap_or_default();
+        if command.is_odd(self.dialect) && (holed || !self.waiting.is_empty()) {
+            // whoever sends a command that no server knows waits for what it says: this is a mail's text
+            self.client.holed = true;
+            sink.unmark();
+            self.give_up(sink);
+            return Ok(());
+        }
+        self.forget_doubtful(sink);
         let does = command.does;
         let octets = if let Does::Octets(octets) = does {
             octets
@@ -373,7 +381,7 @@ impl Commands {
     }
 
     /// Nobody can tell any more which answer is whose.
-    fn give_up(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    pub(super) fn give_up(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         for lost in self.waiting.drain(..) {
             sink.of(lost.key).give_up();
         }

@@ -17,7 +17,9 @@ use apis::Body;
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Kafka,
     sniff: |first| framed::sniff_by_id::<Kafka>(first, id),
-    opens: |side, first| side == Side::Client && framed::fit::<Kafka>(side, first) == Fit::Whole,
+    opens: |side, first| {
+        side == Side::Client && framed::fit::<Kafka>(side, first) == Fit::Whole && says_who(first)
+    },
     resumes: |side, first| framed::fit::<Kafka>(side, first) == Fit::Whole,
     joins: |_, _| false,
     reader: |_| AnyReader::Kafka(Box::default()),
@@ -72,6 +74,12 @@ impl<'a> Request<'a> {
 fn fits(api: u16, version: u16, id: u32, client: u16) -> bool {
     let known = apis::word(api).is_some() && version <= MAX_VERSION;
     known && id <= i32::MAX as u32 && (client <= MAX_CLIENT || client == u16::MAX)
+}
+
+/// Whether a request has its client's name. Without one it may be an answer: the number that this repeats stands where
+/// an API and its version would, and zeros behind it.
+fn says_who(first: &[u8]) -> bool {
+    cursor::be16_at(first, 12).is_some_and(|len| (1..=MAX_CLIENT).contains(&len))
 }
 
 /// The number of a message; a request's stands behind its API.

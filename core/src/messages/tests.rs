@@ -12,6 +12,7 @@ mod http2;
 mod interactive;
 mod kafka;
 mod ldap;
+mod lost;
 mod memcached;
 mod modbus;
 mod mongodb;

@@ -240,7 +240,8 @@ impl Commands {
                 _ if greets => greeted(sink, line, bytes),
                 _ => sink.unmark(),
             }
-            self.server.holed = false;
+            // the command may be in a hole that is not seen yet: what follows may be its answer's text
+            self.server.holed = !greets;
             return Ok(());
         }
         self.count(sink);
@@ -310,6 +311,12 @@ impl Commands {
         self.server.holed = true;
         if self.dialect == Dialect::Imap {
             return self.response_misses(sink, missing);
+        }
+        if self.server.text.is_some() && self.waiting.len() > 1 {
+            // the text may end in what is missing, and the next answer begin
+            self.give_up(sink);
+            self.server.reset();
+            return sink.unmark();
         }
         if let Some(dots) = &mut self.server.text {
             *dots = Dots::Inside;

@@ -75,6 +75,13 @@ impl Dialect {
     }
 }
 
+impl Command {
+    /// Whether it may as well be a line of a mail's text, where it stands behind lost bytes or other commands.
+    pub(super) fn is_odd(&self, dialect: Dialect) -> bool {
+        dialect == Dialect::Smtp && !is_smtp(&self.method)
+    }
+}
+
 /// The first word, and what stands behind it.
 fn word(line: &[u8]) -> (&[u8], &[u8]) {
     let end = memchr::memchr(b' ', line).unwrap_or(line.len());
@@ -105,6 +112,15 @@ fn smtp<'a>(verb: &str, rest: &'a [u8]) -> (&'a [u8], Does) {
         "HELO" | "EHLO" | "VRFY" | "EXPN" | "HELP" | "ETRN" => (rest, Does::Plain),
         _ => (b"", Does::Plain),
     }
+}
+
+/// Whether servers of mail have a command with this verb; experimental ones begin with X.
+fn is_smtp(verb: &str) -> bool {
+    const VERBS: [&str; 18] = [
+        "MAIL", "RCPT", "AUTH", "STARTTLS", "BDAT", "LHLO", "HELO", "EHLO", "VRFY", "EXPN", "HELP", "ETRN",
+        "ATRN", "BURL", "DATA", "RSET", "NOOP", "QUIT",
+    ];
+    VERBS.contains(&verb) || verb.starts_with('X')
 }
 
 /// The address in `FROM:<a@b> SIZE=1`.

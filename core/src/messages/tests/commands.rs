@@ -421,7 +421,7 @@ fn what_only_looks_like_mail_is_turns() {
     assert_eq!(said(&web).1, Some(Protocol::Http));
 }
 
-fn holed(script: &[(Side, Result<&'static str, u64>)], frame: bool) -> Vec<String> {
+pub(super) fn holed(script: &[(Side, Result<&'static str, u64>)], frame: bool) -> Vec<String> {
     let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
     for (side, piece) in script {
         at.frame += 1;

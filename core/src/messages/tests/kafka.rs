@@ -115,6 +115,8 @@ fn who_joins_in_the_middle_waits_for_an_answer_to_a_request() {
     );
     assert_eq!(speaker(&ask(3, 1, 42, &[0; 4])), Some(C));
     assert_eq!(speaker(b""), None);
+    // an answer whose number is low reads like a Produce of nobody's
+    assert_eq!(speaker(&answer(6, 50)), None);
 }
 
 #[test]

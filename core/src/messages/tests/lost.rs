@@ -1,0 +1,114 @@
+//! What several protocols do behind bytes that the capture lacks: the next answers are whose they are, and what follows
+//! is no command that nobody gave.
+
+use super::commands::holed;
+use super::*;
+
+type Script<'a> = &'a [(Side, Result<&'static str, u64>)];
+
+const MAILBOX: [(Side, Result<&str, u64>); 3] = [
+    (S, Ok("+OK ready\r\n")),
+    (C, Ok("STAT\r\n")),
+    (S, Ok("+OK 2 99\r\n")),
+];
+
+fn mailbox(more: Script<'_>) -> Vec<String> {
+    holed(&[&MAILBOX[..], more].concat(), false).split_off(1)
+}
+
+#[test]
+fn the_end_of_a_mail_in_a_hole_gives_the_next_answer_to_nobody() {
+    // the hole is seen when the next answer comes, and the client has asked for it
+    let told = mailbox(&[
+        (C, Ok("RETR 1\r\n")),
+        (S, Ok("+OK 99 octets\r\nSubject: a\r\n")),
+        (C, Ok("RETR 2\r\n")),
+        (S, Err(80)),
+        (S, Ok("+OK 9 octets\r\nb\r\n.\r\n")),
+        (C, Ok("NOOP\r\n")),
+        (S, Ok("+OK\r\n")),
+        (C, Ok("DELE 9\r\n")),
+        (S, Ok("-ERR none\r\n")),
+    ]);
+    let wanted = [
+        "RETR.1 givenup",
+        "RETR.2 givenup",
+        "NOOP. =0/+OK",
+        "DELE.9 =-ERR/error",
+    ];
+    assert_eq!(told, wanted);
+    // in the middle of the mail it does no harm
+    let told = mailbox(&[
+        (C, Ok("RETR 1\r\n")),
+        (S, Ok("+OK 99 octets\r\nSubject: a\r\n")),
+        (S, Err(80)),
+        (S, Ok("b\r\n.\r\n")),
+        (C, Ok("NOOP\r\n")),
+        (S, Ok("+OK\r\n")),
+    ]);
+    assert_eq!(told, ["RETR.1 =0/+OK", "NOOP. =0/+OK"]);
+}
+
+#[test]
+fn the_answer_to_a_command_in_a_hole_may_have_a_text() {
+    let told = mailbox(&[
+        (
+            S,
+            Ok("+OK\r\nUser-Agent: me\r\nTo: you\r\n\r\na\r\nb\r\nc\r\nd\r\n.\r\n"),
+        ),
+        (C, Err(8)),
+        (C, Ok("NOOP\r\n")),
+        (S, Ok("+OK\r\n")),
+    ]);
+    assert_eq!(told, ["NOOP. =0/+OK"]);
+}
+
+#[test]
+fn a_mail_behind_a_hole_is_no_row_of_commands() {
+    const HELLO: [(Side, Result<&str, u64>); 3] = [
+        (S, Ok("220 lab ESMTP\r\n")),
+        (C, Ok("EHLO me\r\n")),
+        (S, Ok("250 ok\r\n")),
+    ];
+    const MAIL: &str = "Subject: a\r\n\r\nline one\r\nline two\r\n\r\nhelp me\r\nline four\r\n.\r\n";
+    let told = holed(
+        &[
+            &HELLO[..],
+            &[
+                (C, Err(6)),
+                (C, Ok(MAIL)),
+                (S, Ok("250 queued\r\n")),
+                (C, Ok("RSET\r\n")),
+                (S, Ok("250 ok\r\n")),
+                (C, Ok("QUIT\r\n")),
+                (S, Ok("221 bye\r\n")),
+            ],
+        ]
+        .concat(),
+        false,
+    );
+    assert_eq!(told, ["EHLO.me =250", "RSET. =250", "QUIT. =221"]);
+    // no hole: a command that nobody knows is still one
+    let odd = [(C, Ok("FOO bar\r\n")), (S, Ok("502 what\r\n"))];
+    let told = holed(&[&HELLO[..], &odd].concat(), false);
+    assert_eq!(told, ["EHLO.me =250", "FOO. =502/error"]);
+}
+
+#[test]
+fn whoever_spoke_a_protocol_is_heard_again_by_less() {
+    let script: [(Side, Result<&str, u64>); 8] = [
+        (C, Ok("set k 0 0 1\r\na\r\n")),
+        (S, Ok("STORED\r\n")),
+        (C, Err(9)),
+        (S, Ok("VALUE k 0 1\r\na\r\nEND\r\n")),
+        (C, Ok("get k\r\n")),
+        (S, Ok("VALUE k 0 1\r\na\r\nEND\r\n")),
+        (C, Ok("delete k\r\n")),
+        (S, Ok("DELETED\r\n")),
+    ];
+    let told = holed(&script, false);
+    assert_eq!(told, ["set.k =0/STORED", "get.k =0/END", "delete.k =0/DELETED"]);
+    // at a stream's beginning in the middle of a connection that is too little
+    let told = holed(&[(C, Err(9)), (C, Ok("get k\r\n")), (S, Ok("what\r\n"))], false);
+    assert_eq!(told, [""; 0]);
+}
