@@ -30,6 +30,7 @@ nightly: ## what is too long for every change: fuzz, hostile input through Pytho
 	python .ci/hostile.py $$(($(MINUTES) * 60 / 3))
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
 	python .ci/mutants.py all --minutes $(MINUTES)
+	python .ci/mutants_python.py --minutes $(MINUTES)
 
 samples: ## records sample_pcaps/ again (root; two network namespaces, nginx, wrk, tcpdump, ...)
 	python3 sample_pcaps/record.py && cp sample_pcaps/nginx-latency.pcap latpcap/samples/

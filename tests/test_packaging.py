@@ -156,6 +156,15 @@ def test_no_registry_is_named() -> None:
     assert not naming
 
 
+def script(name: str) -> ModuleType:
+    """One of the programs of .ci as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
 @pytest.mark.parametrize(
     ("expression", "allowed"),
     [
@@ -165,8 +174,20 @@ def test_no_registry_is_named() -> None:
     ],
 )  # fmt: skip
 def test_licences_are_read_as_spdx_means_them(expression: str, allowed: bool) -> None:
-    spec = importlib.util.spec_from_file_location("check_licences", ROOT / ".ci" / "check_licences.py")
-    assert spec is not None and spec.loader is not None
-    checked = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(checked)
+    checked = script("check_licences")
     assert checked.passes(expression) is allowed
+
+
+def test_a_mutant_is_one_change(tmp_path: Path) -> None:
+    mutants = script("mutants_python")
+    (tmp_path / "a.py").write_text("def f(x: int = 2) -> int:\n    return x + 1 if x < 3 and not x else 0\n", "utf-8")
+    found = {
+        (line, what): ast.unparse(mutants.mutated(path, number, way)).splitlines()[-1].strip()
+        for path, number, way, line, what in mutants.mutants(tmp_path / "a.py")
+    }
+    assert found[2, "Lt to LtE"] == "return x + 1 if x <= 3 and (not x) else 0"
+    assert found[2, "And to Or"] == "return x + 1 if x < 3 or not x else 0"
+    assert found[2, "branches exchanged"] == "return 0 if x < 3 and (not x) else x + 1"
+    assert found[2, "Add to Sub"] == "return x - 1 if x < 3 and (not x) else 0"
+    assert found[2, "not left out"] == "return x + 1 if x < 3 and x else 0"
+    assert (1, "2 to 3") in found and len(found) == 9
