@@ -148,3 +148,26 @@ def test_a_snap_length_changes_no_verdict(script: str, snaplen: int) -> None:
         unread = snaplen == 66 and first["cause"] in ("server_think", "client_think")
         assert cut["grade"] == ("probable" if unread else first["grade"])
     assert first["cause"] == SCRIPTS[script][2]
+
+
+@pytest.mark.parametrize(
+    ("missing", "confidence", "says"),
+    [
+        (0, None, ""),
+        (1, 1.0, "1 of 960 exchanges: it is not judged by what is left"),
+        (96, 1.0, "96 of 960 exchanges: these are not judged by what is left"),
+        (97, 0.95, "97 of 960"),
+        (480, 0.95, "480 of 960"),
+        (481, 0.88, "481 of 960"),
+    ],
+)
+def test_missing_packets_lower_all_confidence_from_a_tenth_on(
+    missing: int, confidence: float | None, says: str
+) -> None:
+    """Above a tenth of the exchanges, and further above half of them."""
+    table = lp.read().arrow("exchanges")
+    gaps = pa.array([0.5 if n < missing else 0.0 for n in range(table.num_rows)])
+    table = table.set_column(table.column_names.index("capture_gap_ms"), "capture_gap_ms", gaps)
+    found = quality._gaps(table)
+    assert [check.most for check in found] == ([] if confidence is None else [confidence])
+    assert all(says in check.says and check.count == missing for check in found)
