@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import gc
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import latpcap as lp
 from latpcap import longarrays
 
 
@@ -148,3 +150,28 @@ def test_sums_of_keys_are_those_of_all_rows_whatever_the_part() -> None:
         found, total = arrays.sums(keys, values)
         assert found.tolist() == arrays.distinct(keys).tolist() == sorted(set(keys.tolist()))
         assert total.tolist() == [int(values[keys == key].sum()) for key in found]
+
+
+def rounded(value: Any) -> Any:
+    """Sums in another order differ in their last bits."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return f"{value:.9g}" if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("name", ["nginx-latency.pcap", "clips/split-nagle.pcap"])
+def test_answers_are_the_same_in_however_many_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole answer, findings, one exchange and latencies: a part of 16 rows and one of all rows."""
+
+    def told() -> list[object]:
+        cap = lp.read(Path(__file__).resolve().parents[1] / "sample_pcaps" / name)
+        one, table = cap.why(exchange="worst"), cap.findings
+        return [cap.why(top=3).to_dict(), one.to_dict(), table.to_dict("records"), str(cap.latency(by="server"))]
+
+    monkeypatch.setattr(longarrays, "PART", 1 << 16)
+    whole = told()
+    monkeypatch.setattr(longarrays, "PART", 16)
+    for parts, of_all in zip(told(), whole, strict=True):
+        assert rounded(parts) == rounded(of_all)
