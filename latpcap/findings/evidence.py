@@ -59,7 +59,7 @@ def _alike(values: Array, value: float, before: int) -> int:
     for span in longarrays.parts(len(values)):
         alike = np.flatnonzero(values[span] == value)
         if before < len(alike):
-            return span.start + int(alike[before])
+            return int(span.start + alike[before])
         before -= len(alike)
     raise ValueError(f"{value} is not there so often")
 

@@ -8,10 +8,12 @@ capacity is read off the moments in which requests queued at the server.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latpcap import arrays
+from latpcap import arrays, longarrays
 from latpcap.findings.presentation import UNSEEN
 from latpcap.findings.totals import SIDES
 from latpcap.limits import LIMITS
@@ -59,29 +61,23 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
 
     `items`: all that took this server's time. The waits that one sender's TCP_NODELAY takes away go together.
     """
-    import numpy as np
 
     server = item.server
     if server.cut or len(server.rows) < LIMITS["gain_exchanges"] or item.cause in ("server_think", "client_think"):
         return None
-    latency = arrays.numbers(exchanges, "latency_ms")
     high: float | None
     if item.cause in STALLS:
-        left, high, work = _of_stall(item, items, exchanges, causes)
+        left, high, warm = _of_stall(item, items, exchanges, causes)
     else:
-        gone = latency.copy()
-        gone[item.rows] -= item.ms
-        left = np.maximum(gone[server.rows], 0.0)
-        high, work = arrays.percentile(np.sort(left), 0.5), np.zeros(len(left))
+        left = warm = _less(arrays.numbers(exchanges, "latency_ms"), item.rows, item.ms, server.rows)
+        high = _percentile(left, 0.5)
     unbound = None if high is not None else NOT_PROVEN
-    ordered = np.sort(left)
-    middle, p99 = arrays.percentile(ordered, 0.5), arrays.percentile(ordered, 0.99)
+    middle, p99 = _percentile(left, 0.5), _percentile(left, 0.99)
     loop = _Loop.of(item, exchanges)
     # what is left holds the queue of requests that one tick of the clients' timers let go together
-    low = arrays.percentile(ordered, 0.1) if loop is not None and loop.clients > 1 else middle
+    low = _percentile(left, 0.1) if loop is not None and loop.clients > 1 else middle
     if loop is not None and loop.clients == 1:
-        warm = left - np.minimum(WARMER_SHARE * work, WARMER_MS)
-        low = arrays.percentile(np.sort(np.maximum(warm, 0.0)), 0.5)
+        low = _percentile(warm, 0.5)
     if loop is None or not loop.closed:
         return Gain(low, high, p99, AS_IT_IS, False, open=unbound)
     mean = float(left.mean())
@@ -102,10 +98,32 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
     return Gain(least, high, max(p99, least), "server", True, slow / now, fast / now, unbound)
 
 
+def _percentile(values: Array, share: float) -> float:
+    """Nearest rank, of values in any order, at least one."""
+    return float(longarrays.nth(values, max(0, math.ceil(share * len(values)) - 1)))
+
+
+def _less(latency: Array, rows: Array, ms: Array, wanted: Array) -> Array:
+    """What is left of the wanted rows' latencies when these rows, which are distinct, take so much less."""
+    import numpy as np
+
+    gone = longarrays.zeros(len(latency), "float64")
+    for span in longarrays.parts(len(latency)):
+        gone[span] = latency[span]
+    for span in longarrays.parts(len(rows)):
+        gone[rows[span]] -= ms[span]
+    left = longarrays.zeros(len(wanted), "float64")
+    for span in longarrays.parts(len(wanted)):
+        left[span] = np.maximum(gone[wanted[span]], 0.0)
+    longarrays.rest()
+    return left
+
+
 def _of_stall(
     item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table
 ) -> tuple[Array, float | None, Array]:
-    """What each exchange would take at best, the median at worst (None: nothing bounds it), and the programs' part.
+    """What each exchange would take at best, the median at worst (None: nothing bounds it), and at best where the
+    programs get faster by it, too.
 
     At best every such wait goes, and what the program is only taken to have been at work for behind it. At worst only
     what is proven goes, and the program, which few exchanges show without a wait, takes as long again as it took there:
@@ -115,27 +133,33 @@ def _of_stall(
 
     sender = item.owner if item.cause != "delayed_ack" else SIDES.get(item.owner, item.owner)
     kinds = {(STALL, sender), ("nagle", sender), ("delayed_ack", SIDES.get(sender, sender))}
-    stalls = np.concatenate([i.causes for i in items if (i.cause, i.owner) in kinds])
-    ms, sure = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "confidence") >= PROVEN
-    programs = np.concatenate([stalls[:0], *(i.causes for i in items if i.cause in ("server_think", "client_think"))])
-    doubt = np.concatenate([stalls[:0], *(i.causes for i in items if i.cause == f"{sender}_think")])
-    doubt = doubt[~sure[doubt]]
+    stalls = longarrays.joined([i.causes for i in items if (i.cause, i.owner) in kinds])
+    programs = [i.causes for i in items if i.cause in ("server_think", "client_think")]
+    doubt = longarrays.joined([i.causes for i in items if i.cause == f"{sender}_think"])
+    confidence, levels = arrays.levels(causes, "confidence")
+    sure = (levels >= PROVEN)[confidence]
     why, words = arrays.codes(causes, "because")
-    at_work = doubt[why[doubt] == _code(words, AT_WORK)]
-    late = doubt[why[doubt] == _code(words, LATE)]
+    at_work, late = (longarrays.chosen(doubt, ~sure & (why == _code(words, word))) for word in (AT_WORK, LATE))
     where = _Places(exchanges, causes)
-    latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
-    best = latency - where.sums(np.concatenate([stalls, at_work, late]), ms)
-    left = np.maximum(best[rows], 0.0)
     sure_work = np.zeros(causes.num_rows, bool)
-    sure_work[programs] = True
-    sure_work[at_work] = sure_work[late] = False
-    work = where.sums(np.flatnonzero(sure_work), ms)[rows]
-    proven = stalls[sure[stalls]]
-    if not len(proven) and not (why[stalls] == _code(words, AT_WORK)).any():
-        return left, None, work
-    worst = np.minimum(latency, latency - where.sums(proven, ms) + where.sums(at_work, ms))
-    return left, arrays.percentile(np.sort(np.maximum(worst[rows], 0.0)), 0.5), work
+    for several, truth in ((programs, True), ((at_work, late), False)):
+        for rows in several:
+            for span in longarrays.parts(len(rows)):
+                sure_work[rows[span]] = truth
+    best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
+    proven = longarrays.chosen(stalls, sure)
+    least, more = where.sums([proven]), where.sums([at_work])
+    latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
+    left, warm, worst = (longarrays.zeros(len(rows), "float64") for _ in range(3))
+    for span in longarrays.parts(len(rows)):
+        mine = rows[span]
+        took = latency[mine]
+        left[span] = np.maximum(took - best[mine], 0.0)
+        warm[span] = np.maximum(left[span] - np.minimum(WARMER_SHARE * work[mine], WARMER_MS), 0.0)
+        worst[span] = np.maximum(np.minimum(took, took - least[mine] + more[mine]), 0.0)
+    longarrays.rest()
+    bound = len(proven) or len(longarrays.chosen(stalls, why == _code(words, AT_WORK)))
+    return left, _percentile(worst, 0.5) if bound else None, warm
 
 
 def _code(words: list[str], word: str) -> int:
@@ -146,18 +170,31 @@ class _Places:
     """Which exchange, by its position in the table, each row of causes is of."""
 
     def __init__(self, exchanges: pa.Table, causes: pa.Table):
-        import numpy as np
+        self._size, self._ms = exchanges.num_rows, arrays.numbers(causes, "duration_ms")
+        self._place = longarrays.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
 
-        keys = arrays.numbers(exchanges, "exchange")
-        order = np.argsort(keys, kind="stable")
-        self._size = len(keys)
-        self._place = order[np.searchsorted(keys, arrays.numbers(causes, "exchange"), sorter=order)]
-
-    def sums(self, rows: Array, ms: Array) -> Array:
+    def sums(self, several: Sequence[Array]) -> Array:
         """Of each exchange, how long these rows of causes took."""
         import numpy as np
 
-        return np.bincount(self._place[rows], ms[rows], self._size)
+        found = longarrays.zeros(self._size, "float64")
+        for rows in several:
+            for span in longarrays.parts(len(rows)):
+                mine = rows[span]
+                np.add.at(found, self._place[mine], self._ms[mine])
+        longarrays.rest()
+        return found
+
+    def sums_of(self, which: Array) -> Array:
+        """The same of the rows that are marked."""
+        import numpy as np
+
+        found = longarrays.zeros(self._size, "float64")
+        for span in longarrays.parts(len(which)):
+            mine = which[span]
+            np.add.at(found, self._place[span][mine], self._ms[span][mine])
+        longarrays.rest()
+        return found
 
 
 @dataclass(frozen=True)
@@ -172,49 +209,84 @@ class _Loop:
     def of(cls, item: Spent, exchanges: pa.Table) -> _Loop | None:
         import numpy as np
 
-        rows = np.sort(item.server.rows)
-        stream = arrays.numbers(exchanges, "stream")[rows]
-        start, end = arrays.numbers(exchanges, "start")[rows], arrays.numbers(exchanges, "end")[rows]
-        order = np.lexsort((start, stream))
-        same = stream[order][1:] == stream[order][:-1]
-        pauses = (start[order][1:] - end[order][:-1])[same] / 1e6
+        mine = longarrays.marked(item.server.rows, exchanges.num_rows)
+        spans = longarrays.parts(len(mine))
+        rows = longarrays.joined([(np.flatnonzero(mine[span]) + span.start).astype("uint32") for span in spans])
+        stream, start, end = (longarrays.taken(arrays.numbers(exchanges, c), rows) for c in ("stream", "start", "end"))
         seconds = (end.max() - start.min()) / 1e9
+        answers, pauses = longarrays.zeros(len(rows), "float64"), _pauses(stream, start, end)
         if len(pauses) < LIMITS["gain_exchanges"] or seconds <= 0:
             return None
-        answers = (end - start) / 1e6
+        for span in longarrays.parts(len(rows)):
+            answers[span] = (end[span] - start[span]) / 1e6
         # pipelined or multiplexed streams ask before they are answered: no pause, and no closed loop of this kind
-        asked_early = float((pauses < 0).mean())
-        longest = LIMITS["loop_pause_share"] * float(np.median(answers))
-        closed = asked_early < LIMITS["loop_early_share"] and float(np.median(pauses)) < longest
+        asked_early = sum(int((pauses[span] < 0).sum()) for span in longarrays.parts(len(pauses))) / len(pauses)
+        longest = LIMITS["loop_pause_share"] * _median(answers)
+        closed = asked_early < LIMITS["loop_early_share"] and _median(pauses) < longest
+        np.maximum(pauses, 0.0, out=pauses)
         return cls(
             clients=len(arrays.distinct(stream)),
-            pause_ms=float(np.clip(pauses, 0, None).mean()),
+            pause_ms=float(pauses.mean()),
             rate=len(rows) / seconds,
             closed=closed,
             capacity=_capacity(rows, exchanges),
         )
 
 
+def _pauses(stream: Array, start: Array, end: Array) -> Array:
+    """The times in ms between an exchange's end and the next one's start, by stream and in order of time."""
+
+    order = longarrays.order(start)
+    order = longarrays.taken(order, longarrays.ranked(longarrays.taken(stream, order)))
+    stream, start, end = (longarrays.taken(column, order) for column in (stream, start, end))
+    found, done = longarrays.zeros(len(stream), "float64"), 0
+    for span in longarrays.parts(len(stream) - 1):
+        behind = slice(span.start + 1, span.stop + 1)
+        same = stream[behind] == stream[span]
+        pauses = ((start[behind] - end[span]) / 1e6)[same]
+        found[done : done + len(pauses)] = pauses
+        done += len(pauses)
+    longarrays.rest()
+    return found[:done]
+
+
+def _median(values: Array) -> float:
+    """As numpy's, of at least one."""
+    middle = len(values) // 2
+    upper = float(longarrays.nth(values, middle))
+    return upper if len(values) % 2 else (float(longarrays.nth(values, middle - 1)) + upper) / 2
+
+
 def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     """Answers per second while requests queue: over all that time, and between answers that leave others waiting."""
     import numpy as np
 
-    asked = arrays.numbers(exchanges, "request_end")[rows].astype(np.int64)
-    answered = arrays.filled(exchanges, "response_start", 0)[rows].astype(np.int64)
-    times = np.concatenate([asked, answered])
-    steps = np.concatenate([np.ones(len(asked), np.int64), -np.ones(len(answered), np.int64)])
-    order = np.lexsort((-steps, times))
-    times, steps = times[order], steps[order]
-    waiting = np.cumsum(steps)
-    gaps = np.diff(times)
-    busy = waiting[:-1] >= LIMITS["busy_requests"]
-    busy_ns = int(gaps[busy].sum())
-    done = int(((steps[1:] == -1) & busy).sum())
-    if done < LIMITS["busy_answers"] or busy_ns <= LIMITS["busy_share"] * (times[-1] - times[0]):
+    asked = longarrays.taken(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
+    answered = longarrays.taken(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
+    asked.sort()
+    answered.sort()
+    least = LIMITS["busy_requests"]
+    busy_ns = done = between = leaving = 0
+    # requests come before answers of the same instant
+    for own, other, answers in ((answered, asked, True), (asked, answered, False)):
+        for span in longarrays.parts(len(own)):
+            times = own[span]
+            ahead = np.searchsorted(other, times, side="right" if answers else "left")
+            place = np.arange(span.start, span.stop)
+            waiting = ahead - place if answers else place - ahead
+            busy = waiting >= least
+            before = np.maximum(own[np.maximum(place - 1, 0)], other[np.maximum(ahead - 1, 0)])
+            before = np.where(place == 0, other[np.maximum(ahead - 1, 0)], np.where(ahead == 0, own[place - 1], before))
+            busy_ns += int((times - before)[busy].sum())
+            if answers:
+                done += int(busy.sum())
+                gap = own[np.minimum(place + 1, len(own) - 1)] - times
+                left = (waiting - 1 >= least) & (place + 1 < len(own))
+                between, leaving = between + int(gap[left].sum()), leaving + int(left.sum())
+    first, last = min(asked[0], answered[0]), max(asked[-1], answered[-1])
+    if done < LIMITS["busy_answers"] or busy_ns <= LIMITS["busy_share"] * (last - first):
         return None
-    out = np.flatnonzero(steps == -1)
-    between = np.diff(times[out])[waiting[out[:-1]] >= LIMITS["busy_requests"]]
     rates = [1e9 * done / busy_ns]
-    if len(between) >= LIMITS["busy_answers"] and between.mean() > 0:
-        rates.append(1e9 / float(between.mean()))
+    if leaving >= LIMITS["busy_answers"] and between > 0:
+        rates.append(1e9 / (between / leaving))
     return min(rates), max(rates)

@@ -1,0 +1,75 @@
+"""What a fix would bring, worked out part by part: the same numbers as from whole columns."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from latpcap import longarrays
+from latpcap.findings import gain
+from latpcap.limits import LIMITS
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns are long early, so that a test need not be."""
+    monkeypatch.setattr(longarrays, "LEAST_BYTES", 64)
+    monkeypatch.setattr(longarrays, "PART", 16)
+
+
+def capacity_of_events(asked: Any, answered: Any) -> tuple[float, float] | None:
+    """Every request and answer one after the other, requests first where both have one instant."""
+    events = sorted([(int(t), 0) for t in asked] + [(int(t), 1) for t in answered])
+    waiting = busy_ns = done = left = 0
+    between: list[int] = []
+    last: int | None = None
+    for place, (time, answer) in enumerate(events):
+        if waiting >= LIMITS["busy_requests"]:
+            busy_ns += time - events[place - 1][0]
+            done += answer
+        if answer:
+            between += [time - last] if last is not None and left >= LIMITS["busy_requests"] else []
+            last, left = time, waiting - 1
+        waiting += -1 if answer else 1
+    if done < LIMITS["busy_answers"] or busy_ns <= LIMITS["busy_share"] * (events[-1][0] - events[0][0]):
+        return None
+    rates = [1e9 * done / busy_ns]
+    if len(between) >= LIMITS["busy_answers"] and sum(between) > 0:
+        rates.append(1e9 / (sum(between) / len(between)))
+    return min(rates), max(rates)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_capacity_is_that_of_the_events_one_by_one(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    count = int(random.integers(2, 400))
+    asked = np.sort(random.integers(0, 40 * count, count))
+    answered = asked + random.integers(0, 1 + int(random.choice([5, 300, 20_000])), count)
+    exchanges = pa.table({"request_end": asked, "response_start": answered})
+    rows = np.arange(count, dtype="uint32")
+    assert gain._capacity(rows, exchanges) == capacity_of_events(asked, answered)
+
+
+def test_some_of_these_have_a_capacity() -> None:
+    asked = np.arange(400) // 8 * 1000
+    exchanges = pa.table({"request_end": asked, "response_start": asked + np.arange(400) % 8 * 100 + 100})
+    found = gain._capacity(np.arange(400, dtype="uint32"), exchanges)
+    assert found is not None and found == capacity_of_events(asked, exchanges["response_start"].to_numpy())
+
+
+def test_pauses_are_those_between_a_streams_exchanges_in_order_of_time() -> None:
+    random = np.random.default_rng(3)
+    stream, start = random.integers(0, 9, 500).astype("uint32"), random.permutation(500) * 1000
+    end = start + random.integers(0, 3000, 500)
+    wanted = []
+    for one in range(9):
+        mine = sorted((start[i], end[i]) for i in np.flatnonzero(stream == one))
+        wanted += [(b[0] - a[1]) / 1e6 for a, b in pairwise(mine)]
+    pauses = gain._pauses(stream, start, end)
+    assert pauses.tolist() == wanted
+    assert gain._median(pauses) == np.median(wanted) and gain._median(pauses[1:]) == np.median(wanted[1:])
+    assert gain._percentile(pauses, 0.1) == sorted(wanted)[49]
