@@ -6,13 +6,16 @@ import errno
 import gc
 import os
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import latpcap as lp
 from latpcap import longarrays
+from latpcap.findings import evidence
 
 
 @pytest.fixture(autouse=True)
@@ -175,3 +178,20 @@ def test_answers_are_the_same_in_however_many_parts(name: str, monkeypatch: pyte
     monkeypatch.setattr(longarrays, "PART", 16)
     for parts, of_all in zip(told(), whole, strict=True):
         assert rounded(parts) == rounded(of_all)
+
+
+def test_the_client_that_lost_most_over_all_parts() -> None:
+    """No single part has most of its time: 40 rows of 16 a part."""
+    clients, of = ["10.0.0.1", "10.0.0.2", "10.0.0.3"], [n % 3 for n in range(40)]
+    tables = {
+        "streams": pa.table(
+            {"stream": pa.array(range(3), pa.uint32()), "client": pa.array(clients).dictionary_encode()}
+        ),
+        "exchanges": pa.table({"stream": pa.array(of, pa.uint32())}),
+    }
+    spent = np.array([(5.0, 6.0, 1.0)[n] for n in of])
+    item = SimpleNamespace(rows=np.arange(40), ms=spent)
+    named, share = evidence.hardest_client(cast(Any, item), tables)
+    assert named == "10.0.0.2" and share == pytest.approx(13 * 6 / (14 * 5 + 13 * 6 + 13 * 1))
+    none = SimpleNamespace(rows=np.arange(0), ms=np.zeros(0))
+    assert evidence.hardest_client(cast(Any, none), tables) == (None, None)
