@@ -103,6 +103,18 @@ mod tests {
     }
 
     #[test]
+    fn the_change_is_where_the_fewest_stray_and_the_first_of_such_places() {
+        assert_eq!(
+            found(&[(8, true), (1, false), (1, true), (8, false)]),
+            Some((8, false, false))
+        );
+        let strays_before = [(10, false), (1, true), (10, false), (20, true)];
+        assert_eq!(found(&strays_before), Some((21, true, false)));
+        let strays_after = [(20, true), (20, false), (1, true), (9, false)];
+        assert_eq!(found(&strays_after), Some((20, false, false)));
+    }
+
+    #[test]
     fn sockets_that_differ_and_options_that_are_toggled_change_nothing() {
         let turns: Vec<_> = (0..40).map(|n| (1, n % 2 == 0)).collect();
         assert_eq!(found(&turns), None);

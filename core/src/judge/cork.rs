@@ -154,5 +154,11 @@ mod tests {
         let mut mixed = starts(10, 1);
         mixed.late.push((200 * MS - 1, 900 * MS));
         assert_eq!(corked(&mixed, [0, 0]), (true, false));
+        let mut timer = starts(10, 1);
+        timer.late.push((200 * MS, 900 * MS));
+        assert_eq!(corked(&timer, [0, 0]), (true, true), "as long as the timer");
+        let mut far = starts(10, 1);
+        far.late.push((201 * MS, 900 * MS));
+        assert_eq!(corked(&far, [2 * MS, 0]), (true, false), "less the path");
     }
 }
