@@ -22,6 +22,7 @@ from case_scripts import (
     silence,
     stalls,
     timers,
+    transfers,
     web,
 )
 from case_scripts.registry import SCRIPTS, Script
@@ -42,6 +43,7 @@ FILES = (
     silence,
     stalls,
     timers,
+    transfers,
     web,
 )
 

@@ -35,7 +35,7 @@ impl Analysis {
             self.partition(&exchange, &paths, judged);
             self.streams.ledger.done(exchange);
         }
-        self.tables.stream(id, stream, &self.streams.ledger.names);
+        self.tables.stream(id, stream, &self.streams.ledger);
     }
 
     /// Ends some streams.

@@ -5,7 +5,7 @@ use ahash::AHashSet;
 use smol_str::SmolStr;
 
 use super::multipath::MultipathStreams;
-use super::transfers::Transfers;
+use super::transfers::{Carried, Transfers};
 use super::{Exchange, Known, Place, Tracker};
 use crate::base::At;
 use crate::decrypt::Sealed;
@@ -23,6 +23,8 @@ const MAX_NEEDLESS: usize = 1 << 16;
 pub struct Ledger {
     pub next_id: u64,
     pub pools: Pools,
+    /// What data connections carry.
+    pub carried: Known<Carried>,
     /// What servers call themselves.
     pub names: Known<SmolStr>,
     /// How TLS was set up.
@@ -115,6 +117,20 @@ impl Ledger {
         let known = self.names.keep(&name.into());
         if known.is_none() {
             self.distrust("http", "too many names of servers; further ones are left out", at);
+        }
+        known
+    }
+
+    /// A stream between these hosts to this port begins: what it carries for another one.
+    pub(crate) fn carries(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Place> {
+        let carried = self.transfers.carried(pairs, port, at)?;
+        let known = self.carried.keep(&carried);
+        if known.is_none() {
+            self.distrust(
+                "ftp",
+                "too many different transfers; what further ones carry is left out",
+                at,
+            );
         }
         known
     }

@@ -25,6 +25,7 @@ pub use ledger::Ledger;
 pub use steps::Piece;
 use steps::{CutSteps, take_turns};
 pub use tracker::Tracker;
+pub use transfers::Carried;
 
 /// Repeats of one message that are remembered; the newest replace the oldest.
 const MAX_COPIES: usize = 8;

@@ -9,7 +9,7 @@ mod pairing;
 mod pushing;
 
 use super::setup::Begun;
-use super::{Ledger, Seen, pauses};
+use super::{Ledger, Place, Seen, pauses};
 use crate::assemble::Assembler;
 use crate::base::{At, Side};
 use crate::facts::flag;
@@ -132,6 +132,16 @@ impl Tracker {
         let pairing = &mut self.pairing;
         (pairing.exchanges, pairing.busy, pairing.begun) = (exchanges, busy, begun);
         (pairing.doubled, pairing.protocol) = (doubled, protocol);
+        if let Some(what) = begun.carries {
+            self.carry(what);
+        }
+    }
+
+    /// It carries what another stream was asked for.
+    pub fn carry(&mut self, what: Place) {
+        self.messages.carry();
+        self.pairing.protocol = Some(Protocol::FtpData);
+        self.pairing.begun.carries = Some(what);
     }
 
     pub fn pair(&self) -> u32 {
@@ -272,7 +282,15 @@ impl Tracker {
         let [client, server] = &self.senders;
         if client.has_sent() != server.has_sent() {
             let Pairing { pair, stream, .. } = self.pairing;
-            ledger.transfers.ended(pair, stream, self.begun, at.time_ns);
+            let carried = self
+                .pairing
+                .begun
+                .carries
+                .and_then(|what| ledger.carried.get(what));
+            let control = carried.map(|carried| carried.control);
+            ledger
+                .transfers
+                .ended(pair, stream, control, self.begun, at.time_ns);
         }
         for side in [Side::Client, Side::Server] {
             // a FIN may come before bytes that are still to be sent again

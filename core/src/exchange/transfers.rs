@@ -4,9 +4,14 @@
 
 use std::collections::VecDeque;
 
+use smol_str::{SmolStr, format_smolstr};
+
 use super::Exchange;
+use crate::base::At;
 use crate::observe::{Step, Wait};
 
+/// Data pass so soon after their port was named: servers wait for a minute (vsftpd's accept_timeout and connect_timeout).
+const SOON_NS: i64 = 60_000_000_000;
 /// Transfers that are remembered, of all hosts.
 const MOST: usize = 32;
 
@@ -14,34 +19,107 @@ const MOST: usize = 32;
 struct Transfer {
     pair: u32,
     stream: u32,
+    /// The stream on which it was asked for, where that is known.
+    control: Option<u32>,
     start: i64,
     end: i64,
 }
 
+/// A port to which somebody will connect, as a control connection says (FTP).
+#[derive(Debug)]
+struct Announced {
+    control: u32,
+    pair: u32,
+    port: u16,
+    time_ns: i64,
+    /// The command that uses it.
+    command: Option<SmolStr>,
+}
+
+/// What a stream carries for another one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Carried {
+    /// The stream on which it was asked for.
+    pub control: u32,
+    /// The command with its argument.
+    pub command: SmolStr,
+}
+
 /// The newest ones.
 #[derive(Debug, Default)]
-pub struct Transfers(VecDeque<Transfer>);
+pub struct Transfers {
+    known: VecDeque<Transfer>,
+    announced: VecDeque<Announced>,
+}
 
 impl Transfers {
     /// A side of this stream, on which one alone had sent since `start`, has ended.
-    pub fn ended(&mut self, pair: u32, stream: u32, start: i64, end: i64) {
-        if let Some(known) = self.0.iter_mut().find(|known| known.stream == stream) {
+    pub fn ended(&mut self, pair: u32, stream: u32, control: Option<u32>, start: i64, end: i64) {
+        if let Some(known) = self.known.iter_mut().find(|known| known.stream == stream) {
             known.end = end;
             return;
         }
-        if self.0.len() >= MOST {
-            self.0.pop_front();
+        if self.known.len() >= MOST {
+            self.known.pop_front();
         }
-        self.0.push_back(Transfer {
+        self.known.push_back(Transfer {
             pair,
             stream,
+            control,
             start,
             end,
         });
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.known.is_empty()
+    }
+
+    /// Somebody will connect to this port, between the hosts of the stream that says so.
+    #[cold]
+    pub fn announced(&mut self, control: u32, pair: u32, port: u16, at: At) {
+        // of one port for each connection, the newest counts
+        self.announced
+            .retain(|known| known.control != control || known.command.is_some() && known.port != port);
+        if self.announced.len() >= MOST {
+            self.announced.pop_front();
+        }
+        self.announced.push_back(Announced {
+            control,
+            pair,
+            port,
+            time_ns: at.time_ns,
+            command: None,
+        });
+    }
+
+    /// This command uses the port that was announced last.
+    #[cold]
+    pub fn asked(&mut self, control: u32, method: &str, target: &str) {
+        let mut newest = self.announced.iter_mut().rev();
+        if let Some(known) = newest.find(|known| known.control == control && known.command.is_none()) {
+            let gap = if target.is_empty() { "" } else { " " };
+            known.command = Some(format_smolstr!("{method}{gap}{target}"));
+        }
+    }
+
+    pub fn expects(&self) -> bool {
+        !self.announced.is_empty()
+    }
+
+    /// What a stream carries whose first data pass now, between hosts with one of these numbers. It is told once.
+    #[cold]
+    pub fn carried(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Carried> {
+        self.announced
+            .retain(|known| at.time_ns.saturating_sub(known.time_ns) <= SOON_NS);
+        let place = self.announced.iter().position(|known| {
+            known.port == port && pairs.contains(&Some(known.pair)) && known.command.is_some()
+        })?;
+        let found = self.announced.remove(place)?;
+        Some(Carried {
+            control: found.control,
+            command: found.command?,
+        })
     }
 
     /// Where a transfer between the same hosts took the larger part of what looks like a program's time, and was over before
@@ -64,10 +142,13 @@ impl Transfers {
         };
         let (from, to) = (since.time_ns, step.to.time_ns);
         let passed = self
-            .0
+            .known
             .iter()
-            .filter(|t| t.pair == pair && t.stream != stream && (from..=to).contains(&t.end));
-        let longest = passed.map(|t| t.end - t.start.max(from)).max().unwrap_or(0);
+            .filter(|t| t.pair == pair && t.stream != stream || t.control == Some(stream))
+            .filter(|t| (from..=to).contains(&t.end));
+        // whoever asked for it is answered when the server knows that all has passed
+        let end = |t: &Transfer| if t.control == Some(stream) { to } else { t.end };
+        let longest = passed.map(|t| end(t) - t.start.max(from)).max().unwrap_or(0);
         if longest <= (to - from) / 2 {
             return;
         }
@@ -104,9 +185,9 @@ mod tests {
     fn a_transfer_that_took_the_larger_part_excuses_the_program() {
         let mut all = Transfers::default();
         let ms = |ms: i64| ms * 1_000_000;
-        all.ended(7, 2, ms(10), ms(60));
-        all.ended(7, 2, ms(10), ms(80));
-        all.ended(8, 3, ms(0), ms(99));
+        all.ended(7, 2, None, ms(10), ms(60));
+        all.ended(7, 2, None, ms(10), ms(80));
+        all.ended(8, 3, Some(6), ms(40), ms(41));
         let doubted = |pair, stream, wait: Wait| {
             let mut step = Step {
                 from: at(0),
@@ -130,14 +211,45 @@ mod tests {
         assert_eq!(doubted(7, 2, turn.clone()), turn); // itself
         assert_eq!(doubted(9, 1, turn.clone()), turn); // other hosts
         assert_eq!(doubted(7, 1, Wait::Hole), Wait::Hole);
+        assert_eq!(doubted(7, 6, Wait::App), Wait::Unsure); // asked for there, whichever the hosts
+        assert_eq!(doubted(8, 9, Wait::App), Wait::App); // it took 1 ms
         let short = Wait::Turn {
             since: at(81),
             acked: 0,
         };
         assert_eq!(doubted(7, 1, short.clone()), short); // it was over before
         for stream in 0..2 * MOST as u32 {
-            all.ended(6, stream + 9, 0, 1);
+            all.ended(6, stream + 9, None, 0, 1);
         }
-        assert_eq!(all.0.len(), MOST);
+        assert_eq!(all.known.len(), MOST);
+    }
+
+    #[test]
+    fn a_port_is_the_newest_commands_for_a_minute() {
+        let (control, pair, pairs) = (4, 7, [Some(7), None]);
+        let told = |all: &mut Transfers, pairs, port, ms| {
+            let found = all.carried(pairs, port, at(ms));
+            found.map(|carried| (carried.control, carried.command.to_string()))
+        };
+        let mut all = Transfers::default();
+        all.announced(control, pair, 9, at(0));
+        assert_eq!(told(&mut all, pairs, 9, 1), None, "nobody has asked for anything");
+        all.announced(control, pair, 10, at(1));
+        all.asked(control, "RETR", "a b");
+        all.asked(control, "LIST", ""); // it has no port
+        assert_eq!(told(&mut all, pairs, 9, 2), None, "another port took its place");
+        assert_eq!(told(&mut all, [Some(8), None], 10, 2), None, "other hosts");
+        assert_eq!(
+            told(&mut all, [None, Some(7)], 10, 60_001),
+            Some((4, "RETR a b".into()))
+        );
+        assert_eq!(told(&mut all, pairs, 10, 60_001), None, "it is told once");
+        all.announced(control, pair, 11, at(0));
+        all.asked(control, "LIST", "");
+        assert_eq!(told(&mut all, pairs, 11, 60_001), None, "too long ago");
+        for port in 0..100 {
+            all.announced(u32::from(port), pair, port, at(0));
+        }
+        assert_eq!(all.announced.len(), MOST);
     }
 }

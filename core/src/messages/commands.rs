@@ -8,6 +8,7 @@
 mod answers;
 mod imap;
 mod known;
+mod transfers;
 mod verbs;
 
 use std::collections::VecDeque;
@@ -17,7 +18,7 @@ use smol_str::SmolStr;
 use super::lines::{Dots, Line};
 use super::readers::AnyReader;
 use super::sink::MessageSink;
-use super::{Close, Kind, Listener, MessageReader, Named, Read, Side, Stretch, tls};
+use super::{Close, Kind, Listener, MessageReader, Named, Note, Read, Side, Stretch, tls};
 use answers::Server;
 pub(super) use known::{FTP, IMAP, POP3, SMTP};
 use verbs::{Command, Dialect, Does};
@@ -284,6 +285,14 @@ impl Commands {
             0
         };
         self.apart |= does == Does::Apart;
+        if self.dialect == Dialect::Ftp {
+            if let Some(port) = transfers::asked(&command.method, &command.target) {
+                transfers::tell_port(sink, port);
+            } else if transfers::is_transfer(&command.method) {
+                let (method, target) = (&command.method, &command.target);
+                sink.listener().note(Note::Transfer { method, target });
+            }
+        }
         let key = self.ask(sink, command, 1);
         sink.of(key).count(line.len());
         if does == Does::Idle {

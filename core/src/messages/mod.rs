@@ -60,6 +60,7 @@ mod sql;
 mod tests;
 mod text;
 mod tls;
+mod transfer;
 mod turns;
 mod url;
 mod waiting;
@@ -176,6 +177,12 @@ impl Messages {
             reader: known.map(|known| (known.reader)(memory)).unwrap_or_default(),
             ..Messages::default()
         }
+    }
+
+    /// Of a stream that carries what another one was asked for.
+    pub fn carry(&mut self) {
+        self.stage = Stage::Following;
+        self.reader = AnyReader::FtpData(Box::default());
     }
 
     /// The same in the place of another stream's, which is over.

@@ -204,6 +204,16 @@ pub enum Note<'a> {
         at: At,
         how: &'a Secured,
     },
+    /// A connection to this port of either side will carry what the next transfer gives.
+    DataPort {
+        at: At,
+        port: u16,
+    },
+    /// A command gives or takes its data on a connection of its own.
+    Transfer {
+        method: &'a str,
+        target: &'a str,
+    },
     /// A message of DNS is whole; `at` is where a question began, or an answer ended.
     Dns {
         side: Side,

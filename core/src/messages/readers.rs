@@ -5,7 +5,7 @@ use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
     amqp, commands, dnp3, dns, http1, http2, interactive, kafka, ldap, memcached, modbus, mongodb, mqtt,
-    mysql, postgres, redis, rpc, sip, smb, tls, turns, websocket,
+    mysql, postgres, redis, rpc, sip, smb, tls, transfer, turns, websocket,
 };
 
 /// How a protocol is known. Ports play no part.
@@ -130,6 +130,7 @@ readers! {
     Dnp3(dnp3::Reader), "dnp3", dnp3::RECOGNITION;
     Modbus(modbus::Reader), "modbus", modbus::RECOGNITION;
     WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;
+    FtpData(transfer::Transfer), "ftp-data", transfer::RECOGNITION;
     + Grpc, "grpc";
 }
 
@@ -137,7 +138,7 @@ impl Protocol {
     /// What its messages are where their reader says nothing else: records without keys tell who speaks, no more.
     pub fn kind(self) -> Kind {
         match self {
-            Protocol::Turns | Protocol::Tls => Kind::Turn,
+            Protocol::Turns | Protocol::Tls | Protocol::FtpData => Kind::Turn,
             _ => Kind::Request,
         }
     }

@@ -106,6 +106,7 @@ impl Listener for Notes {
             }),
             Note::Lost { side, at, reason } => Note::Lost { side, at, reason },
             Note::Sealed { at, why } => Note::Sealed { at, why },
+            Note::DataPort { .. } | Note::Transfer { .. } => return,
             Note::Dns { message, .. } => return self.dns.push(message.to_vec()),
             Note::Secured { how, .. } => return self.secured = Some(how.clone()),
             Note::Protocol(protocol) => return self.protocols.push(protocol),
@@ -174,7 +175,9 @@ fn short(notes: &[Note]) -> String {
             Note::Push(push) => format!("push{}.{}.{}", push.bytes, push.method, push.target),
             Note::Lost { side: s, reason, .. } => format!("{}?{}", side(s), reason.replace(' ', "_")),
             Note::Protocol(protocol) => format!("={}", protocol.word()),
-            Note::Secured { .. } | Note::Dns { .. } => continue, // not in the list
+            Note::Secured { .. } | Note::Dns { .. } | Note::DataPort { .. } | Note::Transfer { .. } => {
+                continue;
+            } // not in the list
         });
     }
     words.join(" ")

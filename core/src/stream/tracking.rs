@@ -184,6 +184,13 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, s
     if stream.side(side.other()).packets == 0 {
         tracker.alone(side);
     }
+    if ledger.transfers.expects() {
+        // where the client named the port, the server has connected to it
+        let pairs = [Some(pair), pairs.find(server.0, client.0)];
+        if let Some(what) = ledger.carries(pairs, server.1, at) {
+            tracker.carry(what);
+        }
+    }
     if let Some(setup) = &mut stream.setup {
         for (side, time_ns, tsval) in setup.take_stamps().into_iter().flatten() {
             tracker.began(side, time_ns, tsval);

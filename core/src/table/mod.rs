@@ -24,9 +24,8 @@ use arrow_array::builder::StringBuilder;
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, TimestampNanosecondType};
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
-use smol_str::SmolStr;
 
-use crate::exchange::{Exchange, Known, RowKind};
+use crate::exchange::{Exchange, Ledger, RowKind};
 use crate::issue::Counted;
 use crate::judge::{Cause, Judged, Paths, Row};
 use crate::lookup::Lookup;
@@ -34,7 +33,7 @@ use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-const LAYOUT: u32 = 14;
+const LAYOUT: u32 = 15;
 
 /// The version of all tables: their layout, and how many causes have columns.
 pub fn schema_version() -> String {
@@ -261,8 +260,8 @@ impl Tables {
     }
 
     /// A stream that is over.
-    pub fn stream(&mut self, id: u32, stream: &Stream, names: &Known<SmolStr>) {
-        if self.streams.push(id, stream, names) {
+    pub fn stream(&mut self, id: u32, stream: &Stream, ledger: &Ledger) {
+        if self.streams.push(id, stream, ledger) {
             self.flush_streams();
         }
     }

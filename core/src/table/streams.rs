@@ -13,7 +13,7 @@ use super::columns::{EVERY, Full, Partial, blocks, instants};
 use super::words::{Fixed, Listed, Texts};
 use super::{Column, addresses, column, ms, nullable};
 use crate::base::Side;
-use crate::exchange::Known;
+use crate::exchange::Ledger;
 use crate::judge::limits::{AT_ENDPOINT_NS, FARTHER, SAME_PLACE_NS};
 use crate::messages::Protocol;
 use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
@@ -26,6 +26,7 @@ mod has {
     pub const TIMESTAMPS: u32 = 1 << 3;
     pub const CLOSED_BY: u32 = 1 << 4;
     pub const CLOSED_HOW: u32 = 1 << 5;
+    pub const CONTROL: u32 = 1 << 6;
 }
 
 /// What one side of a row has.
@@ -48,6 +49,7 @@ blocks! {
         server_port: Full<UInt16Type>,
         roles_by: Listed<{ RolesBy::COUNT }, EVERY>,
         protocol: Fixed<{ has::PROTOCOL }>,
+        control: Partial<UInt32Type, { has::CONTROL }>,
         start: Full<TimestampNanosecondType>,
         end: Full<TimestampNanosecondType>,
         first_frame: Full<UInt64Type>,
@@ -90,6 +92,7 @@ pub struct StreamColumns {
     clients: Vec<IpAddr>,
     servers: Vec<IpAddr>,
     software: Texts,
+    commands: Texts,
     client: OfSide,
     server: OfSide,
     schema: Option<SchemaRef>,
@@ -101,14 +104,17 @@ impl StreamColumns {
     }
 
     /// True when the batch is full.
-    pub fn push(&mut self, id: u32, stream: &Stream, names: &Known<SmolStr>) -> bool {
+    pub fn push(&mut self, id: u32, stream: &Stream, ledger: &Ledger) -> bool {
         let columns = &mut self.columns;
         let row = columns.place();
         let told = stream.tracking.told();
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
         self.clients.push(client);
         self.servers.push(server);
-        let name = told.software.and_then(|name| names.get(name));
+        let name = told.software.and_then(|name| ledger.names.get(name));
+        let carried = told.begun.carries.and_then(|what| ledger.carried.get(what));
+        self.commands
+            .push(carried.map(|carried| carried.command.as_str()));
         self.software.push(name.map(SmolStr::as_str));
         columns.stream.set(row, id);
         columns.client_port.set(row, client_port);
@@ -124,6 +130,9 @@ impl StreamColumns {
         let protocol = told.protocol.map(Protocol::word);
         let mut has = columns.initial_rtt.set_some(row, stream.initial_rtt().map(ms));
         has |= columns.protocol.set_some(row, protocol);
+        has |= columns
+            .control
+            .set_some(row, carried.map(|carried| carried.control));
         let position = position(stream).map(|at| (at as usize, at.word()));
         has |= columns.position.set_some(row, position);
         let closing = stream.closed_by.map(|first| (first.code(), first.word()));
@@ -158,6 +167,8 @@ impl StreamColumns {
             column("roles_by", c.roles_by.take(&has)),
             nullable("protocol", c.protocol.take(&has)),
             nullable("server_software", self.software.take()),
+            c.control.column(&has, "control_stream"),
+            nullable("command", self.commands.take()),
             instants(&mut c.start, rows, "start"),
             instants(&mut c.end, rows, "end"),
             c.first_frame.column(rows, "first_frame"),

@@ -95,6 +95,8 @@ impl Listener for Hearing<'_> {
                 let told = &mut pairing.begun.secured;
                 *told = told.or_else(|| ledger.secured(how, at));
             }
+            Note::DataPort { at, port } => ledger.transfers.announced(pairing.stream, pairing.pair, port, at),
+            Note::Transfer { method, target } => ledger.transfers.asked(pairing.stream, method, target),
             Note::Dns { side, at, message } => ledger.dns.push(lookup::Said {
                 stream: pairing.stream,
                 side,

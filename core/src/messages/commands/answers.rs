@@ -2,7 +2,7 @@
 
 use super::super::lines::{Dots, Line};
 use super::verbs::{Dialect, Does};
-use super::{Blind, Commands, Leave, MAX_LINE, Reads, Waiting};
+use super::{Blind, Commands, Leave, MAX_LINE, Reads, Waiting, transfers};
 use crate::messages::sink::MessageSink;
 use crate::messages::{Listener, Side, Status, banner};
 
@@ -175,6 +175,11 @@ impl Commands {
             // the answer begins: the transfer is on its way
             self.count(sink);
             return Ok(());
+        }
+        if self.dialect == Dialect::Ftp
+            && let Some(port) = transfers::answered(code, line)
+        {
+            transfers::tell_port(sink, port);
         }
         if smtp && code == 354 {
             self.client.reads = Reads::Content {

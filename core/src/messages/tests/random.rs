@@ -146,6 +146,8 @@ pub(super) fn check(notes: &[Note]) -> [u64; 2] {
             | Note::Sealed { .. }
             | Note::Secured { .. }
             | Note::Dns { .. }
+            | Note::DataPort { .. }
+            | Note::Transfer { .. }
             | Note::Protocol(_) => {}
         }
     }

@@ -1,0 +1,97 @@
+//! FTP's data connections as the control connection announces them: the port, and which command uses it (RFC 959 3.2,
+//! RFC 2428). Addresses are not read: behind a NAT they are wrong, and both connections are between the same hosts.
+
+use super::super::lines::number;
+use super::super::sink::MessageSink;
+use super::super::{Listener, Note};
+
+/// Commands whose data pass on a connection of their own.
+const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
+
+pub(super) fn is_transfer(verb: &str) -> bool {
+    TRANSFERS.contains(&verb)
+}
+
+/// The port that the client names in PORT or EPRT.
+pub(super) fn asked(verb: &str, rest: &str) -> Option<u16> {
+    match verb {
+        "PORT" => six(rest.as_bytes()),
+        "EPRT" => between(rest.as_bytes(), 3),
+        _ => None,
+    }
+}
+
+/// The port that the server names: `227 Entering Passive Mode (h1,h2,h3,h4,p1,p2)`, `229 ... (|||port|)`.
+pub(super) fn answered(code: u16, line: &[u8]) -> Option<u16> {
+    match code {
+        // servers write it with and without parentheses
+        227 => {
+            let text = line.get(3..)?;
+            let begin = text.iter().position(u8::is_ascii_digit)?;
+            six(text.get(begin..)?)
+        }
+        229 => between(line.get(memchr::memchr(b'(', line)? + 1..)?, 3),
+        _ => None,
+    }
+}
+
+/// Somebody will connect to this port.
+pub(super) fn tell_port(sink: &mut MessageSink<'_, impl Listener>, port: u16) {
+    let at = sink.at();
+    sink.listener().note(Note::DataPort { at, port });
+}
+
+/// The port in `h1,h2,h3,h4,p1,p2`.
+fn six(text: &[u8]) -> Option<u16> {
+    let end = text
+        .iter()
+        .position(|byte| !byte.is_ascii_digit() && *byte != b',');
+    let mut parts = text
+        .get(..end.unwrap_or(text.len()))?
+        .split(|byte| *byte == b',')
+        .skip(4);
+    let mut byte = || u8::try_from(number(parts.next()?)?).ok();
+    let (high, low) = (byte()?, byte()?);
+    Some(u16::from_be_bytes([high, low])).filter(|port| *port > 0)
+}
+
+/// The port behind so many of the delimiters that the text begins with: `|1|10.0.0.1|6446|`, `|||6446|`.
+fn between(text: &[u8], place: usize) -> Option<u16> {
+    let delimiter = text.first()?;
+    let part = text.split(|byte| byte == delimiter).nth(place)?;
+    u16::try_from(number(part)?).ok().filter(|port| *port > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read_and_nonsense_is_not() {
+        for (code, line, port) in [
+            (227, "227 Entering Passive Mode (10,0,0,1,36,39).", Some(9255)),
+            (227, "227 Entering Passive Mode 10,0,0,1,36,39", Some(9255)),
+            (227, "227 (10,0,0,1,36)", None),
+            (227, "227 (10,0,0,1,0,0)", None),
+            (227, "227 (10,0,0,1,256,1)", None),
+            (227, "227 no", None),
+            (229, "229 Entering Extended Passive Mode (|||6446|)", Some(6446)),
+            (229, "229 (|||64460|)", Some(64460)),
+            (229, "229 (|||70000|)", None),
+            (229, "229 ()", None),
+            (226, "226 (|||6446|)", None),
+        ] {
+            assert_eq!(answered(code, line.as_bytes()), port, "{line}");
+        }
+        for (verb, rest, port) in [
+            ("PORT", "10,0,0,1,4,1", Some(1025)),
+            ("PORT", "10,0,0,1,4", None),
+            ("EPRT", "|1|10.0.0.1|6275|", Some(6275)),
+            ("EPRT", "|2|::1|5282|", Some(5282)),
+            ("EPRT", "", None),
+            ("RETR", "1,2,3,4,5,6", None),
+        ] {
+            assert_eq!(asked(verb, rest), port, "{verb} {rest}");
+        }
+    }
+}
