@@ -92,3 +92,38 @@ def think() -> bytes:
     Not to be mistaken for: a held ACK that somebody waits for.
     """
     return pcap(situations.think(6)[0].tape)
+
+
+def _pipelined(behind: float) -> bytes:
+    """A client that asks every 12 ms, and is one answer behind: each comes so long after the next request."""
+    talk = Talk(server_leg=0.01, client_leg=6.0)
+    talk.open()
+    at, told = 10.0, 1
+    whole = b"".join(answer(60))
+    talk.client(at, get() + get())
+    talk.server(at + 0.2, whole)
+    for _ in range(20):
+        told += len(whole)
+        at += 12.0
+        talk.client(at, get(), ack=told)
+        talk.server(at + behind, whole)
+    return pcap(talk.tape)
+
+
+@case
+def answers_freed_by_the_next_request() -> bytes:
+    """The server's program answers at once, but its kernel holds each small answer back until the one before it is
+    acknowledged (Nagle's algorithm): by the client's next request, 12 ms later. Seen beside the server.
+
+    Not to be mistaken for: a program that takes 12 ms, proven.
+    """
+    return _pipelined(0.03)
+
+
+@case
+def decoy_answers_after_the_next_request() -> bytes:
+    """The same, but each answer leaves 0.2 ms after the next request: its program wrote it then.
+
+    Not to be mistaken for: answers that wait in the server's kernel (answers_freed_by_the_next_request).
+    """
+    return _pipelined(0.2)

@@ -7,7 +7,7 @@
 //! Rivals: a queue on the path (`path`), the kernel's pacing (`line`), a cork (`cork`), Nagle's algorithm (`nagle`).
 
 use super::grounds::Grounds;
-use super::limits::{AT_HOST_NS, DELACK_LEAST_NS, HELD_ELSEWHERE_NS, NOISE_NS};
+use super::limits::{AT_HOST_NS, DELACK_LEAST_NS, HELD_ELSEWHERE_NS, INSTANT_NS, NOISE_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, network, reach};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
@@ -99,6 +99,13 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
             }
             named.grounds = Grounds::proven(Because::KernelAnswered);
         }
+    } else if side == Side::Server
+        && since.time_ns - piece.asked >= NOISE_NS.get()
+        && piece.step.to.time_ns - since.time_ns <= INSTANT_NS.get()
+    {
+        // not what came last had asked for it, but that brought an ACK: the answer may have been written before
+        let freed = Grounds::probable(Because::WithTheAck, Cause::Nagle);
+        named.grounds.at_most(freed);
     }
     if HELD_ELSEWHERE_NS.contains(piece.end - cutter.at) {
         named

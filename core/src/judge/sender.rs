@@ -178,7 +178,7 @@ impl Judged {
             Verdict::Mixed
         } else if !stalls.is_empty() {
             Verdict::Proven
-        } else if share > REFUTED_SHARE.get() {
+        } else if share > REFUTED_SHARE.get() && self.refuted_often() {
             // a queue of small writes leaves all but its tail (tcp_nagle_test), and then only the tail waits: where
             // every held one follows its ACK to the microsecond, luck would be (INSTANT_NS / hold)^held
             let instant = self.sender_rtt < AT_HOST_NS.get()
@@ -194,6 +194,11 @@ impl Judged {
             Verdict::Open
         };
         [self.streams, self.nagle_streams, self.nodelay_streams] = self.controls.streams(stalls);
+    }
+
+    /// Whether it is no accident that segments went without their ACK: there are several, or many of all that might have waited.
+    fn refuted_often(&self) -> bool {
+        self.refuted >= REFUTED.get() || self.refuted as f64 > REFUTED_SHARE.get() * self.opportunities as f64
     }
 
     /// Whether the program's own pauses explain most of what ended with held ACKs.

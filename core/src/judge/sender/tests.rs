@@ -354,3 +354,17 @@ fn an_option_that_was_set_on_the_way_shows_from_a_frame_on() {
         "pauses that drift past the ACKs"
     );
 }
+
+#[test]
+fn two_refutations_among_many_are_an_accident() {
+    let verdict = |refutations, waits: i64| {
+        let (mut pools, pairs) = seen(10 * US, refutations);
+        for number in 0..waits {
+            add(&mut pools, 0, number * 50 * MS, MS, 10 * US);
+        }
+        judged(&pools, &pairs).verdict
+    };
+    assert_eq!(verdict(2, 18), Verdict::Open, "a tenth");
+    assert_eq!(verdict(2, 17), Verdict::Refuted, "more than a tenth");
+    assert_eq!(verdict(3, 40), Verdict::Refuted);
+}
