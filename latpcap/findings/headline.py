@@ -93,7 +93,7 @@ def of_requests(d: Overall) -> str:
     rest = _slow(d)
     if told:
         return f"{told}; {rest.removeprefix(d['server'] + ': ')}"
-    return f"{rest[0].upper()}{rest[1:]}" if rest.startswith(("nothing ", "what ")) else rest
+    return f"{rest[0].upper()}{rest[1:]}" if rest.startswith(("nothing ", "what ", "requests ")) else rest
 
 
 def _slow(d: Overall) -> str:
@@ -113,13 +113,17 @@ def _slow(d: Overall) -> str:
     who = phrase(first)
     goes = SURE[first.grade]
     if slow["how"] == "typical":
-        return f"{name} is slow: {_part(d)} {goes}goes to {who}{_behind(d)}{_few(d)}."
+        slowly = f"{name} is slow" if first.owner == "server" else f"requests to {name} are slow"
+        most = "most time" if _part(d) == "most" else f"{_part(d)} of the time"
+        return f"{slowly}: {most} {goes}goes to {who}{_behind(d)}{_few(d)}."
     worst = slow["worst"]
     if slow["count"] == 1 and worst is not None:
         rest = f"the other {slow['of'] - 1:,} are not slow" if slow["of"] > 2 else "the other one is not slow"
         return f"{name}: {worst['name']} took {ms(worst['latency_ms'])} ms, {goes}because of {who}{_behind(d)}; {rest}."
-    few = f"{slow['count']:,} of {count(slow['of'], 'request')} are slow"
-    return f"{name}: {few}, {goes}because of {who}{_behind(d)}{_few(d)}."
+    few = f"{name}: {slow['count']:,} of {count(slow['of'], 'request')} are slow"
+    if _few(d):
+        return f"{few}; {_part(d)} of their time {goes}goes to {who}{_behind(d)}, in {d['hit']:,} of them."
+    return f"{few}, {goes}because of {who}{_behind(d)}."
 
 
 def _log_in(d: Overall) -> str:
@@ -138,11 +142,12 @@ def _log_in(d: Overall) -> str:
 
 def _few(d: Overall) -> str:
     """Is it in a few of the slow requests only?"""
-    return f"; {d['hit']:,} of them met it" if d["hit"] < show.TYPICAL * d["slow"]["count"] else ""
+    slow = d["slow"]["count"]
+    return f", in {d['hit']:,} of {count(slow, 'slow request')}" if d["hit"] < show.TYPICAL * slow else ""
 
 
 def _part(d: Overall) -> str:
-    return "most time" if d["families"][0]["share"] >= show.MOST_TIME else "the largest part of the time"
+    return "most" if d["families"][0]["share"] >= show.MOST_TIME else "the largest part"
 
 
 def _behind(d: Overall) -> str:
@@ -157,11 +162,12 @@ def _behind(d: Overall) -> str:
 def _nothing(d: Overall) -> str:
     """Nothing is slow: the numbers, and the path where it is what takes the time."""
     slow, first = d["slow"], d["findings"][0]
-    many = f"{count(slow['of'], 'request')}, p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms"
+    one = "turn" if traffic.turns(d["traffic"]) else "request"
+    many = f"{count(slow['of'], one)}, p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms"
     if slow["polls"]:
         many += f", of which {slow['polls']:,} {'waits' if slow['polls'] == 1 else 'wait'} for an event on purpose"
     if slow["of"] == 1:
-        many = f"its one request took {ms(d['p50_ms'])} ms"
+        many = f"its one {one} took {ms(d['p50_ms'])} ms"
     if first.cause == "network":
         goes = SURE[first.grade]
         if slow["path_ms"] > slow["limit_ms"]:

@@ -65,7 +65,7 @@ def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
 
     came = np.sort(rtt[~np.isnan(rtt)])
     lost = total - len(came)
-    told = f"No TCP: {count(total, 'ping')}, {lost:,} without an answer"
+    told = f"No TCP: {count(total, 'ping')}, {f'{lost:,} without an answer' if lost else 'each answered'}"
     if len(came):
         told += f"; round trips {ms(float(came[0]))} to {ms(float(came[-1]))} ms, {ms(float(came.mean()))} in the mean"
     yield "ping", told

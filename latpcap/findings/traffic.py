@@ -170,13 +170,17 @@ def sentence(t: Traffic, server: str) -> str | None:
 
 def line(t: Traffic) -> str:
     """How much of what was asked, and what was answered, in a line."""
-    turns = t["protocol"] == UNKNOWN or t["protocol"].endswith(BY_PORT)
-    parts = [f"{count(t['requests'], 'turn' if turns else 'request')}, {t['protocol']}"]
+    parts = [f"{count(t['requests'], 'turn' if turns(t) else 'request')}, {t['protocol']}"]
     if t["methods"]:
         parts.append(", ".join(f"{n:,} {word}" for word, n in t["methods"].items()))
     if t["statuses"]:
         parts.append("answers " + ", ".join(f"{n:,} x {code}" for code, n in t["statuses"].items()))
     return "  traffic   " + "; ".join(parts)
+
+
+def turns(t: Traffic) -> bool:
+    """Is the protocol one that no reader knows, so that a turn need be no request?"""
+    return t["protocol"] == UNKNOWN or t["protocol"].endswith(BY_PORT)
 
 
 def people(t: Traffic) -> bool:

@@ -96,7 +96,7 @@ def _end(row: Finding) -> str:
 
 
 def _latency(d: Overall) -> str:
-    kind = "request" if d["cut"] else "answered request"
+    kind = "turn" if traffic.turns(d["traffic"]) else "request" if d["cut"] else "answered request"
     parts = [f"p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms of {count(d['complete'], kind)}"]
     slow = d["slow"]
     beyond = " beyond the path's round trip" if slow["path_ms"] >= show.PATH_OF_SLOW * slow["limit_ms"] else ""

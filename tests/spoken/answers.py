@@ -7,6 +7,7 @@ import struct
 from case_scripts.names import connection, datagram
 from makepcap import Ends, Segment, Talk, answer, get, pcap, pcap_of, sack
 from test_headlines import turns
+from test_probes import file, icmp, packet
 
 from spoken.registry import SPOKEN, Spoken, in_time, on_its_own, says, talked
 
@@ -29,6 +30,26 @@ def a_client_that_asks_late() -> bytes:
     talk.open()
     talk.client(3_001.01, get())
     talk.server(3_002.0, b"".join(answer(50)))
+    return pcap(talk.tape)
+
+
+@says("No TCP: 2 pings, each answered; round trips 2.00 to 2.00 ms, 2.00 in the mean.")
+def pings_that_are_answered() -> bytes:
+    sent = [packet(1, 9, 1, icmp(8, struct.pack(">HH", 7, n)), ttl=64) for n in range(2)]
+    return file(*sent, *(packet(9, 1, 1, icmp(0, struct.pack(">HH", 7, n))) for n in range(2)))
+
+
+@says(
+    "10.0.0.2:80: 4 of 12 requests are slow; most of their time goes to lost segments, repaired only by the ",
+    ", in 1 of them.",
+)
+def one_loss_among_slow_answers() -> bytes:
+    talk = talked(80, [1.0] * 8 + [30.0] * 3)
+    start = talk.s.sent
+    talk.client(3_000.0, get())
+    talk.server(3_001.0, b"".join(answer(50)))
+    talk.server(3_501.0, b"".join(answer(50)), seq=start)
+    talk.client(3_501.1)
     return pcap(talk.tape)
 
 
@@ -114,7 +135,7 @@ def a_long_path_from_the_middle() -> bytes:
     return pcap(talk.tape[3:])
 
 
-@says("10.0.0.2:80 is slow: most time probably goes to segments that others overtook")
+@says("Requests to 10.0.0.2:80 are slow: most time probably goes to segments that others overtook")
 def answers_that_are_overtaken() -> bytes:
     talk = Talk(server_leg=40.0, client_leg=0.01)
     talk.open()
