@@ -66,6 +66,7 @@ fn candidates_too_many_are_counted() {
         assert_eq!((pool.gaps.len(), pool.early.len()), (KEPT, KEPT));
         assert_eq!(pool.evidence(), 2 * KEPT as u64 + 5);
         assert_eq!((pool.starts.late.len(), pool.starts.timed.len()), (1_024, 1_024));
+        assert_eq!(pool.starts.count(), 2_048);
     }
     for number in 2..=33 {
         let id = pools.id(key(number), 0);

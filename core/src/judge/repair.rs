@@ -107,3 +107,59 @@ pub(super) fn probe(cutter: &mut Cutter<'_>, small: At, pool: u32, piece: &Piece
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Side;
+    use crate::judge::{Grade, Judged, Paths, Row};
+    use crate::observe::{Step, Wait};
+
+    #[test]
+    fn what_left_as_late_as_a_probe_is_one_where_nagles_algorithm_acts() {
+        let at = |frame, time_ns| At { frame, time_ns };
+        let said = |verdict| {
+            let step = Step {
+                from: at(1, 0),
+                to: at(9, 220_000_000),
+                wait: Wait::App,
+            };
+            let piece = Piece {
+                start: 0,
+                end: 220_000_000,
+                from_frame: 1,
+                to_frame: 9,
+                asked: 0,
+                sender: Side::Client,
+                step: &step,
+            };
+            let paths = Paths::default();
+            let known = Context {
+                paths: &paths,
+                stream: 0,
+                asked: false,
+                pools: &[Judged {
+                    verdict,
+                    ..Judged::default()
+                }],
+                spread: false,
+                needless: None,
+            };
+            let mut rows: Vec<Row> = Vec::new();
+            probe(&mut Cutter::of(&piece, &mut rows), at(1, 0), 0, &piece, &known);
+            rows.last()
+                .map(|row| (row.cause, row.grounds.grade, row.grounds.because))
+        };
+        let think = Cause::ClientThink;
+        let probed = (Cause::Tlp, Grade::Proven, Because::TimerRanOut);
+        assert_eq!(said(Verdict::Proven), Some(probed));
+        assert_eq!(
+            said(Verdict::Open),
+            Some((think, Grade::Probable, Because::SenderNotKnown))
+        );
+        assert_eq!(
+            said(Verdict::Refuted),
+            Some((think, Grade::Proven, Because::GoesWithoutAck))
+        );
+    }
+}

@@ -368,3 +368,17 @@ fn two_refutations_among_many_are_an_accident() {
     assert_eq!(verdict(2, 17), Verdict::Refuted, "more than a tenth");
     assert_eq!(verdict(3, 40), Verdict::Refuted);
 }
+
+#[test]
+fn late_waits_of_one_length_lie_four_milliseconds_beyond_the_longest_hold() {
+    // eight held ACKs that were followed after 43 ms in all, and three waits of another length
+    let follow_always = |wait| {
+        let (mut pools, pairs) = seen(2 * MS, 0);
+        follow(&mut pools, 0, 8, 2 * MS);
+        for number in 0..3 {
+            add(&mut pools, 1, number * 50 * MS, 41 * MS, wait - 41 * MS);
+        }
+        judged(&pools, &pairs).controls.always_follow()
+    };
+    assert!(follow_always(47 * MS) && !follow_always(47 * MS - 1));
+}
