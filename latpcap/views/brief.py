@@ -77,7 +77,7 @@ class _Rows:
         if streams.num_rows:
             self.streams.append(streams)
         longarrays.rest()
-        return exchanges.num_rows + causes.num_rows + events.num_rows
+        return sum(int(table.num_rows) for table in (exchanges, causes, events))
 
 
 def _requests(rows: pa.Table) -> pa.Table:
