@@ -4,6 +4,7 @@
 
 mod binary;
 mod command;
+mod recognise;
 
 use smol_str::SmolStr;
 
@@ -12,13 +13,13 @@ use super::lines::Line;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::waiting::Waiting;
-use super::{Close, First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
+use super::{Close, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
 use command::{Answer, Command, Wants};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Memcached,
-    sniff,
-    opens: |side, first| side == Side::Client && whole_line(first).is_some_and(Command::is_sure),
+    sniff: recognise::sniff,
+    opens: |side, first| side == Side::Client && recognise::whole_line(first).is_some_and(Command::is_sure),
     resumes: |_, _| false, // what looks like it may lie inside a value
     joins: |_, _| false,
     reader: |_| AnyReader::Memcached(Box::default()),
@@ -74,58 +75,6 @@ struct Value {
     left: u64,
     /// With them the answer ends.
     last: bool,
-}
-
-/// What joins a stream knows of its first line; none where that is not whole.
-fn whole_line(first: &[u8]) -> Option<&[u8]> {
-    let end = memchr::memchr(b'\n', first)?;
-    first.get(..end)?.strip_suffix(b"\r")
-}
-
-fn sniff(first: &First<'_>) -> Guess {
-    match (first.side, whole_line(first.said)) {
-        (_, None)
-            if !first
-                .said
-                .iter()
-                .all(|byte| *byte > b' ' || b" \r".contains(byte)) =>
-        {
-            Guess::No
-        }
-        (Side::Client, None) if first.began == Side::Server && first.other.is_empty() => Guess::No,
-        (Side::Server, None) if !command::may_answer(first.said) => Guess::No,
-        (_, None) if first.said.len() < super::begin::MAX_UNDECIDED => Guess::More,
-        (Side::Client, None) if Command::is_known(first.said) => Guess::Other, // many keys
-        (_, None) => Guess::No,
-        (Side::Client, Some(line)) if Command::is_sure(line) => Guess::Yes,
-        (Side::Client, Some(line)) if !Command::is_known(line) => Guess::No,
-        (Side::Server, Some(line)) if !command::is_answer(line) && !digits(line) => Guess::No,
-        (_, Some(_)) if first.other.is_empty() => Guess::Other,
-        (Side::Client, Some(_)) => answered(first.said, first.other),
-        (Side::Server, Some(_)) => answered(first.other, first.said),
-    }
-}
-
-fn digits(line: &[u8]) -> bool {
-    (1..=20).contains(&line.len()) && line.iter().all(u8::is_ascii_digit)
-}
-
-/// Whether these commands may have these answers.
-fn answered(asked: &[u8], said: &[u8]) -> Guess {
-    let (Some(line), Some(answer)) = (whole_line(asked), whole_line(said)) else {
-        return Guess::Other;
-    };
-    let wants = Command::of(line, false).wants;
-    let fits = match wants {
-        // any line answers it: too little
-        Wants::Line | Wants::Watch | Wants::Lines => command::is_answer(answer),
-        _ => wants.answer(answer, false) != Answer::Other || command::is_answer(answer),
-    };
-    if Command::is_known(line) && fits {
-        Guess::Yes
-    } else {
-        Guess::No
-    }
 }
 
 /// Why it cannot go on, and what is not read.

@@ -1,7 +1,8 @@
 //! SMTP, POP3, IMAP and FTP: each case whole, byte by byte and cut in two everywhere; holes, and what only looks like
 //! one of them.
 
-use proptest::prelude::*;
+mod holes;
+mod random;
 
 use super::*;
 
@@ -70,6 +71,21 @@ fn expect(script: &[(Side, &str)], protocol: Protocol, wanted: &[&str]) -> Strin
     assert_eq!(spoken, Some(protocol), "{notes}");
     assert_eq!(rows(&notes), wanted, "{notes}");
     notes
+}
+
+pub(super) fn holed(script: &[(Side, Result<&'static str, u64>)], frame: bool) -> Vec<String> {
+    let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
+    for (side, piece) in script {
+        at.frame += 1;
+        match piece {
+            Ok(text) => messages.feed(*side, at, Stretch::Bytes(text.as_bytes()), &mut notes),
+            Err(missing) => {
+                let at = if frame { at } else { At { frame: 0, ..at } };
+                messages.feed(*side, at, Stretch::Missing(*missing), &mut notes);
+            }
+        }
+    }
+    rows(&short(&notes.list))
 }
 
 #[test]
@@ -360,45 +376,6 @@ fn behind_starttls_stands_tls() {
 }
 
 #[test]
-fn who_joins_in_the_middle_needs_both_sides() {
-    expect(
-        &[
-            (S, "550 no such user\r\n"),
-            (C, "RCPT TO:<b@lab>\r\n"),
-            (S, "250 ok\r\n"),
-        ],
-        Protocol::Smtp,
-        &["RCPT.b@lab =250"],
-    );
-    expect(
-        &[(C, "PASV\r\n"), (S, "227 ok\r\n")],
-        Protocol::Ftp,
-        &["PASV. =227"],
-    );
-    expect(
-        &[(C, "DELE 1\r\n"), (S, "-ERR no\r\n")],
-        Protocol::Pop3,
-        &["DELE.1 =-ERR/error"],
-    );
-    expect(
-        &[(C, "x9 NOOP\r\n"), (S, "* 5 EXISTS\r\nx9 OK\r\n")],
-        Protocol::Imap,
-        &["NOOP. =0/OK"],
-    );
-    // a mail's text first: read on from the next envelope
-    let notes = read(
-        [
-            bytes(C, "the end\r\n.\r\n"),
-            bytes(S, "250 ok\r\n"),
-            bytes(C, "MAIL FROM:<a@lab>\r\n"),
-            bytes(S, "250 ok\r\n"),
-        ],
-        FIN,
-    );
-    assert_eq!(rows(&short(&notes)), ["MAIL.a@lab =250"]);
-}
-
-#[test]
 fn what_only_looks_like_mail_is_turns() {
     for script in [
         &[(S, "220 items\r\n"), (C, "next\r\n"), (S, "221 items\r\n")][..],
@@ -419,110 +396,6 @@ fn what_only_looks_like_mail_is_turns() {
         (S, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n220 mail\n"),
     ];
     assert_eq!(said(&web).1, Some(Protocol::Http));
-}
-
-pub(super) fn holed(script: &[(Side, Result<&'static str, u64>)], frame: bool) -> Vec<String> {
-    let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
-    for (side, piece) in script {
-        at.frame += 1;
-        match piece {
-            Ok(text) => messages.feed(*side, at, Stretch::Bytes(text.as_bytes()), &mut notes),
-            Err(missing) => {
-                let at = if frame { at } else { At { frame: 0, ..at } };
-                messages.feed(*side, at, Stretch::Missing(*missing), &mut notes);
-            }
-        }
-    }
-    rows(&short(&notes.list))
-}
-
-#[test]
-fn what_is_not_in_the_capture_shifts_no_answer() {
-    const HELLO: [(Side, Result<&str, u64>); 3] = [
-        (S, Ok("220 lab ESMTP\r\n")),
-        (C, Ok("EHLO me\r\n")),
-        (S, Ok("250 ok\r\n")),
-    ];
-    let read = |more: &[(Side, Result<&'static str, u64>)], frame| {
-        holed(&[&HELLO[..], more].concat(), frame).split_off(1)
-    };
-    // a command, an answer
-    let command = [
-        (C, Err(6)),
-        (S, Ok("250 ok\r\n")),
-        (C, Ok("VRFY x\r\n")),
-        (S, Ok("550 no\r\n")),
-    ];
-    assert_eq!(read(&command, false), ["VRFY.x =550/error"]);
-    let answer = [
-        (C, Ok("RSET\r\n")),
-        (S, Err(8)),
-        (C, Ok("VRFY x\r\n")),
-        (S, Ok("550 no\r\n")),
-    ];
-    assert_eq!(read(&answer, false), ["RSET. givenup", "VRFY.x =550/error"]);
-    // one of a series
-    let series = [
-        (C, Ok("MAIL FROM:<a@lab>\r\n")),
-        (C, Err(9)),
-        (C, Ok("DATA\r\n")),
-        (S, Ok("250 ok\r\n")),
-        (S, Ok("250 ok\r\n")),
-        (S, Ok("354 go\r\n")),
-        (C, Ok("x\r\n.\r\n")),
-        (S, Ok("250 ok\r\n")),
-    ];
-    assert_eq!(read(&series, false), ["MAIL.a@lab givenup", "content. =250"]);
-    // the end of a text
-    let text = [
-        (C, Ok("DATA\r\n")),
-        (S, Ok("354 go\r\n")),
-        (C, Ok("x\r\n")),
-        (C, Err(99)),
-        (S, Ok("250 ok\r\n")),
-        (C, Ok("QUIT\r\n")),
-        (S, Ok("221 bye\r\n")),
-    ];
-    assert_eq!(read(&text, false), ["DATA. =354", "content. =250", "QUIT. =221"]);
-    // ends of lines that the snap length cut off
-    let cut = [
-        (C, Ok("VRFY a-long-na")),
-        (C, Err(9)),
-        (S, Ok("252-cannot")),
-        (S, Err(50)),
-        (C, Ok("QUIT\r\n")),
-        (S, Ok("221")),
-        (S, Err(9)),
-    ];
-    assert_eq!(read(&cut, true), ["VRFY.a-long-na =252", "QUIT. =221"]);
-}
-
-#[test]
-fn texts_with_holes_end_where_the_client_goes_on() {
-    let pop3 = [
-        (S, Ok("+OK lab\r\n")),
-        (C, Ok("RETR 1\r\n")),
-        (S, Ok("+OK\r\nx")),
-        (S, Err(99)),
-        (C, Ok("RETR 2\r\n")),
-        (S, Ok("+OK\r\nx\r\n.\r\n")),
-    ];
-    assert_eq!(holed(&pop3, false), ["RETR.1 givenup", "RETR.2 =0/+OK"]);
-    let imap = [
-        (S, Ok("* OK lab\r\n")),
-        (C, Ok("a FETCH 1 (BODY[])\r\n")),
-        (S, Ok("* 1 FETCH (BODY[] {300}\r\nx")),
-        (S, Err(299)),
-        (S, Ok(")\r\na OK\r\n")),
-        (C, Ok("b NOOP\r\n")),
-        (S, Err(40)),
-        (C, Ok("c NOOP\r\n")),
-        (S, Ok("c OK\r\n")),
-    ];
-    assert_eq!(
-        holed(&imap, false),
-        ["FETCH.1 =0/OK", "NOOP. givenup", "NOOP. =0/OK"]
-    );
 }
 
 #[test]
@@ -555,79 +428,4 @@ fn the_first_byte_of_a_command_counts() {
         (5, Said::Answered),
     ];
     assert_eq!(frames, wanted);
-}
-
-/// Words of all four, and junk.
-fn line() -> impl Strategy<Value = Vec<u8>> {
-    let word = prop::sample::select(vec![
-        &b"EHLO me\r\n"[..],
-        b"MAIL FROM:<a>\r\n",
-        b"DATA\r\n",
-        b".\r\n",
-        b"AUTH PLAIN\r\n",
-        b"BDAT 3\r\n",
-        b"STARTTLS\r\n",
-        b"LHLO x\r\n",
-        b"USER a\r\n",
-        b"RETR 1\r\n",
-        b"CAPA\r\n",
-        b"a1 IDLE\r\n",
-        b"DONE\r\n",
-        b"a2 APPEND x {3}\r\n",
-        b"a3 NOOP\r\n",
-        b"220 lab ESMTP\r\n",
-        b"250-x\r\n",
-        b"250 x\r\n",
-        b"354 go\r\n",
-        b"334 x\r\n",
-        b"150 x\r\n",
-        b"+OK\r\n",
-        b"-ERR\r\n",
-        b"+ \r\n",
-        b"* OK\r\n",
-        b"* 1 FETCH {3}\r\n",
-        b"a1 OK\r\n",
-        b"a2 NO\r\n",
-        b"421 x\r\n",
-        b"abc",
-        b"\r\n",
-        b"\n",
-        b"\0",
-        b"\xff",
-    ]);
-    prop_oneof![9 => word.prop_map(<[u8]>::to_vec), 1 => prop::collection::vec(any::<u8>(), 0..5)]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
-
-    #[test]
-    fn any_lines_are_read_the_same_however_they_are_cut(
-        hello in prop::sample::select(vec![
-            [(S, "220 lab ESMTP\r\n"), (C, "EHLO me\r\n"), (S, "250 ok\r\n")],
-            [(S, "220 lab LMTP\r\n"), (C, "LHLO me\r\n"), (S, "250 ok\r\n")],
-            [(S, "220 lab\r\n"), (C, "FEAT\r\n"), (S, "211 ok\r\n")],
-            [(S, "+OK lab\r\n"), (C, "CAPA\r\n"), (S, "-ERR\r\n")],
-            [(S, "* OK lab\r\n"), (C, "a0 NOOP\r\n"), (S, "a0 OK\r\n")],
-        ]),
-        lines in prop::collection::vec((any::<bool>(), line()), 0..14),
-        size in 1..12usize,
-        holes in prop::collection::vec((0..14usize, 1..40u64), 0..3),
-    ) {
-        let side = |client: bool| if client { C } else { S };
-        let before = hello.iter().map(|(side, text)| (*side, Stretch::Bytes(text.as_bytes())));
-        let whole: Vec<_> = before.clone().chain(lines.iter().map(|(client, line)| (side(*client), Stretch::Bytes(&line[..])))).collect();
-        let cut: Vec<_> = before
-            .chain(lines.iter().flat_map(|(client, line)| line.chunks(size).map(|piece| (side(*client), Stretch::Bytes(piece)))))
-            .collect();
-        let once = read(whole.iter().copied(), FIN);
-        if !once.iter().any(|note| matches!(note, Note::Lost { .. })) {
-            prop_assert_eq!(short(&once), short(&read(cut.iter().copied(), FIN)));
-        }
-        let mut holed = cut;
-        for (place, missing) in holes {
-            holed.insert((3 + place).min(holed.len()), (side(missing % 2 == 0), Stretch::Missing(missing)));
-        }
-        read(holed, FIN);
-    }
 }
