@@ -227,7 +227,7 @@ class Results:
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """Why were the requests slow, over all captures? As `Capture.why`, with the file of the frames to look up."""
-        from latpcap.findings.why import Asked
+        from latpcap.findings.making import Asked
 
         return self._answered(lambda held: held.why(Asked(slow_ms, server, top)))
 

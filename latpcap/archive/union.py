@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays
 from latpcap.archive.dataset import Stored
 from latpcap.findings.answer import OneExchange, Overall, Typical
-from latpcap.findings.why import EVERYTHING, Asked, Why, stall_frames
+from latpcap.findings.making import EVERYTHING, Asked, stall_frames
+from latpcap.findings.why import Why
 from latpcap.format import count, shortest
 from latpcap.options import TableName
 from latpcap.tables import LINKS, in_order, of_rows

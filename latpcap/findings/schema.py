@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from latpcap.vocabulary import PROVEN, SUSPECTED
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -262,3 +264,9 @@ def schema() -> pa.Schema:
             for name, (kind, says) in COLUMNS.items()
         ]
     )
+
+
+def graded(confidence: float) -> str:
+    """A grade with what it was measured to be worth: "proven (0.99)"."""
+    word = "proven" if confidence >= PROVEN else "probable" if confidence > SUSPECTED else "suspected"
+    return f"{word} ({confidence:.2f})"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from latpcap.findings import headline, names, traffic
 from latpcap.findings import presentation as show
-from latpcap.findings.answer import OneExchange, Overall, Row, Typical
-from latpcap.findings.schema import Finding
+from latpcap.findings.answer import Overall, Row, Typical
+from latpcap.findings.schema import Finding, graded
 from latpcap.findings.sockets import SHORTER, Pool
 from latpcap.format import count, escaped, ms, percent, printable, us
-from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
+from latpcap.vocabulary import STALL
 
 
 def overall(d: Overall) -> str:
@@ -82,7 +82,7 @@ def _no_exchanges(d: Overall) -> list[tuple[int, str]]:
     told += [(0, f"  flood     {_end(e)}: {e.says}") for e in floods if e.says and e.says not in d["headline"]]
     rest = [e for e in d["events"] if e.kind in ("connection", "one_way", "setup") and e not in floods]
     rest = [e for e in rest if not headline.says(d, e)]
-    told += [(2, f"  {_grade(e.confidence).split()[0]:9} {e.says}") for e in rest[:4]]
+    told += [(2, f"  {graded(e.confidence).split()[0]:9} {e.says}") for e in rest[:4]]
     return told
 
 
@@ -238,9 +238,9 @@ def _other(d: Overall) -> list[tuple[int, str]]:
         lines.append((0, f"  fix       {fix}"))
     lines += _gain(d)
     rival = f"; rival: {found.rival} ({found.rival_lost})" if found.rival else ""
-    sure = "no" if found.grade == "unknown" else _grade(d["confidence"])
+    sure = "no" if found.grade == "unknown" else graded(d["confidence"])
     if late:
-        sure, rival = _grade(late.confidence), ""
+        sure, rival = graded(late.confidence), ""
     lines.append((0, f"  sure?     {sure}{rival}"))
     lines += _unknown(d, None)
     return lines + _servers(d) + _also(d)
@@ -397,7 +397,7 @@ def _options(d: Overall, sender: str, receiver: str) -> str:
 
 
 def _sure_stall(d: Overall, pool: Pool) -> str:
-    text = f"  sure?     {_grade(d['confidence'])}"
+    text = f"  sure?     {graded(d['confidence'])}"
     if pool.release_p95_ms is not None:
         within = us(pool.release_p95_ms * 1000)
         which = f"95 % of {pool.held:,} freed segments" if pool.held > 1 else "the one freed segment"
@@ -413,11 +413,6 @@ def _sure_stall(d: Overall, pool: Pool) -> str:
     return text
 
 
-def _grade(confidence: float) -> str:
-    word = "proven" if confidence >= PROVEN else "probable" if confidence > SUSPECTED else "suspected"
-    return f"{word} ({confidence:.2f})"
-
-
 def _unknown(d: Overall, sender: str | None) -> list[tuple[int, str]]:
     spent = sum(c["total_ms"] for c in d["causes"] if c["cause"] in ("unknown", "capture_gap"))
     share = spent / d["total_ms"] if d["total_ms"] else 0.0
@@ -425,39 +420,3 @@ def _unknown(d: Overall, sender: str | None) -> list[tuple[int, str]]:
     if sender:
         parts.append(f"how long the {sender}'s program took between its two writes: the wait hides it")
     return [(2, "  unknown   " + "; ".join(parts))] if parts else []
-
-
-def of_exchange(d: OneExchange) -> str:
-    """What is the answer for one exchange? Its pieces in order of time, small ones put together."""
-    name = " ".join(str(p) for p in (d["method"], _short(d["target"]), d["status"] or None) if p is not None)
-    place = f"tcp.stream eq {d['stream']}, number {d['index']} on it"
-    head = f"exchange {d['exchange']} ({place}){': ' + name if name else ''}"
-    if not d["complete"]:
-        head += f"; not complete (cut by {d['cut_by']})"
-    total = sum(c["duration_ms"] for c in d["causes"])
-    lines = [
-        head,
-        f"  {ms(total)} ms from frame {d['request_first_frame']} to {d['response_last_frame'] or 'the end'}",
-    ]
-    room = show.MOST_LINES - len(lines) - 1
-    shown = sorted(range(len(d["causes"])), key=lambda i: -d["causes"][i]["duration_ms"])[:room]
-    for i in sorted(shown):
-        c = d["causes"][i]
-        inside = f" inside {c['parent']}" if c["parent"] else ""
-        chain = " > ".join(str(f) for f in c["evidence"])
-        lines.append(
-            f"  {ms(c['duration_ms']):>9} ms  {c['cause'] + inside:27} {c['owner']:8} frames {chain}  "
-            f"({c['rule']}, {_grade(c['confidence'])})"
-        )
-    if len(shown) < len(d["causes"]):
-        rest = [c["duration_ms"] for i, c in enumerate(d["causes"]) if i not in shown]
-        lines.append(f"  {ms(sum(rest)):>9} ms  in {len(rest)} shorter pieces")
-    return "\n".join(lines)
-
-
-def _short(target: str | None) -> str | None:
-    """A request's target as it may stand on a terminal: cut, and without what would write there by itself."""
-    if target is None:
-        return None
-    safe = printable(target)
-    return safe if len(safe) <= 60 else safe[:59] + "…"

@@ -12,8 +12,9 @@ from latpcap import _core, arrays, longarrays
 from latpcap.bars import bar
 from latpcap.errors import CaptureError
 from latpcap.findings import Lazy
+from latpcap.findings.making import Asked, stall_frames
 from latpcap.findings.segments import Segments
-from latpcap.findings.why import Asked, Why, stall_frames
+from latpcap.findings.why import Why
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, sources
 from latpcap.reading.feed import Feed

@@ -115,7 +115,8 @@ class Capture(Recording):
         a file beside it cannot be read.
         """
         from latpcap import beside
-        from latpcap.findings.why import Asked, Why
+        from latpcap.findings.making import Asked
+        from latpcap.findings.why import Why
 
         told = beside.of(self, strace=strace, access_log=access_log)
         if told and (stream is not None or exchange is not None):
@@ -265,7 +266,8 @@ class Stream(View):
         """Why were this stream's requests slow? `exchange` counts from 0 on this stream (`index`), or is a word as in
         `Capture.why`, as is `slow_ms`.
         """
-        from latpcap.findings.why import Asked, Why
+        from latpcap.findings.making import Asked
+        from latpcap.findings.why import Why
 
         if exchange is None:
             return Why.of(self.capture, self, stream=self.number, asked=Asked(slow_ms))

@@ -8,10 +8,9 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::Exchange;
 use crate::base::At;
+use crate::judge::limits::ANNOUNCED_NS;
 use crate::observe::{Step, Wait};
 
-/// Data pass so soon after their port was named: servers wait for a minute (vsftpd's accept_timeout and connect_timeout).
-const SOON_NS: i64 = 60_000_000_000;
 /// Transfers that are remembered, of all hosts.
 const MOST: usize = 32;
 
@@ -111,7 +110,7 @@ impl Transfers {
     #[cold]
     pub fn carried(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Carried> {
         self.announced
-            .retain(|known| at.time_ns.saturating_sub(known.time_ns) <= SOON_NS);
+            .retain(|known| at.time_ns.saturating_sub(known.time_ns) <= ANNOUNCED_NS.get());
         let place = self.announced.iter().position(|known| {
             known.port == port && pairs.contains(&Some(known.pair)) && known.command.is_some()
         })?;
@@ -173,6 +172,7 @@ impl Transfers {
 mod tests {
     use super::*;
     use crate::base::At;
+    use crate::judge::limits::ANNOUNCED_NS;
 
     fn at(ms: i64) -> At {
         At {

@@ -43,6 +43,9 @@ limits! {
     /// A connect within this of the answer that gave its address waited for that lookup.
     LOOKED_UP_NS: i64 = 1_000_000_000, "ns", "chosen: a resolver hands over at once; RFC 8305 waits 250 ms for another address";
 
+    /// A connection to a port that FTP's control connection named within this carries the file that was asked for.
+    ANNOUNCED_NS: i64 = 60_000_000_000, "ns", "accept_timeout and connect_timeout of vsftpd";
+
     // what is read
 
     /// Data that begin so far behind all that the receiver had room for are a damaged packet's, or another connection's.

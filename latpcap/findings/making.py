@@ -1,0 +1,390 @@
+"""What does an answer rest on? The numbers of `Why`, made of a capture's tables and findings.
+
+What is not a finding (percentiles, counts, the frames' bytes) is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+from latpcap import arrays, findings, longarrays
+from latpcap.findings import backend as back
+from latpcap.findings import evidence, headline, legs, losses, names, quality, scene, slow, sockets, totals, traffic
+from latpcap.findings import presentation as show
+from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
+from latpcap.findings.connections import DATA, SYN
+from latpcap.findings.schema import LatencyFinding
+from latpcap.format import printable
+from latpcap.options import TableName
+from latpcap.tables import HasTables, of_stretches, stretches
+from latpcap.vocabulary import BACKEND, PROVEN, STALL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Subject(HasTables, Protocol):
+    """What an answer is about: a capture, a part of one, or many captures together."""
+
+    name: str
+    frames: int
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+
+    @property
+    def display_filter(self) -> str | None:
+        """What it was limited to."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+
+    @property
+    def damage(self) -> Sequence[str]:
+        """A sentence for each place where rows were lost."""
+
+    @property
+    def unfiltered(self) -> HasTables:
+        """The whole of which this is a part."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What somebody wants of an answer: their own threshold, one server, or a list of so many."""
+
+    slow_ms: float | None = None
+    server: str | None = None
+    top: int | None = None
+
+
+EVERYTHING = Asked()
+
+
+def _head(capture: Subject) -> Head:
+    return {
+        "file": Path(capture.name).name,
+        "filter": capture.display_filter,
+        "frames": capture.frames,
+        "streams": capture.arrow("streams").num_rows,
+        "exchanges": capture.arrow("exchanges").num_rows,
+        "seconds": capture.seconds,
+        "damage": capture.damage,
+    }
+
+
+def overall(capture: Subject, scope: HasTables, stream: int | None, asked: Asked) -> Overall:
+    """Of a capture, or of one stream of it."""
+    data = _judged(capture, scope, stream, asked)
+    data["headline"] = headline.of(data)
+    if (
+        data["scene"] == "scan" and "server" in data
+    ):  # then that is the headline, and not what the requests that were answered waited for
+        data["verdict"] = "scan"
+    return data
+
+
+def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked) -> Overall:
+    data = cast(Overall, {"kind": "overall", **_head(capture), "scope": stream})
+    tables = getattr(scope, "kept", None) or findings.Lazy(scope.arrow)
+    streams = tables["streams"]
+    checks = quality.judge(tables)
+    data["quality"] = checks
+    position, positions = arrays.codes(streams, "position")
+    data["positions"] = sorted(word for code, word in enumerate(positions) if (position == code).any())
+    data["lost"] = losses.lost(streams, tables["exchanges"])
+    ledger = totals.Ledger(streams, tables["exchanges"], tables["causes"], asked.slow_ms)
+    if asked.server is not None:
+        ledger.put_first(asked.server)
+    found = findings.rows(tables, checks, ledger, servers=1)
+    data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
+    data["events"] = [f for f in found if f.kind != "latency"]
+    told = scene.of(tables, data["events"], alone=not ledger.servers)
+    data["scene"], data["scene_says"] = told or ("requests" if ledger.servers else "nothing", "")
+    data["dns"] = names.of(tables)
+    if not ledger.servers:
+        data["verdict"] = "no_exchanges"
+        data["silent"] = _silent(streams)
+        bare = not streams.num_rows and data["filter"] is None
+        data["skipped"] = _skipped(tables["issues"]) if bare else []
+        data["pings"] = tables["probes"].num_rows if bare else 0  # without TCP there are no others
+        return data
+    server = ledger.servers[0]
+    items = ledger.spent(server)
+    data["server"], data["servers"], data["shown"] = (
+        server.name,
+        _servers(ledger, data["quality"], tables["exchanges"]),
+        asked.top or 0,
+    )
+    software = evidence.software_of(server, tables)
+    data["traffic"] = traffic.of(tables["exchanges"], server.asked, server.port, software)
+    data["slow"] = _slow(server, items, tables, asked.slow_ms)
+    data["families"] = _families(items, server.waited_for)
+    data["pauses"] = findings.setups.pauses(tables, server.address, server.port)
+    data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
+    data["goodbyes"] = server.goodbyes
+    data["p50_ms"], data["p90_ms"], data["p99_ms"] = (arrays.percentile(server.latency, s) for s in (0.50, 0.90, 0.99))
+    data["total_ms"] = float(server.latency.sum())
+    data["causes"] = _totals(items, tables["causes"])
+    if not data["findings"]:
+        data["verdict"] = "no_time"
+        return data
+    _main(data, items[0], tables)
+    if items[0].owner == BACKEND:
+        at = back.source(server, items[0].cause, ledger, tables["exchanges"])
+        says = back.clause(items[0].cause, at, headline.phrase(data["findings"][0]))
+        data["backend"] = {"server": at.server.name if at else back.ELSEWHERE, "says": says}
+    pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
+    data["senders"] = {side: sockets.pool(pooled, side) for side in ("server", "client")}
+    stall_frames(data, capture.unfiltered.arrow)
+    return data
+
+
+def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[Row]:
+    """The servers that were asked, in their order, those behind a proxy after it: how many requests, how many slow, and
+    what takes their time.
+    """
+    rows: list[Row] = []
+    most = quality.ceiling(list(checks))
+    behind = legs.fronts(ledger.servers, exchanges)
+    for place in legs.in_order(len(ledger.servers), behind):
+        server, front = ledger.servers[place], behind.get(place)
+        items = ledger.spent(server) if place < show.MOST_SERVERS else []
+        families = slow.by_family(items, server.waited_for)
+        rows.append(
+            {
+                "server": server.name,
+                "behind": None if front is None else ledger.servers[front].name,
+                "requests": len(server.rows),
+                "slow": len(server.slow),
+                "p50_ms": arrays.percentile(server.latency, 0.50),
+                "p99_ms": arrays.percentile(server.latency, 0.99),
+                "total_ms": float(server.latency.sum()),
+                "family": next(iter(families), None),
+                "grade": findings.grade(items[0].cause, min(most, items[0].confidence)) if items else None,
+            }
+        )
+    return rows
+
+
+def _families(items: list[totals.Spent], which: arrays.Array) -> list[Family]:
+    spent = slow.by_family(items, which)
+    total = sum(sum(causes.values()) for causes in spent.values()) or 1.0
+    return [
+        {"family": name, "ms": sum(causes.values()), "share": sum(causes.values()) / total, "causes": causes}
+        for name, causes in spent.items()
+    ]
+
+
+def _slow(
+    server: totals.Server, items: list[totals.Spent], tables: Mapping[str, pa.Table], slow_ms: float | None
+) -> Slow:
+    """How many of these requests are slow, from where on, and which is the worst?"""
+    import numpy as np
+
+    exchanges, count = tables["exchanges"], len(server.rows)
+    mine = longarrays.marked(server.rows, exchanges.num_rows)
+    path, limit = longarrays.zeros(count, "float64"), longarrays.zeros(count, "float64")
+    done = polls = 0
+    for span, part in arrays.sliced(exchanges):
+        which = mine[span]
+        here = slice(done, done := done + int(which.sum()))
+        path[here] = np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[which]
+        limit[here] = slow.limits(part, slow_ms)[which]
+        polls += int(slow.polls(part)[which].sum())
+    return {
+        "how": slow.how(len(server.slow), count),
+        "count": len(server.slow),
+        "of": count,
+        "limit_ms": float(longarrays.nth(limit, count // 2)),
+        "path_ms": float(longarrays.nth(path, count // 2)),
+        "unread": server.unread,
+        "polls": polls,
+        "worst": _worst(server, items, exchanges) if len(server.slow) else None,
+    }
+
+
+def _worst(server: totals.Server, items: list[totals.Spent], exchanges: pa.Table) -> Request:
+    """The slowest request by its name: what was asked, its frames, and what took the most of it."""
+    at = int(server.slow[-1])
+    columns = ["exchange", "stream", "method", "target", "request_first_frame", "response_last_frame"]
+    [row] = exchanges.select(columns).slice(at, 1).to_pylist()
+    spent = [(float(ms), item.cause) for item in items for ms in item.ms[item.rows == at]]
+    most, cause = max(spent, default=(0.0, None))
+    words = [printable(word)[: show.MOST_NAME] for word in (row["method"], row["target"]) if word]
+    name = " ".join(
+        words[1:] if len(words) > 1 and words[1].upper().startswith(words[0].upper()) else words
+    )  # SQL begins with its verb
+    frames = [frame for frame in (row["request_first_frame"], row["response_last_frame"]) if frame is not None]
+    return {
+        "exchange": row["exchange"],
+        "stream": row["stream"],
+        "name": name or "one turn",
+        "latency_ms": float(server.latency[server.rows == at][0]),
+        "frames": frames,
+        "cause": cause,
+        "cause_ms": most,
+    }
+
+
+def _skipped(issues: pa.Table) -> list[Skipped]:
+    """What of a capture without TCP was not understood, the most frames first: there may be TCP in it."""
+    rows = [row for row in issues.select(["kind", "reason", "count"]).to_pylist() if row["kind"] == "skipped"]
+    rows.sort(key=lambda row: -row["count"])
+    return [{"reason": row["reason"], "frames": row["count"]} for row in rows]
+
+
+def _silent(streams: pa.Table) -> dict[str, int]:
+    """Connections without any exchange, by how far they got."""
+    code, answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
+    data = code & DATA != 0
+    unanswered = (code & SYN != 0) & (answers == 0) & ~data
+    counts = {"unanswered": unanswered, "without_data": ~data & ~unanswered, "without_answer": data}
+    return {name: int(which.sum()) for name, which in counts.items() if which.any()}
+
+
+def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:
+    """Time and exchanges per cause and owner as the table of causes has them, the most time first."""
+    import numpy as np
+
+    (cause, causes_of), (owner, owners) = arrays.codes(causes, "cause"), arrays.codes(causes, "owner")
+    duration, number = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "exchange")
+    confidence, levels = arrays.levels(causes, "confidence")
+    rows = longarrays.joined([i.causes for i in items])
+    if len(rows) and int(number.max()) - int(number.min()) >= 2 * len(number):
+        number = np.unique(number, return_inverse=True)[1]  # captures that are joined have numbers far apart
+    first = int(number.min()) if len(rows) else 0
+    hit = int(number.max()) + 1 - first if len(rows) else 0
+    spent: dict[int, list[float]] = {}
+    exchanges: dict[int, arrays.Array] = {}
+    for span in longarrays.parts(len(rows)):
+        mine = rows[span]
+        key, ms = cause[mine].astype(np.int64) * len(owners) + owner[mine], duration[mine]
+        sure = (levels >= PROVEN)[confidence[mine]]
+        for code in arrays.distinct(key).tolist():
+            which = key == code
+            total = spent.setdefault(code, [0.0, 0.0])
+            total[0] += float(ms[which].sum())
+            total[1] += float(ms[which & sure].sum())
+            exchanges.setdefault(code, np.zeros(hit, bool))[number[mine[which]] - first] = True
+        longarrays.rest()
+    found: list[Total] = [
+        {
+            "cause": causes_of[code // len(owners)],
+            "owner": owners[code % len(owners)],
+            "total_ms": total,
+            "exchanges": int(exchanges[code].sum()),
+            "proven_ms": proven,
+        }
+        for code, (total, proven) in spent.items()
+    ]
+    return sorted(found, key=lambda t: (-t["total_ms"], t["cause"], t["owner"]))
+
+
+def _main(data: Overall, item: totals.Spent, tables: Mapping[str, pa.Table]) -> None:
+    """What the first finding, the one that took the most time, says for the whole answer."""
+    import numpy as np
+
+    first = data["findings"][0]
+    data["verdict"], data["hit"] = first.cause, first.exchanges
+    data["proven"] = first.proven if first.cause == STALL else None
+    data["share"] = {
+        "p50": {"ms": first.of_p50_ms, "of_ms": data["p50_ms"], "share": first.of_p50_share},
+        "p90": {"ms": first.of_p90_ms, "of_ms": data["p90_ms"], "share": first.of_p90_share},
+        "p99": {"ms": first.of_p99_ms, "of_ms": data["p99_ms"], "share": first.of_p99_share},
+        "all": first.share,
+    }
+    data["confidence"], data["fix"] = first.confidence, first.fix
+    data["owners"] = {"nagle": item.owner, "delayed_ack": item.held_by} if item.held_by else {item.cause: item.owner}
+    numbers = arrays.numbers(tables["exchanges"], "exchange")[item.rows]
+    at = int(item.rows[np.flatnonzero(numbers == first.typical_exchange)[0]])
+    pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
+    data["typical"] = {
+        "exchange": first.typical_exchange,
+        "stream": first.typical_stream,
+        "latency_ms": tables["exchanges"]["latency_ms"][at].as_py(),
+        "frames": list(first.typical_frames),
+        "ms": first.typical_ms,
+        "pieces": pieces,
+        "longest_ms": longest,
+        "owner": item.owner,
+        "confidence": first.confidence,
+    }
+    data["fin_released"], data["first_fast"] = _spared(item, tables)
+
+
+def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, int]:
+    """Of a stall: exchanges whose wait the peer's FIN ended, and first exchanges of streams that had no stall yet."""
+    import numpy as np
+
+    if item.cause != STALL:
+        return 0, 0
+    exchanges, causes = tables["exchanges"], tables["causes"]
+    rule, rules = arrays.codes(causes, "rule")
+    fin = rules.index("nagle_fin_release") if "nagle_fin_release" in rules else -2
+    numbers = arrays.numbers(exchanges, "exchange")[item.server.rows]
+    ended = arrays.distinct(arrays.numbers(causes, "exchange")[rule == fin])
+    index, stream = arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream")
+    stalled = longarrays.marked(item.rows, exchanges.num_rows)
+    later = arrays.distinct(stream[stalled & (index > 0)])
+    first = item.server.rows[index[item.server.rows] == 0]
+    spared = first[~stalled[first] & np.isin(stream[first], later)]
+    return int(np.isin(ended, numbers).sum()), len(spared)
+
+
+def stall_frames(data: Overall, arrow: Callable[[TableName], pa.Table]) -> None:
+    """Of a stall: what its three frames carry, and the times between them."""
+    frames = data["typical"]["frames"]
+    if data["verdict"] != STALL or len(frames) != 3:
+        return
+    import numpy as np
+
+    events = arrow("events")
+    rows = np.flatnonzero(np.isin(arrays.numbers(events, "frame"), frames))
+    times, lengths, from_client = (arrays.numbers(events, c)[rows].tolist() for c in ("time", "len", "from_client"))
+    if len(times) == 3:
+        data["typical"]["bytes"] = [lengths[0], lengths[2]]
+        data["typical"]["sender"] = "client" if from_client[0] else "server"
+        data["typical"]["ack_after_ms"] = (times[1] - times[0]) / 1e6
+        data["typical"]["release_us"] = (times[2] - times[1]) / 1e3
+
+
+def of_one(capture: Subject, number: int) -> OneExchange:
+    """Of one exchange. IndexError where there is no such exchange."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = stretches(capture)
+    found = (
+        table.filter(pc.equal(table["exchange"], pa.scalar(number, pa.uint64()))) if 0 <= number < 2**63 else table[:0]
+    )
+    if found.num_rows == 0:
+        have = table["exchange"]
+        if not len(have):
+            raise IndexError(f"no exchange {number}: {capture.title} has none")
+        raise IndexError(f"no exchange {number}: those of {capture.title} are {have[0]} to {have[-1]}")
+    row = found.select(
+        ["exchange", "stream", "index", "protocol", "method", "target", "status", "latency_ms", "client_latency_ms",
+         "ttfb_ms", "complete", "cut_by", "request_first_frame", "response_last_frame", "top_cause"]
+    ).to_pylist()[0]  # fmt: skip
+    causes = of_stretches(capture.arrow("causes"))
+    mine = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
+    data = cast(OneExchange, {"kind": "exchange", **_head(capture), **row})
+    data["causes"] = mine.select(
+        [
+            "cause",
+            "parent",
+            "owner",
+            "duration_ms",
+            "from_frame",
+            "to_frame",
+            "evidence",
+            "rule",
+            "confidence",
+        ]
+    ).to_pylist()
+    return data
