@@ -17,6 +17,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType
@@ -119,12 +120,20 @@ def _evaluated(number: int, text: str) -> str:
     return text
 
 
+@cache
+def package() -> Path:
+    """Where latpcap lies: installed, or beside the tests where the core was built into it."""
+    found = importlib.machinery.PathFinder.find_spec("latpcap")
+    assert found is not None and found.origin is not None
+    return Path(found.origin).parent
+
+
 class Loader(importlib.machinery.SourceFileLoader):
     """Compiles a module with its sentences wrapped."""
 
     def get_code(self, fullname: str) -> CodeType:
         tree = ast.parse(Path(self.path).read_text(), self.path)
-        tree = Speaker(str(Path(self.path).relative_to(ROOT))).visit(tree)
+        tree = Speaker(str(Path(self.path).relative_to(package().parent))).visit(tree)
         return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
 
     def exec_module(self, module) -> None:  # type: ignore[no-untyped-def]
@@ -140,7 +149,7 @@ class Finder(importlib.abc.MetaPathFinder):
         if spec is None or spec.origin is None:
             return None
         file = Path(spec.origin)
-        folder = str(file.parent.relative_to(ROOT)) if file.is_relative_to(ROOT) else ""
+        folder = str(file.parent.relative_to(package().parent)) if file.is_relative_to(package()) else ""
         if folder not in SPEAK or file.name in SILENT:
             return None
         spec.loader = Loader(fullname, spec.origin)
@@ -184,9 +193,8 @@ def answers() -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    sys.meta_path.insert(0, Finder())
-    sys.path.insert(0, str(ROOT))
     sys.path.insert(0, str(Path(__file__).parent))
+    sys.meta_path.insert(0, Finder())
     corpus = list(answers())
     for number, sentence in enumerate(SENTENCES):
         for name, text in corpus:

@@ -95,9 +95,12 @@ def of_latpcap(capture: lp.Capture) -> list[dict[str, Any]]:
 
 
 def completeness_of_tshark(path: Path) -> dict[int, int]:
-    """By stream: the second of two passes has counted all but a single segment, so such a stream is left out."""
+    """By stream: the second of two passes has counted all but a single segment, so such a stream is left out.
+
+    Without FTP: a data connection that its dissector expects begins with the expectation, and loses its SYN.
+    """
     found: dict[int, list[int]] = {}
-    for number, complete in tshark(path, ["tcp.stream", "tcp.completeness"], "-2"):
+    for number, complete in tshark(path, ["tcp.stream", "tcp.completeness"], "-2", "--disable-protocol", "ftp"):
         found.setdefault(int(number), []).append(int(complete))
     return {number: values[-1] for number, values in found.items() if len(values) > 1}
 

@@ -19,6 +19,9 @@ from latpcap.reading.packets import RAW_LINKS, Record
 
 KEPT_BITS = {4: 3, 16: 8}
 """By an address's bytes: the leading bits that stay, so that no host's address turns into a multicast one."""
+LOOPBACK = {4: bytes([127]), 16: bytes(15) + b"\x01"}
+"""By an address's bytes: how those begin that name the host itself. They name nobody else, and stay what they are; the
+addresses that would turn into such ones take the place that is left."""
 TCP = 6
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _PLAIN_OPTIONS = {2, 3, 4, 5, 8}
@@ -43,6 +46,15 @@ class Names:
         return bytes(found)
 
     def _address(self, address: bytes) -> bytes:
+        home = LOOPBACK[len(address)]
+        found = self._elsewhere(address)
+        if address.startswith(home):
+            return home + found[len(home) :]
+        if found.startswith(home):
+            return self._elsewhere(home.ljust(len(address), b"\0"))[: len(home)] + found[len(home) :]
+        return found
+
+    def _elsewhere(self, address: bytes) -> bytes:
         bits, length = int.from_bytes(address, "big"), len(address) * 8
         found = bits
         for place in range(KEPT_BITS[len(address)], length):

@@ -20,6 +20,11 @@ _STATUS = re.compile(rb"(HTTP/1\.[01] [1-5]\d\d)( [^\r\n]*)?\r?\n")
 _LINE = re.compile(rb"([^\r\n]*)(\r?\n)")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})([^\r\n]*)(\r?\n)")
 _TOKEN = re.compile(rb"[A-Za-z0-9%_~-]+")
+_METHODS = (
+    b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"PROPFIND", b"PROPPATCH",
+    b"MKCOL", b"COPY", b"MOVE", b"LOCK", b"UNLOCK", b"REPORT", b"SEARCH",
+)  # fmt: skip
+"""What is asked for (RFC 9110, 4918, 3253, 5323). Other words before a target may be the end of a body."""
 _FRAMING = (b"connection", b"content-length", b"expect", b"server", b"te", b"transfer-encoding", b"upgrade")
 """Header fields that stay whole: where a message ends, how it goes on, and whose the server's software is."""
 _KNOWN = (
@@ -106,7 +111,8 @@ class _Head:
         self._word = word
         if from_client:
             target = _TOKEN.sub(lambda name: word(name.group()), start.group(2))
-            found = bytearray(start.group(1) + b" " + target + b" " + start.group(3))
+            verb = start.group(1) if start.group(1) in _METHODS else b"X" * len(start.group(1))
+            found = bytearray(verb + b" " + target + b" " + start.group(3))
             bare = until_close = False
         else:
             found = bytearray(start.group(1))
