@@ -274,7 +274,7 @@ def _mend(
     mend = fixes.fix(at.cause, at.owner, typical_ms, software, proven=sure == "proven", protocol=spoken)
     if item.owner == BACKEND:
         name = at.server.name if at is not item else backend.ELSEWHERE
-        mend = fixes.Fix(backend.mended(name, mend.knob), BACKEND if mend.side else None, mend.cost)
+        mend = fixes.Fix(backend.mended(name, mend.knob, at.owner), BACKEND if mend.side else None, mend.cost)
     items = ledger.spent(item.server)
     return mend, gain.gain(item, items, tables["exchanges"], tables["causes"]) if mend.knob else None
 

@@ -39,9 +39,9 @@ def source(server: Server, cause: str, ledger: Ledger, exchanges: pa.Table) -> S
     return None
 
 
-def mended(name: str, knob: str | None) -> str | None:
-    """The fix of a server behind, with its name."""
-    return f"At {name}: {knob[:1].upper()}{knob[1:]}" if knob else None
+def mended(name: str, knob: str | None, owner: str) -> str | None:
+    """The fix of a server behind, with its name, or of what is sent to there."""
+    return f"{'Towards' if owner == 'client' else 'At'} {name}: {knob[:1].upper()}{knob[1:]}" if knob else None
 
 
 def clause(cause: str, found: Spent | None, phrase: str) -> str:
@@ -49,5 +49,5 @@ def clause(cause: str, found: Spent | None, phrase: str) -> str:
     if cause != STALL or found is None:
         return f"most time there goes to {phrase}"
     whose = {"server": "answers from there wait", "client": "requests to there wait"}[found.owner]
-    holder = {"server": "that server holds", "client": "this one holds"}[SIDES[found.owner]]
+    holder = {"server": "it holds", "client": "this one holds"}[SIDES[found.owner]]
     return f"{whose} for acknowledgements that {holder} back"

@@ -11,11 +11,11 @@ from case_scripts.registry import case, variants
 LOCAL = "127.0.0.1"
 
 
-def _in_order(*tapes: list[Segment]) -> bytes:
+def in_order(*tapes: list[Segment]) -> bytes:
     return pcap(sorted((segment for tape in tapes for segment in tape), key=lambda segment: segment.time_ns))
 
 
-def _fronts(count: int) -> list[Talk]:
+def fronts_of(count: int) -> list[Talk]:
     """So many connections of a client to the proxy, captured at the proxy."""
     fronts = []
     for n in range(count):
@@ -33,7 +33,7 @@ def proxy_waits_for_its_backend() -> bytes:
     Not to be mistaken for: the proxy's own program, or an ACK that is held somewhere else; a cached answer waits for
     nothing.
     """
-    rng, fronts = random.Random(5), _fronts(3)
+    rng, fronts = random.Random(5), fronts_of(3)
     back = Talk(server_leg=1.0, client_leg=0.01, ends=Ends(("10.0.0.2", 50_000), ("10.0.0.3", 8080)))
     back.open(2.0)
     head, body = answer(600)
@@ -54,7 +54,7 @@ def proxy_waits_for_its_backend() -> bytes:
         front.server(done, head + body)
         front.client(done + 2.0)
         at = done + rng.uniform(3.0, 9.0)
-    return _in_order(back.tape, *(front.tape for front in fronts))
+    return in_order(back.tape, *(front.tape for front in fronts))
 
 
 @case
@@ -64,7 +64,7 @@ def decoy_health_checks() -> bytes:
 
     Not to be mistaken for: a proxy; nearly all of those requests lie inside the client's, but no more than luck has it.
     """
-    rng, (front,) = random.Random(6), _fronts(1)
+    rng, (front,) = random.Random(6), fronts_of(1)
     back = Talk(server_leg=1.0, client_leg=0.01, ends=Ends(("10.0.0.2", 50_000), ("10.0.0.3", 8080)))
     back.open(2.0)
     whole = b"".join(answer(60))
@@ -80,7 +80,7 @@ def decoy_health_checks() -> bytes:
         back.client(asked, get("/health"))
         back.server(asked + 1.2, whole)
         back.client(asked + 1.21)
-    return _in_order(front.tape, back.tape)
+    return in_order(front.tape, back.tape)
 
 
 @variants(one_host={"servers": (LOCAL, LOCAL)}, one_client={"servers": ("10.0.0.2", "10.0.0.3")})
@@ -108,4 +108,4 @@ def decoy_asked_in_lockstep(servers: tuple[str, str]) -> bytes:
         done = at + 50.3 + rng.uniform(0.0, 0.2)
         first.server(done, whole)
         at = done + 1.0
-    return _in_order(first.tape, second.tape)
+    return in_order(first.tape, second.tape)
