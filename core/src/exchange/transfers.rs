@@ -172,7 +172,6 @@ impl Transfers {
 mod tests {
     use super::*;
     use crate::base::At;
-    use crate::judge::limits::ANNOUNCED_NS;
 
     fn at(ms: i64) -> At {
         At {

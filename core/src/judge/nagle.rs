@@ -115,7 +115,6 @@ impl Judged {
         let (program, likely) = match said {
             Control::Shorter { most, likely, exact } => (most, if exact { likely } else { 0 }),
             Control::Explains { likely } => (waited, likely),
-            Control::Differ => (waited, 0),
             _ => (0, 0),
         };
         let sure = self.proves(stream, said);
@@ -131,15 +130,12 @@ impl Judged {
                 return Err(Because::KeepsItsLength);
             }
             Control::Unclear => Because::ControlUnclear,
-            Control::Differ => Because::WithinControl,
             Control::Shorter { .. } => Because::ControlShorter,
             Control::Nothing => Because::FollowsAcks,
         };
         let grounds = match said {
             _ if sure => Grounds::proven(because),
-            Control::Unclear | Control::Differ | Control::Explains { .. } => {
-                Grounds::probable(because, think(sender))
-            }
+            Control::Unclear | Control::Explains { .. } => Grounds::probable(because, think(sender)),
             _ => self.probable(sender),
         };
         Ok(Ruling::Held {

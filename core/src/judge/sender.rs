@@ -239,7 +239,7 @@ impl Judged {
                     let alone = self.controls.always_follow() && self.follows_alone();
                     alone || self.controls.always_follows(stream) && self.controls.are_kernels()
                 }
-                Control::Explains { .. } | Control::Differ | Control::Unclear => false,
+                Control::Explains { .. } | Control::Unclear => false,
             }
     }
 

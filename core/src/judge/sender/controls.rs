@@ -2,7 +2,7 @@
 //!
 //! A segment that follows a held ACK shows that something ended with that ACK, not that the kernel had the bytes all the
 //! time. Where the ACK was not held, or the segment left before it, the pause is the program's own. A wait that such
-//! pauses explain is the program's; of any other it had at most what the next one may be.
+//! pauses explain is the program's; of any other the program had at most the longest of them.
 
 use super::Judged;
 use super::spread::at_share;
@@ -38,8 +38,6 @@ pub enum Control {
     Explains { likely: i64 },
     /// Some are, or all are longer: the program may have taken any part of it.
     Unclear,
-    /// They are shorter, and differ so much that the next one may reach it.
-    Differ,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -81,19 +79,12 @@ fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
     (below, reach - below, rising.len() - reach)
 }
 
-/// The longest of so many first pauses of a rising list, without the strays of a long one; the middle one; and how long the
-/// next one may be. A program whose pauses differ has longer ones than the few that were seen: as far beyond the longest as
-/// that is beyond the middle. Of one alone that is nothing.
-fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64, i64)> {
+/// The longest of so many first pauses of a rising list, without the strays of a long one; and the middle one.
+fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
     let counted = first - first / CONTROL_STRAYS.get();
     let most = rising.get(counted.checked_sub(1)?).copied()?;
-    let middle = rising.get((first - 1) / 2)?.ns;
-    let beyond = match (most.exact, first) {
-        (false, _) => 0, // an ACK ended it: it was shorter
-        (true, 1) => most.ns,
-        (true, _) => most.ns - middle,
-    };
-    Some((most, middle, most.ns.saturating_add(beyond)))
+    let middle = rising.get((first - 1) / 2)?;
+    Some((most, middle.ns))
 }
 
 impl Group<'_> {
@@ -107,7 +98,7 @@ impl Group<'_> {
         if 2 * near > self.unheld.len() || early_near > early_below.max(self.held) {
             let shorter = |rising: &[Pause]| {
                 let first = rising.partition_point(|pause| pause.ns < wait);
-                longest(rising, first).map(|(_, likely, _)| likely)
+                longest(rising, first).map(|(_, likely)| likely)
             };
             let likely = shorter(self.unheld).or_else(|| shorter(self.early));
             return Control::Explains {
@@ -117,14 +108,14 @@ impl Group<'_> {
         let strays = CONTROL_STRAYS.get() * (near + above) <= self.unheld.len();
         let early_strays = CONTROL_STRAYS.get() * early_near <= early_near + self.held;
         let most = longest(self.unheld, below).or_else(|| longest(self.early, early_below));
-        let Some((longest, likely, most)) = most.filter(|_| strays && early_strays) else {
-            return Control::Unclear;
-        };
-        if most >= wait {
-            return Control::Differ;
+        match most {
+            Some((most, likely)) if strays && early_strays => Control::Shorter {
+                most: most.ns,
+                likely,
+                exact: most.exact,
+            },
+            _ => Control::Unclear,
         }
-        let exact = longest.exact;
-        Control::Shorter { most, likely, exact }
     }
 }
 
@@ -212,8 +203,7 @@ impl Controls {
             // what left early elsewhere left by a socket with TCP_NODELAY: it tells of that program, not of this wait
             (Control::Nothing, Control::Shorter { .. }) if self.all.unheld.is_empty() => Control::Nothing,
             (Control::Nothing, all) => all,
-            (Control::Shorter { .. }, Control::Shorter { .. })
-            | (Control::Shorter { exact: true, .. }, Control::Differ) => all,
+            (Control::Shorter { .. }, Control::Shorter { .. }) => all,
             // one pause of its program's own tells little of the next one; what was written at once was written so again
             (Control::Shorter { exact: true, .. }, all) if self.own_pauses(stream) < OWN_CONTROLS.get() => {
                 all
