@@ -17,6 +17,7 @@ import pytest
 from makepcap import EPOCH_NS, Talk, answer, get, pcap, pcapng
 
 import latpcap as lp
+from latpcap.reading import places
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample_pcaps" / "nginx-latency.pcap"
 ALIKE = ("events", "streams", "exchanges", "causes", "evidence", "probes")
@@ -236,3 +237,12 @@ def test_damage_is_not_unpacked_to_its_end() -> None:
     cap = lp.read(file)
     assert (cap.frames, cap.damage != []) == (6, True)
     assert file.taken < 1 << 20
+
+
+def test_a_file_system_that_says_nothing_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: str) -> None:
+        raise OSError
+
+    monkeypatch.setattr("latpcap.reading.places._filesystem", refuse)
+    with pytest.raises(OSError, match=r"no file system for nowhere:// \(OSError; "):
+        places.resolve("nowhere://a/b.pcap")

@@ -54,7 +54,7 @@ def resolve(url: str) -> tuple[Any, str]:
     try:
         filesystem = _filesystem(scheme, authority, query)
     except (ValueError, NotImplementedError, OSError) as problem:
-        reason = str(problem).splitlines()[0].partition("://")[0]
+        reason = (str(problem).splitlines() or [phrase(problem)])[0].partition("://")[0]
     else:
         return filesystem, (slash + below if scheme in _ROOTED else path).rstrip("/")
     try:
