@@ -238,6 +238,8 @@ limits! {
     SLOPE_LEAST: usize = 5, "count", "chosen";
     /// Timers of many connections that end on one tick are handled one after the other, within this time.
     TOGETHER_NS: i64 = 500_000, "ns", "measured: lab";
+    /// What such ACKs free follows each other, frame by frame, in so many times their time.
+    AS_CLOSELY: f64 = 2.0, "times", "measured: 1.0 to 1.8 where a kernel sent them, 2.1 to 2.7 where a program wrote in a loop";
     /// How far ends lie together on a tick, from 0 (anywhere) to 1 (on one point of it): beside it.
     FITS: f64 = 0.7, "share", "chosen";
     /// And on it.

@@ -80,7 +80,7 @@ impl Judged {
             Verdict::AppPause => Some(Because::KeepsItsLength),
             _ => None,
         };
-        if late > self.tight_limit {
+        if !self.is_prompt(c.freed.frame, late) {
             return known.map_or_else(|| probable(Because::LateAfterAck), proven);
         }
         if self.is_relay() {

@@ -4,6 +4,7 @@
 mod controls;
 mod holds;
 mod spread;
+mod together;
 
 use crate::base::Side;
 use crate::evidence::rtt::Pairs;
@@ -59,6 +60,8 @@ pub struct Judged {
     pub prompt: u64,
     /// An ACK that came this much later than the path needs was held.
     pub hold_least: i64,
+    /// The frames that left with others, as one tick freed them: later than one alone, and as a kernel sends them.
+    pub together: Vec<u64>,
     /// Held ones between which and what they freed another server's connection brought what it had waited with.
     pub relayed: usize,
     pub refuted: u64,
@@ -154,6 +157,7 @@ impl Judged {
         let to_receiver = pairs.get(pool.pair).and_then(|p| p.rtts.get(receiver));
         j.hold_least = holds::least(pool, to_receiver, &j);
         j.prompt = holds::prompt(pool, j.receiver_rtt);
+        j.together = together::together(&pool.gaps, &j);
         let held = j.count(pool.gaps.iter(), pool.refutations);
         j.slope = slope(&held);
         j.held_by_timer(&held);
@@ -218,6 +222,11 @@ impl Judged {
         gap.timer && !gap.unseen && self.is_hold(gap.covered - self.receiver_rtt)
     }
 
+    /// Whether this frame, so much later than the path needs, left as what a kernel sends.
+    pub(super) fn is_prompt(&self, frame: u64, late: i64) -> bool {
+        late <= self.tight_limit || self.together.binary_search(&frame).is_ok()
+    }
+
     /// As long as this receiver holds an ACK.
     pub(super) fn is_hold(&self, late: i64) -> bool {
         (self.hold_least..=HELD_NS.most.get()).contains(&late)
@@ -226,7 +235,7 @@ impl Judged {
     /// This wait for a held ACK is Nagle's beyond doubt.
     fn is_stall(&self, gap: &Gap) -> bool {
         !self.before_ack(gap.release, gap.arrived)
-            && gap.release - self.sender_rtt <= self.tight_limit
+            && self.is_prompt(gap.frame, gap.release - self.sender_rtt)
             && self.proves(gap.stream, self.controls.says(gap.stream, gap.wait + gap.release))
     }
 
@@ -273,7 +282,7 @@ impl Judged {
         self.held = held.len();
         self.tight = held
             .iter()
-            .filter(|s| s.release - self.sender_rtt <= self.tight_limit)
+            .filter(|s| self.is_prompt(s.frame, s.release - self.sender_rtt))
             .count();
         self.relayed = held.iter().filter(|s| s.relayed).count();
         let mut releases: Vec<i64> = held

@@ -160,7 +160,7 @@ impl Controls {
             return; // its ACK is not seen to the microsecond
         }
         let late = gap.release - j.sender_rtt;
-        let prompt = late <= j.tight_limit;
+        let prompt = j.is_prompt(gap.frame, late);
         if j.is_held(gap) {
             self.soon += usize::from(late <= PROMPT_NS.get().max(j.tight_limit));
             if prompt {
