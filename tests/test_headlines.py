@@ -22,7 +22,7 @@ CASES = Path(__file__).with_name("cases")
 
 def asked(
     statuses: list[str], think: float = 1.0, slow: dict[int, float] | None = None, target: str = "/a", port: int = 80,
-    leg: float = 0.01,
+    leg: float = 0.01, pause: float = 100.0,
 ) -> bytes:  # fmt: skip
     """Requests on one connection, each answered after `think` ms; those of `slow` after as many more."""
     talk = Talk(ends=Ends(server=("10.0.0.2", port)), client_leg=0.01, server_leg=leg)
@@ -33,7 +33,7 @@ def asked(
         done = at + leg + think + (slow or {}).get(number, 0.0)
         talk.server(done, b"".join(answer(50, status)))
         talk.client(done + 0.02)
-        at = done + 100.0
+        at = done + pause
     return pcap(talk.tape)
 
 
@@ -126,7 +126,10 @@ MADE: dict[str, tuple[Callable[[], bytes], str]] = {
     "nothing": (lambda: pcap([]), "No TCP stream: nothing that latpcap could judge."),
     "a redirect loop": (
         lambda: asked(["301 Moved Permanently"] * 5),
-        "5 of 5 answers of 10.0.0.2:80 are 301: a redirect loop (/a was asked 5 times); nothing is slow",
+        "5 of 5 answers of 10.0.0.2:80 are 301: a redirect loop, or a client that does not follow (/a was asked"
+    ),
+    "redirects without a loop": (
+        lambda: asked(["301 Moved Permanently"] * 5, pause=2_000.0), "Nothing is slow at 10.0.0.2:80: 5 requests",
     ),
     "errors": (lambda: asked(["404 Not Found"] * 5), "5 of 5 answers of 10.0.0.2:80 are 404; nothing is slow"),
     "different errors": (

@@ -47,8 +47,40 @@ def test_one_silence_on_many_connections_is_one_line() -> None:
             talk.client(again + port - 40_000, get("/x"), seq=1)
     tape.sort(key=lambda s: s.time_ns)
     whys = {f.cause: f.says or "" for f in lp.read(pcap(tape)).why().findings}
-    assert "so on 2 connections" in whys["silent_peer"]
+    assert "the same on 2 connections" in whys["silent_peer"]
     assert "never answered 2 of 2 requests" in whys["unanswered_request"]
+
+
+def test_a_request_behind_the_servers_fin_waits_for_nothing() -> None:
+    from makepcap import Ends, Talk, answer, get, pcap
+
+    talk = Talk()
+    talk.open()
+    talk.client(5.0, get("/x"))
+    talk.server(6.0, b"".join(answer(50)))
+    talk.server(6.1, flags="FA")
+    talk.client(6.2, get("/late"))
+    talk.client(6.3, flags="FA")
+    talk.server(6.4)
+    other = Talk(ends=Ends(("10.0.0.1", 40_001)), tape=talk.tape)
+    other.open(60_000.0)
+    causes = {f.cause for f in lp.read(pcap(talk.tape)).why().findings}
+    assert "unanswered_request" not in causes
+
+
+def test_one_direction_does_not_show_that_a_syn_was_never_answered() -> None:
+    from makepcap import Ends, Talk, get, pcap
+
+    tape: list = []
+    for port in range(40_000, 40_004):
+        talk = Talk(ends=Ends(("10.0.0.1", port)), tape=tape)
+        talk.client(port - 40_000.0, flags="S")
+        talk.client(port - 39_900.0, get())
+    Talk(ends=Ends(("10.0.0.1", 41_000), ("10.0.0.7", 443)), tape=tape).client(50.0, flags="S")
+    tape.sort(key=lambda s: s.time_ns)
+    why = lp.read(pcap(tape)).why()
+    assert "unanswered" not in {f.cause for f in why.findings}
+    assert why.headline.startswith("Only one direction was captured of 4 of 5 connections")
 
 
 def test_routers_that_answer_syns_make_a_traceroute() -> None:

@@ -75,6 +75,7 @@ def compare(capture: HasTables, path: str | Path) -> Beside:
     numbers: dict[str, Any] = {"connections": len(sockets), "matched": len(pairs), "calls": len(calls)}
     if not pairs:
         return Beside("strace", ("none of the trace's connections is one of this capture",), numbers)
+    numbers["servers"] = sorted({(streams[place]["server"], streams[place]["server_port"]) for _, place in pairs})
     says = [_options(pairs, numbers)]
     says += _dated(capture, pairs, offset, numbers)
     return Beside("strace", tuple(says), numbers)
@@ -270,12 +271,17 @@ def _dated(
     (stalled, held), (thought, late_ms) = spent["held"], spent["program"]
     numbers |= {"stall_ms": stalled, "stall_held_ms": held, "program_ms": thought, "program_held_ms": late_ms}
     numbers["untraced"] = untraced
+    contradicts = numbers["contradicts"] = []
     if stalled:
         share = held / stalled
+        if share <= CONTRADICTS:
+            contradicts.append("stall")
         what = f"of {ms(stalled)} ms of stall, the late bytes lay written in the kernel for {percent(share)}"
         yield f"{what}: {_verdict(share, 'the trace says the same', 'the program wrote them late, it is no stall')}"
     if thought:
         share = 1 - late_ms / thought
+        if share <= CONTRADICTS:
+            contradicts.append("program")
         what = f"of {ms(thought)} ms of the program's own time, {percent(share)} passed before it wrote"
         yield f"{what}: {_verdict(share, 'the trace says the same', 'the kernel held what was written')}"
 

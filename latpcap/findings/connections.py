@@ -7,7 +7,7 @@ be why nobody is answered.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
@@ -60,13 +60,18 @@ def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Event]:
         if flood:
             found.append(flood)
             floods.append(server)
-    quiet = ~np.isin(seen.server, floods)
+    quiet = ~np.isin(seen.server, [*floods, *seen.server[expired].tolist()])
     answered = seen.answers > 0
-    says = "SYNs of {n} were never answered: a firewall drops them, or the host is not there"
-    unanswered = seen.half_open & quiet & ~answered & ~expired & ~unreachable & ~seen.cut_off()
-    found += _events(seen, "unanswered", "server", unanswered, says)
+    silent = seen.half_open & ~answered & ~expired & ~unreachable & ~seen.cut_off()
+    unanswered = silent & quiet & ~seen.deaf()
+    for there, why in (
+        (seen.there(), "the port answered others, so they were dropped on the way, or by a full accept queue"),
+        (~seen.there() & seen.alive(), "the host answered on other ports, so a firewall drops them, or the path did"),
+        (~seen.alive(), "a firewall drops them, or the host is not there"),
+    ):
+        found += _events(seen, "unanswered", "server", unanswered & there, f"SYNs of {{n}} were never answered: {why}")
     says = "SYNs of {n} were answered by routers on the way (ICMP time exceeded): a traceroute"
-    found += _events(seen, "traceroute", "client", expired, says)
+    found += [_traced(seen, event, silent) for event in _events(seen, "traceroute", "client", expired, says)]
     says = "SYNs of {n} were answered by ICMP unreachable: no route, no host or no such port"
     found += _events(seen, "unreachable", "network", unreachable & seen.half_open, says)
     says = "{n} got a SYN-ACK and never completed the handshake: probes, or the SYN-ACK did not arrive"
@@ -127,6 +132,32 @@ class _Seen:
         which: Array = (packets == 1) & (last == last.max()) if len(last) else packets == 1
         return which
 
+    def there(self) -> Array:
+        """Which streams are to a port that answered another connection?"""
+        import numpy as np
+
+        which: Array = np.isin(self.server, self.server[self.answers > 0])
+        return which
+
+    def alive(self) -> Array:
+        """Which streams are to an address that answered another connection, on any port?"""
+        import numpy as np
+
+        address, _ = arrays.codes(self._streams, "server")
+        which: Array = np.isin(address, address[self.answers > 0])
+        return which
+
+    def deaf(self) -> Array:
+        """Which streams are of a client of whose connections with data only its own packets were captured, mostly?"""
+        import numpy as np
+
+        client, names = arrays.codes(self._streams, "client")
+        data = self.code & DATA != 0
+        heard = np.bincount(client[(self.answers > 0) | self.half_open], minlength=len(names))
+        alone = np.bincount(client[data & (self.answers == 0)], minlength=len(names))
+        which: Array = (alone > heard)[client]
+        return which
+
     def by_server(self, which: Array) -> Iterator[tuple[int, Array]]:
         """The rows of these streams, server by server, rising."""
         import numpy as np
@@ -179,6 +210,16 @@ def _flood(seen: _Seen, server: int, half_open: Array) -> Event | None:
         "syn_flood", *seen.name(server), "client", len(half_open), of, sources, first["client"], first["stream"],
         first["first_frame"], rate, says, sure,
     )  # fmt: skip
+
+
+def _traced(seen: _Seen, event: Event, silent: Array) -> Event:
+    """A traceroute, with what became of its other SYNs."""
+    places = [place for place, _ in seen.by_server(seen.half_open) if seen.name(place) == (event.server, event.port)]
+    mine = seen.server == places[0]
+    lost, reached = int((mine & silent).sum()), int((mine & (seen.answers > 0)).sum())
+    parts = [f"{lost:,} got no answer"] if lost else []
+    parts += [f"{reached:,} reached it"] if reached else []
+    return replace(event, says=f"{event.says}; {', '.join(parts)}") if parts else event
 
 
 def _events(seen: _Seen, cause: str, owner: str, which: Array, says: str) -> list[Event]:

@@ -9,6 +9,7 @@ from latpcap.findings import presentation as show
 from latpcap.findings import traffic
 from latpcap.findings.answer import Overall
 from latpcap.findings.schema import Finding, LatencyFinding
+from latpcap.findings.slow import family
 from latpcap.findings.totals import endpoint
 from latpcap.format import count, ms, percent
 from latpcap.vocabulary import CAUSES, STALL
@@ -39,9 +40,10 @@ SURE = {"proven": "", "probable": "probably ", "suspected": "perhaps ", "harmles
 
 SILENT = {
     "unanswered": "without an answer to the SYN",
-    "without_data": "opened or refused without any data",
+    "without_data": "without any data",
     "without_answer": "with data but no complete answer",
 }
+"""How far connections without a request and its answer got."""
 
 
 def of(d: Overall) -> str:
@@ -99,9 +101,7 @@ def of_requests(d: Overall) -> str:
 def _slow(d: Overall) -> str:
     slow, name, first = d["slow"], d["server"], d["findings"][0]
     if first.grade == "unknown":
-        forbids = [c.says for c in d["quality"] if c.check in first.limited_by and c.forbids]
-        why = forbids[0] if forbids else CAUSES[first.cause].meaning
-        return f"{name}: this capture cannot say where the time went: {why}."
+        return f"{name}: this capture cannot say where the time went: {_forbids(d)}."
     if slow["how"] == "none":
         return _nothing(d)
     if "backend" in d:
@@ -126,18 +126,33 @@ def _slow(d: Overall) -> str:
     return f"{few}, {goes}because of {who}{_behind(d)}."
 
 
+def _forbids(d: Overall) -> str:
+    """Why can this capture not say where the time went?"""
+    first = d["findings"][0]
+    says = [c.says for c in d["quality"] if c.check in first.limited_by and c.forbids]
+    return says[0] if says else CAUSES[first.cause].meaning
+
+
+def over(d: Overall) -> str:
+    """From when on is a request slow here? In words."""
+    slow = d["slow"]
+    beyond = " beyond the path's round trip" if slow["path_ms"] >= show.PATH_OF_SLOW * slow["limit_ms"] else ""
+    return f"over {slow['limit_ms']:,.4g} ms{beyond}"
+
+
 def _log_in(d: Overall) -> str:
     """Of a session of which the log-in alone can be read: what a person did then was nobody's latency."""
     slow, worst, first = d["slow"], d["slow"]["worst"], d["findings"][0]
     of = f"{count(slow['of'], 'step')} of its log-in"
     who = f"{d['server']}: an interactive session ({d['traffic']['protocol']})"
-    if worst is None or first.grade == "unknown":
-        return f"{who}: {of} took {ms(d['p50_ms'])} ms at p50, none is slow; what was typed then is not judged."
-    return (
-        f"{who}: {slow['count']:,} of {of} took over {slow['limit_ms']:,.4g} ms, the slowest "
-        f"{ms(worst['latency_ms'])} ms, {SURE[first.grade]}because of {phrase(first)}{_behind(d)}; what was typed then "
-        "is not judged."
-    )
+    typed = "what was typed then is not judged"
+    if worst is None:
+        return f"{who}: {of} took {ms(d['p50_ms'])} ms at p50, none is slow; {typed}."
+    why = f", {SURE[first.grade]}because of {phrase(first)}{_behind(d)}"
+    if first.grade == "unknown":
+        why = f"; this capture cannot say why: {_forbids(d)}"
+    slowest = f"the slowest {ms(worst['latency_ms'])} ms"
+    return f"{who}: {slow['count']:,} of {of} took {over(d)}, {slowest}{why}; {typed}."
 
 
 def _few(d: Overall) -> str:
@@ -203,22 +218,22 @@ def _backend(d: Overall, found: LatencyFinding) -> str:
 def _unread(d: Overall) -> str:
     """What came late in a protocol that no reader knows: nobody may have waited for it."""
     slow, t, first = d["slow"], d["traffic"], d["findings"][0]
+    few = f"{slow['count']:,} of {count(slow['of'], 'turn')}"
     if traffic.people(t):
-        return (
-            f"{d['server']}: an interactive session ({t['protocol']}): {slow['count']:,} of {slow['of']:,} turns took "
-            f"over {slow['limit_ms']:,.4g} ms, and a person may have been what they waited for."
-        )
+        typed = "and a person may have been what they waited for"
+        return f"{d['server']}: an interactive session ({t['protocol']}): {few} took {over(d)}, {typed}."
     if traffic.tunnel(t):
-        return (
-            f"{d['server']}: a tunnel ({t['protocol']}): {slow['count']:,} of {slow['of']:,} turns took over "
-            f"{slow['limit_ms']:,.4g} ms, but packets inside answer nobody in turn."
-        )
+        inside = "but packets inside answer nobody in turn"
+        return f"{d['server']}: a tunnel ({t['protocol']}): {few} took {over(d)}, {inside}."
     them = "it was" if slow["count"] == 1 else "they were"
     many = f"{slow['count']:,} of {slow['of']:,} turns" if slow["of"] > 1 else "its one turn"
-    sealed = "inside TLS, without keys" if t["protocol"] == "tls" else "no reader knows this protocol"
+    sealed = "inside TLS, without keys" if t["protocol"] == "tls" else "what was asked cannot be read"
+    if traffic.turns(t):
+        sealed = "no reader knows this protocol"
+    most = "most time" if _part(d) == "most" else f"{_part(d)} of the time"
     return (
-        f"{d['server']}: {many} took over {slow['limit_ms']:,.4g} ms, if {them} waited for ({sealed}); most time "
-        f"{SURE[first.grade]}goes to {phrase(first)}."
+        f"{d['server']}: {many} took {over(d)}, if {them} waited for ({sealed}); {most} {SURE[first.grade]}goes to "
+        f"{phrase(first)}{_behind(d) if _part(d) != 'most' else ''}."
     )
 
 
@@ -232,6 +247,25 @@ def phrase(found: Finding) -> str:
     holder = {"client": "server", "server": "client"}.get(found.owner, "receiver")
     alone = ", and nothing held it back" if found.grade == "proven" and found.cause.endswith("_think") else ""
     return PHRASES[found.cause].format(owner=found.owner, holder=holder) + alone
+
+
+OTHERWISE = {
+    "stall": "but the trace contradicts: the program wrote the late bytes late",
+    "program": "but the trace contradicts: the kernel held what the program had written",
+}
+
+
+def contradicted(d: Overall) -> str | None:
+    """What a trace of the program at this server's sockets says against the headline; None where nothing."""
+    first = next(iter(d["findings"]), None)
+    if first is None or "server" not in d or d["scene_says"]:
+        return None
+    word = "program" if first.cause.endswith("_think") else "stall" if family(first.cause) == "stall" else None
+    for one in d["beside"]:
+        alone = [endpoint(*server) for server in one.get("servers", ())] == [d["server"]]
+        if word in one.get("contradicts", ()) and alone and first.owner in one["side"]:
+            return OTHERWISE[str(word)]
+    return None
 
 
 def setup(d: Overall) -> Finding | None:

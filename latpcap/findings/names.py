@@ -75,10 +75,13 @@ def line(dns: Lookups) -> str:
         where = f"{printable(dns['max_name'] or '')} (frame {dns['max_frame']})"
         says = f"DNS took {ms(dns['max_ms'])} ms for {where}; no connect here is known to have waited for it"
     elif dns["max_ms"] is None:
-        says = "name servers answered nothing"
+        which = "the only lookup" if dns["lookups"] == 1 else f"none of {dns['lookups']:,} lookups"
+        return f"{which} got {'no' if dns['lookups'] == 1 else 'an'} answer"
     else:
         lookups = count(dns["lookups"] - dns["unanswered"], "lookup")
-        most = f"{ms(dns['median_ms'] or 0.0)} ms at the median, {ms(dns['max_ms'])} ms at most"
+        most = f"{ms(dns['max_ms'])} ms"
+        if dns["lookups"] - dns["unanswered"] > 1:
+            most = f"{ms(dns['median_ms'] or 0.0)} ms at the median, {ms(dns['max_ms'])} ms at most"
         nothing = not rest and dns["max_ms"] < show.SLOW_OTHER_MS
         says = f"{'it is not DNS: ' if nothing else ''}{lookups} took {most}"
     return "; ".join(part for part in (says, rest) if part)

@@ -45,6 +45,9 @@ MOST_WORDS = 4
 """So many methods, and statuses, are named."""
 LEAST_KIND, MOST_ANSWERS = 3, 0.8
 """From so many answers on, and this share of them, one status is what a server says."""
+LOOPED, LOOP_S = 5, 1.0
+"""Asked for so often, and mostly again so soon after the redirect, a page is in a loop: programs follow 20 times and
+more, and at once."""
 SCANNED, SCAN_SHARE = 10, 0.8
 """A client that tried so many ports or hosts, and this share of the capture's connections carry no data, scans."""
 SCANNED_BESIDE, SCAN_PORTS = 50, 3

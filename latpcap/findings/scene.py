@@ -19,6 +19,8 @@ from latpcap.format import count, ms
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from latpcap.arrays import Array
+
 MS = 1e6
 RISING = 0.5
 """Echo requests of a traceroute: from this share on, routers answer them instead of their target."""
@@ -60,15 +62,28 @@ def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
             ),
         )
         return
-    rtt = arrays.numbers(probes, "rtt_ms").astype(float)[pings]
+    yield "ping", _pings(arrays.numbers(probes, "rtt_ms").astype(float)[pings], answers[pings], words)
+
+
+def _pings(rtt: Array, answers: Array, words: list[str]) -> str:
+    """How many pings came back, how soon, and what came in place of an answer."""
     import numpy as np
 
-    came = np.sort(rtt[~np.isnan(rtt)])
-    lost = total - len(came)
-    told = f"No TCP: {count(total, 'ping')}, {f'{lost:,} without an answer' if lost else 'each answered'}"
+    other = {word: int((answers == code).sum()) for code, word in enumerate(words) if word != "echo_reply"}
+    came = np.sort(rtt[~np.isnan(rtt) & np.isin(answers, [c for c, word in enumerate(words) if word not in other])])
+    lost = len(rtt) - len(came) - sum(other.values())
+    parts = [f"{n:,} answered by ICMP {word.replace('_', ' ')}" for word, n in other.items() if n]
+    parts += [f"{lost:,} without an answer"] if lost else []
+    if lost == len(rtt):
+        parts = ["without an answer" if lost == 1 else "none answered"]
+    told = (
+        f"No TCP: {count(len(rtt), 'ping')}, {', '.join(parts) or ('answered' if len(rtt) == 1 else 'each answered')}"
+    )
+    if len(came) == 1:
+        return f"{told}; round trip {ms(float(came[0]))} ms"
     if len(came):
         told += f"; round trips {ms(float(came[0]))} to {ms(float(came[-1]))} ms, {ms(float(came.mean()))} in the mean"
-    yield "ping", told
+    return told
 
 
 def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
@@ -124,7 +139,7 @@ def _told(events: Sequence[Finding]) -> Iterator[tuple[str, str]]:
         rows = [e for e in events if e.cause == cause and e.says]
         if rows:
             more = sum(e.streams or 0 for e in rows[1:])
-            rest = f"; so on {count(more, 'connection')} to others" if more else ""
+            rest = f"; the same on {count(more, 'connection')} to other servers or ports" if more else ""
             yield cause, f"{rows[0].says}{rest}"
 
 

@@ -69,6 +69,7 @@ def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, 
     gap, open_ended = (cuts.index(word) if word in cuts else -2 for word in ("gap", "capture_end"))
     named = arrays.codes(exchanges, "method")[0] >= 0
     answers, end = arrays.numbers(streams, "server_packets") > 0, arrays.numbers(streams, "end")
+    closed = arrays.codes(streams, "closed_by")[0] >= 0
     found, long = [], []
     wanted = asked & ~polls(exchanges)  # a poll that is meant to wait may wait
     for span, rows in arrays.sliced(exchanges):
@@ -76,7 +77,8 @@ def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, 
         incomplete = ~arrays.numbers(rows, "complete").astype(bool)
         asked_at, mine = arrays.numbers(rows, "request_end"), place[span]
         left = (end.max() - asked_at) / MS
-        waited = np.where((cut[span] == open_ended) & (left < MOST_MS), left, (end[mine] - asked_at) / MS)
+        still = (cut[span] == open_ended) & ~closed[mine] & (left < MOST_MS)
+        waited = np.where(still, left, (end[mine] - asked_at) / MS)
         which = wanted[span] & (cut[span] != gap) & answers[mine] & silent & incomplete & named[span]
         which &= waited >= LIMITS["stuck_ms"]
         found.append(np.flatnonzero(which) + span.start)
@@ -161,4 +163,4 @@ def _silent_words(owner: str, name: str, cases: list[_Case]) -> str:
         f"{who} nothing after frame {worst.frame}: the {other} repeats its data {worst.number:,} times in "
         f"{ms(worst.waited_ms)} ms and gets no acknowledgement"
     )
-    return says if len(cases) == 1 else f"{says}; so on {len(cases):,} connections"
+    return says if len(cases) == 1 else f"{says}; the same on {len(cases):,} connections"

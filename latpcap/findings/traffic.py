@@ -78,7 +78,8 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None) -> Tra
         away, refused = away + int(redirects.sum()), refused + int(np.isin(status, LOGINS).sum())
         seen += np.bincount(target[span][mine][redirects].astype(np.int64) + 1, minlength=len(seen))
     asked = seen[1:]  # the first are requests without a target
-    again, which = (int(asked.max()), targets[int(asked.argmax())]) if asked.any() else (0, None)
+    first = int(asked.argmax()) if asked.any() else -1
+    again, which = (0, None) if first < 0 else (int(asked[first]), targets[first])
     found: Traffic = {
         "protocol": _called(most, port, software),
         "requests": len(rows),
@@ -91,7 +92,18 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None) -> Tra
         "kind": None,
     }
     found["kind"] = _kind(found, away, refused)
+    if found["kind"] == "redirect_loop" and _gap_s(exchanges, rows, target == first) > show.LOOP_S:
+        found["kind"] = None
     return found
+
+
+def _gap_s(exchanges: pa.Table, rows: Array, wanted: Array) -> float:
+    """How long after its answer was the same asked again, at the median? In seconds."""
+    import numpy as np
+
+    mine = rows[longarrays.taken(wanted, rows)]
+    begun, done = (np.sort(arrays.taken(exchanges, c, mine).cast("int64").to_numpy()) for c in ("start", "end"))
+    return float(np.median(begun[1:] - done[:-1])) / 1e9 if len(mine) > 1 else 0.0
 
 
 def _said(exchanges: pa.Table, rows: Array, status: Array) -> Counter[str]:
@@ -146,7 +158,7 @@ def _kind(found: Traffic, away: int, refused: int) -> str | None:
     if found["answers"] < show.LEAST_KIND:
         return None
     share = show.MOST_ANSWERS * found["answers"]
-    if away >= share and found["asked_again"] >= show.LEAST_KIND:
+    if away >= share and found["asked_again"] >= show.LOOPED:
         return "redirect_loop"
     if refused >= share:
         return "logins_refused"
@@ -164,7 +176,7 @@ def sentence(t: Traffic, server: str) -> str | None:
     said = f"{many:,} of {count(t['answers'], 'answer')} of {server} are {status}"
     if t["kind"] == "redirect_loop":
         what = f" ({printable(t['target'])[:60]} was asked {t['asked_again']:,} times)" if t["target"] else ""
-        return f"{said}: a redirect loop{what}"
+        return f"{said}: a redirect loop, or a client that does not follow{what}"
     return f"{said}: logins are refused" if t["kind"] == "logins_refused" else said
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from latpcap.findings import making
+from latpcap.findings import headline, making
 from latpcap.findings.answer import OneExchange, Overall, Row
 from latpcap.findings.making import EVERYTHING, Asked, Subject
 from latpcap.findings.schema import Finding, Grade
@@ -51,10 +51,15 @@ class Why:
         return cls(making.of_one(capture, number))
 
     def with_beside(self, told: Sequence[Beside]) -> Why:
-        """The same answer with what a trace or a log adds; itself where there is none."""
-        if told and self.data["kind"] == "overall":
-            return Why({**self.data, "beside": [one.to_dict() for one in told]})
-        return self
+        """The same answer with what a trace or a log adds; itself where there is none. Where a trace of the headline's
+        server contradicts it, the headline says so, and there is no fix.
+        """
+        if not told or self.data["kind"] != "overall":
+            return self
+        data: Overall = {**self.data, "beside": [one.to_dict() for one in told]}
+        if otherwise := headline.contradicted(data):
+            data["headline"], data["fix"] = f"{data['headline'][:-1]}; {otherwise}.", None
+        return Why(data)
 
     def to_dict(self) -> dict[str, Any]:
         """Which numbers stand behind the answer? Plain dicts, lists, strings and numbers (for JSON)."""

@@ -61,8 +61,14 @@ def _first_line(d: Overall) -> str:
     }
     file = escaped(d["file"])
     name = file if d["filter"] is None else f"{file} [{printable(d['filter'])}]"
-    line = f"{name}: {count(d['frames'], 'frame')}, {streams}, {exchanges}, {d['seconds']:,.2f} s of traffic"
+    line = f"{name}: {count(d['frames'], 'frame')}, {streams}, {exchanges}, {_span(d['seconds'])}"
     return line + where.get(tuple(d["positions"]), "")
+
+
+def _span(seconds: float) -> str:
+    """How long it lasts; days are mostly of captures that were joined."""
+    days = seconds / 86_400
+    return f"{seconds:,.2f} s of traffic" if days < 2 else f"{days:,.1f} days from the first frame to the last"
 
 
 def _no_exchanges(d: Overall) -> list[tuple[int, str]]:
@@ -81,7 +87,7 @@ def _no_exchanges(d: Overall) -> list[tuple[int, str]]:
     floods = [e for e in d["events"] if e.cause == "syn_flood"]
     told += [(0, f"  flood     {_end(e)}: {e.says}") for e in floods if e.says and e.says not in d["headline"]]
     rest = [e for e in d["events"] if e.kind in ("connection", "one_way", "setup") and e not in floods]
-    rest = [e for e in rest if not headline.says(d, e)]
+    rest = [e for e in rest if not headline.says(d, e) and not (d["scene"] == "scan" and e.kind == "connection")]
     told += [(2, f"  {graded(e.confidence).split()[0]:9} {e.says}") for e in rest[:4]]
     return told
 
@@ -99,11 +105,10 @@ def _latency(d: Overall) -> str:
     kind = "turn" if traffic.turns(d["traffic"]) else "request" if d["cut"] else "answered request"
     parts = [f"p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms of {count(d['complete'], kind)}"]
     slow = d["slow"]
-    beyond = " beyond the path's round trip" if slow["path_ms"] >= show.PATH_OF_SLOW * slow["limit_ms"] else ""
-    parts.append(f"{slow['count']:,} slow (over {slow['limit_ms']:,.4g} ms{beyond})")
+    parts.append(f"{slow['count']:,} slow ({headline.over(d)})")
     if d["cut"]:
         some = "" if d["cut"] == d["complete"] else f"{d['cut']:,} of them "
-        parts.append(f"{some}not answered to the end: what was seen of {'it' if d['complete'] == 1 else 'them'}")
+        parts.append(f"{some}not answered to the end: what was seen of {'it' if d['cut'] == 1 else 'them'}")
     if d["incomplete"]:
         parts.append(f"{d['incomplete']:,} incomplete{_goodbyes(d)}")
     return "  latency   " + "; ".join(parts)
@@ -203,7 +208,8 @@ def _stall(d: Overall) -> list[tuple[int, str]]:
         )  # fmt: skip
     lines += _not(d, skip=("nagle", "delayed_ack", *(("network",) if path else ())))
     lines.append((1, _options(d, sender, receiver)))
-    lines.append((0, f"  fix       {d['fix']}"))
+    if d["fix"]:
+        lines.append((0, f"  fix       {d['fix']}"))
     lines += _gain(d)
     lines.append((0, _sure_stall(d, pool)))
     lines += _next(d)
@@ -416,7 +422,8 @@ def _sure_stall(d: Overall, pool: Pool) -> str:
 def _unknown(d: Overall, sender: str | None) -> list[tuple[int, str]]:
     spent = sum(c["total_ms"] for c in d["causes"] if c["cause"] in ("unknown", "capture_gap"))
     share = spent / d["total_ms"] if d["total_ms"] else 0.0
-    parts = [f"{percent(share)} of the time has no named cause"] if share >= show.NOTHING else []
+    listed = sender is None and any(name in _listed(d) for name in ("unknown", "capture_gap"))
+    parts = [f"{percent(share)} of the time has no named cause"] if share >= show.NOTHING and not listed else []
     if sender:
         parts.append(f"how long the {sender}'s program took between its two writes: the wait hides it")
     return [(2, "  unknown   " + "; ".join(parts))] if parts else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 from case_scripts.names import connection, datagram
 from makepcap import Ends, Segment, Talk, answer, get, pcap, pcap_of, sack
@@ -39,6 +40,51 @@ def pings_that_are_answered() -> bytes:
     return file(*sent, *(packet(9, 1, 1, icmp(0, struct.pack(">HH", 7, n))) for n in range(2)))
 
 
+def pings_to(number: int, *answers: bytes) -> bytes:
+    return file(*(packet(1, 9, 1, icmp(8, struct.pack(">HH", 7, n)), ttl=64) for n in range(number)), *answers)
+
+
+@says("No TCP: 1 ping, without an answer.")
+def a_ping_without_an_answer() -> bytes:
+    return pings_to(1)
+
+
+@says("No TCP: 3 pings, none answered.")
+def pings_without_an_answer() -> bytes:
+    return pings_to(3)
+
+
+@says("No TCP: 3 pings, 1 answered by ICMP unreachable, 1 without an answer; round trip 3.00 ms.")
+def pings_of_which_one_is_unreachable() -> bytes:
+    first = packet(1, 9, 1, icmp(8, struct.pack(">HH", 7, 0)), ttl=64)
+    gone = packet(3, 1, 1, icmp(3, bytes(4), first[:28]))
+    return pings_to(3, gone, packet(9, 1, 1, icmp(0, struct.pack(">HH", 7, 1))))
+
+
+@says("10.0.0.2:80: its one turn took over 20 ms, if it was waited for (what was asked cannot be read); ")
+def an_answer_to_what_cannot_be_read() -> bytes:
+    talk = Talk()
+    talk.open()
+    talk.client(10.0, b"\0")
+    talk.server(10.1)
+    talk.client(20.0, get())
+    talk.server(20.1)
+    talk.server(920.0, b"".join(answer(50)))
+    talk.client(920.1)
+    return pcap(talk.tape[3:])
+
+
+@says("2 exchanges, 11.6 days from the first frame to the last")
+def two_captures_that_were_joined() -> bytes:
+    tape: list[Segment] = []
+    for number in range(2):
+        talk = Talk(ends=Ends(("10.0.0.1", 50_000 + number)), tape=tape)
+        talk.open(number * 1e9)
+        talk.client(number * 1e9 + 5.0, get())
+        talk.server(number * 1e9 + 6.0, b"".join(answer(50)))
+    return pcap(tape)
+
+
 @says(
     "10.0.0.2:80: 4 of 12 requests are slow; most of their time goes to lost segments, repaired only by the ",
     ", in 1 of them.",
@@ -53,12 +99,17 @@ def one_loss_among_slow_answers() -> bytes:
     return pcap(talk.tape)
 
 
-@says("  dns       name servers answered nothing; 1 of 1 lookup unanswered")
+@says("  dns       the only lookup got no answer")
 def a_lookup_without_an_answer() -> bytes:
     return pcap_of([datagram(0, "10.0.0.1", 1), *connection(900)], nanos=True)
 
 
-@says("  dns       it is not DNS: 1 lookup took 3.00 ms at the median, 3.00 ms at most")
+@says("  dns       none of 2 lookups got an answer")
+def lookups_without_an_answer() -> bytes:
+    return pcap_of([datagram(0, "10.0.0.1", 1), datagram(1, "10.0.0.1", 2), *connection(900)], nanos=True)
+
+
+@says("  dns       it is not DNS: 1 lookup took 3.00 ms")
 def a_quick_lookup() -> bytes:
     names = [datagram(0, "10.0.0.1", 1), datagram(3, "10.0.0.1", 1, "10.0.0.2", asks=False)]
     return pcap_of([*names, *connection(3.2)], nanos=True)
@@ -170,6 +221,22 @@ def last_words() -> bytes:
             talk.client(at + 30.1, flags="FA")
             talk.server(at + 30.2, flags="FA")
     return pcap(tape)
+
+
+@says(" of 2 steps of its log-in took over 20 ms, the slowest 900 ms; this capture cannot say why: of ")
+def a_log_in_of_which_all_is_there_twice() -> bytes:
+    talk = Talk(ends=Ends(server=("10.0.0.2", 22)))
+    talk.open()
+    talk.server(5.0, b"SSH-2.0-OpenSSH_9.6\r\n")
+    talk.client(6.0, b"SSH-2.0-OpenSSH_9.6\r\n")
+    keys = struct.pack(">IBB", 100, 6, 20) + bytes(98)
+    talk.client(6.1, keys)
+    talk.server(6.5, keys)
+    talk.client(7.0, struct.pack(">IBB", 36, 6, 30) + bytes(34))
+    talk.server(907.0, struct.pack(">IBB", 36, 6, 31) + bytes(34))
+    talk.server(907.1, struct.pack(">IBB", 12, 10, 21) + bytes(10))
+    talk.client(908.0, struct.pack(">IBB", 12, 10, 21) + bytes(10))
+    return in_time([*talk.tape, *(replace(s, time_ns=s.time_ns + 10_000 * n) for s in talk.tape for n in (1, 2))])
 
 
 @says("because of acknowledgements that the client holds back, and the server waits for; what was typed then is not")

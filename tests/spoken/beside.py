@@ -67,10 +67,11 @@ BESIDE: dict[str, tuple[Callable[[], str], Callable[[], str], str]] = {
         "none of the trace's connections is one of this capture",
     ),
     "all written late": (
-        lambda: written(1, 0), LOG.read_text, "the program wrote them late, it is no stall",
+        lambda: written(1, 0), LOG.read_text, "; but the trace contradicts: the program wrote the late bytes late.",
     ),
     "an answer that lay in the kernel": (
-        lambda: written(0, 59, THINK), LOG.read_text, "1.7 % passed before it wrote: the kernel held what was wri",
+        lambda: written(0, 59, THINK), LOG.read_text,
+        "; but the trace contradicts: the kernel held what the program had written.",
     ),
     "half of it written late": (lambda: written(2, 43), LOG.read_text, "the trace says so of a part"),
 }  # fmt: skip

@@ -20,6 +20,35 @@ def syns_that_expire() -> bytes:
     return syn_answered(11, (4000, 4001))
 
 
+@says("(ICMP time exceeded): a traceroute; 1 got no answer, 1 reached it.")
+def a_traceroute_that_arrives() -> bytes:
+    syns = [packet(1, 9, 6, bytes(dpkt.tcp.TCP(sport=p, dport=80, seq=7, flags=2))) for p in range(4000, 4004)]
+    came = bytes(dpkt.tcp.TCP(sport=80, dport=4003, seq=9, ack=8, flags=18))
+    return file(*syns, *(packet(3, 1, 1, icmp(11, bytes(4), syn[:28])) for syn in syns[:2]), packet(9, 1, 6, came))
+
+
+def syns_beside(port: int) -> bytes:
+    """Three quick requests to port 80, and two SYNs to this one that nobody answers."""
+    tape: list[Segment] = []
+    for number in range(2):
+        Talk(ends=Ends(("10.0.0.1", 40_000 + number), ("10.0.0.2", port)), tape=tape).client(number, flags="S")
+    talk = Talk(ends=Ends(("10.0.0.1", 50_000)), tape=tape)
+    talk.open(10.0)
+    return in_time(tape)
+
+
+@says(
+    "2 of 3 connections to 10.0.0.2:80 were never answered: the port answered others, so they were dropped on the way"
+)
+def syns_to_a_port_that_is_full() -> bytes:
+    return syns_beside(80)
+
+
+@says("2 of 2 connections to 10.0.0.2:81 were never answered: the host answered on other ports, so a firewall")
+def syns_to_a_port_that_is_filtered() -> bytes:
+    return syns_beside(81)
+
+
 @says("SYNs of 2 of 2 connections to 10.0.0.9:80 were answered by ICMP unreachable: no route, no host or no such port")
 def syns_that_are_unreachable() -> bytes:
     return syn_answered(3, (4000, 4001))
@@ -120,7 +149,7 @@ def a_request_without_an_answer_for_two_hours() -> bytes:
 
 @says(
     "10.0.0.2:80 says nothing after frame 11: the client repeats its data 5 times in 14,004 ms and gets no ack",
-    "; so on 2 ",
+    "; the same on 2 ",
 )
 def a_server_that_is_gone() -> bytes:
     tape: list[Segment] = []
@@ -135,7 +164,7 @@ def a_server_that_is_gone() -> bytes:
     return in_time(tape)
 
 
-@says("on tcp.stream 0, so nothing was slow or fast; connections: 1 opened or refused without any data.", stream=0)
+@says("on tcp.stream 0, so nothing was slow or fast; connections: 1 without any data.", stream=0)
 def one_stream_without_data() -> bytes:
     talk = Talk()
     talk.open()
@@ -150,9 +179,7 @@ def a_scan_of_hosts() -> bytes:
     return pcap(tape)
 
 
-@says(
-    "The only connection to 10.0.0.2:80 was refused with RST: nothing listens on that port; so on 1 connection to othe"
-)
+@says("The only connection to 10.0.0.2:80 was refused with RST: nothing listens on that port; the same on 1 ")
 def refused_by_two() -> bytes:
     tape: list[Segment] = []
     for host in ("10.0.0.2", "10.0.0.3"):

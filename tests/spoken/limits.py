@@ -100,7 +100,7 @@ def one_direction_beside_requests() -> bytes:
     return in_time(tape)
 
 
-@says("; 1 of them not answered to the end: what was seen of them")
+@says("; 1 of them not answered to the end: what was seen of it")
 def an_answer_that_is_cut() -> bytes:
     talk = talked(80, [1.0, 1.0])
     talk.client(500.0, get("/big"))

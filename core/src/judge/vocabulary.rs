@@ -264,7 +264,7 @@ words! {
     "one_direction" OneDirection "the other direction is not in the capture"
     "twice_in_capture" TwiceInCapture "the connection's packets are in the capture twice"
     "on_other_paths" OnOtherPaths "parts of its messages may have passed on other connections (multipath)"
-    "only_turns" OnlyTurns "no reader knows this protocol: what came need not answer what was said before"
+    "only_turns" OnlyTurns "what was said cannot be read (encrypted, or no reader knows it): what came need not answer it"
     "waits_for_event" WaitsForEvent "the answer waits for an event, as the request asked it to"
     "behind_answers" BehindAnswers "the answers to requests before it on this connection came first, as the protocol wants it"
     "fills_window" FillsWindow "it fills the window to the byte, which had room for no full segment"
