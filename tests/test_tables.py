@@ -10,7 +10,7 @@ from typing import Any
 
 import dpkt
 import pytest
-from makepcap import Segment, Talk, address, get, mss, pcap, pcapng, timestamps, wscale
+from makepcap import Ends, Segment, Talk, address, answer, get, mss, pcap, pcapng, timestamps, wscale
 
 import latpcap as lp
 from latpcap import _core
@@ -239,3 +239,35 @@ def test_streams_count_what_events_hold() -> None:
                 mine = [e for e in events if e["stream"] == row["stream"] and e["from_client"] == (side == "client")]
                 assert row[f"{side}_packets"] == len(mine)
                 assert row[f"{side}_payload_bytes"] == sum(e["len"] for e in mine)
+
+
+CAPTURES = [*ALL, *sorted((ROOT / "tests" / "cases").glob("*/capture.*"))]
+
+
+def test_exchanges_have_the_ends_of_their_streams() -> None:
+    """Also where several connections had the same ports one after the other, and where ports alone tell who asked."""
+    ends = ["client", "client_port", "server", "server_port"]
+    seen = 0
+    for path in CAPTURES:
+        capture = read(path) if path in ALL else lp.read(path)
+        of = {stream: tuple(rest) for stream, *rest in columns(capture.arrow("streams"), ["stream", *ends])}
+        for stream, *rest in columns(capture.arrow("exchanges"), ["stream", *ends]):
+            assert of[stream] == tuple(rest), (path.parent.name, path.name, stream)
+            seen += 1
+    assert seen > 5_000
+
+
+def test_exchanges_of_many_servers_keep_theirs_in_every_batch() -> None:
+    """More rows than a batch has, whose words are its own; each pair of ports has four connections in turn."""
+    tape: list[Segment] = []
+    asked = []
+    for n in range(6_000):
+        k = n % 1_500
+        ends = Ends((f"10.1.{k % 50}.{k % 7 + 1}", 5_000 + k), (f"10.2.0.{k % 90 + 1}", 80 + k % 3))
+        talk = Talk(ends=ends, tape=tape, isn=(1_000 + 70_000 * n, 5_000 + 90_000 * n))
+        talk.open(10 * n)
+        talk.client(10 * n + 2, get())
+        talk.server(10 * n + 3, b"".join(answer(0)))
+        asked.append((*ends.client, *ends.server))
+    rows = lp.read(pcap(tape)).arrow("exchanges")
+    assert columns(rows, ["client", "client_port", "server", "server_port"]) == asked

@@ -1,6 +1,6 @@
 """Which group does each exchange belong to?
 
-Reads the `exchanges` and `streams` tables; gives a column or a name per exchange. The words of `by` in reports,
+Reads the `exchanges` table; gives a column or a name per exchange. The words of `by` in reports,
 pictures and on the command line; knows nothing of what is done with the groups.
 """
 
@@ -25,7 +25,7 @@ GROUPS: dict[Group, str] = {
     "protocol": "protocol",
     "top_cause": "top_cause",
 }
-"""What `by` may name, and the column of the tables that it is."""
+"""What `by` may name, and the column of `exchanges` that it is."""
 
 
 def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
@@ -37,31 +37,28 @@ def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
     return names
 
 
-def column(exchanges: pa.Table, streams: pa.Table, by: Group) -> Any:
-    """Each exchange's value: of its own table, or of its stream's; a server has its port, a client has none."""
+def column(exchanges: pa.Table, by: Group) -> Any:
+    """Each exchange's value; a server has its port, a client has none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    name = GROUPS[by]
-    if name in exchanges.column_names:
-        found = exchanges[name]
-        return found.cast(pa.string()) if pa.types.is_dictionary(found.type) else found
-    at = pc.index_in(exchanges["stream"], value_set=streams["stream"].combine_chunks())
-    values = streams[name].cast(pa.string()).combine_chunks()
-    if name == "server":
-        port = streams["server_port"].cast(pa.string()).combine_chunks()
+    values = exchanges[GROUPS[by]]
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(pa.string())
+    if by == "server":
+        port = exchanges["server_port"].cast(pa.string())
         bracketed = pc.binary_join_element_wise("[", values, "]", "")
         host = pc.if_else(pc.match_substring(values, ":"), bracketed, values)
         values = pc.binary_join_element_wise(host, port, ":")
-    return values.take(at.combine_chunks())
+    return values
 
 
-def names(exchanges: pa.Table, streams: pa.Table, by: Group | Sequence[Group] | None) -> list[str] | None:
+def names(exchanges: pa.Table, by: Group | Sequence[Group] | None) -> list[str] | None:
     """Each exchange's group in words; None where nothing is grouped."""
     words = chosen(by)
     if not words:
         return None
-    columns = [column(exchanges, streams, word).to_pylist() for word in words]
+    columns = [column(exchanges, word).to_pylist() for word in words]
     return [named(words, key) for key in zip(*columns, strict=True)]
 
 

@@ -1,6 +1,6 @@
 """How long do requests take, by whatever they are grouped?
 
-Reads the `exchanges` and `streams` tables; gives `Latency`: counts, mean, deviation and percentiles as a data frame, as
+Reads the `exchanges` table; gives `Latency`: counts, mean, deviation and percentiles as a data frame, as
 text in the shape of wrk's report, and as a picture. Mean and deviations follow wrk's rules, percentiles are nearest
 ranks; wrk's correction of the samples ("coordinated omission") is not made: these are the exchanges of the capture.
 """
@@ -77,14 +77,13 @@ class Latency:
     def from_tables(
         cls,
         exchanges: pa.Table,
-        streams: pa.Table,
         *,
         by: Group | Sequence[Group] | None = None,
         which: Which = "latency_ms",
         percentiles: Sequence[float] = PERCENTILES,
         title: str = "",
     ) -> Latency:
-        """How do the tables of a capture become latencies? `by` is a key of `groups.GROUPS`, several, or None for one
+        """How does the table of exchanges become latencies? `by` is a key of `groups.GROUPS`, several, or None for one
         group of all. Raises ValueError for another word, another `which`, or a percentile outside 0 to 100.
         """
         names = groups.chosen(by)
@@ -93,7 +92,7 @@ class Latency:
         for percent in percentiles:
             if not 0 <= percent <= 100:
                 raise ValueError(f"percentile {percent:g} is not between 0 and 100")
-        return cls(_samples(exchanges, streams, names), by=names, which=which, percentiles=percentiles, title=title)
+        return cls(_samples(exchanges, names), by=names, which=which, percentiles=percentiles, title=title)
 
     def rows(self) -> list[tuple[str, pd.DataFrame]]:
         """Which exchanges belong to which group? Name and rows of each, in the order of `table`."""
@@ -194,13 +193,13 @@ class Latency:
         return html.card(str(self).partition("\n")[0], body)
 
 
-def _samples(exchanges: pa.Table, streams: pa.Table, by: Sequence[Group]) -> pd.DataFrame:
+def _samples(exchanges: pa.Table, by: Sequence[Group]) -> pd.DataFrame:
     """The exchanges with what they are grouped by, under the names of `by`."""
     import pyarrow as pa
 
     names = ["start", "end", *WHICH, "response_bytes", "top_cause"]
     columns = {name: exchanges[name] for name in names}
-    columns |= {name: groups.column(exchanges, streams, name) for name in by}
+    columns |= {name: groups.column(exchanges, name) for name in by}
     table = pa.table(columns)
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):

@@ -101,8 +101,8 @@ class View:
         """
         from latpcap.views.latency import Latency
 
-        tables = self.arrow("exchanges"), self.arrow("streams")
-        return Latency.from_tables(*tables, by=by, which=which, percentiles=percentiles, title=self.title)
+        rows = self.arrow("exchanges")
+        return Latency.from_tables(rows, by=by, which=which, percentiles=percentiles, title=self.title)
 
     def waterfall(
         self,
@@ -123,12 +123,12 @@ class View:
         from latpcap.plot.waterfall import Waterfall
         from latpcap.views import groups
 
-        exchanges, streams = self.arrow("exchanges"), self.arrow("streams")
+        exchanges = self.arrow("exchanges")
         return Waterfall.from_tables(
             exchanges,
             of_rows(self.arrow("causes"), {"exchange": exchanges["exchange"]}),
             title=self.title,
-            groups=groups.names(exchanges, streams, by),
+            groups=groups.names(exchanges, by),
             sort=sort,
             align=align,
             top=top,

@@ -1,6 +1,7 @@
 //! When finished exchanges are judged: what they wait for, and the rows that they give.
 
 use super::Analysis;
+use crate::evidence::rtt::Pairs;
 use crate::exchange::{Exchange, RowKind};
 use crate::judge::{self, Context, Judged, Paths, Row};
 use crate::messages::{Kind as MessageKind, Protocol};
@@ -81,7 +82,13 @@ impl Analysis {
                     spread: false,
                     asked: false,
                 };
-                give_exchange(&exchange, &known, &mut self.rows, &mut self.tables);
+                give_exchange(
+                    &exchange,
+                    &known,
+                    &self.streams.pairs,
+                    &mut self.rows,
+                    &mut self.tables,
+                );
                 self.streams.ledger.done(exchange);
             } else {
                 self.streams.ledger.settled.push(exchange);
@@ -106,7 +113,7 @@ impl Analysis {
         let known = self.known(exchange, paths, pools, false);
         rows.clear();
         rows_of(exchange, &known, &mut rows);
-        self.tables.settled(exchange, &rows, paths);
+        self.tables.settled(exchange, &rows, paths, &self.streams.pairs);
         self.rows = rows;
     }
 
@@ -131,10 +138,16 @@ impl Analysis {
 }
 
 /// Gives an exchange's row and those of its causes; `rows` is a buffer.
-fn give_exchange(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>, tables: &mut Tables) {
+fn give_exchange(
+    exchange: &Exchange,
+    known: &Context<'_>,
+    pairs: &Pairs,
+    rows: &mut Vec<Row>,
+    tables: &mut Tables,
+) {
     rows.clear();
     rows_of(exchange, known, rows);
-    tables.settled(exchange, rows, known.paths);
+    tables.settled(exchange, rows, known.paths, pairs);
 }
 
 /// Its time by causes, as sure as what is read of it lets them be.

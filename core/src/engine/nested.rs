@@ -79,7 +79,7 @@ impl Analysis {
         for (place, exchange) in pending.into_iter().enumerate() {
             let paths = self.paths(&exchange);
             let rows = rows.get(place).map_or(&[] as &[Row], Vec::as_slice);
-            self.tables.settled(&exchange, rows, &paths);
+            self.tables.settled(&exchange, rows, &paths, &self.streams.pairs);
             self.streams.ledger.done(exchange);
         }
         let alone = entries.iter().zip(&found).rev();

@@ -4,7 +4,7 @@
 //! that acknowledges it. The smallest one is the path's; whatever an ACK took beyond it was a hold, a
 //! queue or a program.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use ahash::RandomState;
 use hashbrown::HashTable;
@@ -345,6 +345,13 @@ impl Pairs {
         let hash = self.hasher.hash_one(Some(&ends));
         let known = |id: &u32| self.ends.get(*id as usize) == Some(&ends);
         self.index.find(hash, known).copied()
+    }
+
+    /// The addresses of a pair that is known: client, server.
+    pub fn ends(&self, id: u32) -> [IpAddr; 2] {
+        let none = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let (client, server) = self.ends.get(id as usize).copied().unwrap_or((none, none));
+        [client, server]
     }
 
     pub fn get(&self, id: u32) -> Option<&Pair> {

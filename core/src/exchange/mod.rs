@@ -210,6 +210,8 @@ pub struct Exchange {
     pub complete: bool,
     pub cut_by: Option<CutBy>,
     pub pair: u32,
+    /// Client's and server's.
+    pub ports: [u16; 2],
     /// Of its request's sender.
     pub pool: u32,
     /// What the path to each side took by the answers of its kernel.
@@ -232,6 +234,7 @@ impl Exchange {
             stream: _,
             index: _,
             pair: _,
+            ports: _,
             pool,
             rounds,
             doubled,

@@ -62,13 +62,13 @@ fn both<T>(two: &mut [T; 2], side: Side) -> (&mut T, &mut T) {
 }
 
 impl Tracker {
-    pub fn new(stream: u32, pair: u32, pools: [u32; 2]) -> Self {
+    pub fn new(stream: u32, pair: u32, ports: [u16; 2], pools: [u32; 2]) -> Self {
         Tracker {
             pools,
             senders: Default::default(),
             assemblers: [Assembler::new(), Assembler::new()],
             messages: Messages::new(),
-            pairing: Pairing::new(stream, pair, pools[0]),
+            pairing: Pairing::new(stream, pair, ports, pools[0]),
             alone: None,
             closed: [false; 2],
             begun: 0,
@@ -77,9 +77,9 @@ impl Tracker {
     }
 
     /// The same, in the place of one that is over, where there is one.
-    pub fn boxed(stream: u32, pair: u32, pools: [u32; 2], ledger: &mut Ledger) -> Box<Self> {
+    pub fn boxed(stream: u32, pair: u32, ports: [u16; 2], pools: [u32; 2], ledger: &mut Ledger) -> Box<Self> {
         let Some(mut tracker) = ledger.over.pop() else {
-            return Box::new(Tracker::new(stream, pair, pools));
+            return Box::new(Tracker::new(stream, pair, ports, pools));
         };
         // field by field, in place: a new value would be built on the stack and copied
         let Tracker {
@@ -99,7 +99,7 @@ impl Tracker {
         }
         messages.renew(&mut ledger.memory);
         *alone = None;
-        pairing.renew(stream, pair, pools[0]);
+        pairing.renew(stream, pair, ports, pools[0]);
         tracker
     }
 

@@ -176,7 +176,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, s
         }
     }
     let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));
-    let mut tracker = Tracker::boxed(id, pair, pools, ledger);
+    let mut tracker = Tracker::boxed(id, pair, [client.1, server.1], pools, ledger);
     tracker.begin(at.time_ns);
     if told.cut {
         tracker.go_on(told.exchanges, told.busy, told.begun, told.doubled, told.protocol);

@@ -1,10 +1,8 @@
 //! `events`: one row per TCP segment, in frame order. This table is as long as the capture, and each instruction
 //! here is paid once per packet.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use ahash::AHashMap;
 use arrow_array::types::{
     Float64Type, Int32Type, Int64Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
@@ -12,6 +10,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArr
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef};
 
+use super::addresses::Addresses;
 use super::columns::{EVERY, Full, Partial, Rare, blocks, instants};
 use super::words::{Listed, dictionary};
 use super::{BATCH_ROWS, column, ms, nullable};
@@ -87,7 +86,8 @@ impl Events {
     #[inline(always)]
     pub fn push(&mut self, e: &Event<'_>) -> bool {
         let (segment, facts, row) = (e.segment, e.facts, self.columns.place());
-        let (src, dst) = self.addresses.keys(e);
+        let ends = || [segment.src, segment.dst];
+        let (src, dst) = self.addresses.keys(e.stream, !e.from_low, ends);
         if segment.options.mss.is_some() || segment.options.wscale.is_some() || e.sack.is_some() {
             self.push_rare(e);
         }
@@ -205,71 +205,6 @@ impl Events {
             c.waited.column(&has, "waited_ms"),
         ]);
         super::next_batch(&mut self.schema, columns)
-    }
-}
-
-/// The batch's addresses as words. Streams remember theirs, so that a packet costs no look-up.
-#[derive(Default)]
-struct Addresses {
-    known: AHashMap<IpAddr, i32>,
-    words: Vec<String>,
-    /// By stream: the batch that the keys belong to, the smaller and the larger endpoint's key (roles may change).
-    streams: Vec<(u32, i32, i32)>,
-    /// Of the newest stream in this batch: many have an address in common with the one before.
-    ends: Option<[(IpAddr, i32); 2]>,
-    batch: u32,
-}
-
-impl Addresses {
-    /// Keys of source and destination.
-    #[inline(always)]
-    fn keys(&mut self, e: &Event<'_>) -> (i32, i32) {
-        match self.streams.get(e.stream as usize) {
-            Some(&(batch, low, high)) if batch == self.batch => {
-                if e.from_low {
-                    (low, high)
-                } else {
-                    (high, low)
-                }
-            }
-            _ => self.new_keys(e),
-        }
-    }
-
-    /// Of the stream's first packet in this batch.
-    #[cold]
-    #[inline(never)]
-    fn new_keys(&mut self, e: &Event<'_>) -> (i32, i32) {
-        let index = e.stream as usize;
-        if self.streams.len() <= index {
-            self.streams.resize(index + 1, (u32::MAX, 0, 0));
-        }
-        let (src, dst) = (self.key(e.segment.src), self.key(e.segment.dst));
-        let (low, high) = if e.from_low { (src, dst) } else { (dst, src) };
-        self.ends = Some([(e.segment.src, src), (e.segment.dst, dst)]);
-        if let Some(slot) = self.streams.get_mut(index) {
-            *slot = (self.batch, low, high);
-        }
-        (src, dst)
-    }
-
-    fn key(&mut self, address: IpAddr) -> i32 {
-        let near = self.ends.iter().flatten().find(|(known, _)| *known == address);
-        if let Some((_, key)) = near {
-            return *key;
-        }
-        let words = &mut self.words;
-        *self.known.entry(address).or_insert_with(|| {
-            words.push(address.to_string());
-            words.len() as i32 - 1
-        })
-    }
-
-    fn take(&mut self) -> ArrayRef {
-        self.known.clear();
-        self.ends = None;
-        self.batch = (self.batch + 1) % u32::MAX;
-        Arc::new(StringArray::from(std::mem::take(&mut self.words)))
     }
 }
 

@@ -1,13 +1,19 @@
 //! `exchanges`: one row per request and its answer.
 
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
-use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt32Type, UInt64Type};
+use arrow_array::types::{
+    Float64Type, Int32Type, TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type,
+};
 use arrow_schema::{ArrowError, SchemaRef};
 
+use super::addresses::Addresses;
 use super::columns::{EVERY, Full, Partial, blocks, instants, some_instants};
 use super::spent::Spent;
-use super::words::{Fixed, Heard, Listed, Texts};
+use super::words::{Fixed, Heard, Listed, Texts, dictionary};
 use super::{column, ms, nullable};
+use crate::evidence::rtt::Pairs;
 use crate::exchange::{CutBy, Exchange, Message};
 use crate::judge::{Cause, Paths, Row};
 use crate::messages::Kind;
@@ -38,6 +44,10 @@ blocks! {
         exchange: Full<UInt64Type>,
         stream: Full<UInt32Type>,
         index: Full<UInt32Type>,
+        client: Full<Int32Type>,
+        client_port: Full<UInt16Type>,
+        server: Full<Int32Type>,
+        server_port: Full<UInt16Type>,
         protocol: Fixed<EVERY>,
         method: Heard<{ has::METHOD }>,
         host: Heard<{ has::HOST }>,
@@ -71,6 +81,7 @@ blocks! {
 #[derive(Default)]
 pub struct Exchanges {
     columns: Columns,
+    addresses: Addresses,
     target: Texts,
     status_text: Texts,
     schema: Option<SchemaRef>,
@@ -88,17 +99,23 @@ impl Exchanges {
     }
 
     /// True when the batch is full.
-    pub fn push(&mut self, e: &Exchange, paths: &Paths) -> bool {
+    pub fn push(&mut self, e: &Exchange, paths: &Paths, pairs: &Pairs) -> bool {
         let row = self.columns.place();
         let top_cause = self.columns.spent.set(row);
         self.target.push(e.target.as_deref());
         self.status_text.push(e.status_text.as_deref());
+        let (client, server) = self.addresses.keys(e.pair, false, || pairs.ends(e.pair));
+        let [client_port, server_port] = e.ports;
         let columns = &mut self.columns;
         let mut has = 0;
         let (start, end) = (e.start(), e.end().time_ns.max(e.start()));
         columns.exchange.set(row, e.id);
         columns.stream.set(row, e.stream);
         columns.index.set(row, e.index);
+        columns.client.set(row, client);
+        columns.client_port.set(row, client_port);
+        columns.server.set(row, server);
+        columns.server_port.set(row, server_port);
         columns.protocol.set(row, e.protocol.unwrap_or_default().word());
         if let Some(method) = &e.method {
             columns.method.set(row, method);
@@ -162,10 +179,15 @@ impl Exchanges {
         let c = &mut self.columns;
         let has = c.end();
         let rows = has.rows();
+        let addresses = self.addresses.take();
         let mut columns = vec![
             c.exchange.column(rows, "exchange"),
             c.stream.column(rows, "stream"),
             c.index.column(rows, "index"),
+            column("client", dictionary(c.client.take(rows), Arc::clone(&addresses))),
+            c.client_port.column(rows, "client_port"),
+            column("server", dictionary(c.server.take(rows), addresses)),
+            c.server_port.column(rows, "server_port"),
             column("protocol", c.protocol.take(&has)),
             nullable("method", c.method.take(&has)),
             nullable("target", self.target.take()),

@@ -1,6 +1,7 @@
 //! Rows become Arrow columns here and nowhere else. Each table has one file that names its columns, their
 //! types and how a row fills them; the order of the list is the order of the columns.
 
+mod addresses;
 mod beside;
 mod causes;
 mod columns;
@@ -25,6 +26,7 @@ use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, TimestampNa
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 
+use crate::evidence::rtt::Pairs;
 use crate::exchange::{Exchange, Ledger, RowKind};
 use crate::issue::Counted;
 use crate::judge::{Cause, Judged, Paths, Row};
@@ -33,7 +35,7 @@ use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-const LAYOUT: u32 = 15;
+const LAYOUT: u32 = 16;
 
 /// The version of all tables: their layout, and how many causes have columns.
 pub fn schema_version() -> String {
@@ -216,7 +218,7 @@ impl Tables {
     }
 
     /// A finished exchange and its partition.
-    pub fn settled(&mut self, exchange: &Exchange, causes: &[Row], paths: &Paths) {
+    pub fn settled(&mut self, exchange: &Exchange, causes: &[Row], paths: &Paths, pairs: &Pairs) {
         if exchange.row != RowKind::Exchange {
             return self.beside(exchange, causes);
         }
@@ -226,7 +228,7 @@ impl Tables {
                 self.flush_causes();
             }
         }
-        if self.exchanges.push(exchange, paths) {
+        if self.exchanges.push(exchange, paths, pairs) {
             self.flush_exchanges();
         }
     }

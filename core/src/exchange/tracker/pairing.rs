@@ -20,6 +20,7 @@ const SMALL: usize = 64;
 pub(super) struct Pairing {
     pub(super) stream: u32,
     pub(super) pair: u32,
+    ports: [u16; 2],
     pool: u32,
     pub(super) steps: [Vec<Step>; 2],
     /// What the path to each side took lately, when its turn was over.
@@ -75,21 +76,23 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
-    pub(super) fn new(stream: u32, pair: u32, pool: u32) -> Self {
+    pub(super) fn new(stream: u32, pair: u32, ports: [u16; 2], pool: u32) -> Self {
         Pairing {
             stream,
             pair,
+            ports,
             pool,
             ..Pairing::default()
         }
     }
 
     /// For another stream, in the buffers of the one before.
-    pub(super) fn renew(&mut self, stream: u32, pair: u32, pool: u32) {
+    pub(super) fn renew(&mut self, stream: u32, pair: u32, ports: [u16; 2], pool: u32) {
         // in place: a new one would be made elsewhere and moved; named one by one, so that no field is forgotten
         let Pairing {
             stream: own_stream,
             pair: own_pair,
+            ports: own_ports,
             pool: own_pool,
             steps,
             rounds,
@@ -121,7 +124,7 @@ impl Pairing {
             idle,
             frame,
         } = self;
-        (*own_stream, *own_pair, *own_pool) = (stream, pair, pool);
+        (*own_stream, *own_pair, *own_ports, *own_pool) = (stream, pair, ports, pool);
         (*protocol, *exchanges) = (None, 0);
         (*counted, *client_ack, *server_ack, *answered_until) = (0, 0, 0, 0);
         (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
@@ -234,7 +237,7 @@ impl Pairing {
         // a request that was lost on its way was sent no later than the packet that showed its absence
         exchange.request.first = self.shown.filter(|shown| shown.frame < at.frame).unwrap_or(at);
         exchange.request.last = at;
-        exchange.pool = self.pool;
+        (exchange.pool, exchange.ports) = (self.pool, self.ports);
         exchange.asked_at = self.client_ack;
         exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
         exchange.cut_by = unseen.then_some(CutBy::Gap);
