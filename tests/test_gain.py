@@ -43,20 +43,24 @@ def capacity_of_events(asked: Any, answered: Any) -> tuple[float, float] | None:
     return min(rates), max(rates)
 
 
+def seen(asked: Any, answered: Any, path_ms: float) -> pa.Table:
+    return pa.table({"request_end": asked, "response_start": answered, "network_ms": [path_ms] * len(asked)})
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_capacity_is_that_of_the_events_one_by_one(seed: int) -> None:
     random = np.random.default_rng(seed)
     count = int(random.integers(2, 400))
     asked = np.sort(random.integers(0, 40 * count, count))
     answered = asked + random.integers(0, 1 + int(random.choice([5, 300, 20_000])), count)
-    exchanges = pa.table({"request_end": asked, "response_start": answered})
+    exchanges = seen(asked, answered, 0.0)
     rows = np.arange(count, dtype="uint32")
     assert gain._capacity(rows, exchanges) == capacity_of_events(asked, answered)
 
 
 def test_some_of_these_have_a_capacity() -> None:
     asked = np.arange(400) // 8 * 1000
-    exchanges = pa.table({"request_end": asked, "response_start": asked + np.arange(400) % 8 * 100 + 100})
+    exchanges = seen(asked, asked + np.arange(400) % 8 * 100 + 100, 0.0)
     found = gain._capacity(np.arange(400, dtype="uint32"), exchanges)
     assert found is not None and found == capacity_of_events(asked, exchanges["response_start"].to_numpy())
 
@@ -73,3 +77,41 @@ def test_pauses_are_those_between_a_streams_exchanges_in_order_of_time() -> None
     assert pauses.tolist() == wanted
     assert gain._median(pauses) == np.median(wanted) and gain._median(pauses[1:]) == np.median(wanted[1:])
     assert gain._percentile(pauses, 0.1) == sorted(wanted)[49]
+
+
+def test_what_is_on_its_way_waits_for_nobody() -> None:
+    """Eight clients 5 ms away that ask one after the other: the server has one request at a time."""
+    asked = np.arange(400) * 1_000_000
+    rows = np.arange(400, dtype="uint32")
+    answered = asked + 5_400_000
+    assert gain._capacity(rows, seen(asked, answered, 0.0)) is not None
+    assert gain._capacity(rows, seen(asked, answered, 5.0)) is None
+    # no path is longer than its answer took, and unknown ones are none
+    assert gain._capacity(rows, seen(asked, answered, 99.0)) is None
+    unknown = seen(asked, answered, 5.0).set_column(2, "network_ms", pa.array([None] * 400, "float64"))
+    assert gain._capacity(rows, unknown) == gain._capacity(rows, seen(asked, answered, 0.0))
+
+
+def test_the_server_is_as_quick_as_without_the_path() -> None:
+    """The same bursts of eight, seen at the server and 5 ms from it."""
+    asked = np.arange(400) // 8 * 20_000_000
+    answered = asked + (np.arange(400) % 8 + 1) * 90_000
+    rows = np.arange(400, dtype="uint32")
+    near = gain._capacity(rows, seen(asked, answered, 0.0))
+    assert near is not None
+    assert gain._capacity(rows, seen(asked - 2_500_000, answered + 2_500_000, 5.0)) == near
+
+
+@pytest.mark.parametrize(
+    ("spans", "most"),
+    [
+        ([(0, 1, 9)], 1),
+        ([(0, 1, 9), (1, 9, 12), (2, 12, 20)], 1),
+        ([(0, 1, 9), (1, 8, 12)], 2),
+        ([(0, 1, 2), (0, 8, 9), (1, 4, 5)], 2),
+        ([(n, n % 3, 90) for n in range(40)], 40),
+    ],
+)
+def test_streams_that_follow_each_other_are_not_in_use_at_once(spans: list[tuple[int, int, int]], most: int) -> None:
+    stream, start, end = (np.array(column) for column in zip(*spans, strict=True))
+    assert gain._at_once(stream.astype("uint32"), start, end) == most

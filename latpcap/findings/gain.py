@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
-from latpcap.findings.presentation import UNSEEN
+from latpcap.findings.presentation import SAME, UNSEEN
 from latpcap.findings.totals import SIDES
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import PROVEN, STALL
@@ -28,14 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Gain:
-    """The median latency without the cause lies between `low_ms` and `high_ms` (None: `open` says why it has none).
+    """The median latency without the cause lies between `low_ms` and `high_ms`.
 
-    `factor_low` and `factor_high`: requests per second against now, only for closed loops. `limit` says what will
-    be the limit then: "server" (its capacity), "path and programs", or "unknown".
+    `open`: why that may be no less than it is now; None where something is won at worst. `factor_low` and
+    `factor_high`: requests per second against now, only for closed loops. `limit` says what will be the limit then:
+    "server" (its capacity), "path and programs", or "unknown".
     """
 
     low_ms: float
-    high_ms: float | None
+    high_ms: float
     p99_low_ms: float
     limit: str
     closed_loop: bool
@@ -46,7 +47,7 @@ class Gain:
 
 AS_IT_IS = "path and programs"
 """The limit where no server's capacity is."""
-NOT_PROVEN = "no upper bound: that these waits are held is not proven"
+NOT_PROVEN = "at worst nothing is won: too little of it is proven"
 STALLS = (STALL, "nagle", "delayed_ack")
 WARMER_SHARE, WARMER_MS = 0.5, 1.0
 """A lone client's wait leaves both hosts idle; without it their caches and clocks stay up, and programs take less.
@@ -65,37 +66,35 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
     server = item.server
     if server.cut or len(server.rows) < LIMITS["gain_exchanges"] or item.cause in ("server_think", "client_think"):
         return None
-    high: float | None
-    if item.cause in STALLS:
-        left, high, warm = _of_stall(item, items, exchanges, causes)
-    else:
-        left = warm = _less(arrays.numbers(exchanges, "latency_ms"), item.rows, item.ms, server.rows)
-        high = _percentile(left, 0.5)
-    unbound = None if high is not None else NOT_PROVEN
+    left, worst, warm = (_of_stall if item.cause in STALLS else _of_other)(item, items, exchanges, causes)
+    high, now = _percentile(worst, 0.5), _percentile(server.latency, 0.5)
     middle, p99 = _percentile(left, 0.5), _percentile(left, 0.99)
     loop = _Loop.of(item, exchanges)
     # what is left holds the queue of requests that one tick of the clients' timers let go together
     low = _percentile(left, 0.1) if loop is not None and loop.clients > 1 else middle
     if loop is not None and loop.clients == 1:
         low = _percentile(warm, 0.5)
+    doubt = NOT_PROVEN if middle < SAME * now <= high else None
     if loop is None or not loop.closed:
-        return Gain(low, high, p99, AS_IT_IS, False, open=unbound)
-    mean = float(left.mean())
-    now = loop.rate
-    alone = 1000 * loop.clients / (mean + loop.pause_ms)
+        return Gain(low, high, p99, AS_IT_IS, False, open=doubt)
+    alone, surely = (1000 * loop.clients / (float(of.mean()) + loop.pause_ms) for of in (left, worst))
+    if loop.clients == 1:
+        # who asks one request at a time never queues
+        return Gain(low, high, p99, AS_IT_IS, True, max(1.0, surely / loop.rate), alone / loop.rate, doubt)
     if loop.capacity is None:
-        high = high if item.cause in STALLS else None
-        unbound = unbound or (UNSEEN if high is None else None)
-        return Gain(low, high, p99, "unknown", True, 1.0, alone / now, unbound)
+        if item.cause not in STALLS or doubt:
+            # it has served them at the rate of now: on average they will not wait longer (the law above)
+            high = max(high, now, LIMITS["saturated_most"] * float(server.latency.mean()))
+            doubt = doubt or (UNSEEN if middle < SAME * now else None)
+        return Gain(low, high, p99, "unknown", True, 1.0, alone / loop.rate, doubt)
     slow, fast = (min(alone, c) for c in loop.capacity)
     if slow >= alone:
-        return Gain(low, high, p99, AS_IT_IS, True, slow / now, fast / now, unbound)
+        return Gain(low, high, p99, AS_IT_IS, True, slow / loop.rate, fast / loop.rate, doubt)
     # what the server can serve bounds the range from above; it makes no range narrower than what was measured
     quick, long = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
     least = min(middle, max(low, LIMITS["saturated_least"] * quick))
-    if high is not None:
-        high = max(middle, LIMITS["saturated_most"] * long)
-    return Gain(least, high, max(p99, least), "server", True, slow / now, fast / now, unbound)
+    high = max(high if doubt else middle, LIMITS["saturated_most"] * long)
+    return Gain(least, high, max(p99, least), "server", True, slow / loop.rate, fast / loop.rate, doubt)
 
 
 def _percentile(values: Array, share: float) -> float:
@@ -103,27 +102,36 @@ def _percentile(values: Array, share: float) -> float:
     return float(longarrays.nth(values, max(0, math.ceil(share * len(values)) - 1)))
 
 
-def _less(latency: Array, rows: Array, ms: Array, wanted: Array) -> Array:
-    """What is left of the wanted rows' latencies when these rows, which are distinct, take so much less."""
+def _of_other(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> tuple[Array, Array, Array]:
+    """What each exchange would take at best (without this), at worst (without what is proven of it), and at best."""
+    sure = _sure(causes)
+    where = _Places(exchanges, causes)
+    left = _less(item, exchanges, where.sums([item.causes]))
+    worst = _less(item, exchanges, where.sums([longarrays.chosen(item.causes, sure)]))
+    return left, worst, left
+
+
+def _less(item: Spent, exchanges: pa.Table, ms: Array) -> Array:
+    """What is left of the latencies of the server's exchanges when each takes so much less."""
     import numpy as np
 
-    gone = longarrays.zeros(len(latency), "float64")
-    for span in longarrays.parts(len(latency)):
-        gone[span] = latency[span]
+    latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
+    left = longarrays.zeros(len(rows), "float64")
     for span in longarrays.parts(len(rows)):
-        gone[rows[span]] -= ms[span]
-    left = longarrays.zeros(len(wanted), "float64")
-    for span in longarrays.parts(len(wanted)):
-        left[span] = np.maximum(gone[wanted[span]], 0.0)
+        left[span] = np.maximum(latency[rows[span]] - ms[rows[span]], 0.0)
     longarrays.rest()
     return left
 
 
-def _of_stall(
-    item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table
-) -> tuple[Array, float | None, Array]:
-    """What each exchange would take at best, the median at worst (None: nothing bounds it), and at best where the
-    programs get faster by it, too.
+def _sure(causes: pa.Table) -> Array:
+    """Which rows of causes are proven."""
+    confidence, levels = arrays.levels(causes, "confidence")
+    found: Array = (levels >= PROVEN)[confidence]
+    return found
+
+
+def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> tuple[Array, Array, Array]:
+    """What each exchange would take at best, at worst, and at best where the programs get faster by it, too.
 
     At best every such wait goes, and what the program is only taken to have been at work for behind it. At worst only
     what is proven goes, and the program, which few exchanges show without a wait, takes as long again as it took there:
@@ -136,8 +144,7 @@ def _of_stall(
     stalls = longarrays.joined([i.causes for i in items if (i.cause, i.owner) in kinds])
     programs = [i.causes for i in items if i.cause in ("server_think", "client_think")]
     doubt = longarrays.joined([i.causes for i in items if i.cause == f"{sender}_think"])
-    confidence, levels = arrays.levels(causes, "confidence")
-    sure = (levels >= PROVEN)[confidence]
+    sure = _sure(causes)
     why, words = arrays.codes(causes, "because")
     at_work, late = (longarrays.chosen(doubt, ~sure & (why == _code(words, word))) for word in (AT_WORK, LATE))
     where = _Places(exchanges, causes)
@@ -147,8 +154,7 @@ def _of_stall(
             for span in longarrays.parts(len(rows)):
                 sure_work[rows[span]] = truth
     best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
-    proven = longarrays.chosen(stalls, sure)
-    least, more = where.sums([proven]), where.sums([at_work])
+    least, more = where.sums([longarrays.chosen(stalls, sure)]), where.sums([at_work])
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
     left, warm, worst = (longarrays.zeros(len(rows), "float64") for _ in range(3))
     for span in longarrays.parts(len(rows)):
@@ -158,8 +164,7 @@ def _of_stall(
         warm[span] = np.maximum(left[span] - np.minimum(WARMER_SHARE * work[mine], WARMER_MS), 0.0)
         worst[span] = np.maximum(np.minimum(took, took - least[mine] + more[mine]), 0.0)
     longarrays.rest()
-    bound = len(proven) or len(longarrays.chosen(stalls, why == _code(words, AT_WORK)))
-    return left, _percentile(worst, 0.5) if bound else None, warm
+    return left, worst, warm
 
 
 def _code(words: list[str], word: str) -> int:
@@ -225,12 +230,27 @@ class _Loop:
         closed = asked_early < LIMITS["loop_early_share"] and _median(pauses) < longest
         np.maximum(pauses, 0.0, out=pauses)
         return cls(
-            clients=len(arrays.distinct(stream)),
+            clients=_at_once(stream, start, end),
             pause_ms=float(pauses.mean()),
             rate=len(rows) / seconds,
             closed=closed,
             capacity=_capacity(rows, exchanges),
         )
+
+
+def _at_once(stream: Array, start: Array, end: Array) -> int:
+    """So many of the streams are in use at once, at most."""
+    import numpy as np
+
+    numbers, size = arrays.distinct(stream), int(stream.max()) + 1
+    first, last = np.full(size, np.iinfo(np.int64).max), np.full(size, np.iinfo(np.int64).min)
+    for span in longarrays.parts(len(stream)):
+        np.minimum.at(first, stream[span], start[span].astype(np.int64))
+        np.maximum.at(last, stream[span], end[span].astype(np.int64))
+    longarrays.rest()
+    begun, ended = np.sort(first[numbers]), np.sort(last[numbers])
+    # one that begins when another ends follows it
+    return int((np.arange(1, len(begun) + 1) - np.searchsorted(ended, begun, side="right")).max())
 
 
 def _pauses(stream: Array, start: Array, end: Array) -> Array:
@@ -258,11 +278,15 @@ def _median(values: Array) -> float:
 
 
 def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
-    """Answers per second while requests queue: over all that time, and between answers that leave others waiting."""
+    """Answers per second while requests queue: over all that time, and between answers that leave others waiting.
+
+    A request that is on its way to the server, and an answer on its way here, do not wait.
+    """
     import numpy as np
 
     asked = longarrays.taken(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
     answered = longarrays.taken(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
+    _arrive(asked, answered, rows, exchanges)
     asked.sort()
     answered.sort()
     least = LIMITS["busy_requests"]
@@ -290,3 +314,17 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     if leaving >= LIMITS["busy_answers"] and between > 0:
         rates.append(1e9 / (between / leaving))
     return min(rates), max(rates)
+
+
+def _arrive(asked: Array, answered: Array, rows: Array, exchanges: pa.Table) -> None:
+    """Puts each request off by what the path takes, there and back; at most until it is answered."""
+    import numpy as np
+
+    path = longarrays.taken(arrays.numbers(exchanges, "network_ms"), rows)
+    for span in longarrays.parts(len(path)):
+        np.nan_to_num(path[span], copy=False)
+    usual = _percentile(path, 0.5)
+    for span in longarrays.parts(len(asked)):
+        late = np.minimum(path[span], usual) * 1e6
+        asked[span] += np.clip(late.astype(np.int64), 0, np.maximum(answered[span] - asked[span], 0))
+    longarrays.rest()

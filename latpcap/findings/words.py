@@ -297,9 +297,11 @@ def _gain(d: Overall) -> list[tuple[int, str]]:
         return [(0, f"  gain      p99 at best {ms(at_best)} ms instead of {ms(d['p99_ms'])}")]
     if low > show.SAME * d["p50_ms"]:
         return []
-    bound = "at best " if high is None else ""
-    span = ms(low) if high is None or ms(low) == ms(high) else f"{ms(low)}-{ms(high)}"
-    text = f"  gain      p50 {bound}{span} ms instead of {ms(d['p50_ms'])}"
+    if high is None or row.gain_open:
+        span = f"at best {ms(low)}"
+    else:
+        span = ms(low) if ms(low) == ms(high) else f"{ms(low)}-{ms(high)}"
+    text = f"  gain      p50 {span} ms instead of {ms(d['p50_ms'])}"
     if limit == "server":
         text += f", {_times(row)} the requests/s; then the server's capacity is the limit"
     elif row.gain_open or limit == "unknown":

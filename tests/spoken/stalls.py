@@ -74,7 +74,7 @@ def held_by_timer(timer_ms: float) -> bytes:
     return pcap(record(script, client=Host(quick=2, delack_ms=timer_ms, tick_ms=0.1)).tape)
 
 
-def crowd(clients: int, rounds: int, each_ms: float) -> bytes:
+def crowd(clients: int, rounds: int, each_ms: float, first_ms: float = 0.1) -> bytes:
     """So many clients of a server that answers one by one. Each body waits for an ACK that the client's host holds to
     its tick, so that all ask again as one.
     """
@@ -85,10 +85,10 @@ def crowd(clients: int, rounds: int, each_ms: float) -> bytes:
     head, body = answer(600)
     at = 10.05
     for _ in range(rounds):
-        tick = held(at + 0.1 + 40.0)
+        tick = held(at + first_ms + 40.0)
         for place, talk in enumerate(talks):
             talk.client(at + place / 1000, get())
-            talk.server(at + 0.1 + each_ms * place, head)
+            talk.server(at + first_ms + each_ms * place, head)
             talk.client(tick + place / 1000)
             talk.server(tick + place / 1000 + 0.01, body)
         at = tick + 0.1
@@ -97,7 +97,7 @@ def crowd(clients: int, rounds: int, each_ms: float) -> bytes:
 
 @says(" times the requests/s; then the server's capacity is the limit")
 def a_crowd_that_asks_again_at_once() -> bytes:
-    return crowd(40, 10, 0.09)
+    return crowd(40, 10, 0.09, 0.9)
 
 
 @says("10.0.0.2:80: 6 of 90 requests are slow", "  gain      p99 at best 0.")
