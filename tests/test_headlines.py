@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import dpkt
+import pyarrow as pa
 import pytest
 from makepcap import Ends, Talk, answer, get, pcap
 from test_probes import file, icmp, packet
 
 import latpcap as lp
 from latpcap.cli import colour
-from latpcap.findings import fixes
+from latpcap.findings import fixes, losses
 from latpcap.findings.headline import PHRASES
 from latpcap.vocabulary import CAUSES, STALL
 
@@ -242,6 +243,38 @@ def test_losses_are_added_up_and_counted() -> None:
     assert loss is why.to_dict()["families"][0] or loss["share"] == why.to_dict()["families"][0]["share"]
     assert set(loss["causes"]) <= {"tlp", "rto", "fast_retransmit", "reordering"} and why.to_dict()["lost"] >= 2
     assert f"{why.to_dict()['lost']:,} segments lost" in str(why) and "Profile the server" not in str(why)
+
+
+def streams(position: str, **counted: float | None) -> pa.Table:
+    """One stream with these counts of its server's segments, which its client waited for."""
+    names = ("packets", "retransmissions", "out_of_order", "dsacks", "unseen_frames")
+    sides = {f"{side}_{name}": [0.0] for side in ("client", "server") for name in names}
+    found = {"stream": [0], "position": [position], **sides, "server_packets": [100.0]}
+    return pa.table(found | {name: pa.array([value], pa.float64()) for name, value in counted.items()})
+
+
+def test_a_loss_is_counted_by_who_sees_it() -> None:
+    """At the sender each repeat tells of one, however Wireshark calls it; at the receiver the numbers that are skipped
+    do, and late packets whose numbers are all there were overtaken."""
+    waited = pa.table({"stream": [0], "fast_retransmit_ms": [20.0], "tlp_ms": [0.0], "rto_ms": [0.0]})
+    repeats = {"server_retransmissions": 7.0, "server_out_of_order": 3.0}
+    assert losses.lost(streams("at_server", **repeats, client_dsacks=2.0, server_unseen_frames=0.0), waited) == 8
+    assert losses.lost(streams("at_client", **repeats, server_unseen_frames=4.0), waited) == 7
+    assert losses.lost(streams("at_client", **repeats, server_unseen_frames=0.0), waited) == 0
+    assert losses.lost(streams("at_client", **repeats, server_unseen_frames=None), waited) == 7
+    assert losses.lost(streams("", **repeats, server_unseen_frames=0.0), waited) == 7
+
+
+def test_a_fix_where_there_is_something_to_mend() -> None:
+    """None where nothing is slow; of a program's time that is not proven, how the rival is ruled out."""
+    assert lp.read(asked(["200 OK"] * 5)).why().fix is None
+    probable = fixes.fix("server_think", "server", 40.0, None, proven=False, rival="nagle, a small segment held").knob
+    assert probable is not None and probable.endswith("out (set TCP_NODELAY on the server and measure again).")
+    unknown = fixes.fix("server_think", "server", 40.0, None, proven=False, rival="busy_host, a host without time").knob
+    assert unknown is not None and unknown.endswith(", once the rival is ruled out.")
+    assert (fixes.fix("cwnd", "server", 40.0, None, proven=False, lost=6).knob or "").startswith(
+        "Find where the path drops packets: 6 lost segments cut this window. Keep connections"
+    )
 
 
 def test_every_cause_has_its_phrase() -> None:

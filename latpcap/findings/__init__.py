@@ -21,6 +21,7 @@ from latpcap.findings import (
     fixes,
     gain,
     harmless,
+    losses,
     one_way,
     quality,
     queue,
@@ -173,7 +174,7 @@ def _of_server(
         options = _options(item, items, [] if item.owner == BACKEND else mine, tables)
         stalled = item.cause in (STALL, "nagle", "delayed_ack")
         timer = sockets.timer(pools[options.sender]) if stalled else sockets.Timer()
-        mend, won = _mend(item, ledger, tables, typical.ms, sure.grade)
+        mend, won = _mend(item, ledger, tables, typical.ms, sure.grade, rival)
         ordered = item.ordered
         found.append(
             LatencyFinding(
@@ -265,13 +266,21 @@ def _options(
 
 
 def _mend(
-    item: totals.Spent, ledger: totals.Ledger, tables: Mapping[str, pa.Table], typical_ms: float, sure: Grade
+    item: totals.Spent,
+    ledger: totals.Ledger,
+    tables: Mapping[str, pa.Table],
+    typical_ms: float,
+    sure: Grade,
+    rival: str,
 ) -> tuple[fixes.Fix, gain.Gain | None]:
     at = backend.source(item.server, item.cause, ledger, tables["exchanges"]) if item.owner == BACKEND else item
     at = at or item
     software = evidence.software_of(at.server, tables) if at.cause in fixes.IN_ITS_WORDS else None
     spoken = evidence.protocol_of(at, tables) if at.cause in fixes.IN_ITS_WORDS else None
-    mend = fixes.fix(at.cause, at.owner, typical_ms, software, proven=sure == "proven", protocol=spoken)
+    lost = losses.of_exchanges(item.rows, tables) if at.cause == "cwnd" else 0
+    mend = fixes.fix(
+        at.cause, at.owner, typical_ms, software, proven=sure == "proven", protocol=spoken, rival=rival, lost=lost
+    )
     if item.owner == BACKEND:
         name = at.server.name if at is not item else backend.ELSEWHERE
         mend = fixes.Fix(backend.mended(name, mend.knob, at.owner), BACKEND if mend.side else None, mend.cost)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from latpcap.format import count
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import CAUSES, STALL
 
@@ -55,7 +56,7 @@ CLIENTS = {
     ),
     "memcached": "pymemcache: no_delay=True; libmemcached: MEMCACHED_BEHAVIOR_TCP_NODELAY",
     "redis": "redis-py and hiredis set it by themselves: a client of your own?",
-    "turns": "socat: its option nodelay",
+    "turns": "if it is socat: its option nodelay",
 }
 """Clients by protocol, for they give no name: the setting of each."""
 IN_ITS_WORDS = (STALL, "nagle")
@@ -83,6 +84,14 @@ class Fix:
 
 THINK = ("server_think", "client_think")
 """A program's time: its fix says who is not to blame, where that is proven."""
+RULES_OUT = {
+    "nagle": "set TCP_NODELAY on the {owner} and measure again",
+    "cork": "strace -e trace=network on the {owner} shows TCP_CORK and MSG_MORE",
+    "delayed_ack": "capture that host's other connections, too",
+    "network": "capture at the {owner}, too",
+    "queueing": "capture at the {owner}, too",
+}
+"""What tells a program's time from its rival, by the rival's word."""
 LOSSES = ("tlp", "rto")
 HOST_DROPS = (
     "The packets reached the {owner}'s host (they are in this capture) and were not taken: look there for a full "
@@ -96,12 +105,20 @@ EXPECTED = (
 
 
 def fix(
-    cause: str, owner: str, typical_ms: float, software: str | None, *, proven: bool, protocol: str | None = None
+    cause: str,
+    owner: str,
+    typical_ms: float,
+    software: str | None,
+    *,
+    proven: bool,
+    protocol: str | None = None,
+    rival: str | None = None,
+    lost: int = 0,
 ) -> Fix:
     """What mends it? `owner` is the side whose setting it is; `software` is the server's own name, where it says it;
-    `protocol` tells which programs it may be where nobody says a name.
+    `protocol` tells which programs it may be where nobody says a name; `lost`: segments, on the connections it hit.
 
-    What is not `proven` clears nobody else: the fix does not say so then.
+    What is not `proven` clears nobody else: the fix does not say so then, but how its `rival` is ruled out.
     """
     if cause in IN_ITS_WORDS:
         words = _words(software) if owner == "server" and software else _unnamed(owner, protocol)
@@ -114,12 +131,20 @@ def fix(
             return Fix(None, None, None)
         knob = known.fix
         if cause in THINK and not proven:
-            knob = knob.partition(";")[0].rstrip(".") + ", once the rival is ruled out."
+            knob = f"{knob.partition(';')[0].rstrip('.')}, once the rival is ruled out{_ruled_out(rival, owner)}."
+        if cause == "cwnd" and lost:
+            knob = f"Find where the path drops packets: {count(lost, 'lost segment')} cut this window. {knob}"
         if cause == "server_think" and typical_ms > LIMITS["long_poll_ms"]:
             knob += " (Or was this a long poll, which is meant to wait?)"
         if cause == "client_think" and LIMITS["continue_least_ms"] < typical_ms < LIMITS["continue_most_ms"]:
             knob += EXPECTED
     return Fix(knob, owner if owner in ("client", "server") else None, COSTS.get(cause))
+
+
+def _ruled_out(rival: str | None, owner: str) -> str:
+    """How, in brackets; nothing where no plain way is known."""
+    how = RULES_OUT.get((rival or "").partition(",")[0].partition(" ")[0].lower())
+    return f" ({how.format(owner=owner)})" if how else ""
 
 
 def _unnamed(owner: str, protocol: str | None) -> str:

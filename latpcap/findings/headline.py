@@ -10,7 +10,7 @@ from latpcap.findings import traffic
 from latpcap.findings.answer import Overall
 from latpcap.findings.schema import Finding, LatencyFinding
 from latpcap.findings.slow import family
-from latpcap.findings.totals import endpoint
+from latpcap.findings.totals import SIDES, endpoint
 from latpcap.format import count, ms, percent
 from latpcap.vocabulary import CAUSES, STALL
 
@@ -195,14 +195,22 @@ def _nothing(d: Overall) -> str:
 
 
 def _stall(d: Overall, found: LatencyFinding) -> str:
-    sender, receiver = d["owners"]["nagle"], d["owners"]["delayed_ack"]
-    what = {"server": "its answers wait", "client": "its clients' requests wait"}[sender]
-    who = {"client": "the clients hold", "server": "it holds"}[receiver]
-    if d["slow"]["how"] == "typical":
-        return f"{d['server']} is {SURE[found.grade]}slow because {what} for acknowledgements that {who} back."
-    slow = d["slow"]
-    few = f"{slow['count']:,} of {count(slow['of'], 'request')} {'is' if slow['count'] == 1 else 'are'} slow"
-    return f"{d['server']}: {few}, {SURE[found.grade]}because {what} for acknowledgements that {who} back."
+    sender, slow = d["owners"]["nagle"], d["slow"]
+    also = [f for f in d["findings"][1:] if f.cause == STALL and f.owner == SIDES[sender] and f.share >= show.HOLDS_UP]
+    for_acks = f"wait for acknowledgements that {_HOLDS[SIDES[sender]]}"
+    why = f"because {_WAITS[sender]} {for_acks}"
+    if also:
+        goes = SURE[also[0].grade] if found.grade == "proven" else ""
+        why += f", and {goes}{_WAITS[also[0].owner]} for those that {_HOLDS[sender]}"
+    if slow["how"] == "typical":
+        return f"{d['server']} is {SURE[found.grade]}slow {why}."
+    one = "turn" if traffic.turns(d["traffic"]) else "request"
+    few = f"{slow['count']:,} of {count(slow['of'], one)} {'is' if slow['count'] == 1 else 'are'} slow"
+    return f"{d['server']}: {few}, {SURE[found.grade]}{why}."
+
+
+_WAITS = {"server": "its answers", "client": "its clients' requests"}
+_HOLDS = {"client": "the clients hold back", "server": "it holds back"}
 
 
 def _backend(d: Overall, found: LatencyFinding) -> str:

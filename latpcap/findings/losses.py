@@ -1,12 +1,13 @@
-"""How many segments were lost? Streams in, a count out: of what was sent again, less what the receiver had already, and
-of what never came by where hosts number their packets. Wireshark's labels are no count of losses.
+"""How many segments were lost? Streams in, a count out: at their sender of what was sent again, less what the receiver
+had already; elsewhere of what never came by, where hosts number their packets. Wireshark's labels are no count.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from latpcap import arrays
+from latpcap import arrays, longarrays
 from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -30,15 +31,34 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
         )
         hit.append(arrays.distinct(arrays.numbers(rows, "stream")[waited > 0]))
     repairs = np.isin(arrays.numbers(streams, "stream"), np.concatenate(hit) if hit else [])
+    position, positions = arrays.codes(streams, "position")
     total = 0
     for side, peer in SIDES.items():
-        again = arrays.numbers(streams, f"{side}_retransmissions").astype(np.int64)
-        needless = arrays.numbers(streams, f"{peer}_dsacks").astype(np.int64)
-        repaired = np.maximum(again - needless, 0)
+        again, late, needless, packets = (
+            arrays.numbers(streams, f"{whose}_{what}").astype(np.int64)
+            for whose, what in ((side, "retransmissions"), (side, "out_of_order"), (peer, "dsacks"), (side, "packets"))
+        )
+        ours, theirs = (
+            position == (positions.index(f"at_{s}") if f"at_{s}" in positions else -2) for s in (side, peer)
+        )
+        # what is out of order where it is sent was sent before; nobody overtakes there
+        repaired = np.maximum(np.where(ours, again + late, again) - needless, 0)
         if "client_unseen_frames" in streams.column_names:  # not stored by older versions
-            unseen = np.nan_to_num(arrays.numbers(streams, f"{side}_unseen_frames").astype(float)).astype(np.int64)
-            packets = arrays.numbers(streams, f"{side}_packets").astype(np.int64)
+            skipped = arrays.numbers(streams, f"{side}_unseen_frames").astype(float)
+            unseen = np.nan_to_num(skipped).astype(np.int64)
             told = (unseen <= LIMITS["unseen_most_share"] * (unseen + packets)) & repairs
             repaired = np.maximum(repaired, np.where(told, unseen, 0))
+            # at the receiver each number came by, or was lost
+            repaired = np.where(theirs & ~np.isnan(skipped) & (unseen == 0), 0, repaired)
         total += int(repaired.sum())
     return total
+
+
+def of_exchanges(rows: arrays.Array, tables: Mapping[str, pa.Table]) -> int:
+    """Segments lost on the streams of these rows of the exchanges."""
+    import numpy as np
+
+    streams, exchanges = tables["streams"], tables["exchanges"]
+    numbers = arrays.distinct(longarrays.taken(arrays.numbers(exchanges, "stream"), rows))
+    mine = np.flatnonzero(np.isin(arrays.numbers(streams, "stream"), numbers))
+    return lost(streams.take(arrays.column(mine)), exchanges)

@@ -85,7 +85,26 @@ def overall(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
         data["scene"] == "scan" and "server" in data
     ):  # then that is the headline, and not what the requests that were answered waited for
         data["verdict"] = "scan"
+    if "fix" in data:
+        data["fix"] = _fix(data)
     return data
+
+
+def _fix(data: Overall) -> str | None:
+    """What mends what the headline says; None where nothing is slow and nothing is held up."""
+    late, first = headline.asked_late(data), data["findings"][0]
+    if late is not None:
+        return late.fix
+    if first.grade == "unknown" or not (data["slow"]["count"] or first.cause == STALL):
+        return None
+    changed = [e for e in data["events"] if e.kind == "change" and e.sender == data["owners"].get("nagle")]
+    here = [e for e in changed if totals.endpoint(e.server, e.server_port) == data["server"]]
+    if first.fix is None or first.cause != STALL or not here:
+        return first.fix
+    frame = f"frame {here[-1].worst_frames[0]:,}"
+    return f"{first.fix}; " + (
+        f"from {frame} on it is set" if here[-1].nodelay == "on" else f"it was set before {frame}"
+    )
 
 
 def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked) -> Overall:
@@ -332,6 +351,7 @@ def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, in
     stalled = longarrays.marked(item.rows, exchanges.num_rows)
     later = arrays.distinct(stream[stalled & (index > 0)])
     first = item.server.rows[index[item.server.rows] == 0]
+    first = first[~np.isin(first, item.server.slow)]
     spared = first[~stalled[first] & np.isin(stream[first], later)]
     return int(np.isin(ended, numbers).sum()), len(spared)
 

@@ -27,8 +27,10 @@ TYPICAL, OUTLIERS = 0.5, 0.01
 """From the first share of slow requests on all are called slow; up to the second, or one request, they are outliers."""
 UNREAD_COUNTS = 0.5
 """What a slow turn of an unknown protocol counts beside a slow request where servers are put in order."""
-RARE_OF_P50, RARE_OF_EXCHANGES = 0.1, 0.2
-"""A cause below both shares, of the median and of the exchanges, is one of a few exchanges."""
+RARE_OF_P50 = 0.1
+"""A cause below this share of the median is one of some exchanges: mending it is told at the 99th percentile."""
+SLOPE_NEAR = 0.5
+"""A slope of gaps against their ACKs as near as this to 1 is said to follow them; beyond, the gaps vary too little."""
 SLOWEST_OF_P99, SLOWEST_TIMES = 0.3, 1.5
 """The slowest exchanges get a line where a cause takes this share of the 99th percentile, so many times the first's."""
 NEXT_SHARE = 0.05

@@ -25,6 +25,13 @@ OTHERS = {
     "zero_window": WINDOW,
 }
 """The strongest rival of each cause that is proven without counts, and why it lost."""
+TOGETHER = {
+    ("other_path", "timer_length"): (
+        "delayed_ack, an ACK held on a connection of that host to another one, which is not in this capture",
+        "not ruled out: the wait is as long as such a timer",
+    ),
+}
+"""Rivals that what is missing to exclude them makes plainer."""
 
 
 def rival(
@@ -36,6 +43,8 @@ def rival(
     """
     if left is not None and item.confidence < PROVEN and not (item.owner in pools and mixed(pools[item.owner])):
         name, missing = left
+        if left in TOGETHER:
+            return TOGETHER[left]
         return f"{name}, {RIVALS.get(name, name)}", f"not ruled out: {BECAUSES.get(missing, missing)}"
     if item.owner == BACKEND:
         return BY_ITSELF
@@ -54,7 +63,7 @@ def _against_pause(pool: Pool) -> str:
     parts = []
     if pool.verdict == "mixed":
         parts.append(f"on {pool.nagle_streams:,} of {pool.streams:,} connections")
-    if pool.slope is not None:
+    if pool.slope is not None and pool.slope > LIMITS["slope_follows"]:
         parts.append(f"the gaps follow the ACKs (slope {pool.slope:.2f}; a pause would give 0)")
     parts.append(f"{pool.tight:,} of {pool.held:,} segments left within {pool.tight_ms or 0:.3g} ms of theirs")
     before = f"{pool.refuted:,}" if pool.refuted else "none"
@@ -74,12 +83,15 @@ def _against_stall(pool: Pool, owner: str) -> tuple[str, str]:
         )
     if pool.verdict == "nodelay" or (pool.refuted and not pool.acts):
         return name, f"{_left_over(pool)}: Nagle does not act there"
+    if pool.verdict == "pause" and pool.slope is not None and pool.slope <= LIMITS["slope_follows"]:
+        return name, f"the gaps do not follow the ACKs that they end near (slope {pool.slope:.2f})"
     if pool.verdict == "pause":
-        return name, f"the gaps do not follow the ACKs that they end near (slope {pool.slope or 0:.2f})"
+        left = f"{pool.tight:,} of {pool.held:,} gaps with a held ACK" if pool.tight else f"none of {pool.held:,} gaps"
+        return name, f"{left} ended as soon after {'it' if pool.tight else 'a held ACK'} as a kernel sends"
     if pool.acts:
         return name, "it is there too, as a finding of its own; this time is outside of it"
-    if pool.held:
-        return name, f"not ruled out: {pool.held:,} of its gaps ended with a held ACK"
+    if pool.held:  # rows that they leave in doubt have said so
+        return name, f"{pool.held:,} of its gaps ended with a held ACK: what stands here is proven without them"
     return name, "no small segment waited behind an unacknowledged one here"
 
 

@@ -10,6 +10,7 @@ from latpcap.findings import presentation as show
 from latpcap.findings.answer import Overall, Row, Typical
 from latpcap.findings.schema import Finding, graded
 from latpcap.findings.sockets import SHORTER, Pool
+from latpcap.findings.totals import SIDES
 from latpcap.format import count, escaped, ms, percent, printable, us
 from latpcap.vocabulary import STALL
 
@@ -103,7 +104,8 @@ def _end(row: Finding) -> str:
 
 def _latency(d: Overall) -> str:
     kind = "turn" if traffic.turns(d["traffic"]) else "request" if d["cut"] else "answered request"
-    parts = [f"p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms of {count(d['complete'], kind)}"]
+    took = f"p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms" if d["complete"] > 1 else f"{ms(d['p50_ms'])} ms"
+    parts = [f"{took} of {count(d['complete'], kind)}"]
     slow = d["slow"]
     parts.append(f"{slow['count']:,} slow ({headline.over(d)})")
     if d["cut"]:
@@ -177,10 +179,11 @@ def _goodbyes(d: Overall) -> str:
 
 def _share(d: Overall) -> str:
     p50, p99 = d["share"]["p50"], d["share"]["p99"]
+    kind = "turn" if traffic.turns(d["traffic"]) else "request"
     return (
         f"  share     {ms(p50['ms'])} of {ms(p50['of_ms'])} ms at p50 ({percent(p50['share'])}), "
         f"{ms(p99['ms'])} of {ms(p99['of_ms'])} ms at p99 ({percent(p99['share'])}); "
-        f"{d['hit']:,} of {count(d['complete'], 'request')}"
+        f"{d['hit']:,} of {count(d['complete'], kind)}"
     )
 
 
@@ -194,7 +197,8 @@ def _stall(d: Overall) -> list[tuple[int, str]]:
     path = f"; {ms(round_trips)} ms of each wait are the path's" if round_trips > show.PATH_OF_WAIT * t["ms"] else ""
     if "bytes" in t:
         first, second = t["bytes"]
-        words = f"a small segment ({second:,} bytes) waits until the one before it ({first:,} bytes) is acknowledged"
+        one, other = count(second, "byte"), count(first, "byte")
+        words = f"a small segment ({one}) waits until the one before it ({other}) is acknowledged"
         lines.append((0, f"  {sender:9} nagle: {words}{path}"))
     if pool.hold_median_ms is not None:
         low, high = f"{pool.hold_min_ms:.1f}", f"{pool.hold_max_ms:.1f}"
@@ -231,17 +235,17 @@ def _other(d: Overall) -> list[tuple[int, str]]:
     found = d["findings"][0]
     name = found.cause
     t = d["typical"]
-    lines = [*_opening(d), (0, _latency(d)), *_families(d), *_queue(d)]
-    if t["frames"]:
+    told = found.grade != "unknown" or name in ("unknown", "capture_gap")
+    lines = [*_opening(d), (0, _latency(d)), *(_families(d) if told else []), *_queue(d)]
+    if t["frames"] and told:
         chain = " > ".join(str(f) for f in dict.fromkeys(t["frames"]))
         place = f"to {d['backend']['server']}" if "backend" in d else f"tcp.stream eq {t['stream']}"
         lines.append((0, f"  see       frames {chain} ({place}): {_shown(t)} of {name}"))
     lines += _slowest(d)
     lines += _not(d, skip=(*(row.cause for row in d["findings"][:3]), *_listed(d)))
     late = headline.asked_late(d)
-    fix = late.fix if late else d["fix"]
-    if fix and found.grade != "unknown" and (late or d["slow"]["count"]):  # else there is nothing to mend
-        lines.append((0, f"  fix       {fix}"))
+    if d["fix"]:
+        lines.append((0, f"  fix       {d['fix']}"))
     lines += _gain(d)
     rival = f"; rival: {found.rival} ({found.rival_lost})" if found.rival else ""
     sure = "no" if found.grade == "unknown" else graded(d["confidence"])
@@ -266,17 +270,13 @@ def _shown(t: Typical) -> str:
     return f"{ms(t['longest_ms'])} ms, the longest of {t['pieces']:,} pieces that make {ms(t['ms'])} ms"
 
 
-def _rare(d: Overall) -> bool:
-    """Does most time lie in a few exchanges, and none of it in the usual ones?"""
-    return bool(d["share"]["p50"]["share"] < show.RARE_OF_P50 and d["hit"] < show.RARE_OF_EXCHANGES * d["complete"])
-
-
 def _slowest(d: Overall) -> list[tuple[int, str]]:
     """The slowest request by its name, with its frames."""
     worst = d["slow"]["worst"]
     if worst is None:
         return []
-    why = f", {ms(worst['cause_ms'])} ms of it {worst['cause']}" if worst["cause"] else ""
+    told = worst["cause"] and d["findings"][0].grade != "unknown"
+    why = f", {ms(worst['cause_ms'])} ms of it {worst['cause']}" if told else ""
     chain = " > ".join(str(f) for f in worst["frames"])
     return [
         (0, f"  slowest   {worst['name']} took {ms(worst['latency_ms'])} ms{why}: frames {chain} "
@@ -290,7 +290,7 @@ def _gain(d: Overall) -> list[tuple[int, str]]:
     low, high, limit = row.gain_p50_low_ms, row.gain_p50_high_ms, row.gain_limit
     if not d["fix"] or low is None or row.fix_side is None:
         return []
-    if _rare(d):
+    if d["share"]["p50"]["share"] < show.RARE_OF_P50:  # the usual ones have none of it to lose
         at_best = row.gain_p99_low_ms
         if at_best is None or at_best > show.SAME * d["p99_ms"]:
             return []
@@ -317,15 +317,21 @@ def _times(row: Finding) -> str:
 def _next(d: Overall) -> list[tuple[int, str]]:
     """The findings behind the first, in a line."""
     rows = [r for r in d["findings"][1:4] if r.share >= show.NEXT_SHARE]
-    parts = [f"{r.cause} ({r.owner}, {percent(r.share)} of all time)" for r in rows]
+    parts = [f"{r.cause} ({r.owner}, {percent(r.share)} of all time{_there(d, r)})" for r in rows]
     return [(1, f"  next      {', '.join(parts)}")] if parts else []
+
+
+def _there(d: Overall, row: Finding) -> str:
+    """A stall of the other side as well: what mends it there."""
+    other = row.cause == STALL and d["verdict"] == STALL and row.owner == SIDES.get(d["owners"]["nagle"])
+    return "; TCP_NODELAY there, too, mends it" if other else ""
 
 
 def _also(d: Overall) -> list[tuple[int, str]]:
     """What is there and does not matter, or matters elsewhere."""
     parts = []
     if d["first_fast"]:
-        parts.append(f"{count(d['first_fast'], 'first exchange')} of streams fast (quick ACKs at the start)")
+        parts.append(f"the first exchange of {count(d['first_fast'], 'stream')} was fast (quick ACKs at the start)")
     if d["fin_released"]:
         parts.append(f"{count(d['fin_released'], 'wait')} ended by the peer's FIN, not by its timer")
     parts += [e.says for e in d["events"] if e.kind == "change" and e.says][:1]
@@ -348,9 +354,11 @@ def _also(d: Overall) -> list[tuple[int, str]]:
             parts.append(f"{count(number, 'connection')} {words}")
     if d["pauses"]["count"]:
         times = "once" if d["pauses"]["count"] == 1 else f"{d['pauses']['count']:,} times"
-        parts.append(
-            f"clients paused {ms(d['pauses']['median_ms'])} ms between requests, {times}: no part of a latency"
-        )
+        long = ms(d["pauses"]["median_ms"])
+        # elsewhere the path may have held up what follows
+        seen = f"clients paused {long} ms between requests"
+        seen = seen if d["positions"] == ["at_client"] else f"{long} ms passed from an answer to the next request"
+        parts.append(f"{seen}, {times}: no part of a latency")
     idle = [e for e in d["events"] if e.kind == "setup" and (e.max_ms or 0.0) > d["p50_ms"] and _end(e) == d["server"]]
     before = [(0, f"  before    {e.says} (tcp.stream eq {e.worst_stream})") for e in idle[:1]]
     before = [] if headline.asked_late(d) else before
@@ -375,14 +383,16 @@ def _not(d: Overall, skip: tuple[str, ...]) -> list[tuple[int, str]]:
     ):
         if name not in skip and spent.get(name, 0.0) / total < show.NOT_SHARE:
             parts.append(f"{words} ({percent(spent.get(name, 0.0) / total)})")
-    lost = d["lost"]
-    if not lost and not any(spent.get(name) for name in _REPAIRS):
+    repair = sum(spent.get(name, 0.0) for name in _REPAIRS)
+    if not d["lost"] and not repair:
         parts.append("losses (none)")
+    said = [(1, "  not       " + ", ".join(parts))] if parts else []
     named = any(f["family"] == "loss" and f["share"] >= show.NEXT_SHARE for f in d["families"])
-    doubled = "doubles" in {c.check for c in d["quality"]}
-    seen = count(lost, "lost segment") if lost and not named and not doubled else ""
-    said = "; ".join(part for part in (", ".join(parts), seen) if part)
-    return [(1, "  not       " + said)] if said else []
+    if d["lost"] and not named and "doubles" not in {c.check for c in d["quality"]}:
+        said.append(
+            (1, f"  lost      {count(d['lost'], 'segment')}, repaired in {percent(repair / total)} of the time")
+        )
+    return said
 
 
 _REPAIRS = ("fast_retransmit", "tlp", "rto", "syn_rto")
@@ -406,14 +416,14 @@ def _options(d: Overall, sender: str, receiver: str) -> str:
 
 def _sure_stall(d: Overall, pool: Pool) -> str:
     text = f"  sure?     {graded(d['confidence'])}"
-    if pool.release_p95_ms is not None:
-        within = us(pool.release_p95_ms * 1000)
+    limit = pool.release_p95_ms
+    if limit is not None:
         which = f"95 % of {pool.held:,} freed segments" if pool.held > 1 else "the one freed segment"
-        path = (
-            " (the path taken off)" if (pool.sender_rtt_ms or 0.0) > show.PATH_OF_RELEASE * pool.release_p95_ms else ""
-        )
-        text += f": {which} left within {within} of the ACK{path}"
-    if pool.slope is not None:
+        if pool.tight_ms is not None and limit > pool.tight_ms and pool.tight:
+            limit, which = pool.tight_ms, f"{pool.tight:,} of {pool.held:,} freed segments"
+        path = " (the path taken off)" if (pool.sender_rtt_ms or 0.0) > show.PATH_OF_RELEASE * limit else ""
+        text += f": {which} left within {us(limit * 1000)} of the ACK{path}"
+    if pool.slope is not None and abs(pool.slope - 1) < show.SLOPE_NEAR:
         text += f"; gaps follow the ACKs (slope {pool.slope:.2f}, a pause gives 0)"
     found = d["findings"][0]
     if found.grade != "proven":

@@ -52,6 +52,17 @@ def a_memcached_client_of_two_writes() -> bytes:
     return pcap(record(script, server=Host(quick=2), ends=Ends(server=("10.0.0.2", 11211))).tape)
 
 
+@says(
+    " is slow because its clients' requests wait for acknowledgements that it holds back, and its answers for those "
+    "that the clients hold back.",
+    "  next      nagle + delayed_ack (server, 50 % of all time; TCP_NODELAY there, too, mends it)",
+)
+def both_write_in_two_parts() -> bytes:
+    asks = ((0.0, b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n"), (0.0, b"value"))
+    script = Script(asks, tuple((0.0, part) for part in answer(600)), exchanges=12)
+    return pcap(record(script, client=Host(quick=2), server=Host(quick=2)).tape)
+
+
 @says("because its answers wait for acknowledgements that the clients hold back.", " a 100 ms timer (macOS, or FreeBSD")
 def a_timer_of_100ms() -> bytes:
     return held_by_timer(100.0)

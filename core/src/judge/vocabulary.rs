@@ -239,7 +239,7 @@ words! {
     "within_control" WithinControl "the program takes up to as long where nothing is held: when it had written was not seen"
     "not_as_kernel" NotAsKernel "a kernel sends sooner what an ACK frees"
     "ack_not_seen" AckNotSeen "the capture lacks the ACK"
-    "few_waits" FewWaits "fewer than eight such waits of this sender"
+    "few_waits" FewWaits "fewer than eight waits of this sender ended with a held ACK"
     "late_after_ack" LateAfterAck "it left later after the ACK than the path explains"
     "round_trip_by_program" RoundTripByProgram "sooner than any answer of its program, but a kernel may be sooner"
     "option_may_change" OptionMayChange "this sender does both: the option may have been set on the way"
