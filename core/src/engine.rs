@@ -396,7 +396,7 @@ impl Engine {
                 self.analysis.end_some(0)
             }
             Stage::Ending(next) => self.analysis.end_some(next),
-            Stage::Giving(next, judged, probes) => self.analysis.give_some(next, judged, probes),
+            Stage::Giving(next, probes) => self.analysis.give_some(next, probes),
             Stage::Finished => Stage::Finished,
         };
         !matches!(self.stage, Stage::Finished)

@@ -136,7 +136,7 @@ impl Endpoint {
     }
 
     fn judged(&mut self) -> Judged {
-        self.judged.judge(&self.pools, &self.pairs, true).remove(0)
+        self.judged.judge(&self.pools, &self.pairs, true)[0].clone()
     }
 
     fn rulings(&mut self) -> Vec<Ruling> {

@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 
 use super::Analysis;
 use super::judging::MAX_PENDING;
-use crate::judge::Judged;
 use crate::probe::{self, ProbeRows};
 use crate::stream::Stream;
 
@@ -19,20 +18,20 @@ pub(super) enum Stage {
     Reading,
     /// The streams from this one on have not been ended yet.
     Ending(u32),
-    /// The streams from this one on have no rows yet; with the judgements, and the probes that wait.
-    Giving(u32, Vec<Judged>, ProbeRows),
+    /// The streams from this one on have no rows yet; with the probes that wait.
+    Giving(u32, ProbeRows),
     Finished,
 }
 
 impl Analysis {
     /// The rows of a stream that is over. How long its connection took to set up is told now, as the path is best
     /// known at the end.
-    pub(super) fn give(&mut self, id: u32, stream: &Stream, judged: &[Judged]) {
+    pub(super) fn give(&mut self, id: u32, stream: &Stream) {
         if let Some((exchange, paths)) =
             self.streams
                 .setup(id, stream, self.lookups.before(stream.first.frame))
         {
-            self.partition(&exchange, &paths, judged);
+            self.partition(&exchange, &paths);
             self.streams.ledger.done(exchange);
         }
         self.tables.stream(id, stream, &self.streams.ledger);
@@ -51,18 +50,18 @@ impl Analysis {
             }
             return Stage::Ending(until);
         }
-        let judged = self.settle(true);
+        self.settle(true);
         self.take_dns(0);
         for lookup in self.lookups.rest() {
             self.tables.lookup(lookup);
         }
         self.take_issues(0);
         self.streams.retired.sort_unstable_by_key(|(id, _)| Reverse(*id));
-        Stage::Giving(0, judged, self.probes.rest())
+        Stage::Giving(0, self.probes.rest())
     }
 
     /// Makes rows of some streams, and lets go of them.
-    pub(super) fn give_some(&mut self, next: u32, judged: Vec<Judged>, mut probes: ProbeRows) -> Stage {
+    pub(super) fn give_some(&mut self, next: u32, mut probes: ProbeRows) -> Stage {
         let (all, until) = (self.streams.len() as u32, next.saturating_add(PART));
         for id in next..until.min(all) {
             let retired = self.streams.retired.pop_if(|(retired, _)| *retired == id);
@@ -76,17 +75,18 @@ impl Analysis {
                 self.tables.probe(probe);
             }
             probe::of_stream(id, &stream).for_each(|probe| probes.push(probe));
-            self.give(id, &stream, &judged);
+            self.give(id, &stream);
             self.streams.done(stream);
         }
         if until < all {
-            return Stage::Giving(until, judged, probes);
+            return Stage::Giving(until, probes);
         }
         while let Some(probe) = probes.pop(u64::MAX) {
             self.tables.probe(probe);
         }
         let issues = self.issues.counted();
-        self.tables.finish(&self.streams, &judged, &self.files, issues);
+        self.tables
+            .finish(&self.streams, self.senders.all(), &self.files, issues);
         Stage::Finished
     }
 }

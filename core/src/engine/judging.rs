@@ -1,9 +1,11 @@
 //! When finished exchanges are judged: what they wait for, and the rows that they give.
 
 use super::Analysis;
+use crate::capture::Sink;
 use crate::evidence::rtt::Pairs;
 use crate::exchange::{Exchange, RowKind};
-use crate::judge::{self, Context, Judged, Paths, Row};
+use crate::issue::{Issue, Kind};
+use crate::judge::{self, Context, Paths, Row};
 use crate::messages::{Kind as MessageKind, Protocol};
 use crate::probe;
 use crate::table::{BATCH_ROWS, Tables};
@@ -35,36 +37,46 @@ impl Analysis {
     /// The rows of streams whose ports others use now.
     #[cold]
     fn give_retired(&mut self) {
-        let judged = self.settle(false);
+        self.settle(false);
         let mut retired = std::mem::take(&mut self.streams.retired);
         retired.sort_unstable_by_key(|(id, _)| *id);
         for (id, stream) in retired {
             for probe in probe::of_stream(id, &stream) {
                 self.tables.probe(probe);
             }
-            self.give(id, &stream, &judged);
+            self.give(id, &stream);
             self.streams.done(stream);
         }
     }
 
     /// Judges what is pending with the evidence there is, in the order in which it was asked.
-    pub(super) fn settle(&mut self, last: bool) -> Vec<Judged> {
+    pub(super) fn settle(&mut self, last: bool) {
         let mut pending = std::mem::take(&mut self.streams.ledger.settled);
         pending.append(&mut self.streams.ledger.plain);
         pending.sort_by_key(|e| e.id);
-        let judged = self
-            .senders
+        self.senders
             .judge(&self.streams.ledger.pools, &self.streams.pairs, last);
         if self.streams.ledger.pools.hosts.have_relay() {
-            self.settle_nested(pending, &judged, last);
-            return judged;
+            self.settle_nested(pending, last);
+        } else {
+            for exchange in pending {
+                let paths = self.paths(&exchange);
+                self.partition(&exchange, &paths);
+                self.streams.ledger.done(exchange);
+            }
         }
-        for exchange in pending {
-            let paths = self.paths(&exchange);
-            self.partition(&exchange, &paths, &judged);
-            self.streams.ledger.done(exchange);
+        if self.streams.ledger.pools.are_crowded() {
+            self.let_go();
         }
-        judged
+    }
+
+    /// Evidence on senders that have been quiet long, where there is much of it.
+    #[cold]
+    fn let_go(&mut self) {
+        self.senders
+            .let_go(&mut self.streams.ledger.pools, &self.streams.pairs);
+        let reason = "much evidence on small segments; that on senders that were quiet longest was let go";
+        self.issue(Issue::new(Kind::Distrusted, "tcp", reason).in_frame(self.frame));
     }
 
     /// The exchanges that wait for nothing but the path, where its round trips have been measured often enough.
@@ -95,6 +107,9 @@ impl Analysis {
             }
         }
         self.judging = plain;
+        if self.streams.ledger.pools.are_crowded() {
+            self.settle(false);
+        }
     }
 
     pub(super) fn paths(&self, exchange: &Exchange) -> Paths {
@@ -108,9 +123,9 @@ impl Analysis {
     }
 
     /// Gives the rows of an exchange whose verdict depends on the evidence of others.
-    pub(super) fn partition(&mut self, exchange: &Exchange, paths: &Paths, pools: &[Judged]) {
+    pub(super) fn partition(&mut self, exchange: &Exchange, paths: &Paths) {
         let mut rows = std::mem::take(&mut self.rows);
-        let known = self.known(exchange, paths, pools, false);
+        let known = self.known(exchange, paths, false);
         rows.clear();
         rows_of(exchange, &known, &mut rows);
         self.tables.settled(exchange, &rows, paths, &self.streams.pairs);
@@ -118,18 +133,12 @@ impl Analysis {
     }
 
     /// What the whole capture says for the judging of this exchange; its server's host may have `asked` another one meanwhile.
-    pub(super) fn known<'a>(
-        &'a self,
-        exchange: &Exchange,
-        paths: &'a Paths,
-        pools: &'a [Judged],
-        asked: bool,
-    ) -> Context<'a> {
+    pub(super) fn known<'a>(&'a self, exchange: &Exchange, paths: &'a Paths, asked: bool) -> Context<'a> {
         let needless = &self.streams.ledger.needless;
         Context {
             paths,
             stream: exchange.stream,
-            pools,
+            pools: self.senders.all(),
             spread: self.streams.ledger.multipath.is_spread(exchange.stream),
             asked,
             needless: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),

@@ -6,7 +6,7 @@ use super::judging::rows_of;
 use crate::base::Side;
 use crate::exchange::{Exchange, RowKind};
 use crate::judge::limits::AT_ENDPOINT_NS;
-use crate::judge::{self, Because, Inside, Judged, Nesting, Row, Span};
+use crate::judge::{self, Because, Inside, Nesting, Row, Span};
 
 /// Judged requests that are remembered for exchanges around them that end later.
 const MAX_WAITING: usize = 256;
@@ -38,7 +38,7 @@ impl Analysis {
     /// Judges these exchanges, what lies inside others first, and gives their rows in the order in which they were asked.
     #[cold]
     #[allow(clippy::vec_box)] // as in the ledger
-    pub(super) fn settle_nested(&mut self, pending: Vec<Box<Exchange>>, judged: &[Judged], last: bool) {
+    pub(super) fn settle_nested(&mut self, pending: Vec<Box<Exchange>>, last: bool) {
         let before = std::mem::take(&mut self.nested.waiting);
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); pending.len()];
         let mut entries: Vec<Entry> = Vec::new();
@@ -49,7 +49,7 @@ impl Analysis {
                     place,
                     inside: Vec::new(),
                 }),
-                None => self.judge_into(exchange, judged, false, rows.get_mut(place)),
+                None => self.judge_into(exchange, false, rows.get_mut(place)),
             }
         }
         for (span, known) in before {
@@ -67,7 +67,7 @@ impl Analysis {
                 continue; // its rows are known
             };
             let mut mine = Vec::new();
-            self.judge_into(exchange, judged, !entry.inside.is_empty(), Some(&mut mine));
+            self.judge_into(exchange, !entry.inside.is_empty(), Some(&mut mine));
             for (inner, doubt) in &entry.inside {
                 let inner = entries.get(*inner).and_then(|inner| rows.get(inner.place));
                 judge::explain(&mut mine, inner.map_or(&[], Vec::as_slice), *doubt);
@@ -110,10 +110,10 @@ impl Analysis {
         found
     }
 
-    fn judge_into(&self, exchange: &Exchange, judged: &[Judged], asked: bool, rows: Option<&mut Vec<Row>>) {
+    fn judge_into(&self, exchange: &Exchange, asked: bool, rows: Option<&mut Vec<Row>>) {
         let Some(rows) = rows else { return };
         let paths = self.paths(exchange);
-        let known = self.known(exchange, &paths, judged, asked);
+        let known = self.known(exchange, &paths, asked);
         rows_of(exchange, &known, rows);
     }
 

@@ -20,9 +20,12 @@ pub use hosts::Hosts;
 use relay::Relay;
 pub use starts::Starts;
 
-/// Candidates remembered per pool, and in all pools together; later ones are only counted.
+/// Candidates, and segments that left early, remembered per pool; later ones are only counted.
 const KEPT: usize = 16_384;
+/// Both and the waits of `Starts` in all pools together.
 const KEPT_IN_ALL: usize = 524_288;
+/// From so many on, that of the senders that were quiet longest is let go, until there are half as many.
+const CROWDED: usize = KEPT_IN_ALL / 4 * 3;
 const MAX_POOLS: usize = 65_536;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,6 +78,10 @@ pub struct Pool {
     /// Segments that left before the ACK, by stream: what their program took.
     pub early: Vec<(u32, Early)>,
     pub starts: Starts,
+    /// How much evidence there was that is not remembered any more, where it was let go.
+    let_go: Option<u64>,
+    /// The newest evidence, by its place among all.
+    newest: u64,
 }
 
 #[derive(Debug, Default)]
@@ -83,7 +90,9 @@ pub struct Pools {
     pools: Vec<Pool>,
     /// By its sender's `Side`, the one that was asked for last: connections of the same hosts follow each other.
     newest: [u32; 2],
+    /// What is remembered in all pools, and what ever was.
     kept: usize,
+    added: u64,
     /// What was brought to each host, by the `Side` that sent it.
     relays: AHashMap<(IpAddr, Side), Relay>,
     pub hosts: Hosts,
@@ -124,38 +133,57 @@ impl Pools {
             gaps: Vec::new(),
             early: Vec::new(),
             starts: Starts::default(),
+            let_go: None,
+            newest: 0,
         });
         id
     }
 
+    /// The pool, and whether there is room for more in it; `add` says what is remembered there.
+    fn remember(&mut self, id: u32, add: impl FnOnce(&mut Pool, bool) -> bool) -> bool {
+        let Some(pool) = self.pools.get_mut(id as usize) else {
+            return false;
+        };
+        let kept = add(pool, self.kept < KEPT_IN_ALL);
+        if kept {
+            self.kept += 1;
+            self.added += 1;
+            pool.newest = self.added;
+        }
+        kept
+    }
+
     /// Small segments that were sent over unacknowledged small ones on a stream.
     pub fn refute(&mut self, id: u32, stream: u32, early: impl Iterator<Item = Early>) {
-        let Some(pool) = self.pools.get_mut(id as usize) else {
-            return;
-        };
         for early in early {
-            pool.refutations += 1;
-            if pool.early.len() < KEPT {
-                pool.early.push((stream, early));
-            }
+            self.remember(id, |pool, room| {
+                pool.refutations += 1;
+                let room = room && pool.early.len() < KEPT;
+                if room {
+                    pool.early.push((stream, early));
+                }
+                room
+            });
         }
     }
 
     /// A small message began; `late` where it may have waited for a cork's timer: how long, and until when.
     pub fn began(&mut self, id: u32, late: Option<(i64, i64)>) {
-        if let Some(pool) = self.pools.get_mut(id as usize) {
-            match late {
-                Some((waited, end)) => pool.starts.add_late(waited, end),
-                None => pool.starts.add_prompt(),
+        match late {
+            Some((waited, end)) => {
+                self.remember(id, |pool, room| room && pool.starts.add_late(waited, end));
+            }
+            None => {
+                if let Some(pool) = self.pools.get_mut(id as usize) {
+                    pool.starts.add_prompt();
+                }
             }
         }
     }
 
     /// A message began after about as long as a held ACK elsewhere makes it wait: how long, and until when.
     pub fn answered_late(&mut self, id: u32, waited: i64, end: i64) {
-        if let Some(pool) = self.pools.get_mut(id as usize) {
-            pool.starts.add_timed(waited, end);
-        }
+        self.remember(id, |pool, room| room && pool.starts.add_timed(waited, end));
     }
 
     /// Whether a connection with another server brought this candidate's sender such a segment while it waited.
@@ -177,15 +205,7 @@ impl Pools {
     /// Remembers a stream's candidate; false where it can only be counted, because there are too many of them or of pools.
     pub fn add(&mut self, stream: u32, c: &Candidate) -> bool {
         let relayed = self.is_relayed(c);
-        let Some(pool) = self.pools.get_mut(c.pool as usize) else {
-            return false;
-        };
-        if pool.gaps.len() >= KEPT || self.kept >= KEPT_IN_ALL {
-            pool.more += 1;
-            return false;
-        }
-        self.kept += 1;
-        pool.gaps.push(Gap {
+        let gap = Gap {
             wait: c.ack.time_ns - c.small.time_ns,
             release: c.freed.time_ns - c.ack.time_ns,
             covered: c.ack.time_ns - c.held_from.time_ns,
@@ -197,8 +217,54 @@ impl Pools {
             unseen: c.unseen,
             after_end: c.after_end,
             relayed,
-        });
-        true
+        };
+        self.remember(c.pool, |pool, room| {
+            let room = room && pool.gaps.len() < KEPT;
+            if room {
+                pool.gaps.push(gap);
+            } else {
+                pool.more += 1;
+            }
+            room
+        })
+    }
+
+    /// Whether some of it should be let go.
+    pub fn are_crowded(&self) -> bool {
+        self.kept >= CROWDED
+    }
+
+    /// The senders that were quiet longest, so many that half of what makes a crowd is left without them.
+    pub fn quiet(&self) -> Vec<u32> {
+        let mut held: Vec<(u64, u32, usize)> = (0..)
+            .zip(&self.pools)
+            .map(|(id, pool)| (pool.newest, id, pool.held()))
+            .filter(|(.., held)| *held > 0)
+            .collect();
+        held.sort_unstable();
+        let mut left = self.kept;
+        held.iter()
+            .take_while(|(.., held)| {
+                let more = left > CROWDED / 2;
+                left = left.saturating_sub(*held);
+                more
+            })
+            .map(|(_, id, _)| *id)
+            .collect()
+    }
+
+    pub fn get(&self, id: u32) -> Option<&Pool> {
+        self.pools.get(id as usize)
+    }
+
+    /// Forgets what was seen of a sender: from here on it is known as if the capture began here.
+    pub fn let_go(&mut self, id: u32) {
+        if let Some(pool) = self.pools.get_mut(id as usize) {
+            self.kept = self.kept.saturating_sub(pool.held());
+            pool.let_go = Some(pool.seen());
+            (pool.refutations, pool.more) = (0, 0);
+            (pool.gaps, pool.early, pool.starts) = (Vec::new(), Vec::new(), Starts::default());
+        }
     }
 
     pub fn key(&self, id: u32) -> Option<Key> {
@@ -219,8 +285,24 @@ impl Pools {
 }
 
 impl Pool {
+    /// What a judgement rests on.
     pub fn evidence(&self) -> u64 {
         self.refutations + self.more + self.gaps.len() as u64
+    }
+
+    /// The same with what was let go.
+    pub fn seen(&self) -> u64 {
+        self.let_go.unwrap_or(0) + self.evidence()
+    }
+
+    /// Whether all of it was let go, and nothing was seen since.
+    pub fn is_quiet(&self) -> bool {
+        self.let_go.is_some() && self.evidence() + self.starts.count() == 0
+    }
+
+    /// What is remembered.
+    fn held(&self) -> usize {
+        self.gaps.len() + self.early.len() + self.starts.count() as usize
     }
 }
 

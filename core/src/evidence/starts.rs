@@ -18,19 +18,24 @@ impl Starts {
         self.prompt += 1;
     }
 
-    pub(super) fn add_late(&mut self, waited: i64, end: i64) {
-        if self.late.len() < KEPT {
-            self.late.push((waited, end));
-        }
+    /// False where there are too many.
+    pub(super) fn add_late(&mut self, waited: i64, end: i64) -> bool {
+        add(&mut self.late, (waited, end))
     }
 
-    pub(super) fn add_timed(&mut self, waited: i64, end: i64) {
-        if self.timed.len() < KEPT {
-            self.timed.push((waited, end));
-        }
+    pub(super) fn add_timed(&mut self, waited: i64, end: i64) -> bool {
+        add(&mut self.timed, (waited, end))
     }
 
     pub fn count(&self) -> u64 {
         (self.late.len() + self.timed.len()) as u64
     }
+}
+
+fn add(waits: &mut Vec<(i64, i64)>, wait: (i64, i64)) -> bool {
+    let room = waits.len() < KEPT;
+    if room {
+        waits.push(wait);
+    }
+    room
 }

@@ -76,3 +76,75 @@ fn candidates_too_many_are_counted() {
     }
     assert_eq!(pools.kept, KEPT_IN_ALL, "and in all pools together");
 }
+
+/// So many pools with as much evidence as one remembers: as much as makes a crowd.
+fn crowd() -> Pools {
+    let mut pools = Pools::default();
+    for number in 0..CROWDED / KEPT {
+        let id = pools.id(key(number as u32), 0);
+        for _ in 0..KEPT {
+            pools.add(0, &candidate(id));
+        }
+    }
+    pools
+}
+
+#[test]
+fn the_senders_that_were_quiet_longest_are_let_go_until_half_is_left() {
+    let mut pools = Pools::default();
+    for number in 0..CROWDED / KEPT {
+        let id = pools.id(key(number as u32), 0);
+        for _ in 0..KEPT {
+            assert!(!pools.are_crowded());
+            pools.add(0, &candidate(id));
+        }
+    }
+    assert!(pools.are_crowded() && pools.kept == CROWDED);
+    pools.answered_late(0, 1, 1); // it is heard of again
+    assert_eq!(pools.quiet(), (1..=12).chain([13]).collect::<Vec<u32>>());
+    for id in pools.quiet() {
+        pools.let_go(id);
+    }
+    assert!(pools.quiet().is_empty() && !pools.are_crowded());
+    assert_eq!(pools.kept, CROWDED - 13 * KEPT + 1);
+    let of = |id| {
+        pools
+            .get(id)
+            .map(|pool| (pool.is_quiet(), pool.evidence(), pool.seen()))
+    };
+    let all = KEPT as u64;
+    assert_eq!((of(0), of(1)), (Some((false, all, all)), Some((true, 0, all))));
+    pools.let_go(u32::MAX); // there is none
+}
+
+#[test]
+fn who_comes_back_is_known_anew() {
+    let mut pools = crowd();
+    pools.let_go(3);
+    pools.began(3, None);
+    assert!(pools.get(3).is_some_and(Pool::is_quiet), "that is no evidence");
+    assert!(pools.add(0, &candidate(3)));
+    let known = pools
+        .get(3)
+        .map(|pool| (pool.is_quiet(), pool.evidence(), pool.seen()));
+    assert_eq!(known, Some((false, 1, KEPT as u64 + 1)));
+    assert_eq!(pools.kept, CROWDED - KEPT + 1);
+}
+
+#[test]
+fn beyond_the_cap_segments_that_left_early_are_counted_too() {
+    let mut pools = crowd();
+    let early = Early {
+        pause: 1,
+        at: 1,
+        frame: 1,
+    };
+    for number in 0..=(KEPT_IN_ALL - CROWDED) / KEPT {
+        let id = pools.id(key(1_000 + number as u32), 0);
+        pools.refute(id, 0, vec![early; KEPT].into_iter());
+        pools.began(id, Some((1, 1)));
+    }
+    assert_eq!(pools.kept, KEPT_IN_ALL);
+    let last = pools.get(pools.len() as u32 - 1);
+    assert!(last.is_some_and(|pool| pool.refutations == KEPT as u64 && pool.early.len() < KEPT));
+}

@@ -101,31 +101,57 @@ pub struct Judged {
     pub controls: Controls,
 }
 
-/// The judgements of all senders, and how much evidence each had.
+/// The judgements of all senders, and how much evidence each had: none where it was not judged yet.
 #[derive(Debug, Default)]
-pub struct Senders(Vec<Option<(Judged, u64)>>);
+pub struct Senders {
+    judged: Vec<Judged>,
+    had: Vec<Option<u64>>,
+}
 
 impl Senders {
     /// All senders judged with the round trips known by now, in the order of their pools. Before the `last` time a
-    /// judgement stands until there is notably more evidence: slopes over many pools are dear.
-    pub fn judge(&mut self, pools: &Pools, pairs: &Pairs, last: bool) -> Vec<Judged> {
-        let known = pools.len();
-        self.0.resize_with(known, || None);
-        let judged = pools.iter().zip(&mut self.0).map(|(pool, before)| {
+    /// judgement stands until there is notably more evidence: slopes over many pools are dear. Of those whose evidence was
+    /// let go it stands until there is new evidence.
+    pub fn judge(&mut self, pools: &Pools, pairs: &Pairs, last: bool) -> &[Judged] {
+        self.judged.resize_with(pools.len(), Judged::default);
+        self.had.resize(pools.len(), None);
+        for ((pool, judged), before) in pools.iter().zip(&mut self.judged).zip(&mut self.had) {
             let evidence = pool.evidence() + pool.starts.count();
-            match before {
-                Some((judged, had)) if *had == evidence && judged.is_of(pool, pairs) => judged.clone(),
-                Some((judged, had)) if !last && (evidence as f64) < *had as f64 * (1.0 + GROWN.get()) => {
-                    judged.clone()
-                }
-                _ => {
-                    let judged = Judged::of(pool, pairs);
-                    *before = Some((judged.clone(), evidence));
-                    judged
-                }
+            let stands = before.is_some_and(|had| {
+                pool.is_quiet()
+                    || had == evidence && judged.is_of(pool, pairs)
+                    || !last && (evidence as f64) < had as f64 * (1.0 + GROWN.get())
+            });
+            if !stands {
+                *judged = Judged::of(pool, pairs);
+                *before = Some(evidence);
             }
-        });
-        judged.collect()
+        }
+        &self.judged
+    }
+
+    /// As they were judged last, by the numbers of their pools.
+    pub fn all(&self) -> &[Judged] {
+        &self.judged
+    }
+
+    /// Lets go of the evidence on those that were quiet longest: what it says stays, without the single waits.
+    #[cold]
+    pub fn let_go(&mut self, pools: &mut Pools, pairs: &Pairs) {
+        for id in pools.quiet() {
+            self.let_go_of(id, pools, pairs);
+        }
+    }
+
+    fn let_go_of(&mut self, id: u32, pools: &mut Pools, pairs: &Pairs) {
+        let place = id as usize;
+        let slots = self.judged.get_mut(place).zip(self.had.get_mut(place));
+        if let Some((pool, (judged, had))) = pools.get(id).zip(slots) {
+            *judged = Judged::of(pool, pairs);
+            (judged.controls, judged.together) = (Controls::default(), Vec::new());
+            *had = Some(0);
+            pools.let_go(id);
+        }
     }
 }
 

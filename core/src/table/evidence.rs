@@ -25,7 +25,7 @@ pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowE
         .pools
         .iter()
         .zip(judged)
-        .filter(|(_, j)| j.opportunities > 0)
+        .filter(|(pool, _)| pool.seen() > 0)
         .collect();
     let text =
         |of: fn(&Pool) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(|r| of(r.0))));
@@ -49,7 +49,7 @@ pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowE
         column("verdict", fixed_words(&rows, |r| Some(r.1.verdict.word()))),
         column(
             "opportunities",
-            plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.opportunities),
+            plain::<UInt64Type, Row<'_>>(&rows, |r| r.0.seen()),
         ),
         column("held", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.held as u64)),
         column("tight", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.tight as u64)),

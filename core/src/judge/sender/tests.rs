@@ -181,22 +181,43 @@ fn a_relay_brought_more_than_half_of_what_was_held() {
 fn a_judgement_stands_until_its_evidence_has_grown_by_a_quarter() {
     let (mut pools, mut pairs) = seen(2 * MS, 8);
     let mut senders = Senders::default();
-    assert_eq!(refuted(&senders.judge(&pools, &pairs, false)), [8]);
+    assert_eq!(refuted(senders.judge(&pools, &pairs, false)), [8]);
     refute(&mut pools, 0, 1);
-    assert_eq!(refuted(&senders.judge(&pools, &pairs, false)), [8]);
+    assert_eq!(refuted(senders.judge(&pools, &pairs, false)), [8]);
     refute(&mut pools, 0, 1);
-    assert_eq!(refuted(&senders.judge(&pools, &pairs, false)), [10]);
+    assert_eq!(refuted(senders.judge(&pools, &pairs, false)), [10]);
     refute(&mut pools, 0, 1);
     assert_eq!(
-        refuted(&senders.judge(&pools, &pairs, true)),
+        refuted(senders.judge(&pools, &pairs, true)),
         [11],
         "the last time"
     );
     // the same evidence on a path that is now known to be shorter
-    let rtts = |judged: Vec<Judged>| judged.iter().map(|judged| judged.sender_rtt).collect::<Vec<_>>();
+    let rtts = |judged: &[Judged]| judged.iter().map(|judged| judged.sender_rtt).collect::<Vec<_>>();
     pairs.add(0, Side::Server.index(), MS, false);
     assert_eq!(rtts(senders.judge(&pools, &pairs, false)), [2 * MS]);
     assert_eq!(rtts(senders.judge(&pools, &pairs, true)), [MS]);
+}
+
+#[test]
+fn what_is_let_go_stands_and_who_comes_back_is_judged_anew() {
+    let (mut pools, mut pairs) = seen(2 * MS, 8);
+    let mut senders = Senders::default();
+    senders.judge(&pools, &pairs, false);
+    refute(&mut pools, 0, 1);
+    senders.let_go_of(0, &mut pools, &pairs);
+    pairs.add(0, Side::Server.index(), MS, false);
+    for last in [false, true] {
+        let judged = senders.judge(&pools, &pairs, last);
+        assert_eq!(refuted(judged), [9], "as it was judged when it went");
+        assert_eq!(
+            judged.iter().map(|j| j.verdict).collect::<Vec<_>>(),
+            [Verdict::Refuted]
+        );
+        assert_eq!(judged.iter().map(|j| j.controls.followed()).sum::<usize>(), 0);
+    }
+    refute(&mut pools, 0, 1);
+    assert_eq!(refuted(senders.judge(&pools, &pairs, false)), [1]);
 }
 
 #[test]
