@@ -208,6 +208,17 @@ def documented(section: str) -> set[str]:
     return {name for name in names if not name.startswith("…")} | sides
 
 
+def test_the_server_has_the_name_that_the_client_asked_for() -> None:
+    """By TLS before any request, by the first request that names it, and by none."""
+    secured = lp.read(ROOT / "tests" / "cases" / "tls13_keys" / "capture.pcapng").arrow("streams")
+    assert set(secured["server_name"].to_pylist()) == {"tls.example"}
+    talk = opened()
+    for n, request in enumerate([b"GET / HTTP/1.0\r\n\r\n", get("/a"), get("/b").replace(b"Host: h", b"Host: other")]):
+        talk.client(10 * n + 2, request)
+        talk.server(10 * n + 3, b"".join(answer(0)))
+        assert row(talk)["server_name"] == (None if n == 0 else "h")
+
+
 @pytest.mark.parametrize("table", ["events", "streams", "probes", "causes", "evidence", "findings", "issues"])
 def test_every_column_is_documented(table: str) -> None:
     assert documented(table) == set(lp.read(pcap([])).arrow(table).column_names)

@@ -25,7 +25,7 @@ pub struct Ledger {
     pub pools: Pools,
     /// What data connections carry.
     pub carried: Known<Carried>,
-    /// What servers call themselves.
+    /// What servers call themselves, and what requests call them.
     pub names: Known<SmolStr>,
     /// How TLS was set up.
     pub secured: Known<Secured>,
@@ -112,7 +112,7 @@ impl Ledger {
         }
     }
 
-    /// What a server calls itself, kept once.
+    /// What a server calls itself or is called, kept once.
     pub fn name(&mut self, name: &str, at: At) -> Option<Place> {
         let known = self.names.keep(&name.into());
         if known.is_none() {

@@ -19,6 +19,8 @@ pub struct Begun {
     pub tls_ns: Option<NonZeroI64>,
     /// What its hellos told.
     pub secured: Option<Place>,
+    /// What the first request that names its server calls it.
+    pub named: Option<Place>,
     /// What it carries for another stream.
     pub carries: Option<Place>,
 }

@@ -92,6 +92,7 @@ pub struct StreamColumns {
     clients: Vec<IpAddr>,
     servers: Vec<IpAddr>,
     software: Texts,
+    names: Texts,
     commands: Texts,
     client: OfSide,
     server: OfSide,
@@ -111,11 +112,14 @@ impl StreamColumns {
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
         self.clients.push(client);
         self.servers.push(server);
-        let name = told.software.and_then(|name| ledger.names.get(name));
+        let name = |place| ledger.names.get(place).map(SmolStr::as_str);
+        let secured = told.begun.secured.and_then(|how| ledger.secured.get(how));
+        let asked = secured.and_then(|how| how.server_name.as_deref());
+        self.names.push(asked.or_else(|| name(told.begun.named?)));
+        self.software.push(told.software.and_then(name));
         let carried = told.begun.carries.and_then(|what| ledger.carried.get(what));
         self.commands
             .push(carried.map(|carried| carried.command.as_str()));
-        self.software.push(name.map(SmolStr::as_str));
         columns.stream.set(row, id);
         columns.client_port.set(row, client_port);
         columns.server_port.set(row, server_port);
@@ -166,6 +170,7 @@ impl StreamColumns {
             c.server_port.column(rows, "server_port"),
             column("roles_by", c.roles_by.take(&has)),
             nullable("protocol", c.protocol.take(&has)),
+            nullable("server_name", self.names.take()),
             nullable("server_software", self.software.take()),
             c.control.column(&has, "control_stream"),
             nullable("command", self.commands.take()),

@@ -121,6 +121,9 @@ impl Pairing {
         if exchange.dialogue && exchange.complete && exchange.protocol == Some(Protocol::Tls) {
             self.begun.tls_ns = self.begun.tls_ns.or(NonZeroI64::new(end.time_ns - start.time_ns));
         }
+        if let (Some(host), None) = (&exchange.host, self.begun.named) {
+            self.begun.named = ledger.name(host, end);
+        }
         if self.is_idle() && !self.waits() && !self.pushes {
             std::mem::swap(&mut exchange.steps, &mut self.steps);
             self.forget_steps(ledger);
