@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -115,3 +116,23 @@ def test_the_server_is_as_quick_as_without_the_path() -> None:
 def test_streams_that_follow_each_other_are_not_in_use_at_once(spans: list[tuple[int, int, int]], most: int) -> None:
     stream, start, end = (np.array(column) for column in zip(*spans, strict=True))
     assert gain._at_once(stream.astype("uint32"), start, end) == most
+
+
+def test_a_loop_knows_how_late_its_clients_ask_again() -> None:
+    """Two clients, one prompt and one that asks 3 ms later each time."""
+    start = np.array([n * 50_000_000 + stream * 3_000_000 for n in range(20) for stream in (0, 1)])
+    start[1::2] += np.arange(20) * 3_000_000
+    exchanges = pa.table(
+        {
+            "stream": pa.array([0, 1] * 20, "uint32"),
+            "start": start,
+            "end": np.where(np.arange(40) % 2, start + 40_000_000, start + 49_000_000),
+            "request_end": start,
+            "response_start": start + 1_000_000,
+            "network_ms": [0.0] * 40,
+        }
+    )
+    item: Any = SimpleNamespace(server=SimpleNamespace(rows=np.arange(40, dtype="uint32")))
+    loop = gain._Loop.of(item, exchanges)
+    assert loop is not None and loop.closed and loop.clients == 2
+    assert (loop.pause_ms, loop.late_ms) == pytest.approx(((1.0 + 13.0) / 2, 6.0))

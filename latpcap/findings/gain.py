@@ -52,7 +52,10 @@ STALLS = (STALL, "nagle", "delayed_ack")
 WARMER_SHARE, WARMER_MS = 0.5, 1.0
 """A lone client's wait leaves both hosts idle; without it their caches and clocks stay up, and programs take less.
 
-At best this share of their time less, and so many ms: recordings before and after the fix had 0.3 to 1.0 of it left."""
+At best this share of their time less, and so many ms: recordings before and after the fix had 0.3 to 1.0 of it left.
+Or an answer is made as soon as the quickest tenth was: a program that is cold at first gets quicker."""
+TURN = "turn"
+"""The rule of the time that a program took before its answer began."""
 AT_WORK, LATE = "within_control", "late_after_ack"
 """Why a program's time beside a stall is not proven to be the program's."""
 
@@ -81,6 +84,8 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
     if loop.clients == 1:
         # who asks one request at a time never queues
         return Gain(low, high, p99, AS_IT_IS, True, max(1.0, surely / loop.rate), alone / loop.rate, doubt)
+    # what waits for the clients' hosts now, before they ask again, may wait for the server then
+    high += loop.late_ms
     if loop.capacity is None:
         if item.cause not in STALLS or doubt:
             # it has served them at the rate of now: on average they will not wait longer (the law above)
@@ -154,14 +159,18 @@ def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.T
             for span in longarrays.parts(len(rows)):
                 sure_work[rows[span]] = truth
     best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
+    rule, rules = arrays.codes(causes, "rule")
+    made = where.sums_of(sure_work & (rule == _code(rules, TURN)))
     least, more = where.sums([longarrays.chosen(stalls, sure)]), where.sums([at_work])
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
+    quickest = _percentile(longarrays.taken(made, rows), 0.1)
     left, warm, worst = (longarrays.zeros(len(rows), "float64") for _ in range(3))
     for span in longarrays.parts(len(rows)):
         mine = rows[span]
         took = latency[mine]
         left[span] = np.maximum(took - best[mine], 0.0)
-        warm[span] = np.maximum(left[span] - np.minimum(WARMER_SHARE * work[mine], WARMER_MS), 0.0)
+        warmer = np.minimum(WARMER_SHARE * work[mine], WARMER_MS)
+        warm[span] = np.maximum(left[span] - np.maximum(warmer, made[mine] - quickest), 0.0)
         worst[span] = np.maximum(np.minimum(took, took - least[mine] + more[mine]), 0.0)
     longarrays.rest()
     return left, worst, warm
@@ -206,6 +215,8 @@ class _Places:
 class _Loop:
     clients: int
     pause_ms: float
+    late_ms: float
+    """How much longer the clients pause than the soonest of them."""
     rate: float
     closed: bool
     capacity: tuple[float, float] | None
@@ -232,6 +243,7 @@ class _Loop:
         return cls(
             clients=_at_once(stream, start, end),
             pause_ms=float(pauses.mean()),
+            late_ms=float(pauses.mean() - pauses.min()),
             rate=len(rows) / seconds,
             closed=closed,
             capacity=_capacity(rows, exchanges),
