@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import dpkt
+import numpy as np
 import pyarrow as pa
 import pytest
 from makepcap import Ends, Talk, answer, get, pcap
@@ -14,8 +15,9 @@ from test_probes import file, icmp, packet
 
 import latpcap as lp
 from latpcap.cli import colour
-from latpcap.findings import fixes, losses
+from latpcap.findings import fixes, losses, totals
 from latpcap.findings.headline import PHRASES
+from latpcap.findings.slow import by_family
 from latpcap.vocabulary import CAUSES, STALL
 
 CASES = Path(__file__).with_name("cases")
@@ -243,6 +245,20 @@ def test_losses_are_added_up_and_counted() -> None:
     assert loss is why.to_dict()["families"][0] or loss["share"] == why.to_dict()["families"][0]["share"]
     assert set(loss["causes"]) <= {"tlp", "rto", "fast_retransmit", "reordering"} and why.to_dict()["lost"] >= 2
     assert f"{why.to_dict()['lost']:,} segments lost" in str(why) and "Profile the server" not in str(why)
+
+
+def test_losses_are_what_is_slow_beyond_the_path() -> None:
+    """The round trip puts other families first, and never losses behind it: what is slow is so beyond it."""
+
+    def spent(cause: str, ms: float) -> totals.Spent:
+        one = np.array([0])
+        return totals.Spent(None, cause, "network", None, one, np.array([ms]), one, 0.9, 1)  # type: ignore[arg-type]
+
+    slow = np.array([0])
+    lossy = [spent("network", 50.0), spent("fast_retransmit", 21.0), spent("server_think", 22.0)]
+    assert next(iter(by_family(lossy, slow))) == "loss" and next(iter(by_family(lossy, slow[:0]))) == "path"
+    assert next(iter(by_family([*lossy, spent("cwnd", 23.0)], slow))) == "path"
+    assert next(iter(by_family([lossy[0], lossy[2]], slow))) == "path"
 
 
 def streams(position: str, **counted: float | None) -> pa.Table:

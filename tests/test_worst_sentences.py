@@ -20,7 +20,7 @@ NEVER = (
     r"\b1 times\b",
     r"of 1 of 1\b",
     r"\de[+-]\d\d",
-    r"packets are missing from the capture in ([\d,]+) of ([\d,]+) exchanges",
+    r"packets, or their ends, are missing from the capture in ([\d,]+) of ([\d,]+) exchanges",
 )
 
 

@@ -56,7 +56,6 @@ CLIENTS = {
     ),
     "memcached": "pymemcache: no_delay=True; libmemcached: MEMCACHED_BEHAVIOR_TCP_NODELAY",
     "redis": "redis-py and hiredis set it by themselves: a client of your own?",
-    "turns": "if it is socat: its option nodelay",
 }
 """Clients by protocol, for they give no name: the setting of each."""
 IN_ITS_WORDS = (STALL, "nagle")

@@ -9,7 +9,7 @@ from latpcap.findings import presentation as show
 from latpcap.findings import traffic
 from latpcap.findings.answer import Overall
 from latpcap.findings.schema import Finding, LatencyFinding
-from latpcap.findings.slow import family
+from latpcap.findings.slow import beyond, family
 from latpcap.findings.totals import SIDES, endpoint
 from latpcap.format import count, ms, percent
 from latpcap.vocabulary import CAUSES, STALL
@@ -33,6 +33,8 @@ PHRASES = {
     "reordering": "segments that others overtook",
 }
 """What each cause takes the time of, in a sentence. (A SYN belongs to no request; what is unknown takes none.)"""
+BY_BOTH = "lost segments, repaired by tail loss probes and by the retransmission timer"
+"""Of losses for which the kernel tried both, or now one, now the other."""
 PROGRAMS = ("server_think", "client_think", "network")
 """What may be a person's or nobody's time, where no reader knows the protocol."""
 SURE = {"proven": "", "probable": "probably ", "suspected": "perhaps ", "harmless": "", "unknown": "perhaps "}
@@ -110,19 +112,20 @@ def _slow(d: Overall) -> str:
         return _stall(d, first)
     if not waited_for(d) and first.cause in PROGRAMS:
         return _unread(d)
-    who = phrase(first)
+    who = BY_BOTH if _by_both(d) else phrase(first)
     goes = SURE[first.grade]
     if slow["how"] == "typical":
         slowly = f"{name} is slow" if first.owner == "server" else f"requests to {name} are slow"
         most = "most time" if _part(d) == "most" else f"{_part(d)} of the time"
-        return f"{slowly}: {most} {goes}goes to {who}{_behind(d)}{_few(d)}."
+        return f"{slowly}: {_beyond(d)}{most} {goes}goes to {who}{_behind(d)}{_few(d)}."
     worst = slow["worst"]
     if slow["count"] == 1 and worst is not None:
         rest = f"the other {slow['of'] - 1:,} are not slow" if slow["of"] > 2 else "the other one is not slow"
         return f"{name}: {worst['name']} took {ms(worst['latency_ms'])} ms, {goes}because of {who}{_behind(d)}; {rest}."
     few = f"{name}: {slow['count']:,} of {count(slow['of'], 'request')} are slow"
     if _few(d):
-        return f"{few}; {_part(d)} of their time {goes}goes to {who}{_behind(d)}, in {d['hit']:,} of them."
+        part = f"{_beyond(d)}{_part(d)} of their time"
+        return f"{few}; {part} {goes}goes to {who}{_behind(d)}, in {d['hit']:,} of them."
     return f"{few}, {goes}because of {who}{_behind(d)}."
 
 
@@ -155,6 +158,13 @@ def _log_in(d: Overall) -> str:
     return f"{who}: {slow['count']:,} of {of} took {over(d)}, {slowest}{why}; {typed}."
 
 
+def _by_both(d: Overall) -> bool:
+    """Do probes and the timer each take a part of the losses' time that is worth a word?"""
+    loss = d["families"][0]
+    timed = [loss["causes"].get(cause, 0.0) for cause in ("tlp", "rto")]
+    return d["findings"][0].cause in ("tlp", "rto") and min(timed) >= show.HOLDS_UP * loss["ms"]
+
+
 def _few(d: Overall) -> str:
     """Is it in a few of the slow requests only?"""
     slow = d["slow"]["count"]
@@ -162,7 +172,16 @@ def _few(d: Overall) -> str:
 
 
 def _part(d: Overall) -> str:
-    return "most" if d["families"][0]["share"] >= show.MOST_TIME else "the largest part"
+    all_beyond = sum(beyond(f["causes"]) for f in d["families"]) or 1.0
+    first = d["families"][0]
+    part = beyond(first["causes"]) / all_beyond if _beyond(d) else first["share"]
+    return "most" if part >= show.MOST_TIME else "the largest part"
+
+
+def _beyond(d: Overall) -> str:
+    """Is more time the path's own round trip than what makes these requests slow?"""
+    path = next((f["causes"].get("network", 0.0) for f in d["families"] if f["family"] == "path"), 0.0)
+    return "beyond the path's round trip " if path > d["families"][0]["ms"] else ""
 
 
 def _behind(d: Overall) -> str:

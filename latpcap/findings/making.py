@@ -99,8 +99,14 @@ def _fix(data: Overall) -> str | None:
         return None
     changed = [e for e in data["events"] if e.kind == "change" and e.sender == data["owners"].get("nagle")]
     here = [e for e in changed if totals.endpoint(e.server, e.server_port) == data["server"]]
-    if first.fix is None or first.cause != STALL or not here:
+    if first.fix is None or first.cause != STALL:
         return first.fix
+    if not here:
+        return (
+            f"{first.fix}; most of what it sends has it: set it before the first byte"
+            if first.nodelay == "on"
+            else first.fix
+        )
     frame = f"frame {here[-1].worst_frames[0]:,}"
     return f"{first.fix}; " + (
         f"from {frame} on it is set" if here[-1].nodelay == "on" else f"it was set before {frame}"

@@ -151,7 +151,7 @@ def _gaps(exchanges: pa.Table) -> list[Check]:
     some = f"{count:,} of {of:,} exchanges: these are" if of > 1 else "its one exchange: it is"
     if count == 1 < of:
         some = f"1 of {of:,} exchanges: it is"
-    says = f"packets are missing from the capture in {some} not judged by what is left"
+    says = f"packets, or their ends, are missing from the capture in {some} not judged by what is left"
     return [Check("capture_gap", count, of, most, says)]
 
 

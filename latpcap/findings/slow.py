@@ -6,7 +6,7 @@ in a protocol that no reader knows may answer nothing, so it counts half where s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from latpcap import arrays, longarrays
@@ -80,9 +80,16 @@ def family(cause: str) -> str:
     return known.family if known else "stall"
 
 
+def beyond(causes: Mapping[str, float]) -> float:
+    """What of this time is beyond the path's round trip?"""
+    return sum(spent for cause, spent in causes.items() if cause != "network")
+
+
 def by_family(items: Iterable[Piece], slow: Array) -> dict[str, dict[str, float]]:
-    """The time of the slow exchanges in ms by family and cause, the family with the most first (losses, where they took
-    about as much: they are seen, the rest is inferred); of all, where none is slow.
+    """The time of the slow exchanges in ms by family and cause; of all, where none is slow.
+
+    The family with the most comes first; losses, where they took about as much: they are seen, the rest is inferred.
+    What is slow is so beyond the path's round trip, which is therefore not held against them.
     """
     import numpy as np
 
@@ -94,7 +101,8 @@ def by_family(items: Iterable[Piece], slow: Array) -> dict[str, dict[str, float]
             causes[item.cause] = causes.get(item.cause, 0.0) + float(ms.sum())
         longarrays.rest()
     known = list(FAMILIES)
+    took = {name: beyond(causes) if len(slow) else sum(causes.values()) for name, causes in spent.items()}
     order = sorted(spent, key=lambda name: (-sum(spent[name].values()), known.index(name)))
-    if "loss" in spent and sum(spent["loss"].values()) >= show.AS_MUCH * sum(spent[order[0]].values()):
+    if "loss" in spent and took["loss"] >= show.AS_MUCH * max(took.values()):
         order = ["loss", *(name for name in order if name != "loss")]
     return {name: dict(sorted(spent[name].items(), key=lambda c: (-c[1], c[0]))) for name in order}

@@ -31,7 +31,10 @@ def some_packets_twice() -> bytes:
     return times(2, 0.3)
 
 
-@says("  capture   packets are missing from the capture in its one exchange: it is not judged by what is left")
+@says(
+    "  capture   packets, or their ends, are missing from the capture in its one exchange: it is not judged by "
+    "what is left"
+)
 def a_hole_in_the_one_answer() -> bytes:
     talk = Talk()
     talk.open()
@@ -44,7 +47,10 @@ def a_hole_in_the_one_answer() -> bytes:
     return pcap(talk.tape)
 
 
-@says("  capture   packets are missing from the capture in 1 of 5 exchanges: it is not judged by what is left")
+@says(
+    "  capture   packets, or their ends, are missing from the capture in 1 of 5 exchanges: it is not judged by "
+    "what is left"
+)
 def a_hole_in_one_answer() -> bytes:
     talk = Talk()
     talk.open()
