@@ -144,6 +144,11 @@ impl Tracker {
         self.pairing.begun.carries = Some(what);
     }
 
+    /// Its beginning is not in the capture.
+    pub fn join(&mut self) {
+        self.messages.join();
+    }
+
     pub fn pair(&self) -> u32 {
         self.pairing.pair
     }

@@ -3,7 +3,8 @@
 use super::readers::{AnyReader, KNOWN, Recognition};
 use super::sink::MessageSink;
 use super::{
-    At, First, Guess, Listener, MessageReader, Messages, Note, Protocol, Read, Side, Stage, Stretch, turns,
+    At, First, Guess, Listener, MessageReader, Messages, Note, Protocol, Read, Side, Stage, Stretch, joined,
+    turns,
 };
 
 /// Protocols that one packet's bytes may pass through.
@@ -56,7 +57,8 @@ impl Messages {
         self.greeting_of(side, stretch);
         let mut sink = MessageSink::new(&mut self.open, listener, side, at);
         if let Stretch::Bytes(first) = stretch
-            && follow_again(&mut self.reader, &mut sink, first)
+            && (follow_again(&mut self.reader, &mut sink, first)
+                || joined::follow(&mut self.joined, &mut self.reader, &mut sink, first))
         {
             self.stage = Stage::Following;
             return self.feed(side, at, stretch, listener);

@@ -4,7 +4,7 @@ use super::readers::KNOWN;
 use super::sink::MessageSink;
 use super::{
     At, Close, First, Guess, Listener, Memory, MessageReader, Messages, Note, Side, Stage, Stretch, banner,
-    turns,
+    joined, turns,
 };
 
 /// One side's first bytes that may be held while no protocol is sure, for `Guess::More`.
@@ -34,6 +34,7 @@ impl Messages {
     /// Looks at what both sides said first: `None` when that is too little to tell.
     fn decide(&mut self, side: Side, stretch: Stretch<'_>, memory: &mut Memory) -> Option<Stage> {
         let Stretch::Bytes(bytes) = stretch else {
+            self.join();
             return Some(Stage::Turns);
         };
         let held = |of: Side| {
@@ -86,7 +87,9 @@ impl Messages {
             } else {
                 // no protocol took it for its beginning: that is not asked again
                 self.greeting_of(side, held);
-                turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), held);
+                let mut sink = MessageSink::new(&mut self.open, listener, side, at);
+                joined::heard(&mut self.joined, &mut sink, &bytes);
+                turns::Turns.feed(sink, held);
             }
         }
     }

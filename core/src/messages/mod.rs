@@ -35,6 +35,7 @@ mod framed;
 mod http1;
 mod http2;
 mod interactive;
+mod joined;
 mod kafka;
 mod ldap;
 mod left;
@@ -144,6 +145,8 @@ pub struct Messages {
     undecided: Vec<(Side, At, Box<[u8]>)>,
     /// The server has spoken in turns: what follows is no greeting.
     greeted: bool,
+    /// Its beginning is not in the capture, and no protocol is known yet.
+    joined: Option<Box<joined::Joined>>,
 }
 
 /// What is seen of a stream that is read in turns.
@@ -183,6 +186,11 @@ impl Messages {
     pub fn carry(&mut self) {
         self.stage = Stage::Following;
         self.reader = AnyReader::FtpData(Box::default());
+    }
+
+    /// Of a stream whose beginning is not in the capture.
+    pub fn join(&mut self) {
+        self.joined = Some(Box::default());
     }
 
     /// The same in the place of another stream's, which is over.

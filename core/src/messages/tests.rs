@@ -10,6 +10,7 @@ mod dns;
 mod frames;
 mod http2;
 mod interactive;
+mod joined;
 mod kafka;
 mod ldap;
 mod lost;

@@ -195,6 +195,8 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, s
         for (side, time_ns, tsval) in setup.take_stamps().into_iter().flatten() {
             tracker.began(side, time_ns, tsval);
         }
+    } else {
+        tracker.join();
     }
     stream.tracking = Tracking::Live(tracker);
 }

@@ -125,7 +125,8 @@ impl Commands {
         sink: &mut MessageSink<'_, impl Listener>,
         is_text: bool,
     ) -> Result<(), Leave> {
-        if self.server.holed {
+        // before any command a line is the text of an answer that the capture begins inside
+        if self.server.holed || self.next == 0 && is_text {
             sink.unmark();
             self.server.said = 0;
             return Ok(());

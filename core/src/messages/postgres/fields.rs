@@ -2,6 +2,7 @@
 //! names and codes, never a value.
 
 use super::super::{Guess, Side};
+use crate::cursor::Cursor;
 
 /// A startup packet is no longer.
 const LONGEST_STARTUP: u32 = 10_000;
@@ -83,7 +84,9 @@ pub(super) fn chain(side: Side, mut bytes: &[u8]) -> bool {
         let content = rest.get(..len);
         sure |= match (header, content) {
             ([b'Z', ..], Some(status)) => matches!(status, [b'I' | b'T' | b'E']),
-            ([b'Q' | b'P', ..], Some(text)) if side == Side::Client => is_text(text) && text.contains(&0),
+            ([b'Q', ..], Some(text)) if side == Side::Client => is_text(text) && text.contains(&0),
+            ([b'P', ..], Some(parse)) if side == Side::Client => is_parse(parse),
+            ([b'B', ..], Some(bind)) if side == Side::Client => sure || is_bind(bind).is_some(),
             ([b'Q', ..], None) => return is_text(rest) && rest.len() > 16,
             ([b'A', ..], Some([_, _, _, _, names @ ..])) => names.ends_with(b"\0") && is_text(names),
             // rows that go on with the next packet
@@ -99,6 +102,36 @@ pub(super) fn chain(side: Side, mut bytes: &[u8]) -> bool {
         bytes = behind;
     }
     sure && bytes.is_empty()
+}
+
+/// A Parse: a name, a statement, and the types of its parameters, four bytes each.
+fn is_parse(body: &[u8]) -> bool {
+    let (_, rest) = text(body);
+    let (statement, types) = text(rest);
+    let mut types = Cursor::new(types);
+    is_text(statement)
+        && types
+            .u16be()
+            .is_some_and(|count| types.left() == usize::from(count) * 4)
+}
+
+/// A Bind: two names, then as many formats, values and formats of results as are told before each.
+fn is_bind(body: &[u8]) -> Option<()> {
+    let (_, rest) = text(body);
+    let mut rest = Cursor::new(text(rest).1);
+    let formats = rest.u16be()?;
+    rest.take(usize::from(formats) * 2)?;
+    for _ in 0..rest.u16be()? {
+        // -1 is NULL's
+        let len = rest.u32be()?;
+        rest.take(if len == u32::MAX {
+            0
+        } else {
+            usize::try_from(len).ok()?
+        })?;
+    }
+    let results = usize::from(rest.u16be()?) * 2;
+    (rest.left() == results).then_some(())
 }
 
 /// Up to its end a statement has no control characters but white space.

@@ -289,3 +289,24 @@ fn the_server_says_its_version() {
     }
     assert_eq!(messages.software(), Some("PostgreSQL 15.3 (Debian)"));
 }
+
+#[test]
+fn a_pipeline_is_known_from_its_middle() {
+    let parse = |types: &str| message('P', &format!("\0SELECT $1\0{types}"));
+    let bind = |values: &str| message('B', &format!("\0s1\0\0\0{values}\0\0"));
+    let rest = all(&[('D', "P\0"), ('E', "\0\0\0\0\0")]);
+    for (first, known) in [
+        // one parameter and its type, and one type too few
+        (parse("\0\x01\0\0\0\x15"), true),
+        (parse("\0\x02\0\0\0\x15"), false),
+        // a value of two bytes, and one that is longer than its message
+        (bind("\0\x01\0\0\0\x02hi"), true),
+        (bind("\0\x01\0\0\0\x05hi"), false),
+    ] {
+        let asks = first.clone() + &rest;
+        assert_eq!(speaker(asks.as_bytes()).is_some(), known, "{first:?}");
+    }
+    // NULL has no bytes
+    let null = b"B\0\0\0\x12\0s1\0\0\0\0\x01\xff\xff\xff\xff\0\0E\0\0\0\x09\0\0\0\0\0";
+    assert_eq!(speaker(null), Some(C));
+}
