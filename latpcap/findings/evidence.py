@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
@@ -166,15 +167,33 @@ def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None
 
 def software_of(server: Server, tables: Mapping[str, pa.Table]) -> str | None:
     """What this server calls itself, on most of its streams that say it; None where none does."""
+    return next(iter(_words_of(server, tables["streams"], "server_software")), None)
+
+
+def names_of(server: Server, tables: Mapping[str, pa.Table]) -> list[str]:
+    """The names by which clients asked for this server, that of most streams first; addresses are no names."""
+    return [name for name in _words_of(server, tables["streams"], "server_name") if _is_name(name)]
+
+
+def _words_of(server: Server, streams: pa.Table, column: str) -> list[str]:
+    """What this column says on the streams of this server, the most frequent first."""
     import numpy as np
 
-    streams = tables["streams"]
-    if "server_software" not in streams.column_names:  # stored by an older version
-        return None
-    (address, addresses), (name, names) = arrays.codes(streams, "server"), arrays.codes(streams, "server_software")
+    (address, addresses), (word, words) = arrays.codes(streams, "server"), arrays.codes(streams, column)
     mine = (address == addresses.index(server.address)) & (arrays.numbers(streams, "server_port") == server.port)
-    counts = np.bincount(name[mine & (name >= 0)], minlength=1)
-    return names[int(np.argmax(counts))] if counts.any() else None
+    counts = np.bincount(word[mine & (word >= 0)], minlength=1)
+    return [words[i] for i in np.argsort(-counts, kind="stable").tolist() if counts[i]]
+
+
+def _is_name(host: str) -> bool:
+    """Whether it is more than an address, with or without a port."""
+    bare = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host
+    bare = bare.partition(":")[0] if bare.count(":") == 1 else bare
+    try:
+        ip_address(bare)
+    except ValueError:
+        return bare != "localhost"
+    return False
 
 
 def protocol_of(item: Spent, tables: Mapping[str, pa.Table]) -> str | None:

@@ -146,7 +146,8 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
         asked.top or 0,
     )
     software = evidence.software_of(server, tables)
-    data["traffic"] = traffic.of(tables["exchanges"], server.asked, server.port, software)
+    asked_for = evidence.names_of(server, tables)
+    data["traffic"] = traffic.of(tables["exchanges"], server.asked, server.port, software, asked_for)
     data["slow"] = _slow(server, items, tables, asked.slow_ms)
     data["families"] = _families(items, server.waited_for)
     data["pauses"] = findings.setups.pauses(tables, server.address, server.port)

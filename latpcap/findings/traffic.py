@@ -46,6 +46,7 @@ class Traffic(TypedDict):
     """What one server was asked, and what it answered; the most frequent first, and at most `MOST` of each."""
 
     protocol: str
+    names: list[str]
     requests: int
     methods: dict[str, int]
     statuses: dict[str, int]
@@ -56,10 +57,10 @@ class Traffic(TypedDict):
     kind: str | None
 
 
-def of(exchanges: pa.Table, rows: Array, port: int, software: str | None) -> Traffic:
+def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names: list[str]) -> Traffic:
     """The traffic of the exchanges at these positions, which rise, at least one.
 
-    `port` and `software` name what is not read.
+    `port` and `software` name what is not read; `names` are what clients call the server.
     """
     import numpy as np
 
@@ -82,6 +83,7 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None) -> Tra
     again, which = (0, None) if first < 0 else (int(asked[first]), targets[first])
     found: Traffic = {
         "protocol": _called(most, port, software),
+        "names": [printable(name) for name in names],
         "requests": len(rows),
         "methods": _counted(longarrays.taken(method, rows), methods),
         "statuses": dict(said.most_common(show.MOST_WORDS)),
@@ -183,6 +185,9 @@ def sentence(t: Traffic, server: str) -> str | None:
 def line(t: Traffic) -> str:
     """How much of what was asked, and what was answered, in a line."""
     parts = [f"{count(t['requests'], 'turn' if turns(t) else 'request')}, {t['protocol']}"]
+    if t["names"]:
+        others = len(t["names"]) - 1
+        parts[0] += f", for {t['names'][0]}" + (f" and {count(others, 'other name')}" if others else "")
     if t["methods"]:
         parts.append(", ".join(f"{n:,} {word}" for word, n in t["methods"].items()))
     if t["statuses"]:

@@ -34,6 +34,26 @@ def a_client_that_asks_late() -> bytes:
     return pcap(talk.tape)
 
 
+@says("  traffic   3 requests, http, for www.example and 1 other name; 3 GET; answers 3 x 200")
+def a_server_with_two_names() -> bytes:
+    tape: list[Segment] = []
+    for number, name in enumerate(["api.example:8080", "www.example", "www.example"]):
+        talk = Talk(ends=Ends(("10.0.0.1", 40_000 + number)), tape=tape)
+        talk.open(100 * number)
+        talk.client(100 * number + 2, get().replace(b"Host: h", b"Host: " + name.encode()))
+        talk.server(100 * number + 3, b"".join(answer(50)))
+    return in_time(tape)
+
+
+@says("  traffic   1 request, http; 1 GET; answers 1 x 200")
+def a_server_that_is_called_by_its_address() -> bytes:
+    talk = Talk()
+    talk.open()
+    talk.client(2, get().replace(b"Host: h", b"Host: [::1]:80"))
+    talk.server(3, b"".join(answer(50)))
+    return pcap(talk.tape)
+
+
 @says("No TCP: 2 pings, each answered; round trips 2.00 to 2.00 ms, 2.00 in the mean.")
 def pings_that_are_answered() -> bytes:
     sent = [packet(1, 9, 1, icmp(8, struct.pack(">HH", 7, n)), ttl=64) for n in range(2)]
