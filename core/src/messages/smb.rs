@@ -34,6 +34,8 @@ pub(super) struct Smb {
     opening: Vec<(u64, SmolStr)>,
     /// By the server's number for them: what is open, oldest first.
     files: Vec<(u128, SmolStr)>,
+    /// Requests behind the first of their message, with that one's number, oldest first.
+    joined: Vec<(u64, u64)>,
 }
 
 fn sniff(first: &First<'_>) -> Guess {
@@ -93,6 +95,7 @@ impl Dialect for Smb {
                 _ => {}
             }
         }
+        self.joins(sink, &packets);
         told
     }
 
@@ -100,6 +103,36 @@ impl Dialect for Smb {
 }
 
 impl Smb {
+    /// Remembers which requests were asked in one message. Their answers come in one, too: what stands behind a long one
+    /// is not read, but it is there.
+    fn joins(&mut self, sink: &mut MessageSink<'_, impl Listener>, packets: &[Packet<'_>]) {
+        let [first, others @ ..] = packets else {
+            return;
+        };
+        if sink.side() == Side::Client {
+            (others.iter()).for_each(|other| remember(&mut self.joined, (first.number, other.number)));
+            return;
+        }
+        if first.is_pending() {
+            return;
+        }
+        let more = packets.last().is_some_and(Packet::is_joined);
+        let mut unread: Vec<u64> = Vec::new();
+        self.joined.retain(|(of, other)| {
+            let mine = *of == first.number;
+            if mine && more && !others.iter().any(|read| read.number == *other) {
+                unread.push(*other);
+            }
+            !mine
+        });
+        if let [other] = unread[..] {
+            sink.of(other).answer();
+            sink.of(other).answered();
+        } else {
+            (unread.iter()).for_each(|other| sink.of(*other).give_up()); // some may come in a message of their own
+        }
+    }
+
     fn asks(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,

@@ -216,6 +216,11 @@ const NOTIFY_1: u16 = 4;
 const FUNCTION_1: usize = 69;
 
 impl<'a> Packet<'a> {
+    /// Does another command follow it in its message?
+    pub(super) fn is_joined(&self) -> bool {
+        self.bytes.starts_with(MARK) && le32(self.bytes, 20).is_some_and(|next| next as usize >= HEAD)
+    }
+
     /// The commands of a message, one behind the other (NextCommand).
     pub(super) fn all(message: &'a [u8]) -> impl Iterator<Item = Packet<'a>> {
         let mut rest = Some(cursor::from(message, BEFORE));

@@ -142,6 +142,29 @@ fn several_commands_in_one_message_are_several_requests() {
 }
 
 #[test]
+fn answers_behind_a_long_one_in_its_message_are_not_missed() {
+    let head = |number, flags| Head {
+        status: 0,
+        command: 14,
+        flags,
+        number,
+    };
+    let body = file(8, 7, 40);
+    let asks = [command(&head(8, 0), 104, &body), command(&head(9, 0), 0, &body)].concat();
+    let answers = |long: usize| {
+        let first = command(&head(8, 1), 64 + long as u32, &vec![0; long]);
+        framed(&[first, command(&head(9, 1), 0, &[0; 9])].concat())
+    };
+    let notes = |long| heard(&[(C, framed(&asks)), (S, answers(long))]);
+    assert!(notes(800).contains("S9:=0/0x00000000"), "{}", notes(800));
+    let long = notes(3000);
+    assert!(
+        long.contains("S8:=0/0x00000000") && long.contains("S9:(") && long.contains("S9:"),
+        "{long}"
+    );
+}
+
+#[test]
 fn pending_is_no_answer_and_some_commands_have_none() {
     let script = [
         (C, ask(1, 15, &file(8, 7, 32))),
