@@ -23,7 +23,9 @@ def ms(value: float) -> str:
 
 def us(value: float) -> str:
     """How many microseconds, as "2 us" (one at least), or as "1.4 ms" from 1,000 on?"""
-    return f"{max(value, 1):.0f} us" if value < 1000 else f"{value / 1000:.1f} ms"
+    if value < 1000:
+        return f"{max(value, 1):.0f} us"
+    return f"{value / 1000:.1f} ms" if value < 99_950 else f"{ms(value / 1000)} ms"
 
 
 def percent(share: float) -> str:

@@ -112,8 +112,8 @@ def handshakes() -> bytes:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (pcap([]), ["0 frames, 0 TCP streams", "No TCP stream"]),
-        (pcap_of([(10**18, udp())]), ["1 frame, 0 TCP streams", "No TCP stream"]),
+        (pcap([]), ["0 frames, 0 TCP streams", "The capture is empty: it has no frame."]),
+        (pcap_of([(10**18, udp())]), ["1 frame, 0 TCP streams", "No TCP: its one frame is UDP"]),
         (flood(), ["500 TCP streams, 0 exchanges", "500 without an answer to the SYN"]),
         (handshakes(), ["3 TCP streams", "2 without any data", "1 with data but no complete answer"]),
     ],

@@ -126,7 +126,7 @@ MADE: dict[str, tuple[Callable[[], bytes], str]] = {
     "one direction": (one_direction, "Only one direction was captured of its one connection: no latency can be seen"),
     "refused": (refused, "The only connection to 10.0.0.2:80 was refused with RST: nothing listens on that port."),
     "unanswered": (unanswered, "1 of 2 connections to 10.0.0.2:80 was refused with RST"),
-    "nothing": (lambda: pcap([]), "No TCP stream: nothing that latpcap could judge."),
+    "nothing": (lambda: pcap([]), "The capture is empty: it has no frame."),
     "a redirect loop": (
         lambda: asked(["301 Moved Permanently"] * 5),
         "5 of 5 answers of 10.0.0.2:80 are 301: a redirect loop, or a client that does not follow (/a was asked"
@@ -320,8 +320,8 @@ def test_a_terminal_gets_lines_that_fit() -> None:
 
 
 def test_nothing_of_it_needs_icmp() -> None:
-    """A capture of something else than IP says what was skipped, and invents no kind."""
+    """A capture of something else than IP says what it is, and invents nothing."""
     arp = bytes(dpkt.ethernet.Ethernet(type=0x806, data=bytes(28)))
     from makepcap import pcap_of
 
-    assert lp.read(pcap_of([(10**18, arp)])).why().headline.startswith("No TCP stream")
+    assert lp.read(pcap_of([(10**18, arp)])).why().headline.startswith("No TCP: its one frame is ARP.")

@@ -80,6 +80,7 @@ ORDER = [
     "findings.one_exchange",
     "findings.connections",
     "findings.scene",
+    "findings.others",
     "findings.evidence",
     "findings.fixes",
     "findings.gain",

@@ -91,3 +91,20 @@ def test_routers_that_answer_syns_make_a_traceroute() -> None:
     assert found["traceroute"][0] == 2 and "answered by routers on the way" in (found["traceroute"][1] or "")
     assert found["unreachable"][0] == 1 and "ICMP unreachable" in (found["unreachable"][1] or "")
     assert "unanswered" not in found
+
+
+def test_an_answer_that_cannot_be_read_is_not_missing() -> None:
+    from makepcap import Talk, get, pcap
+
+    def asked(answered: bytes) -> set[str]:
+        talk = Talk()
+        talk.open()
+        talk.client(5.0, get("/x"))
+        talk.server(6.0)
+        if answered:
+            talk.server(7.0, answered, seq=50_000)  # of another connection with the same ports: it fits nowhere
+        talk.client(20_000.0)
+        return {f.cause for f in lp.read(pcap(talk.tape)).why().findings}
+
+    assert "unanswered_request" in asked(b"")
+    assert "unanswered_request" not in asked(b"HTTP/1.1 200 OK\r\n\r\n")

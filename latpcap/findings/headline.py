@@ -77,6 +77,8 @@ def says(d: Overall, found: Finding) -> bool:
 
 def nothing_judged(d: Overall) -> str:
     """What there is where no request was answered, by how far the connections got."""
+    if not d["frames"] and d["filter"] is None:
+        return "The capture is empty: it has no frame."
     if not d["streams"]:
         return "No TCP stream: nothing that latpcap could judge."
     parts = [f"{d['silent'][k]:,} {SILENT[k]}" for k in SILENT if d["silent"].get(k)]

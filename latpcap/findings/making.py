@@ -12,12 +12,24 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from latpcap import arrays, findings, longarrays
 from latpcap.findings import backend as back
-from latpcap.findings import evidence, headline, legs, losses, names, quality, scene, slow, sockets, totals, traffic
+from latpcap.findings import (
+    evidence,
+    headline,
+    legs,
+    losses,
+    names,
+    others,
+    quality,
+    scene,
+    slow,
+    sockets,
+    totals,
+    traffic,
+)
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
 from latpcap.findings.schema import LatencyFinding
-from latpcap.format import printable
 from latpcap.options import TableName
 from latpcap.tables import HasTables, of_stretches, stretches
 from latpcap.vocabulary import BACKEND, PROVEN, STALL
@@ -129,6 +141,8 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
     data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
     data["events"] = [f for f in found if f.kind != "latency"]
     told = scene.of(tables, data["events"], alone=not ledger.servers)
+    if told is None and not streams.num_rows and data["filter"] is None and hasattr(scope, "records"):
+        told = others.of(scope.records())
     data["scene"], data["scene_says"] = told or ("requests" if ledger.servers else "nothing", "")
     data["dns"] = names.of(tables)
     if not ledger.servers:
@@ -241,15 +255,11 @@ def _worst(server: totals.Server, items: list[totals.Spent], exchanges: pa.Table
     [row] = exchanges.select(columns).slice(at, 1).to_pylist()
     spent = [(float(ms), item.cause) for item in items for ms in item.ms[item.rows == at]]
     most, cause = max(spent, default=(0.0, None))
-    words = [printable(word)[: show.MOST_NAME] for word in (row["method"], row["target"]) if word]
-    name = " ".join(
-        words[1:] if len(words) > 1 and words[1].upper().startswith(words[0].upper()) else words
-    )  # SQL begins with its verb
     frames = [frame for frame in (row["request_first_frame"], row["response_last_frame"]) if frame is not None]
     return {
         "exchange": row["exchange"],
         "stream": row["stream"],
-        "name": name or "one turn",
+        "name": traffic.called(row["method"], row["target"]) or "one turn",
         "latency_ms": float(server.latency[server.rows == at][0]),
         "frames": frames,
         "cause": cause,

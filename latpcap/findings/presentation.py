@@ -68,6 +68,8 @@ NESTED_BEYOND = 3
 """And more of them than luck would put there, by so many of its standard deviations."""
 MOST_LEGS = 2
 """So many servers behind the first one have a line."""
+MOST_OTHERS = 10_000
+"""So many frames of a capture without TCP are looked at once more: what is there shows early."""
 MOST_SERVERS = 100
 """Of so many servers the main family is looked for."""
 MOST_NAME = 60

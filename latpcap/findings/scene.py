@@ -74,8 +74,10 @@ def _pings(rtt: Array, answers: Array, words: list[str]) -> str:
     lost = len(rtt) - len(came) - sum(other.values())
     parts = [f"{n:,} answered by ICMP {word.replace('_', ' ')}" for word, n in other.items() if n]
     parts += [f"{lost:,} without an answer"] if lost else []
-    if lost == len(rtt):
-        parts = ["without an answer" if lost == 1 else "none answered"]
+    if lost == len(rtt) > 1:
+        parts = ["none answered"]
+    if len(rtt) == 1:
+        parts = [part.removeprefix("1 ") for part in parts]
     told = (
         f"No TCP: {count(len(rtt), 'ping')}, {', '.join(parts) or ('answered' if len(rtt) == 1 else 'each answered')}"
     )

@@ -16,6 +16,7 @@ from latpcap.findings.schema import Finding
 from latpcap.findings.segments import segments
 from latpcap.findings.slow import polls
 from latpcap.findings.totals import SETUP, endpoint
+from latpcap.findings.traffic import called
 from latpcap.format import ms
 from latpcap.limits import LIMITS
 
@@ -29,6 +30,8 @@ REPEATS = 2
 MOST_MS = 3_600_000.0
 """A capture that goes on for longer than this behind a connection may be several, joined."""
 MS = 1e6
+ASKED_FIRST = ("http", "tls")
+"""In these the server says nothing before it is asked."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,9 @@ def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, 
     named = arrays.codes(exchanges, "method")[0] >= 0
     answers, end = arrays.numbers(streams, "server_packets") > 0, arrays.numbers(streams, "end")
     closed = arrays.codes(streams, "closed_by")[0] >= 0
+    lost = _unread_answers(
+        streams, exchanges, place, np.isin(code, [words.index(w) for w in ASKED_FIRST if w in words])
+    )
     found, long = [], []
     wanted = asked & ~polls(exchanges)  # a poll that is meant to wait may wait
     for span, rows in arrays.sliced(exchanges):
@@ -79,7 +85,7 @@ def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, 
         left = (end.max() - asked_at) / MS
         still = (cut[span] == open_ended) & ~closed[mine] & (left < MOST_MS)
         waited = np.where(still, left, (end[mine] - asked_at) / MS)
-        which = wanted[span] & (cut[span] != gap) & answers[mine] & silent & incomplete & named[span]
+        which = wanted[span] & (cut[span] != gap) & answers[mine] & ~lost[mine] & silent & incomplete & named[span]
         which &= waited >= LIMITS["stuck_ms"]
         found.append(np.flatnonzero(which) + span.start)
         long.append(waited[which])
@@ -89,13 +95,24 @@ def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, 
     groups: dict[tuple[str, int], list[_Case]] = defaultdict(list)
     for (number, stream, frame, method, target), wait in zip(seen, waited.tolist(), strict=True):
         server, port, _ = ends[stream]
-        known = [word for word in (method, target) if word]
-        name = " ".join(known[1:] if len(known) > 1 and known[1].upper().startswith(known[0].upper()) else known)
-        groups[server, port].append(_Case(stream, frame, wait, name, number))
+        groups[server, port].append(_Case(stream, frame, wait, called(method, target), number))
     per_server = _per_server(exchanges, place, streams, asked)
     return [
         _row("unanswered_request", "server", key, cases, per_server.get(key, 0), ends) for key, cases in groups.items()
     ]
+
+
+def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array, asked: Array) -> Array:
+    """On which streams did the server say something of which nothing could be read, where it speaks only when asked?"""
+    import numpy as np
+
+    spoken, heard = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
+    spoken[longarrays.kept(place[asked])] = True
+    for span, rows in arrays.sliced(exchanges):
+        first = arrays.numbers(rows, "response_first_frame").astype(float)
+        heard[place[span][asked[span] & ~np.isnan(first)]] = True
+    said: Array = spoken & ~heard & (arrays.numbers(streams, "server_payload_bytes") > 0)
+    return said
 
 
 def _per_server(exchanges: pa.Table, place: Array, streams: pa.Table, asked: Array) -> dict[tuple[str, int], int]:

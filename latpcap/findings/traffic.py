@@ -39,6 +39,8 @@ INTERACTIVE = ("SSH", "telnet", "rlogin", "RDP", "VNC")
 """Where people type: the pauses are theirs."""
 PEOPLE = ("SSH", "VNC", "RDP")
 """Those whose log-in is read."""
+UNSAID = {"handshake": "a handshake", "message": "a message", "content": "a mail's text"}
+"""Requests that have no word of their own on the wire."""
 TUNNELS = ("OpenVPN", "SOCKS")
 
 
@@ -180,6 +182,14 @@ def sentence(t: Traffic, server: str) -> str | None:
         what = f" ({printable(t['target'])[:60]} was asked {t['asked_again']:,} times)" if t["target"] else ""
         return f"{said}: a redirect loop, or a client that does not follow{what}"
     return f"{said}: logins are refused" if t["kind"] == "logins_refused" else said
+
+
+def called(method: str | None, target: str | None) -> str:
+    """What a request is called in a sentence: its method and target; SQL begins with its verb."""
+    words = [printable(word)[: show.MOST_NAME] for word in (method, target) if word]
+    if method in UNSAID:
+        return " with ".join([UNSAID[method], *words[1:]])
+    return " ".join(words[1:] if len(words) > 1 and words[1].upper().startswith(words[0].upper()) else words)
 
 
 def line(t: Traffic) -> str:

@@ -278,8 +278,9 @@ def _slowest(d: Overall) -> list[tuple[int, str]]:
     told = worst["cause"] and d["findings"][0].grade != "unknown"
     why = f", {ms(worst['cause_ms'])} ms of it {worst['cause']}" if told else ""
     chain = " > ".join(str(f) for f in worst["frames"])
+    of = "of the slow ones " if worst["latency_ms"] < show.SAME * d["p99_ms"] else ""
     return [
-        (0, f"  slowest   {worst['name']} took {ms(worst['latency_ms'])} ms{why}: frames {chain} "
+        (0, f"  slowest   {of}{worst['name']} took {ms(worst['latency_ms'])} ms{why}: frames {chain} "
             f"(tcp.stream eq {worst['stream']})")
     ]  # fmt: skip
 

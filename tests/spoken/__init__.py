@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spoken import answers, backends, connections, limits, stalls
+from spoken import answers, backends, connections, limits, others, stalls
 from spoken.beside import BESIDE, beside
 from spoken.registry import SPOKEN, Spoken, all_said, ask
 
-FILES = (answers, backends, connections, limits, stalls)
+FILES = (answers, backends, connections, limits, others, stalls)
 
 __all__ = ["BESIDE", "FILES", "SPOKEN", "Spoken", "all_said", "ask", "beside"]
