@@ -325,3 +325,8 @@ def test_nothing_of_it_needs_icmp() -> None:
     from makepcap import pcap_of
 
     assert lp.read(pcap_of([(10**18, arp)])).why().headline.startswith("No TCP: its one frame is ARP.")
+
+
+def test_numbers_of_a_status_have_names() -> None:
+    why = lp.read(CASES / "smb_files" / "capture.pcap").why()
+    assert " x SUCCESS" in str(why) and "0x00000000" in why.to_dict()["traffic"]["statuses"]

@@ -5,6 +5,8 @@ Numbers of `Why.to_dict()` in, words out; nothing is computed here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from latpcap.findings import presentation as show
 from latpcap.findings import traffic
 from latpcap.findings.answer import Overall
@@ -73,6 +75,16 @@ def says(d: Overall, found: Finding) -> bool:
     """Has the headline said this finding already?"""
     told = found.says or ""
     return bool(told) and told[1:] in d["headline"]
+
+
+def whose(d: Overall, rows: Sequence[Finding]) -> str:
+    """Of which servers, where it is not the headline's alone."""
+    most = max(rows, key=lambda e: e.streams or 0)
+    name = endpoint(most.server, most.server_port)
+    if len(rows) == 1:
+        return "" if name == d["server"] else f" ({name})"
+    mostly = 2 * (most.streams or 0) > sum(e.streams or 0 for e in rows)
+    return f" (most of {name})" if mostly else f" (of {len(rows):,} servers)"
 
 
 def nothing_judged(d: Overall) -> str:

@@ -34,6 +34,25 @@ TCP_PORTS = {
     44818: "EtherNet/IP",
 }  # fmt: skip
 """What a port is usually for (IANA's register). Only for words: no verdict knows a port."""
+STATUSES = {
+    "ldap": {
+        "0": "success", "1": "operationsError", "2": "protocolError", "3": "timeLimitExceeded",
+        "4": "sizeLimitExceeded", "5": "compareFalse", "6": "compareTrue", "10": "referral",
+        "14": "saslBindInProgress", "16": "noSuchAttribute", "32": "noSuchObject", "34": "invalidDNSyntax",
+        "48": "inappropriateAuthentication", "49": "invalidCredentials", "50": "insufficientAccessRights",
+        "51": "busy", "52": "unavailable", "53": "unwillingToPerform", "65": "objectClassViolation",
+        "68": "entryAlreadyExists",
+    },
+    "smb": {
+        "0x00000000": "SUCCESS", "0x80000005": "BUFFER_OVERFLOW", "0x80000006": "NO_MORE_FILES",
+        "0xc000000d": "INVALID_PARAMETER", "0xc000000f": "NO_SUCH_FILE", "0xc0000016": "MORE_PROCESSING_REQUIRED",
+        "0xc0000022": "ACCESS_DENIED", "0xc0000034": "OBJECT_NAME_NOT_FOUND", "0xc0000035": "OBJECT_NAME_COLLISION",
+        "0xc000003a": "OBJECT_PATH_NOT_FOUND", "0xc0000043": "SHARING_VIOLATION", "0xc000006d": "LOGON_FAILURE",
+        "0xc00000ba": "FILE_IS_A_DIRECTORY", "0xc00000bb": "NOT_SUPPORTED", "0xc0000120": "CANCELLED",
+        "0xc0000203": "USER_SESSION_DELETED",
+    },
+}  # fmt: skip
+"""What numbers of a status are called (RFC 4511, MS-ERREF): only for words, the numbers stand in tables and JSON."""
 BY_PORT, UNKNOWN = " by its port", "unknown protocol"
 INTERACTIVE = ("SSH", "telnet", "rlogin", "RDP", "VNC")
 """Where people type: the pauses are theirs."""
@@ -175,13 +194,22 @@ def sentence(t: Traffic, server: str) -> str | None:
         return None
     status, many = next(iter(t["statuses"].items()))
     if t["kind"] == "errors" and many < show.MOST_ANSWERS * t["answers"]:
-        seen = ", ".join(f"{n:,} x {code}" for code, n in t["statuses"].items())
+        seen = _answers(t)
         return f"{server} answers with errors: {seen} of {t['answers']:,}"
-    said = f"{many:,} of {count(t['answers'], 'answer')} of {server} are {status}"
+    said = f"{many:,} of {count(t['answers'], 'answer')} of {server} are {_status(t, status)}"
     if t["kind"] == "redirect_loop":
         what = f" ({printable(t['target'])[:60]} was asked {t['asked_again']:,} times)" if t["target"] else ""
         return f"{said}: a redirect loop, or a client that does not follow{what}"
     return f"{said}: logins are refused" if t["kind"] == "logins_refused" else said
+
+
+def _status(t: Traffic, code: str) -> str:
+    return STATUSES.get(t["protocol"], {}).get(code, code)
+
+
+def _answers(t: Traffic) -> str:
+    """How the answers ended, and how many so."""
+    return ", ".join(f"{n:,} x {_status(t, code)}" for code, n in t["statuses"].items())
 
 
 def called(method: str | None, target: str | None) -> str:
@@ -201,7 +229,7 @@ def line(t: Traffic) -> str:
     if t["methods"]:
         parts.append(", ".join(f"{n:,} {word}" for word, n in t["methods"].items()))
     if t["statuses"]:
-        parts.append("answers " + ", ".join(f"{n:,} x {code}" for code, n in t["statuses"].items()))
+        parts.append("answers " + _answers(t))
     return "  traffic   " + "; ".join(parts)
 
 

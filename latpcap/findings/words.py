@@ -350,9 +350,10 @@ def _also(d: Overall) -> list[tuple[int, str]]:
         "half_open": "not completed",
     }
     for cause, words in said.items():
-        number = sum(e.streams or 0 for e in d["events"] if e.cause == cause)
+        rows = [e for e in d["events"] if e.cause == cause]
+        number = sum(e.streams or 0 for e in rows)
         if number:
-            parts.append(f"{count(number, 'connection')} {words}")
+            parts.append(f"{count(number, 'connection')} {words}{headline.whose(d, rows)}")
     if d["pauses"]["count"]:
         times = "once" if d["pauses"]["count"] == 1 else f"{d['pauses']['count']:,} times"
         long = ms(d["pauses"]["median_ms"])

@@ -214,3 +214,29 @@ def two_servers_that_are_gone() -> bytes:
         for wait in (0.0, 500.0, 1500.0, 3500.0, 7000.0 * (2 - number)):
             talk.client(number * 50.0 + 10 + wait, b"\x01\x02 is there somebody", seq=1)
     return in_time(tape)
+
+
+def refused_beside_requests(hosts: list[int]) -> bytes:
+    """Three quick requests, and a refused connection to each of these hosts."""
+    tape: list[Segment] = []
+    on_its_own(tape)
+    for number, host in enumerate(hosts):
+        talk = Talk(ends=Ends(("10.0.0.1", 41_000 + number), (f"10.0.0.{host}", 81)), tape=tape)
+        talk.client(50.0 + number, flags="S")
+        talk.server(50.1 + number, flags="RA")
+    return in_time(tape)
+
+
+@says("  also      2 connections refused (10.0.0.3:81)")
+def refused_by_another_server() -> bytes:
+    return refused_beside_requests([3, 3])
+
+
+@says("  also      4 connections refused (most of 10.0.0.3:81)")
+def refused_mostly_by_one() -> bytes:
+    return refused_beside_requests([3, 3, 3, 4])
+
+
+@says("  also      4 connections refused (of 2 servers)")
+def refused_by_two_alike() -> bytes:
+    return refused_beside_requests([3, 3, 4, 4])
