@@ -51,6 +51,12 @@ def taken(table: pa.Table, column: str, rows: Array) -> pa.ChunkedArray:
     return table[column].take(pa.Array.from_buffers(pa.int64(), len(rows), [None, places]))
 
 
+def looked_up(table: pa.Table, key: str, wanted: Array, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """These columns of the rows that have the wanted keys, all of which are there and distinct, as Python's values."""
+    rows = longarrays.places(numbers(table, key), wanted)
+    return list(zip(*(taken(table, name, rows).to_pylist() for name in names), strict=True))
+
+
 def words(texts: Sequence[str]) -> pa.Array:
     """These texts as an Arrow array. (Arrow's own way from lists imports pandas.)"""
     import numpy as np

@@ -62,6 +62,14 @@ def trim() -> None:
         ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, 4 << 20)
 
 
+def give_back() -> None:
+    """What was freed goes back to the system now. (glibc keeps what lies below something in use.)"""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def copy(values: Array, out: Array) -> None:
     """Writes the values to the beginning of `out`, which is 0; where they are 0 nothing is written, as memory that
     nobody wrote to is none.
@@ -161,15 +169,22 @@ def nth(values: Array, place: int) -> Any:
     if len(values) <= _SORTED * PART:
         return np.partition(values, place)[place]
     sample = np.sort(values[:: len(values) // PART])
-    bounds = np.unique(sample[:: len(sample) // _SORTED])[1:]
-    many = np.zeros(len(bounds) + 1, np.int64)
-    for span in parts(len(values)):
-        many += np.bincount(np.searchsorted(bounds, values[span], side="right"), minlength=len(many))
-    piece = int(np.searchsorted(np.cumsum(many), place, side="right"))
-    some = []
-    for span in parts(len(values)):
+    bounds = np.unique(sample[:: len(sample) // _SORTED])
+
+    def pieces(span: slice) -> Array:
+        # below the first bound, equal to it, between it and the second, equal to that ...
         mine = values[span]
-        some.append(mine[np.searchsorted(bounds, mine, side="right") == piece])
+        found: Array = np.searchsorted(bounds, mine, side="left") + np.searchsorted(bounds, mine, side="right")
+        return found
+
+    many = np.zeros(2 * len(bounds) + 1, np.int64)
+    for span in parts(len(values)):
+        many += np.bincount(pieces(span), minlength=len(many))
+    piece = int(np.searchsorted(np.cumsum(many), place, side="right"))
+    if piece % 2:
+        rest()
+        return bounds[piece // 2]
+    some = [values[span][pieces(span) == piece] for span in parts(len(values))]
     inside, before = np.concatenate(some), place - int(many[:piece].sum())
     rest()
     return np.partition(inside, before)[before]

@@ -32,11 +32,13 @@ MOST_MS = 3_600_000.0
 MS = 1e6
 ASKED_FIRST = ("http", "tls")
 """In these the server says nothing before it is asked."""
+ENDS = ("server", "server_port", "client")
 
 
 @dataclass(frozen=True)
 class _Case:
     stream: int
+    client: str
     frame: int
     waited_ms: float
     words: str
@@ -46,19 +48,10 @@ class _Case:
 
 def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Requests that were never answered, and peers that fell silent; by server, the longest wait first."""
-    ends = _ends(tables["streams"])
-    rows = _unanswered(tables, ends)
-    rows += _gone(tables, ends)
-    return sorted(rows, key=lambda f: -(f.max_ms or 0.0))
+    return sorted(_unanswered(tables) + _gone(tables), key=lambda f: -(f.max_ms or 0.0))
 
 
-def _ends(streams: pa.Table) -> dict[int, tuple[str, int, str]]:
-    """Server, its port, and client of each stream."""
-    columns = ("stream", "server", "server_port", "client")
-    return {s[0]: s[1:] for s in zip(*(streams[c].to_pylist() for c in columns), strict=True)}
-
-
-def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, str]]) -> list[Finding]:
+def _unanswered(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Requests that had a second and more, and got nothing: until their stream ended, or the capture."""
     import numpy as np
 
@@ -93,13 +86,12 @@ def _unanswered(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, 
     columns = ("exchange", "stream", "request_first_frame", "method", "target")
     seen = zip(*(arrays.taken(exchanges, c, rows).to_pylist() for c in columns), strict=True)
     groups: dict[tuple[str, int], list[_Case]] = defaultdict(list)
-    for (number, stream, frame, method, target), wait in zip(seen, waited.tolist(), strict=True):
-        server, port, _ = ends[stream]
-        groups[server, port].append(_Case(stream, frame, wait, called(method, target), number))
+    ends = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], ENDS)
+    for (number, stream, frame, method, target), ours, wait in zip(seen, ends, waited.tolist(), strict=True):
+        server, port, client = ours
+        groups[server, port].append(_Case(stream, client, frame, wait, called(method, target), number))
     per_server = _per_server(exchanges, place, streams, asked)
-    return [
-        _row("unanswered_request", "server", key, cases, per_server.get(key, 0), ends) for key, cases in groups.items()
-    ]
+    return [_row("unanswered_request", "server", key, cases, per_server.get(key, 0)) for key, cases in groups.items()]
 
 
 def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array, asked: Array) -> Array:
@@ -107,8 +99,8 @@ def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array, asked:
     import numpy as np
 
     spoken, heard = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
-    spoken[longarrays.kept(place[asked])] = True
     for span, rows in arrays.sliced(exchanges):
+        spoken[place[span][asked[span]]] = True
         first = arrays.numbers(rows, "response_first_frame").astype(float)
         heard[place[span][asked[span] & ~np.isnan(first)]] = True
     said: Array = spoken & ~heard & (arrays.numbers(streams, "server_payload_bytes") > 0)
@@ -119,7 +111,9 @@ def _per_server(exchanges: pa.Table, place: Array, streams: pa.Table, asked: Arr
     """How many requests did each server get?"""
     import numpy as np
 
-    counts = np.bincount(longarrays.kept(place[asked]))
+    counts = np.zeros(streams.num_rows, np.int64)
+    for span in longarrays.parts(len(place)):
+        counts += np.bincount(place[span][asked[span]], minlength=len(counts))
     rows = np.flatnonzero(counts)
     found: dict[tuple[str, int], int] = defaultdict(int)
     servers, ports = (arrays.taken(streams, c, rows).to_pylist() for c in ("server", "server_port"))
@@ -128,8 +122,10 @@ def _per_server(exchanges: pa.Table, place: Array, streams: pa.Table, asked: Arr
     return found
 
 
-def _gone(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, str]]) -> list[Finding]:
+def _gone(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Peers that said nothing any more while the other side repeated what it had sent, for a second and more."""
+    import numpy as np
+
     streams, events = tables["streams"], segments(tables)
     many = [arrays.numbers(streams, f"{side}_retransmissions") >= REPEATS for side in ("client", "server")]
     both = (arrays.numbers(streams, "client_packets") > 0) & (arrays.numbers(streams, "server_packets") > 0)
@@ -137,19 +133,19 @@ def _gone(tables: Mapping[str, pa.Table], ends: dict[int, tuple[str, int, str]])
     if events is None or not len(wanted):
         return []
     groups: dict[tuple[str, str, int], list[_Case]] = defaultdict(list)
-    for number, is_client, frame, since, repeats, until in events.gone(wanted):
-        waited = (until - since) / MS
-        if repeats < REPEATS or waited < LIMITS["stuck_ms"]:
-            continue
-        server, port, _ = ends[number]
-        side = "client" if is_client else "server"
-        groups[side, server, port].append(_Case(number, frame, waited, "", number=repeats))
-    return [_row("silent_peer", side, (server, port), cases, 0, ends) for (side, server, port), cases in groups.items()]
+    gone = [
+        (number, is_client, frame, (until - since) / MS, repeats)
+        for number, is_client, frame, since, repeats, until in events.gone(wanted)
+        if repeats >= REPEATS and (until - since) / MS >= LIMITS["stuck_ms"]
+    ]
+    ends = arrays.looked_up(streams, "stream", np.array([number for number, *_ in gone], wanted.dtype), ENDS)
+    for (number, is_client, frame, waited, repeats), (server, port, client) in zip(gone, ends, strict=True):
+        case = _Case(number, client, frame, waited, "", number=repeats)
+        groups["client" if is_client else "server", server, port].append(case)
+    return [_row("silent_peer", side, (server, port), cases, 0) for (side, server, port), cases in groups.items()]
 
 
-def _row(
-    cause: str, owner: str, key: tuple[str, int], cases: list[_Case], of: int, ends: dict[int, tuple[str, int, str]]
-) -> Finding:  # fmt: skip
+def _row(cause: str, owner: str, key: tuple[str, int], cases: list[_Case], of: int) -> Finding:
     cases.sort(key=lambda c: c.waited_ms)
     worst = cases[-1]
     name = endpoint(*key)
@@ -161,10 +157,10 @@ def _row(
         says = f"{name} never answered {what}: {passed} passed without an answer"
         if len(cases) > 1:
             says = f"{name} never answered {len(cases):,} of {of:,} requests; the longest wait is {passed}, for {what}"
-    clients = {ends[c.stream][2] for c in cases}
+    clients = {c.client for c in cases}
     return Finding(
         kind="silence", server=key[0], server_port=key[1], cause=cause, owner=owner, clients=len(clients),
-        client=ends[worst.stream][2], exchanges=len(cases) if of else None, of_exchanges=of or None,
+        client=worst.client, exchanges=len(cases) if of else None, of_exchanges=of or None,
         streams=len({c.stream for c in cases}), total_ms=sum(c.waited_ms for c in cases), max_ms=worst.waited_ms,
         grade="probable", confidence=LIMITS["unanswered_confidence"], worst_exchange=worst.exchange,
         worst_stream=worst.stream, worst_ms=worst.waited_ms, worst_frames=(worst.frame,),

@@ -48,7 +48,10 @@ def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool
                     most = min(TAKE_BYTES, waiting * TAKE_ROWS // max(taken, 1))
                 waiting = 0
     rows.take(feed.analysis)
-    return Brief(feed, rows, keylog)
+    found = Brief(feed, rows, keylog)
+    del rows
+    longarrays.give_back()
+    return found
 
 
 class _Rows:
@@ -104,7 +107,8 @@ class Brief(recording.Recording):
         import pyarrow as pa
 
         super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
-        del feed.analysis  # it holds the streams that were open to the end
+        del feed.analysis  # it holds what was remembered of all streams
+        longarrays.give_back()
         rows.segments.again = self._again
         made = {name: of.table() for name, of in (("exchanges", rows.exchanges), ("causes", rows.causes)) if of.count}
         self.kept = Lazy(self.arrow, rows.segments, made)
