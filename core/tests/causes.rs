@@ -79,6 +79,7 @@ fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
     for (late, took, proven) in [(0, 4, true), (20, 57, true), (20, 39, false), (2, 3, true)] {
         let wait = Wait::QueuedTurn {
             since: At { frame: 1, time_ns: 0 },
+            acked: 6 * MS as u32,
             late: (late * MS) as u32,
             queued: 0,
         };
@@ -90,6 +91,49 @@ fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
             proven,
             "{late} ms late, {took} ms"
         );
+    }
+}
+
+#[test]
+fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() {
+    let since = At { frame: 1, time_ns: 0 };
+    let waits = |acked| {
+        [
+            Wait::Turn { since, acked },
+            Wait::QueuedTurn {
+                since,
+                acked,
+                late: 0,
+                queued: 0,
+            },
+            Wait::QueuedTurn {
+                since,
+                acked,
+                late: 0,
+                queued: 20 * MS as u32,
+            },
+            Wait::LateTurn {
+                since,
+                acked,
+                pool: 0,
+            },
+        ]
+    };
+    let proven = |wait, path| {
+        let paths = Paths {
+            min: [None, Some(path)],
+            ..Paths::default()
+        };
+        let rows = cut(wait, 0, 230 * MS, &[], &paths);
+        let think = |row: &&Row| row.cause == Cause::ServerThink;
+        rows.iter().find(think).unwrap().grounds.grade == Grade::Proven
+    };
+    for wait in waits(0) {
+        assert!(!proven(wait.clone(), 6 * MS), "{wait:?}");
+        assert!(proven(wait.clone(), 99_999), "{wait:?} beside its host");
+    }
+    for wait in waits(7 * MS as u32) {
+        assert!(proven(wait.clone(), 6 * MS), "{wait:?}");
     }
 }
 
@@ -107,6 +151,7 @@ fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
     ] {
         let wait = Wait::QueuedTurn {
             since,
+            acked: 6 * MS as u32,
             late: late as u32,
             queued: 0,
         };
@@ -363,7 +408,11 @@ fn every_wait_fills_its_time_exactly() {
         };
         let waits = [
             Wait::Turn { since: a, acked: 0 },
-            Wait::LateTurn { since: b, pool: 0 },
+            Wait::LateTurn {
+                since: b,
+                acked: 0,
+                pool: 0,
+            },
             Wait::TimedTurn {
                 since: b,
                 acked: late,
@@ -375,6 +424,7 @@ fn every_wait_fills_its_time_exactly() {
             },
             Wait::QueuedTurn {
                 since: b,
+                acked: 0,
                 late,
                 queued: third.unsigned_abs() as u32,
             },

@@ -179,7 +179,11 @@ fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
         let mut play = Play::new();
         let since = play.asked(0);
         let want = if corked {
-            Wait::LateTurn { since, pool: 7 }
+            Wait::LateTurn {
+                since,
+                acked: 0,
+                pool: 7,
+            }
         } else {
             Wait::Turn { since, acked: 0 }
         };

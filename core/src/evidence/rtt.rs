@@ -111,6 +111,11 @@ impl Rtt {
             .unwrap_or(0)
     }
 
+    /// The longest that an answer took lately.
+    pub fn longest(&self) -> i64 {
+        self.recent.iter().map(|sample| sample.ns()).max().unwrap_or(0)
+    }
+
     /// Whether answers came soon, and in turns with those others so much later than at best: in two ways, with hardly any between.
     pub fn has_two_ways(&self, soon_most: i64, later: i64) -> bool {
         let best = self.min.unwrap_or(0);

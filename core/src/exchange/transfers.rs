@@ -153,13 +153,20 @@ impl Transfers {
         }
         let busy = u32::try_from(longest).unwrap_or(u32::MAX);
         step.wait = match step.wait {
-            Wait::Turn { since, .. } | Wait::TimedTurn { since, .. } => Wait::QueuedTurn {
+            Wait::Turn { since, acked } | Wait::TimedTurn { since, acked, .. } => Wait::QueuedTurn {
                 since,
+                acked,
                 late: busy,
                 queued: 0,
             },
-            Wait::QueuedTurn { since, late, queued } => Wait::QueuedTurn {
+            Wait::QueuedTurn {
                 since,
+                acked,
+                late,
+                queued,
+            } => Wait::QueuedTurn {
+                since,
+                acked,
                 late: late.max(busy),
                 queued,
             },
@@ -202,6 +209,7 @@ mod tests {
         };
         let late = Wait::QueuedTurn {
             since: at(5),
+            acked: 0,
             late: 70_000_000,
             queued: 0,
         };

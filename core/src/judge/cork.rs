@@ -6,25 +6,26 @@
 //! Rivals: a program that sleeps for as long, on the same tick (`program`). So a cork is never proven.
 
 use super::grounds::Grounds;
-use super::limits::{CORK_NS, ENOUGH, LONG_PATH_NS, LUCK, PROMPT_NS, STRAY_PART};
+use super::limits::{CORK_NS, CORK_ROUND_NS, ENOUGH, LONG_PATH_NS, LUCK, PROMPT_NS, STRAY_PART};
 use super::partition::{Cutter, row};
 use super::path::{Paths, reach};
-use super::program::{approach, think, thought};
+use super::program::{approach, bounded, think, turn};
 use super::sender::{Judged, lattice};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::evidence::Starts;
 use crate::exchange::Piece;
 
-/// Whether a message waited as long as the timer, on a path of so many nanoseconds there and back to each end: the timer is
-/// the retransmission timeout, 200 ms and a smoothed round trip (tcp_probe0_base, tcp_set_rto).
-fn as_the_timer(waited: i64, [to_sender, to_receiver]: [i64; 2]) -> bool {
-    let longer = (to_sender + to_receiver).clamp(0, LONG_PATH_NS.get());
+/// Whether a message waited as long as the timer, where the path takes so many nanoseconds there and back to its sender, and its
+/// receiver's ACKs at most so many: the timer is the retransmission timeout, 200 ms and a smoothed round trip, delayed
+/// ACKs included (tcp_probe0_base, tcp_set_rto).
+fn as_the_timer(waited: i64, [to_sender, to_answer]: [i64; 2]) -> bool {
+    let longer = (to_sender + to_answer).clamp(0, LONG_PATH_NS.get());
     (CORK_NS.least.get()..=CORK_NS.most.get() + longer).contains(&(waited - to_sender))
 }
 
-/// Whether messages of this sender may wait for the timer, and whether all of them do; with the round trips from the capture to
-/// the sender and to the receiver.
+/// Whether messages of this sender may wait for the timer, and whether all of them do; with the round trip from the capture to
+/// the sender, and what its receiver's ACKs take at most.
 pub(super) fn corked(starts: &Starts, path: [i64; 2]) -> (bool, bool) {
     let held = || {
         let late = starts.late.iter();
@@ -49,29 +50,34 @@ pub(super) fn corked(starts: &Starts, path: [i64; 2]) -> (bool, bool) {
 pub(super) fn late_turn(
     cutter: &mut Cutter<'_>,
     since: At,
+    acked: u32,
     judged: Option<&Judged>,
     piece: &Piece<'_>,
     paths: &Paths,
 ) {
     let side = piece.sender;
-    approach(cutter, since, piece, paths);
     let waited = piece.step.to.time_ns - since.time_ns;
-    let path = [side, side.other()].map(|side| paths.to(side));
-    let judged = judged.filter(|_| as_the_timer(waited, path));
-    let rest = if judged.is_some_and(|judged| judged.corked) {
-        // a program that sleeps on the same tick would look alike
-        let grounds = Grounds::probable(Because::TimerOnTick, think(side));
-        let evidence = [cutter.from_frame, cutter.to_frame, 0];
-        row(Cause::Cork, Owner::of(side), Rule::CorkPool, grounds, evidence)
-    } else {
-        let mut named = thought(cutter, side, paths, 0);
-        if judged.is_some_and(|judged| judged.timed) {
+    let timer = |to_answer| as_the_timer(waited, [paths.to(side), to_answer]);
+    match judged {
+        Some(judged) if judged.corked && timer(judged.to_answer) => {
+            approach(cutter, since, piece, paths);
+            // a program that sleeps on the same tick would look alike
+            let grounds = Grounds::probable(Because::TimerOnTick, think(side));
+            let evidence = [cutter.from_frame, cutter.to_frame, 0];
+            let held = row(Cause::Cork, Owner::of(side), Rule::CorkPool, grounds, evidence);
+            cutter.cut(piece.end, held);
+        }
+        Some(judged)
+            if (judged.timed || judged.corked) && timer(judged.to_answer.max(CORK_ROUND_NS.get())) =>
+        {
+            approach(cutter, since, piece, paths);
+            let mut named = bounded(cutter, since, acked, side, paths);
             let most = Grounds::probable(Because::TimerLength, Cause::Cork);
             named.grounds.at_most(most);
+            cutter.cut(piece.end, named);
         }
-        named
-    };
-    cutter.cut(piece.end, rest);
+        _ => turn(cutter, since, acked, piece, paths),
+    }
 }
 
 /// A small tail behind full segments, nothing in flight, no trigger, the probe timer's length.
@@ -103,6 +109,9 @@ pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &Pi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Side;
+    use crate::judge::{Grade, Paths, Row};
+    use crate::observe::{Step, Wait};
 
     const MS: i64 = 1_000_000;
     /// Multiples of 4 ms that lie on no longer tick.
@@ -119,21 +128,91 @@ mod tests {
 
     #[test]
     fn the_timer_is_200_ms_and_up_to_three_ticks_and_a_round_trip_late() {
-        let far = [2 * MS, 10 * MS];
+        let far = [2 * MS, 60 * MS];
         for (waited, path, is) in [
             (200 * MS, [0, 0], true),
             (200 * MS - 1, [0, 0], false),
             (213 * MS, [0, 0], true),
             (213 * MS + 1, [0, 0], false),
+            (257 * MS, [0, 44 * MS], true), // its receiver delays ACKs
+            (257 * MS + 1, [0, 44 * MS], false),
             (202 * MS, far, true),
             (202 * MS - 1, far, false),
-            (227 * MS, far, true),
-            (227 * MS + 1, far, false),
+            (277 * MS, far, true),
+            (277 * MS + 1, far, false),
             (714 * MS, [MS, 600 * MS], true), // no more than LONG_PATH_NS is granted
             (714 * MS + 1, [MS, 600 * MS], false),
         ] {
             assert_eq!(as_the_timer(waited, path), is, "{waited} {path:?}");
         }
+    }
+
+    #[test]
+    fn what_a_long_round_trip_in_the_timer_may_explain_is_not_proven() {
+        let said = |waited, corked, to_answer| {
+            let (from, to) = (
+                At { frame: 1, time_ns: 0 },
+                At {
+                    frame: 9,
+                    time_ns: waited,
+                },
+            );
+            let step = Step {
+                from,
+                to,
+                wait: Wait::App,
+            };
+            let piece = Piece {
+                start: 0,
+                end: waited,
+                from_frame: 1,
+                to_frame: 9,
+                asked: 0,
+                sender: Side::Server,
+                step: &step,
+            };
+            let judged = Judged {
+                timed: true,
+                corked,
+                to_answer,
+                ..Judged::default()
+            };
+            let paths = Paths {
+                min: [Some(MS), Some(0)],
+                ..Paths::default()
+            };
+            let mut rows: Vec<Row> = Vec::new();
+            late_turn(
+                &mut Cutter::of(&piece, &mut rows),
+                from,
+                0,
+                Some(&judged),
+                &piece,
+                &paths,
+            );
+            rows.last().map(|row| (row.cause, row.grounds.grade))
+        };
+        let think = Cause::ServerThink;
+        let (cork, spared) = (
+            Some((Cause::Cork, Grade::Probable)),
+            Some((think, Grade::Probable)),
+        );
+        let program = Some((think, Grade::Proven));
+        assert_eq!(
+            (said(213 * MS, true, 0), said(213 * MS + 1, true, 0)),
+            (cork, spared)
+        );
+        assert_eq!(said(257 * MS + 1, true, 0), program);
+        assert_eq!(
+            (said(220 * MS, true, 7 * MS), said(220 * MS + 1, true, 7 * MS)),
+            (cork, spared)
+        );
+        assert_eq!(
+            (said(257 * MS, false, 0), said(257 * MS + 1, false, 0)),
+            (spared, program)
+        );
+        assert_eq!(said(263 * MS + 1, false, 50 * MS), program, "a longer path");
+        assert_eq!(said(263 * MS, false, 50 * MS), spared);
     }
 
     #[test]

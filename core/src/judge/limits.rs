@@ -320,6 +320,9 @@ limits! {
     CORK_LEAST_NS: i64 = 200_000_000, "ns", "TCP_RTO_MIN, tcp_check_probe_timer";
     /// It is up to three ticks late.
     CORK_MOST_NS: i64 = 213_000_000, "ns", "three ticks of CONFIG_HZ=250 later";
+    /// The smoothed round trip in that timer may hold a pause between two writes, or an ACK that was delayed: as long as this it
+    /// may be, whatever was seen. Then a corked program is not blamed.
+    CORK_ROUND_NS: i64 = 44_000_000, "ns", "TCP_DELACK_MIN and a tick of CONFIG_HZ=250; tcp_set_rto";
     /// A path to the sender that is longer than this is not looked at for a cork.
     LONG_PATH_NS: i64 = 500_000_000, "ns", "chosen";
 

@@ -214,10 +214,17 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
     let sender = |pool: u32| known.pools.get(pool as usize);
     let cutter = &mut Cutter::of(piece, rows);
     match &piece.step.wait {
-        Wait::QueuedTurn { since, late, queued } => {
-            path::queued_turn(cutter, *since, *late, *queued, piece, paths);
+        Wait::QueuedTurn {
+            since,
+            acked,
+            late,
+            queued,
+        } => {
+            path::queued_turn(cutter, *since, *acked > 0, [*late, *queued], piece, paths);
         }
-        Wait::LateTurn { since, pool } => cork::late_turn(cutter, *since, sender(*pool), piece, paths),
+        Wait::LateTurn { since, acked, pool } => {
+            cork::late_turn(cutter, *since, *acked, sender(*pool), piece, paths);
+        }
         Wait::TimedTurn { since, acked, pool } => {
             let judged = sender(*pool).filter(|_| !known.asked);
             elsewhere::turn(cutter, *since, *acked, judged, piece, paths);

@@ -8,7 +8,7 @@
 use super::grounds::Grounds;
 use super::limits::{AT_HOST_NS, AWAY_NS};
 use super::partition::{Cutter, Evidence, Named, row};
-use super::program::{approach, think_on, thought};
+use super::program::{approach, thought, unbound};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
@@ -39,6 +39,12 @@ impl Paths {
     pub fn behind(&self, side: Side, waited: i64) -> Option<i64> {
         let far = self.behind.get(side.index()).copied().flatten();
         far.filter(|far| waited >= far / 4 * 3)
+    }
+
+    /// The capture does not sit at this side's host, as far as anybody knows.
+    #[inline(always)]
+    pub fn away(&self, side: Side) -> bool {
+        self.known(side).is_none_or(|best| best >= AT_HOST_NS.get())
     }
 
     /// The capture sits at this side's host, and clearly not at the other's.
@@ -73,22 +79,31 @@ pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Pa
 }
 
 /// The first segment after the peer spoke passed so much later than at best by its sender's clock; `queued` of that for sure.
+/// What it was told had reached its host by then where the kernel there had `acked` that.
 pub(super) fn queued_turn(
     cutter: &mut Cutter<'_>,
     since: At,
-    late: u32,
-    queued: u32,
+    acked: bool,
+    [late, queued]: [u32; 2],
     piece: &Piece<'_>,
     paths: &Paths,
 ) {
     let (side, end) = (piece.sender, piece.end);
     approach(cutter, since, piece, paths);
+    let thought = |cutter: &Cutter<'_>, late| {
+        let mut named = thought(cutter, side, paths, late);
+        if !acked && paths.away(side) {
+            named.grounds.at_most(unbound());
+        }
+        named
+    };
     let rest = if queued == 0 {
-        thought(cutter, side, paths, late)
+        thought(cutter, late)
     } else {
         // the answer's time stamp says when it left its host
         cutter.end = end.saturating_sub(i64::from(queued)).max(cutter.at);
-        think_on(cutter, side, paths);
+        let before = thought(cutter, 0);
+        cutter.cut(cutter.end, before);
         cutter.end = end;
         held([cutter.from_frame, cutter.to_frame, 0])
     };

@@ -7,7 +7,7 @@
 //! Rivals: a queue on the path (`path`), the kernel's pacing (`line`), a cork (`cork`), Nagle's algorithm (`nagle`).
 
 use super::grounds::Grounds;
-use super::limits::{AT_HOST_NS, DELACK_LEAST_NS, HELD_ELSEWHERE_NS, INSTANT_NS, NOISE_NS};
+use super::limits::{DELACK_LEAST_NS, HELD_ELSEWHERE_NS, INSTANT_NS, NOISE_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, network, reach};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
@@ -73,33 +73,9 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
         return behind(cutter, since.time_ns + far, piece);
     }
     approach(cutter, since, piece, paths);
-    let mut named = thought(cutter, side, paths, 0);
-    if paths.known(side).is_none_or(|best| best >= AT_HOST_NS.get()) {
-        if acked == 0 {
-            let unbound = Grounds::probable(Because::NoKernelAnswer, Cause::Network);
-            named.grounds.at_most(unbound);
-        } else {
-            let beyond = i64::from(acked) - paths.to(side);
-            if beyond >= NOISE_NS.get() {
-                let bounded = since.time_ns + i64::from(acked);
-                let evidence = [cutter.from_frame, cutter.to_frame, 0];
-                if beyond < DELACK_LEAST_NS.get() {
-                    let late = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
-                    cutter.cut(
-                        bounded,
-                        row(Cause::Queueing, Owner::Network, Rule::Queue, late, evidence),
-                    );
-                } else {
-                    let held = Grounds::probable(Because::KernelWasLate, Cause::Queueing);
-                    cutter.cut(
-                        bounded,
-                        row(think(side), Owner::of(side), Rule::Turn, held, evidence),
-                    );
-                }
-            }
-            named.grounds = Grounds::proven(Because::KernelAnswered);
-        }
-    } else if side == Side::Server
+    let mut named = bounded(cutter, since, acked, side, paths);
+    if !paths.away(side)
+        && side == Side::Server
         && since.time_ns - piece.asked >= NOISE_NS.get()
         && piece.step.to.time_ns - since.time_ns <= INSTANT_NS.get()
     {
@@ -113,6 +89,45 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
             .at_most(Grounds::probable(Because::TimerLength, Hypothesis::OtherPath));
     }
     cutter.cut(piece.end, named);
+}
+
+/// This side's program had the turn; away from its host no longer for sure than since its kernel had acknowledged what it was
+/// told, by itself, after `acked` nanoseconds: what is before is cut off.
+#[inline(always)]
+pub(super) fn bounded(cutter: &mut Cutter<'_>, since: At, acked: u32, side: Side, paths: &Paths) -> Named {
+    let mut named = thought(cutter, side, paths, 0);
+    if !paths.away(side) {
+        return named;
+    }
+    if acked == 0 {
+        named.grounds.at_most(unbound());
+        return named;
+    }
+    let beyond = i64::from(acked) - paths.to(side);
+    if beyond >= NOISE_NS.get() {
+        let bounded = since.time_ns + i64::from(acked);
+        let evidence = [cutter.from_frame, cutter.to_frame, 0];
+        if beyond < DELACK_LEAST_NS.get() {
+            let late = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
+            cutter.cut(
+                bounded,
+                row(Cause::Queueing, Owner::Network, Rule::Queue, late, evidence),
+            );
+        } else {
+            let held = Grounds::probable(Because::KernelWasLate, Cause::Queueing);
+            cutter.cut(
+                bounded,
+                row(think(side), Owner::of(side), Rule::Turn, held, evidence),
+            );
+        }
+    }
+    named.grounds = Grounds::proven(Because::KernelAnswered);
+    named
+}
+
+/// No kernel says how long the path took this time.
+pub(super) fn unbound() -> Grounds {
+    Grounds::probable(Because::NoKernelAnswer, Cause::Network)
 }
 
 /// Something on the path may acknowledge for this side: its own answers take the path at least as long as a SYN/ACK did, and

@@ -11,8 +11,9 @@ use crate::evidence::rtt::Pairs;
 use crate::evidence::{Gap, Pool, Pools};
 
 use super::limits::{
-    ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, BEST_SHARE, FOLLOWS_SLOPE, GROWN, HELD_NS, INSTANT_NS,
-    KERNEL_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, TIGHT_WITH_SLOPE, WAVER_PART,
+    ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, BEST_SHARE, CORK_ROUND_NS, FOLLOWS_SLOPE, GROWN, HELD_NS,
+    INSTANT_NS, KERNEL_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, TIGHT_WITH_SLOPE,
+    WAVER_PART,
 };
 use super::{Change, change, cork, elsewhere};
 pub use controls::Control;
@@ -85,6 +86,8 @@ pub struct Judged {
     /// The receiver's clock tick on whose grid its holds end, and the chance that this is luck.
     pub tick_ns: Option<i64>,
     pub tick_p: Option<f64>,
+    /// The longest that its receiver took to acknowledge lately, and no longer than it may delay that, beside the path.
+    pub to_answer: i64,
     /// Its messages leave with the kernel's probe timer: a cork that is never taken off.
     pub corked: bool,
     /// Some do, as far as one can tell: a cork that is on at times.
@@ -187,7 +190,10 @@ impl Judged {
         let held = j.count(pool.gaps.iter(), pool.refutations);
         j.slope = slope(&held);
         j.held_by_timer(&held);
-        (j.timed, j.corked) = cork::corked(&pool.starts, [j.sender_rtt, j.receiver_rtt]);
+        let latest = to_receiver.map_or(0, |rtt| rtt.longest());
+        j.to_answer = latest.min(CORK_ROUND_NS.get()).max(j.receiver_rtt);
+        let corked = |to_answer| cork::corked(&pool.starts, [j.sender_rtt, to_answer]);
+        (j.timed, j.corked) = (corked(j.receiver_rtt).0, corked(j.to_answer).1);
         j.waits_elsewhere = elsewhere::on_tick(&pool.starts, j.sender_rtt);
         j.controls = Controls::of(pool, &j);
         j.sum_up(pool);

@@ -64,12 +64,14 @@ pub enum Wait {
     /// sender's pacing, whose pace it keeps), and so long it did (`queued`, where that is sure).
     QueuedTurn {
         since: At,
+        acked: u32,
         late: u32,
         queued: u32,
     },
     /// The same, and small, after about the kernel's probe timer: a cork, or a program.
     LateTurn {
         since: At,
+        acked: u32,
         pool: u32,
     },
     /// The same as `Turn`, after about as long as an answer takes that waits for a held ACK on another connection.

@@ -105,9 +105,18 @@ fn each_wait_has_its_word() {
     let (pool, acked, late, queued) = (0, 0, 0, 0);
     for wait in [
         Wait::Turn { since, acked },
-        Wait::LateTurn { since, pool },
+        Wait::LateTurn {
+            since,
+            acked: 0,
+            pool,
+        },
         Wait::TimedTurn { since, acked, pool },
-        Wait::QueuedTurn { since, late, queued },
+        Wait::QueuedTurn {
+            since,
+            acked: 0,
+            late,
+            queued,
+        },
     ] {
         assert_eq!(release(wait), answer);
     }

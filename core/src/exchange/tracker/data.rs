@@ -181,7 +181,7 @@ impl Tracker {
                     ledger.pools.began(data.pool, None);
                 }
             }
-            Wait::LateTurn { since, pool } => {
+            Wait::LateTurn { since, pool, .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 let waited = at.time_ns - since.time_ns;
                 ledger.pools.began(*pool, Some((waited, at.time_ns)));

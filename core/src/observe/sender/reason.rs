@@ -163,29 +163,44 @@ impl Sender {
             };
         }
         match turn {
-            Some(since) if small && timed(d.at, since) => Wait::LateTurn { since, pool: d.pool },
+            // what is missing before it left sooner, and that may have been lost: then a timer sent this one
+            Some(heard) if hole && since >= RTO_NS.get() => Wait::QueuedTurn {
+                since: heard,
+                acked: 0,
+                late: u32::try_from(since).unwrap_or(u32::MAX),
+                queued: 0,
+            },
+            Some(since) if small && timed(d.at, since) => Wait::LateTurn {
+                since,
+                acked: self.kernel_took(since),
+                pool: d.pool,
+            },
             Some(since) => {
                 let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
+                let acked = self.kernel_took(since);
                 match d.tsval.map_or(0, |tsval| self.clock.late(time_ns, tsval)) {
                     0 if self.pacer.keeps(d.start, gap) => Wait::QueuedTurn {
                         since,
+                        acked,
                         late: u32::try_from(gap).unwrap_or(u32::MAX),
                         queued: 0,
                     },
                     0 if as_if_held(d, since) => Wait::TimedTurn {
                         since,
-                        acked: self.kernel_took(since),
+                        acked,
                         pool: d.pool,
                     },
-                    0 => Wait::Turn {
-                        since,
-                        acked: self.kernel_took(since),
-                    },
+                    0 => Wait::Turn { since, acked },
                     late => {
                         let (late, queued) = self.clock.believed(late, time_ns, tsval);
                         let sure = i64::from(queued) >= GRAIN_NS.get() || d.own_rtt_ns >= AT_HOST_NS.get();
                         let queued = if sure { queued } else { 0 };
-                        Wait::QueuedTurn { since, late, queued }
+                        Wait::QueuedTurn {
+                            since,
+                            acked,
+                            late,
+                            queued,
+                        }
                     }
                 }
             }

@@ -150,6 +150,20 @@ fn an_answer_as_late_as_a_timer_is_suspected() {
 }
 
 #[test]
+fn what_leaves_a_hole_before_it_after_a_timers_time_tells_nothing_of_the_program() {
+    let lost = |hole, time_ns| {
+        let d = next(time_ns);
+        match asked().classify(&d, at(1, 0), hole, false, 0) {
+            Wait::QueuedTurn { late, acked: 0, .. } => Some(i64::from(late)),
+            _ => None,
+        }
+    };
+    assert_eq!(lost(true, 190 * MS), Some(190 * MS));
+    assert_eq!(lost(true, 190 * MS - 1), None, "no timer is as short");
+    assert_eq!(lost(false, 240 * MS), None);
+}
+
+#[test]
 fn an_answer_as_late_as_a_hold_elsewhere_is_suspected() {
     let timed = |d| matches!(why(asked(), d), Wait::TimedTurn { pool: 7, .. });
     let (least, most) = (38 * MS, 100 * MS + RTT);
