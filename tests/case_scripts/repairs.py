@@ -199,6 +199,33 @@ def request_lost_before_the_capture() -> bytes:
 
 
 @case
+def answer_lost_before_the_capture() -> bytes:
+    """At the client: the head of the second answer is lost before the capture, and Nagle's algorithm holds the body
+    until the server's tail loss probe sends it, 240 ms later; the head comes behind it. The server had acknowledged the
+    request at once. The third answer comes as late, and nothing is missing before it.
+
+    Not to be mistaken for: a server that works for 240 ms, as it does before the third answer.
+    """
+    talk = Talk(server_leg=16.0, client_leg=0.01)
+    talk.open()
+    head, body = answer(200)
+    done = ask(talk, 30, 1.0)
+    talk.client(done, get())
+    talk.server(done + 16.1)
+    start = talk.s.sent
+    late = done + 257
+    talk.server(late, body, seq=start + len(head))
+    talk.client(late + 0.05, ack=start, options=[twice(talk, start + len(head), start + len(HTTP))])
+    talk.server(late + 16.2, head, seq=start)
+    talk.client(late + 16.25)
+    talk.client(late + 20, get())
+    talk.server(late + 36.1)
+    talk.server(late + 277, HTTP)
+    talk.client(late + 277.05)
+    return pcap(talk.tape)
+
+
+@case
 def more_holes_than_remembered() -> bytes:
     """80 segments of a server with a hole of 100 bytes before each but the first: more than the 64 that are
     remembered of a stream. The other 15 are counted in an issue.
