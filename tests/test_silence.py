@@ -108,3 +108,18 @@ def test_an_answer_that_cannot_be_read_is_not_missing() -> None:
 
     assert "unanswered_request" in asked(b"")
     assert "unanswered_request" not in asked(b"HTTP/1.1 200 OK\r\n\r\n")
+
+
+def test_whose_acknowledgements_go_on_hears_a_peer_that_the_capture_lacks() -> None:
+    from makepcap import Talk, get, pcap
+
+    def gone(hears: int) -> bool:
+        talk = Talk()
+        talk.open()
+        talk.client(5.0, get("/x"))
+        talk.server(6.0)
+        for number, again in enumerate((400.0, 1200.0, 2800.0)):
+            talk.client(again, get("/x"), seq=1, ack=1 + hears * number)
+        return "silent_peer" in {f.cause for f in lp.read(pcap(talk.tape)).why().findings}
+
+    assert gone(0) and not gone(100)

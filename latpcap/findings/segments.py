@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 COLUMNS = (
-    "frame", "time", "stream", "from_client", "len", "tsval", "retransmission", "zero_window", "ack_hold_ms",
+    "frame", "time", "stream", "from_client", "ack", "len", "tsval", "retransmission", "zero_window", "ack_hold_ms",
     "release_frame",
 )  # fmt: skip
 SHUT = ["from_client", "zero_window", "zero_window_probe", "stream", "time", "frame", "flags"]
@@ -191,20 +191,21 @@ class Segments:
             self._last[name] = held
         rows = np.flatnonzero(columns["retransmission"].astype(bool) & (columns["len"] > 0))
         if len(rows):
-            self._repeats.append((key[rows], columns["time"][rows], columns["frame"][rows].astype(np.int64)))
+            frame, ack = columns["frame"][rows].astype(np.int64), columns["ack"][rows].astype(float)
+            self._repeats.append((key[rows], columns["time"][rows], frame, ack))
         if sum(len(r[0]) for r in self._repeats) > _MOST_REPEATS:
             self._repeats = [self._unanswered()]
 
-    def _unanswered(self) -> tuple[Array, Array, Array]:
+    def _unanswered(self) -> tuple[Array, Array, Array, Array]:
         """The repeats behind the last packet of their other side, where it sent any."""
         import numpy as np
 
-        key, time, frame = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
+        key, time, frame, ack = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
         last = self._last["frame"]
         other = key ^ 1
         heard = np.where(other < len(last), last[np.minimum(other, len(last) - 1)], -1)
         late = (frame > heard) & (heard >= 0)
-        return key[late], time[late], frame[late]
+        return key[late], time[late], frame[late], ack[late]
 
     def gone(self, streams: Array) -> list[tuple[int, bool, int, int, int, int]]:
         """Of these streams, which side said nothing any more while the other one repeated what it had sent?
@@ -216,14 +217,16 @@ class Segments:
 
         if not self._repeats:
             return []
-        key, time, _ = self._unanswered()
+        key, time, _, ack = self._unanswered()
         mine = np.isin(key >> 1, streams)
-        key, time = key[mine], time[mine]
+        key, time, ack = key[mine], time[mine], ack[mine]
         order = np.argsort(key, kind="stable")
-        key, time = key[order], time[order]
+        key, time, ack = key[order], time[order], ack[order]
         starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else key
         found = []
         for rows in np.split(np.arange(len(key)), starts[1:]) if len(key) else []:
+            if len(np.unique(ack[rows])) > 1:
+                continue  # it acknowledges more and more: the other one speaks, and the capture lacks that
             silent = int(key[rows[0]]) ^ 1
             last = int(self._last["frame"][silent]), int(self._last["time"][silent])
             found.append((silent >> 1, bool(silent & 1), *last, len(rows), int(time[rows[-1]])))
