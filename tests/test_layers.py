@@ -139,6 +139,7 @@ ORDER = [
     "views.recording",
     "views.lean",
     "views.brief",
+    "views.narrow",
     "views.flows",
     "views.capture",
     "archive",

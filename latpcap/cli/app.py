@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ from latpcap.reading import sources
 if TYPE_CHECKING:
     from latpcap.views.brief import Brief
     from latpcap.views.capture import Capture
+    from latpcap.views.narrow import Narrow
 
 _SUFFIXES = (".pcap", ".pcapng", ".cap", ".gz", ".zst", ".lz4", ".bz2", ".xz")
 """A word that ends so is meant as a file, also where there is none of that name."""
@@ -84,6 +86,16 @@ def _read(file: str, display_filter: str | None = None, *, keylog: str | None = 
     return capture if display_filter is None else capture.filter(display_filter)
 
 
+def _narrow(file: str, columns: Iterable[str], *, keylog: str | None = None) -> Narrow:
+    """Opens a capture for these columns of its exchanges and warns of damage."""
+    from latpcap.views import narrow
+
+    longarrays.trim()
+    capture = narrow.read(_source(file), columns, keylog=keylog, progress=True)
+    warn(capture)
+    return capture
+
+
 def _source(file: str, *, again: bool = False) -> Any:
     """What `read` is given for this word: a pipe ends with Ctrl-C, and is kept where its bytes are wanted twice."""
     from latpcap.archive.results import is_results
@@ -123,7 +135,7 @@ app.command()(archive.batch)
 app.command()(archive.compare)
 flow.register(app, _read)
 packets.register(app, _read)
-plots.register(app, _read)
+plots.register(app, _read, _narrow)
 report.register(app, _read)
 mcp.register(app)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from latpcap.plot.display import Display
     from latpcap.views.capture import Capture
     from latpcap.views.latency import Latency
+    from latpcap.views.narrow import Narrow
 
 Files = Annotated[list[str], typer.Argument(help="One capture, or several to lay over each other.")]
 By = Annotated[
@@ -33,8 +34,31 @@ Scale = Annotated[str, typer.Option("--scale", help="Of the latencies: auto, log
 plots = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Draws a picture of a capture.")
 
 
-def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
-    """Adds the commands to the program; `read` opens a capture and warns of damage."""
+def register(app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..., Capture | Narrow]) -> None:
+    """Adds the commands to the program; `read` opens a capture and warns of damage, `narrow` for some columns alone."""
+
+    def timed(
+        file: str,
+        by: list[str] | None,
+        which: str,
+        percentiles: str,
+        stream: int | None,
+        display_filter: str | None,
+        keylog: str | None,
+    ) -> Latency:
+        from latpcap.archive.results import is_results
+        from latpcap.views.latency import needed
+
+        try:
+            columns = needed(cast("list[options.Group] | None", by), cast(options.Which, which))
+        except ValueError as problem:
+            raise typer.BadParameter(str(problem)) from None
+        scope: Any
+        if stream is None and display_filter is None and not span() and (file == "-" or not is_results(file)):
+            scope = narrow(file, columns, keylog=keylog)
+        else:
+            scope = _scope(read, file, stream, display_filter, stored=True, keylog=keylog)
+        return _latency(scope, by, which, percentiles)
 
     @app.command()
     @over_time
@@ -55,9 +79,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         from latpcap.cli import export
 
         form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
-        answer = _latency(
-            _scope(read, file, stream, display_filter, stored=True, keylog=keylog), by, which, percentiles
-        )
+        answer = timed(file, by, which, percentiles, stream, display_filter, keylog)
         to_file = output is not None and str(output) != "-"
         if not to_file and form == "text":
             typer.echo(str(answer))
@@ -85,10 +107,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         dpi: Dpi = 200,
     ) -> None:
         """How are the latencies distributed? Shares with percentiles, and counts; several captures overlaid."""
-        first, *others = [
-            _latency(_scope(read, file, stream, display_filter, stored=True, keylog=keylog), by, which, percentiles)
-            for file in files
-        ]
+        first, *others = [timed(file, by, which, percentiles, stream, display_filter, keylog) for file in files]
         titles = [one.title for one in (first, *others)]
         labels = shortest(files) if len(set(titles)) < len(titles) else None
         _save(lambda: first.plot(*others, labels=labels, scale=cast(options.Scale, scale)), output, dpi)

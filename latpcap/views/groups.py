@@ -37,6 +37,11 @@ def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
     return names
 
 
+def needed(by: Sequence[Group]) -> list[str]:
+    """The columns of `exchanges` that these groups are made of."""
+    return [column for name in by for column in (GROUPS[name], *(["server_port"] if name == "server" else []))]
+
+
 def column(exchanges: pa.Table, by: Group) -> Any:
     """Each exchange's value; a server has its port, a client has none."""
     import pyarrow as pa

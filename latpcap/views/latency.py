@@ -87,12 +87,11 @@ class Latency:
         group of all. Raises ValueError for another word, another `which`, or a percentile outside 0 to 100.
         """
         names = groups.chosen(by)
-        if which not in WHICH:
-            raise ValueError(f"no latency {which!r}; known are {' and '.join(WHICH)}")
+        needed(names, which)
         for percent in percentiles:
             if not 0 <= percent <= 100:
                 raise ValueError(f"percentile {percent:g} is not between 0 and 100")
-        return cls(_samples(exchanges, names), by=names, which=which, percentiles=percentiles, title=title)
+        return cls(_samples(exchanges, names, which), by=names, which=which, percentiles=percentiles, title=title)
 
     def rows(self) -> list[tuple[str, pd.DataFrame]]:
         """Which exchanges belong to which group? Name and rows of each, in the order of `table`."""
@@ -193,17 +192,20 @@ class Latency:
         return html.card(str(self).partition("\n")[0], body)
 
 
-def _samples(exchanges: pa.Table, by: Sequence[Group]) -> pd.DataFrame:
-    """The exchanges with what they are grouped by, under the names of `by`."""
+def needed(by: Group | Sequence[Group] | None, which: Which) -> list[str]:
+    """Which columns of `exchanges` does this report read? ValueError for words that it does not know."""
+    if which not in WHICH:
+        raise ValueError(f"no latency {which!r}; known are {' and '.join(WHICH)}")
+    return ["start", "end", which, "response_bytes", "top_cause", *groups.needed(groups.chosen(by))]
+
+
+def _samples(exchanges: pa.Table, by: Sequence[Group], which: Which) -> pd.DataFrame:
+    """The exchanges with what they are grouped by, under the names of `by`; words as categories."""
     import pyarrow as pa
 
-    names = ["start", "end", *WHICH, "response_bytes", "top_cause"]
-    columns = {name: exchanges[name] for name in names}
+    columns = {name: exchanges[name] for name in needed((), which)}
     columns |= {name: groups.column(exchanges, name) for name in by}
-    table = pa.table(columns)
-    for i, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, table[field.name].cast(pa.string()))
+    table = pa.table(columns).unify_dictionaries()
     frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)
     return frame
 
