@@ -255,7 +255,7 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
         Wait::Repair { how, first, filled } => repair::repeat(cutter, *how, *first, *filled, piece, known),
         Wait::Probe { small, pool } => repair::probe(cutter, *small, *pool, piece, known),
         Wait::Unsure => {
-            let grounds = Grounds::probable(Because::LineMayBeBusy, Cause::Bandwidth);
+            let grounds = Grounds::suspected(Because::LineMayBeBusy, Cause::Bandwidth);
             program::paused(cutter, grounds, piece, paths);
         }
         Wait::Queued => path::queued(cutter, piece, paths),
