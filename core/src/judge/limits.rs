@@ -212,6 +212,8 @@ limits! {
     CONTROL_LONG_NS: i64 = 5_000_000, "ns", "chosen: as the one before";
     /// One in so many of the control group may be a stray: a busy host, an ACK that the capture lacks.
     CONTROL_STRAYS: usize = 10, "parts", "chosen";
+    /// A program of which one pause alone was seen takes up to so many times as long the next time.
+    LONE_TIMES: f64 = 1.5, "times", "measured: real, a program that works for 5 to 35 ms; twice costs 5 % of simulated stalls with frames missing";
     /// Where the pauses of all connections explain some waits, one connection's own say something else from so many on.
     OWN_CONTROLS: usize = 3, "count", "chosen";
     /// Beside the sender a kernel sends what an ACK freed within this.

@@ -2,14 +2,15 @@
 //!
 //! A segment that follows a held ACK shows that something ended with that ACK, not that the kernel had the bytes all the
 //! time. Where the ACK was not held, or the segment left before it, the pause is the program's own. A wait that such
-//! pauses explain is the program's; of any other the program had at most the longest of them.
+//! pauses explain is the program's; of any other the program had at most the longest of them, or where there is one alone
+//! half as much again: it does not show how they differ.
 
 use super::Judged;
 use super::spread::at_share;
 use crate::evidence::{Gap, Pool};
 use crate::judge::limits::{
     AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_LONG_NS, CONTROL_SHORT_NS, CONTROL_STRAYS, ENOUGH, FOLLOWED,
-    HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, ONE_LENGTH_NS, OWN_CONTROLS, PROMPT_NS, UNHELD_NS,
+    HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LONE_TIMES, ONE_LENGTH_NS, OWN_CONTROLS, PROMPT_NS, UNHELD_NS,
 };
 
 /// A pause of the program, on a stream. `exact`: its segment left by itself; else an ACK let it go, and it took at most so long.
@@ -32,7 +33,7 @@ impl Pause {
 pub enum Control {
     /// There is none.
     Nothing,
-    /// Its pauses do not reach the wait: the program took at most `most`, and where it is `exact` about `likely`.
+    /// Its pauses do not reach the wait: the program took at most `most` (which may), and where it is `exact` about `likely`.
     Shorter { most: i64, likely: i64, exact: bool },
     /// Its pauses are as long as the wait; those that are shorter took about `likely`, or where there is none half of it.
     Explains { likely: i64 },
@@ -79,12 +80,16 @@ fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
     (below, reach - below, rising.len() - reach)
 }
 
-/// The longest of so many first pauses of a rising list, without the strays of a long one; and the middle one.
+/// What bounds the next of so many first pauses of a rising list: the longest of them, without the strays of a long one. What
+/// an ACK ended was shorter than it is; what ended by itself, and once, may be longer the next time. And the middle one.
 fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
     let counted = first - first / CONTROL_STRAYS.get();
-    let most = rising.get(counted.checked_sub(1)?).copied()?;
-    let middle = rising.get((first - 1) / 2)?;
-    Some((most, middle.ns))
+    let mut most = rising.get(counted.checked_sub(1)?).copied()?;
+    let middle = rising.get((first - 1) / 2)?.ns;
+    if most.exact && first == 1 {
+        most.ns = (most.ns as f64 * LONE_TIMES.get()) as i64;
+    }
+    Some((most, middle))
 }
 
 impl Group<'_> {

@@ -46,6 +46,15 @@ fn one_pause_in_ten_is_a_stray() {
 }
 
 #[test]
+fn one_pause_alone_may_be_half_as_long_again_the_next_time() {
+    let bound = |pauses: &[Pause]| longest(pauses, pauses.len()).map(|(most, middle)| (most.ns, middle));
+    assert_eq!(bound(&unheld(&[20 * MS])), Some((30 * MS, 20 * MS)));
+    assert_eq!(bound(&unheld(&[20 * MS, 21 * MS])), Some((21 * MS, 20 * MS)));
+    // an ACK ended it: it was shorter than it is
+    assert_eq!(bound(&[pause(0, 20 * MS, false)]), Some((20 * MS, 20 * MS)));
+}
+
+#[test]
 fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
     let says = |unheld: &[Pause], early: &[Pause], held| Group { unheld, early, held }.says(50 * MS);
     assert_eq!(says(&[], &[], 9), Control::Nothing);
