@@ -53,6 +53,16 @@ def turns(port: int, waits: list[float]) -> bytes:
     return pcap(talk.tape)
 
 
+def alone(number: int) -> bytes:
+    """So many requests, from the middle of a connection, answered by a program; no kernel says anything by itself."""
+    talk = Talk()
+    talk.open()
+    for at in (10.0, 1_000.0)[:number]:
+        talk.client(at, get("/a"))
+        talk.server(at + 400.0, b"".join(answer(50)))
+    return pcap(talk.tape[3:])
+
+
 def scan(ports: int, last: str) -> bytes:
     tape: list = []
     for port in range(1, ports + 1):
@@ -152,6 +162,12 @@ MADE: dict[str, tuple[Callable[[], bytes], str]] = {
     "the path": (
         lambda: asked(["200 OK"] * 4, 0.0, leg=60.0),
         "What takes the time at 10.0.0.2:80 is probably the path's round trip, 60.0 ms of it: 4 requests",
+    ),
+    "an answer that nothing else measures": (
+        lambda: alone(1), "What takes the time at 10.0.0.2:80 is perhaps the path's round trip, 400 ms of it: its one ",
+    ),
+    "two answers that nothing else measures": (
+        lambda: alone(2), "What takes the time at 10.0.0.2:80 is probably the path's round trip, 400 ms of it: 2 req",
     ),
     "an unknown protocol": (
         lambda: turns(7777, [1.0, 400.0, 300.0]), "10.0.0.2:7777: 1 of 2 turns took over 20 ms, if it was waited for",

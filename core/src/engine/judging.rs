@@ -118,7 +118,8 @@ impl Analysis {
             min: [0, 1].map(|side| pairs.min(exchange.pair, side)),
             behind: [0, 1].map(|side| pairs.behind(exchange.pair, side)),
             rounds: exchange.rounds,
-            by_program: [0, 1].map(|side| !self.streams.pairs.has_kernels_answer(exchange.pair, side)),
+            by_program: [0, 1].map(|side| !pairs.has_kernels_answer(exchange.pair, side)),
+            alone: [0, 1].map(|side| pairs.is_one_answer(exchange.pair, side)),
         }
     }
 

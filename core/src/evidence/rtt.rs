@@ -87,6 +87,11 @@ impl Rtt {
         self.kernel
     }
 
+    /// Whether one answer of a program is all that was ever seen: it says nothing of the path.
+    pub fn is_one_answer(&self) -> bool {
+        self.count == 1 && !self.kernel
+    }
+
     /// Whether a kernel has answered by itself lately, sooner than its timer: what programs alone answer may take longer than
     /// the path does.
     pub fn is_by_kernel(&self) -> bool {
@@ -392,6 +397,12 @@ impl Pairs {
     pub fn has_kernels_answer(&self, id: u32, side: usize) -> bool {
         let rtt = self.get(id).and_then(|p| p.rtts.get(side));
         rtt.is_some_and(Rtt::has_kernels_answer)
+    }
+
+    /// Whether the only round trip to this side is an answer of its program.
+    pub fn is_one_answer(&self, id: u32, side: usize) -> bool {
+        let rtt = self.get(id).and_then(|p| p.rtts.get(side));
+        rtt.is_some_and(Rtt::is_one_answer)
     }
 
     pub fn min(&self, id: u32, side: usize) -> Option<i64> {

@@ -22,6 +22,8 @@ pub struct Paths {
     pub rounds: [Round; 2],
     /// No kernel has answered by itself: the best round trip may hold a program's time.
     pub by_program: [bool; 2],
+    /// The one round trip to each side that was ever seen is an answer of its program.
+    pub alone: [bool; 2],
     /// What the handshakes took at best, where that is much more: something nearer may acknowledge for this side.
     pub behind: [Option<i64>; 2],
 }
@@ -67,7 +69,9 @@ pub(super) fn reach(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
 pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Paths) {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
     let away = paths.known(side).is_some_and(|best| best >= AT_HOST_NS.get());
-    let grounds = if away && paths.by_program.get(side.index()) == Some(&true) {
+    let grounds = if away && paths.alone.get(side.index()) == Some(&true) {
+        Grounds::suspected(Because::OwnRoundTrip, super::program::think(side))
+    } else if away && paths.by_program.get(side.index()) == Some(&true) {
         Grounds::probable(Because::RoundTripByProgram, super::program::think(side))
     } else {
         Grounds::proven(Because::BestRoundTrip)

@@ -242,6 +242,7 @@ words! {
     "few_waits" FewWaits "fewer than eight waits of this sender ended with a held ACK"
     "late_after_ack" LateAfterAck "it left later after the ACK than the path explains"
     "round_trip_by_program" RoundTripByProgram "sooner than any answer of its program, but a kernel may be sooner"
+    "own_round_trip" OwnRoundTrip "the only round trip seen there is this answer's own"
     "option_may_change" OptionMayChange "this sender does both: the option may have been set on the way"
     "relayed" Relayed "another connection brought these bytes just then"
     "kernel_was_late" KernelWasLate "a kernel's own answer took longer than the path's best"
