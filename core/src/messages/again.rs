@@ -21,7 +21,35 @@ impl Messages {
             self.reader = AnyReader::Turns;
             listener.note(Note::Protocol(Protocol::Turns));
         }
-        turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), rest);
+        if !self.keeps(side, at, rest, listener) {
+            turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), rest);
+        }
+    }
+
+    /// A hole is seen when its sender goes on, and between what is missing and a client's next request lies an answer
+    /// mostly: whether these missing bytes wait for what is said next.
+    fn keeps(&mut self, side: Side, at: At, stretch: Stretch<'_>, listener: &mut impl Listener) -> bool {
+        let Stretch::Missing(missing) = stretch else {
+            return false;
+        };
+        // HTTP/1's answers are paired by their place, and a request that is missing has one
+        let keyed = !matches!(self.reader.protocol(), Protocol::Turns | Protocol::Http);
+        let waits =
+            keyed && side == Side::Client && !MessageSink::new(&mut self.open, listener, side, at).is_open();
+        if waits {
+            self.joined.get_or_insert_default().hole = Some((at, missing));
+        }
+        waits
+    }
+
+    /// Whether the client asks with its first bytes behind a hole, as it may in the middle of a stream.
+    fn asks_behind_hole(&self, side: Side, stretch: Stretch<'_>) -> bool {
+        let Stretch::Bytes(first) = stretch else {
+            return false;
+        };
+        let spoken = self.reader.protocol();
+        let asks = |known: &Recognition| known.protocol == spoken && (known.opens)(side, first);
+        side == Side::Client && KNOWN.iter().any(asks)
     }
 
     /// The stream goes on in another protocol.
@@ -51,10 +79,34 @@ impl Messages {
         self.lost(side, at, rest, listener);
     }
 
+    /// Missing bytes of the client wait for what it says next.
+    pub(super) fn holds(&self) -> bool {
+        self.joined.as_ref().is_some_and(|joined| joined.hole.is_some())
+    }
+
+    /// What is missing of the client was its turn, or a part of it.
+    pub(super) fn tell_hole(&mut self, listener: &mut impl Listener) {
+        if let Some((at, missing)) = self.joined.as_mut().and_then(|joined| joined.hole.take()) {
+            let sink = MessageSink::new(&mut self.open, listener, Side::Client, at);
+            turns::Turns.feed(sink, Stretch::Missing(missing));
+        }
+    }
+
     /// Reads in turns, until a message begins that a reader can follow.
     #[inline(never)]
     pub(super) fn turn(&mut self, side: Side, at: At, stretch: Stretch<'_>, listener: &mut impl Listener) {
         self.greeting_of(side, stretch);
+        if self.holds() {
+            if self.asks_behind_hole(side, stretch) {
+                // nothing is known of a request that is missing as a whole
+                self.joined.as_mut().and_then(|joined| joined.hole.take());
+            } else {
+                self.tell_hole(listener);
+            }
+        }
+        if self.keeps(side, at, stretch, listener) {
+            return;
+        }
         let mut sink = MessageSink::new(&mut self.open, listener, side, at);
         if let Stretch::Bytes(first) = stretch
             && (follow_again(&mut self.reader, &mut sink, first)

@@ -4,7 +4,7 @@
 
 use super::readers::{AnyReader, KNOWN, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Listener, Protocol, Side};
+use super::{At, First, Guess, Listener, Protocol, Side};
 use crate::cursor;
 
 /// Turns that are looked at: what is no protocol's in all of them is none that is known.
@@ -14,6 +14,10 @@ const MAX_KEPT: usize = 512;
 
 #[derive(Debug, Default)]
 pub(super) struct Joined {
+    /// The beginning is not in the capture.
+    middle: bool,
+    /// Bytes of the client that are not in the capture: what it says next will tell whether they were a request.
+    pub(super) hole: Option<(At, u64)>,
     client: Vec<u8>,
     server: Vec<u8>,
     turns: u32,
@@ -22,6 +26,10 @@ pub(super) struct Joined {
 }
 
 impl Joined {
+    pub(super) fn begins(&mut self) {
+        self.middle = true;
+    }
+
     fn last(&mut self, side: Side) -> &mut Vec<u8> {
         match side {
             Side::Client => &mut self.client,
@@ -66,7 +74,10 @@ pub(super) fn follow(
     sink: &mut MessageSink<'_, impl Listener>,
     said: &[u8],
 ) -> bool {
-    let Some(turns) = joined.as_mut().filter(|_| reader.is_turns() && !sink.is_open()) else {
+    let Some(turns) = joined
+        .as_mut()
+        .filter(|turns| turns.middle && reader.is_turns() && !sink.is_open())
+    else {
         return false;
     };
     let Some(known) = turns.turn(sink, said) else {
@@ -84,7 +95,7 @@ pub(super) fn heard(
     sink: &mut MessageSink<'_, impl Listener>,
     said: &[u8],
 ) {
-    if let Some(joined) = joined.as_mut().filter(|_| !sink.is_open()) {
+    if let Some(joined) = joined.as_mut().filter(|joined| joined.middle && !sink.is_open()) {
         joined.keep(sink.side(), said);
     }
 }

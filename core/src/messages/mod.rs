@@ -145,7 +145,7 @@ pub struct Messages {
     undecided: Vec<(Side, At, Box<[u8]>)>,
     /// The server has spoken in turns: what follows is no greeting.
     greeted: bool,
-    /// Its beginning is not in the capture, and no protocol is known yet.
+    /// Where bytes are not in the capture.
     joined: Option<Box<joined::Joined>>,
 }
 
@@ -190,7 +190,7 @@ impl Messages {
 
     /// Of a stream whose beginning is not in the capture.
     pub fn join(&mut self) {
-        self.joined = Some(Box::default());
+        self.joined.get_or_insert_default().begins();
     }
 
     /// The same in the place of another stream's, which is over.
@@ -223,7 +223,7 @@ impl Messages {
     /// Bytes were read of which nothing has been said yet.
     #[inline(always)]
     pub fn waits(&self) -> bool {
-        self.open.waits() || !self.undecided.is_empty()
+        self.open.waits() || !self.undecided.is_empty() || self.holds()
     }
 
     /// The next stretch of `side`, which the packet `at` made readable.
@@ -273,6 +273,7 @@ impl Messages {
         if self.stage == Stage::Undecided {
             self.begin(Stage::Turns, listener);
         }
+        self.tell_hole(listener);
         MessageSink::new(&mut self.open, listener, side, at).end();
     }
 
@@ -285,6 +286,7 @@ impl Messages {
             }
             self.begin(Stage::Turns, listener);
         }
+        self.tell_hole(listener);
         let mut sink = MessageSink::new(&mut self.open, listener, side, at);
         match self.stage {
             Stage::Following => self.reader.close(&mut sink, how),

@@ -112,3 +112,39 @@ fn whoever_spoke_a_protocol_is_heard_again_by_less() {
     let told = holed(&[(C, Err(9)), (C, Ok("get k\r\n")), (S, Ok("what\r\n"))], false);
     assert_eq!(told, [""; 0]);
 }
+
+/// What a stream's readers told: the requests that they named, and the turns that nobody named.
+fn told_behind(script: &[(Side, Stretch<'_>)]) -> String {
+    let notes = heard(script.iter().copied(), FIN);
+    let words = notes.list.iter().filter_map(|note| match note {
+        Note::Keyed {
+            said: Said::Named(named),
+            ..
+        } => Some(format!("{}.{}", named.method, named.target)),
+        Note::Begin { side, .. } => Some(format!("{side:?}")),
+        _ => None,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_request_behind_a_whole_one_that_is_missing_has_its_name() {
+    let get = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n";
+    let ok = bytes(S, "$1\r\nx\r\n");
+    let lost = (C, Stretch::Missing(22));
+    let script = [bytes(C, get), ok, ok, lost, bytes(C, get), ok];
+    assert_eq!(told_behind(&script), "GET.a GET.a");
+    // what goes on inside a request is none, whatever it looks like further on
+    let script = [
+        bytes(C, get),
+        ok,
+        ok,
+        lost,
+        bytes(C, "x\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n"),
+        ok,
+    ];
+    assert_eq!(told_behind(&script), "GET.a Client Server");
+    // nothing follows: what is missing was a turn
+    assert_eq!(told_behind(&[bytes(C, get), ok, ok, lost]), "GET.a Client");
+    assert_eq!(told_behind(&[bytes(C, get), ok, lost, ok]), "GET.a Client Server");
+}
