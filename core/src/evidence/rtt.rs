@@ -78,7 +78,8 @@ impl Rtt {
     /// accelerator): its ACKs come much sooner than any SYN/ACK did.
     pub fn behind(&self) -> Option<i64> {
         let (nearest, handshake) = (self.min?, self.handshake?);
-        let is_far = handshake >= ANSWERED_FOR.get() * nearest && handshake - nearest >= HOST_NS.get();
+        let is_far = handshake >= nearest.saturating_mul(ANSWERED_FOR.get())
+            && handshake.saturating_sub(nearest) >= HOST_NS.get();
         is_far.then_some(handshake)
     }
 
