@@ -391,9 +391,10 @@ def _not(d: Overall, skip: tuple[str, ...]) -> list[tuple[int, str]]:
     said = [(1, "  not       " + ", ".join(parts))] if parts else []
     named = any(f["family"] == "loss" and f["share"] >= show.NEXT_SHARE for f in d["families"])
     if d["lost"] and not named and "doubles" not in {c.check for c in d["quality"]}:
-        said.append(
-            (1, f"  lost      {count(d['lost'], 'segment')}, repaired in {percent(repair / total)} of the time")
+        took = (
+            f", repaired in {percent(repair / total)} of the time" if repair else "; no request waited for their repair"
         )
+        said.append((1, f"  lost      {count(d['lost'], 'segment')}{took}"))
     return said
 
 

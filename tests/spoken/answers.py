@@ -171,8 +171,17 @@ def requests_over_a_long_path() -> bytes:
     "duplicate ACKs (22 %; 64 % to network), in 1 of 3 slow requests."
 )
 def a_loss_on_a_long_path() -> bytes:
+    return lossy(21.0)
+
+
+@says("  lost      1 segment, repaired in 1.9 % of the time")
+def a_loss_beside_slow_work() -> bytes:
+    return lossy(1500.0)
+
+
+def lossy(work: float) -> bytes:
     """Captured at the client, 60 ms from the server. The second of six segments comes 61 ms late, the only hole; two
-    more answers take the server's program 20 ms and more beside the path."""
+    more answers take the server's program so many ms."""
     talk = Talk(server_leg=60.0, client_leg=0.01)
     talk.open()
     talk.client(70.0, get())
@@ -188,11 +197,11 @@ def a_loss_on_a_long_path() -> bytes:
             talk.s.ip_id += 1
     talk.server(191.2, parts[1], seq=1461)
     talk.client(191.21)
-    for at, takes in ((300.0, 21.0), (500.0, 21.0)):
+    for at in (300.0, 500.0 + work):
         talk.client(at, get())
         talk.server(at + 60.0, ack=talk.c.sent)
-        talk.server(at + 60.0 + takes, b"".join(answer(50)))
-        talk.client(at + 60.01 + takes)
+        talk.server(at + 60.0 + work, b"".join(answer(50)))
+        talk.client(at + 60.01 + work)
     return pcap(talk.tape)
 
 
