@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ import pytest
 from archives import CLIPS, PACKERS, SAMPLES, SMALL, rotated, same, tree
 
 import latpcap as lp
+from latpcap.archive import lock, output
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
 START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
@@ -200,3 +202,31 @@ def test_a_cluster_on_s3(client: object, bucket: str, tmp_path: Path) -> None:
 def test_a_bucket_that_is_not_there(bucket: str) -> None:
     with pytest.raises(lp.OutputError, match=r"s3://other/out.*cannot be written"):
         lp.batch(SMALL, bucket.replace("archive/", "other/").format("out").replace("&allow_bucket_creation=true", ""))
+
+
+def test_of_several_batches_at_once_on_s3_one_works(bucket: str, tmp_path: Path) -> None:
+    source, url = archive(tmp_path / "in"), bucket.format("busy")
+    place = output.Output(url)
+    place.prepare()
+    busy = "archive/busy.*: another batch is writing here"
+    with lock.alone(place), pytest.raises(lp.OutputError, match=busy):
+        lp.batch(source, url, quiet=True)
+    working, done = threading.Lock(), []
+
+    def work() -> None:
+        try:
+            with lock.alone(output.Output(url)):
+                done.append(working.acquire(blocking=False))
+                time.sleep(0.2)
+                working.release()
+        except lp.OutputError:
+            done.append(None)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 3 and False not in done, "never two at once"
+    assert lp.batch(source, url, quiet=True).summary["files"] > 0
+    assert place.states("_partial") == {}
