@@ -9,7 +9,7 @@
 //! was set later.
 
 use super::grounds::Grounds;
-use super::limits::{AT_HOST_NS, DATED_NS, ENOUGH, NOISE_NS};
+use super::limits::{AT_HOST_NS, DATED_NS, ENOUGH, INSTANT_NS, NOISE_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, reach};
 use super::program::{approach, think, thought};
@@ -93,7 +93,13 @@ impl Judged {
             };
         }
         if let Some(because) = known {
-            return proven(because);
+            // what leaves with an ACK that came at once, as a kernel sends, may have had no congestion window before
+            let by_kernel = late <= INSTANT_NS.get() && hold < self.hold_least;
+            return if because == Because::GoesWithoutAck && by_kernel && c.ack_pure {
+                program(Grounds::probable(Because::WithTheAck, Cause::Cwnd))
+            } else {
+                proven(because)
+            };
         }
         // a release much later than the wait is long was no release
         if late > ((wait + release) / 2).max(AT_HOST_NS.get()) {

@@ -206,9 +206,24 @@ fn what_follows_later_than_a_kernel_is_a_pause() {
     // of who goes without ACKs it is known
     let refuted = Seen::new().refuted(9);
     assert_eq!(late(&refuted, MS), Some((Grade::Proven, Because::GoesWithoutAck)));
-    let short = |seen: &Seen| pause(seen.rules(candidate(MS, 30 * US)));
-    assert_eq!(short(&refuted), Some((Grade::Proven, Because::GoesWithoutAck)));
-    assert_eq!(short(&unknown), None);
+    let short = |seen: &Seen, release| pause(seen.rules(candidate(MS, release)));
+    assert_eq!(short(&unknown, 30 * US), None);
+    // with the ACK, as a kernel sends: a congestion window of one segment, perhaps
+    let by_window = Some((Grade::Probable, Because::WithTheAck));
+    assert_eq!(short(&refuted, 80 * US), by_window);
+    let proven = Some((Grade::Proven, Because::GoesWithoutAck));
+    assert_eq!(short(&refuted, 80 * US + 1), proven);
+    let along = Candidate {
+        ack_pure: false,
+        ..candidate(MS, 80 * US)
+    };
+    assert_eq!(pause(refuted.rules(along)), proven);
+    let after = |wait| pause(refuted.rules(candidate(wait, 30 * US)));
+    assert_eq!(
+        (after(24 * MS), after(521 * MS)),
+        (by_window, proven),
+        "an ACK that came at once"
+    );
 }
 
 #[test]
