@@ -54,6 +54,9 @@ fn use_of(label: &[u8]) -> Use {
         b"EXPORTER_SECRET" | b"EARLY_EXPORTER_SECRET" | b"EARLY_EXPORTER_MASTER_SECRET" => Use::Unused,
         b"ECH_SECRET" | b"ECH_CONFIG" => Use::Unused,
         b"RSA" | b"PMS_CLIENT_RANDOM" => Use::Premaster,
+        // of a key update (OpenSSL ends them in N): they follow from the first
+        _ if label.starts_with(b"CLIENT_TRAFFIC_SECRET_") => Use::Unused,
+        _ if label.starts_with(b"SERVER_TRAFFIC_SECRET_") => Use::Unused,
         _ if label.starts_with(b"QUIC_") => Use::Unused,
         _ => Use::Unknown,
     }

@@ -19,6 +19,11 @@ const ENDS: [&[u8]; 7] = [
 ];
 /// Or is one of these.
 const WHOLE: [&[u8]; 7] = [b"pass", b"pwd", b"sig", b"jwt", b"sid", b"sessionid", b"auth"];
+/// These name secrets and harmless things alike: an OAuth code (RFC 6749 4.1.2) or a country's, an API key or a cache's.
+/// A secret is long and has digits and letters; an API key has no other signs.
+const EITHER: [&[u8]; 2] = [b"code", b"key"];
+/// Keys and codes of known services have 20 and more characters; UUIDs have 36.
+const SECRET_FROM: usize = 16;
 /// Longer names of parameters are none of these.
 const LONGEST: usize = 64;
 
@@ -71,7 +76,9 @@ fn parameters(part: &[u8]) -> (&[u8], &[u8]) {
         let name = memrchr(b'?', name)
             .and_then(|mark| name.get(mark + 1..))
             .unwrap_or(name);
-        if is_secret(name) {
+        let rest = part.get(value..).unwrap_or_default();
+        let end = memchr(b';', rest).unwrap_or(rest.len());
+        if is_secret(name, rest.get(..end).unwrap_or(rest)) {
             return part.split_at_checked(value).unwrap_or((part, &[]));
         }
         match part.get(value..).and_then(|rest| memchr(b';', rest)) {
@@ -92,7 +99,7 @@ fn password(place: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((place.get(..begin + colon)?, place.get(begin + at..)?))
 }
 
-fn is_secret(name: &[u8]) -> bool {
+fn is_secret(name: &[u8], value: &[u8]) -> bool {
     if name.len() > LONGEST {
         return false;
     }
@@ -101,7 +108,19 @@ fn is_secret(name: &[u8]) -> bool {
         .filter(|byte| !b"-_.".contains(byte))
         .map(u8::to_ascii_lowercase)
         .collect();
-    ENDS.iter().any(|end| name.ends_with(end)) || WHOLE.contains(&name.as_slice())
+    let name = name.as_slice();
+    ENDS.iter().any(|end| name.ends_with(end))
+        || WHOLE.contains(&name)
+        || EITHER.contains(&name) && is_random(value, name == b"key")
+}
+
+/// `plain`: of letters, digits, `-` and `_` alone.
+fn is_random(value: &[u8], plain: bool) -> bool {
+    let known = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    value.len() >= SECRET_FROM
+        && value.iter().any(u8::is_ascii_digit)
+        && value.iter().any(u8::is_ascii_alphabetic)
+        && (!plain || value.iter().all(known))
 }
 
 #[cfg(test)]
@@ -129,6 +148,33 @@ mod tests {
             ("/@me:s", "/@me:s"),
             ("?", "?"),
             ("", ""),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&shown(url.as_bytes())), seen, "{url}");
+        }
+    }
+
+    #[test]
+    fn long_codes_and_keys_are_secrets_and_short_ones_are_names() {
+        for (url, seen) in [
+            // 16 characters and 15
+            ("/cb?code=SplxlOBeZQQYbYS6&state=x", "/cb?code=?&state=x"),
+            ("/cb?code=SplxlOBeZQQYbY6", "/cb?code=SplxlOBeZQQYbY6"),
+            ("/cb?code=4%2F0AX4XfWjYc8-a", "/cb?code=?"),
+            ("/maps?key=AIzaSyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY", "/maps?key=?"),
+            (
+                "/find?code=US&key=user:1234567890abc",
+                "/find?code=US&key=user:1234567890abc",
+            ),
+            ("/find?key=2024-01-31-2359-59", "/find?key=2024-01-31-2359-59"),
+            (
+                "/find?key=a-name-without-digits",
+                "/find?key=a-name-without-digits",
+            ),
+            ("/find?key=AIzaSyD9tSrke72Pou;b=c", "/find?key=?"),
+            (
+                "/find?monkey=AIzaSyD9tSrke72Pou",
+                "/find?monkey=AIzaSyD9tSrke72Pou",
+            ),
         ] {
             assert_eq!(String::from_utf8_lossy(&shown(url.as_bytes())), seen, "{url}");
         }

@@ -95,7 +95,8 @@ fn a_key_log_is_read_line_by_line() {
     let (random, master, traffic) = ("ab".repeat(32), "cd".repeat(48), "EF".repeat(32));
     let text = format!(
         "# a comment\r\nCLIENT_RANDOM {random} {master}\r\n\r\nSERVER_TRAFFIC_SECRET_0  {random}\t{traffic}\n\
-         EXPORTER_SECRET {random} {traffic}\nQUIC_CLIENT_TRAFFIC_SECRET_0 {random} {traffic}"
+         EXPORTER_SECRET {random} {traffic}\nQUIC_CLIENT_TRAFFIC_SECRET_0 {random} {traffic}\n\
+         CLIENT_TRAFFIC_SECRET_N {random} {traffic}\nSERVER_TRAFFIC_SECRET_N {random} {traffic}"
     );
     let mut log = KeyLog::default();
     log.read(text.as_bytes(), |issue| panic!("{issue:?}"));
