@@ -161,3 +161,28 @@ def freed_together(turn: int, us: float) -> bytes:
             talk.client(freed + 0.3)
         at = tick + 3.0
     return pcap(sorted((s for talk in talks for s in talk.tape), key=lambda s: s.time_ns), nanos=True)
+
+
+@variants(at_server={"legs": (0.01, 2.0)}, at_client={"legs": (2.0, 0.01)})
+def window_of_two_segments(legs: tuple[float, float]) -> bytes:
+    """A receiver with room for 2,878 bytes: each window takes a full segment and a small one, and opens with an ACK
+    that is held for 40 ms. Behind it go the next two. TCP_NODELAY is set.
+
+    Not to be mistaken for: Nagle's algorithm. The small segment of one window and that of the next have an ACK between
+    them, but until then there was no room.
+    """
+    talk = Talk(*legs, scale=None, client_window=2878)
+    talk.open()
+    at = 10.0
+    for _ in range(6):
+        talk.client(at, get())
+        at += legs[0] + 0.2
+        head, body = answer(14_390 - len(answer(14_390)[0]))
+        whole = head + body
+        for start in range(0, len(whole), 2878):
+            talk.server(at, whole[start : start + 1460])
+            talk.server(at + 0.001, whole[start + 1460 : start + 2878])
+            talk.client(at + legs[1] + 41.0 - start / 7000)
+            at += sum(legs) + 41.0 - start / 7000 + 0.02
+        at += 3.0
+    return pcap(talk.tape, nanos=True)

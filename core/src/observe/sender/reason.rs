@@ -66,6 +66,7 @@ impl Sender {
             && !d.fin
             && !hole
             && !p.tainted
+            && !self.fits_since(&p, d)
         {
             match p.ack {
                 Some(ack) => {
@@ -225,6 +226,12 @@ impl Sender {
         let small = self.small.filter(|p| p.at.frame == from.frame && !p.tainted)?;
         let ack = small.ack.filter(|_| gap > BURST_NS.get())?;
         Some((small.at, ack.at))
+    }
+
+    /// It did not fit until the window opened, behind this small one: what the receiver had no room for nobody else held.
+    fn fits_since(&self, p: &Small, d: &Data) -> bool {
+        self.edge_moved
+            .is_some_and(|(opened, before)| opened.frame > p.at.frame && d.end > before)
     }
 
     /// It ends where the window does, though no full segment, as long after the peer was heard as a timer takes: the sender had
