@@ -194,7 +194,15 @@ fn read<'a>(
 }
 
 fn heard<'a>(pieces: impl IntoIterator<Item = (Side, Stretch<'a>)>, close: Option<Close>) -> Notes {
-    let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
+    heard_by(Messages::new(), pieces, close)
+}
+
+fn heard_by<'a>(
+    mut messages: Messages,
+    pieces: impl IntoIterator<Item = (Side, Stretch<'a>)>,
+    close: Option<Close>,
+) -> Notes {
+    let (mut notes, mut at) = (Notes::default(), At::default());
     for (side, piece) in pieces {
         at.frame += 1;
         messages.feed(side, at, piece, &mut notes);

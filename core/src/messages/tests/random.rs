@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::cases::FIN;
-use super::{C, Close, Note, Protocol, S, Said, Side, Stretch, heard, read, short};
+use super::{C, Close, Messages, Note, Protocol, S, Said, Side, Stretch, heard_by, read, short};
 
 /// What streams are made of: enough of each protocol to get into every state, and junk.
 fn words() -> impl Strategy<Value = Vec<u8>> {
@@ -159,9 +159,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn any_bytes_keep_the_grammar(script in script(), how in 0..3usize) {
+    fn any_bytes_keep_the_grammar(script in script(), how in 0..3usize, joined in any::<bool>()) {
         let how = [Close::Fin, Close::Rst, Close::CaptureEnd][how];
-        let heard = heard(pieces(&script), Some(how));
+        let mut messages = Messages::new();
+        if joined {
+            messages.join();
+        }
+        let heard = heard_by(messages, pieces(&script), Some(how));
         let total = check(&heard.list);
         // who answers by keys counts what is asked and answered only
         let by_keys = heard.protocols.iter().any(|known| !matches!(known, Protocol::Turns | Protocol::Http));
