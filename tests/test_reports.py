@@ -41,12 +41,28 @@ def test_wrk_printed_these_lines() -> None:
     assert shape(ours)[2:] == shape(theirs)[2:] and ours[0] == theirs[0]
     assert ours[10] == theirs[10] == "  920 requests in 1.00s, 772.97KB read"
     for mine, its in zip(ours[6:10], theirs[6:10], strict=True):  # the distribution
-        assert mine.split()[0] == its.split()[0] and abs(ms(mine.split()[1]) - ms(its.split()[1])) < 0.5
+        assert mine.split()[0] == its.split()[0] and abs(ms(mine.split()[1]) - ms(its.split()[1])) < 0.1
     for mine, its in zip(ours[3].split()[1:4], theirs[3].split()[1:4], strict=True):
         assert ms(mine) == pytest.approx(ms(its), rel=0.03, abs=0.5)
     for mine, its in zip(ours[11:], theirs[11:], strict=True):
         assert float(re.findall(r"[\d.]+", mine)[0]) == pytest.approx(float(re.findall(r"[\d.]+", its)[0]), rel=0.03)
     assert told.numbers["cut"] == 40 and any("threads" in line for line in told.unknown)
+
+
+@pytest.mark.parametrize(("pause", "waited"), [(1.1, 1.0), (1.2, None)])
+def test_an_answer_waits_for_a_busy_client(pause: float, waited: float | None) -> None:
+    """The quickest asks again after 0.1 ms. Who takes 1 ms more does so between two requests: wrk does not."""
+    talk = Talk(client_leg=0.0)
+    talk.open()
+    at = 1.0
+    for after in (0.1, pause, pause, pause, 0.0):
+        talk.client(at, get())
+        talk.server(at + 2.0, b"".join(answer(50)))
+        at += 2.0 + after
+    told = lp.read(pcap(talk.tape, nanos=True)).report("wrk")
+    assert told.numbers["busy_ms"] == (None if waited is None else pytest.approx(0.6 * waited, rel=1e-3))
+    assert told.numbers["max_ms"] == pytest.approx(2.0 + (waited or 0.0), abs=0.01)
+    assert any("does not ask at once" in line for line in told.unknown) == (waited is None)
 
 
 def test_wrks_correction_adds_what_a_stall_kept_from_being_asked() -> None:
