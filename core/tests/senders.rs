@@ -308,12 +308,18 @@ fn what_the_program_takes_where_nothing_is_held_is_no_stall() {
                     Grounds::proven(Because::ControlShorter),
                     "{program} {rtts:?}"
                 );
+                // a pause that no ACK ended, and the only one, may be half as long again the next time
+                let exact = program > rtts.0 + rtts.1 + MS;
+                let (seen, known) = if exact {
+                    (most * 2 / 3, most * 2 / 3)
+                } else {
+                    (*most, 0)
+                };
                 assert!(
-                    (0..=MS).contains(&(most - program.max(rtts.0 + rtts.1))),
+                    (0..=MS).contains(&(seen - program.max(rtts.0 + rtts.1))),
                     "{ruling:?}"
                 );
-                let exact = program > rtts.0 + rtts.1 + MS;
-                assert_eq!(*likely, if exact { *most } else { 0 });
+                assert_eq!(*likely, known);
             }
         }
     }
