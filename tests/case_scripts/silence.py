@@ -101,3 +101,31 @@ def silence_cut_off() -> bytes:
     other = Talk(ends=Ends(server=("10.0.0.3", 80)), tape=talk.tape)
     other.client(9.0, flags="S", options=[mss()])
     return pcap(talk.tape)
+
+
+def _begun_in_the_middle(requests: int) -> bytes:
+    """So many requests of a connection that began before the capture, each answered by its program after 400 ms."""
+    talk = Talk()
+    talk.open()
+    for number in range(requests):
+        talk.client(10.0 + 990.0 * number, get("/a"))
+        talk.server(410.0 + 990.0 * number, b"".join(answer(50)))
+    return pcap(talk.tape[3:])
+
+
+@case
+def one_answer_alone() -> bytes:
+    """The only round trip that was ever seen to the server is its program's one answer: it says nothing of the path.
+
+    Not to be mistaken for: a path that takes 400 ms, probably.
+    """
+    return _begun_in_the_middle(1)
+
+
+@case
+def one_answer_alone_decoy_two() -> bytes:
+    """Two answers of a program took 400 ms each, and no kernel answered: what both have is probably the path's.
+
+    Not to be mistaken for: one answer, which is no measure of anything.
+    """
+    return _begun_in_the_middle(2)

@@ -36,6 +36,22 @@ fn what_a_program_takes_is_no_kernels_jitter() {
 }
 
 #[test]
+fn one_answer_of_a_program_is_no_measure_of_the_path() {
+    let alone = |samples: &[(i64, bool)]| {
+        let mut pairs = Pairs::default();
+        let pair = pairs.id(IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        for (ns, by_program) in samples {
+            pairs.add(pair, 1, *ns, *by_program);
+        }
+        [0, 1].map(|side| pairs.is_one_answer(pair, side))
+    };
+    assert_eq!(alone(&[]), [false, false]);
+    assert_eq!(alone(&[(400 * MS, true)]), [false, true]);
+    assert_eq!(alone(&[(400 * MS, true), (400 * MS, true)]), [false, false]);
+    assert_eq!(alone(&[(MS, false)]), [false, false], "a kernel's own");
+}
+
+#[test]
 fn what_a_kernel_has_answered_tells_the_path_of_a_connection() {
     let mut trips = RoundTrips::default();
     assert_eq!(trips.round(true).beyond(MS), 0);
