@@ -253,6 +253,12 @@ def test_the_headline_costs_users_most() -> None:
     assert capture.why(server="10.0.0.3").server == "10.0.0.3:80"
     with pytest.raises(ValueError, match=r"no server 9\.9\.9\.9 .*there are: 10\.0\.0\.2:80"):
         capture.why(server="9.9.9.9")
+    named = Talk(ends=Ends(("10.0.0.1", 40_003), ("10.0.0.4", 8080)), tape=tape)
+    named.open(9_000.0)
+    named.client(9_005.0, get().replace(b"Host: h", b"Host: Shop.example"))
+    named.server(9_006.0, b"".join(answer(50)))
+    capture = lp.read(pcap(tape))
+    assert (capture.why().server, capture.why(server="shop.example").server) == ("10.0.0.2:80", "10.0.0.4:8080")
 
 
 def test_losses_are_added_up_and_counted() -> None:

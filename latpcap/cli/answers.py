@@ -56,7 +56,8 @@ def register(app: typer.Typer, read: Callable[..., Capture], brief: Callable[...
             typer.Option("--slow-ms", min=0, help="Slow is what takes so many ms beyond the path's round trip."),
         ] = None,
         server: Annotated[
-            str | None, typer.Option("--server", help="The answer is about this server (address, or address:port).")
+            str | None,
+            typer.Option("--server", help="The answer is about this server: address, address:port or name."),
         ] = None,
         top: Annotated[int | None, typer.Option("--top", min=1, help="List so many servers.")] = None,
         strace: Annotated[

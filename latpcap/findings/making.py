@@ -136,7 +136,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
     data["lost"] = losses.lost(streams, tables["exchanges"])
     ledger = totals.Ledger(streams, tables["exchanges"], tables["causes"], asked.slow_ms)
     if asked.server is not None:
-        ledger.put_first(asked.server)
+        ledger.put_first(asked.server, lambda server: evidence.names_of(server, tables))
     found = findings.rows(tables, checks, ledger, servers=1)
     data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
     data["events"] = [f for f in found if f.kind != "latency"]

@@ -17,6 +17,8 @@ from latpcap.limits import LIMITS
 from latpcap.vocabulary import BACKEND, CAUSES, PROVEN, STALL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from latpcap.arrays import Array
@@ -129,9 +131,10 @@ class Ledger:
         self._place = place
         self._spent: dict[str, list[Spent]] = {}
 
-    def put_first(self, name: str) -> None:
-        """Puts the server of this address, or address and port, first. ValueError where there is none."""
+    def put_first(self, name: str, called: Callable[[Server], list[str]]) -> None:
+        """Puts the server of this address, address and port, or `called` name first. ValueError where there is none."""
         mine = [s for s in self.servers if name in (s.name, s.address)]
+        mine = mine or [s for s in self.servers if name.lower() in map(str.lower, called(s))]
         if not mine:
             known = ", ".join(s.name for s in self.servers[:5])
             raise ValueError(f"no server {name} was asked for anything; there are: {known or 'none'}")

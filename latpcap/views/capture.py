@@ -107,8 +107,9 @@ class Capture(Recording):
         Prints as at most 15 lines; `to_dict()` has every number of the text, `.headline`, `.fix`, `.grade`, `.findings`
         and `.servers` the most important. `stream` limits the answer to one tcp.stream, `exchange` to one row of
         `exchanges`, or with `stream` to its number there, or to the "worst", "typical" or "first" one. Slow is what
-        takes `slow_ms` and more beyond the path's round trip (None: the protocol's default). `server`, an address or
-        "address:port", is whom the answer is about, else the one with the most slow requests; `top` lists so many.
+        takes `slow_ms` and more beyond the path's round trip (None: the protocol's default). `server`, an address,
+        "address:port" or a name that clients asked for, is whom the answer is about, else the one with the most slow
+        requests; `top` lists so many.
         `strace` and `access_log` are files taken beside the capture (docs/capture.md): what they say is added, the
         grades stay the capture's; they are for whole captures.
         IndexError where there is no such stream or exchange, ValueError for another word or server, LatpcapError where
