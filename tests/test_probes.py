@@ -49,7 +49,8 @@ def test_syn_probes_are_those_of_the_tools() -> None:
     assert [r["sent_frame"] for r in syns[-16:]] == list(range(28, 75, 3))
     assert [r["answer_frame"] for r in syns[-16:]] == list(range(29, 76, 3))
     assert [r["probe"] for r in ROWS] == list(range(5 + 3 + 3 + 16))
-    assert all(r["repeats"] == 0 and r["id"] is r["ttl"] is None for r in syns)
+    assert all(r["repeats"] == 0 and r["id"] is None for r in syns)
+    assert [r["ttl"] for r in syns] == [64] * 6 + [1 + n // 3 for n in range(16)]  # three a hop
 
 
 def test_a_stream_has_its_own_and_data_makes_it_none() -> None:
@@ -99,7 +100,7 @@ def test_routers_answer_traceroutes() -> None:
         ("icmp_echo", 1, "time_exceeded", "10.0.0.2", 5, pytest.approx(4.0), 0),
         ("icmp_echo", 2, "unreachable", "10.0.0.3", 6, pytest.approx(4.0), 0),
         ("icmp_echo", 3, None, None, None, None, 0),
-        ("tcp_syn", None, "time_exceeded", "10.0.0.4", 7, pytest.approx(3.0), 1),
+        ("tcp_syn", 1, "time_exceeded", "10.0.0.4", 7, pytest.approx(3.0), 1),
     ]
 
 

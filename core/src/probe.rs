@@ -32,8 +32,17 @@ pub struct Probe {
 /// What was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    Echo { id: u16, seq: u16, ttl: u8 },
-    Syn { stream: u32, sport: u16, dport: u16 },
+    Echo {
+        id: u16,
+        seq: u16,
+        ttl: u8,
+    },
+    Syn {
+        stream: u32,
+        sport: u16,
+        dport: u16,
+        ttl: u8,
+    },
 }
 
 #[derive(Default)]
@@ -65,6 +74,7 @@ pub fn of_stream(id: u32, stream: &Stream) -> impl Iterator<Item = Probe> {
                 stream: id,
                 sport,
                 dport,
+                ttl: asked.ttl,
             },
             repeats: asked.repeats,
             answer: asked.answer,

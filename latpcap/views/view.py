@@ -325,7 +325,7 @@ class View:
         of hping3, a port scan, a TCP traceroute, or a connect that was refused.
 
         `probe` counts from 0 in the order sent; `kind` is "icmp_echo" or "tcp_syn". What was sent: `src, dst`, of a SYN
-        `stream, sport, dport`, of a ping `id, seq, ttl` (null for the other kind), `sent_frame, sent`, and `repeats`,
+        `stream, sport, dport`, of a ping `id, seq` (null for the other kind), `ttl`, `sent_frame, sent`, and `repeats`,
         how often it was sent again. The first answer to it: `answer` ("echo_reply", "syn_ack", "rst", and ICMP's
         "time_exceeded" and "unreachable"), `answer_from` (a router's address in a traceroute), `answer_frame, answered`
         and `rtt_ms` since the first copy; all null where none came before the capture's end. UDP is not among them.

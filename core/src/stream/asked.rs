@@ -15,6 +15,7 @@ pub struct SentSyn {
     pub from_low: bool,
     pub seq: u32,
     pub sent: At,
+    pub ttl: u8,
     pub repeats: u32,
     /// The first answer counts.
     pub answer: Option<SynAnswer>,
@@ -56,7 +57,7 @@ impl Stream {
             return;
         }
         match (segment.has(SYN), segment.has(ACK)) {
-            (true, false) => self.syn(segment.seq, from_low, at),
+            (true, false) => self.syn(segment, from_low, at),
             (syn, true) => {
                 // an answer acknowledges the SYN, and no data: with data it is no probe
                 let kind = if syn { AnswerKind::SynAck } else { AnswerKind::Rst };
@@ -75,7 +76,8 @@ impl Stream {
         }
     }
 
-    fn syn(&mut self, seq: u32, from_low: bool, at: At) {
+    fn syn(&mut self, segment: &Segment<'_>, from_low: bool, at: At) {
+        let seq = segment.seq;
         if self.counts.iter().any(|side| side.payload > 0) {
             return;
         }
@@ -90,6 +92,7 @@ impl Stream {
                     from_low,
                     seq,
                     sent: at,
+                    ttl: segment.ttl,
                     repeats: 0,
                     answer: None,
                 });

@@ -39,6 +39,7 @@ pub(super) struct Heard {
     sack_permitted: bool,
     multipath: Multipath,
     cut: bool,
+    ttl: u8,
 }
 
 impl Heard {
@@ -61,6 +62,7 @@ impl Heard {
             sack_permitted: options.sack_permitted,
             multipath: options.multipath,
             cut: options.cut,
+            ttl: segment.ttl,
         })
     }
 
@@ -87,8 +89,8 @@ impl Heard {
                 cut: self.cut,
             },
             ip_id: self.ip_id,
-            ttl: 0, // their rows are there already; nothing else asks
-            tos: 0,
+            ttl: self.ttl,
+            tos: 0, // their rows are there already; nothing else asks
         }
     }
 }

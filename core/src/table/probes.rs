@@ -21,7 +21,7 @@ pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
         What::Echo { .. } => None,
     };
     let echo = |row: &Row| match row.what {
-        What::Echo { id, seq, ttl } => Some((id, seq, ttl)),
+        What::Echo { id, seq, .. } => Some((id, seq)),
         What::Syn { .. } => None,
     };
     let answer = |row: &Row| -> Option<SynAnswer> { row.answer };
@@ -48,7 +48,12 @@ pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
         nullable("dport", option::<UInt16Type, Row>(rows, |r| Some(syn(r)?.2))),
         nullable("id", option::<UInt16Type, Row>(rows, |r| Some(echo(r)?.0))),
         nullable("seq", option::<UInt16Type, Row>(rows, |r| Some(echo(r)?.1))),
-        nullable("ttl", option::<UInt8Type, Row>(rows, |r| Some(echo(r)?.2))),
+        column(
+            "ttl",
+            plain::<UInt8Type, Row>(rows, |r| match r.what {
+                What::Syn { ttl, .. } | What::Echo { ttl, .. } => ttl,
+            }),
+        ),
         column("sent_frame", plain::<UInt64Type, Row>(rows, |r| r.sent.frame)),
         column("sent", instants(rows, |r| r.sent.time_ns)),
         nullable("answer", fixed_words(rows, |r| Some(answer(r)?.kind.word()))),
