@@ -1,5 +1,7 @@
 //! Both sides of what makes a ruling of a candidate, on senders that are judged by what their pools hold.
 
+mod rows;
+
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::*;
@@ -345,86 +347,6 @@ fn who_refutes_it_elsewhere_may_have_changed_the_option() {
         Some((Grade::Probable, Because::OptionMayChange))
     );
     assert_eq!(pause(ruling(3)), None, "three of its own follow alone");
-}
-
-/// The rows of a stall of 41 ms and 40 us, held for 40 ms, of which the program had taken `program` at most and about
-/// `likely`, on a path of 1 ms and 20 us.
-fn rows(program: i64, likely: i64, because: Because) -> Vec<(Cause, Rule, Grade, i64)> {
-    let c = candidate(41 * MS, 40 * US);
-    let step = Step {
-        from: c.small,
-        to: c.freed,
-        wait: Wait::App,
-    };
-    let piece = Piece {
-        start: 0,
-        end: c.freed.time_ns,
-        from_frame: 1,
-        to_frame: 3,
-        asked: 0,
-        sender: Side::Server,
-        step: &step,
-    };
-    let paths = Paths {
-        min: [Some(MS), Some(20 * US)],
-        ..Paths::default()
-    };
-    let ruling = Ruling::Held {
-        hold: 40 * MS,
-        grounds: Grounds::proven(because),
-        program,
-        likely,
-    };
-    let mut rows: Vec<Row> = Vec::new();
-    cut(&mut Cutter::of(&piece, &mut rows), &c, ruling, &piece, &paths);
-    assert!(rows.iter().all(|row| row.owner != Owner::Network));
-    rows.iter()
-        .map(|row| (row.cause, row.rule, row.grounds.grade, row.end))
-        .collect()
-}
-
-#[test]
-fn what_the_program_had_taken_of_a_stall_goes_into_its_round_trip_first() {
-    const END: i64 = 41 * MS + 40 * US;
-    const PATH: i64 = MS + 20 * US;
-    let (nagle, held, rule) = (Cause::Nagle, Cause::DelayedAck, Rule::NagleDelayedAck);
-    let (proven, probable) = (Grade::Proven, Grade::Probable);
-    let because = Because::ControlShorter;
-    let whole = |grade| {
-        vec![
-            (nagle, rule, grade, MS),
-            (held, rule, proven, 41 * MS),
-            (nagle, rule, grade, END),
-        ]
-    };
-    assert_eq!(rows(0, 0, because), whole(proven));
-    assert_eq!(rows(3 * MS - 1, 0, because), whole(proven), "a busy host");
-    assert_eq!(
-        rows(3 * MS, 0, because),
-        whole(probable),
-        "less than the round trip and a busy host"
-    );
-    assert_eq!(rows(PATH + 3 * MS - 1, 0, because), whole(probable));
-    let most = PATH + 3 * MS;
-    let bounded = vec![
-        (nagle, rule, probable, MS),
-        (held, rule, probable, 4 * MS),
-        (held, rule, proven, 41 * MS),
-        (nagle, rule, probable, END),
-    ];
-    assert_eq!(rows(most, 0, because), bounded);
-    let known = vec![
-        (Cause::ServerThink, Rule::Control, probable, 4 * MS),
-        (held, rule, proven, 41 * MS),
-        (nagle, rule, probable, END),
-    ];
-    assert_eq!(rows(most, most, because), known);
-    // what explains all of it ends with the ACK
-    let all = vec![
-        (Cause::ServerThink, Rule::Control, probable, 41 * MS),
-        (nagle, rule, probable, END),
-    ];
-    assert_eq!(rows(90 * MS, 90 * MS, Because::ControlExplains), all);
 }
 
 #[test]
