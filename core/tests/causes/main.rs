@@ -1,0 +1,101 @@
+//! The partition of an exchange's time: rows that follow each other without gap or overlap.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a panic is how a test fails"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod step;
+
+mod repairs;
+mod stalls;
+mod turns;
+
+use latpcap_core::base::At;
+use latpcap_core::judge::Paths;
+use latpcap_core::observe::{Candidate, Repair, Wait};
+
+use crate::common::{Lcg, MS};
+use crate::step::{cut, proven, stall};
+
+#[test]
+fn every_wait_fills_its_time_exactly() {
+    let (c, judged, mut random) = (stall(), [proven()], Lcg(19));
+    for _ in 0..2000 {
+        let mut at = |frame| At {
+            frame,
+            time_ns: random.below(100 * MS) - 20 * MS,
+        };
+        let (a, b, small) = (at(5), at(6), at(7));
+        let [first, second, third] = [at(1).time_ns, at(2).time_ns, at(3).time_ns];
+        let how = Repair::Fast;
+        let late = third.unsigned_abs() as u32;
+        let odd = Candidate {
+            small,
+            ack: a,
+            held_from: b,
+            freed: small,
+            ..c
+        };
+        let waits = [
+            Wait::Turn { since: a, acked: 0 },
+            Wait::LateTurn {
+                since: b,
+                acked: 0,
+                pool: 0,
+            },
+            Wait::TimedTurn {
+                since: b,
+                acked: late,
+                pool: 0,
+            },
+            Wait::FreedTurn {
+                since: b,
+                candidate: Box::new(odd),
+            },
+            Wait::QueuedTurn {
+                since: b,
+                acked: 0,
+                late,
+                queued: third.unsigned_abs() as u32,
+            },
+            Wait::Suspected { held: None },
+            Wait::Suspected { held: Some(a) },
+            Wait::App,
+            Wait::Small(Box::new(odd)),
+            Wait::Small(Box::new(Candidate {
+                pool: u32::MAX,
+                ..odd
+            })),
+            Wait::Clocked { ack: a, acked: b },
+            Wait::LoneClocked {
+                ack: a,
+                acked: b,
+                collapsed: third > 0,
+            },
+            Wait::Window { opened: a },
+            Wait::Repair {
+                how,
+                first: None,
+                filled: None,
+            },
+            Wait::Hole,
+        ];
+        let (from, to) = (first.min(second), first.max(second));
+        let paths = Paths {
+            min: [Some(third.abs()), None],
+            ..Paths::default()
+        };
+        for wait in waits {
+            let rows = cut(wait.clone(), from, to, &judged, &paths);
+            let mut reached = from;
+            for row in &rows {
+                assert!(row.start == reached && row.end > row.start, "{wait:?} {rows:?}");
+                reached = row.end;
+            }
+            assert_eq!(reached, to, "{wait:?}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! One step of the server, judged: its rows.
+
+use latpcap_core::base::At;
+use latpcap_core::exchange::Exchange;
+use latpcap_core::judge::{self, Context, Judged, Paths, Row, Verdict};
+use latpcap_core::observe::{Candidate, Step, Wait};
+
+use crate::common::MS;
+
+pub const US: i64 = 1000;
+
+/// The capture is 2 ms there and back from either end.
+pub fn proven() -> Judged {
+    let (sender_rtt, receiver_rtt) = (2 * MS, 2 * MS);
+    Judged {
+        verdict: Verdict::Proven,
+        held: 20,
+        tight_limit: 2 * MS,
+        hold_least: 25 * MS,
+        sender_rtt,
+        receiver_rtt,
+        ..Judged::default()
+    }
+}
+
+/// The ACK was held for 43 ms.
+pub fn stall() -> Candidate {
+    let at = |frame, time_ns| At { frame, time_ns };
+    Candidate {
+        small: at(3, 0),
+        held_from: at(3, 0),
+        ack: at(4, 45 * MS),
+        ack_pure: true,
+        ack_fin: false,
+        arrived: None,
+        unseen: false,
+        after_end: false,
+        freed: at(5, 47 * MS + 10 * US),
+        small_bytes: 238,
+        freed_bytes: 612,
+        held_back: false,
+        pool: 0,
+    }
+}
+
+/// The rows of one step of the server, from 0 on.
+pub fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], paths: &Paths) -> Vec<Row> {
+    let at = |frame, time_ns| At { frame, time_ns };
+    let step = Step {
+        from: at(1, from),
+        to: at(9, to),
+        wait,
+    };
+    let mut rows = Vec::new();
+    let mut exchange = Exchange::default();
+    (exchange.request.first, exchange.request.last) = (step.from, step.to);
+    exchange.dialogue = true;
+    exchange.steps[1].push(step);
+    let known = Context {
+        paths,
+        stream: 0,
+        pools: judged,
+        needless: None,
+        spread: false,
+        asked: false,
+    };
+    judge::partition(&exchange, &known, &mut rows);
+    rows
+}

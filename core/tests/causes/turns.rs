@@ -1,0 +1,162 @@
+//! A server's turn: its program, its path, or an ACK elsewhere.
+
+use latpcap_core::base::At;
+use latpcap_core::judge::{Because, Cause, Grade, Judged, Paths, Row, Tick};
+use latpcap_core::observe::Wait;
+
+use crate::common::MS;
+use crate::step::{cut, proven};
+
+#[test]
+fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
+    let paths = Paths {
+        min: [None, Some(6 * MS)],
+        ..Paths::default()
+    };
+    for (late, took, proven) in [(0, 4, true), (20, 57, true), (20, 39, false), (2, 3, true)] {
+        let wait = Wait::QueuedTurn {
+            since: At { frame: 1, time_ns: 0 },
+            acked: 6 * MS as u32,
+            late: (late * MS) as u32,
+            queued: 0,
+        };
+        let rows = cut(wait, 0, (6 + took) * MS, &[], &paths);
+        let think = rows.last().unwrap();
+        assert_eq!((think.cause, think.end), (Cause::ServerThink, (6 + took) * MS));
+        assert_eq!(
+            think.grounds.grade == Grade::Proven,
+            proven,
+            "{late} ms late, {took} ms"
+        );
+    }
+}
+
+#[test]
+fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() {
+    let since = At { frame: 1, time_ns: 0 };
+    let waits = |acked| {
+        [
+            Wait::Turn { since, acked },
+            Wait::QueuedTurn {
+                since,
+                acked,
+                late: 0,
+                queued: 0,
+            },
+            Wait::QueuedTurn {
+                since,
+                acked,
+                late: 0,
+                queued: 20 * MS as u32,
+            },
+            Wait::LateTurn {
+                since,
+                acked,
+                pool: 0,
+            },
+        ]
+    };
+    let proven = |wait, path| {
+        let paths = Paths {
+            min: [None, Some(path)],
+            ..Paths::default()
+        };
+        let rows = cut(wait, 0, 230 * MS, &[], &paths);
+        let think = |row: &&Row| row.cause == Cause::ServerThink;
+        rows.iter().find(think).unwrap().grounds.grade == Grade::Proven
+    };
+    for wait in waits(0) {
+        assert!(!proven(wait.clone(), 6 * MS), "{wait:?}");
+        assert!(proven(wait.clone(), 99_999), "{wait:?} beside its host");
+    }
+    for wait in waits(7 * MS as u32) {
+        assert!(proven(wait.clone(), 6 * MS), "{wait:?}");
+    }
+}
+
+#[test]
+fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
+    let paths = Paths {
+        min: [None, Some(6 * MS)],
+        ..Paths::default()
+    };
+    let since = At { frame: 1, time_ns: 0 };
+    for (late, took, proven) in [
+        (3 * MS, 6 * MS - 1, false),
+        (3 * MS, 6 * MS, true),
+        (3 * MS - 1, 5 * MS, true),
+    ] {
+        let wait = Wait::QueuedTurn {
+            since,
+            acked: 6 * MS as u32,
+            late: late as u32,
+            queued: 0,
+        };
+        let rows = cut(wait, 0, 6 * MS + took, &[], &paths);
+        assert_eq!(
+            rows.last().unwrap().grounds.grade == Grade::Proven,
+            proven,
+            "{late} {took}"
+        );
+    }
+    // so much later than the path its kernel had acknowledged the request: a busy host, or a timer
+    for (beyond, between) in [
+        (3 * MS - 1, None),
+        (3 * MS, Some((Cause::Queueing, 9 * MS))),
+        (35 * MS - 1, Some((Cause::Queueing, 41 * MS - 1))),
+        (35 * MS, Some((Cause::ServerThink, 200 * MS))), // one row with the rest
+    ] {
+        let acked = (6 * MS + beyond) as u32;
+        let rows = cut(Wait::Turn { since, acked }, 0, 200 * MS, &[], &paths);
+        let mut late = rows
+            .iter()
+            .filter(|row| row.grounds.because == Because::KernelWasLate);
+        assert_eq!(late.next().map(|row| (row.cause, row.end)), between, "{beyond}");
+    }
+}
+
+#[test]
+fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
+    let paths = Paths {
+        min: [None, Some(2 * MS)],
+        ..Paths::default()
+    };
+    let tick = Tick {
+        period: 4 * MS,
+        luck: 0.0,
+        phase: 2 * MS,
+    };
+    for (waits, took, rows_are) in [
+        (true, 38 * MS, vec![(Cause::DelayedAck, 38 * MS)]),
+        (true, 38 * MS - 1, vec![(Cause::ServerThink, 38 * MS - 1)]),
+        (true, 52 * MS, vec![(Cause::DelayedAck, 52 * MS)]),
+        (true, 53 * MS, vec![(Cause::ServerThink, 53 * MS)]), // off the tick
+        (
+            true,
+            56 * MS, // its program had worked for 13 ms before
+            vec![(Cause::ServerThink, 13 * MS), (Cause::DelayedAck, 43 * MS)],
+        ),
+        (
+            true,
+            100 * MS,
+            vec![(Cause::ServerThink, 57 * MS), (Cause::DelayedAck, 43 * MS)],
+        ),
+        (true, 100 * MS + 1, vec![(Cause::ServerThink, 100 * MS + 1)]),
+        (false, 44 * MS, vec![(Cause::ServerThink, 44 * MS)]),
+    ] {
+        let judged = Judged {
+            waits_elsewhere: waits.then_some((43 * MS, tick)),
+            ..proven()
+        };
+        let since = At { frame: 1, time_ns: 0 };
+        let wait = Wait::TimedTurn {
+            since,
+            acked: 0,
+            pool: 0,
+        };
+        let rows = cut(wait, 0, 2 * MS + took, &[judged], &paths);
+        let shape: Vec<_> = rows.iter().map(|r| (r.cause, r.end - r.start)).collect();
+        assert_eq!(shape, [vec![(Cause::Network, 2 * MS)], rows_are].concat());
+        assert!(rows[1].grounds.grade == Grade::Probable);
+    }
+}

@@ -1,0 +1,153 @@
+//! A scripted sender: what it sends and hears, and what each of its segments had waited for.
+
+use latpcap_core::base::At;
+use latpcap_core::facts::Covered;
+use latpcap_core::observe::{Candidate, Data, Outcome, PeerPacket, Repair, Sender, Wait, is_small};
+
+use crate::common::MS;
+
+pub const MSS: i64 = 1000;
+
+pub const RTT: i64 = 10 * MS;
+
+/// A sender at the capture and its peer, 10 ms away and back.
+#[derive(Default)]
+pub struct Play {
+    pub sender: Sender,
+    pub frame: u64,
+    pub id: u16,
+    /// The number of the newest segment.
+    pub newest: u16,
+    pub window: i64,
+    pub una: i64,
+    pub sent: Vec<(i64, At)>,
+}
+
+impl Play {
+    pub fn new() -> Self {
+        Play {
+            window: 1 << 20,
+            una: 1,
+            ..Play::default()
+        }
+    }
+
+    pub fn at(&mut self, us: i64) -> At {
+        self.frame += 1;
+        At {
+            frame: self.frame,
+            time_ns: us * 1000,
+        }
+    }
+
+    /// The peer's request.
+    pub fn asked(&mut self, us: i64) -> At {
+        let at = self.at(us);
+        self.answer_at(at, self.una, None);
+        self.sender.peer_spoke(at);
+        at
+    }
+
+    pub fn ack(&mut self, us: i64, ack: i64) -> At {
+        let at = self.at(us);
+        self.answer_at(at, ack, None);
+        at
+    }
+
+    /// Data of the peer that acknowledge.
+    pub fn echo(&mut self, us: i64, ack: i64) -> At {
+        let at = self.at(us);
+        self.answer_with(at, ack, None, 2);
+        self.sender.peer_spoke(at);
+        at
+    }
+
+    pub fn answer_at(&mut self, at: At, ack: i64, sacked: Option<i64>) {
+        self.answer_with(at, ack, sacked, 0);
+    }
+
+    pub fn answer_with(&mut self, at: At, ack: i64, sacked: Option<i64>, len: u32) {
+        let (una, mut covered) = (self.una, None);
+        for (_, sent) in self.sent.iter().filter(|s| s.0 >= una && s.0 < ack) {
+            let c = covered.get_or_insert(Covered {
+                bytes: (ack - una) as u32,
+                first_frame: sent.frame,
+                first_time: sent.time_ns,
+                last_frame: sent.frame,
+                last_time: sent.time_ns,
+            });
+            (c.last_frame, c.last_time) = (sent.frame, sent.time_ns);
+        }
+        self.una = self.una.max(ack);
+        let answer = PeerPacket {
+            at,
+            ack,
+            window: self.window,
+            scale_known: true,
+            len,
+            fin: false,
+            duplicate: sacked.is_some(),
+            sacked,
+            tsval: None,
+            echoed: true,
+            covered,
+        };
+        self.sender.answer(&answer);
+    }
+
+    pub fn data(&mut self, us: i64, start: i64, len: i64) -> Data {
+        self.id += 1;
+        let at = self.at(us);
+        Data {
+            at,
+            start,
+            end: start + len,
+            small: is_small(len as u32, MSS as u32),
+            fin: false,
+            pushed: true,
+            mss: MSS as u32,
+            tsval: None,
+            tsecr: None,
+            ip_id: Some(self.id),
+            rtt_ns: RTT,
+            own_rtt_ns: 0,
+            server: true,
+            pool: 7,
+        }
+    }
+
+    pub fn give(&mut self, d: &Data) -> Outcome {
+        let missing = (self.id - self.newest).saturating_sub(1);
+        self.newest = self.id;
+        let first = self.sent.iter().find(|s| s.0 == d.start).map(|s| s.1);
+        self.sent.push((d.start, d.at));
+        self.sender.data(d, missing, first)
+    }
+
+    /// A segment that must bring the stream forward.
+    pub fn send(&mut self, us: i64, start: i64, len: i64) -> Wait {
+        let d = self.data(us, start, len);
+        wait(self.give(&d))
+    }
+}
+
+pub fn wait(outcome: Outcome) -> Wait {
+    match outcome {
+        Outcome::Forward(step) => step.wait,
+        Outcome::Needless => panic!("the segment was needed"),
+    }
+}
+
+pub fn candidate(wait: Wait) -> Candidate {
+    match wait {
+        Wait::Small(candidate) => *candidate,
+        other => panic!("no candidate but {other:?}"),
+    }
+}
+
+pub fn repaired(wait: Wait) -> (Repair, Option<i64>) {
+    match wait {
+        Wait::Repair { how, first, .. } => (how, first.map(|at| at.time_ns / 1000)),
+        other => panic!("no repair but {other:?}"),
+    }
+}

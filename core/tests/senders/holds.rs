@@ -1,0 +1,190 @@
+//! How long receivers hold their ACKs, and on which tick they end.
+
+use std::net::IpAddr;
+
+use latpcap_core::base::Side;
+use latpcap_core::evidence::rtt::Pairs;
+use latpcap_core::judge::{Because, Cause, Freed, Grounds, Ruling};
+
+use crate::common::{CLIENT, Lcg, MS, SERVER};
+use crate::endpoint::{Endpoint, US, VANTAGES};
+
+#[test]
+fn a_path_of_40_ms_is_no_hold() {
+    for rtts in [(20 * US, 40 * MS), (40 * MS, 20 * US), (20 * MS, 20 * MS)] {
+        let mut e = Endpoint::new(rtts);
+        for i in 0..20 {
+            e.nagle(i * 90 * MS, 30 * US, 20 * US);
+        }
+        assert_eq!(e.judged().held, 0);
+        for ruling in e.rulings() {
+            assert!(
+                matches!(
+                    ruling,
+                    Ruling::Waited {
+                        freed: Freed::ByAck,
+                        ..
+                    }
+                ),
+                "{ruling:?} {rtts:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_tick_shows_in_the_ends_of_the_holds() {
+    let ends = |period: i64, seed: u64| {
+        let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(seed));
+        for i in 0..60 {
+            let small = i * 50 * MS + random.below(10 * MS);
+            let free = small + 40 * MS + random.below(8 * MS);
+            let end = if period == 0 {
+                free
+            } else {
+                (free * 3 / period + 1) * period / 3
+            };
+            e.gap(small, end + random.below(30 * US), end + 50 * US);
+        }
+        let judged = e.judged();
+        (judged.tick_ns, judged.tick_p)
+    };
+    for seed in 1..20 {
+        assert_eq!(ends(0, seed), (None, None), "spread evenly, seed {seed}");
+        // thirds of nanoseconds: HZ 100, 250, 300, 1000
+        for (period, tick) in [
+            (30 * MS, 10 * MS),
+            (12 * MS, 4 * MS),
+            (10 * MS, 3_333_333),
+            (3 * MS, MS),
+        ] {
+            let (found, p) = ends(period, seed);
+            assert_eq!(found, Some(tick), "seed {seed}");
+            assert!(p.is_some_and(|p| p < 1e-6), "{p:?}");
+        }
+    }
+}
+
+#[test]
+fn answers_that_end_on_a_tick_wait_for_a_held_ack_elsewhere() {
+    let waits = |n: i64, took: i64, tick: i64| {
+        let mut e = Endpoint::new(VANTAGES[0]);
+        for i in 0..n {
+            e.pools.answered_late(e.id, took, i * 47 * tick + i % 3 * 50 * US);
+        }
+        e.judged().waits_elsewhere.is_some()
+    };
+    assert!(waits(12, 44 * MS, 4 * MS));
+    assert!(!waits(7, 44 * MS, 4 * MS)); // too few to show a tick
+    assert!(!waits(12, 44 * MS, 4_370 * US)); // on none
+    assert!(!waits(12, 36 * MS, 4 * MS)); // shorter than any held ACK
+    assert!(!waits(12, 53 * MS, 4 * MS));
+}
+
+#[test]
+fn what_programs_alone_have_answered_is_no_best_round_trip() {
+    for (by_program, grounds) in [
+        (false, Grounds::proven(Because::LeftBeforeAck)),
+        (true, Grounds::probable(Because::RoundTripByProgram, Cause::Nagle)),
+    ] {
+        let mut endpoint = Endpoint::new((3 * MS, MS));
+        endpoint.pairs = Pairs::default();
+        let pair = endpoint.pairs.id(IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
+        endpoint.pairs.add(pair, Side::Server.index(), 3 * MS, by_program);
+        // sooner behind the ACK than anything came back
+        endpoint.gap(0, 170 * MS, 170 * MS + 250 * US);
+        assert_eq!(endpoint.rulings(), [Ruling::Pause { grounds }]);
+    }
+}
+
+/// Holds of a shorter timer, so many of each length, in turns with what the receiver's program answers after `soon`, and with
+/// so many samples between the two: the least time that counts as a hold.
+fn hold_least(holds: &[(usize, i64)], soon: i64, between: usize, vantage: usize) -> i64 {
+    let mut e = Endpoint::new(VANTAGES[vantage]);
+    let (client, mut at) = (Side::Client.index(), 0);
+    for (count, hold) in holds {
+        for _ in 0..*count {
+            at += 47 * MS;
+            e.nagle(at, *hold, 10 * US);
+            e.pairs.add(0, client, e.rtts.1 + hold, false);
+            e.pairs.add(0, client, e.rtts.1 + soon, true);
+        }
+    }
+    for _ in 0..between {
+        e.pairs.add(0, client, e.rtts.1 + 8 * MS, true);
+    }
+    e.judged().hold_least
+}
+
+#[test]
+fn a_receivers_own_timer_says_what_a_hold_is() {
+    const USUAL: i64 = 25 * MS;
+    for vantage in 0..3 {
+        let least = |holds: &[(usize, i64)], soon, between| hold_least(holds, soon, between, vantage);
+        assert_eq!(least(&[(20, 16 * MS)], MS, 0), 12 * MS);
+        assert_eq!(least(&[(8, 16 * MS)], MS, 0), 12 * MS);
+        assert_eq!(least(&[(7, 16 * MS)], MS, 0), USUAL, "too few");
+        assert_eq!(least(&[(10, 14 * MS), (10, 19 * MS)], MS, 0), 14 * MS / 4 * 3);
+        assert_eq!(
+            least(&[(10, 14 * MS), (10, 19 * MS + 1)], MS, 0),
+            USUAL,
+            "they differ"
+        );
+        assert_eq!(least(&[(20, 16 * MS)], 8 * MS - 1, 0), 12 * MS);
+        assert_eq!(
+            least(&[(20, 16 * MS)], 8 * MS, 0),
+            USUAL,
+            "its program is as late"
+        );
+        assert_eq!(least(&[(20, 16 * MS)], MS, 2), 12 * MS);
+        assert_eq!(
+            least(&[(20, 16 * MS)], MS, 3),
+            USUAL,
+            "times between: a path that wavers"
+        );
+        assert_eq!(least(&[(20, 16 * MS), (2, 44 * MS)], MS, 0), 12 * MS);
+        assert_eq!(
+            least(&[(20, 16 * MS), (3, 44 * MS)], MS, 0),
+            USUAL,
+            "its timer is the usual one"
+        );
+        assert_eq!(least(&[(20, 40 * MS)], MS, 0), USUAL);
+    }
+    assert_eq!(hold_least(&[(20, 7 * MS)], MS, 0, 0), 7 * MS / 4 * 3);
+    assert_eq!(hold_least(&[(20, 7 * MS - 1)], MS, 0, 0), USUAL);
+    // away from the sender a release may be 2 ms late: three times that tells
+    assert_eq!(hold_least(&[(20, 7 * MS)], MS, 0, 1), 7 * MS / 4 * 3);
+}
+
+#[test]
+fn lone_segments_that_are_acknowledged_at_once_are_counted_past_the_quick_acks() {
+    let prompt = |streams: &[(i64, i64)], late: i64| {
+        let mut e = Endpoint::new(VANTAGES[0]);
+        for (stream, (count, took)) in streams.iter().enumerate() {
+            e.stream = stream as u32;
+            for i in 0..*count {
+                e.nagle(i * 47 * MS, *took, 10 * US);
+            }
+        }
+        for i in 0..late {
+            e.nagle((100 + i) * 47 * MS, 12 * MS, 10 * US);
+        }
+        e.judged().prompt
+    };
+    assert_eq!(prompt(&[(16, 0)], 0), 0);
+    assert_eq!(prompt(&[(17, 0)], 0), 1);
+    assert_eq!(prompt(&[(17, 0), (20, 0)], 0), 5);
+    assert_eq!(prompt(&[(36, 7 * MS - 1)], 0), 20);
+    assert_eq!(prompt(&[(36, 7 * MS)], 0), 0, "that was no answer at once");
+    assert_eq!(prompt(&[(36, 0)], 2), 20);
+    assert_eq!(prompt(&[(36, 0)], 3), 0, "some came late: nobody knows");
+    // what is acknowledged together with a full segment says nothing
+    let mut e = Endpoint::new(VANTAGES[0]);
+    for i in 0..40 {
+        let mut alone = Endpoint::new(VANTAGES[0]);
+        let mut c = alone.nagle(i * 47 * MS, 0, 10 * US).unwrap();
+        c.held_from.time_ns -= 5 * US;
+        e.add(c);
+    }
+    assert_eq!(e.judged().prompt, 0);
+}
