@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -15,6 +17,7 @@ import pyarrow.dataset as ds
 import pytest
 from packers import SUFFIXES
 
+import latpcap as lp
 from latpcap.tables import LINKS
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
@@ -68,6 +71,17 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(0)
 
 
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder that nobody may enter, too. What is imported late is imported now: they may not be able to read it."""
+    folder = Path(tempfile.mkdtemp(prefix="latpcap-"))
+    folder.chmod(0o777)
+    lp.batch(SMALL, folder / "warm", jobs=2, quiet=True)
+    shutil.rmtree(folder / "warm")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def plain(table: pa.Table) -> pa.Table:
     """Without dictionaries, partition columns and metadata, in an order that tells nothing."""
     if "capture" in table.column_names:
@@ -106,3 +120,12 @@ def captures(results: Path) -> dict[str, dict[str, object]]:
 def tree(results: Path) -> dict[str, bytes]:
     """Every file of the results with its bytes."""
     return {p.relative_to(results).as_posix(): p.read_bytes() for p in sorted(results.rglob("*")) if p.is_file()}
+
+
+def alike(one: Path, other: Path) -> bool:
+    """The same rows of each capture, in whatever packs."""
+    names = captures(one).keys()
+    found = [str(row["capture"]) for row in captures(one).values()]
+    return names == captures(other).keys() and all(
+        same(stored(one, table, capture), stored(other, table, capture)) for table in TABLES for capture in found
+    )

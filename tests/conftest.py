@@ -4,10 +4,22 @@ folder `latpcap` in it has no core unless the install was an editable one.
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
 if not any((ROOT / "latpcap").glob("_core*.so")):
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
     os.environ["PYTHONSAFEPATH"] = "1"  # the same for the Pythons that tests start
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody may enter, as the tests' own is the user's alone."""
+    import archives
+
+    with archives.open_folder() as folder:
+        yield folder

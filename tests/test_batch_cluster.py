@@ -18,12 +18,12 @@ from pathlib import Path
 import pyarrow.fs as fs
 import pytest
 from archives import CLIPS, PACKERS, SAMPLES, SMALL, rotated, same, tree
+from commands import START
 
 import latpcap as lp
 from latpcap.archive import lock, output
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")
-START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
 
 
 def archive(folder: Path) -> Path:

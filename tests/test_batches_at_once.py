@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from archives import SMALL, tree
+from commands import START
 
 import latpcap as lp
 from latpcap.archive import lock, output
@@ -31,7 +32,6 @@ from latpcap.cli import main
 main()
 """
 """A batch that works until its standard input ends."""
-AT_ONCE = [sys.executable, "-c", "from latpcap.cli import main; main()"]
 
 
 def archive(folder: Path) -> Path:
@@ -55,7 +55,7 @@ def test_three_at_once_and_the_first_is_killed(tmp_path: Path) -> None:
     words = ["batch", str(source), "-o", str(results), "--quiet"]
     first = subprocess.Popen([sys.executable, "-c", HELD, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert first.stdout is not None and first.stdout.readline() == b"working\n"
-    others = [subprocess.run([*AT_ONCE, *words], capture_output=True, text=True, check=False) for _ in range(2)]
+    others = [subprocess.run([*START, *words], capture_output=True, text=True, check=False) for _ in range(2)]
     for other in others:
         assert (other.returncode, other.stdout) == (2, "")
         assert f"another batch is writing here (process {first.pid} on " in other.stderr
@@ -63,7 +63,7 @@ def test_three_at_once_and_the_first_is_killed(tmp_path: Path) -> None:
     first.send_signal(signal.SIGKILL)
     first.wait()
     assert list((results / "_partial").iterdir()), "it left its lock and its scratch"
-    after = subprocess.run([*AT_ONCE, *words], capture_output=True, text=True, check=False)
+    after = subprocess.run([*START, *words], capture_output=True, text=True, check=False)
     assert (after.returncode, after.stderr) == (0, "")
     lp.batch(source, tmp_path / "fresh", quiet=True)
     assert tree(results) == tree(tmp_path / "fresh"), "and nothing partial is left"

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from test_cli import USAGE, answered, complains
+from commands import USAGE, answered, complains
 
 import latpcap as lp
 

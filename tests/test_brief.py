@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from archives import CLIPS, SAMPLES
+from commands import START
 from hostile import CASES
 from makepcap import Talk, answer, get, pcap
 
@@ -25,7 +25,6 @@ from latpcap.findings.segments import segments as of_tables
 from latpcap.views import brief, lean
 
 FILES = sorted([*CASES.glob("*/capture.*"), *CLIPS.glob("*.pcap"), *SAMPLES.glob("*.pcap")])
-START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
 
 
 def told(why: object) -> tuple[str, str]:

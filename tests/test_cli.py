@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
 import io
@@ -10,65 +9,20 @@ import json
 import re
 import struct
 import subprocess
-import sys
-import traceback
 from pathlib import Path
 
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from commands import START, UNREADABLE, USAGE, answered, complains, program, run
 from makepcap import Talk, answer, get, pcap, pcapng
 
 import latpcap as lp
 from latpcap import _core
-from latpcap.cli import main
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 SMALL = SAMPLES / "clips" / "quickack.pcap"
 STALL = SAMPLES / "clips" / "split-nagle.pcap"
-START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
-USAGE, UNREADABLE = 2, 3
-
-
-def program(*words: object, stdin: bytes | None = None) -> tuple[int, str, str]:
-    """The command as a program of its own: exit code, standard output, standard error."""
-    done = subprocess.run([*START, *map(str, words)], input=stdin, capture_output=True, check=False, timeout=60)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
-
-
-def run(*words: object) -> tuple[int, str, str]:
-    """The same without a new interpreter, which takes half a second each time."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        patch.setattr(sys, "argv", ["latpcap", *map(str, words)])
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 1 if end.code else 0
-        except Exception:  # the interpreter shows it and ends with 1
-            code = 1
-            err.write(traceback.format_exc())
-    return code, out.getvalue(), err.getvalue()
-
-
-def answered(*words: object) -> str:
-    code, out, err = run(*words)
-    assert (code, err) == (0, ""), err
-    return out
-
-
-def complains(code: int, *words: object) -> str:
-    """One line on standard error, nothing else, and no traceback; gives the line."""
-    got, out, err = run(*words)
-    assert (got, out) == (code, ""), (got, out, err)
-    assert re.fullmatch(r"latpcap: [^\n]+\n", err) and "Traceback" not in err, err
-    return err
-
-
 # answers
 
 

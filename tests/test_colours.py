@@ -7,7 +7,6 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
-from test_flow_graph import BLIND, linear
 
 import latpcap as lp
 from latpcap.vocabulary import CAUSES
@@ -17,9 +16,32 @@ LEAST = 12.0
 """CIEDE2000: from about 2 on people see a difference beside each other, at 12 also across a legend."""
 ANYWHERE = {"network", "server_think", "client_think", "bandwidth", "capture_gap", "unknown"}
 """What may come before or behind every other cause."""
+# Machado, Oliveira, Fernandes 2009: how protanopes, deuteranopes and tritanopes see linear RGB
+BLIND = {
+    "protan": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deutan": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritan": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
 PLAIN = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 EYES = {"all colours": PLAIN, "protan": BLIND["protan"], "deutan": BLIND["deutan"]}
 TO_XYZ = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+
+
+def linear(colour: str) -> list[float]:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
 
 
 def times(matrix: list[list[float]], vector: list[float]) -> list[float]:
@@ -93,3 +115,16 @@ def test_causes_side_by_side_are_told_apart_by_everybody(neighbours: set[tuple[s
             if far < LEAST:
                 near.append((one, other, round(far, 1)))
     assert not near
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_colours_print_on_white(name: str) -> None:
+    red, green, blue = linear(CAUSES[name].colour)
+    assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) >= 3  # WCAG 2.1, 1.4.11
+
+
+@pytest.mark.parametrize("kind", BLIND)
+def test_nagle_and_delayed_ack_are_told_apart_by_everybody(kind: str) -> None:
+    one, other = linear(CAUSES["nagle"].colour), linear(CAUSES["delayed_ack"].colour)
+    seen = [[sum(m * c for m, c in zip(row, colour, strict=True)) for row in BLIND[kind]] for colour in (one, other)]
+    assert sum((a - b) ** 2 for a, b in zip(*seen, strict=True)) ** 0.5 > 0.3

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from archives import CLIPS, SAMPLES
+from commands import run
 
 import latpcap as lp
 from latpcap.archive.comparison import ENOUGH, Change, Comparison, Sample
 from latpcap.vocabulary import CAUSES
 
-START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
 SLOW, FAST = SAMPLES / "nginx-latency.pcap", SAMPLES / "nginx-good.pcap"
 THINK = list(CAUSES).index("server_think")
 NETWORK = list(CAUSES).index("network")
@@ -162,21 +160,14 @@ def test_a_change_says_whether_it_is_one() -> None:
     assert Change("a", 1.0, 2.0, 0.5, 1.5).moved is True and Change("a", 1.0, 2.0, -0.5, 2.5).moved is False
 
 
-def command(*words: object) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [*START, "compare", *map(str, words)], capture_output=True, text=True, check=False, timeout=60
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
 def test_the_command(tmp_path: Path) -> None:
-    code, out, err = command(SLOW, FAST)
+    code, out, err = run("compare", SLOW, FAST)
     assert (code, err) == (0, "") and out == f"{lp.compare(SLOW, FAST)}\n"
-    assert json.loads(command(SLOW, FAST, "--json")[1])["unit"] == "stream"
-    code, out, err = command(FAST, SLOW, "--fail-on", "p99_ms>20", "--fail-on", "mean_ms>+5%")
+    assert json.loads(run("compare", SLOW, FAST, "--json")[1])["unit"] == "stream"
+    code, out, err = run("compare", FAST, SLOW, "--fail-on", "p99_ms>20", "--fail-on", "mean_ms>+5%")
     assert code == 1 and out and err.count("\n") == 2 and "p99_ms is 43.932, more than 20" in err
-    assert command(SLOW, FAST, "--fail-on", "p99_ms>20")[0] == 0
-    code, _, err = command(SLOW, FAST, "--fail-on", "p99>20")
+    assert run("compare", SLOW, FAST, "--fail-on", "p99_ms>20")[0] == 0
+    code, _, err = run("compare", SLOW, FAST, "--fail-on", "p99>20")
     assert code == 2 and err.count("\n") == 1
-    code, _, err = command(SLOW, tmp_path / "none.pcap")
+    code, _, err = run("compare", SLOW, tmp_path / "none.pcap")
     assert code == 3 and "no such file" in err

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from test_cli import USAGE, answered, complains
+from commands import USAGE, answered, complains
 
 ROOT = Path(__file__).resolve().parents[1]
 BAD, GOOD = (ROOT / "sample_pcaps" / f"nginx-{name}.pcap" for name in ("latency", "good"))

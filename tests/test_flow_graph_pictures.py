@@ -9,8 +9,8 @@ from typing import Any
 
 import golden
 import pytest
+from flowtables import assert_legible, ink_of
 from makepcap import Ends, Segment, Talk, answer, get, pcap
-from test_flow_graph import assert_legible, ink_of
 
 import latpcap as lp
 from latpcap.plot.flow_scale import LONGEST, Step, nice, scale_of, stack

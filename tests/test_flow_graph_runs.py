@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from commands import answered
 from makepcap import Ends, Segment, Talk, answer, get, pcap
-from test_cli import answered
 
 import latpcap as lp
 from latpcap.plot.flow_rows import since

@@ -19,6 +19,7 @@ from typing import TextIO
 import pytest
 import typer
 from archives import SMALL
+from commands import START
 from makepcap import Talk, answer, get, pcap
 
 import latpcap as lp
@@ -26,7 +27,6 @@ from latpcap import files
 from latpcap.cli import guard, main
 from latpcap.format import escaped
 
-START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
 SHELL = f"exec {sys.executable} -c 'from latpcap.cli import main; main()' \"$@\""
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import run
 from conftest import ROOT
-from typer.testing import CliRunner
 
 import latpcap as lp
-from latpcap.cli.app import app
 from latpcap.errors import OutputError
 
 CASES = ROOT / "tests" / "cases"
@@ -97,7 +96,6 @@ def test_the_command_writes_it_whole_or_not_at_all(tmp_path: Path) -> None:
     to.write_text("old")
     with pytest.raises(OutputError):
         lp.read(SAMPLE).to_har(tmp_path / "none" / "x.har")
-    assert CliRunner().invoke(app, ["har", str(SAMPLE), "--stream", "24", "-o", str(to)]).exit_code == 0
+    assert run("har", SAMPLE, "--stream", 24, "-o", to)[0] == 0
     assert len(sound(json.loads(to.read_text()))) == 24 and list(tmp_path.iterdir()) == [to]
-    printed = CliRunner().invoke(app, ["har", str(SAMPLE), "--stream", "24", "-o", "-"])
-    assert json.loads(printed.stdout) == json.loads(to.read_text())
+    assert json.loads(run("har", SAMPLE, "--stream", 24, "-o", "-")[1]) == json.loads(to.read_text())

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from makepcap import Ends, Talk, answer, get, pcap
-from test_probes import file, icmp, packet
+from rawip import file, icmp, packet
 
 import latpcap as lp
 from latpcap.cli import colour

@@ -10,7 +10,7 @@ import golden
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import run
+from commands import run
 
 import latpcap as lp
 from latpcap.arrays import rank

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 from makepcap import EPOCH_NS, Talk, answer, get, mss, pcap, pcap_of
-from test_probes import icmp, packet
+from rawip import icmp, packet
 
 import latpcap as lp
 

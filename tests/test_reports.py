@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import answered, run
 from makepcap import Ends, Talk, answer, get, pcap, pcap_of
-from test_probes import file, icmp, packet
-from typer.testing import CliRunner
+from rawip import file, icmp, packet
 
 import latpcap as lp
 from latpcap import reports
-from latpcap.cli.app import app
 from latpcap.reports import form, wrk
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
@@ -156,22 +155,17 @@ def test_a_connection_that_carries_data_is_no_probe() -> None:
         lp.read(pcap(talk.tape)).report("dig")  # type: ignore[arg-type]
 
 
-def command(*words: object) -> tuple[int, str]:
-    said = CliRunner().invoke(app, ["report", *map(str, words)])
-    return said.exit_code, said.output
-
-
 def test_the_command_says_what_it_cannot_do(tmp_path: Path) -> None:
     sample = SAMPLES / "probes.pcap"
-    code, said = command(sample, "--as", "dig")
+    code, _, said = run("report", sample, "--as", "dig")
     assert code == 2 and "expected wrk, ping" in said and "'dig'" in said
-    code, said = command(sample, "--json")
+    code, _, said = run("report", sample, "--json")
     assert code == 2 and "is for --as" in said
-    assert json.loads(command(sample, "--as", "ping", "--json")[1])
-    code, said = command(sample, "--as", "ping", "--server", "nowhere")
+    assert json.loads(answered("report", sample, "--as", "ping", "--json"))
+    code, _, said = run("report", sample, "--as", "ping", "--server", "nowhere")
     assert code == 2 and "no echo request" in said
     lp.batch(sample, tmp_path / "results", quiet=True)
-    code, said = command(tmp_path / "results", "--as", "wrk")
+    code, _, said = run("report", tmp_path / "results", "--as", "wrk")
     assert code == 2 and "not for the results of a batch" in said
-    assert command(tmp_path / "results", "-o", tmp_path / "page.html")[0] == 0
+    assert run("report", tmp_path / "results", "-o", tmp_path / "page.html")[0] == 0
     assert "<html" in (tmp_path / "page.html").read_text()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 from archives import CLIPS, SAMPLES, SMALL, TABLES, captures, later, same
+from commands import START
 
 import latpcap as lp
 from latpcap.archive import layout
@@ -19,7 +19,6 @@ from latpcap.archive.model import identity
 from latpcap.archive.results import Results
 from latpcap.format import shortest
 
-START = [sys.executable, "-c", "from latpcap.cli import main; main()"]
 LATENCY = SAMPLES / "nginx-latency.pcap"
 NAMES = ("gap43-nodelay", "quickack", "split-nagle", "split-nodelay", "think40")
 FILES = [LATENCY, SAMPLES / "nginx-good.pcap", SAMPLES / "probes.pcap", *(CLIPS / f"{name}.pcap" for name in NAMES)]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import answered
 
 import latpcap as lp
 from latpcap import schemas
@@ -24,11 +23,8 @@ CAPTURES = [
 
 
 def command(*words: object) -> Any:
-    code = (
-        f"import sys; sys.argv = ['latpcap', *{[str(word) for word in words]!r}]; from latpcap.cli import main; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout) if done.stdout else None
+    out = answered(*words)
+    return json.loads(out) if out else None
 
 
 def check(name: str, data: Any) -> None:

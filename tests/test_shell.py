@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from test_cli import SAMPLES, SMALL, STALL, START, UNREADABLE, USAGE, answered, complains, program, run
+from commands import START, UNREADABLE, USAGE, answered, complains, program, run
+from test_cli import SAMPLES, SMALL, STALL
 
 import latpcap as lp
 from latpcap import bars

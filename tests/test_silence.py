@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dpkt
 from case_scripts import SCRIPTS
-from test_probes import file, icmp, packet
+from rawip import file, icmp, packet
 
 import latpcap as lp
 

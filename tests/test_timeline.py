@@ -7,7 +7,7 @@ from pathlib import Path
 import golden
 import numpy as np
 import pytest
-from test_cli import run
+from commands import run
 
 import latpcap as lp
 from latpcap.plot.families import HATCHES, mark

@@ -50,3 +50,29 @@ def test_the_docs_have_the_words_and_limits_of_the_core() -> None:
         [sys.executable, str(ROOT / ".ci" / "words.py"), "--check"], capture_output=True, text=True, check=False
     )
     assert told.returncode == 0, told.stderr
+
+
+def test_causes_are_the_designs_in_its_order() -> None:
+    assert list(vocabulary.CAUSES) == [
+        "network",
+        "queueing",
+        "bandwidth",
+        "server_think",
+        "client_think",
+        "nagle",
+        "delayed_ack",
+        "cork",
+        "cwnd",
+        "receive_window",
+        "zero_window",
+        "fast_retransmit",
+        "tlp",
+        "rto",
+        "syn_rto",
+        "reordering",
+        "capture_gap",
+        "unknown",
+    ]
+    assert all(name == cause.name for name, cause in vocabulary.CAUSES.items())
+    assert {cause.owner for cause in vocabulary.CAUSES.values()} <= {*vocabulary.OWNERS, "sender", "receiver"}
+    assert len({cause.colour for cause in vocabulary.CAUSES.values()}) == len(vocabulary.CAUSES)

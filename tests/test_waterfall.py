@@ -9,7 +9,7 @@ import golden
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_cli import run
+from commands import run
 
 import latpcap as lp
 from latpcap.plot import Waterfall

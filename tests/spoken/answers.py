@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from case_scripts.names import connection, datagram
 from makepcap import Ends, Segment, Talk, answer, get, pcap, pcap_of, sack
+from rawip import file, icmp, packet
 from test_headlines import turns
-from test_probes import file, icmp, packet
 
 from spoken.registry import SPOKEN, Spoken, in_time, on_its_own, says, talked
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dpkt
 from makepcap import Ends, Segment, Talk, answer, get, pcap
-from test_probes import file, icmp, packet
+from rawip import file, icmp, packet
 
 from spoken.registry import in_time, on_its_own, says, talked
 

@@ -6,8 +6,8 @@ import random
 from dataclasses import replace
 
 from makepcap import Talk, answer, get, pcap
+from rawip import file, packet
 from simulator import Host, Path, Script, record
-from test_probes import file, packet
 
 from spoken.registry import ASK, in_time, on_its_own, says, talked
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dpkt
 from makepcap import pcap_of
-from test_probes import file, icmp, packet
+from rawip import file, icmp, packet
 
 from spoken.registry import says
 

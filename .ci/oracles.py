@@ -1,0 +1,321 @@
+"""How many requests and answers does tshark find in a stream? One count a protocol, of the fields of its dissector.
+
+`ORACLES` names for each protocol its dissector, the fields to ask for, and the function that counts them. Redis alone
+is counted by `resp` from the bytes of both sides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+Fields = dict[str, list[str]]
+Segments = list[tuple[bool, Fields]]
+"""Of one stream, in order: whether the client sent it, and what tshark found in it."""
+Counts = tuple[int, int]
+"""Requests, answers."""
+
+
+def either(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
+    """Both sides ask and answer."""
+    return lambda segments: (sum(asked(fields) for _, fields in segments), sum(said(fields) for _, fields in segments))
+
+
+def both(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
+    """The client asks, the server answers in order. What it says with nothing asked is no answer: a greeting, the
+    answer to what was asked before the capture, one more line of an answer with several codes.
+    """
+
+    def count(segments: Segments) -> Counts:
+        requests = answers = 0
+        for client, fields in segments:
+            if client:
+                requests += asked(fields)
+            else:
+                answers = min(requests, answers + said(fields))
+        return requests, answers
+
+    return count
+
+
+def apart(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
+    """Both sides speak for themselves."""
+    return lambda segments: (
+        sum(asked(fields) for client, fields in segments if client),
+        sum(said(fields) for client, fields in segments if not client),
+    )
+
+
+def values(name: str, *wanted: str, but: tuple[str, ...] = ()) -> Callable[[Fields], int]:
+    """How many values of a field there are: of these, or of all but those."""
+    return lambda fields: sum(v in wanted if wanted else v not in but for v in fields[name])
+
+
+def added(*counts: Callable[[Fields], int]) -> Callable[[Fields], int]:
+    return lambda fields: sum(count(fields) for count in counts)
+
+
+def final(name: str) -> Callable[[Fields], int]:
+    """Status codes but the interim ones."""
+    return lambda fields: sum(not v.startswith("1") or v == "101" for v in fields[name])
+
+
+def http2(segments: Segments) -> Counts:
+    """What is pushed has a request (the promise) and a status of its own."""
+    pushed = sum(len(fields["http2.push_promise.promised_stream_id"]) for _, fields in segments)
+    asked = sum(len(fields["http2.headers.method"]) for _, fields in segments)
+    return asked - pushed, sum(final("http2.headers.status")(fields) for _, fields in segments) - pushed
+
+
+PG_ENDS = {
+    "Simple query": {"Ready for query"},
+    "Execute": {"Command completion", "Portal suspended", "Empty query", "Error", "Ready for query"},
+    "Sync": {"Ready for query", "Error"},
+    "Flush": {"Row description", "No data", "Error"},
+}
+
+
+def postgresql(segments: Segments) -> Counts:
+    """A simple query up to "ready", an Execute up to its end, a group up to Sync that only prepares; the same statement
+    with many values (Bind and Execute, again and again) is one request.
+    """
+    asked = answered = 0
+    waiting: list[str] = []
+    prepares = False
+    group: list[str] = []
+    for client, fields in segments:
+        for word in fields["pgsql.type"]:
+            if client:
+                prepares |= word in {"Parse", "Describe"}
+                group.append(word)
+                if group[-3:] == ["Execute", "Bind", "Execute"] and waiting:
+                    waiting[-1] = "Simple query"
+                elif word in {"Simple query", "Execute"} or (word in {"Sync", "Flush"} and prepares):
+                    waiting.append(word)
+                    asked += 1
+                if word in {"Execute", "Sync", "Flush"}:
+                    prepares = False
+                if word in {"Sync", "Simple query"}:
+                    group.clear()
+            elif waiting and word in PG_ENDS[waiting[0]]:
+                answered += 1
+                waiting.pop(0)
+    return asked, answered
+
+
+def imap(segments: Segments) -> Counts:
+    """By tags: tshark has a literal's lines and DONE for commands."""
+    asked: set[str] = set()
+    answered: set[str] = set()
+    for client, fields in segments:
+        if client:
+            asked |= set(fields["imap.request_tag"])
+        else:
+            answered |= set(fields["imap.response_tag"]) & asked
+    # a word at a line's beginning in a mail's text is no tag that the server knows
+    return len(answered), len(answered)
+
+
+RESP_PUSHES = {b"message", b"pmessage", b"smessage", b"invalidate"}
+RESP_CHANNELS = re.compile(rb"[sp]?(un)?subscribe", re.IGNORECASE)
+
+
+def resp_values(text: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
+    """Kind and words of each value on the outermost level."""
+    at = 0
+    open_counts: list[int] = []
+    kind, words = b"", list[bytes]()
+    while (end := text.find(b"\r\n", at)) >= 0:
+        head, line = text[at : at + 1], text[at + 1 : end]
+        at = end + 2
+        if not open_counts:
+            kind, words = head, []
+        if head in b"*~>%" and line.isdigit() and int(line):
+            open_counts.append(int(line) * (2 if head == b"%" else 1))
+            continue
+        if head in b"$=!" and line.isdigit():
+            line, at = text[at : at + int(line)], at + int(line) + 2
+        words.append(line)
+        while open_counts:
+            open_counts[-1] -= 1
+            if open_counts[-1]:
+                break
+            open_counts.pop()
+        if not open_counts:
+            yield kind, words
+
+
+def resp(asked: bytes, said: bytes) -> Counts:
+    """One command, one reply; a subscription has one for each channel, and what is pushed is none."""
+    commands = [words for _, words in resp_values(asked)]
+    replies = list(resp_values(said))
+    pushed = sum(
+        (kind in b"*>" and words[0] in RESP_PUSHES)
+        or (kind == b"+" and re.match(rb"\d{9,}\.\d+ \[", words[0]) is not None)
+        for kind, words in replies
+    )
+    channels = [sum(bool(RESP_CHANNELS.fullmatch(w[0])) for w in said) for said in (commands, [w for _, w in replies])]
+    return len(commands), min(len(commands), len(replies) - pushed - channels[1] + channels[0])
+
+
+def mongodb(segments: Segments) -> Counts:
+    """The client's "more to come" wants no answer; the server's is followed by one that nobody asked for."""
+    asked = sum(
+        values("mongo.response_to", "0x00000000")(fields) - values("mongo.msg.flags.moretocome", "1")(fields)
+        for client, fields in segments
+        if client
+    )
+    return asked, sum(len(fields["mongo.response_to"]) for client, fields in segments if not client)
+
+
+def smtp(segments: Segments) -> Counts:
+    """Commands, and the content behind each 354; 334 asks for more of a log-in."""
+    asked = answered = 0
+    for client, fields in segments:
+        if client:
+            asked += max(len(fields["smtp.req.command"]), len(fields["smtp.command_line"]))
+            continue
+        for code in fields["smtp.response.code"]:
+            answered = min(asked, answered + (code != "334"))
+            asked += code == "354"
+    return asked, answered
+
+
+MYSQL_SILENT = ("1", "24", "25")
+"""Quit, send long data, close a statement."""
+AMQP_ASKS = {("20", "10"), ("20", "40"), ("40", "10"), ("40", "20"), ("60", "10"), ("60", "20"), ("60", "30")} | {
+    *(("50", m) for m in ("10", "20", "30", "40", "50")),
+    *(("90", m) for m in ("10", "20", "30")),
+    ("10", "50"),
+    ("60", "70"),
+    ("85", "10"),
+}
+AMQP_ANSWERS = {(c, str(int(m) + 1)) for c, m in AMQP_ASKS} | {("60", "72")}
+
+
+AMQP_CONFIRMS = {("60", "80"), ("60", "120")}
+AMQP_FIELDS = ("channel", "method.class", "method.method", "method.arguments.delivery_tag", "method.arguments.multiple")
+
+
+def amqp(segments: Segments) -> Counts:
+    """Methods and their "-ok", or the channel's end in its place; each publish that the server confirms, by its tag or
+    with all before it.
+    """
+    asked = answered = 0
+    last: Counter[str] = Counter()
+    for client, fields in segments:
+        channels, *kind, tags, many = (fields[f"amqp.{name}"] for name in AMQP_FIELDS)
+        methods = list(zip(*kind, strict=False))
+        if client:
+            asked += sum(method in AMQP_ASKS for method in methods)
+            continue
+        answered += sum(method in AMQP_ANSWERS or method == ("20", "40") for method in methods)
+        if not set(methods) <= AMQP_CONFIRMS:
+            continue
+        for channel, tag, multiple in zip(channels, map(int, tags), many, strict=False):
+            confirmed = max(1, tag - last[channel]) if multiple == "1" else 1
+            last[channel] = tag
+            asked += confirmed
+            answered += confirmed
+    return asked, answered
+
+
+AMQP_TAGGED = {("60", "60"), ("60", "71"), ("60", "80"), ("60", "90"), ("60", "120")}
+
+
+class Oracle(NamedTuple):
+    dissector: str
+    """For `-d`; none where tshark finds it by itself."""
+    fields: tuple[str, ...]
+    count: Callable[[Segments], Counts]
+
+
+def lines(dissector: str, asked: str, said: str, *interim: str) -> Oracle:
+    """A protocol of command lines and answers with codes."""
+    return Oracle(dissector, (asked, said), both(values(asked), values(said, but=interim)))
+
+
+ORACLES: dict[str, Oracle] = {
+    "http": Oracle(
+        "http",
+        ("http.request.method", "http.response.code"),
+        either(values("http.request.method"), final("http.response.code")),
+    ),
+    "http2": Oracle(
+        "http2", ("http2.headers.method", "http2.headers.status", "http2.push_promise.promised_stream_id"), http2
+    ),
+    "websocket": Oracle(
+        "", ("websocket.opcode",), apart(values("websocket.opcode", "1", "2"), values("websocket.opcode", "1", "2"))
+    ),
+    "postgresql": Oracle("pgsql", ("pgsql.type",), postgresql),
+    "mysql": Oracle(
+        "mysql",
+        ("mysql.command", "mysql.packet_number"),
+        both(values("mysql.command", but=MYSQL_SILENT), values("mysql.packet_number", "1")),
+    ),
+    # its dissector begins anew in each segment: its streams are followed and read by `resp`
+    "redis": Oracle("resp", ("resp.array.length",), lambda _: (0, 0)),
+    "mongodb": Oracle(
+        "mongo",
+        ("mongo.response_to", "mongo.msg.flags.moretocome"),
+        mongodb,
+    ),
+    "kafka": Oracle(
+        "kafka", ("kafka.correlation_id",), both(values("kafka.correlation_id"), values("kafka.correlation_id"))
+    ),
+    "amqp": Oracle("amqp", tuple(f"amqp.{name}" for name in AMQP_FIELDS), amqp),
+    "mqtt": Oracle(
+        "mqtt",
+        ("mqtt.msgtype", "mqtt.qos"),
+        both(
+            added(values("mqtt.msgtype", "1", "8", "10"), values("mqtt.qos", "1", "2")),
+            values("mqtt.msgtype", "2", "4", "7", "9", "11"),
+        ),
+    ),
+    "dns": Oracle(
+        "dns", ("dns.flags.response",), either(values("dns.flags.response", "0"), values("dns.flags.response", "1"))
+    ),
+    "smtp": Oracle(
+        "smtp",
+        ("smtp.req.command", "smtp.command_line", "smtp.response.code"),
+        smtp,
+    ),
+    "pop3": lines("pop", "pop.request.command", "pop.response.indicator", "+"),
+    "imap": Oracle("imap", ("imap.request_tag", "imap.response_tag"), imap),
+    "ftp": Oracle(
+        "ftp",
+        ("ftp.request.command", "ftp.response.code"),
+        both(values("ftp.request.command"), final("ftp.response.code")),
+    ),
+    "ldap": Oracle(
+        "ldap",
+        ("ldap.protocolOp",),
+        both(
+            values("ldap.protocolOp", but=("2", "16")),
+            values("ldap.protocolOp", "1", "5", "7", "9", "11", "13", "15", "24"),
+        ),
+    ),
+    "smb": Oracle(
+        "nbss",
+        ("smb2.flags.response", "smb2.nt_status", "smb.flags.response"),
+        either(
+            added(values("smb2.flags.response", "0"), values("smb.flags.response", "0")),
+            # "pending" is no answer yet
+            lambda fields: (
+                values("smb2.flags.response", "1")(fields)
+                + values("smb.flags.response", "1")(fields)
+                - values("smb2.nt_status", "0x00000103")(fields)
+            ),
+        ),
+    ),
+    "rpc": Oracle("rpc", ("rpc.msgtyp",), either(values("rpc.msgtyp", "0"), values("rpc.msgtyp", "1"))),
+    "sip": Oracle(
+        "sip",
+        ("sip.Method", "sip.Status-Code"),
+        either(values("sip.Method", but=("ACK",)), final("sip.Status-Code")),
+    ),
+    "rtsp": Oracle("rtsp", ("rtsp.method", "rtsp.status"), either(values("rtsp.method"), final("rtsp.status"))),
+    "modbus": Oracle("mbtcp", ("modbus.func_code",), both(values("modbus.func_code"), values("modbus.func_code"))),
+}
