@@ -169,7 +169,7 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
     if not longarrays.rise(keys):
         order = longarrays.order(keys)
         keys, values = longarrays.taken(keys, order), longarrays.taken(values, order)
-    found, total, done, begin = longarrays.zeros(len(keys), keys.dtype), longarrays.zeros(len(keys), values.dtype), 0, 0
+    found, total, begin = longarrays.Column(keys.dtype), longarrays.Column(values.dtype), 0
     while begin < len(keys):
         end = min(begin + longarrays.PART, len(keys))
         end = begin + int(
@@ -177,11 +177,11 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
         )  # the last key's rows are together
         mine = keys[begin:end]
         starts = np.flatnonzero(np.r_[True, mine[1:] != mine[:-1]])
-        found[done : done + len(starts)] = mine[starts]
-        total[done : done + len(starts)] = np.add.reduceat(values[begin:end], starts)
-        done, begin = done + len(starts), end
+        found.add(mine[starts])
+        total.add(np.add.reduceat(values[begin:end], starts))
+        begin = end
         longarrays.rest()
-    return found[:done], total[:done]
+    return found.array(), total.array()
 
 
 def distinct(values: Array) -> Array:

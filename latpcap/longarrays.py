@@ -1,9 +1,10 @@
 """Long columns of numbers: in memory while they are short, then in a file that has no name.
 
 What a capture of millions of requests needs for its answer is more than should lie in memory, and most of it is looked
-at once. Such columns are arrays over a mapped file in the folder of temporary files: `rest` gives back the memory of
-what was touched, and what is touched again is read again. Where no file can be had (no room, no such folder, no
-`posix_fallocate`) they lie in memory like all others.
+at once. Such columns are written to a file in the folder of temporary files, from their beginning to their end, and
+read as arrays over the mapped file: `rest` gives back the memory of what was touched, and what is touched again is read
+again. (Writing to a mapped file instead takes a fault for each page.) Where no file can be had (no room, no such
+folder, no `posix_fallocate`) they lie in memory like all others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,41 +26,162 @@ LEAST_BYTES = 1 << 20
 """Columns below this stay in memory."""
 PART = 1 << 16
 """Rows that are worked on at once, where a column is worked on part by part."""
+RESIDENT_BYTES = 32 << 20
+"""So much of the files lies in memory before it is given back."""
 _TOUCHED = 8
-"""So many parts are touched before their memory is given back."""
+"""So many parts are touched before it is asked how much that is."""
 _SORTED = 16
 """So many parts are sorted at once; more of them in as many pieces."""
-_M_TRIM_THRESHOLD = -1
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """malloc.h of glibc and musl (which does nothing)."""
 _maps: weakref.WeakKeyDictionary[mmap.mmap, IO[bytes]] = weakref.WeakKeyDictionary()
 """All mapped files."""
+_before: list[int] = []
+"""What lay in memory of other files, those of programs, before the first of ours was mapped."""
+_zero: list[mmap.mmap] = []
+"""Memory that nobody writes to, the longest so far."""
+
+
+class Column:
+    """A column that is written from its beginning to its end; `array` gives all of it."""
+
+    def __init__(self, kind: str | np.dtype[Any]):
+        import numpy as np
+
+        self.kind: np.dtype[Any] = np.dtype(kind)
+        self.count = 0
+        self._pieces: list[tuple[int, Array]] = []
+        self._held = 0
+        self._file: IO[bytes] | None = None
+        self._fits = True
+
+    @property
+    def zero(self) -> bool:
+        """Is it 0 all along?"""
+        return self._file is None and not self._pieces
+
+    def skip(self, count: int) -> None:
+        """So many zeros; they take no room."""
+        self.count += count
+
+    def add(self, values: Array) -> None:
+        """The next values."""
+        import numpy as np
+
+        begin, self.count = self.count, self.count + len(values)
+        if self._file is not None:
+            self._put(begin, np.ascontiguousarray(values, self.kind))
+        else:
+            self._pieces.append((begin, values.astype(self.kind)))  # a copy: they may lie in a batch that goes
+            self._held += self._pieces[-1][1].nbytes
+            if self._held >= LEAST_BYTES:
+                self._to_file()
+
+    def widen(self, kind: np.dtype[Any]) -> None:
+        """From now on its values may be larger."""
+        held, self.kind = self.array(), kind
+        for span in parts(len(held)):
+            self.add(held[span])
+
+    def array(self) -> Array:
+        """All of it; the column is empty then. Where zeros were skipped nobody may write to it."""
+        import numpy as np
+
+        if self.zero:
+            count, self.count = self.count, 0
+            return nothing(count, self.kind)
+        if self._file is None and self.count * self.kind.itemsize >= LEAST_BYTES:
+            self._to_file()
+        file, pieces, count = self._file, self._pieces, self.count
+        self._file, self._pieces, self._held, self.count = None, [], 0, 0
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.truncate(count * self.kind.itemsize)
+                return np.frombuffer(_mapped(file, count * self.kind.itemsize), self.kind, count)
+            pieces = [(0, np.frombuffer(_read(file), self.kind))]
+        if len(pieces) == 1 and len(pieces[0][1]) == count:
+            return pieces[0][1]
+        found = np.zeros(count, self.kind)
+        for begin, values in pieces:
+            found[begin : begin + len(values)] = values
+        return found
+
+    def _to_file(self) -> None:
+        self._file = _opened() if self._fits else None
+        if self._file is not None:
+            pieces, self._pieces, self._held = self._pieces, [], 0
+            for at, (begin, values) in enumerate(pieces):
+                if self._file is None:  # no room
+                    self._pieces += pieces[at:]
+                    break
+                self._put(begin, values)
+
+    def _put(self, begin: int, values: Array) -> None:
+        """Writes them to the file; where that has no room, all of it goes to memory."""
+        assert self._file is not None
+        at, left = begin * self.kind.itemsize, values.view("uint8").data
+        try:
+            while left:
+                done = os.pwrite(self._file.fileno(), left, at)
+                at, left = at + done, left[done:]
+        except OSError:
+            import numpy as np
+
+            written, size = _read(self._file), begin * self.kind.itemsize
+            written = written[:size].ljust(size, b"\0")
+            self._file, self._fits = None, False
+            self._pieces = [(0, np.frombuffer(bytearray(written), self.kind)), (begin, values.copy())]
+
+
+def made(kind: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
+    """These values, one piece behind the other."""
+    column = Column(kind)
+    for piece in pieces:
+        column.add(piece)
+    found = column.array()
+    rest()
+    return found
 
 
 def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
-    """So many zeros of a numpy type, to be written to."""
+    """So many zeros of a numpy type, to be written to anywhere. The room in their file is taken at once: what is
+    written to a mapped file on a full disk ends the program.
+    """
     import numpy as np
 
     size = count * np.dtype(kind).itemsize
-    held = _mapped(size) if size >= LEAST_BYTES else None
-    return np.zeros(count, kind) if held is None else np.frombuffer(held, kind, count)
+    file = _opened() if size >= LEAST_BYTES else None
+    if file is not None:
+        with contextlib.suppress(OSError):
+            os.posix_fallocate(file.fileno(), 0, size)
+            return np.frombuffer(_mapped(file, size), kind, count)
+    return np.zeros(count, kind)
 
 
 def nothing(count: int, kind: str | np.dtype[Any]) -> Array:
-    """So many zeros that take no memory while nobody writes to them, which a heap that is used again does not give."""
+    """So many zeros that take no memory and that nobody may write to: all of them are the same."""
     import numpy as np
 
     size = count * np.dtype(kind).itemsize
     if size < LEAST_BYTES or not hasattr(mmap, "MAP_PRIVATE"):
         return np.zeros(count, kind)
-    return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), kind, count)
+    if not _zero or len(_zero[0]) < size:
+        _zero[:] = [mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)]
+    found: Array = np.frombuffer(_zero[0], kind, count)
+    found.flags.writeable = False
+    return found
 
 
 def trim() -> None:
-    """From now on the C library gives back what was freed, and keeps 4 MiB of it. (glibc keeps up to 64 MiB.)"""
+    """From now on the C library gives back what was freed, and keeps 4 MiB of it. (glibc keeps up to 64 MiB.) What is
+    below that comes out of it again: else each array of a part would be new pages, with a fault for each.
+    """
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, 4 << 20)
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_TRIM_THRESHOLD, 4 << 20)
+        libc.mallopt(_M_MMAP_THRESHOLD, 4 << 20)
 
 
 def give_back() -> None:
@@ -70,23 +192,9 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def copy(values: Array, out: Array) -> None:
-    """Writes the values to the beginning of `out`, which is 0; where they are 0 nothing is written, as memory that
-    nobody wrote to is none.
-    """
-    for span in parts(len(values)):
-        piece = values[span]
-        if piece.any():
-            out[span] = piece
-
-
 def taken(values: Array, order: Array) -> Array:
     """The values at these places."""
-    found = zeros(len(order), values.dtype)
-    for span in parts(len(order)):
-        found[span] = values[order[span]]
-    rest()
-    return found
+    return made(values.dtype, (values[order[span]] for span in parts(len(order))))
 
 
 def rise(values: Array) -> bool:
@@ -114,17 +222,16 @@ def order(keys: Array) -> Array:
     del fallen
     late = taken(late, ranked(taken(keys, late)))
     values = taken(keys, late)
-    found, done, put = zeros(len(keys), kind), 0, 0
+    found, put = Column(kind), 0
     for span, top, until in zip(parts(len(keys)), tops, np.searchsorted(values, tops[1:]).tolist(), strict=False):
         mine = keys[span]
         risen = _risen(mine, top)
         stay = mine >= risen
         before = np.r_[0, np.cumsum(stay)][np.searchsorted(risen, values[put:until], side="right")]
-        places = np.insert((np.flatnonzero(stay) + span.start).astype(kind), before, late[put:until])
-        found[done : done + len(places)] = places
-        done, put = done + len(places), until
+        found.add(np.insert((np.flatnonzero(stay) + span.start).astype(kind), before, late[put:until]))
+        put = until
     rest()
-    return found
+    return found.array()
 
 
 def _risen(keys: Array, top: Any) -> Array:
@@ -146,7 +253,7 @@ def ranked(values: Array) -> Array:
         return np.argsort(values, kind="stable").astype(kind)
     sample = np.sort(values[:: len(values) // PART])
     bounds = np.unique(sample[:: len(sample) // _SORTED])[1:].tolist()
-    found, done = zeros(len(values), kind), 0
+    found = Column(kind)
     for low, high in zip([None, *bounds], [*bounds, None], strict=True):
         some = []
         for span in parts(len(values)):
@@ -156,10 +263,9 @@ def ranked(values: Array) -> Array:
                 inside &= piece < high
             some.append((np.flatnonzero(inside) + span.start).astype(kind))
         mine = np.concatenate(some)
-        found[done : done + len(mine)] = mine[np.argsort(values[mine], kind="stable")]
-        done += len(mine)
+        found.add(mine[np.argsort(values[mine], kind="stable")])
         rest()
-    return found
+    return found.array()
 
 
 def nth(values: Array, place: int) -> Any:
@@ -202,28 +308,8 @@ def marked(rows: Array, count: int) -> Array:
 
 def chosen(rows: Array, which: Array) -> Array:
     """Those of the rows that `which` marks: it has a truth for each place that a row may name."""
-    found, done = zeros(sum(int(which[rows[span]].sum()) for span in parts(len(rows))), rows.dtype), 0
-    for span in parts(len(rows)):
-        mine = rows[span]
-        mine = mine[which[mine]]
-        found[done : done + len(mine)] = mine
-        done += len(mine)
-    rest()
-    return found
-
-
-def grown(values: Array, count: int) -> Array:
-    """The same values with zeros behind, so many in all; forget the old array."""
-    held = getattr(values.base, "obj", values.base)
-    if isinstance(held, mmap.mmap) and held in _maps:
-        longer = _mapped(count * values.itemsize, _maps[held])
-        if longer is not None:
-            import numpy as np
-
-            return np.frombuffer(longer, values.dtype, count)
-    found = zeros(count, values.dtype)
-    copy(values, found)
-    return found
+    mine = (rows[span] for span in parts(len(rows)))
+    return made(rows.dtype, (some[which[some]] for some in mine))
 
 
 def parts(count: int) -> Iterator[slice]:
@@ -239,12 +325,7 @@ def split(keys: Array) -> dict[int, Array]:
     import numpy as np
 
     kind = np.dtype("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
-    counts: dict[int, int] = {}
-    for span in parts(len(keys)):
-        for key, many in zip(*(a.tolist() for a in np.unique(keys[span], return_counts=True)), strict=True):
-            counts[key] = counts.get(key, 0) + many
-    found = {key: zeros(counts[key], kind) for key in sorted(counts) if key >= 0}
-    done = dict.fromkeys(found, 0)
+    found: dict[int, Column] = {}
     for span in parts(len(keys)):
         mine = keys[span]
         order = np.argsort(mine, kind="stable")
@@ -252,10 +333,9 @@ def split(keys: Array) -> dict[int, Array]:
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         for key, places in zip(ordered[starts].tolist(), np.split(order, starts[1:]), strict=True):
             if key >= 0:
-                found[key][done[key] : done[key] + len(places)] = places + span.start
-                done[key] += len(places)
+                found.setdefault(key, Column(kind)).add(places + span.start)
     rest()
-    return found
+    return {key: found[key].array() for key in sorted(found)}
 
 
 def places(keys: Array, wanted: Array) -> Array:
@@ -268,25 +348,22 @@ def places(keys: Array, wanted: Array) -> Array:
         sort = None
     else:
         sort = order(keys)
-    found = zeros(len(wanted), "uint32" if len(keys) < np.iinfo("uint32").max else "int64")
+    found = Column("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
     for span in parts(len(wanted)):
         at = np.searchsorted(keys, wanted[span], sorter=sort)
-        found[span] = at if sort is None else sort[at]
+        found.add(at if sort is None else sort[at])
     rest()
-    return found
+    return found.array()
 
 
 def joined(several: Sequence[Array]) -> Array:
     """One behind the other."""
     import numpy as np
 
-    found = zeros(sum(map(len, several)), np.result_type(*several) if several else "uint32")
-    done = 0
-    for values in several:
-        copy(values, found[done:])
-        done += len(values)
-    rest()
-    return found
+    if len(several) == 1:
+        return several[0]
+    kind = np.result_type(*several) if several else "uint32"
+    return made(kind, (values[span] for values in several for span in parts(len(values))))
 
 
 def weighed(codes: Array, weights: Array, count: int, rows: Array | None = None) -> Array:
@@ -305,29 +382,43 @@ def kept(values: Array) -> Array:
     """The same values where they may stay for long."""
     if values.nbytes < LEAST_BYTES:
         return values
-    found = zeros(len(values), values.dtype)
-    copy(values, found)
-    rest()
-    return found
+    return made(values.dtype, (values[span] for span in parts(len(values))))
 
 
 def rest() -> None:
-    """Gives back the memory of all that lies in files; nothing is lost."""
-    for held in list(_maps.keys()):
-        held.madvise(mmap.MADV_DONTNEED)
+    """Gives back the memory of all that lies in files, where it is much; nothing is lost."""
+    if _maps and _resident() - _before[0] > RESIDENT_BYTES:
+        for held in list(_maps.keys()):
+            held.madvise(mmap.MADV_DONTNEED)
 
 
-def _mapped(size: int, file: IO[bytes] | None = None) -> mmap.mmap | None:
-    """A file of so many zeros, or this one with zeros behind, mapped; it goes with the last array over it. Its room is
-    taken at once: what is written to a mapped file on a full disk ends the program.
-    """
+def _resident() -> int:
+    """So many bytes of files lie in this process' memory; where nothing tells, as good as endless."""
+    try:
+        with open("/proc/self/statm", "rb", buffering=0) as told:
+            return int(told.read().split()[2]) * mmap.PAGESIZE
+    except (OSError, IndexError):
+        return 1 << 62
+
+
+def _opened() -> IO[bytes] | None:
     if not hasattr(os, "posix_fallocate") or not hasattr(mmap, "MADV_DONTNEED"):
         return None
     try:
-        file = file or tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (it is held in _maps)
-        os.posix_fallocate(file.fileno(), 0, size)
-        held = mmap.mmap(file.fileno(), size)
+        return tempfile.TemporaryFile(buffering=0)
     except OSError:
         return None
+
+
+def _mapped(file: IO[bytes], size: int) -> mmap.mmap:
+    """The file's bytes; it goes with the last array over them."""
+    if not _before:
+        _before.append(min(_resident(), 1 << 40))
+    held = mmap.mmap(file.fileno(), size)
     _maps[held] = file
     return held
+
+
+def _read(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()

@@ -54,13 +54,83 @@ def test_its_file_goes_with_it() -> None:
     assert len(longarrays._maps) == before
 
 
-def test_without_room_on_the_disk_it_lies_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+def full(*_: object) -> int:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
+
+def test_without_room_on_the_disk_it_lies_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
     held = longarrays.zeros(1000, "int64")
     assert not in_file(held) and not held.any() and len(held) == 1000
+
+
+@pytest.mark.parametrize("room", range(12))
+def test_a_disk_that_fills_while_a_column_is_written_loses_nothing(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many writes have room, each of 40 bytes at most."""
+    left, write = iter(range(room)), os.pwrite
+
+    def some(file: int, values: Any, at: int) -> int:
+        return write(file, values[:40], at) if next(left, None) is not None else full()
+
+    monkeypatch.setattr(os, "pwrite", some)
+    values = np.arange(100) % 9
+    column = longarrays.Column("int64")
+    column.skip(3)
+    for at in range(0, 90, 4):
+        column.add(values[at : at + 4])
+    column.skip(2)
+    column.add(values[92:])
+    held = column.array()
+    assert held.tolist() == [0, 0, 0, *values[:92].tolist(), 0, 0, *values[92:].tolist()]
+    assert not in_file(held) and len(column.array()) == 0
+
+
+def test_a_column_that_cannot_be_mapped_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(longarrays, "_mapped", full)
+    assert longarrays.kept(np.arange(1000)).tolist() == list(range(1000))
+
+
+@pytest.mark.parametrize("count", [3, 400])
+def test_a_column_grows_wider_and_its_zeros_take_no_room(count: int) -> None:
+    """In memory, and in a file."""
+    column = longarrays.Column("uint8")
+    column.skip(count)
+    assert column.zero
+    column.add(np.full(count, 7))
+    column.widen(np.dtype("uint32"))
+    column.add(np.full(count, 1 << 20))
+    column.skip(count)
+    held = column.array()
+    assert held.dtype == np.uint32 and held.tolist() == [0] * count + [7] * count + [1 << 20] * count + [0] * count
+    assert in_file(held) == (count > 3) and column.count == 0
+    column.skip(count)
+    assert column.zero and column.array().tolist() == [0] * count
+
+
+def test_what_is_nothing_is_shared_and_not_written_to() -> None:
+    some, more = longarrays.nothing(1000, "float64"), longarrays.nothing(3000, "int64")
+    assert not some.any() and not more.any() and len(more) == 3000
+    for array in (some, more):
+        with pytest.raises(ValueError, match="read-only"):
+            array[3] = 1
+
+
+def test_memory_of_files_is_given_back_when_it_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+
+    class Held:
+        def madvise(self, how: int) -> None:
+            given.append(how)
+
+    monkeypatch.setattr(longarrays, "_maps", {Held(): None})
+    monkeypatch.setattr(longarrays, "_before", [5 << 20])
+    monkeypatch.setattr(longarrays, "_resident", lambda: resident)
+    resident = (5 << 20) + longarrays.RESIDENT_BYTES
+    longarrays.rest()
+    assert not given
+    resident += 1
+    longarrays.rest()
+    assert len(given) == 1
 
 
 def test_rising_is_seen_across_parts() -> None:
@@ -134,14 +204,10 @@ def test_weights_are_added_up_by_code() -> None:
     assert longarrays.weighed(codes, weights, 8, rows).tolist() == some.tolist()
 
 
-def test_a_grown_column_has_zeros_behind_its_values() -> None:
-    for count in (4, 40):  # in memory, and in a file
-        values = longarrays.zeros(count, "int64")
-        values[:] = 1
-        longer = longarrays.grown(values, 3 * count)
-        assert longer.tolist() == [1] * count + [0] * (2 * count)
-    assert longarrays.joined([longer, values]).tolist() == [*longer, *values]
-    assert not longarrays.nothing(100, "float64").any()
+def test_columns_are_joined_one_behind_the_other() -> None:
+    few, many = np.arange(4, dtype=np.uint8), np.arange(40)
+    assert longarrays.joined([many, few]).tolist() == [*many, *few]
+    assert longarrays.joined([few]) is few and len(longarrays.joined([])) == 0
 
 
 def test_sums_of_keys_are_those_of_all_rows_whatever_the_part() -> None:

@@ -60,7 +60,7 @@ class Lazy(HasSegments):
     """The tables of a `Capture` or `Stream`, each made when it is first asked for.
 
     "exchanges" has the rows of `connects` and `gaps` too, and "causes" theirs, by one number: `tables.stretches`.
-    `made` are tables that are so already.
+    `made` are tables that are so already; `evidence` gives the frames of a row of "causes" where that lacks them.
     """
 
     NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes")
@@ -70,9 +70,11 @@ class Lazy(HasSegments):
         arrow: Callable[[TableName], pa.Table],
         segments: Segments | None = None,
         made: Mapping[str, pa.Table] | None = None,
+        evidence: Callable[[int], list[int]] | None = None,
     ):
         self._arrow = arrow
         self._made: dict[str, pa.Table] = dict(made or {})
+        self._evidence = evidence
         if segments is not None:
             self.segments = segments
 
@@ -80,6 +82,10 @@ class Lazy(HasSegments):
     def segments(self) -> Segments:  # type: ignore[override]
         """What findings need of the events, where it was not collected before."""
         return Segments.of(self["events"])
+
+    def frames(self, cause: int) -> list[int]:
+        """The frames that this row of "causes" names."""
+        return super().frames(cause) if self._evidence is None else self._evidence(cause)
 
     def arrow(self, name: TableName) -> pa.Table:
         """The rows of this table as they are."""

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
+from latpcap.findings.segments import HasSegments
 from latpcap.findings.totals import Server, Spent
 from latpcap.vocabulary import BACKEND, STALL
 
@@ -93,9 +94,16 @@ def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> Case:
         exchange=number,
         stream=exchanges["stream"][position].as_py(),
         ms=float(item.ms[which]),
-        frames=tuple(causes["evidence"][longest].as_py()),
+        frames=tuple(_frames(tables, longest)),
         elsewhere=item.owner == BACKEND,
     )
+
+
+def _frames(tables: Mapping[str, pa.Table], cause: int) -> list[int]:
+    found: list[int] = (
+        tables.frames(cause) if isinstance(tables, HasSegments) else tables["causes"]["evidence"][cause].as_py()
+    )
+    return found
 
 
 def _pieces(item: Spent, exchange: int, causes: pa.Table) -> Array:

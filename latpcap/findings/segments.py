@@ -234,9 +234,14 @@ class Segments:
 
 
 class HasSegments(Mapping[str, "pa.Table"]):
-    """Tables that keep what they know of segments, so that it is made once."""
+    """Tables that keep what they know of segments, so that it is made once, and of frames."""
 
     segments: Segments
+
+    def frames(self, cause: int) -> list[int]:
+        """The frames that this row of "causes" names."""
+        found: list[int] = self["causes"]["evidence"][cause].as_py()
+        return found
 
 
 def segments(tables: Mapping[str, pa.Table]) -> Segments | None:

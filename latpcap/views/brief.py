@@ -111,7 +111,7 @@ class Brief(recording.Recording):
         longarrays.give_back()
         rows.segments.again = self._again
         made = {name: of.table() for name, of in (("exchanges", rows.exchanges), ("causes", rows.causes)) if of.count}
-        self.kept = Lazy(self.arrow, rows.segments, made)
+        self.kept = Lazy(self.arrow, rows.segments, made, rows.causes.evidence)
         """What findings read: `stretches` and their causes, with few columns."""
         if "exchanges" in made:
             self._arrow["exchanges"] = _requests(made["exchanges"])

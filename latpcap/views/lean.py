@@ -21,56 +21,46 @@ ALWAYS = ("network", "fast_retransmit", "tlp", "rto", "capture_gap")
 of complete ones is summed from `causes`."""
 
 
-_FIRST = 1 << 16
-"""Rows for which a column has room at first."""
-
-
 class Numbers:
     """A column of numbers on its way; what is 0 takes no memory. `kind` None: as few bytes as do."""
 
     def __init__(self, kind: str | None):
-        import numpy as np
-
-        self._narrow, self._held = kind is None, np.zeros(0, kind or "uint8")
-        self._count = 0
+        self._narrow, self._column = kind is None, longarrays.Column(kind or "uint8")
 
     def add(self, values: Array) -> None:
         """The values of the next rows."""
         import numpy as np
 
-        begin, self._count = self._count, self._count + len(values)
         if not values.any():
+            self._column.skip(len(values))
             return
-        kind = self._held.dtype
         if self._narrow:
-            kind = np.result_type(kind, np.min_scalar_type(int(values.max())))
-        if self._count > len(self._held) or kind != self._held.dtype:
-            room = max(self._count, _FIRST, 3 * len(self._held) // 2)
-            if kind == self._held.dtype:
-                self._held = longarrays.grown(self._held, room)
-            else:
-                held, self._held = self._held, longarrays.zeros(room, kind)
-                longarrays.copy(held[:begin], self._held)
-        self._held[begin : self._count] = values
+            kind = np.result_type(self._column.kind, np.min_scalar_type(int(values.max())))
+            if kind != self._column.kind:
+                self._column.widen(kind)
+        self._column.add(values)
+
+    def skip(self, count: int) -> None:
+        """So many rows of 0."""
+        self._column.skip(count)
 
     def values(self, order: Array | None) -> Array:
-        """Those of all rows, in this order; forgets them."""
-        import numpy as np
-
-        held, self._held = self._held, np.zeros(0, self._held.dtype)
-        if len(held) >= self._count and order is None:
-            return held[: self._count]
-        if not len(held):
-            return longarrays.nothing(self._count, held.dtype)
-        if len(held) < self._count:
-            held, short = longarrays.zeros(self._count, held.dtype), held
-            longarrays.copy(short, held)
-        return held[: self._count] if order is None else longarrays.taken(held[: self._count], order)
+        """Those of all rows, in this order, not to be written to; forgets them."""
+        zero, values = self._column.zero, self._column.array()
+        return values if order is None or zero else longarrays.taken(values, order)
 
     def arrow(self, order: Array | None) -> pa.Array:
         """Those of all rows as an Arrow array; NaN is null."""
         values = self.values(order)
         return arrays.column(values, (values == values) if values.dtype.kind == "f" else None)
+
+    def lowered(self, order: Array | None) -> tuple[Array, Array]:
+        """Those that were kept one higher, as they were, and whether they are known: 0 is null."""
+        values = self.values(order)
+        known = values > 0
+        if not known.any():
+            return values, known
+        return longarrays.made(values.dtype, (values[s] - known[s] for s in longarrays.parts(len(values)))), known
 
 
 class Words:
@@ -85,16 +75,14 @@ class Words:
         import numpy as np
 
         places = [self.known.setdefault(word, len(self.known)) for word in words]
-        self._codes.add(np.array([0, *(place + 1 for place in places)])[codes + 1])  # 0: null
+        kept = np.array([0, *(place + 1 for place in places)], np.min_scalar_type(len(self.known)))  # 0: null
+        self._codes.add(kept[codes + 1])
 
     def arrow(self, order: Array | None) -> pa.Array:
         """All rows as a dictionary array."""
         import numpy as np
 
-        codes = self._codes.values(order)
-        known = codes > 0
-        if known.any():
-            np.subtract(codes, known, out=codes, casting="unsafe")
+        codes, known = self._codes.lowered(order)
         kind = "int8" if len(self.known) <= np.iinfo("int8").max else "int32"
         narrow = codes.view(kind) if codes.itemsize == np.dtype(kind).itemsize else codes.astype(kind)
         return arrays.dictionary(narrow, known, list(self.known))
@@ -135,29 +123,27 @@ class Exchanges:
         self._number.add(arrays.numbers(rows, "exchange"))
         for name in (*self.NUMBERS, *self.TIMES, "latency_ms"):
             self._numbers[name].add(arrays.numbers(rows, name))
-        for name in self.INCOMPLETE:
-            self._numbers[name].add(np.where(complete, 0, arrays.numbers(rows, name)))
         for name in self.NULLABLE:
             values = arrays.numbers(rows, name).astype(float)
             self._numbers[name].add(np.where(np.isnan(values), 0, values + 1).astype(np.int64))
-        for name in CAUSES:
-            ms = arrays.numbers(rows, f"{name}_ms")
-            self._numbers[f"{name}_ms"].add(ms if name in ALWAYS else np.where(complete, 0.0, ms))
+        for name in ALWAYS:
+            self._numbers[f"{name}_ms"].add(arrays.numbers(rows, f"{name}_ms"))
+        whole = bool(complete.all())
+        for name in (*self.INCOMPLETE, *(f"{name}_ms" for name in CAUSES if name not in ALWAYS)):
+            if whole:
+                self._numbers[name].skip(rows.num_rows)
+            else:
+                self._numbers[name].add(np.where(complete, 0, arrays.numbers(rows, name)))
         for name in self.WORDS:
             self._words[name].add(*arrays.codes(rows, name))
 
     def table(self) -> pa.Table:
         """All rows, by their numbers; forgets them."""
-        import numpy as np
-
         number, order = _ordered(self._number.values(None))
         columns = {"exchange": arrays.column(number)}
         columns |= {name: of.arrow(order) for name, of in self._numbers.items() if name not in self.NULLABLE}
         for name in self.NULLABLE:
-            values = self._numbers[name].values(order)
-            known = values > 0
-            np.subtract(values, known, out=values, casting="unsafe")
-            columns[name] = arrays.column(values, known)
+            columns[name] = arrays.column(*self._numbers[name].lowered(order))
         columns |= {name: of.arrow(order) for name, of in self._words.items()}
         columns["complete"] = arrays.column(self._complete.values(order))
         answered = self._answered.values(order)
@@ -200,26 +186,16 @@ class Causes:
         columns = {"exchange": arrays.column(number), "duration_ms": self._duration.arrow(order)}
         columns |= {name: of.arrow(order) for name, of in self._words.items()}
         columns["confidence"] = self._confidence.arrow(order)
-        columns["evidence"] = self._evidence(order)
+        self._evidence = order, self._lengths.values(None), self._frames.values(None)
         return _table(columns)
 
-    def _evidence(self, order: Array | None) -> pa.Array:
-        """The frames of each row. They stay in their order: a row says where its own begin, and how many they are."""
-        import numpy as np
-        import pyarrow as pa
-
-        lengths, frames = self._lengths.values(None), self._frames.arrow(None)
-        begins = longarrays.zeros(len(lengths), "int64")
-        total = 0
-        for span in longarrays.parts(len(lengths)):
-            ends = total + np.cumsum(lengths[span], dtype="int64")
-            begins[span] = ends - lengths[span]
-            total = int(ends[-1])
-        if order is not None:
-            begins, lengths = longarrays.taken(begins, order), longarrays.taken(lengths, order)
-        many = longarrays.zeros(len(lengths), "int64")
-        longarrays.copy(lengths, many)
-        return pa.LargeListViewArray.from_arrays(arrays.column(begins), arrays.column(many), frames)
+    def evidence(self, row: int) -> list[int]:
+        """The frames of this row of the table. They stay as they came: a table of them takes more than all else."""
+        order, lengths, frames = self._evidence
+        row = row if order is None else int(order[row])
+        begin = sum(int(lengths[:row][span].sum()) for span in longarrays.parts(row))
+        found: list[int] = frames[begin : begin + int(lengths[row])].tolist()
+        return found
 
 
 def _ordered(numbers: Array) -> tuple[Array, Array | None]:
