@@ -39,7 +39,6 @@ class Gain:
     high_ms: float
     p99_low_ms: float
     limit: str
-    closed_loop: bool
     factor_low: float | None = None
     factor_high: float | None = None
     open: str | None = None
@@ -79,11 +78,11 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
         low = _percentile(warm, 0.5)
     doubt = NOT_PROVEN if middle < SAME * now <= high else None
     if loop is None or not loop.closed:
-        return Gain(low, high, p99, AS_IT_IS, False, open=doubt)
+        return Gain(low, high, p99, AS_IT_IS, open=doubt)
     alone, surely = (1000 * loop.clients / (float(of.mean()) + loop.pause_ms) for of in (left, worst))
     if loop.clients == 1:
         # who asks one request at a time never queues
-        return Gain(low, high, p99, AS_IT_IS, True, max(1.0, surely / loop.rate), alone / loop.rate, doubt)
+        return Gain(low, high, p99, AS_IT_IS, max(1.0, surely / loop.rate), alone / loop.rate, doubt)
     # what waits for the clients' hosts now, before they ask again, may wait for the server then
     high += loop.late_ms
     if loop.capacity is None:
@@ -91,15 +90,15 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
             # it has served them at the rate of now: on average they will not wait longer (the law above)
             high = max(high, now, LIMITS["saturated_most"] * float(server.latency.mean()))
             doubt = doubt or (UNSEEN if middle < SAME * now else None)
-        return Gain(low, high, p99, "unknown", True, 1.0, alone / loop.rate, doubt)
+        return Gain(low, high, p99, "unknown", 1.0, alone / loop.rate, doubt)
     slow, fast = (min(alone, c) for c in loop.capacity)
     if slow >= alone:
-        return Gain(low, high, p99, AS_IT_IS, True, slow / loop.rate, fast / loop.rate, doubt)
+        return Gain(low, high, p99, AS_IT_IS, slow / loop.rate, fast / loop.rate, doubt)
     # what the server can serve bounds the range from above; it makes no range narrower than what was measured
     quick, long = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
     least = min(middle, max(low, LIMITS["saturated_least"] * quick))
     high = max(high if doubt else middle, LIMITS["saturated_most"] * long)
-    return Gain(least, high, max(p99, least), "server", True, slow / loop.rate, fast / loop.rate, doubt)
+    return Gain(least, high, max(p99, least), "server", slow / loop.rate, fast / loop.rate, doubt)
 
 
 def _percentile(values: Array, share: float) -> float:

@@ -6,45 +6,12 @@ script's own numbers (who sent what when, and the path's legs), never from latpc
 
 from __future__ import annotations
 
-from case_scripts import (
-    clocks,
-    derived,
-    keys,
-    messages,
-    names,
-    one_way,
-    pauses,
-    proxies,
-    quality,
-    queues,
-    repairs,
-    setups,
-    silence,
-    stalls,
-    timers,
-    transfers,
-    web,
-)
+import importlib
+import pkgutil
+
 from case_scripts.registry import SCRIPTS, Script
 
-FILES = (
-    clocks,
-    derived,
-    keys,
-    messages,
-    names,
-    one_way,
-    pauses,
-    proxies,
-    quality,
-    queues,
-    repairs,
-    setups,
-    silence,
-    stalls,
-    timers,
-    transfers,
-    web,
-)
+for _file in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"case_scripts.{_file.name}")
 
-__all__ = ["FILES", "SCRIPTS", "Script"]
+__all__ = ["SCRIPTS", "Script"]

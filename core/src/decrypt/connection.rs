@@ -264,7 +264,6 @@ impl Connection {
     }
 
     /// Gives what a record held to whom it is for.
-    #[allow(clippy::too_many_arguments)] // as above
     fn said(
         &mut self,
         content: Content,

@@ -21,15 +21,11 @@ fn candidate(pool: u32) -> Candidate {
         held_from: at(1, 0),
         ack: at(2, 40),
         ack_pure: true,
-        ack_fin: false,
-        arrived: None,
-        unseen: false,
-        after_end: false,
         freed: at(3, 41),
         small_bytes: 1,
         freed_bytes: 1,
-        held_back: false,
         pool,
+        ..Candidate::default()
     }
 }
 

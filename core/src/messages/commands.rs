@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use super::lines::{Dots, Line};
 use super::readers::AnyReader;
 use super::sink::MessageSink;
-use super::{Close, Kind, Listener, MessageReader, Named, Note, Read, Side, Stretch, tls};
+use super::{Kind, Listener, MessageReader, Named, Note, Read, Side, Stretch, tls};
 use answers::Server;
 pub(super) use known::{FTP, IMAP, POP3, SMTP};
 use verbs::{Command, Dialect, Does};
@@ -143,10 +143,6 @@ impl MessageReader for Commands {
                 Read::Lost(Stretch::Bytes(bytes))
             }
         }
-    }
-
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
-        sink.cut(how);
     }
 
     fn resume(&mut self, _side: Side, _inside: bool) {

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 use super::readers::AnyReader;
 use super::sink::MessageSink;
-use super::{At, Close, First, Guess, Listener, MessageReader, Read, Side, Stretch, tls};
+use super::{At, First, Guess, Listener, MessageReader, Read, Side, Stretch, tls};
 use crate::cursor;
 
 /// What a message's first bytes say of its length.
@@ -33,7 +33,6 @@ pub(super) enum Told {
     /// The request, or the answer, of this exchange ends with it.
     Last(u64),
     /// What is said so far of this exchange is no answer: that is still to come.
-    #[allow(dead_code)] // of protocols that say "pending"
     Interim(u64),
     /// A push ends with it.
     Push(Push),
@@ -235,10 +234,6 @@ impl<D: Dialect> MessageReader for Framed<D> {
                 Read::All
             }
         }
-    }
-
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
-        sink.cut(how);
     }
 
     fn resume(&mut self, _side: Side, _inside: bool) {

@@ -13,7 +13,7 @@ mod statics;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, First, Guess, Listener, MessageReader, Read, Side, Stretch};
+use super::{First, Guess, Listener, MessageReader, Read, Side, Stretch};
 use crate::cursor;
 use calls::Calls;
 use fields::Fields;
@@ -128,10 +128,6 @@ impl MessageReader for Http2 {
                 Read::All
             }
         }
-    }
-
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
-        sink.cut(how);
     }
 
     fn resume(&mut self, _side: Side, _inside: bool) {

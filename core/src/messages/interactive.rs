@@ -4,6 +4,7 @@
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
+use super::turns::Turns;
 use super::{Close, First, Guess, Kind, Listener, MessageReader, Read, Side, Stretch, banner};
 
 /// What the steps of a log-in are called.
@@ -190,10 +191,7 @@ impl MessageReader for Interactive {
     }
 
     fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
-        match how {
-            Close::Fin => sink.end(),
-            Close::Rst | Close::CaptureEnd => sink.cut(how),
-        }
+        Turns.close(sink, how);
     }
 
     fn resume(&mut self, _side: Side, _inside: bool) {}

@@ -102,7 +102,6 @@ struct First<'a> {
     /// All that the other side has said.
     other: &'a [u8],
     /// Who spoke first.
-    #[allow(dead_code)] // of protocols whose server speaks first
     began: Side,
 }
 
@@ -112,7 +111,9 @@ trait MessageReader {
     fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a>;
 
     /// The side that the sink stands for says no more.
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close);
+    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+        sink.cut(how);
+    }
 
     /// After `Read::Lost`: `side` begins a message that `opens` or (`inside` a turn) `resumes` knows; forget what
     /// was half read.

@@ -62,7 +62,6 @@ pub(super) struct MessageSink<'a, L> {
     at: At,
 }
 
-#[allow(dead_code)] // the whole grammar: not every word of it has a protocol yet
 impl<'a, L: Listener> MessageSink<'a, L> {
     pub(super) fn new(open: &'a mut Open, listener: &'a mut L, side: Side, at: At) -> Self {
         MessageSink {
@@ -361,7 +360,6 @@ pub(super) struct Keyed<'s, 'a, L> {
     key: u64,
 }
 
-#[allow(dead_code)] // as above
 impl<L: Listener> Keyed<'_, '_, L> {
     /// The client asks, with its first byte where the mark is. A request of this key that is still open is cut.
     pub(super) fn ask(&mut self, kind: Kind) {

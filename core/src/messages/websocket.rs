@@ -14,7 +14,7 @@ use smol_str::SmolStr;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Stretch};
+use super::{First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Stretch};
 use frames::{Fit, Frame, Frames, Part};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -116,10 +116,6 @@ impl MessageReader for WebSocket {
                 Read::All
             }
         }
-    }
-
-    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
-        sink.cut(how);
     }
 
     fn resume(&mut self, _side: Side, _inside: bool) {

@@ -27,7 +27,7 @@ pub enum Repair {
 }
 
 /// A small segment that left after an ACK covered the previous small one: Nagle, or a look-alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Candidate {
     /// The small segment that was unacknowledged.
     pub small: At,
@@ -274,7 +274,7 @@ pub fn is_small(len: u32, mss: u32) -> bool {
 }
 
 /// A data segment as this layer needs it; numbers unwrapped.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Data {
     pub at: At,
     pub start: i64,
@@ -296,7 +296,7 @@ pub struct Data {
 }
 
 /// Any packet of the peer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct PeerPacket {
     pub at: At,
     pub ack: i64,

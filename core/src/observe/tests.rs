@@ -25,15 +25,10 @@ fn candidate(ack_ns: i64) -> Box<Candidate> {
         held_from: at(1, 0),
         ack: at(5, ack_ns),
         ack_pure: true,
-        ack_fin: false,
-        arrived: None,
-        unseen: false,
-        after_end: false,
         freed: at(9, 40 * MS),
         small_bytes: 1,
         freed_bytes: 1,
-        held_back: false,
-        pool: 0,
+        ..Candidate::default()
     })
 }
 

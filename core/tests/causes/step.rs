@@ -31,15 +31,10 @@ pub fn stall() -> Candidate {
         held_from: at(3, 0),
         ack: at(4, 45 * MS),
         ack_pure: true,
-        ack_fin: false,
-        arrived: None,
-        unseen: false,
-        after_end: false,
         freed: at(5, 47 * MS + 10 * US),
         small_bytes: 238,
         freed_bytes: 612,
-        held_back: false,
-        pool: 0,
+        ..Candidate::default()
     }
 }
 

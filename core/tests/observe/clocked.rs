@@ -83,13 +83,8 @@ fn data_far_beyond_all_room_are_none() {
             ack: 1,
             window: 9999,
             scale_known,
-            len: 0,
-            fin: false,
-            duplicate: false,
-            sacked: None,
-            tsval: None,
             echoed: true,
-            covered: None,
+            ..PeerPacket::default()
         });
         assert!(!play.sender.is_beyond(1 + most + MORE));
         assert!(play.sender.is_beyond(2 + most + MORE));

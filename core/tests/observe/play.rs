@@ -85,12 +85,11 @@ impl Play {
             window: self.window,
             scale_known: true,
             len,
-            fin: false,
             duplicate: sacked.is_some(),
             sacked,
-            tsval: None,
             echoed: true,
             covered,
+            ..PeerPacket::default()
         };
         self.sender.answer(&answer);
     }
@@ -103,16 +102,13 @@ impl Play {
             start,
             end: start + len,
             small: is_small(len as u32, MSS as u32),
-            fin: false,
             pushed: true,
             mss: MSS as u32,
-            tsval: None,
-            tsecr: None,
             ip_id: Some(self.id),
             rtt_ns: RTT,
-            own_rtt_ns: 0,
             server: true,
             pool: 7,
+            ..Data::default()
         }
     }
 

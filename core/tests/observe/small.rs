@@ -52,13 +52,9 @@ fn timestamps_tell_whether_the_ack_had_arrived() {
             ack: 201,
             window: 9999,
             scale_known: true,
-            len: 0,
-            fin: false,
-            duplicate: false,
-            sacked: None,
             tsval: Some(92),
             echoed,
-            covered: None,
+            ..PeerPacket::default()
         };
         play.sender.answer(&answer);
         let mut d = play.data(43_020, 201, 600);
@@ -90,13 +86,9 @@ fn an_old_stamp_tells_nothing_of_who_never_echoed_an_ack() {
                 ack: next,
                 window: 9999,
                 scale_known: true,
-                len: 0,
-                fin: false,
-                duplicate: false,
-                sacked: None,
                 tsval: Some(if us > 1_000 { tsval } else { 70 }),
                 echoed: true,
-                covered: None,
+                ..PeerPacket::default()
             });
         }
         let mut d = play.data(142_400, next, 600);

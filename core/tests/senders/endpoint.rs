@@ -73,15 +73,11 @@ impl Endpoint {
             held_from: at(0, small),
             ack: at(1, ack),
             ack_pure: true,
-            ack_fin: false,
-            arrived: None,
-            unseen: false,
-            after_end: false,
             freed: at(2, freed),
             small_bytes: 238,
             freed_bytes: 612,
-            held_back: false,
             pool: self.id,
+            ..Candidate::default()
         };
         self.add(candidate)
     }

@@ -1,6 +1,6 @@
 //! Limits that findings use: the seam hands them to Python, which keeps none of its own.
 
-use super::{DOUBLE_NS, TICK_LUCK};
+use super::{DOUBLE_NS, FOLLOWS_SLOPE, HELD_LEAST_NS, HELD_MOST_NS, TICK_LUCK};
 
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
 pub const OF_FINDINGS: [(&str, f64); 73] = [
@@ -70,8 +70,8 @@ pub const OF_FINDINGS: [(&str, f64); 73] = [
     ("one_way_data_confidence", 0.5),
     ("one_way_acks_confidence", 0.4),
     // --- ACKs that nobody waited for
-    ("held_ms", 25.0),
-    ("held_most_ms", 520.0),
+    ("held_ms", HELD_LEAST_NS.as_written() as f64 / 1e6),
+    ("held_most_ms", HELD_MOST_NS.as_written() as f64 / 1e6),
     ("held_few", 3.0),
     ("held_confidence", 0.9),
     // An option that changed on the way: eight and more segments on either side, none or one in ten astray. Chosen.
@@ -81,7 +81,6 @@ pub const OF_FINDINGS: [(&str, f64); 73] = [
     ("option_few", 3.0),
     ("option_enough", 5.0),
     ("option_against_share", 9.0),
-    // Linux sends up to 16 ACKs at once when a connection begins (TCP_MAX_QUICKACKS).
     // A hold seems this much shorter where the path was measured too long; holds further from a timer without a tick
     // say nothing of whose it is; a tick is luck with less than this chance. Chosen.
     ("timer_early_ms", 1.5),
@@ -90,8 +89,8 @@ pub const OF_FINDINGS: [(&str, f64); 73] = [
     ("timer_clear_ms", 4.5),
     ("timer_slack_ms", 10.0),
     ("tick_luck", TICK_LUCK.as_written()),
-    // --- rivals: a slope above it follows the ACKs. Chosen: half way between 0 and 1.
-    ("slope_follows", 0.5),
+    // --- rivals: a slope above the first follows the ACKs. The others are chosen.
+    ("slope_follows", FOLLOWS_SLOPE.as_written()),
     ("mixed_tight_share", 0.5),
     ("mixed_tight_times", 3.0),
     // --- whose exchanges are judged

@@ -76,15 +76,10 @@ fn candidate(ack: i64, release: i64) -> Candidate {
         held_from: at(1, 0),
         ack: at(2, ack),
         ack_pure: true,
-        ack_fin: false,
-        arrived: None,
-        unseen: false,
-        after_end: false,
         freed: at(3, ack + release),
         small_bytes: 1,
         freed_bytes: 1,
-        held_back: false,
-        pool: 0,
+        ..Candidate::default()
     }
 }
 

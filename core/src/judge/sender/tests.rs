@@ -44,15 +44,10 @@ fn add(pools: &mut Pools, stream: u32, start: i64, wait: i64, release: i64) {
         held_from: at(1, start),
         ack: at(2, start + wait),
         ack_pure: true,
-        ack_fin: false,
-        arrived: None,
-        unseen: false,
-        after_end: false,
         freed: at(3, start + wait + release),
         small_bytes: 1,
         freed_bytes: 1,
-        held_back: false,
-        pool: 0,
+        ..Candidate::default()
     };
     pools.add(stream, &candidate);
 }

@@ -75,7 +75,6 @@ fn words(header: &[u8; HEADER]) -> [u16; 6] {
 }
 
 /// Name and type. The outer `None`: no question looks like this; the inner: it is cut.
-#[allow(clippy::option_option)] // two different things that are missing
 fn question(mut bytes: &[u8]) -> Option<Option<(String, u16)>> {
     let (mut name, mut length) = (String::new(), 1);
     loop {

@@ -85,27 +85,31 @@ impl Dialog {
         database: &[u8],
         bytes: u64,
     ) -> Result<(), Left<'static>> {
-        let asked = Asked {
-            what: What::LogIn,
-            synced: true,
-            named: true,
-            ..Asked::default()
-        };
-        let key = self.begin(sink, asked, Kind::Setup)?;
-        sink.of(key).name(Named {
+        let named = Named {
             method: "CONNECT",
             target: &text::name_up_to(database, fields::MAX_DATABASE, false),
             host: "",
-        });
-        sink.of(key).count(bytes);
-        sink.of(key).asked();
-        Ok(())
+        };
+        self.logs_in(sink, named, bytes)
     }
 
     /// A round of the log-in before or behind that: encryption, a password.
     pub(super) fn round(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
+        bytes: u64,
+    ) -> Result<(), Left<'static>> {
+        let named = Named {
+            method: ROUND,
+            ..Named::default()
+        };
+        self.logs_in(sink, named, bytes)
+    }
+
+    fn logs_in(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        named: Named<'_>,
         bytes: u64,
     ) -> Result<(), Left<'static>> {
         let asked = Asked {
@@ -115,10 +119,7 @@ impl Dialog {
             ..Asked::default()
         };
         let key = self.begin(sink, asked, Kind::Setup)?;
-        sink.of(key).name(Named {
-            method: ROUND,
-            ..Named::default()
-        });
+        sink.of(key).name(named);
         sink.of(key).count(bytes);
         sink.of(key).asked();
         Ok(())

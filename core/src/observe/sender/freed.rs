@@ -161,16 +161,10 @@ mod tests {
             start: 100,
             end: 200,
             small: true,
-            fin: false,
             pushed: true,
             mss: 1000,
-            tsval: None,
-            tsecr: None,
-            ip_id: None,
-            rtt_ns: 0,
-            own_rtt_ns: 0,
             server: true,
-            pool: 0,
+            ..Data::default()
         }
     }
 

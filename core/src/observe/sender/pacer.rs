@@ -127,7 +127,6 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::At;
 
     const FULL: u32 = 1448;
 
@@ -137,20 +136,12 @@ mod tests {
 
     fn data(start: i64, bytes: i64) -> Data {
         Data {
-            at: At::default(),
             start,
             end: start + bytes,
-            small: false,
-            fin: false,
             pushed: true,
             mss: FULL,
-            tsval: None,
-            tsecr: None,
-            ip_id: None,
-            rtt_ns: 0,
-            own_rtt_ns: 0,
             server: true,
-            pool: 0,
+            ..Data::default()
         }
     }
 

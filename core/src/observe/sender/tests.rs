@@ -18,17 +18,12 @@ fn full(time_ns: i64, start: i64) -> Data {
         at: at(9, time_ns),
         start,
         end: start + MSS,
-        small: false,
-        fin: false,
         pushed: true,
         mss: MSS as u32,
-        tsval: None,
-        tsecr: None,
-        ip_id: None,
         rtt_ns: 10 * MS,
-        own_rtt_ns: 0,
         server: true,
         pool: 7,
+        ..Data::default()
     }
 }
 
@@ -47,13 +42,8 @@ fn ack(time_ns: i64, ack: i64) -> PeerPacket {
         ack,
         window: 100,
         scale_known: true,
-        len: 0,
-        fin: false,
-        duplicate: false,
-        sacked: None,
-        tsval: None,
         echoed: true,
-        covered: None,
+        ..PeerPacket::default()
     }
 }
 

@@ -56,16 +56,12 @@ fn next(time_ns: i64) -> Data {
         start: 100,
         end: 300,
         small: true,
-        fin: false,
         pushed: true,
         mss: MSS as u32,
-        tsval: None,
-        tsecr: None,
-        ip_id: None,
         rtt_ns: RTT,
-        own_rtt_ns: 0,
         server: true,
         pool: 7,
+        ..Data::default()
     }
 }
 

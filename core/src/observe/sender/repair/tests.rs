@@ -15,16 +15,11 @@ fn data(time_ns: i64, start: i64, end: i64) -> Data {
         start,
         end,
         small: true,
-        fin: false,
         pushed: true,
         mss: 1448,
-        tsval: None,
-        tsecr: None,
-        ip_id: None,
         rtt_ns: 10 * MS,
-        own_rtt_ns: 0,
         server: true,
-        pool: 0,
+        ..Data::default()
     }
 }
 
