@@ -8,6 +8,7 @@ LATPCAP_HOSTILE names a folder with more captures. Rounds run in a process of th
 """
 
 import faulthandler
+import gc
 import mmap
 import os
 import random
@@ -22,6 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import hostile
 
+from latpcap import longarrays
+
 MOST_S = 60
 """No round takes a second on an idle machine."""
 MOST_WRONG = 20
@@ -33,7 +36,9 @@ STATE = struct.Struct("QQ")
 
 
 def held_mb() -> float:
-    """The memory of this process."""
+    """The memory of this process, without garbage and without what the C library keeps of what was freed."""
+    gc.collect()
+    longarrays.give_back()
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * mmap.PAGESIZE / 1e6
 

@@ -6,8 +6,9 @@ Knows nothing of captures; pandas and pyarrow are imported when they are first n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from latpcap import arrays, html
 from latpcap.options import TableName
@@ -23,6 +24,21 @@ class HasTables(Protocol):
 
     def arrow(self, name: TableName) -> pa.Table:
         """The rows of this table; KeyError for a wrong name."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What of a table a report or a picture reads: these columns, and of its rows those that `rows` marks (None: all).
+
+    `rows` gets some of the table's rows, with all columns, and gives a truth for each.
+    """
+
+    columns: Sequence[str]
+    rows: Callable[[pa.Table], pa.ChunkedArray] | None = None
+
+
+Needed: TypeAlias = Mapping[TableName, Kept]
+"""All that is read of a capture; tables that are not named are not read."""
 
 
 def card(title: str, text: str, tables: dict[str, pa.Table] | None = None) -> str:

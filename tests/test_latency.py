@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import golden
 import numpy as np
@@ -14,11 +14,9 @@ from commands import run
 
 import latpcap as lp
 from latpcap.arrays import rank
-from latpcap.options import Which
 from latpcap.plot.latency import LatencyPlot, Series
-from latpcap.views import narrow
 from latpcap.views.groups import GROUPS
-from latpcap.views.latency import Latency, needed
+from latpcap.views.latency import Latency
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 CASES = Path(__file__).with_name("cases")
@@ -267,25 +265,3 @@ def test_what_is_left_out_says_why_in_good_grammar(fast: lp.Capture) -> None:
     one = lp.read(CASES / "stall_alone" / "capture.pcap").filter("frame.number == 4")
     assert "latency of 1 of 1 exchange, " in str(one.latency()) and "  1 answer in " in str(one.latency())
     assert fast.latency().plot().note == "19 exchanges without a latency: not complete in the capture."
-
-
-def test_the_columns_that_a_report_needs_are_enough(slow: lp.Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(narrow, "TAKE_BYTES", 1 << 17)
-    for which in get_args(Which):
-        for by in (None, ["server", "status"], *([name] for name in GROUPS)):
-            part = narrow.read(SAMPLES / "nginx-latency.pcap", needed(by, which))
-            assert set(part.arrow("exchanges").column_names) == {"exchange", *needed(by, which)}
-            assert part.arrow("events").num_rows == part.arrow("causes").num_rows == 0
-            whole = slow.latency(by, which=which)
-            pd.testing.assert_frame_equal(part.latency(by, which=which).table, whole.table)
-            assert str(part.latency(by, which=which)) == str(whole)
-
-
-def test_what_is_read_for_latencies_alone_tells_of_damage(tmp_path: Path) -> None:
-    cut = tmp_path / "cut.pcap"
-    cut.write_bytes((SAMPLES / "nginx-good.pcap").read_bytes()[:-1000])
-    assert narrow.read(cut, needed(None, "latency_ms")).damage == lp.read(cut).damage != []
-    empty = tmp_path / "empty.pcap"
-    empty.write_bytes((SAMPLES / "nginx-good.pcap").read_bytes()[:24])
-    assert narrow.read(empty, needed("uri", "latency_ms")).latency("uri").table.empty
-    assert str(narrow.read(empty, needed(None, "latency_ms")).latency()) == str(lp.read(empty).latency())

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from latpcap import page
 from latpcap.archive.results import Results
 from latpcap.errors import LatpcapError
 from latpcap.format import count
-from latpcap.tables import card
+from latpcap.tables import Kept, Needed, card
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from latpcap.page import Subject
     from latpcap.views.capture import Capture
+    from latpcap.views.narrow import Narrow
 
 
 ENOUGH = 20
@@ -89,11 +90,19 @@ class Sample:
     index: np.ndarray[Any, Any]
 
 
-def sample_of(source: Capture | Results) -> Sample:
+_COLUMNS = ("stream", "index", "latency_ms", *(f"{c}_ms" for c in CAUSES))
+
+
+def needed() -> Needed:
+    """What `sample_of` reads of a capture."""
+    return {"exchanges": Kept((*_COLUMNS, "complete"), lambda rows: rows["complete"])}
+
+
+def sample_of(source: Capture | Narrow | Results) -> Sample:
     """What does this capture, or do these results, say of each complete exchange?"""
     import numpy as np
 
-    columns = ["stream", "index", "latency_ms", *(f"{c}_ms" for c in CAUSES)]
+    columns = list(_COLUMNS)
     if isinstance(source, Results):
         table = source.exchanges.to_arrow([("complete", "==", True)], [*columns, "capture"])
         capture = table["capture"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
@@ -170,7 +179,7 @@ class Comparison:
     null: unknown).
     """
 
-    def __init__(self, before: Sample, after: Sample, *, of: Sequence[Subject] = ()):
+    def __init__(self, before: Sample, after: Sample, *, of: Sequence[Callable[[], Subject]] = ()):
         self._sides = (before, after)
         self._subjects = tuple(of)
         self.unit, self._of = _units(self._sides)
@@ -277,9 +286,10 @@ class Comparison:
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write one page to mail: what changed, and both answers with their waterfalls, as one HTML file.
 
-        OutputError where it cannot be written, or for another suffix than .html.
+        Captures that were given as paths are read once more. OutputError where it cannot be written, or for another
+        suffix than .html; CaptureError where a capture is gone.
         """
-        page.write(path, page.of_comparison(self, self._subjects))
+        page.write(path, page.of_comparison(self, [subject() for subject in self._subjects]))
 
     def __str__(self) -> str:
         lines = []

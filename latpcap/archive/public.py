@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from latpcap.archive.comparison import Comparison
+    from latpcap.archive.comparison import Comparison, Sample
     from latpcap.archive.inputs import Inputs
     from latpcap.archive.report import Batch
     from latpcap.archive.results import Results
+    from latpcap.page import Subject
     from latpcap.views.capture import Capture
 
     Side: TypeAlias = str | os.PathLike[str] | Capture | Results
@@ -66,14 +68,24 @@ def compare(before: Side, after: Side, *, keylog: str | os.PathLike[str] | None 
     """
     from latpcap.archive.comparison import Comparison, sample_of
 
-    sides = _opened(before, keylog), _opened(after, keylog)
-    return Comparison(*map(sample_of, sides), of=sides)
+    samples, subjects = zip(*(_side(side, keylog, sample_of) for side in (before, after)), strict=True)
+    return Comparison(*samples, of=subjects)
 
 
-def _opened(side: Side, keylog: str | os.PathLike[str] | None) -> Capture | Results:
+def _side(
+    side: Side, keylog: str | os.PathLike[str] | None, sample_of: Callable[[Any], Sample]
+) -> tuple[Sample, Callable[[], Subject]]:
+    """What is compared of a side, and the way to the whole of it, which a page needs: a file is read again for that."""
+    from latpcap.archive.comparison import needed
     from latpcap.archive.results import is_results, open_results
-    from latpcap.views.capture import read
+    from latpcap.views import capture, narrow
 
-    if not isinstance(side, (str, os.PathLike)):
-        return side
-    return open_results(side) if is_results(side) else read(side, keylog=keylog)
+    whole: Any = side
+    if isinstance(side, (str, os.PathLike)):
+        if is_results(side):
+            whole = open_results(side)
+        elif os.path.isfile(side):
+            return sample_of(narrow.read(side, needed(), keylog=keylog)), lambda: capture.read(side, keylog=keylog)
+        else:
+            whole = capture.read(side, keylog=keylog)
+    return sample_of(whole), lambda: whole

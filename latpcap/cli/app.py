@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +21,7 @@ from latpcap.errors import CaptureError
 from latpcap.reading import sources
 
 if TYPE_CHECKING:
+    from latpcap.tables import Needed
     from latpcap.views.brief import Brief
     from latpcap.views.capture import Capture
     from latpcap.views.narrow import Narrow
@@ -86,12 +86,12 @@ def _read(file: str, display_filter: str | None = None, *, keylog: str | None = 
     return capture if display_filter is None else capture.filter(display_filter)
 
 
-def _narrow(file: str, columns: Iterable[str], *, keylog: str | None = None) -> Narrow:
-    """Opens a capture for these columns of its exchanges and warns of damage."""
+def _narrow(file: str, needed: Needed, *, keylog: str | None = None, again: bool = False) -> Narrow:
+    """Opens a capture for what is needed of its tables and warns of damage; `again` as in `_read`."""
     from latpcap.views import narrow
 
     longarrays.trim()
-    capture = narrow.read(_source(file), columns, keylog=keylog, progress=True)
+    capture = narrow.read(_source(file, again=again), needed, keylog=keylog, progress=True)
     warn(capture)
     return capture
 
@@ -136,7 +136,7 @@ app.command()(archive.compare)
 flow.register(app, _read)
 packets.register(app, _read)
 plots.register(app, _read, _narrow)
-report.register(app, _read)
+report.register(app, _read, _narrow)
 mcp.register(app)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -89,7 +90,8 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         capture = read(file, display_filter, keylog=keylog)
         left = graph(capture, stream)
         if output is None or str(output) == "-":
-            typer.echo(left.text(), nl=False)
+            for line in left.lines():  # the text of a long capture is longer than the capture
+                sys.stdout.write(f"{line}\n")
             return
         try:
             if not beside_it:

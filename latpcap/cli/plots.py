@@ -13,6 +13,7 @@ from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
 from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, over_time, span
 from latpcap.errors import OutputError
 from latpcap.format import shortest
+from latpcap.tables import Kept, Needed
 
 if TYPE_CHECKING:
     from latpcap.plot.display import Display
@@ -37,6 +38,23 @@ plots = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Draws a p
 def register(app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..., Capture | Narrow]) -> None:
     """Adds the commands to the program; `read` opens a capture and warns of damage, `narrow` for some columns alone."""
 
+    def opened(
+        file: str,
+        needed: Needed,
+        stream: int | None,
+        display_filter: str | None,
+        *,
+        stored: bool = False,
+        keylog: str | None = None,
+    ) -> Any:
+        """What is needed of a whole capture; a part of one, or where they will do the results of a batch."""
+        from latpcap.archive.results import is_results
+
+        whole = stream is None and display_filter is None and not span()
+        if whole and not (stored and file != "-" and is_results(file)):
+            return narrow(file, needed, keylog=keylog)
+        return _scope(read, file, stream, display_filter, stored=stored, keylog=keylog)
+
     def timed(
         file: str,
         by: list[str] | None,
@@ -46,18 +64,13 @@ def register(app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..
         display_filter: str | None,
         keylog: str | None,
     ) -> Latency:
-        from latpcap.archive.results import is_results
         from latpcap.views.latency import needed
 
         try:
             columns = needed(cast("list[options.Group] | None", by), cast(options.Which, which))
         except ValueError as problem:
             raise typer.BadParameter(str(problem)) from None
-        scope: Any
-        if stream is None and display_filter is None and not span() and (file == "-" or not is_results(file)):
-            scope = narrow(file, columns, keylog=keylog)
-        else:
-            scope = _scope(read, file, stream, display_filter, stored=True, keylog=keylog)
+        scope = opened(file, {"exchanges": Kept(columns)}, stream, display_filter, stored=True, keylog=keylog)
         return _latency(scope, by, which, percentiles)
 
     @app.command()
@@ -132,7 +145,15 @@ def register(app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..
         dpi: Dpi = 200,
     ) -> None:
         """Where did each exchange's time go? Bars that are cut into their causes."""
-        scope = _scope(read, file, stream, display_filter, stored=True, keylog=keylog)
+        from latpcap.plot.waterfall_rows import needed
+        from latpcap.views import groups
+
+        words: Any = (by or [], sort)
+        try:
+            columns = needed(groups.needed(groups.chosen(words[0])), words[1])
+        except ValueError as problem:
+            raise typer.BadParameter(str(problem)) from None
+        scope = opened(file, columns, stream, display_filter, stored=True, keylog=keylog)
         _save(lambda: scope.waterfall(by=by or None, sort=sort, align=align, top=top, max_rows=max_rows), output, dpi)
 
     @plots.command()
@@ -147,7 +168,9 @@ def register(app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..
         dpi: Dpi = 200,
     ) -> None:
         """When were exchanges slow, and what happened on the wire then?"""
-        scope = _scope(read, file, stream, display_filter, keylog=keylog)
+        from latpcap.plot.timeline import needed
+
+        scope = opened(file, needed(), stream, display_filter, keylog=keylog)
         _save(lambda: scope.timeline(scale=scale), output, dpi)
 
     @plots.command(name="time-sequence")

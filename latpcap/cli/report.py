@@ -14,12 +14,13 @@ from latpcap.options import Tool
 
 if TYPE_CHECKING:
     from latpcap.views.capture import Capture
+    from latpcap.views.narrow import Narrow
 
 Page = Annotated[Path, typer.Option("-o", "--output", help="The page: one HTML file that fetches nothing.")]
 
 
-def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
-    """Adds the command to the program; `read` opens a capture and warns of damage."""
+def register(app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..., Narrow]) -> None:
+    """Adds the command to the program; `read` opens a capture and warns of damage, `narrow` for some columns alone."""
 
     @app.command()
     @over_time
@@ -40,6 +41,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         keylog: KeylogOption = None,
     ) -> None:
         """Write one page to mail: answer, servers, timeline, waterfall, exchanges and flow graphs, in one HTML file."""
+        from latpcap import reports
         from latpcap.archive.public import open_results
         from latpcap.archive.results import is_results
 
@@ -48,7 +50,12 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             hint = "--as" if tool is not None else "--filter" if display_filter is not None else "--start, --end"
             raise typer.BadParameter("is for a capture, not for the results of a batch", param_hint=hint)
         if tool is not None:
-            _print(read(file, display_filter, keylog=keylog, again=True), tool, server, as_json=as_json)
+            known = _known(tool)
+            if display_filter is None and not span():
+                capture: Capture | Narrow = narrow(file, reports.needed(known), keylog=keylog, again=True)
+            else:
+                capture = read(file, display_filter, keylog=keylog, again=True)
+            _print(capture, known, server, as_json=as_json)
         elif server is not None or as_json:
             raise typer.BadParameter("is for --as", param_hint="--json" if as_json else "--server")
         elif stored:
@@ -57,13 +64,19 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             read(file, display_filter, keylog=keylog, again=True).to_html(output)
 
 
-def _print(capture: Capture, tool: str, server: str | None, *, as_json: bool) -> None:
-    """What the tool would have printed, by its own formulas; "#" says what cannot be known."""
+def _known(tool: str) -> Tool:
     known: dict[str, Tool] = {word: word for word in get_args(Tool)}
     if tool not in known:
         raise typer.BadParameter(f"expected {', '.join(known)}, got {tool!r}", param_hint="--as")
+    return known[tool]
+
+
+def _print(capture: Capture | Narrow, tool: Tool, server: str | None, *, as_json: bool) -> None:
+    """What the tool would have printed, by its own formulas; "#" says what cannot be known."""
+    from latpcap import reports
+
     try:
-        told = capture.report(known[tool], server=server)
+        told = reports.of(capture, tool, server)
     except ValueError as problem:
         raise typer.BadParameter(str(problem), param_hint="--as") from None
     typer.echo(json.dumps(told.to_dict(), indent=2) if as_json else str(told))

@@ -239,7 +239,7 @@ class FlowGraph:
         self.paths_ = [path]
         if suffix == ".txt":
             with files.replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
-                file.writelines(f"{line}\n" for line in self._lines())
+                file.writelines(f"{line}\n" for line in self.lines())
         elif self.pages == 1 or not (suffix == ".pdf" if pages is None else pages):
             files.write(path, self._render(suffix, dpi))
         elif suffix == ".pdf":
@@ -256,9 +256,10 @@ class FlowGraph:
 
     def text(self) -> str:
         """Which text does `tshark -q -z flow,tcp,network` write for these packets? Of all pages, byte for byte."""
-        return "".join(f"{line}\n" for line in self._lines())
+        return "".join(f"{line}\n" for line in self.lines())
 
-    def _lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
+        """The lines of `text`, without line feeds, as they are made: those of a long capture need not fit in memory."""
         if self._book is not None:
             return self._book.text()
         rows = [

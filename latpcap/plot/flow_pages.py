@@ -116,25 +116,16 @@ class FlowPages:
         import pyarrow.compute as pc
 
         self._records(0, 0)  # KeyError for a missing column
-        before: set[int | None] = {None}
-        after: set[int | None] = {None}
+        before, after = [], []
         if self._exchanges is not None:
-            for name in ("request_first_frame", "response_first_frame"):
-                before.update(self._exchanges[name].to_pylist())
-            for name in ("request_last_frame", "response_last_frame"):
-                after.update(self._exchanges[name].to_pylist())
+            before += [self._exchanges[name] for name in ("request_first_frame", "response_first_frame")]
+            after += [self._exchanges[name] for name in ("request_last_frame", "response_last_frame")]
         if self._causes is not None:
             took = pc.subtract(nanoseconds(self._causes["end"]), nanoseconds(self._causes["start"]))
             marked = self._causes.filter(pc.greater_equal(took, int(self.mark_ms * 1e6)))
-            before.update(marked["to_frame"].to_pylist())
-            after.update(marked["from_frame"].to_pylist())
-        return flow_runs.groups(
-            self._packets,
-            least,
-            self.mark_ms,
-            before={frame for frame in before if frame is not None},
-            after={frame for frame in after if frame is not None},
-        )
+            before.append(marked["to_frame"])
+            after.append(marked["from_frame"])
+        return flow_runs.groups(self._packets, least, self.mark_ms, before=_numbers(before), after=_numbers(after))
 
     @property
     def printed(self) -> FlowPages:
@@ -276,6 +267,15 @@ class FlowPages:
         if isinstance(self._packets, Sequence):
             return self._packets[begin : begin + count]
         return packets_of(self._packets.slice(begin, count))
+
+
+def _numbers(columns: Sequence[pa.ChunkedArray[Any]]) -> NDArray[np.int64]:
+    """All frames that these columns name."""
+    import numpy as np
+    import pyarrow as pa
+
+    known = [column.drop_null().cast(pa.int64()).to_numpy() for column in columns]
+    return np.concatenate(known) if known else np.zeros(0, np.int64)
 
 
 def packets_of(events: pa.Table) -> list[dict[str, Any]]:

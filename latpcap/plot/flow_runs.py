@@ -6,7 +6,7 @@ Reads packets as plain values or as a table of events; gives runs of data that n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,12 @@ def fact(packet: Record) -> str:
 
 
 def groups(
-    packets: pa.Table | Sequence[Record], least: int, mark_ms: float, *, before: Collection[int], after: Collection[int]
+    packets: pa.Table | Sequence[Record],
+    least: int,
+    mark_ms: float,
+    *,
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Where does each row begin? Places of packets; a row goes on to where the next one begins.
 
@@ -67,8 +72,8 @@ def groups(
     cut = np.ones(len(frame), bool)
     cut[1:] = ~member[1:] | ~member[:-1] | (stream[1:] != stream[:-1]) | (way[1:] != way[:-1])
     cut[1:] |= np.diff(time) >= mark_ms * 1e6
-    cut |= np.isin(frame, np.fromiter(before, np.int64))
-    cut[1:] |= np.isin(frame[:-1], np.fromiter(after, np.int64))
+    cut |= np.isin(frame, before)
+    cut[1:] |= np.isin(frame[:-1], after)
     cut |= _leading(cut, data)
     begins = np.flatnonzero(cut)
     segments = np.add.reduceat(data.astype(np.int64), begins)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self, get_args
 
@@ -18,6 +19,7 @@ from latpcap.options import Scale
 from latpcap.plot.display import EM, MARKERS, RASTER, Display, Key, Panel, label
 from latpcap.plot.families import mark
 from latpcap.plot.text import ms
+from latpcap.tables import Kept, Needed
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ _LANES = {
     "SYN": "#117733",
     "incomplete": "#7A7A7A",
 }
+_FACTS = ("lost_segment", "zero_window", "window_full")
 _CELLS = (1600, 900)  # lines in the same column of this grid are one: the picture has 1,600 pixels
 _PLACES = (160, 60)  # dots in the same place of this grid are one, larger dot: as wide and high as a dot
 _SIZES = ((1, 1.0), (10, 1.5), (100, 2.1), (1000, 2.8))  # from so many exchanges on a dot is so many times as wide
@@ -110,7 +113,6 @@ class Timeline(Display):
         """
         import numpy as np
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         seconds = (_ns(exchanges["start"]) - start_ns) / 1e9
         latency = exchanges["latency_ms"].to_numpy()
@@ -121,12 +123,7 @@ class Timeline(Display):
             mine = whole & (tops == name)
             dots.append(Dots(name or None, seconds[mine], latency[mine]))
         at = (_ns(events["time"]) - start_ns) / 1e9
-        flags = events["flags"].cast(pa.string())
-        repeated = pc.or_(pc.or_(events[_REPEATED[0]], events[_REPEATED[1]]), events[_REPEATED[2]])
-        marks = {name: events[name] for name in ("lost_segment", "zero_window", "window_full")}
-        marks |= {"retransmission": repeated, "RST": pc.match_substring(flags, "RST")}
-        marks["SYN"] = pc.and_(pc.match_substring(flags, "SYN"), pc.invert(pc.match_substring(flags, "ACK")))
-        lanes = {name: at[column.to_numpy()] for name, column in marks.items()}
+        lanes = {name: at[column.to_numpy()] for name, column in _marks(events).items()}
         lanes["incomplete"] = seconds[~whole]
         return cls(dots, lanes, title=title, scale=scale, start_ns=start_ns or None)
 
@@ -213,6 +210,34 @@ class Timeline(Display):
         ax.grid(False, axis="y")
         ax.set_yticks(np.arange(len(self.lanes)) + 0.5, [f"{n} {len(s):,}" for n, s in self.lanes.items()])
         ax.tick_params(axis="y", length=0, labelsize=EM * 0.8)
+
+
+def _marks(events: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Which segments are in which lane?"""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    flags = events["flags"].cast(pa.string())
+    repeated = pc.or_(pc.or_(events[_REPEATED[0]], events[_REPEATED[1]]), events[_REPEATED[2]])
+    marks = {name: events[name] for name in _FACTS}
+    marks |= {"retransmission": repeated, "RST": pc.match_substring(flags, "RST")}
+    marks["SYN"] = pc.and_(pc.match_substring(flags, "SYN"), pc.invert(pc.match_substring(flags, "ACK")))
+    return marks
+
+
+def _in_a_lane(events: pa.Table) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    return reduce(pc.or_, _marks(events).values())
+
+
+def needed() -> Needed:
+    """What `Timeline.from_tables` reads: of `events` the segments that are in a lane."""
+    columns = ("time", "flags", *_REPEATED, *_FACTS)
+    return {
+        "exchanges": Kept(("start", "latency_ms", "top_cause")),
+        "events": Kept(columns, _in_a_lane),
+    }
 
 
 def _thinned(x: Any, y: Any, wide: Any, high: Any, log: bool) -> tuple[Any, Any, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from latpcap.format import printable
 from latpcap.options import Align, Sort
 from latpcap.plot.text import ms, spent
+from latpcap.tables import Kept, Needed
 from latpcap.vocabulary import CAUSES, PROVEN
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def plan(
     import numpy as np
 
     n = exchanges.num_rows
+    needed((), sort)
     order = _order(exchanges, sort)
     total_ms = float(causes["duration_ms"].to_numpy().sum())
     limit = top
@@ -138,6 +140,23 @@ def plan(
     )
 
 
+def needed(columns: Sequence[str], sort: Sort) -> Needed:
+    """What `plan` reads, with these columns of `exchanges` for the groups. ValueError where nothing is sorted so."""
+    key = f"{sort}_ms" if sort in CAUSES else sort
+    if key == sort and sort not in SORTS:
+        raise ValueError(f"cannot sort by {sort!r}; known are {', '.join((*SORTS, *CAUSES))}")
+    return {
+        "exchanges": Kept((*_LABELS, "start", key, *columns)),
+        "causes": Kept(("cause", "confidence", "duration_ms"), _of_exchanges),
+    }
+
+
+def _of_exchanges(causes: pa.Table) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    return pc.is_valid(causes["exchange"])
+
+
 def _order(exchanges: pa.Table, sort: Sort) -> Any:
     """The rows' numbers as they stand from above: the longest first, or by time."""
     import numpy as np
@@ -146,10 +165,8 @@ def _order(exchanges: pa.Table, sort: Sort) -> Any:
         keys = -exchanges[f"{sort}_ms"].to_numpy()
     elif sort == "latency_ms":
         keys = -np.nan_to_num(exchanges["latency_ms"].to_numpy(), nan=-1.0)
-    elif sort in SORTS:
-        keys = exchanges[sort].cast("int64").to_numpy()
     else:
-        raise ValueError(f"cannot sort by {sort!r}; known are {', '.join((*SORTS, *CAUSES))}")
+        keys = exchanges[sort].cast("int64").to_numpy()
     return np.lexsort((exchanges["exchange"].to_numpy(), keys))
 
 

@@ -70,7 +70,8 @@ class Feed:
                 if not opened:
                     analysis.next_file(escaped(origin.name))
             except CaptureError as problem:
-                self.broken.append(problem)
+                problem.__context__ = None  # its frames hold what unpacked the file: 64 MB and more of xz
+                self.broken.append(problem.with_traceback(None))
                 lost += analysis.frames == before
         while by_parts and analysis.finish_some():
             yield 0

@@ -14,6 +14,7 @@ from latpcap.reports.form import Report
 if TYPE_CHECKING:
     from latpcap.options import Tool
     from latpcap.reports.form import Subject
+    from latpcap.tables import Needed
 
 TOOLS: tuple[Tool, ...] = ("wrk", "ping", "hping3", "traceroute", "curl", "pgbench")
 
@@ -43,4 +44,12 @@ def of(capture: Subject, tool: Tool, server: str | None = None) -> Report:
     raise ValueError(f"no tool {tool!r}; known are {', '.join(TOOLS)}")
 
 
-__all__ = ["TOOLS", "Report", "of"]
+def needed(tool: Tool) -> Needed:
+    """The columns and rows that the report of this tool reads."""
+    from latpcap.reports import curl, pgbench, probing, wrk
+
+    found: Needed = {"wrk": wrk, "curl": curl, "pgbench": pgbench}.get(tool, probing).needed()
+    return found
+
+
+__all__ = ["TOOLS", "Report", "needed", "of"]

@@ -12,16 +12,33 @@ from latpcap import arrays
 from latpcap.findings.totals import endpoint
 from latpcap.format import count, printable
 from latpcap.reports.form import Report, Subject
+from latpcap.tables import Kept, Needed
 
 HTTP = ("http", "http2", "tls")
 MOST = 20
 """So many connections are printed; the numbers have all."""
 
 
+def needed() -> Needed:
+    """What `report` reads: of `events` the segments with SYN."""
+    return {
+        "exchanges": Kept(_COLUMNS),
+        "streams": Kept(("server", "server_port", "start")),
+        "events": Kept(("stream", "time", "from_client", "flags"), _syns),
+    }
+
+
+def _syns(events: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.match_substring(events["flags"].cast(pa.string()), "SYN")
+
+
 def report(capture: Subject, server: str | None) -> Report:
     """curl's phases of the first request of each connection that asks by HTTP. ValueError without any."""
     exchanges, streams = capture.arrow("exchanges"), capture.arrow("streams")
-    first = _first(exchanges.select(_COLUMNS).to_pylist())
+    first = _first(exchanges)
     secured = _handshakes(exchanges)
     opened = _opened(capture)
     lines: list[str] = []
@@ -54,13 +71,20 @@ _COLUMNS = [
 ]  # fmt: skip
 
 
-def _first(rows: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+def _first(exchanges: Any) -> dict[int, dict[str, Any]]:
     """Each stream's first whole request of HTTP; behind TLS without keys its first turn of records."""
-    found: dict[int, dict[str, Any]] = {}
-    for row in rows:
-        if row["protocol"] in HTTP and row["method"] != "handshake" and row["complete"]:
-            found.setdefault(row["stream"], row)
-    return found
+    import numpy as np
+
+    code, words = arrays.codes(exchanges, "protocol")
+    asked = np.isin(code, [words.index(word) for word in HTTP if word in words])
+    code, words = arrays.codes(exchanges, "method")
+    asked &= code != (words.index("handshake") if "handshake" in words else -2)
+    rows = np.flatnonzero(asked & arrays.numbers(exchanges, "complete"))
+    _, first = np.unique(arrays.numbers(exchanges, "stream")[rows], return_index=True)
+    rows = rows[first]
+    columns = [arrays.taken(exchanges, name, rows).to_pylist() for name in _COLUMNS]
+    found = (dict(zip(_COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))
+    return {row["stream"]: row for row in found}
 
 
 def _handshakes(exchanges: Any) -> dict[int, int]:

@@ -14,6 +14,7 @@ from typing import Any
 from latpcap.findings.totals import endpoint
 from latpcap.format import count, ms
 from latpcap.reports.form import Report, Subject
+from latpcap.tables import Kept, Needed
 
 BEGINS, ENDS = ("BEGIN", "START"), ("END", "COMMIT", "ROLLBACK", "ABORT")
 OWN = ("select count(*) from pgbench_branches", "vacuum pgbench_branches")
@@ -69,6 +70,17 @@ def report(capture: Subject, server: str | None) -> Report:
     numbers = _numbers(runs, [opened[stream] for stream in whole], ready, parts)
     numbers |= {"server": name, "type": _type(runs), "mode": _mode([row for stream in mine for row in asked[stream]])}
     return Report("pgbench", _lines(numbers), _unknown(numbers), numbers)
+
+
+def needed() -> Needed:
+    """What `report` reads."""
+    return {"exchanges": Kept(_COLUMNS, _of_postgres), "streams": Kept(("server", "server_port", "start"))}
+
+
+def _of_postgres(exchanges: Any) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.equal(exchanges["protocol"], "postgresql")
 
 
 _COLUMNS = [

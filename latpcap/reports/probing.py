@@ -14,6 +14,8 @@ from latpcap.findings.totals import endpoint
 from latpcap.format import count
 from latpcap.reports.form import Report, Subject
 from latpcap.reports.sent import Probe, probes
+from latpcap.reports.sent import needed as probed
+from latpcap.tables import Kept, Needed
 
 REACHED = ("reply", "syn_ack", "rst")
 PORT_UNREACHABLE = 3
@@ -214,11 +216,18 @@ def _ends(probe: Probe) -> tuple[str, int, str, int]:
     return probe.ip.src, probe.sport, probe.ip.dst, probe.dport
 
 
+def needed() -> Needed:
+    """What the reports of probes read."""
+    return {**probed(), "streams": Kept(_ENDS)}
+
+
+_ENDS = ("client", "client_port", "server", "server_port", "client_payload_bytes", "server_payload_bytes")
+
+
 def _spoken(capture: Subject) -> set[tuple[str, int, str, int]]:
     """The ends of connections that carried data: their SYNs are no probes."""
     streams = capture.arrow("streams")
-    columns = ("client", "client_port", "server", "server_port", "client_payload_bytes", "server_payload_bytes")
-    rows = zip(*(streams[c].to_pylist() for c in columns), strict=True)
+    rows = zip(*(streams[c].to_pylist() for c in _ENDS), strict=True)
     return {row[:4] for row in rows if row[4] or row[5]}
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays
 from latpcap.errors import CaptureError
 from latpcap.reading.packets import Record, packet
+from latpcap.tables import Kept, Needed
 
 if TYPE_CHECKING:
     from latpcap.reports.form import Subject
@@ -77,6 +78,11 @@ class Probe:
     def rtt_ms(self) -> float | None:
         """From the probe to its answer, at the capture; None without one."""
         return None if self.answer is None else (self.answer.time - self.time) / 1e6
+
+
+def needed() -> Needed:
+    """What `probes` reads."""
+    return {"events": Kept(("frame", "flags"))}
 
 
 def probes(capture: Subject) -> list[Probe]:

@@ -89,25 +89,29 @@ def graph(
 
 def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -> dict[str, Any]:
     """Which row of `exchanges` is meant? ValueError for an unknown word, IndexError where there is none."""
+    import pyarrow.compute as pc
+
     columns = ["exchange", "index", "stream", "complete", "latency_ms", "start", "protocol", "method"]
     columns += ["request_first_frame", "request_last_frame", "response_last_frame"]
     table = exchanges.select(columns)
     table = table.set_column(columns.index("start"), "start", table["start"].cast("int64"))
-    rows: list[dict[str, Any]] = table.to_pylist()
+    found: list[dict[str, Any]]
     if not isinstance(which, str):
-        found = next((row for row in rows if row[counted_by] == which and _counts(row, counted_by)), None)
-        if found is None:
-            raise IndexError(f"no exchange {which}: there are {len(rows):,}, counted from 0")
-        return found
+        found = table.filter(pc.equal(table[counted_by], which)).to_pylist()
+        found = [row for row in found if _counts(row, counted_by)]
+        if not found:
+            raise IndexError(f"no exchange {which}: there are {len(table):,}, counted from 0")
+        return found[0]
     if which not in PICKS:
         raise ValueError(f"exchange={which!r} is neither a number nor one of {', '.join(PICKS)}")
-    rows = [row for row in rows if row["complete"]]
-    if not rows:
+    table = table.filter(table["complete"])
+    if not len(table):
         raise IndexError(f"no {which} exchange: there is no complete one here")
-    if which == "first":
-        return min(rows, key=lambda row: (row["start"], row["exchange"]))
-    rows.sort(key=lambda row: (row["latency_ms"], -row["exchange"]))
-    return rows[-1] if which == "worst" else rows[(len(rows) - 1) // 2]
+    by: list[tuple[str, Any]] = [("latency_ms", "ascending"), ("exchange", "descending")]
+    order = pc.sort_indices(table, [("start", "ascending"), ("exchange", "ascending")] if which == "first" else by)
+    place = {"first": 0, "worst": len(table) - 1}.get(which, (len(table) - 1) // 2)
+    found = table.take(order.slice(place, 1)).to_pylist()
+    return found[0]
 
 
 def _counts(row: dict[str, Any], counted_by: str) -> bool:

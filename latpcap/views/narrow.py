@@ -1,11 +1,10 @@
-"""A capture read for a report over its exchanges: of all its tables the columns that the report needs.
+"""A capture read for one report or picture: of all its tables the columns and rows that this needs.
 
-Nothing else of the growing tables is kept, so that the latencies of a long capture take a fraction of its tables.
+Nothing else of the growing tables is kept, so that what is made of a long capture takes a fraction of its tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from latpcap import longarrays
@@ -13,69 +12,102 @@ from latpcap.bars import bar
 from latpcap.reading import sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
+from latpcap.tables import Kept, Needed
 from latpcap.views import recording
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from latpcap.options import TableName
+
 TAKE_BYTES = 1 << 20
 """Rows are taken out of the engine after so many bytes: most of them are dropped."""
+COPY_ROWS = 1 << 14
+"""So many rows are copied together. A column of the engine's keeps all its batch in memory until then."""
+_ORDER: dict[TableName, tuple[str, ...]] = {
+    "exchanges": ("exchange",),
+    "streams": ("stream",),
+    "connects": ("connect",),
+    "pushes": ("push",),
+    "gaps": ("gap",),
+    "lookups": ("lookup",),
+    "causes": ("exchange", "start"),
+}
+"""Columns that the order of rows rests on; they are kept, too. Of `causes` rows of exchanges are chosen alone."""
 
 
-def read(
-    source: sources.Source, columns: Iterable[str], *, keylog: Keylog | None = None, progress: bool = False
-) -> Narrow:
-    """Reads a capture as `latpcap.read` does; its `exchanges` have these columns, and its other tables no rows but for
-    `issues`.
-    """
+def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Narrow:
+    """Reads a capture as `latpcap.read` does, and keeps what is needed of these tables, and `issues`."""
     feed = Feed(source, keylog)
-    rows = _Rows(columns)
+    kept = {name: _Rows(name, of) for name, of in needed.items()}
     with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
         waiting = 0
         for size in feed.run(by_parts=True):
             shown.add(size)
             waiting += size
             if waiting >= TAKE_BYTES or not size:
-                rows.take(feed)
+                _take(feed, kept)
                 waiting = 0
-    rows.take(feed)
-    found = Narrow(feed, rows, keylog)
+    _take(feed, kept)
+    found = Narrow(feed, kept, keylog)
     longarrays.give_back()
     return found
 
 
+def _take(feed: Feed, kept: dict[TableName, _Rows]) -> None:
+    """The rows that are finished."""
+    import pyarrow as pa
+
+    for name in recording.TABLES:
+        if name in kept:
+            kept[name].add(pa.RecordBatchReader.from_stream(feed.analysis.take(name)).read_all())
+        elif name != "issues":
+            feed.analysis.take(name)
+
+
 class _Rows:
-    """The columns of `exchanges` that are kept."""
+    """What is kept of a table."""
 
-    def __init__(self, columns: Iterable[str]):
-        self._columns = list(dict.fromkeys(["exchange", *columns]))
+    def __init__(self, name: TableName, kept: Kept):
+        self._name = name
+        self._columns = list(dict.fromkeys([*_ORDER.get(name, ()), *kept.columns]))
+        self._chosen = kept.rows
         self._parts: list[pa.Table] = []
+        self._waiting: list[pa.Table] = []
 
-    def take(self, feed: Feed) -> None:
-        """The rows that are finished."""
+    def add(self, rows: pa.Table) -> None:
+        """The next rows."""
+        if self._chosen is not None and rows.num_rows:
+            rows = rows.filter(self._chosen(rows))
+        if rows.num_rows or not (self._parts or self._waiting):
+            self._waiting.append(rows.select(self._columns))
+        if sum(len(part) for part in self._waiting) >= COPY_ROWS:
+            self._copy()
+
+    def _copy(self) -> None:
         import pyarrow as pa
 
-        for name in recording.TABLES:
-            if name == "exchanges":
-                part = pa.RecordBatchReader.from_stream(feed.analysis.take(name)).read_all()
-                if part.num_rows or not self._parts:
-                    self._parts.append(part.select(self._columns))
-            elif name != "issues":
-                feed.analysis.take(name)
+        self._parts.append(pa.concat_tables(self._waiting).unify_dictionaries().combine_chunks())
+        self._waiting.clear()
 
     def table(self) -> pa.Table:
-        """All rows, by their numbers."""
+        """All rows in their order; forgets them."""
         import pyarrow as pa
 
+        if self._waiting:
+            self._copy()
         found = pa.concat_tables(self._parts).unify_dictionaries()
         self._parts.clear()
-        return found.sort_by("exchange")
+        keys = _ORDER.get(self._name)
+        return found.sort_by([(key, "ascending") for key in keys]) if keys else found
 
 
 class Narrow(recording.Recording):
-    """Some columns of a capture's exchanges."""
+    """Some columns of some tables of a capture. KeyError for any other."""
 
-    def __init__(self, feed: Feed, rows: _Rows, keylog: Keylog | None):
+    def __init__(self, feed: Feed, kept: dict[TableName, _Rows], keylog: Keylog | None):
         super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
         del feed.analysis  # it holds what was remembered of all streams
-        self._arrow["exchanges"] = rows.table()
+        self._raw = {"issues": self._raw["issues"]}
+        for name, rows in kept.items():
+            self._arrow[name] = rows.table()

@@ -1,0 +1,158 @@
+"""What is read for one report or picture alone: the same rows, and so the same words and pixels, as of the whole."""
+
+from __future__ import annotations
+
+import gc
+import io
+import lzma
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pandas as pd
+import pytest
+
+import latpcap as lp
+from latpcap import reports
+from latpcap.archive.comparison import needed as compared
+from latpcap.archive.comparison import sample_of
+from latpcap.cli import main
+from latpcap.options import Sort, Tool, Which
+from latpcap.plot import timeline, waterfall_rows
+from latpcap.tables import Kept, Needed
+from latpcap.views import groups, narrow
+from latpcap.views.latency import needed as timed
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = ROOT / "sample_pcaps"
+CASES = Path(__file__).parent / "cases"
+SLOW = SAMPLES / "nginx-latency.pcap"
+EMPTY = (SAMPLES / "nginx-good.pcap").read_bytes()[:24]
+CAPTURES = [
+    SLOW,
+    SAMPLES / "probes.pcap",
+    CASES / "closed_without_answer" / "capture.pcap",
+    *sorted(CASES.glob("postgres*/capture.pcap"))[:3],
+    *sorted((SAMPLES / "clips").glob("*.pcap"))[:6],
+]
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Rows are taken and copied many times, so that a capture need not be long."""
+    monkeypatch.setattr(narrow, "TAKE_BYTES", 1 << 15)
+    monkeypatch.setattr(narrow, "COPY_ROWS", 64)
+    yield
+
+
+@pytest.fixture(scope="module", params=CAPTURES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def both(request: pytest.FixtureRequest) -> tuple[Path, lp.Capture]:
+    return request.param, lp.read(request.param)
+
+
+def part(path: Path, needed: Needed) -> narrow.Narrow:
+    found = narrow.read(path, needed)
+    for name, kept in needed.items():
+        assert set(kept.columns) <= set(found.arrow(name).column_names)
+    return found
+
+
+def said(work: object) -> str:
+    """What it says, or why it says nothing."""
+    try:
+        return str(work() if callable(work) else work)
+    except (ValueError, lp.LatpcapError) as problem:
+        return repr(problem)
+
+
+def test_each_tool_prints_the_same_lines(both: tuple[Path, lp.Capture]) -> None:
+    path, whole = both
+    for tool in get_args(Tool):
+        found = part(path, reports.needed(tool))
+        assert said(lambda: reports.of(found, tool)) == said(lambda: whole.report(tool)), tool  # noqa: B023
+
+
+def test_the_pictures_show_the_same(both: tuple[Path, lp.Capture]) -> None:
+    path, whole = both
+    drawn = part(path, timeline.needed())
+    assert said(lambda: drawn.timeline().svg()) == said(lambda: whole.timeline().svg())
+    sorts: list[Sort] = ["latency_ms", "start", "exchange", "delayed_ack"]
+    for sort in sorts:
+        columns = waterfall_rows.needed(groups.needed(["server", "status"]), sort)
+        bars = part(path, columns)
+        of = {"by": ["server", "status"], "sort": sort}
+        assert said(lambda: bars.waterfall(**of).svg()) == said(lambda: whole.waterfall(**of).svg()), sort  # type: ignore[arg-type]  # noqa: B023
+
+
+def test_of_events_few_are_kept() -> None:
+    events = lp.read(SLOW).arrow("events").num_rows
+    kept = {"timeline": timeline.needed(), "curl": reports.needed("curl")}
+    for name, needed in kept.items():
+        assert 0 < part(SLOW, needed).arrow("events").num_rows < events / 20, name
+
+
+def test_latencies_are_the_same() -> None:
+    whole = lp.read(SLOW)
+    for which in get_args(Which):
+        for by in (None, ["server", "status"], *([name] for name in groups.GROUPS)):
+            found = part(SLOW, {"exchanges": Kept(timed(by, which))})
+            table = whole.latency(by, which=which)
+            pd.testing.assert_frame_equal(found.latency(by, which=which).table, table.table)
+            assert str(found.latency(by, which=which)) == str(table)
+            with pytest.raises(KeyError, match="no table 'events'"):
+                found.arrow("events")
+
+
+def test_damage_is_told(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes((SAMPLES / "nginx-good.pcap").read_bytes()[:-1000])
+    needed: Needed = {"exchanges": Kept(timed(None, "latency_ms"))}
+    assert narrow.read(cut, needed).damage == lp.read(cut).damage != []
+    assert str(narrow.read(EMPTY, needed).latency()) == str(lp.read(EMPTY).latency())
+    assert narrow.read(EMPTY, {"exchanges": Kept(timed("uri", "latency_ms"))}).latency("uri").table.empty
+
+
+def test_a_comparison_reads_its_captures_again_for_its_page(tmp_path: Path) -> None:
+    fast = tmp_path / "fast.pcap"
+    fast.write_bytes((SAMPLES / "nginx-good.pcap").read_bytes())
+    whole, found = lp.compare(lp.read(SLOW), lp.read(fast)), lp.compare(SLOW, fast)
+    assert found.to_dict() == whole.to_dict() and str(found) == str(whole)
+    whole.to_html(tmp_path / "whole.html")
+    found.to_html(tmp_path / "found.html")
+    assert (tmp_path / "found.html").read_bytes() == (tmp_path / "whole.html").read_bytes()
+    fast.unlink()
+    with pytest.raises(lp.CaptureError):
+        found.to_html(tmp_path / "gone.html")
+    assert sample_of(narrow.read(SLOW, compared())).name == sample_of(lp.read(SLOW)).name
+
+
+def test_the_text_of_a_flow_graph_is_written_line_by_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system writes 2 GB at once at most; a text in one piece ended there."""
+    monkeypatch.setattr("sys.argv", ["latpcap", "flow", str(SLOW)])
+    written: list[int] = []
+
+    class Noted(io.StringIO):
+        def write(self, text: str) -> int:
+            written.append(len(text))
+            return super().write(text)
+
+    out = Noted()
+    monkeypatch.setattr("sys.stdout", out)
+    main()
+    assert out.getvalue() == lp.read(SLOW).flow_graph().text() and max(written) < 2000
+
+
+def test_damaged_xz_leaves_its_dictionary() -> None:
+    """What says why a file could not be read held what had unpacked it: 64 MB for each file of `xz -9`."""
+    packed = lzma.compress((SAMPLES / "nginx-good.pcap").read_bytes(), preset=9)
+    tracemalloc.start()
+    try:
+        capture = lp.read([packed[:-5000], packed[:-6000]])
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert capture.damage and held < 20e6, "both dictionaries are 64 MB, or as long as what is packed"
