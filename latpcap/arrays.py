@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import longarrays
@@ -38,7 +38,7 @@ def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
     values = table[column]
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
-    chunks = values.unify_dictionaries().chunks
+    chunks = (values.unify_dictionaries() if values.num_chunks > 1 else values).chunks
     return _joined([c.indices for c in chunks], -1), chunks[0].dictionary.to_pylist() if chunks else []
 
 
@@ -77,19 +77,34 @@ def integers(values: Sequence[int], kind: str) -> pa.Array:
 
 
 def column(values: Array, known: Array | None = None) -> pa.Array:
-    """These values as an Arrow array, null where they are not known. (Arrow's own way may import pandas.)"""
+    """These values as an Arrow array, null where they are not known: truths, or `bits` of them. (Arrow's own way may
+    import pandas.)
+    """
     import numpy as np
     import pyarrow as pa
 
-    bits = None if known is None or known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    if known is not None and known.dtype == bool:
+        known = bits([known])
+    valid = None if known is None else pa.py_buffer(known)
     if values.dtype == bool:
         held = np.packbits(values, bitorder="little")
-        return pa.Array.from_buffers(pa.bool_(), len(values), [bits, pa.py_buffer(held)])
+        return pa.Array.from_buffers(pa.bool_(), len(values), [valid, pa.py_buffer(held)])
     kind = pa.type_for_alias(str(values.dtype))
-    return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])
 
 
-def dictionary(codes: Array, known: Array, values: Sequence[str] | Sequence[float]) -> pa.Array:
+def bits(truths: Iterable[Array]) -> Array | None:
+    """Truths as bits, part by part, each but the last a multiple of eight; None where all are true."""
+    import numpy as np
+
+    every, found = True, []
+    for part in truths:
+        every = every and bool(part.all())
+        found.append(np.packbits(part, bitorder="little"))
+    return None if every else np.concatenate(found)
+
+
+def dictionary(codes: Array, known: Array | None, values: Sequence[str] | Sequence[float]) -> pa.Array:
     """Places in a list of words, or of numbers, as an Arrow array; null where they are not known."""
     import numpy as np
     import pyarrow as pa
@@ -142,7 +157,7 @@ def _bits(buffer: pa.Buffer, offset: int, count: int) -> Array:
     import numpy as np
 
     packed = np.frombuffer(buffer, np.uint8, (offset + count + 7) // 8)
-    return np.unpackbits(packed, count=offset + count, bitorder="little")[offset:].astype(bool)
+    return np.unpackbits(packed, count=offset + count, bitorder="little")[offset:].view(bool)
 
 
 def levels(table: pa.Table, column: str) -> tuple[Array, Array]:

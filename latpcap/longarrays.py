@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LEAST_BYTES = 1 << 20
 """Columns below this stay in memory."""
 PART = 1 << 16
-"""Rows that are worked on at once, where a column is worked on part by part."""
+"""Rows that are worked on at once, where a column is worked on part by part; a multiple of eight."""
 RESIDENT_BYTES = 32 << 20
 """So much of the files lies in memory before it is given back."""
 _TOUCHED = 8
@@ -174,9 +174,14 @@ def nothing(count: int, kind: str | np.dtype[Any]) -> Array:
 
 def trim() -> None:
     """From now on the C library gives back what was freed, and keeps 4 MiB of it. (glibc keeps up to 64 MiB.) What is
-    below that comes out of it again: else each array of a part would be new pages, with a fault for each.
+    below that comes out of it again: else each array of a part would be new pages, with a fault for each. Arrow's
+    memory comes from there too.
     """
     import ctypes
+
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())
 
     with contextlib.suppress(OSError, AttributeError, TypeError):
         libc = ctypes.CDLL(None)

@@ -108,7 +108,13 @@ def _frames(tables: Mapping[str, pa.Table], cause: int) -> list[int]:
 
 def _pieces(item: Spent, exchange: int, causes: pa.Table) -> Array:
     """The rows of `causes` that this finding has in one exchange; of a stall, those that name all three frames."""
-    mine: Array = item.causes[longarrays.taken(arrays.numbers(causes, "exchange"), item.causes) == exchange]
+    import numpy as np
+
+    numbers = arrays.numbers(causes, "exchange")
+    here = [np.flatnonzero(numbers[span] == exchange) + span.start for span in longarrays.parts(len(numbers))]
+    rows = np.concatenate(here).astype(item.causes.dtype)
+    at = np.minimum(np.searchsorted(item.causes, rows), len(item.causes) - 1)
+    mine: Array = rows[item.causes[at] == rows]
     words, names = arrays.codes(causes, "cause")
     if item.cause != STALL or "delayed_ack" not in names:
         return mine

@@ -54,10 +54,11 @@ def of(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -
     complete = arrays.numbers(exchanges, "complete").astype(bool)
     rows = server.rows
     if len(rows) > MOST:  # the first ones: those behind them change nothing of who was ahead
-        came = longarrays.taken(arrays.numbers(exchanges, "request_end"), rows)
-        last = longarrays.nth(came, MOST)
-        rows = np.concatenate([rows[span][came[span] <= last] for span in longarrays.parts(len(rows))])
-    rows = rows[complete[rows] & ~slow.polls(exchanges)[rows]]
+        came, mine = arrays.numbers(exchanges, "request_end"), longarrays.marked(rows, exchanges.num_rows)
+        spans = list(longarrays.parts(len(came)))
+        last = longarrays.nth(longarrays.made(came.dtype, (came[span][mine[span]] for span in spans)), MOST)
+        complete &= np.concatenate([came[span] <= last for span in spans])
+    rows = longarrays.chosen(rows, complete & ~slow.polls(exchanges))
     if len(rows) < LIMITS["queue_requests"]:
         return None
     came, left = (arrays.numbers(exchanges, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))

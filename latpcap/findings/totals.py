@@ -153,14 +153,16 @@ class Ledger:
 
         mine = self._pieces.get(int(self._place[server.rows[0]]), np.zeros(0, np.uint32))
         found = []
-        for code, pick in longarrays.split(longarrays.taken(self._label, mine)).items():
+        every = len(mine) == len(self._label)  # then its places are those of all
+        for code, pick in longarrays.split(self._label if every else longarrays.taken(self._label, mine)).items():
             cause, owner = self._words[code]
-            which = longarrays.taken(mine, pick)
+            which = pick if every else longarrays.taken(mine, pick)
             row, duration = longarrays.taken(self._row, which), longarrays.taken(self._duration, which)
             rows, ms = arrays.sums(row, duration)
             if ms.sum() <= 0:
                 continue
             level = longarrays.taken(self._confidence, which)
+            proven = (row[span][(self._levels >= PROVEN)[level[span]]] for span in longarrays.parts(len(row)))
             found.append(
                 Spent(
                     server=server,
@@ -171,7 +173,7 @@ class Ledger:
                     ms=ms,
                     causes=which,
                     confidence=_middle(self._levels, level, duration),
-                    proven=len(arrays.distinct(row[(self._levels >= PROVEN)[level]])),
+                    proven=len(arrays.distinct(longarrays.made(row.dtype, proven))),
                 )
             )
         families = slowness.by_family(found, server.waited_for)
@@ -209,8 +211,8 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
             continue
         for span in longarrays.parts(len(rows)):
             chosen[rows[span]] = True
-        rows = longarrays.taken(rows, longarrays.ranked(longarrays.taken(seen.time, rows)))
         clients = arrays.distinct(longarrays.taken(seen.stream_row, rows))
+        rows = longarrays.taken(rows, longarrays.ranked(longarrays.taken(seen.time, rows)))
         names = sorted(set(arrays.taken(streams, "client", clients).to_pylist()))
         missing = longarrays.chosen(mine, ~chosen)
         [server] = streams.select(["server", "server_port"]).slice(first, 1).to_pylist()

@@ -91,7 +91,8 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
     said, seen = Counter[str](), np.zeros(len(targets) + 1, np.int64)
     errors = away = refused = 0
     for span, part in arrays.sliced(exchanges):
-        begin, end = np.searchsorted(rows, [span.start, span.stop])
+        # of the rows' own type: else all of them would become that of the bounds
+        begin, end = np.searchsorted(rows, np.array([span.start, span.stop], rows.dtype))
         mine = rows[begin:end] - rows.dtype.type(span.start)
         status = arrays.numbers(part, "status")[mine].astype(float)
         said.update(_said(part, mine, status))

@@ -13,13 +13,14 @@ from latpcap.bars import bar
 from latpcap.errors import CaptureError
 from latpcap.findings import Lazy
 from latpcap.findings.making import Asked, stall_frames
+from latpcap.findings.segments import COLUMNS as EVENTS
 from latpcap.findings.segments import Segments
 from latpcap.findings.why import Why
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
-from latpcap.tables import SETUP, as_exchanges, of_stretches
+from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
 from latpcap.views import recording
 from latpcap.views.lean import Causes, Exchanges
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-TAKE_BYTES, TAKE_ROWS = 8 << 20, 1 << 17
+TAKE_BYTES, TAKE_ROWS = 16 << 20, 1 << 18
 """Rows are taken out of the engine after so many bytes, or about so many rows: a segment of pipelined requests has
 hundreds. Few enough to be small, so many that it costs little."""
 _OTHERS = ("exchanges", "connects", "pushes", "gaps", "causes", "streams")
@@ -74,7 +75,8 @@ class _Rows:
                 self.beside.setdefault(name, []).append(others)
                 self.exchanges.add(as_exchanges(others, name, exchanges.schema))
         analysis.take("pushes")
-        causes, events = _whole(analysis.take("causes")), _whole(analysis.take("events"))
+        causes = _whole(analysis.take("causes"), (*LINKS, *Causes.COLUMNS))
+        events = _whole(analysis.take("events"), EVENTS)
         self.causes.add(of_stretches(causes))
         self.segments.add(events)
         streams = _whole(analysis.take("streams"))
@@ -94,10 +96,12 @@ def _requests(rows: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([arrays.column(numbers)], ["exchange"])
 
 
-def _whole(taken: _core.Table) -> pa.Table:
+def _whole(taken: _core.Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """These columns, or all, each in one piece: what is done with a piece takes as long for few rows."""
     import pyarrow as pa
 
-    return pa.RecordBatchReader.from_stream(taken).read_all()
+    table = pa.RecordBatchReader.from_stream(taken).read_all()
+    return (table if columns is None else table.select(columns)).combine_chunks()
 
 
 class Brief(recording.Recording):

@@ -52,15 +52,17 @@ class Numbers:
     def arrow(self, order: Array | None) -> pa.Array:
         """Those of all rows as an Arrow array; NaN is null."""
         values = self.values(order)
-        return arrays.column(values, (values == values) if values.dtype.kind == "f" else None)
+        known = (values[s] == values[s] for s in longarrays.parts(len(values)))
+        return arrays.column(values, arrays.bits(known) if values.dtype.kind == "f" else None)
 
-    def lowered(self, order: Array | None) -> tuple[Array, Array]:
-        """Those that were kept one higher, as they were, and whether they are known: 0 is null."""
-        values = self.values(order)
-        known = values > 0
-        if not known.any():
-            return values, known
-        return longarrays.made(values.dtype, (values[s] - known[s] for s in longarrays.parts(len(values)))), known
+    def lowered(self, order: Array | None) -> tuple[Array, Array | None]:
+        """Those that were kept one higher, as they were, and bits that tell which are known: 0 is null."""
+        zero, values = self._column.zero, self.values(order)
+        if zero:
+            return values, longarrays.nothing((len(values) + 7) // 8, "uint8")
+        known = arrays.bits(values[s] > 0 for s in longarrays.parts(len(values)))
+        lower = (values[s] - (values[s] > 0) for s in longarrays.parts(len(values)))
+        return longarrays.made(values.dtype, lower), known
 
 
 class Words:
@@ -156,6 +158,7 @@ class Causes:
     """The table of causes."""
 
     WORDS = ("cause", "parent", "owner", "rule", "because", "rival")
+    COLUMNS = ("duration_ms", *WORDS, "confidence", "evidence")
 
     def __init__(self) -> None:
         self.count = 0
