@@ -56,7 +56,7 @@ limits! {
     /// Whoever has been acknowledged and says nothing for so long has said all, where no protocol is known: longer than a
     /// kernel holds a segment or its ACK back.
     SILENCE_NS: i64 = 300_000_000, "ns", "TCP_DELACK_MAX and TCP_RTO_MIN (200 ms), and half as much again";
-    /// Inside TLS may lie an answer that goes on: nobody computes as long between a head and its body.
+    /// The same inside TLS, where an answer may go on: no program computes for longer between a head and its body.
     SEALED_SILENCE_NS: i64 = 3_000_000_000, "ns", "chosen";
     /// So many times what exchanges took so far is more than the connection's own rhythm.
     RHYTHM: i64 = 4, "times", "chosen";
@@ -89,8 +89,7 @@ limits! {
     FARTHER: i64 = 4, "times", "chosen";
     /// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
     USUAL_MSS: u16 = 1460, "bytes", "RFC 894: 1,500 bytes, less the headers of IPv4 and TCP";
-    /// A segment that is no longer than this was one frame, is not taken for a full one, and is not so short because the path
-    /// takes no longer ones.
+    /// A segment of at most this size was one frame and is no full one: the path does not make segments so short.
     SMALLEST_MSS: u32 = 536, "bytes", "RFC 9293 3.7.1";
     /// So many full sizes of one sender are learnt; where they change more often, they are none.
     MOST_SIZES: u8 = 8, "count", "chosen";
@@ -102,13 +101,13 @@ limits! {
     COUNTED_NEAR: i16 = 256, "count", "chosen";
     /// So many steps by one show a counter in whose next gap, below NEAR_IDS, frames are missing.
     COUNTED_RUN: u32 = 8, "count", "chosen";
-    /// Of the connection's own counter so many do, and so many steps show a counter at all.
+    /// Where the counter is the connection's own, so many are enough; fewer steps show no counter at all.
     COUNTED_LEAST: u32 = 5, "count", "chosen";
     /// Of so many steps one may be no step of that counter: a RST, or the last ACK, has its number from elsewhere.
     ODD_PART: u32 = 20, "parts", "chosen";
     /// Of so many steps one may be a gap: a counter that all connections of a busy host share has more.
     GAP_PART: u32 = 3, "parts", "chosen";
-    /// Of so many frames each on average: such a counter has wider ones.
+    /// Such gaps lack at most so many frames on average: those of a counter that connections share are wider.
     GAP_FRAMES: u32 = 3, "count", "chosen";
 
     // the path
@@ -143,7 +142,7 @@ limits! {
     SHORT_HOLD_NS: i64 = 7_000_000, "ns", "tcp_delack_max: 9 ms with rto_min 10ms, less a part of a tick";
     /// Holds by such a shorter timer differ by no more than this.
     SHORT_SPREAD_NS: i64 = 5_000_000, "ns", "a tick of CONFIG_HZ=250, and what paths waver";
-    /// And are so many times as long as a release may be late.
+    /// Such holds are at least so many times as long as a release may be late.
     CLEAR_HOLD: i64 = 3, "times", "chosen";
     /// So many lone segments of a connection at least are acknowledged at once, whatever the option says.
     QUICK_ACKS: u32 = 17, "count", "TCP_MAX_QUICKACKS, and one";
@@ -240,11 +239,11 @@ limits! {
     SLOPE_LEAST: usize = 5, "count", "chosen";
     /// Timers of many connections that end on one tick are handled one after the other, within this time.
     TOGETHER_NS: i64 = 500_000, "ns", "measured: lab";
-    /// What such ACKs free follows each other, frame by frame, in so many times their time.
+    /// What such ACKs free follows each other, frame by frame, within so many times the time between the ACKs.
     AS_CLOSELY: f64 = 2.0, "times", "measured: 1.0 to 1.8 where a kernel sent them, 2.1 to 2.7 where a program wrote in a loop";
-    /// How far ends lie together on a tick, from 0 (anywhere) to 1 (on one point of it): beside it.
+    /// How closely ends lie together on a tick, from 0 (anywhere) to 1 (on one point of it). Above this no shorter tick is tried.
     FITS: f64 = 0.7, "share", "chosen";
-    /// And on it.
+    /// Above this the tick that was tried is theirs.
     FITS_WELL: f64 = 0.85, "share", "chosen";
     /// The chance that times without a tick fall together.
     TICK_LUCK: f64 = 0.001, "chance", "chosen";
@@ -313,7 +312,7 @@ limits! {
     PACE_SHOWN: u8 = 4, "count", "chosen";
     /// So many messages that left whole before anything was paced make the later wait of such a tail the pacing's.
     WHOLE: u8 = 2, "count", "chosen";
-    /// The most that are counted.
+    /// No more pairs than this are counted.
     PACE_MOST: u8 = 12, "count", "chosen";
 
     // corks
@@ -322,8 +321,8 @@ limits! {
     CORK_LEAST_NS: i64 = 200_000_000, "ns", "TCP_RTO_MIN, tcp_check_probe_timer";
     /// It is up to three ticks late.
     CORK_MOST_NS: i64 = 213_000_000, "ns", "three ticks of CONFIG_HZ=250 later";
-    /// The smoothed round trip in that timer may hold a pause between two writes, or an ACK that was delayed: as long as this it
-    /// may be, whatever was seen. Then a corked program is not blamed.
+    /// The smoothed round trip in that timer may contain a pause between two writes, or a delayed ACK: it may be this long,
+    /// whatever was seen. Then the program is not blamed.
     CORK_ROUND_NS: i64 = 44_000_000, "ns", "TCP_DELACK_MIN and a tick of CONFIG_HZ=250; tcp_set_rto";
     /// A path to the sender that is longer than this is not looked at for a cork.
     LONG_PATH_NS: i64 = 500_000_000, "ns", "chosen";

@@ -207,7 +207,7 @@ fn judge(piece: &Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
     }
 }
 
-/// The same of the others. By value: a piece that nobody points to stays in registers.
+/// The same of the others. The piece is passed by value so that LLVM keeps it in registers.
 #[inline(never)]
 fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
     let (paths, piece) = (known.paths, &piece);

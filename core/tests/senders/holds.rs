@@ -6,6 +6,8 @@ use latpcap_core::base::Side;
 use latpcap_core::evidence::rtt::Pairs;
 use latpcap_core::judge::{Because, Cause, Freed, Grounds, Ruling};
 
+use latpcap_core::observe::Candidate;
+
 use crate::common::{CLIENT, Lcg, MS, SERVER};
 use crate::endpoint::{Endpoint, US, VANTAGES};
 
@@ -178,13 +180,22 @@ fn lone_segments_that_are_acknowledged_at_once_are_counted_past_the_quick_acks()
     assert_eq!(prompt(&[(36, 7 * MS)], 0), 0, "that was no answer at once");
     assert_eq!(prompt(&[(36, 0)], 2), 20);
     assert_eq!(prompt(&[(36, 0)], 3), 0, "some came late: nobody knows");
-    // what is acknowledged together with a full segment says nothing
-    let mut e = Endpoint::new(VANTAGES[0]);
-    for i in 0..40 {
-        let mut alone = Endpoint::new(VANTAGES[0]);
-        let mut c = alone.nagle(i * 47 * MS, 0, 10 * US).unwrap();
-        c.held_from.time_ns -= 5 * US;
-        e.add(c);
-    }
-    assert_eq!(e.judged().prompt, 0);
+    // an ACK of a full segment too, with data, that the capture lacks, or behind a FIN says nothing of the timer
+    let others: [fn(&mut Candidate); 5] = [
+        |_| {},
+        |c| c.held_from.time_ns -= 5 * US,
+        |c| c.ack_pure = false,
+        |c| c.unseen = true,
+        |c| c.after_end = true,
+    ];
+    let counted = others.map(|change| {
+        let mut e = Endpoint::new(VANTAGES[0]);
+        for i in 0..40 {
+            let mut c = Endpoint::new(VANTAGES[0]).nagle(i * 47 * MS, 0, 10 * US).unwrap();
+            change(&mut c);
+            e.add(c);
+        }
+        e.judged().prompt
+    });
+    assert_eq!(counted, [24, 0, 0, 0, 0]);
 }
