@@ -134,8 +134,9 @@ def decoy_commands_in_two_parts() -> bytes:
     return pcap(talk.tape)
 
 
-def _after_work(works: list[float]) -> bytes:
-    """Head and body, the program at work between them for so many ms; all ACKs but the first are held."""
+def _after_work(works: list[float], free: float = 0.02) -> bytes:
+    """Head and body, the program at work between them for so many ms; all ACKs but the first are held, and so long
+    after them the kernel sends what it held."""
     talk, rng = Talk(server_leg=0.01, client_leg=1.0), random.Random(11)
     talk.open()
     head, body = answer(600)
@@ -146,7 +147,7 @@ def _after_work(works: list[float]) -> bytes:
         talk.server(began, head)
         acked = began + 1.0 + (0.0 if n == 0 else rng.uniform(40.0, 44.0))
         talk.client(acked)
-        done = max(began + work, acked + 0.02)
+        done = max(began + work, acked + free)
         talk.server(done, body)
         talk.client(done + 1.0)
         at = done + 3.0
@@ -176,3 +177,63 @@ def body_after_work_that_differs() -> bytes:
     """
     rng = random.Random(13)
     return _after_work([12.0, *(rng.uniform(10.0, 18.0) for _ in range(23))])
+
+
+@case
+def work_that_outlasts_held_acks() -> bytes:
+    """Nagle's algorithm and a delayed ACK of 40 to 44 ms, and a program whose work between head and body differs much:
+    7 ms in the first exchange, whose ACK came at once, and up to 52 ms later. Seen beside the server. A sixth of the
+    bodies came after their ACKs: so others were written shortly before theirs, and nobody can tell which.
+
+    Not to be mistaken for: stalls that are proven because the first body was written after 7 ms.
+    """
+    return _after_work([7.0, *([3.0, 31.0, 12.0, 52.0, 5.0, 38.0] * 4)])
+
+
+@case
+def body_after_rare_work() -> bytes:
+    """The same, but all bodies are written at once, apart from two that take 55 ms: the others waited for their ACKs.
+
+    Not to be mistaken for: a program that may have been at work in all of them.
+    """
+    return _after_work([0.3, *([0.3] * 11 + [55.0]) * 2])
+
+
+@case
+def cache_hits_and_misses() -> bytes:
+    """Nagle's algorithm and a delayed ACK of 40 to 44 ms, and a program that writes the body after 55 ms, or in one of
+    four exchanges at once. Its host is busy: what the ACK frees leaves 0.4 ms behind it. The waits of 55 ms are the
+    program's, as they outlast their ACKs; those that end right behind them were held.
+
+    Not to be mistaken for: pauses of the program that all keep their length.
+    """
+    return _after_work([55.0, *([55.0, 55.0, 0.3, 55.0] * 6)], free=0.4)
+
+
+@variants(held={"nodelay": False}, nodelay={"nodelay": True})
+def body_fills_a_segment(nodelay: bool) -> bytes:
+    """A head, and a body that is written in two parts, 10 and 30 ms later, before the head is acknowledged. Nagle's
+    algorithm holds the first part of 900 bytes until the second makes a full segment of it, which goes. With
+    TCP_NODELAY a first part of 300 bytes goes at once, and the full segment after 20 ms of the program's. Seen beside
+    the server.
+
+    Not to be mistaken for: 30 ms that are proven the program's because only a small segment may be held.
+    """
+    talk = Talk(server_leg=0.01, client_leg=1.0)
+    talk.open()
+    head, body = answer(1800)
+    for n in range(12):
+        at = 5.0 + 60.0 * n
+        talk.client(at, get())
+        talk.server(at + 0.2, head)
+        if nodelay:
+            talk.server(at + 10.2, body[:300])
+            talk.server(at + 30.2, body[300:1760])
+            talk.server(at + 30.21, body[1760:])
+        else:
+            talk.server(at + 30.2, body[:1460])
+        talk.client(at + 41.2)
+        if not nodelay:
+            talk.server(at + 41.22, body[1460:])
+        talk.client(at + 45.0)
+    return pcap(talk.tape)

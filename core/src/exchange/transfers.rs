@@ -133,7 +133,7 @@ impl Transfers {
 
     fn doubt(&self, step: &mut Step, pair: u32, stream: u32) {
         let since = match step.wait {
-            Wait::App => step.from,
+            Wait::App | Wait::Filled { .. } => step.from,
             Wait::Turn { since, .. } | Wait::TimedTurn { since, .. } | Wait::QueuedTurn { since, .. } => {
                 since
             }

@@ -213,6 +213,9 @@ limits! {
     CONTROL_STRAYS: usize = 10, "parts", "chosen";
     /// A program of which one pause alone was seen takes up to so many times as long the next time.
     LONE_TIMES: f64 = 1.5, "times", "measured: real, a program that works for 5 to 35 ms; twice costs 5 % of simulated stalls with frames missing";
+    /// What outlasted a held ACK says that its program may as well have ended within one, up to so many times the wait: longer
+    /// ones are other answers.
+    LATE_TIMES: f64 = 1.5, "times", "chosen";
     /// Where the pauses of all connections explain some waits, one connection's own say something else from so many on.
     OWN_CONTROLS: usize = 3, "count", "chosen";
     /// Beside the sender a kernel sends what an ACK freed within this.

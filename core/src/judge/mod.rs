@@ -258,6 +258,15 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
             let grounds = Grounds::suspected(Because::LineMayBeBusy, Cause::Bandwidth);
             program::paused(cutter, grounds, piece, paths);
         }
+        Wait::Filled { pool } => {
+            let grounds = match sender(*pool) {
+                Some(judged) if judged.goes_without(known.stream, piece.from_frame) => {
+                    Grounds::proven(Because::GoesWithoutAck)
+                }
+                _ => Grounds::probable(Because::FillsSegment, Cause::Nagle),
+            };
+            program::paused(cutter, grounds, piece, paths);
+        }
         Wait::Queued => path::queued(cutter, piece, paths),
         Wait::Cork => cork::tail(cutter, piece),
         Wait::Corked { small, ack } => cork::unfinished(cutter, *small, *ack, piece, paths),

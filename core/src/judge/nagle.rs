@@ -76,8 +76,10 @@ impl Judged {
             return self.unseen(stream, hold, late, wait + release);
         }
         let known = match self.verdict {
-            Verdict::Refuted => Some(Because::GoesWithoutAck),
-            Verdict::AppPause => Some(Because::KeepsItsLength),
+            Verdict::Refuted if self.goes_without(stream, c.freed.frame) => Some(Because::GoesWithoutAck),
+            Verdict::AppPause if self.keeps_its_length(stream, wait + release, late) => {
+                Some(Because::KeepsItsLength)
+            }
             _ => None,
         };
         if !self.is_prompt(c.freed.frame, late) {
@@ -92,14 +94,17 @@ impl Judged {
                 Err(because) => probable(because),
             };
         }
-        if let Some(because) = known {
+        if self.verdict == Verdict::Refuted {
             // what leaves with an ACK that came at once, as a kernel sends, may have had no congestion window before
-            let by_kernel = late <= INSTANT_NS.get() && hold < self.hold_least;
-            return if because == Because::GoesWithoutAck && by_kernel && c.ack_pure {
+            let by_kernel = late <= INSTANT_NS.get() && hold < self.hold_least && c.ack_pure;
+            return if by_kernel || !self.controls.left_early(stream, c.freed.frame) {
                 program(Grounds::probable(Because::WithTheAck, Cause::Cwnd))
             } else {
-                proven(because)
+                proven(Because::GoesWithoutAck)
             };
+        }
+        if let Some(because) = known {
+            return proven(because);
         }
         // a release much later than the wait is long was no release
         if late > ((wait + release) / 2).max(AT_HOST_NS.get()) {

@@ -12,8 +12,8 @@ use crate::evidence::{Gap, Pool, Pools};
 
 use super::limits::{
     ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, BEST_SHARE, CORK_ROUND_NS, FOLLOWS_SLOPE, GROWN, HELD_NS,
-    INSTANT_NS, KERNEL_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, TIGHT_WITH_SLOPE,
-    WAVER_PART,
+    INSTANT_NS, KERNEL_NS, ONE_LENGTH_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS,
+    TIGHT_WITH_SLOPE, WAVER_PART,
 };
 use super::{Change, change, cork, elsewhere};
 pub use controls::Control;
@@ -102,6 +102,8 @@ pub struct Judged {
     pub change: Option<Change>,
     /// What its program takes where nothing is held.
     pub controls: Controls,
+    /// The middle one of the waits that ended behind a held ACK.
+    pub kept: Option<i64>,
 }
 
 /// The judgements of all senders, and how much evidence each had: none where it was not judged yet.
@@ -229,6 +231,10 @@ impl Judged {
         } else {
             Verdict::Open
         };
+        let held = pool.gaps.iter().filter(|gap| self.is_held(gap));
+        let mut waits: Vec<i64> = held.map(|gap| gap.wait + gap.release).collect();
+        waits.sort_unstable();
+        self.kept = at_share(&waits, 0.5);
         [self.streams, self.nagle_streams, self.nodelay_streams] = self.controls.streams(stalls);
     }
 
@@ -291,6 +297,26 @@ impl Judged {
             None => 2 * self.tight >= self.held,
         };
         follows && self.refuted * ACCIDENT_PARTS.get() <= self.held as u64 && self.by_kernel()
+    }
+
+    /// Whether all small segments of this connection go without their ACKs by now: this one's did, or no connection's waited.
+    pub(super) fn goes_without(&self, stream: u32, frame: u64) -> bool {
+        self.verdict == Verdict::Refuted
+            && (self.controls.left_early(stream, frame) || self.controls.followed() == 0)
+    }
+
+    /// Whether a wait behind which nothing was prompt is this sender's program's beyond doubt: it outlasted the ACK by more than
+    /// a busy host explains, or it is as long as its pauses are, and where nothing was held none was sooner.
+    pub(super) fn keeps_its_length(&self, stream: u32, wait: i64, late: i64) -> bool {
+        let outlasts = late > PROMPT_NS.get().max(self.tight_limit);
+        let alike = self
+            .kept
+            .is_some_and(|kept| (wait - kept).abs() <= ONE_LENGTH_NS.get());
+        let explained = || {
+            let said = self.controls.says(stream, wait);
+            matches!(said, Control::Explains { .. } | Control::Nothing)
+        };
+        outlasts || alike && explained()
     }
 
     /// Whether the path is still as this judgement knew it.

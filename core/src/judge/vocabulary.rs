@@ -269,6 +269,7 @@ words! {
     "waits_for_event" WaitsForEvent "the answer waits for an event, as the request asked it to"
     "behind_answers" BehindAnswers "the answers to requests before it on this connection came first, as the protocol wants it"
     "fills_window" FillsWindow "it fills the window to the byte, which had room for no full segment"
+    "fills_segment" FillsSegment "a full segment behind a small unacknowledged one: a part of it may have been written before, and waited"
     "answered_for" AnsweredFor "no SYN/ACK and no answer came nearly as soon as its ACKs: another host on the path sends those"
     "few_inside" FewInside "fewer than eight requests of that server lie inside such"
     "several_around" SeveralAround "more than one request to its server lies around that one as closely"

@@ -85,6 +85,11 @@ pub enum Wait {
     /// The same behind a full unacknowledged segment, where few writes end: the line may have been busy. Or by its sender's
     /// clock the path may have held it back, or its sender's pacing by its bytes.
     Unsure,
+    /// The same with a full segment, while a small one was not acknowledged: what its program wrote first may have waited
+    /// until there was enough for it (tcp_nagle_test lets full ones go).
+    Filled {
+        pool: u32,
+    },
     /// Right behind the previous one.
     Burst,
     /// Right behind the previous one, which filled its segment.
@@ -238,7 +243,9 @@ impl Step {
                 frame: None,
                 waited: None,
             },
-            Wait::App | Wait::Unsure | Wait::Probe { .. } => Release::new(Released::App, None, waited),
+            Wait::App | Wait::Unsure | Wait::Filled { .. } | Wait::Probe { .. } => {
+                Release::new(Released::App, None, waited)
+            }
             Wait::Hole | Wait::Handshake | Wait::Queued | Wait::Suspected { .. } => Release::default(),
             Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
             Wait::Spaced => Release::new(Released::Pacing, None, waited),

@@ -205,6 +205,13 @@ fn what_follows_later_than_a_kernel_is_a_pause() {
     assert_eq!(late(&refuted, MS), Some((Grade::Proven, Because::GoesWithoutAck)));
     let short = |seen: &Seen, release| pause(seen.rules(candidate(MS, release)));
     assert_eq!(short(&unknown, 30 * US), None);
+    let mut refuted = refuted;
+    let own = Early {
+        pause: 5 * MS,
+        at: 0,
+        frame: 1,
+    };
+    refuted.pools.refute(0, 0, [own].into_iter());
     // with the ACK, as a kernel sends: a congestion window of one segment, perhaps
     let by_window = Some((Grade::Probable, Because::WithTheAck));
     assert_eq!(short(&refuted, 80 * US), by_window);
@@ -356,13 +363,57 @@ fn a_pause_that_keeps_its_length_is_known_as_one() {
     let mut judged = Seen::new().judged();
     judged.verdict = Verdict::AppPause;
     let known = Some((Grade::Proven, Because::KeepsItsLength));
-    assert_eq!(
-        pause(judged.rule(Side::Server, 0, &candidate(MS, 30 * US))),
-        known
+    let late = Some((Grade::Probable, Because::LateAfterAck));
+    let rule = |judged: &Judged, ack, release| pause(judged.rule(Side::Server, 0, &candidate(ack, release)));
+    // beyond what a busy host explains
+    assert_eq!(rule(&judged, 41 * MS, 2 * MS + 20 * US + 1), known);
+    assert_eq!(rule(&judged, 41 * MS, 2 * MS + 20 * US), late);
+    // or as long as the others are
+    judged.kept = Some(42 * MS);
+    assert_eq!(rule(&judged, 39 * MS, MS), known);
+    assert_eq!(rule(&judged, 39 * MS, MS - 1), late);
+    assert_eq!(rule(&judged, 43 * MS, MS), known);
+    assert_eq!(rule(&judged, 43 * MS, MS + 1), late);
+    // and where nothing was held it took less
+    let mut judged = Seen::with(0, 3).judged();
+    (judged.verdict, judged.kept) = (Verdict::AppPause, Some(42 * MS));
+    assert_eq!(rule(&judged, 41 * MS, MS), late);
+}
+
+#[test]
+fn goes_without_its_ack_only_who_was_seen_to() {
+    let judged = |held, elsewhere: bool| {
+        let mut seen = Seen::with(held, 0);
+        let early = Early {
+            pause: 5 * MS,
+            at: 0,
+            frame: 3,
+        };
+        let count = 99;
+        seen.pools
+            .refute(0, u32::from(elsewhere), vec![early; count].into_iter());
+        seen.judged()
+    };
+    let rule = |judged: &Judged, ack| {
+        let grounds = pause(judged.rule(Side::Server, 0, &candidate(ack, MS)));
+        assert_eq!(judged.verdict, Verdict::Refuted);
+        grounds
+    };
+    let known = Some((Grade::Proven, Because::GoesWithoutAck));
+    let late = Some((Grade::Probable, Because::LateAfterAck));
+    assert_eq!(rule(&judged(1, false), 41 * MS), known);
+    assert_eq!(rule(&judged(0, true), 41 * MS), known, "no connection waited");
+    assert_eq!(rule(&judged(1, true), 41 * MS), late, "another connection's");
+    assert!(
+        judged(1, false).goes_without(0, 3) && !judged(1, false).goes_without(0, 2),
+        "not yet"
     );
+    // with the ACK: this connection's own
+    let with_ack = |judged: Judged| pause(judged.rule(Side::Server, 0, &candidate(MS, 90 * US)));
+    assert_eq!(with_ack(judged(0, false)), known);
     assert_eq!(
-        pause(judged.rule(Side::Server, 0, &candidate(41 * MS, MS))),
-        known
+        with_ack(judged(0, true)),
+        Some((Grade::Probable, Because::WithTheAck))
     );
 }
 

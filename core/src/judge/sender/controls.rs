@@ -5,12 +5,15 @@
 //! pauses explain is the program's; of any other the program had at most the longest of them, or where there is one alone
 //! half as much again: it does not show how they differ.
 
+use ahash::AHashMap;
+
 use super::Judged;
 use super::spread::at_share;
 use crate::evidence::{Gap, Pool};
 use crate::judge::limits::{
     AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_LONG_NS, CONTROL_SHORT_NS, CONTROL_STRAYS, ENOUGH, FOLLOWED,
-    HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LONE_TIMES, ONE_LENGTH_NS, OWN_CONTROLS, PROMPT_NS, UNHELD_NS,
+    HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LATE_TIMES, LONE_TIMES, ONE_LENGTH_NS, OWN_CONTROLS, PROMPT_NS,
+    UNHELD_NS,
 };
 
 /// A pause of the program, on a stream. `exact`: its segment left by itself; else an ACK let it go, and it took at most so long.
@@ -51,6 +54,8 @@ pub struct Controls {
     late: Vec<i64>,
     late_on: Vec<u32>,
     longest_held: i64,
+    /// The first segment of a stream that left before its ACK.
+    first_early: AHashMap<u32, u64>,
     /// Held ACKs that were followed soon, if not at once.
     soon: usize,
     at_host: bool,
@@ -71,6 +76,8 @@ struct Group<'a> {
     unheld: &'a [Pause],
     early: &'a [Pause],
     held: usize,
+    /// Held ACKs that were not followed at once: the waits until their segments left, rising.
+    late: &'a [i64],
 }
 
 /// How many of a rising list end well before the wait, reach it, and are longer.
@@ -112,13 +119,18 @@ impl Group<'_> {
         }
         let strays = CONTROL_STRAYS.get() * (near + above) <= self.unheld.len();
         let early_strays = CONTROL_STRAYS.get() * early_near <= early_near + self.held;
+        let reach = (wait as f64 * LATE_TIMES.get()) as i64;
+        let late = self.late.partition_point(|late| *late <= reach);
+        let late_strays = CONTROL_STRAYS.get() * late <= late + self.held;
         let most = longest(self.unheld, below).or_else(|| longest(self.early, early_below));
         match most {
-            Some((most, likely)) if strays && early_strays => Control::Shorter {
-                most: most.ns,
-                likely,
-                exact: most.exact,
-            },
+            Some((most, likely)) if strays && early_strays && late_strays && most.ns < wait => {
+                Control::Shorter {
+                    most: most.ns,
+                    likely,
+                    exact: most.exact,
+                }
+            }
             _ => Control::Unclear,
         }
     }
@@ -136,6 +148,9 @@ impl Controls {
             exact: true,
         });
         controls.all.early.extend(early);
+        for (stream, early) in &pool.early {
+            controls.left_before(*stream, early.frame);
+        }
         for gap in &pool.gaps {
             controls.add(gap, j);
         }
@@ -159,6 +174,7 @@ impl Controls {
         };
         if j.before_ack(gap.release, gap.arrived) {
             self.all.early.push(pause(true));
+            self.left_before(gap.stream, gap.frame);
             return;
         }
         if gap.unseen {
@@ -183,11 +199,22 @@ impl Controls {
         }
     }
 
+    fn left_before(&mut self, stream: u32, frame: u64) {
+        let first = self.first_early.entry(stream).or_insert(frame);
+        *first = frame.min(*first);
+    }
+
+    /// Whether a segment of this stream had left before its ACK by then.
+    pub(in crate::judge) fn left_early(&self, stream: u32, frame: u64) -> bool {
+        self.first_early.get(&stream).is_some_and(|first| *first <= frame)
+    }
+
     fn of_all(&self) -> Group<'_> {
         Group {
             unheld: &self.all.unheld,
             early: &self.all.early,
             held: self.all.held.len(),
+            late: &self.late,
         }
     }
 
@@ -197,6 +224,7 @@ impl Controls {
             unheld: part(&self.own.unheld, stream),
             early: part(&self.own.early, stream),
             held: held.partition_point(|s| *s <= stream) - held.partition_point(|s| *s < stream),
+            late: &[],
         }
     }
 

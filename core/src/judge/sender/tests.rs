@@ -342,7 +342,7 @@ fn an_option_that_was_set_on_the_way_shows_from_a_frame_on() {
         };
         pools.refute(0, 1, vec![free; early].into_iter());
         for number in 0..late {
-            add(&mut pools, 2, (20_000 + number) * MS, 41 * MS, 10 * MS);
+            add(&mut pools, 2, (20_000 + number) * MS, 41 * MS, 30 * MS);
         }
         let change = judged(&pools, &pairs).change;
         change.map(|change| {

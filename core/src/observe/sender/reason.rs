@@ -2,7 +2,7 @@
 
 use super::peer_clock::PeerClock;
 use super::refuting::heard;
-use super::{AckSeen, RECENT, Sender, Small};
+use super::{AckSeen, RECENT, Sender, Small, reached};
 use crate::base::At;
 use crate::judge::limits::{
     AT_HOST_NS, AWAY_NS, BURST_NS, CORK_NS, DATED_NS, EVEN_GAPS, GRAIN_NS, HELD_ELSEWHERE_NS, LATE_NS,
@@ -209,8 +209,15 @@ impl Sender {
             None if gap <= BURST_NS.get() => Wait::Burst,
             None if self.keeps_pace(d, gap) => Wait::Spaced,
             None if hole || self.last_full && self.una < d.start || self.may_be_held(d, gap) => Wait::Unsure,
+            None if self.may_have_filled(d) => Wait::Filled { pool: d.pool },
             None => Wait::App,
         }
+    }
+
+    /// A full segment that left while a small one was not acknowledged, or before that ACK had come.
+    fn may_have_filled(&self, d: &Data) -> bool {
+        let open = self.small.filter(|p| !d.small && !p.tainted);
+        open.is_some_and(|p| p.ack.is_none_or(|ack| !reached(&ack, d)))
     }
 
     /// How long after the peer's last byte this side's kernel had acknowledged all of them by itself; 0 where it did not.

@@ -55,8 +55,70 @@ fn one_pause_alone_may_be_half_as_long_again_the_next_time() {
 }
 
 #[test]
+fn what_outlasts_one_held_ack_in_ten_may_end_within_any() {
+    let says = |held, late: &[i64]| {
+        Group {
+            unheld: &unheld(&[MS, MS]),
+            early: &[],
+            held,
+            late,
+        }
+        .says(40 * MS)
+    };
+    let shorter = Control::Shorter {
+        most: MS,
+        likely: MS,
+        exact: true,
+    };
+    assert_eq!(
+        (says(9, &[50 * MS]), says(8, &[50 * MS])),
+        (shorter, Control::Unclear)
+    );
+    // what took half as long again and more are other answers
+    assert_eq!(
+        (says(1, &[60 * MS]), says(1, &[60 * MS + 1])),
+        (Control::Unclear, shorter)
+    );
+}
+
+#[test]
+fn a_bound_that_reaches_the_wait_bounds_nothing() {
+    let says = |wait| {
+        Group {
+            unheld: &unheld(&[20 * MS]),
+            early: &[],
+            held: 9,
+            late: &[],
+        }
+        .says(wait)
+    };
+    assert_eq!(says(30 * MS), Control::Unclear);
+    assert!(matches!(says(30 * MS + 1), Control::Shorter { .. }));
+}
+
+#[test]
+fn a_stream_left_early_from_its_first_such_segment_on() {
+    let mut controls = Controls::default();
+    controls.left_before(3, 9);
+    controls.left_before(3, 7);
+    assert_eq!(
+        [6, 7, 8].map(|frame| controls.left_early(3, frame)),
+        [false, true, true]
+    );
+    assert!(!controls.left_early(4, 9));
+}
+
+#[test]
 fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
-    let says = |unheld: &[Pause], early: &[Pause], held| Group { unheld, early, held }.says(50 * MS);
+    let says = |unheld: &[Pause], early: &[Pause], held| {
+        Group {
+            unheld,
+            early,
+            held,
+            late: &[],
+        }
+        .says(50 * MS)
+    };
     assert_eq!(says(&[], &[], 9), Control::Nothing);
     let short = unheld(&[MS; 10]);
     let shorter = Control::Shorter {

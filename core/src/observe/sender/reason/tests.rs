@@ -90,6 +90,36 @@ fn repaired(wait: &Wait) -> Option<Repair> {
 }
 
 #[test]
+fn a_full_segment_over_a_small_one_may_have_been_written_in_parts() {
+    let behind = |small, d| {
+        why(
+            Sender {
+                small: Some(small),
+                ..in_flight()
+            },
+            d,
+        )
+    };
+    let filled = Wait::Filled { pool: 7 };
+    assert_eq!(behind(small(None), full(3 * MS)), filled);
+    // its ACK had come as far as the burst's time before, or not
+    assert_eq!(behind(small(Some(2 * MS)), full(2 * MS + BURST)), filled);
+    assert_eq!(behind(small(Some(2 * MS)), full(2 * MS + BURST + 1)), Wait::App);
+    assert_eq!(behind(small(None), full(BURST)), Wait::Burst);
+    let tainted = true;
+    assert_eq!(
+        behind(
+            Small {
+                tainted,
+                ..small(None)
+            },
+            full(3 * MS)
+        ),
+        Wait::App
+    );
+}
+
+#[test]
 fn what_nothing_held_is_the_programs_or_left_at_once() {
     assert_eq!(why(sender(), next(BURST)), Wait::Burst);
     assert_eq!(why(sender(), next(BURST + 1)), Wait::App);
