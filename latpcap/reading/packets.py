@@ -1,4 +1,4 @@
-"""What is in this frame? Reads a capture's bytes a second time and gives chosen records, raw or as dpkt objects.
+"""Read a capture's bytes a second time: chosen records, raw or as dpkt objects.
 
 The tables keep no payload, so the bytes are fetched again: a path is read again, bytes are still there, a file object
 is wound back. `slices.py` writes what comes out to files, `follow.py` puts payload together.
@@ -27,7 +27,7 @@ RAW_LINKS = {12, 14, 101, 228, 229}
 
 
 class Record(NamedTuple):
-    """What does the file hold of this frame? Its bytes, uninterpreted.
+    """What the file holds of one frame: its bytes, uninterpreted.
 
     `frame` is Wireshark's frame.number, `time_ns` counts from 1970, `link` is the LINKTYPE_ number (None: a frame
     that is no packet, such as a journal entry), `interface` the number in its pcapng section (0 in pcap), `data` the
@@ -45,7 +45,7 @@ class Record(NamedTuple):
 def records(
     origins: Sequence[Origin], frames: Iterable[int] | None = None, *, broken: bool = False
 ) -> Iterator[Record]:
-    """Which bytes do these frames hold? Reads the capture again, block by block; None stands for every frame.
+    """Give these frames with their bytes. Reads the capture again, block by block; None stands for every frame.
 
     In file order, each frame once. Frames that the capture does not have are left out. CaptureError where the source is
     gone, was changed, or cannot be read twice. `broken`: the first reading ended early as well, which is no news.
@@ -57,7 +57,7 @@ def records(
 
 
 def heads(origins: Sequence[Origin], *, broken: bool = False) -> Iterator[bytes]:
-    """When was each frame captured, and how long is it? Every frame's time, original and captured length.
+    """Give every frame's time, original and captured length.
 
     Three little-endian int64 a frame; raises as `records` does.
     """
@@ -79,7 +79,7 @@ def _through(reader: _core.Records, read: Callable[[bytes], T], origins: Sequenc
 
 
 def headers(origins: Sequence[Origin], *, broken: bool = False, end: Given | None = None) -> Iterator[bytes]:
-    """What do the headers say that `events` lacks? As `_core.Analysis.headers` packs it."""
+    """Give what `events` lacks of the headers, as `_core.Analysis.headers` packs it."""
     analysis = _core.Analysis(links.read)
     analysis.watch_headers()
     if end is not None:
@@ -106,7 +106,7 @@ def _analysed(analysis: _core.Analysis, origins: Sequence[Origin], broken: bool)
 
 
 class Segments:
-    """What did this stream's segments carry? Analyses the capture again, up to its end, while it is iterated.
+    """Give what this stream's segments carried. Analyses the capture again, up to its end, while it is iterated.
 
     Fields as `_core.Analysis.followed` has them. The analysis and not `records`: it knows streams, tunnels, fragments.
     """
@@ -137,7 +137,7 @@ class Segments:
 
 
 def packet(record: Record, name: str) -> Any:
-    """What does this frame look like to dpkt? The outermost layer as a dpkt object.
+    """Give a frame's outermost layer as a dpkt object.
 
     CaptureError for a link type that dpkt does not read, or bytes that dpkt gives up on; `record.data` has them still.
     """

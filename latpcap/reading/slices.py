@@ -1,4 +1,4 @@
-"""How do these packets reach a colleague? Writes chosen frames of a capture as a pcap or pcapng file.
+"""Write chosen frames of a capture to a pcap or pcapng file.
 
 Takes records as `packets.py` reads them; bytes, link types, original lengths and times go through unchanged. dpkt
 writes the head of a pcapng file. Packets are packed here: dpkt's writers know no original length and no nanoseconds.

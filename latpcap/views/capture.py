@@ -236,7 +236,7 @@ class Stream(View):
 
     @property
     def title(self) -> str:
-        """What is this? The file's name and the display filter of the stream."""
+        """The file's name and the display filter of the stream."""
         return f"{self.capture.title}, tcp.stream eq {self.number}"
 
     @property
@@ -244,7 +244,7 @@ class Stream(View):
         return self.capture.first_ns or 0
 
     def arrow(self, name: TableName) -> pa.Table:
-        """Which rows of this table belong to this stream? A pyarrow.Table; KeyError for a wrong name.
+        """Give this stream's rows of a table as a pyarrow.Table; KeyError for a wrong name.
 
         `evidence` and `issues` are about endpoints and files: they are the whole capture's. `probes` are this
         stream's SYNs, if it never carried data.
@@ -334,7 +334,7 @@ class Stream(View):
         return follow(self.capture, self.number)
 
     def to_pcap(self, path: str | os.PathLike[str], *, anonymise: bool | str | bytes = False) -> int:
-        """How does this stream reach a colleague? Writes its segments as `Capture.to_pcap` does; gives how many."""
+        """Write this stream's segments to a file, as `Capture.to_pcap` does; gives how many."""
         from latpcap.reading.slices import write_slice
 
         about = f"{self.title}; comments have its frame numbers"

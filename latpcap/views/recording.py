@@ -68,11 +68,11 @@ class Recording(View):
 
     @staticmethod
     def tables() -> tuple[TableName, ...]:
-        """Which tables does a capture have? Their names, without the findings, which are computed from them."""
+        """The names of a capture's tables, without the findings, which are computed from them."""
         return TABLES
 
     def arrow(self, name: TableName) -> pa.Table:
-        """Which rows does this table hold? A pyarrow.Table, without a copy; KeyError for a wrong name."""
+        """Give a table as a pyarrow.Table, without a copy; KeyError for a wrong name."""
         if name == "findings":
             return self._findings()
         if name not in self._arrow:
@@ -105,7 +105,7 @@ class Recording(View):
 
     @property
     def title(self) -> str:
-        """What is this? The file's name, and the display filter in brackets."""
+        """The file's name, and the display filter in brackets."""
         name = escaped(Path(self.name).name)
         return name if self.display_filter is None else f"{name} [{self.display_filter}]"
 
@@ -135,11 +135,11 @@ class Recording(View):
 
     @property
     def unfiltered(self) -> Self:
-        """Of which capture is this a part? The capture that `filter` was called on first; itself if none was."""
+        """The capture that `filter` was called on first; itself if none was."""
         return self if self._whole is None else self._whole
 
     def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
-        """Which bytes do these frames hold? Reads the capture again; all frames without `frames`, TCP or not.
+        """Give frames with their bytes, TCP or not, all without `frames`; reads the capture again.
 
         In file order. CaptureError where the source cannot be read twice (standard input, a pipe) or was replaced.
         """
@@ -151,7 +151,7 @@ class Recording(View):
         return islice(found, self.frames)  # the file may have grown
 
     def heads(self) -> Iterator[bytes]:
-        """When was each frame captured, and how long is it? Reads the capture again; see `packets.heads`."""
+        """Give each frame's time and length; reads the capture again, see `packets.heads`."""
         from latpcap.reading.packets import heads
 
         if not self._origins:
@@ -159,7 +159,7 @@ class Recording(View):
         return heads(self._origins, broken=bool(self._broken))
 
     def segments(self, stream: int) -> Segments:
-        """What did this stream's segments carry, in file order? Analyses the capture again; for `Stream.follow`."""
+        """Analyse the capture again for what this stream's segments carried, in file order; for `Stream.follow`."""
         from latpcap.reading.packets import Segments
 
         if not self._origins:
@@ -167,7 +167,7 @@ class Recording(View):
         return Segments(self._origins, stream, broken=bool(self._broken), keylog=self._keylog, end=self._end)
 
     def headers_again(self) -> Iterator[bytes]:
-        """What do the headers say that `events` lacks? Analyses the capture again; see `packets.headers`."""
+        """Analyse the capture again for what `events` lacks of the headers; see `packets.headers`."""
         from latpcap.reading.packets import headers
 
         if not self._origins:
@@ -176,7 +176,7 @@ class Recording(View):
 
     @property
     def headers(self) -> pd.DataFrame:
-        """Which fields of the headers does `events` not keep? One row a row of `events`, by a second reading.
+        """Give the header fields that `events` does not keep: a row for each of its rows, by a second reading.
 
         `frame, ttl` (IPv6: the hop limit), `dscp, ecn, ip_id, seq_raw, ack_raw`: as they stand in the innermost IP
         header and in TCP's. Null: the header is damaged; of `ip_id`: IPv6. CaptureError where the source cannot be
@@ -195,7 +195,7 @@ class Recording(View):
         return {**super()._by_name(), "headers": self._headers}
 
     def payloads(self, *, stream: int | None = None, exchange: int | None = None) -> pd.DataFrame:
-        """Which bytes did each segment carry? One row a segment with payload, in file order, by a second reading.
+        """Give the bytes that segments carried: a row each with payload, in file order, by a second reading.
 
         `frame, from_client, seq, len` as in `events`, and `payload`: bytes, shorter than `len` where the capture cut
         them. Of one `stream`, or of one row of `exchanges` (from its request's first frame to its answer's last).
@@ -207,14 +207,14 @@ class Recording(View):
         return to_pandas(of(self, stream, exchange))
 
     def record(self, frame: int) -> Record:
-        """Which bytes does this frame hold? `frame` is Wireshark's frame.number; IndexError where there is none."""
+        """Give a frame with its bytes. `frame` is Wireshark's frame.number; IndexError where there is none."""
         if 1 <= frame <= self.frames:
             for record in self.records([frame]):
                 return record
         raise IndexError(f"no frame {frame}: {Path(self.name).name} has {count(self.frames, 'frame')}, counted from 1")
 
     def packet(self, frame: int) -> Any:
-        """What is in this frame? The frame as a dpkt object (Ethernet, SLL, IP ... by link type), from frame 1 on.
+        """Give a frame as a dpkt object (Ethernet, SLL, IP ... by link type), from frame 1 on.
 
         IndexError where there is no such frame; CaptureError where dpkt cannot read it or the bytes are gone.
         """
@@ -223,7 +223,7 @@ class Recording(View):
         return packet(self.record(frame), self.name)
 
     def to_pcap(self, path: str | os.PathLike[str], *, anonymise: bool | str | bytes = False) -> int:
-        """How do these packets reach a colleague? Writes them as .pcap or .pcapng, by suffix; gives how many.
+        """Write these packets to a .pcap or .pcapng file, by suffix; gives how many.
 
         Original times, lengths and link types; in .pcapng each packet's comment has its frame number and the wait that
         it shows. OutputError where the file cannot be written or cannot hold them, CaptureError as for `records`.
@@ -240,7 +240,7 @@ class Recording(View):
         return write_slice(self, None if self._whole is None else self, path, about, anonymise=anonymise)
 
     def filter(self, expression: str) -> Self:
-        """What is left behind this Wireshark display filter? A Capture with only the segments that pass, and theirs.
+        """Keep what passes this Wireshark display filter: a Capture of those segments and what belongs to them.
 
         `events`: the segments that pass; `streams`: those that have one, each row as it was; `exchanges` and `causes`:
         those that such a segment is a part of, whole. Frame, stream and exchange numbers stay. FilterError shows the
@@ -261,14 +261,14 @@ class Recording(View):
 
     @property
     def seconds(self) -> float:
-        """How long does the capture last? Seconds from its first to its last frame; 0.0 without frames."""
+        """Seconds from the capture's first to its last frame; 0.0 without frames."""
         if self.first_ns is None or self.last_ns is None:
             return 0.0
         return (self.last_ns - self.first_ns) / 1e9
 
     @property
     def damage(self) -> list[str]:
-        """What cost rows? One sentence for each place where the capture is damaged; empty where it is whole."""
+        """A sentence for each place where the capture is damaged; empty where it is whole."""
         if not len(self._raw["issues"]) and not self._broken:
             return []
         rows = self.arrow("issues").to_pylist()

@@ -15,8 +15,8 @@ use crate::base::{At, Side};
 use crate::evidence::Starts;
 use crate::exchange::Piece;
 
-/// The wait in the middle and the tick, where so many of a sender's messages waited for as long, and until a tick, that it
-/// is no luck; `rtt` is the path to it and back.
+/// The median wait and the tick, where enough of a sender's messages waited about as long as a held ACK, and so many until a
+/// tick that it is no luck; `rtt` is the path to it and back.
 pub(super) fn on_tick(starts: &Starts, rtt: i64) -> Option<(i64, Tick)> {
     let timed = starts.timed.iter();
     let (mut waits, ends): (Vec<i64>, Vec<i64>) = timed

@@ -81,8 +81,8 @@ pub fn partition(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>) 
     }
 }
 
-/// Packets that are in the capture twice make waits of their own, and spoil the round trips: nothing is more than suspected, but
-/// stalls whose evidence holds together all the same.
+/// Packets that are in the capture twice make waits of their own, and spoil the round trips: nothing but a proven stall is more
+/// than suspected.
 #[cold]
 pub fn doubt(rows: &mut [Row]) {
     let stall = |row: &Row| {
@@ -148,7 +148,8 @@ fn not_asked(rows: &mut [Row], because: Because) {
     }
 }
 
-/// Beside the requests: what a client may have written long before it left. It may as well write again as soon as it is answered.
+/// Of rows beside the requests: a client that waits for an ACK may as well have written only when it was answered. So its wait
+/// by Nagle's algorithm is no more than suspected.
 #[cold]
 pub fn beside(rows: &mut [Row]) {
     let most = Grounds::suspected(Because::SenderNotKnown, Cause::ClientThink);

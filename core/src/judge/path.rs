@@ -8,7 +8,7 @@
 use super::grounds::Grounds;
 use super::limits::{AT_HOST_NS, AWAY_NS};
 use super::partition::{Cutter, Evidence, Named, row};
-use super::program::{approach, thought, unbound};
+use super::program::{approach, think, thought, unbound};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
@@ -70,9 +70,9 @@ pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Pa
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
     let away = paths.known(side).is_some_and(|best| best >= AT_HOST_NS.get());
     let grounds = if away && paths.alone.get(side.index()) == Some(&true) {
-        Grounds::suspected(Because::OwnRoundTrip, super::program::think(side))
+        Grounds::suspected(Because::OwnRoundTrip, think(side))
     } else if away && paths.by_program.get(side.index()) == Some(&true) {
-        Grounds::probable(Because::RoundTripByProgram, super::program::think(side))
+        Grounds::probable(Because::RoundTripByProgram, think(side))
     } else {
         Grounds::proven(Because::BestRoundTrip)
     };
@@ -82,8 +82,8 @@ pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Pa
     );
 }
 
-/// The first segment after the peer spoke passed so much later than at best by its sender's clock; `queued` of that for sure.
-/// What it was told had reached its host by then where the kernel there had `acked` that.
+/// The first segment after the peer spoke. By its sender's clock it passed `late` nanoseconds later than at best, `queued` of
+/// them for sure. `acked`: the kernel there had acknowledged by itself what the peer said, so that had reached its host.
 pub(super) fn queued_turn(
     cutter: &mut Cutter<'_>,
     since: At,

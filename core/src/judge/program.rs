@@ -91,8 +91,8 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
     cutter.cut(piece.end, named);
 }
 
-/// This side's program had the turn; away from its host no longer for sure than since its kernel had acknowledged what it was
-/// told, by itself, after `acked` nanoseconds: what is before is cut off.
+/// This side's program had the turn. Away from its host that is sure only from when its kernel acknowledged by itself what
+/// it was told, after `acked` nanoseconds: the time before is cut off.
 #[inline(always)]
 pub(super) fn bounded(cutter: &mut Cutter<'_>, since: At, acked: u32, side: Side, paths: &Paths) -> Named {
     let mut named = thought(cutter, side, paths, 0);
