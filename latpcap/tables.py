@@ -28,12 +28,12 @@ class HasTables(Protocol):
 
 @dataclass(frozen=True)
 class Kept:
-    """What of a table a report or a picture reads: these columns, and of its rows those that `rows` marks (None: all).
+    """What of a table a report or a picture reads: these columns, and of its rows those that `rows` marks. None: all.
 
     `rows` gets some of the table's rows, with all columns, and gives a truth for each.
     """
 
-    columns: Sequence[str]
+    columns: Sequence[str] | None
     rows: Callable[[pa.Table], pa.ChunkedArray] | None = None
 
 

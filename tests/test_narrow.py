@@ -104,6 +104,14 @@ def test_latencies_are_the_same() -> None:
                 found.arrow("events")
 
 
+def test_a_table_alone_is_that_of_the_whole(both: tuple[Path, lp.Capture]) -> None:
+    path, whole = both
+    for name in whole.tables():
+        found = narrow.read(path, {name: Kept(None)}).arrow(name)
+        assert found.schema.equals(whole.arrow(name).schema, check_metadata=True), name
+        assert found.to_pylist() == whole.arrow(name).to_pylist(), name
+
+
 def test_damage_is_told(tmp_path: Path) -> None:
     cut = tmp_path / "cut.pcap"
     cut.write_bytes((SAMPLES / "nginx-good.pcap").read_bytes()[:-1000])

@@ -130,7 +130,7 @@ def _options(
 
 
 answers.register(app, _read, _brief)
-tables.register(app, _read, _source)
+tables.register(app, _read, _narrow, _source)
 app.command()(archive.batch)
 app.command()(archive.compare)
 flow.register(app, _read)

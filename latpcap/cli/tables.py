@@ -13,11 +13,13 @@ import typer
 from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
 from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, over_time, span
 from latpcap.options import TableName
+from latpcap.tables import Kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.views.capture import Capture
+    from latpcap.views.narrow import Narrow
 
 SortOption = Annotated[str | None, typer.Option("--sort", help="Sort by this column, largest first.")]
 ColumnsOption = Annotated[
@@ -46,14 +48,23 @@ MOST_HELD = 8192
 """So many finished rows wait for the one before them: a second or two of a busy server, some megabytes."""
 
 
-def register(app: typer.Typer, read: Callable[..., Capture], source: Callable[..., Any]) -> None:
-    """Adds the commands to the program; `read` opens a capture and warns of damage, `source` is what it reads."""
+def register(
+    app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..., Narrow], source: Callable[..., Any]
+) -> None:
+    """Adds the commands to the program; `read` opens a capture and warns of damage, `narrow` for one table alone,
+    `source` is what they read.
+    """
     for name, question in _TABLES.items():
-        _command(app, name, question, read, source)
+        _command(app, name, question, read, narrow, source)
 
 
 def _command(
-    app: typer.Typer, name: TableName, question: str, read: Callable[..., Capture], source: Callable[..., Any]
+    app: typer.Typer,
+    name: TableName,
+    question: str,
+    read: Callable[..., Capture],
+    narrow: Callable[..., Narrow],
+    source: Callable[..., Any],
 ) -> None:
     def command(
         file: File,
@@ -71,8 +82,15 @@ def _command(
         from latpcap.cli import export
 
         form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
+        parted = stream is not None or display_filter is not None or span()
+
+        def opened() -> Capture | Narrow:
+            if parted or name == "findings" or _of_headers(name, columns):
+                return read(file, display_filter, keylog=keylog)
+            return narrow(file, {name: Kept(None)}, keylog=keylog)
+
         if output is not None and str(output) != "-":
-            capture = read(file, display_filter, keylog=keylog)
+            capture = opened()
             table = _arranged(_rows(capture, stream, name, columns), name, sort, top)
             export.write(_chosen(table, name, columns), output)
             return
@@ -81,7 +99,7 @@ def _command(
         if (stream, display_filter, sort) == (None, None, None) and name in _STREAMED and not whole and not again:
             tables = _first(_streamed(source(file), name, keylog), top)
         else:
-            capture = read(file, display_filter, keylog=keylog)
+            capture = opened()
             tables = iter([_arranged(_rows(capture, stream, name, columns), name, sort, top)])
         brief = columns is None and form == "text" and (whole or name == "findings")
         chosen = (export.brief(t, name) if brief else _chosen(t, name, columns) for t in tables)
@@ -96,7 +114,7 @@ def _on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def _rows(capture: Capture, stream: int | None, name: TableName, columns: str | None) -> pa.Table:
+def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None) -> pa.Table:
     """The rows that are asked for; columns of headers, which take a second reading, only where they are named."""
     table = (capture if stream is None else capture.stream(stream)).arrow(name)
     if wanted := _of_headers(name, columns):

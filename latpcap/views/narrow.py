@@ -12,7 +12,7 @@ from latpcap.bars import bar
 from latpcap.reading import sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Kept, Needed, in_order
 from latpcap.views import recording
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ _ORDER: dict[TableName, tuple[str, ...]] = {
     "lookups": ("lookup",),
     "causes": ("exchange", "start"),
 }
-"""Columns that the order of rows rests on; they are kept, too. Of `causes` rows of exchanges are chosen alone."""
+"""Columns that the order of rows rests on; they are kept, too. Some columns of `causes`: of exchanges' rows alone."""
 
 
 def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Narrow:
-    """Reads a capture as `latpcap.read` does, and keeps what is needed of these tables, and `issues`."""
+    """Reads a capture as `latpcap.read` does, and keeps what is needed of these tables; `issues` as a whole."""
     feed = Feed(source, keylog)
-    kept = {name: _Rows(name, of) for name, of in needed.items()}
+    kept: dict[TableName, _Rows] = {name: _Rows(name, of) for name, of in needed.items() if name != "issues"}
     with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
         waiting = 0
         for size in feed.run(by_parts=True):
@@ -70,7 +70,8 @@ class _Rows:
 
     def __init__(self, name: TableName, kept: Kept):
         self._name = name
-        self._columns = list(dict.fromkeys([*_ORDER.get(name, ()), *kept.columns]))
+        self._order = _ORDER.get(name, ())
+        self._columns = None if kept.columns is None else list(dict.fromkeys([*self._order, *kept.columns]))
         self._chosen = kept.rows
         self._parts: list[pa.Table] = []
         self._waiting: list[pa.Table] = []
@@ -80,7 +81,7 @@ class _Rows:
         if self._chosen is not None and rows.num_rows:
             rows = rows.filter(self._chosen(rows))
         if rows.num_rows or not (self._parts or self._waiting):
-            self._waiting.append(rows.select(self._columns))
+            self._waiting.append(rows if self._columns is None else rows.select(self._columns))
         if sum(len(part) for part in self._waiting) >= COPY_ROWS:
             self._copy()
 
@@ -98,8 +99,9 @@ class _Rows:
             self._copy()
         found = pa.concat_tables(self._parts).unify_dictionaries()
         self._parts.clear()
-        keys = _ORDER.get(self._name)
-        return found.sort_by([(key, "ascending") for key in keys]) if keys else found
+        if self._name == "causes" and self._columns is None:
+            return in_order(found)
+        return found.sort_by([(key, "ascending") for key in self._order]) if self._order else found
 
 
 class Narrow(recording.Recording):
