@@ -146,6 +146,10 @@ def _numpy(chunk: pa.Array, null: int | None) -> Array:
     kind = "int64" if kind.startswith(("timestamp", "duration")) else "float64" if kind == "double" else kind
     if not count:
         return np.zeros(0, kind)
+    if count > longarrays.PART and (kind == "bool" or chunk.null_count):  # what is made anew is long, too
+        pieces = (_numpy(chunk.slice(s.start, s.stop - s.start), null) for s in longarrays.parts(count))
+        fill = np.nan if null is None else null
+        return longarrays.made(np.where([], np.zeros(0, kind), fill).dtype if chunk.null_count else kind, pieces)
     values = _bits(data, offset, count) if kind == "bool" else np.frombuffer(data, kind, count + offset)[offset:]
     if not chunk.null_count:
         return values

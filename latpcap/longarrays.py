@@ -383,6 +383,17 @@ def weighed(codes: Array, weights: Array, count: int, rows: Array | None = None)
     return found
 
 
+def counted(codes: Array, count: int, rows: Array) -> Array:
+    """How often each of so many codes is there in these rows; those below 0 are not counted."""
+    import numpy as np
+
+    found = np.zeros(count + 1, np.int64)
+    for span in parts(len(rows)):
+        found += np.bincount(codes[rows[span]].astype(np.int64) + 1, minlength=count + 1)
+    rest()
+    return found[1:]
+
+
 def kept(values: Array) -> Array:
     """The same values where they may stay for long."""
     if values.nbytes < LEAST_BYTES:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import latpcap as lp
-from latpcap import longarrays
+from latpcap import arrays, longarrays
 from latpcap.findings import evidence
 
 
@@ -211,8 +211,6 @@ def test_columns_are_joined_one_behind_the_other() -> None:
 
 
 def test_sums_of_keys_are_those_of_all_rows_whatever_the_part() -> None:
-    from latpcap import arrays
-
     random = np.random.default_rng(4)
     values = random.integers(0, 100, 1000)
     for keys in (np.sort(random.integers(0, 60, 1000)), random.integers(0, 60, 1000), np.zeros(1000, np.int64)):
@@ -261,3 +259,38 @@ def test_the_client_that_lost_most_over_all_parts() -> None:
     assert named == "10.0.0.2" and share == pytest.approx(13 * 6 / (14 * 5 + 13 * 6 + 13 * 1))
     none = SimpleNamespace(rows=np.arange(0), ms=np.zeros(0))
     assert evidence.hardest_client(cast(Any, none), tables) == (None, None)
+
+
+def test_long_columns_of_arrow_with_nulls_and_truths() -> None:
+    """Also where the first part has no null, and of a slice that begins within a byte of the bits."""
+    given = [None if n > 40 and n % 7 == 0 else n for n in range(200)]
+    table = pa.table(
+        {
+            "number": pa.array(given, pa.uint16()),
+            "truth": pa.array([None if n is None else n % 3 == 0 for n in given]),
+            "plain": pa.array([n % 3 == 0 for n in range(200)]),
+            "word": pa.array([None if n is None else "ab"[n % 2] for n in given]).dictionary_encode(),
+        }
+    ).slice(3)
+    seen, given = arrays.numbers(table, "number"), given[3:]
+    assert [None if n != n else n for n in seen.tolist()] == given and seen.dtype == float
+    assert arrays.filled(table, "number", 7).tolist() == [7 if n is None else n for n in given]
+    assert arrays.filled(table, "truth", 0).astype(bool).tolist() == [n is not None and n % 3 == 0 for n in given]
+    plain = arrays.numbers(table, "plain")
+    assert plain.dtype == bool and plain.tolist() == [n % 3 == 0 for n in range(3, 200)]
+    code, words = arrays.codes(table, "word")
+    assert [None if c < 0 else words[c] for c in code.tolist()] == table["word"].to_pylist()
+
+
+def test_bits_are_packed_part_by_part() -> None:
+    truths = np.arange(100) % 3 > 0
+    parts = [truths[span] for span in longarrays.parts(100)]
+    assert np.array_equal(arrays.bits(parts), np.packbits(truths, bitorder="little"))
+    assert arrays.bits([np.ones(16, bool), np.ones(3, bool)]) is None and arrays.bits([]) is None
+    assert arrays.column(np.arange(100), arrays.bits(parts)).is_valid().to_pylist() == truths.tolist()
+
+
+def test_codes_are_counted_by_row() -> None:
+    codes, rows = (np.arange(1000) % 6 - 1).astype("int8"), np.arange(0, 1000, 7)
+    assert longarrays.counted(codes, 6, rows).tolist() == [int((codes[rows] == code).sum()) for code in range(6)]
+    assert longarrays.counted(codes, 6, rows[:0]).tolist() == [0] * 6

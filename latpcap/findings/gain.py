@@ -120,11 +120,8 @@ def _less(item: Spent, exchanges: pa.Table, ms: Array) -> Array:
     import numpy as np
 
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
-    left = longarrays.zeros(len(rows), "float64")
-    for span in longarrays.parts(len(rows)):
-        left[span] = np.maximum(latency[rows[span]] - ms[rows[span]], 0.0)
-    longarrays.rest()
-    return left
+    spans = longarrays.parts(len(rows))
+    return longarrays.made("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
 
 
 def _sure(causes: pa.Table) -> Array:

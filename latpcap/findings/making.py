@@ -228,20 +228,18 @@ def _slow(
 
     exchanges, count = tables["exchanges"], len(server.rows)
     mine = longarrays.marked(server.rows, exchanges.num_rows)
-    path, limit = longarrays.zeros(count, "float64"), longarrays.zeros(count, "float64")
-    done = polls = 0
+    took, limits, polls = longarrays.Column("float64"), longarrays.Column("float64"), 0
     for span, part in arrays.sliced(exchanges):
         which = mine[span]
-        here = slice(done, done := done + int(which.sum()))
-        path[here] = np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[which]
-        limit[here] = slow.limits(part, slow_ms)[which]
+        took.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[which])
+        limits.add(slow.limits(part, slow_ms)[which])
         polls += int(slow.polls(part)[which].sum())
     return {
         "how": slow.how(len(server.slow), count),
         "count": len(server.slow),
         "of": count,
-        "limit_ms": float(longarrays.nth(limit, count // 2)),
-        "path_ms": float(longarrays.nth(path, count // 2)),
+        "limit_ms": float(longarrays.nth(limits.array(), count // 2)),
+        "path_ms": float(longarrays.nth(took.array(), count // 2)),
         "unread": server.unread,
         "polls": polls,
         "worst": _worst(server, items, exchanges) if len(server.slow) else None,
@@ -336,8 +334,8 @@ def _main(data: Overall, item: totals.Spent, tables: Mapping[str, pa.Table]) -> 
     }
     data["confidence"], data["fix"] = first.confidence, first.fix
     data["owners"] = {"nagle": item.owner, "delayed_ack": item.held_by} if item.held_by else {item.cause: item.owner}
-    numbers = arrays.numbers(tables["exchanges"], "exchange")[item.rows]
-    at = int(item.rows[np.flatnonzero(numbers == first.typical_exchange)[0]])
+    numbers = arrays.numbers(tables["exchanges"], "exchange")
+    at = int(longarrays.places(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
     pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
     data["typical"] = {
         "exchange": first.typical_exchange,

@@ -59,26 +59,21 @@ def _unanswered(tables: Mapping[str, pa.Table]) -> list[Finding]:
     if not exchanges.num_rows:
         return []
     place = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    code, words = arrays.codes(exchanges, "protocol")
-    asked = code != (words.index(SETUP) if SETUP in words else -2)
-    cut, cuts = arrays.codes(exchanges, "cut_by")
-    gap, open_ended = (cuts.index(word) if word in cuts else -2 for word in ("gap", "capture_end"))
-    named = arrays.codes(exchanges, "method")[0] >= 0
     answers, end = arrays.numbers(streams, "server_packets") > 0, arrays.numbers(streams, "end")
     closed = arrays.codes(streams, "closed_by")[0] >= 0
-    lost = _unread_answers(
-        streams, exchanges, place, np.isin(code, [words.index(w) for w in ASKED_FIRST if w in words])
-    )
-    found, long = [], []
-    wanted = asked & ~polls(exchanges)  # a poll that is meant to wait may wait
+    lost = _unread_answers(streams, exchanges, place)
+    found, long, counts = [], [], np.zeros(streams.num_rows, np.int64)
     for span, rows in arrays.sliced(exchanges):
+        asked = ~_is(rows, "protocol", SETUP)
+        counts += np.bincount(place[span][asked], minlength=len(counts))
         silent = np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         incomplete = ~arrays.numbers(rows, "complete").astype(bool)
         asked_at, mine = arrays.numbers(rows, "request_end"), place[span]
         left = (end.max() - asked_at) / MS
-        still = (cut[span] == open_ended) & ~closed[mine] & (left < MOST_MS)
+        still = _is(rows, "cut_by", "capture_end") & ~closed[mine] & (left < MOST_MS)
         waited = np.where(still, left, (end[mine] - asked_at) / MS)
-        which = wanted[span] & (cut[span] != gap) & answers[mine] & ~lost[mine] & silent & incomplete & named[span]
+        which = asked & ~polls(rows) & ~_is(rows, "cut_by", "gap")  # a poll that is meant to wait may wait
+        which &= answers[mine] & ~lost[mine] & silent & incomplete & (arrays.codes(rows, "method")[0] >= 0)
         which &= waited >= LIMITS["stuck_ms"]
         found.append(np.flatnonzero(which) + span.start)
         long.append(waited[which])
@@ -90,30 +85,37 @@ def _unanswered(tables: Mapping[str, pa.Table]) -> list[Finding]:
     for (number, stream, frame, method, target), ours, wait in zip(seen, ends, waited.tolist(), strict=True):
         server, port, client = ours
         groups[server, port].append(_Case(stream, client, frame, wait, called(method, target), number))
-    per_server = _per_server(exchanges, place, streams, asked)
+    per_server = _per_server(streams, counts)
     return [_row("unanswered_request", "server", key, cases, per_server.get(key, 0)) for key, cases in groups.items()]
 
 
-def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array, asked: Array) -> Array:
+def _is(rows: pa.Table, column: str, *names: str) -> Array:
+    """In which rows does this column say one of these words?"""
+    import numpy as np
+
+    code, words = arrays.codes(rows, column)
+    found: Array = np.isin(code, [words.index(name) for name in names if name in words])
+    return found
+
+
+def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array) -> Array:
     """On which streams did the server say something of which nothing could be read, where it speaks only when asked?"""
     import numpy as np
 
     spoken, heard = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(exchanges):
-        spoken[place[span][asked[span]]] = True
+        asked = _is(rows, "protocol", *ASKED_FIRST)
+        spoken[place[span][asked]] = True
         first = arrays.numbers(rows, "response_first_frame").astype(float)
-        heard[place[span][asked[span] & ~np.isnan(first)]] = True
+        heard[place[span][asked & ~np.isnan(first)]] = True
     said: Array = spoken & ~heard & (arrays.numbers(streams, "server_payload_bytes") > 0)
     return said
 
 
-def _per_server(exchanges: pa.Table, place: Array, streams: pa.Table, asked: Array) -> dict[tuple[str, int], int]:
-    """How many requests did each server get?"""
+def _per_server(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
+    """How many requests did each server get? `counts` has those of each stream."""
     import numpy as np
 
-    counts = np.zeros(streams.num_rows, np.int64)
-    for span in longarrays.parts(len(place)):
-        counts += np.bincount(place[span][asked[span]], minlength=len(counts))
     rows = np.flatnonzero(counts)
     found: dict[tuple[str, int], int] = defaultdict(int)
     servers, ports = (arrays.taken(streams, c, rows).to_pylist() for c in ("server", "server_port"))

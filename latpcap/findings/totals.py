@@ -87,17 +87,20 @@ class Spent:
     proven: int
     """Exchanges whose piece of this is proven."""
 
-    @property
+    @cached_property
     def total_ms(self) -> float:
         """Of all its exchanges."""
-        return float(self.ms.sum())
+        found = float(self.ms.sum())
+        longarrays.rest()
+        return found
 
     @cached_property
     def ordered(self) -> Array:
         """`ms`, rising."""
-        import numpy as np
-
-        return longarrays.kept(np.sort(self.ms))
+        found = longarrays.made(self.ms.dtype, (self.ms[span] for span in longarrays.parts(len(self.ms))))
+        found.sort()
+        longarrays.rest()
+        return found
 
 
 def endpoint(address: str, port: int) -> str:
@@ -122,11 +125,12 @@ class Ledger:
         self._duration = arrays.numbers(causes, "duration_ms")
         self._confidence, self._levels = arrays.levels(causes, "confidence")
         self._label, self._words = _labels(causes)
-        owner = np.full(exchanges.num_rows, -1, np.int32)
+        judged = np.zeros(exchanges.num_rows, bool)
         for server in self.servers:
             for span in longarrays.parts(len(server.rows)):
-                rows = server.rows[span]
-                owner[rows] = place[rows]
+                judged[server.rows[span]] = True
+        spans = longarrays.parts(len(judged))
+        owner = longarrays.made("int32", (np.where(judged[span], place[span], -1) for span in spans))
         self._pieces = longarrays.split(longarrays.taken(owner, self._row))
         self._place = place
         self._spent: dict[str, list[Spent]] = {}
@@ -243,11 +247,12 @@ class _Seen:
 
     def __init__(self, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None):
         self.stream_row = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-        for name, kind in self.KINDS.items():
-            setattr(self, name, longarrays.zeros(exchanges.num_rows, kind))
+        columns = {name: longarrays.Column(kind) for name, kind in self.KINDS.items()}
         for span, rows in arrays.sliced(exchanges):
             for name, values in self._of(streams, rows, self.stream_row[span], slow_ms).items():
-                getattr(self, name)[span] = values
+                columns[name].add(values)
+        for name, column in columns.items():
+            setattr(self, name, column.array())
         longarrays.rest()
 
     @staticmethod
@@ -319,15 +324,15 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
         rules.update(arrays.distinct(rule[span][(cause[span] == held) & (parent[span] == within)]).tolist())
     # the finding belongs to who has to mend it: the sender, who is the other side of the held ACK
     other = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words], np.int16)
-    label = longarrays.zeros(causes.num_rows, "int16")
+    label = longarrays.Column("int16")
     for span in spans:
         inside = (cause[span] == held) & (parent[span] == within)
         stall = inside | ((cause[span] == nagle) & np.isin(rule[span], list(rules)))
         stall |= (owner[span] == behind) & np.isin(cause[span], (nagle, held))
         whose = np.where(inside, other[owner[span]], owner[span])
-        label[span] = np.where(stall, len(cause_words), cause[span]).astype(np.int16) * np.int16(width) + whose
-    names = [*cause_words, STALL]
-    return label, {int(n): (names[n // width], owner_words[n % width]) for n in arrays.distinct(label)}
+        label.add(np.where(stall, len(cause_words), cause[span]).astype(np.int16) * np.int16(width) + whose)
+    names, found = [*cause_words, STALL], label.array()
+    return found, {int(n): (names[n // width], owner_words[n % width]) for n in arrays.distinct(found)}
 
 
 def _code(words: list[str], word: str) -> int:

@@ -86,7 +86,7 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
     import numpy as np
 
     (spoken, protocols), (method, methods) = arrays.codes(exchanges, "protocol"), arrays.codes(exchanges, "method")
-    most = protocols[int(np.bincount(longarrays.taken(spoken, rows)).argmax())]
+    most = protocols[int(longarrays.counted(spoken, len(protocols), rows).argmax())]
     target, targets = arrays.codes(exchanges, "target")
     said, seen = Counter[str](), np.zeros(len(targets) + 1, np.int64)
     errors = away = refused = 0
@@ -107,7 +107,7 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
         "protocol": _called(most, port, software),
         "names": [printable(name) for name in names],
         "requests": len(rows),
-        "methods": _counted(longarrays.taken(method, rows), methods),
+        "methods": _counted(longarrays.counted(method, len(methods), rows), methods),
         "statuses": dict(said.most_common(show.MOST_WORDS)),
         "answers": said.total(),
         "errors": errors,
@@ -161,10 +161,9 @@ def _errors(exchanges: pa.Table, rows: Array) -> int:
     return int((np.nan_to_num(arrays.numbers(exchanges, "error")[rows].astype(float)) == 1).sum())
 
 
-def _counted(codes: Array, words: list[str]) -> dict[str, int]:
+def _counted(seen: Array, words: list[str]) -> dict[str, int]:
     import numpy as np
 
-    seen = np.bincount(codes[codes >= 0], minlength=1)
     order = np.argsort(-seen, kind="stable")[: show.MOST_WORDS]
     return {printable(words[i]): int(seen[i]) for i in order.tolist() if seen[i]}
 
