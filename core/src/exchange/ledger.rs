@@ -1,22 +1,27 @@
 //! What all streams share while the capture is read: exchanges that wait for their judgement or to be used again, evidence,
 //! names, and issues. Knows no stream; each part has its cap.
 
+use std::collections::VecDeque;
+
 use ahash::AHashSet;
 use smol_str::SmolStr;
 
 use super::multipath::MultipathStreams;
 use super::transfers::{Carried, Transfers};
 use super::{Exchange, Known, Place, Tracker};
-use crate::base::At;
+use crate::base::{At, Side};
 use crate::decrypt::Sealed;
 use crate::evidence::Pools;
 use crate::issue::{Issue, Kind};
 use crate::lookup;
 use crate::messages::{Memory, Secured};
+use crate::observe::late_copy;
 use crate::segment::{self, ACK, SYN, Segment};
 
 /// Needless repeats that are remembered until their exchanges are judged.
 const MAX_NEEDLESS: usize = 1 << 16;
+/// Repeats of streams that are over, whose first copy may still come; the oldest go.
+const MAX_LEFT: usize = 64;
 
 /// What all streams share while the capture is read.
 #[derive(Default)]
@@ -39,8 +44,10 @@ pub struct Ledger {
     /// Trackers of streams that are over, for the same reason.
     #[allow(clippy::vec_box)] // 2 KB each, and they go where they came from
     pub(super) over: Vec<Box<Tracker>>,
-    /// Frames of repeats whose first copy arrived as well: the receiver's DSACK says so.
+    /// Frames of repeats whose first copy arrived as well, as the receiver's answers show.
     pub needless: AHashSet<u64>,
+    /// Of streams that are over, which side sent what again last.
+    left: VecDeque<(u32, Side, At)>,
     /// What the streams hold out of order now.
     pub(super) held: usize,
     /// Steps of long messages that they remember now.
@@ -86,7 +93,7 @@ impl Ledger {
     }
 
     /// A repeat was not needed. Beyond `MAX_NEEDLESS` of them the rest keep the names of repairs.
-    pub(super) fn not_needed(&mut self, repeat: At) {
+    pub(crate) fn not_needed(&mut self, repeat: At) {
         if self.needless.len() < MAX_NEEDLESS {
             self.needless.insert(repeat.frame);
         } else {
@@ -95,6 +102,25 @@ impl Ledger {
                 "too many needless repeats; further ones are called repairs",
                 repeat,
             );
+        }
+    }
+
+    /// The newest repeat of a stream that is over.
+    pub(super) fn left_repeat(&mut self, stream: u32, side: Side, repeat: At) {
+        if self.left.len() >= MAX_LEFT {
+            self.left.pop_front();
+        }
+        self.left.push_back((stream, side, repeat));
+    }
+
+    /// This side acknowledges once more what it got in a stream that is over: a late first copy came.
+    #[cold]
+    pub(crate) fn answers_what_is_over(&mut self, stream: u32, side: Side, ack: At) {
+        let mut left = self.left.iter();
+        let repeat =
+            left.find(|(of, by, repeat)| (*of, *by) == (stream, side.other()) && late_copy(*repeat, ack));
+        if let Some((_, _, repeat)) = repeat {
+            self.not_needed(*repeat);
         }
     }
 

@@ -367,6 +367,8 @@ pub struct Seen<'a, 'b> {
     /// Less than a full segment, or with a small tail, and the end of what the program wrote.
     pub small: bool,
     pub syn_seen: bool,
+    /// Both sides have agreed on selective ACKs.
+    pub sacks: bool,
     /// Best round trips so far to the client and to the server, by `Side`.
     pub rtts: &'a [Option<i64>; 2],
     /// Round trips to this side that its kernel has answered.

@@ -22,6 +22,7 @@ fn turn(step: &Step) -> Option<At> {
     match step.wait {
         Wait::Turn { since, .. }
         | Wait::LateTurn { since, .. }
+        | Wait::AgainTurn { since, .. }
         | Wait::TimedTurn { since, .. }
         | Wait::FreedTurn { since, .. }
         | Wait::QueuedTurn { since, .. } => Some(since),

@@ -163,6 +163,7 @@ impl Setup {
             how: Repair::Syn,
             first: Some(first),
             filled: None,
+            told: true,
         };
         step(client, asked, self.asked_again, repeated(asked));
         if let Some(answered) = self.answered {

@@ -158,6 +158,15 @@ impl Tracker {
         self.pairing.exchanges
     }
 
+    /// The stream is over: a late first copy of its newest repeats may still be answered.
+    pub fn leave_repeats(&self, ledger: &mut Ledger) {
+        for (side, sender) in [Side::Client, Side::Server].into_iter().zip(&self.senders) {
+            if let Some(repeat) = sender.newest_repeat() {
+                ledger.left_repeat(self.pairing.stream, side, repeat);
+            }
+        }
+    }
+
     /// What came before the first request.
     pub fn begun(&self) -> Begun {
         self.pairing.begun
@@ -198,7 +207,7 @@ impl Tracker {
     pub fn segment(
         &mut self,
         seen: &Seen<'_, '_>,
-        missing: u16,
+        missing: Option<u16>,
         own_ids: bool,
         scale_known: bool,
         ledger: &mut Ledger,
@@ -223,11 +232,11 @@ impl Tracker {
         }
         if peer.is_refuting() {
             let echo = segment.options.timestamps.map(|t| t.1);
-            let sure = peer.sure_refutations(missing > 0, seen.facts.ack, echo);
+            let sure = peer.sure_refutations(missing.is_some_and(|n| n > 0), seen.facts.ack, echo);
             let pool = *pick(&mut self.pools, side.other());
             ledger.pools.refute(pool, self.pairing.stream, sure);
         }
-        peer.answer(&PeerPacket {
+        let answer = PeerPacket {
             at,
             ack: seen.facts.ack,
             window: i64::from(seen.facts.window),
@@ -237,9 +246,17 @@ impl Tracker {
             duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
             sacked: seen.sacked(),
             tsval: segment.options.timestamps.map(|t| t.0),
+            tsecr: segment.options.timestamps.map(|t| t.1),
             echoed: own.is_acknowledged(),
             covered: seen.facts.covered,
-        });
+        };
+        if peer.newest_repeat().is_some()
+            && let Some(repeat) =
+                peer.answers_first_copy(&answer, seen.rtts.get(side.index()).copied().flatten())
+        {
+            ledger.not_needed(repeat);
+        }
+        peer.answer(&answer);
         if segment.len == 0 && peer.is_acknowledged() {
             own.kernel_answered(at);
         }
@@ -253,7 +270,7 @@ impl Tracker {
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
         if segment.len > 0 && !keep_alive && !self.is_beyond(seen, at, ledger) {
             // of a counter that others may count up too, a gap excuses and never accuses
-            let missing = if own_ids { missing } else { 0 };
+            let missing = missing.filter(|n| own_ids || *n == 0);
             self.data(seen, at, missing, ledger, release);
         }
         if segment.has(FIN) && !segment.has(SYN) {

@@ -134,9 +134,10 @@ impl Transfers {
     fn doubt(&self, step: &mut Step, pair: u32, stream: u32) {
         let since = match step.wait {
             Wait::App | Wait::Filled { .. } => step.from,
-            Wait::Turn { since, .. } | Wait::TimedTurn { since, .. } | Wait::QueuedTurn { since, .. } => {
-                since
-            }
+            Wait::Turn { since, .. }
+            | Wait::AgainTurn { since, .. }
+            | Wait::TimedTurn { since, .. }
+            | Wait::QueuedTurn { since, .. } => since,
             _ => return,
         };
         let (from, to) = (since.time_ns, step.to.time_ns);
@@ -153,7 +154,9 @@ impl Transfers {
         }
         let busy = u32::try_from(longest).unwrap_or(u32::MAX);
         step.wait = match step.wait {
-            Wait::Turn { since, acked } | Wait::TimedTurn { since, acked, .. } => Wait::QueuedTurn {
+            Wait::Turn { since, acked }
+            | Wait::AgainTurn { since, acked }
+            | Wait::TimedTurn { since, acked, .. } => Wait::QueuedTurn {
                 since,
                 acked,
                 late: busy,

@@ -101,7 +101,9 @@ limits! {
     COUNTED_NEAR: i16 = 256, "count", "chosen";
     /// So many steps by one show a counter in whose next gap, below NEAR_IDS, frames are missing.
     COUNTED_RUN: u32 = 8, "count", "chosen";
-    /// Where the counter is the connection's own, so many are enough; fewer steps show no counter at all.
+    /// Of the connection's own counter, as its handshake shows, so many do.
+    COUNTED_OWN: u32 = 2, "count", "chosen: by luck two numbers follow each other once in 2^32";
+    /// So many steps show a counter at all.
     COUNTED_LEAST: u32 = 5, "count", "chosen";
     /// Of so many steps one may be no step of that counter: a RST, or the last ACK, has its number from elsewhere.
     ODD_PART: u32 = 20, "parts", "chosen";

@@ -223,8 +223,20 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
         } => {
             path::queued_turn(cutter, *since, *acked > 0, [*late, *queued], piece, paths);
         }
-        Wait::LateTurn { since, acked, pool } => {
+        Wait::AgainTurn { since, acked } => {
+            program::turn(cutter, *since, *acked, piece, paths);
+            repair::may_be_again(cutter, piece);
+        }
+        Wait::LateTurn {
+            since,
+            acked,
+            pool,
+            again,
+        } => {
             cork::late_turn(cutter, *since, *acked, sender(*pool), piece, paths);
+            if *again {
+                repair::may_be_again(cutter, piece);
+            }
         }
         Wait::TimedTurn { since, acked, pool } => {
             let judged = sender(*pool).filter(|_| !known.asked);
@@ -253,7 +265,12 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
         Wait::Window { opened } => window::opened(cutter, *opened, false, piece),
         Wait::FillsWindow { since } => window::filled(cutter, *since, piece),
         Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true, piece),
-        Wait::Repair { how, first, filled } => repair::repeat(cutter, *how, *first, *filled, piece, known),
+        Wait::Repair {
+            how,
+            first,
+            filled,
+            told,
+        } => repair::repeat(cutter, *how, (*first, *filled), *told, piece, known),
         Wait::Probe { small, pool } => repair::probe(cutter, *small, *pool, piece, known),
         Wait::Unsure => {
             let grounds = Grounds::suspected(Because::LineMayBeBusy, Cause::Bandwidth);

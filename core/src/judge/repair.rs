@@ -3,12 +3,12 @@
 //! Claims: the bytes that ended the wait are a repeat, or fill a hole; which timer or ACK sent them.
 //! Predicts: the same bytes twice, or a hole that closes; the repeat comes with duplicate or selective ACKs, two round
 //! trips after a tail, or a timer after anything.
-//! Rivals: a late first copy (the receiver's DSACK says so), reordering, a capture that lacks the first copy.
+//! Rivals: a late first copy (what the receiver sends says so, or cannot: then nothing is proven), reordering, a capture that lacks the first copy.
 
 use super::Context;
 use super::grounds::Grounds;
 use super::partition::{Cutter, row};
-use super::program::paused;
+use super::program::{paused, think};
 use super::sender::Verdict;
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::At;
@@ -19,8 +19,8 @@ use crate::observe::Repair;
 pub(super) fn repeat(
     cutter: &mut Cutter<'_>,
     how: Repair,
-    first: Option<At>,
-    filled: Option<At>,
+    (first, filled): (Option<At>, Option<At>),
+    told: bool,
     piece: &Piece<'_>,
     known: &Context<'_>,
 ) {
@@ -79,7 +79,25 @@ pub(super) fn repeat(
     } else {
         (Owner::Network, grounds)
     };
-    cutter.cut(piece.end, row(cause, owner, rule, grounds, evidence));
+    let mut named = row(cause, owner, rule, grounds, evidence);
+    if !told && how != Repair::Syn {
+        let silent = Grounds::probable(Because::NobodyTells, Cause::Queueing);
+        named.grounds.at_most(silent);
+    }
+    cutter.cut(piece.end, named);
+}
+
+/// What came first of an answer came as late as a repeat: it is the program's time at most probably.
+pub(super) fn may_be_again(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
+    let think = think(piece.sender);
+    if let Some(last) = cutter
+        .rows
+        .last_mut()
+        .filter(|last| last.cause == think && last.end == piece.end)
+    {
+        let lost = Grounds::probable(Because::CopyMayBeLost, Cause::Rto);
+        last.grounds.at_most(lost);
+    }
 }
 
 /// Small over unacknowledged small, as late as a tail loss probe: it was one where Nagle's algorithm acts, which a probe

@@ -13,7 +13,7 @@ use crate::facts::Covered;
 use crate::judge::limits::PROMPT_NS;
 
 pub use one_way::{OneWay, Passed, Suspect};
-pub use sender::Sender;
+pub use sender::{Sender, late_copy};
 
 /// How a loss was repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,11 +68,19 @@ pub enum Wait {
         late: u32,
         queued: u32,
     },
-    /// The same, and small, after about the kernel's probe timer: a cork, or a program.
+    /// The same, and small, after about the kernel's probe timer: a cork, or a program. Or it may be a repeat (`again`, as
+    /// `AgainTurn`).
     LateTurn {
         since: At,
         acked: u32,
         pool: u32,
+        again: bool,
+    },
+    /// The same as `Turn`, after so long that a first copy may have been lost before the capture and this one be its repeat.
+    /// No number of its sender's shows that none was.
+    AgainTurn {
+        since: At,
+        acked: u32,
     },
     /// The same as `Turn`, after about as long as an answer takes that waits for a held ACK on another connection.
     TimedTurn {
@@ -135,6 +143,8 @@ pub enum Wait {
         first: Option<At>,
         /// What showed the hole that these bytes fill.
         filled: Option<At>,
+        /// The receiver can say whether the first copy came, by time stamps or selective ACKs.
+        told: bool,
     },
     /// Small over `small`, which its peer has not acknowledged for as long as a tail loss probe waits. That sends what is
     /// next and asks no Nagle (tcp_send_loss_probe): the pool tells whether it was one.
@@ -232,6 +242,7 @@ impl Step {
         match &self.wait {
             Wait::Turn { since, .. }
             | Wait::LateTurn { since, .. }
+            | Wait::AgainTurn { since, .. }
             | Wait::TimedTurn { since, .. }
             | Wait::QueuedTurn { since, .. } => Release::new(
                 Released::First,
@@ -293,6 +304,8 @@ pub struct Data {
     pub mss: u32,
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
+    /// Both sides have agreed on selective ACKs.
+    pub sacks: bool,
     pub ip_id: Option<u16>,
     pub rtt_ns: i64,
     /// Best round trip to this sender so far.
@@ -314,6 +327,7 @@ pub struct PeerPacket {
     pub duplicate: bool,
     pub sacked: Option<i64>,
     pub tsval: Option<u32>,
+    pub tsecr: Option<u32>,
     /// Its time stamp is one that the other side will echo: what the peer had sent before it was acknowledged
     /// (RFC 7323 4.3: a segment beyond the last ACK that was sent does not count).
     pub echoed: bool,

@@ -18,6 +18,7 @@ use crate::judge::limits::{BEYOND_ROOM, BURST_NS, EVEN_PART};
 use freed::Freed;
 use pacer::Pacer;
 use peer_clock::PeerClock;
+pub use repair::late_copy;
 use repair::{Hole, Resent};
 
 const MAX_HOLES: usize = 64;
@@ -90,6 +91,8 @@ pub struct Sender {
     edge_moved: Option<(At, i64)>,
     zero_seen: Option<At>,
     advanced: Option<Advanced>,
+    /// The peer's newest ACK that says no more than that something came beyond a hole: it makes room in the congestion window.
+    beyond_hole: Option<At>,
     /// A timeout left one segment of congestion window, and no two have been in flight since.
     collapsed: bool,
     answered: Option<At>,
@@ -205,6 +208,7 @@ impl Sender {
             }
         } else if a.duplicate {
             self.duplicates += 1;
+            self.beyond_hole = Some(at);
         }
         if a.scale_known {
             let edge = a.ack + a.window;
@@ -253,9 +257,9 @@ impl Sender {
         }
     }
 
-    /// A segment with payload of this sender, before which so many frames of its are `missing`.
+    /// A segment with payload of this sender, before which so many frames of its are `missing`, where that is known.
     #[inline(always)]
-    pub fn data(&mut self, d: &Data, missing: u16, first_copy: Option<At>) -> Outcome {
+    pub fn data(&mut self, d: &Data, missing: Option<u16>, first_copy: Option<At>) -> Outcome {
         self.settle_refutation(d.at.time_ns);
         self.refuting = None;
         let next = self.next.unwrap_or(d.start);

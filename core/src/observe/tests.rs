@@ -104,7 +104,9 @@ fn each_wait_has_its_word() {
             since,
             acked: 0,
             pool,
+            again: false,
         },
+        Wait::AgainTurn { since, acked },
         Wait::TimedTurn { since, acked, pool },
         Wait::QueuedTurn {
             since,
@@ -119,6 +121,7 @@ fn each_wait_has_its_word() {
         how,
         first: Some(at(3, 0)),
         filled: None,
+        told: true,
     };
     for (wait, by, frame) in [
         (Wait::App, Released::App, None),

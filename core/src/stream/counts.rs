@@ -77,7 +77,8 @@ pub(super) fn say_mss(counts: &mut [Counts; 2], timestamps: bool) {
     counts.iter_mut().for_each(|side| side.full.say(said));
 }
 
-/// Counters of `streams`. Says whether the segment is a small one, and how many frames are missing before it.
+/// Counters of `streams`. Says whether the segment is a small one, and how many frames are missing before it,
+/// where that is known.
 #[inline(always)]
 pub(super) fn count(
     stream: &mut Stream,
@@ -86,7 +87,7 @@ pub(super) fn count(
     frame_bytes: u32,
     side: Side,
     facts: &Facts,
-) -> (bool, u16) {
+) -> (bool, Option<u16>) {
     let [client, server] = &mut stream.counts;
     let counts = if side == Side::Client { client } else { server };
     let small = counts

@@ -7,7 +7,7 @@
 //! a client that offers time stamps, which Windows does not.
 
 use crate::judge::limits::{
-    COUNTED_LEAST, COUNTED_NEAR, COUNTED_RUN, GAP_FRAMES, GAP_PART, NEAR_IDS, ODD_PART,
+    COUNTED_LEAST, COUNTED_NEAR, COUNTED_OWN, COUNTED_RUN, GAP_FRAMES, GAP_PART, NEAR_IDS, ODD_PART,
 };
 
 /// One sender's counter.
@@ -27,35 +27,33 @@ pub struct IpIds {
 
 impl IpIds {
     /// A packet; `frames` is how many the network made of it (segmentation offload). Gives the number of frames that are
-    /// missing before it.
+    /// missing before it, where its number tells: 0 right behind the one before it.
     #[inline]
-    pub fn packet(&mut self, id: Option<u16>, frames: u32) -> u16 {
+    pub fn packet(&mut self, id: Option<u16>, frames: u32) -> Option<u16> {
         if id == Some(self.next) && self.steps > 0 {
             self.steps = self.steps.saturating_add(1);
             (self.last, self.next) = (self.next, self.next.wrapping_add(frames as u16));
-            0
+            Some(0)
         } else {
             self.other(id, frames)
         }
     }
 
     /// Not the number that was awaited.
-    fn other(&mut self, id: Option<u16>, frames: u32) -> u16 {
+    fn other(&mut self, id: Option<u16>, frames: u32) -> Option<u16> {
         // 0 is what hosts write that have no number to give, where it is not this one's turn
-        let Some(id) = id.filter(|id| *id != 0 || self.steps > 0 && self.next == 0) else {
-            return 0;
-        };
-        let mut missing = 0;
+        let id = id.filter(|id| *id != 0 || self.steps > 0 && self.next == 0)?;
+        let mut missing = None;
         let gap = id.wrapping_sub(self.next).cast_signed();
         if self.steps == 0 && self.odd == 0 {
             self.odd = 1; // the first one has none before it
         } else if id == self.last {
-            return 0; // the same packet twice
+            return None; // the same packet twice
         } else if (0..COUNTED_NEAR.get()).contains(&gap) {
             if gap < NEAR_IDS.get() {
-                let enough = if self.own { COUNTED_LEAST } else { COUNTED_RUN }.get();
+                let enough = if self.own { COUNTED_OWN } else { COUNTED_RUN }.get();
                 let counts = self.by_one().saturating_sub(self.broken) >= enough;
-                missing = if counts { gap.unsigned_abs() } else { 0 };
+                missing = (counts || gap == 0).then_some(gap.unsigned_abs());
             } else {
                 self.broken = self.by_one();
             }
@@ -65,7 +63,7 @@ impl IpIds {
         } else if (-COUNTED_NEAR.get()..0).contains(&gap) {
             self.unseen = self.unseen.saturating_sub(1); // overtaken
             self.broken = self.by_one();
-            return 0;
+            return None;
         } else {
             self.odd = self.odd.saturating_add(1);
             self.broken = self.by_one();
@@ -170,10 +168,10 @@ mod tests {
         assert_eq!(far, [None, Some(0)]);
         let near = 64; // NEAR_IDS
         let wide = [near - 1, near].map(|gap| missing(row(99, &[101 + gap])).pop());
-        assert_eq!(wide, [Some(near - 1), Some(0)]);
+        assert_eq!(wide, [Some(Some(near - 1)), Some(None)]);
         let run = 8; // COUNTED_RUN
         let steps = [run - 1, run].map(|steps| missing(row(steps, &[steps + 3])).pop());
-        assert_eq!(steps, [Some(0), Some(1)]);
+        assert_eq!(steps, [Some(None), Some(Some(1))]);
         let own = |steps: u16| {
             let mut seen = IpIds {
                 own: true,
@@ -182,8 +180,8 @@ mod tests {
             let last = row(steps, &[steps + 3]).into_iter();
             last.map(|id| seen.packet(Some(id), 1)).last()
         };
-        let least = 5; // COUNTED_LEAST
-        assert_eq!([least - 1, least].map(own), [Some(0), Some(1)]);
+        let least = 2; // COUNTED_OWN
+        assert_eq!([least - 1, least].map(own), [Some(None), Some(Some(1))]);
         let part = 20; // ODD_PART
         let odd = [part - 1, part].map(|steps| of(row(steps, &[5000, 9000])));
         assert_eq!(odd, [None, Some(0)]);
@@ -198,7 +196,7 @@ mod tests {
     }
 
     /// What is missing before each.
-    fn missing(ids: impl IntoIterator<Item = u16>) -> Vec<u16> {
+    fn missing(ids: impl IntoIterator<Item = u16>) -> Vec<Option<u16>> {
         let mut seen = IpIds::default();
         ids.into_iter().map(|id| seen.packet(Some(id), 1)).collect()
     }
@@ -206,27 +204,37 @@ mod tests {
     #[test]
     fn a_gap_in_a_row_of_steps_by_one_is_missing() {
         let row = || 1..12;
-        assert_eq!(missing(row().chain([12, 14, 15, 18])).split_off(11), [0, 1, 0, 2]);
+        assert_eq!(
+            missing(row().chain([12, 14, 15, 18])).split_off(11),
+            [0, 1, 0, 2].map(Some)
+        );
         assert_eq!(
             missing(row().chain([11, 13])).split_off(11),
-            [0, 1],
+            [None, Some(1)],
             "one came twice"
         );
-        assert_eq!(missing((1..6).chain([8])).pop(), Some(0), "too few");
+        assert_eq!(missing((1..6).chain([8])).pop(), Some(None), "too few");
+        assert_eq!(
+            missing([7, 8]),
+            [None, Some(0)],
+            "the second is known to follow the first"
+        );
         assert_eq!(
             missing(row().chain([90, 91, 93])).pop(),
-            Some(0),
+            Some(None),
             "another counter"
         );
-        assert_eq!(missing(row().chain([5, 12, 14])).pop(), Some(0), "an old one");
+        assert_eq!(missing(row().chain([5, 12, 14])).pop(), Some(None), "an old one");
         assert_eq!(
             missing((0..40).map(|k| 100 + 2 * k)),
-            [0; 40],
+            [None; 40],
             "every other number"
         );
         let mut seen = IpIds::default();
-        let offloaded = (0..20).map(|k| seen.packet(Some(1 + 4 * k), 4)).sum::<u16>();
-        assert_eq!((offloaded, seen.packet(Some(82), 1)), (0, 1));
+        let offloaded = (0..20)
+            .filter_map(|k| seen.packet(Some(1 + 4 * k), 4))
+            .sum::<u16>();
+        assert_eq!((offloaded, seen.packet(Some(82), 1)), (0, Some(1)));
     }
 
     #[test]

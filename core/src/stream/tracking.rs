@@ -7,7 +7,7 @@ use crate::evidence::Key;
 use crate::evidence::rtt::Pairs;
 use crate::exchange::setup::Begun;
 use crate::exchange::{Ledger, Place, Seen, Tracker};
-use crate::facts::Facts;
+use crate::facts::{Facts, flag};
 use crate::messages::{Close, Protocol};
 use crate::observe::Release;
 use crate::segment::Segment;
@@ -103,6 +103,7 @@ impl Tracking {
     pub(super) fn end(&mut self, at: At, ledger: &mut Ledger) {
         if let Tracking::Live(tracker) = self {
             tracker.end(at, Close::CaptureEnd, ledger);
+            tracker.leave_repeats(ledger);
             tracker.forget_steps(ledger);
             let software = tracker.software().and_then(|name| ledger.name(name, at));
             let told = ReadSoFar {
@@ -129,11 +130,14 @@ pub(super) fn track(
     at: At,
     scale_known: bool,
     small: bool,
-    missing: u16,
+    missing: Option<u16>,
     sack: Option<&[(i64, i64)]>,
     release: &mut Release,
 ) {
     if !matches!(stream.tracking, Tracking::Live(_)) {
+        if facts.flags & flag::DUPLICATE_ACK != 0 && stream.tracking.is_over() {
+            ledger.answers_what_is_over(id, side, at);
+        }
         if segment.len == 0 || !stream.tracking.begins() {
             return;
         }
@@ -149,6 +153,7 @@ pub(super) fn track(
         mss: own.full.mss(),
         small,
         syn_seen: own.syn,
+        sacks: client.sack == Some(true) && server.sack == Some(true),
         rtts: &stream.rtts,
         trips: &own.trips,
         sack,

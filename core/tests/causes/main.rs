@@ -45,6 +45,11 @@ fn every_wait_fills_its_time_exactly() {
                 since: b,
                 acked: 0,
                 pool: 0,
+                again: third > 0,
+            },
+            Wait::AgainTurn {
+                since: b,
+                acked: late,
             },
             Wait::TimedTurn {
                 since: b,
@@ -80,6 +85,7 @@ fn every_wait_fills_its_time_exactly() {
                 how,
                 first: None,
                 filled: None,
+                told: third > 0,
             },
             Wait::Hole,
         ];

@@ -1,7 +1,7 @@
 //! Whose loss was it that a retransmission repaired?
 
 use latpcap_core::base::At;
-use latpcap_core::judge::{Grade, Owner, Paths};
+use latpcap_core::judge::{Because, Grade, Owner, Paths};
 use latpcap_core::observe::{Repair, Wait};
 
 use crate::common::MS;
@@ -20,7 +20,13 @@ fn a_first_copy_that_came_to_its_host_was_not_taken_there() {
         };
         let first = Some(At { frame: 1, time_ns: 0 });
         let (how, filled) = (Repair::Timeout, None);
-        let rows = cut(Wait::Repair { how, first, filled }, 0, 300 * MS, &[], &paths);
+        let wait = Wait::Repair {
+            how,
+            first,
+            filled,
+            told: true,
+        };
+        let rows = cut(wait, 0, 300 * MS, &[], &paths);
         assert_eq!(rows.last().unwrap().owner, owner, "{client} {server}");
     }
     // a hole that its peer called for is no frame that the capture alone lacks
@@ -30,7 +36,12 @@ fn a_first_copy_that_came_to_its_host_was_not_taken_there() {
     ] {
         let (how, first) = (Repair::Fast, None);
         let rows = cut(
-            Wait::Repair { how, first, filled },
+            Wait::Repair {
+                how,
+                first,
+                filled,
+                told: true,
+            },
             0,
             30 * MS,
             &[],
@@ -48,6 +59,7 @@ fn what_reached_the_receivers_host_was_not_lost_on_the_path() {
         how,
         first,
         filled: None,
+        told: true,
     };
     for (how, first, min, owner) in [
         (Repair::Timeout, first, [Some(10 * US), Some(MS)], Owner::Client),
@@ -78,5 +90,31 @@ fn what_reached_the_receivers_host_was_not_lost_on_the_path() {
             rows[0].grounds.grade != Grade::Proven,
             owner == Owner::Client || first.is_none()
         );
+    }
+}
+
+#[test]
+fn what_nobody_tells_of_a_repeat_proves_no_loss() {
+    let first = Some(At { frame: 1, time_ns: 0 });
+    let paths = Paths {
+        min: [Some(20 * MS), Some(10 * US)],
+        ..Paths::default()
+    };
+    for (how, told, grade, because) in [
+        (Repair::TailProbe, true, Grade::Proven, Because::TimerRanOut),
+        (Repair::TailProbe, false, Grade::Probable, Because::NobodyTells),
+        (Repair::Timeout, false, Grade::Probable, Because::NobodyTells),
+        (Repair::Fast, false, Grade::Probable, Because::NobodyTells),
+        (Repair::Syn, false, Grade::Proven, Because::SentAgain),
+    ] {
+        let wait = Wait::Repair {
+            how,
+            first,
+            filled: None,
+            told,
+        };
+        let rows = cut(wait, 0, 225 * MS, &[], &paths);
+        let grounds = rows.last().unwrap().grounds;
+        assert_eq!((grounds.grade, grounds.because), (grade, because), "{how:?}");
     }
 }

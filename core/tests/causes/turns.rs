@@ -5,7 +5,7 @@ use latpcap_core::judge::{Because, Cause, Grade, Judged, Paths, Row, Tick};
 use latpcap_core::observe::Wait;
 
 use crate::common::MS;
-use crate::step::{cut, proven};
+use crate::step::{US, cut, proven};
 
 #[test]
 fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
@@ -53,6 +53,7 @@ fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() 
                 since,
                 acked,
                 pool: 0,
+                again: false,
             },
         ]
     };
@@ -159,4 +160,30 @@ fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
         assert_eq!(shape, [vec![(Cause::Network, 2 * MS)], rows_are].concat());
         assert!(rows[1].grounds.grade == Grade::Probable);
     }
+}
+
+#[test]
+fn what_came_as_late_as_a_repeat_is_not_proven_the_programs() {
+    let since = At { frame: 1, time_ns: 0 };
+    let acked = 20 * MS as u32;
+    let paths = Paths {
+        min: [Some(10 * US), Some(20 * MS)],
+        ..Paths::default()
+    };
+    let grade = |wait| {
+        cut(wait, 0, 245 * MS, &[], &paths)
+            .last()
+            .map(|row| row.grounds.grade)
+    };
+    let late = |again| Wait::LateTurn {
+        since,
+        acked,
+        pool: 0,
+        again,
+    };
+    let proven = Some(Grade::Proven);
+    assert_eq!(grade(Wait::Turn { since, acked }), proven);
+    assert_eq!(grade(late(false)), proven);
+    assert_eq!(grade(Wait::AgainTurn { since, acked }), Some(Grade::Probable));
+    assert_eq!(grade(late(true)), Some(Grade::Probable));
 }

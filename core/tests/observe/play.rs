@@ -117,7 +117,7 @@ impl Play {
         self.newest = self.id;
         let first = self.sent.iter().find(|s| s.0 == d.start).map(|s| s.1);
         self.sent.push((d.start, d.at));
-        self.sender.data(d, missing, first)
+        self.sender.data(d, Some(missing), first)
     }
 
     /// A segment that must bring the stream forward.

@@ -42,6 +42,7 @@ fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
                 since,
                 acked: 0,
                 pool: 7,
+                again: false,
             }
         } else {
             Wait::Turn { since, acked: 0 }

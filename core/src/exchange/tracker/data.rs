@@ -24,7 +24,7 @@ impl Tracker {
         &mut self,
         seen: &Seen<'_, '_>,
         at: At,
-        missing: u16,
+        missing: Option<u16>,
         ledger: &mut Ledger,
         release: &mut Release,
     ) {
@@ -46,6 +46,7 @@ impl Tracker {
             mss: seen.mss,
             tsval: segment.options.timestamps.map(|t| t.0),
             tsecr: segment.options.timestamps.map(|t| t.1),
+            sacks: seen.sacks,
             ip_id: segment.ip_id,
             rtt_ns: client_rtt + server_rtt,
             own_rtt_ns,
@@ -175,7 +176,7 @@ impl Tracker {
                 "too much evidence on delayed ACKs; the rest is only counted",
                 at,
             ),
-            Wait::Turn { .. } | Wait::QueuedTurn { .. } => {
+            Wait::Turn { .. } | Wait::QueuedTurn { .. } | Wait::AgainTurn { .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 if data.small {
                     ledger.pools.began(data.pool, None);

@@ -5,15 +5,22 @@ use super::refuting::heard;
 use super::{AckSeen, RECENT, Sender, Small, reached};
 use crate::base::At;
 use crate::judge::limits::{
-    AT_HOST_NS, AWAY_NS, BURST_NS, CORK_NS, DATED_NS, EVEN_GAPS, GRAIN_NS, HELD_ELSEWHERE_NS, LATE_NS,
-    LEAST_PROBE_NS, LONG_PATH_NS, MOST_ELSEWHERE_NS, MOST_PROBE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS,
-    SMALLEST_MSS, TICK_NS,
+    AT_HOST_NS, AWAY_NS, BURST_NS, CORK_NS, DATED_NS, DELACK_LEAST_NS, EVEN_GAPS, GRAIN_NS,
+    HELD_ELSEWHERE_NS, LATE_NS, LEAST_PROBE_NS, LONG_PATH_NS, MOST_ELSEWHERE_NS, MOST_PROBE_NS, PACE,
+    PROBE_NS, PROMPT_NS, RTO_NS, SMALLEST_MSS, TICK_NS,
 };
 use crate::observe::{Candidate, Data, Early, Repair, Wait};
 
 impl Sender {
     #[inline(always)]
-    pub(super) fn classify(&mut self, d: &Data, from: At, hole: bool, even: bool, missing: u16) -> Wait {
+    pub(super) fn classify(
+        &mut self,
+        d: &Data,
+        from: At,
+        hole: bool,
+        even: bool,
+        missing: Option<u16>,
+    ) -> Wait {
         let gap = d.at.time_ns - from.time_ns;
         let after = |at: Option<At>| at.is_some_and(|at| at.frame > from.frame);
         if std::mem::take(&mut self.hole_passed) {
@@ -36,15 +43,17 @@ impl Sender {
             self.answers_freely(heard, d);
         }
         let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
-        if missing > 0 && since >= RTO_NS.get() && !hole {
+        let lacks = missing.filter(|n| *n > 0);
+        if let Some(lacks) = lacks.filter(|_| since >= RTO_NS.get() && !hole) {
             // frames of this sender never reached the capture, and this one came a timer later
             self.taint();
-            let probe = missing == 1 && since < 2 * d.rtt_ns + PROBE_NS.get() + LATE_NS.get();
+            let probe = lacks == 1 && since < 2 * d.rtt_ns + PROBE_NS.get() + LATE_NS.get();
             let how = if probe { Repair::TailProbe } else { Repair::Timeout };
             return Wait::Repair {
                 how,
                 first: None,
                 filled: None,
+                told: true,
             };
         }
         if let Some((opened, before)) = self.edge_moved
@@ -145,13 +154,14 @@ impl Sender {
             }
             // of a small one it would be Nagle's
             let lone = a.lone && self.last_full && a.bytes <= d.mss;
-            return if lone && missing > 0 {
+            return if lone && lacks.is_some() {
                 // its first copy never reached the capture: that ACK, or a timer, called for this one
                 self.taint();
                 Wait::Repair {
                     how: Repair::Fast,
                     first: None,
                     filled: None,
+                    told: true,
                 }
             } else if lone {
                 Wait::LoneClocked {
@@ -163,6 +173,13 @@ impl Sender {
                 Wait::Clocked { ack, acked }
             };
         }
+        if turn.is_none()
+            && gap > BURST_NS.get()
+            && let Some(ack) = self.beyond_hole.filter(|ack| ack.frame > from.frame)
+            && (d.own_rtt_ns / 2..=d.own_rtt_ns + PROMPT_NS.get()).contains(&(d.at.time_ns - ack.time_ns))
+        {
+            return Wait::Clocked { ack, acked: from }; // of what it acknowledges, the newest
+        }
         match turn {
             // what is missing before it left sooner, and that may have been lost: then a timer sent this one
             Some(heard) if hole && since >= RTO_NS.get() => Wait::QueuedTurn {
@@ -171,11 +188,15 @@ impl Sender {
                 late: u32::try_from(since).unwrap_or(u32::MAX),
                 queued: 0,
             },
-            Some(since) if small && timed(d.at, since) => Wait::LateTurn {
-                since,
-                acked: self.kernel_took(since),
-                pool: d.pool,
-            },
+            Some(since) if small && timed(d.at, since) => {
+                let acked = self.kernel_took(since);
+                Wait::LateTurn {
+                    since,
+                    acked,
+                    pool: d.pool,
+                    again: missing != Some(0) && may_be_again(d, since, acked),
+                }
+            }
             Some(since) => {
                 let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
                 let acked = self.kernel_took(since);
@@ -186,6 +207,9 @@ impl Sender {
                         late: u32::try_from(gap).unwrap_or(u32::MAX),
                         queued: 0,
                     },
+                    0 if missing != Some(0) && may_be_again(d, since, acked) => {
+                        Wait::AgainTurn { since, acked }
+                    }
                     0 if as_if_held(d, since) => Wait::TimedTurn {
                         since,
                         acked,
@@ -307,6 +331,15 @@ fn overdue(gap: i64, d: &Data) -> bool {
 fn timed(at: At, since: At) -> bool {
     let waited = at.time_ns - since.time_ns;
     (CORK_NS.least.get()..=CORK_NS.most.get() + LONG_PATH_NS.get()).contains(&waited)
+}
+
+/// It came so late that a timer may have sent it, and first copies of it may never have reached the capture. What a held
+/// ACK of the peer's bytes would have carried had not been written by then.
+fn may_be_again(d: &Data, since: At, acked: u32) -> bool {
+    let acked = i64::from(acked);
+    let held = acked - d.own_rtt_ns >= DELACK_LEAST_NS.get();
+    let unseen = d.at.time_ns - since.time_ns - if held { acked } else { d.own_rtt_ns };
+    d.own_rtt_ns >= AT_HOST_NS.get() && unseen >= d.rtt_ns + RTO_NS.get()
 }
 
 /// As long as an answer that waits for a held ACK elsewhere, and for its program, as far as the path is known.

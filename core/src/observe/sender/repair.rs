@@ -3,8 +3,10 @@
 
 use super::{MAX_HOLES, MAX_PARTS, RECENT, Sender};
 use crate::base::At;
-use crate::judge::limits::{DOUBLE_NS, DUPLICATES, LATE_NS, NEAR_IDS, PROBE_NS, REORDERED_NS, RTO_NS};
-use crate::observe::{Data, Outcome, Repair, Step, Wait};
+use crate::judge::limits::{
+    ANSWERED_SHARE, DOUBLE_NS, DUPLICATES, LATE_NS, MOST_LATE_NS, NEAR_IDS, PROBE_NS, REORDERED_NS, RTO_NS,
+};
+use crate::observe::{Data, Outcome, PeerPacket, Repair, Step, Wait};
 
 /// Repeats that a DSACK may still name.
 const RESENT: usize = 16;
@@ -25,9 +27,40 @@ pub(super) struct Resent {
     start: i64,
     end: i64,
     at: At,
+    tsval: Option<u32>,
 }
 
 impl Sender {
+    /// The newest repeat, while a late first copy of it may still be on its way.
+    pub fn newest_repeat(&self) -> Option<At> {
+        self.resent.back().map(|r| r.at)
+    }
+
+    /// Before a packet of the peer is heard: the newest repeat that was not needed, as that packet shows. It acknowledges
+    /// those bytes with a time stamp from before the repeat (RFC 3522), or where there are no stamps sooner than a round
+    /// trip of `rtt` after it; or it says nothing new while nothing has just come: it answers a first copy.
+    pub fn answers_first_copy(&mut self, a: &PeerPacket, rtt: Option<i64>) -> Option<At> {
+        let too_soon = |sent: At| {
+            rtt.is_some_and(|rtt| ((a.at.time_ns - sent.time_ns) as f64) < rtt as f64 * ANSWERED_SHARE.get())
+        };
+        let mut newest = self.resent.iter().rev();
+        if a.ack > self.una {
+            let una = self.una;
+            let repeat = newest.find(|r| r.start <= una && una < r.end && r.end <= a.ack)?;
+            let earlier = match (repeat.tsval, a.tsecr) {
+                (Some(sent), Some(echo)) => echo.wrapping_sub(sent).cast_signed() < 0,
+                _ => too_soon(repeat.at),
+            };
+            return earlier.then_some(repeat.at);
+        }
+        let newest_sent = self.recent.get(self.sent.wrapping_sub(1) % RECENT);
+        let one_under_way = newest_sent.is_some_and(|sent| sent.start == Some(self.una));
+        let quiet = self.is_acknowledged() || one_under_way && self.last.is_some_and(too_soon);
+        let unasked = a.duplicate && a.len == 0 && a.sacked.is_none() && quiet;
+        let repeat = newest.next().filter(|r| unasked && late_copy(r.at, a.at))?;
+        Some(repeat.at)
+    }
+
     /// The peer got these bytes twice: the newest repeat of them, if there was one.
     pub fn came_twice(&mut self, (start, end): (i64, i64)) -> Option<At> {
         let mut newest = self.resent.iter().rev();
@@ -146,6 +179,7 @@ impl Sender {
             start: d.start,
             end: d.end,
             at: d.at,
+            tsval: d.tsval,
         });
         self.repaired(d, from, how, first_copy, None)
     }
@@ -181,9 +215,19 @@ impl Sender {
         Outcome::Forward(Step {
             from,
             to: d.at,
-            wait: Wait::Repair { how, first, filled },
+            wait: Wait::Repair {
+                how,
+                first,
+                filled,
+                told: d.sacks || d.tsval.is_some(),
+            },
         })
     }
+}
+
+/// An ACK of nothing new may answer a first copy that came so late.
+pub fn late_copy(repeat: At, ack: At) -> bool {
+    (0..=MOST_LATE_NS.get().cast_signed()).contains(&(ack.time_ns - repeat.time_ns))
 }
 
 /// A hole that closes was either overtaken by later segments or lost and sent again.

@@ -50,7 +50,7 @@ fn ack(time_ns: i64, ack: i64) -> PeerPacket {
 fn after(segments: &[Data]) -> Sender {
     let mut sender = Sender::default();
     for d in segments {
-        sender.data(d, 0, None);
+        sender.data(d, Some(0), None);
     }
     sender
 }
@@ -194,13 +194,13 @@ fn a_full_segment_ends_the_wait_of_a_small_one_whose_ack_had_come() {
             own_rtt_ns,
             ..full(MS + after_ack, 100)
         };
-        sender.data(&d, 0, None);
+        sender.data(&d, Some(0), None);
         sender.small.is_some()
     };
     assert!(left(0, BURST) && !left(0, BURST + 1));
     assert!(left(5 * MS, 5 * MS + BURST) && !left(5 * MS, 5 * MS + BURST + 1));
     let mut unacknowledged = after(&[small(0, 0)]);
-    unacknowledged.data(&full(MS, 100), 0, None);
+    unacknowledged.data(&full(MS, 100), Some(0), None);
     assert!(unacknowledged.small.is_some());
 }
 
@@ -213,7 +213,7 @@ fn gaps_are_even_that_differ_by_a_quarter() {
                 at: at(9, first + second),
                 ..last
             },
-            0,
+            Some(0),
             None,
         );
         sender.even
@@ -229,11 +229,11 @@ fn gaps_are_even_that_differ_by_a_quarter() {
     );
     assert_eq!((even(BURST, BURST, next), even(BURST, BURST + 1, next)), (0, 1));
     let mut small_before = after(&[full(0, 0), small(4 * MS, 1000)]);
-    small_before.data(&full(8 * MS, 1100), 0, None);
+    small_before.data(&full(8 * MS, 1100), Some(0), None);
     assert_eq!(small_before.even, 0);
     let mut pace = after(&[full(0, 0), full(3 * MS, 1000), full(4 * MS, 2000)]);
     assert_eq!((pace.pace, pace.last_gap), (3 * MS, MS));
-    pace.data(&full(6 * MS, 3000), 0, None);
+    pace.data(&full(6 * MS, 3000), Some(0), None);
     assert_eq!((pace.pace, pace.last_gap), (2 * MS, 2 * MS));
 }
 
@@ -256,7 +256,7 @@ fn a_collapsed_window_grows_with_two_in_flight() {
     let collapsed = |una| {
         let mut sender = after(&[full(0, 0)]);
         (sender.collapsed, sender.una) = (true, una);
-        sender.data(&full(MS, 1000), 0, None);
+        sender.data(&full(MS, 1000), Some(0), None);
         sender.collapsed
     };
     assert!(collapsed(1000) && !collapsed(999));
@@ -267,7 +267,7 @@ fn a_hole_is_the_captures_where_it_was_acknowledged() {
     let holes = |una| {
         let mut sender = after(&[small(0, 0)]);
         sender.una = una;
-        sender.data(&small(MS, 150), 0, None);
+        sender.data(&small(MS, 150), Some(0), None);
         sender.holes.len()
     };
     assert_eq!((holes(100), holes(101)), (1, 0));
@@ -279,7 +279,7 @@ fn a_hole_is_the_captures_where_it_was_acknowledged() {
     assert_eq!((passed(100), passed(101)), ((false, 1), (true, 0)));
     let mut many = after(&[small(0, 0)]);
     for number in 1..80 {
-        many.data(&small(number * MS, 200 * number), 0, None);
+        many.data(&small(number * MS, 200 * number), Some(0), None);
     }
     assert_eq!(many.holes.len(), MAX_HOLES);
 }
@@ -295,7 +295,7 @@ fn a_stamp_that_came_alone_is_one_that_acks_bring() {
                 tsecr,
                 ..full(MS, 100)
             },
-            0,
+            Some(0),
             None,
         );
         sender.echoes_acks
@@ -358,7 +358,7 @@ fn a_probe_refutes_where_its_first_had_arrived() {
             tsval,
             ..small(215 * MS, 100)
         };
-        let outcome = sender.data(&probe, 0, None);
+        let outcome = sender.data(&probe, Some(0), None);
         let is_probe = matches!(
             outcome,
             Outcome::Forward(Step {
@@ -381,7 +381,7 @@ fn a_probe_refutes_where_its_first_had_arrived() {
 fn so_many_refutations_wait_for_the_peer() {
     let mut sender = after(&[small(0, 0)]);
     for number in 1..80 {
-        sender.data(&small(number * MS, 100 * number), 0, None);
+        sender.data(&small(number * MS, 100 * number), Some(0), None);
     }
     assert_eq!(sender.last_refutations().count(), 64);
 }

@@ -79,7 +79,7 @@ fn why(sender: Sender, d: Data) -> Wait {
 
 fn why_so(mut sender: Sender, d: Data, hole: bool, missing: u16) -> Wait {
     let from = sender.last.unwrap_or(d.at);
-    sender.classify(&d, from, hole, false, missing)
+    sender.classify(&d, from, hole, false, Some(missing))
 }
 
 fn repaired(wait: &Wait) -> Option<Repair> {
@@ -192,7 +192,7 @@ fn a_timer_after_a_missing_frame_sent_this_one_again() {
         let mut state = sender();
         (state.peer_data, state.small) = (Some(at(5, spoke)), Some(small(None)));
         let from = at(1, 0);
-        let wait = state.classify(&next(300 * MS), from, false, false, 1);
+        let wait = state.classify(&next(300 * MS), from, false, false, Some(1));
         (repaired(&wait).is_some(), state.small.is_some_and(|p| p.tainted))
     };
     assert_eq!(

@@ -26,13 +26,13 @@ fn data(time_ns: i64, start: i64, end: i64) -> Data {
 /// A sender of one hundred bytes, at 0.
 fn sent() -> Sender {
     let mut sender = Sender::default();
-    sender.data(&data(0, 0, 100), 0, None);
+    sender.data(&data(0, 0, 100), Some(0), None);
     sender
 }
 
 /// How these bytes came again, so long after they left.
 fn again(mut sender: Sender, time_ns: i64) -> Option<Repair> {
-    match sender.data(&data(time_ns, 0, 100), 0, None) {
+    match sender.data(&data(time_ns, 0, 100), Some(0), None) {
         Outcome::Forward(Step {
             wait: Wait::Repair { how, .. },
             ..
@@ -97,7 +97,7 @@ fn a_tail_is_probed_until_two_round_trips_and_the_probe_timer() {
     assert_eq!(again(sent(), 235 * MS - 1), Some(Repair::TailProbe));
     assert_eq!(again(sent(), 235 * MS), Some(Repair::Timeout));
     let mut more = sent();
-    more.data(&data(0, 100, 200), 0, None);
+    more.data(&data(0, 100, 200), Some(0), None);
     assert_eq!(again(more, 200 * MS), Some(Repair::Timeout), "no tail");
 }
 
@@ -151,12 +151,12 @@ fn a_second_point_of_capture_lies_near_the_first() {
             ip_id: Some(5),
             ..data(time_ns, 0, 100)
         };
-        sender.data(&numbered(0), 0, None);
+        sender.data(&numbered(0), Some(0), None);
         let first = Some(At {
             frame: 1,
             time_ns: 5 * MS,
         });
-        let needless = matches!(sender.data(&numbered(time_ns), 0, first), Outcome::Needless);
+        let needless = matches!(sender.data(&numbered(time_ns), Some(0), first), Outcome::Needless);
         (needless, sender.copies, sender.is_doubled())
     };
     assert_eq!(copies(25 * MS - 1), (true, 1, true));
@@ -185,7 +185,7 @@ fn an_older_stamp_or_number_was_sent_before() {
             ..d
         };
         let mut sender = Sender::default();
-        sender.data(&with(last, data(0, 0, 100)), 0, None);
+        sender.data(&with(last, data(0, 0, 100)), Some(0), None);
         sender.is_older(&with(now, data(MS, 0, 100)))
     };
     assert!(older((8, 0), (9, 0)) && !older((9, 0), (9, 0)) && !older((10, 0), (9, 0)));
@@ -201,7 +201,7 @@ fn an_older_stamp_or_number_was_sent_before() {
 fn the_newest_repeats_of_these_bytes_are_remembered() {
     let mut sender = sent();
     for number in 1..=RESENT as i64 + 3 {
-        sender.data(&data(number * MS, 0, 100), 0, None);
+        sender.data(&data(number * MS, 0, 100), Some(0), None);
     }
     assert_eq!(sender.resent.len(), RESENT);
     assert_eq!(
@@ -253,7 +253,7 @@ fn what_is_left_of_holes_is_bounded_and_told() {
         };
         told |= sender.too_many_holes(start);
         let data = data(number * 1000, start, start + 100);
-        sender.data(&data, 0, None);
+        sender.data(&data, Some(0), None);
         most = most.max(sender.holes.len());
     }
     assert_eq!((told, most), (true, MAX_PARTS));
@@ -288,7 +288,7 @@ fn a_timer_runs_from_the_last_ack_and_its_way() {
             own_rtt_ns,
             ..data(time_ns, 0, 100)
         };
-        match sender.data(&d, 0, None) {
+        match sender.data(&d, Some(0), None) {
             Outcome::Forward(Step {
                 wait: Wait::Repair { how, .. },
                 ..
@@ -330,7 +330,7 @@ fn a_tail_is_waited_for_since_the_peer_was_heard() {
         if let Some(hole) = sender.holes.get_mut(&100) {
             hole.tail = tail;
         }
-        match sender.data(&data(21 * MS, 100, 200), 0, None) {
+        match sender.data(&data(21 * MS, 100, 200), Some(0), None) {
             Outcome::Forward(Step {
                 wait: Wait::Repair { how, .. },
                 ..
@@ -355,4 +355,83 @@ fn a_hole_that_ends_where_a_segment_begins_holds_none_of_it() {
     );
     assert!(sender.first_hole(200, 300).is_none() && sender.first_hole(0, 100).is_none());
     assert!(sender.first_hole(199, 300).is_some() && sender.first_hole(0, 101).is_some());
+}
+
+/// An ACK of the peer, so late, which says nothing new but these.
+fn heard(time_ns: i64, ack: i64, tsecr: Option<u32>) -> PeerPacket {
+    PeerPacket {
+        at: At {
+            frame: time_ns as u64 + 1,
+            time_ns,
+        },
+        ack,
+        window: 9999,
+        scale_known: true,
+        duplicate: ack == 0,
+        tsecr,
+        echoed: true,
+        ..PeerPacket::default()
+    }
+}
+
+/// Sent at 0, and again after 225 ms.
+fn sent_twice(tsval: Option<u32>) -> Sender {
+    let mut sender = sent();
+    let again = Data {
+        tsval,
+        ..data(225 * MS, 0, 100)
+    };
+    sender.data(&again, Some(0), None);
+    sender
+}
+
+#[test]
+fn an_ack_of_the_first_copy_echoes_an_older_stamp_or_comes_too_soon() {
+    let shown = |sent, echo, after| {
+        let ack = heard(225 * MS + after, 100, echo);
+        sent_twice(sent).answers_first_copy(&ack, Some(20 * MS)).is_some()
+    };
+    assert!(shown(Some(700), Some(699), 20 * MS) && !shown(Some(700), Some(700), MS));
+    assert!(
+        shown(None, None, 19 * MS - 1) && !shown(None, None, 19 * MS),
+        "ANSWERED_SHARE"
+    );
+    let beyond = heard(226 * MS, 99, None);
+    assert_eq!(
+        sent_twice(None).answers_first_copy(&beyond, Some(20 * MS)),
+        None,
+        "not of all"
+    );
+}
+
+#[test]
+fn an_ack_of_nothing_new_answers_a_late_first_copy() {
+    let shown = |later: &[Data], ack: PeerPacket| {
+        let mut sender = sent_twice(None);
+        sender.answer(&heard(245 * MS, 100, None));
+        for d in later {
+            sender.data(d, Some(0), None);
+        }
+        let unasked = PeerPacket {
+            ack: 100,
+            duplicate: true,
+            ..ack
+        };
+        sender.answers_first_copy(&unasked, Some(20 * MS)).is_some()
+    };
+    let at = |time_ns| heard(time_ns, 0, None);
+    let most = 225 * MS + 2_000_000_000; // MOST_LATE_NS
+    assert!(shown(&[], at(most)) && !shown(&[], at(most + 1)));
+    let next = data(300 * MS, 100, 200);
+    // sooner than it can answer what is under way: ANSWERED_SHARE
+    assert!(shown(&[next], at(319 * MS - 1)) && !shown(&[next], at(319 * MS)));
+    assert!(
+        !shown(&[next, data(301 * MS, 200, 300)], at(302 * MS)),
+        "which of two came is open"
+    );
+    let sacked = PeerPacket {
+        sacked: Some(300),
+        ..at(300 * MS)
+    };
+    assert!(!shown(&[], sacked), "it reports a hole");
 }

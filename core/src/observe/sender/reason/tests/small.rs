@@ -83,7 +83,7 @@ fn small_over_small_refutes_unless_an_ack_was_heard() {
             from,
             false,
             false,
-            0,
+            Some(0),
         );
         (wait == Wait::Unsure, state.refuting.is_some())
     };

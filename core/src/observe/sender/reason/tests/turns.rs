@@ -10,7 +10,7 @@ fn even_gaps_in_a_row_are_a_pace() {
             peer_data: turn.then_some(at(5, MS)),
             ..sender()
         };
-        let wait = state.classify(&full(4 * MS), at(1, 0), false, even, 0);
+        let wait = state.classify(&full(4 * MS), at(1, 0), false, even, Some(0));
         wait == Wait::Spaced
     };
     assert!(spaced(true, 2, false));
@@ -153,7 +153,7 @@ fn an_answer_as_late_as_a_timer_is_suspected() {
 fn what_leaves_a_hole_before_it_after_a_timers_time_tells_nothing_of_the_program() {
     let lost = |hole, time_ns| {
         let d = next(time_ns);
-        match asked().classify(&d, at(1, 0), hole, false, 0) {
+        match asked().classify(&d, at(1, 0), hole, false, Some(0)) {
             Wait::QueuedTurn { late, acked: 0, .. } => Some(i64::from(late)),
             _ => None,
         }
@@ -279,7 +279,7 @@ fn a_program_is_as_quick_as_it_answers_freely() {
             });
             Small { ack, ..p }
         });
-        state.classify(&next(3 * MS), at(1, 0), false, false, 0);
+        state.classify(&next(3 * MS), at(1, 0), false, false, Some(0));
         state.freed.answered_in
     };
     assert_eq!(answered(true, None, 5), Some(3 * MS), "its first message");
@@ -287,4 +287,67 @@ fn a_program_is_as_quick_as_it_answers_freely() {
     assert_eq!(answered(false, Some(4), 5), Some(3 * MS), "acknowledged before");
     assert_eq!(answered(false, Some(5), 5), None, "with the data themselves");
     assert_eq!(answered(false, Some(6), 5), None, "after them");
+}
+
+#[test]
+fn what_came_as_late_as_a_repeat_may_be_one_unless_the_numbers_go_on() {
+    let wait = |missing, acked: Option<i64>, own_rtt_ns, time_ns| {
+        let mut state = Sender {
+            peer_data: Some(at(5, 7 * MS)),
+            ..sender()
+        };
+        if let Some(acked) = acked {
+            state.own_ack = Some(at(6, 7 * MS + acked));
+        }
+        let d = Data {
+            rtt_ns: 20 * MS,
+            own_rtt_ns,
+            ..full(time_ns)
+        };
+        matches!(
+            state.classify(&d, at(1, 0), false, false, missing),
+            Wait::AgainTurn { .. }
+        )
+    };
+    let far = 20 * MS;
+    let least = 7 * MS + far + far + 190 * MS; // RTO_NS, a round trip, and the way to the sender and back
+    let soon = Some(far);
+    assert!(wait(None, soon, far, least) && !wait(None, soon, far, least - 1));
+    assert!(
+        !wait(Some(0), soon, far, least),
+        "its sender counts, and nothing is missing"
+    );
+    // a held ACK would have carried what had been written: the timer began behind it
+    let held = 20 * MS + 35 * MS; // DELACK_LEAST_NS
+    assert!(!wait(None, Some(held), far, least) && wait(None, Some(held - 1), far, least));
+    assert!(
+        wait(None, Some(held), far, least + 35 * MS) && !wait(None, Some(held), far, least + 35 * MS - 1)
+    );
+    let near = 100_000; // AT_HOST_NS
+    let beside = 7 * MS + 20 * MS + 190 * MS;
+    assert!(wait(None, None, near, beside + near) && !wait(None, None, near - 1, beside + near));
+}
+
+#[test]
+fn what_a_duplicate_ack_makes_room_for_waited_for_it() {
+    let freed = |time_ns, own_rtt_ns| {
+        let state = Sender {
+            beyond_hole: Some(at(5, 20 * MS)),
+            last_full: true,
+            una: -1,
+            ..sender()
+        };
+        let d = Data {
+            own_rtt_ns,
+            ..full(time_ns)
+        };
+        matches!(why(state, d), Wait::Clocked { .. })
+    };
+    assert!(freed(20 * MS + 40_000, 0));
+    let prompt = 2 * MS; // PROMPT_NS
+    assert!(freed(20 * MS + prompt, 0) && !freed(20 * MS + prompt + 1, 0));
+    assert!(
+        freed(30 * MS, 20 * MS) && !freed(30 * MS - 1, 20 * MS),
+        "half the way"
+    );
 }
