@@ -308,7 +308,6 @@ impl Judged {
     /// Whether a wait behind which nothing was prompt is this sender's program's beyond doubt: it outlasted the ACK by more than
     /// a busy host explains, or it is as long as its pauses are, and where nothing was held none was sooner.
     pub(super) fn keeps_its_length(&self, stream: u32, wait: i64, late: i64) -> bool {
-        let outlasts = late > PROMPT_NS.get().max(self.tight_limit);
         let alike = self
             .kept
             .is_some_and(|kept| (wait - kept).abs() <= ONE_LENGTH_NS.get());
@@ -316,7 +315,12 @@ impl Judged {
             let said = self.controls.says(stream, wait);
             matches!(said, Control::Explains { .. } | Control::Nothing)
         };
-        outlasts || alike && explained()
+        self.outlasts(late) || alike && explained()
+    }
+
+    /// Whether a segment left so much later than its ACK that its program wrote it then: a busy host takes less.
+    fn outlasts(&self, late: i64) -> bool {
+        late > PROMPT_NS.get().max(self.tight_limit)
     }
 
     /// Whether the path is still as this judgement knew it.

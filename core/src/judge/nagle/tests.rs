@@ -430,3 +430,19 @@ fn what_left_soon_but_later_than_a_kernel_sends_was_a_programs() {
     assert_eq!(ruling(1), None);
     assert_eq!(ruling(3), Some((Grade::Probable, Because::NotAsKernel)));
 }
+
+#[test]
+fn what_a_busy_host_sends_late_outlasts_no_ack() {
+    // ten held ACKs that were followed at once, and two later ones
+    let ruling = |late| {
+        let mut seen = Seen::with(10, 2);
+        for _ in 0..2 {
+            seen.pools.add(0, &candidate(41 * MS, late));
+        }
+        held(seen.rules(candidate(41 * MS, 40 * US))).map(|(grade, because, ..)| (grade, because))
+    };
+    let shorter = Some((Grade::Proven, Because::ControlShorter));
+    assert_eq!(ruling(2 * MS + 20 * US), shorter);
+    let unclear = Some((Grade::Probable, Because::ControlUnclear));
+    assert_eq!(ruling(2 * MS + 20 * US + 1), unclear);
+}

@@ -53,6 +53,8 @@ pub struct Controls {
     /// Held ACKs that were not followed at once: the waits until their segments left, rising; and their streams.
     late: Vec<i64>,
     late_on: Vec<u32>,
+    /// Those of them that were later than a busy host explains: their programs were done after the ACK.
+    outlasting: Vec<i64>,
     longest_held: i64,
     /// The first segment of a stream that left before its ACK.
     first_early: AHashMap<u32, u64>,
@@ -76,8 +78,8 @@ struct Group<'a> {
     unheld: &'a [Pause],
     early: &'a [Pause],
     held: usize,
-    /// Held ACKs that were not followed at once: the waits until their segments left, rising.
-    late: &'a [i64],
+    /// The waits that outlasted held ACKs, rising.
+    outlasting: &'a [i64],
 }
 
 /// How many of a rising list end well before the wait, reach it, and are longer.
@@ -120,8 +122,8 @@ impl Group<'_> {
         let strays = CONTROL_STRAYS.get() * (near + above) <= self.unheld.len();
         let early_strays = CONTROL_STRAYS.get() * early_near <= early_near + self.held;
         let reach = (wait as f64 * LATE_TIMES.get()) as i64;
-        let late = self.late.partition_point(|late| *late <= reach);
-        let late_strays = CONTROL_STRAYS.get() * late <= late + self.held;
+        let longer = self.outlasting.partition_point(|wait| *wait <= reach);
+        let late_strays = CONTROL_STRAYS.get() * longer <= longer + self.held;
         let most = longest(self.unheld, below).or_else(|| longest(self.early, early_below));
         match most {
             Some((most, likely)) if strays && early_strays && late_strays && most.ns < wait => {
@@ -155,6 +157,7 @@ impl Controls {
             controls.add(gap, j);
         }
         controls.late.sort_unstable();
+        controls.outlasting.sort_unstable();
         controls.late_on.sort_unstable();
         let Controls { all, own, .. } = &mut controls;
         all.unheld.sort_unstable_by_key(Pause::rank);
@@ -190,6 +193,9 @@ impl Controls {
             } else {
                 self.late.push(gap.wait + gap.release);
                 self.late_on.push(gap.stream);
+                if j.outlasts(late) {
+                    self.outlasting.push(gap.wait + gap.release);
+                }
             }
         } else if gap.timer
             && !gap.after_end
@@ -214,7 +220,7 @@ impl Controls {
             unheld: &self.all.unheld,
             early: &self.all.early,
             held: self.all.held.len(),
-            late: &self.late,
+            outlasting: &self.outlasting,
         }
     }
 
@@ -224,7 +230,7 @@ impl Controls {
             unheld: part(&self.own.unheld, stream),
             early: part(&self.own.early, stream),
             held: held.partition_point(|s| *s <= stream) - held.partition_point(|s| *s < stream),
-            late: &[],
+            outlasting: &[],
         }
     }
 

@@ -61,7 +61,7 @@ fn what_outlasts_one_held_ack_in_ten_may_end_within_any() {
             unheld: &unheld(&[MS, MS]),
             early: &[],
             held,
-            late,
+            outlasting: late,
         }
         .says(40 * MS)
     };
@@ -88,7 +88,7 @@ fn a_bound_that_reaches_the_wait_bounds_nothing() {
             unheld: &unheld(&[20 * MS]),
             early: &[],
             held: 9,
-            late: &[],
+            outlasting: &[],
         }
         .says(wait)
     };
@@ -115,7 +115,7 @@ fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
             unheld,
             early,
             held,
-            late: &[],
+            outlasting: &[],
         }
         .says(50 * MS)
     };
