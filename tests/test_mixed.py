@@ -29,7 +29,6 @@ def test_the_option_of_several_pools() -> None:
     assert state(on, off) == ("mixed", 4, 2), "clients of one server"
     assert state(pooled("mixed", nagle_streams=1, nodelay_streams=5)) == ("mixed", 5, 1)
     assert state(pooled("mixed", nagle_streams=1, nodelay_streams=0)) == ("off", 0, 1), "the others' programs pause"
-    assert state(pooled("nagle"), pooled("open")) == ("off", 0, 0), "stored by an older version"
 
 
 def test_simulated_mixtures_from_every_point() -> None:

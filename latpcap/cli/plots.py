@@ -231,8 +231,8 @@ def _scope(
     stream: int | None,
     display_filter: str | None,
     *,
-    stored: bool = False,
-    keylog: str | None = None,
+    stored: bool,
+    keylog: str | None,
 ) -> Any:
     """A capture, a part of one, or, where they will do, the results of a batch."""
     from latpcap.archive.results import is_results

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 def of_options(evidence: pa.Table) -> list[Finding]:
     """Options that were set or taken back while the capture ran: a deploy, a reload, a log-in that ended."""
-    if "changed_frame" not in evidence.column_names:  # stored by an older version
-        return []
     found = []
     for row in evidence.to_pylist():
         frame, side = row["changed_frame"], row["sender"]

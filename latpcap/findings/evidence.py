@@ -130,8 +130,6 @@ def pieces(item: Spent, exchange: int, causes: pa.Table) -> tuple[int, float]:
 
 def rival(item: Spent, causes: pa.Table) -> tuple[str, str] | None:
     """Which rival do its rows leave for the longest, and what is missing to exclude it? None where none is left."""
-    if "rival" not in causes.column_names:  # stored by an older version
-        return None
     (left, rivals), (missing, becauses) = arrays.codes(causes, "rival"), arrays.codes(causes, "because")
     mine = longarrays.kept(item.causes[longarrays.taken(left, item.causes) >= 0])
     if not len(mine):

@@ -43,13 +43,12 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
         )
         # what is out of order where it is sent was sent before; nobody overtakes there
         repaired = np.maximum(np.where(ours, again + late, again) - needless, 0)
-        if "client_unseen_frames" in streams.column_names:  # not stored by older versions
-            skipped = arrays.numbers(streams, f"{side}_unseen_frames").astype(float)
-            unseen = np.nan_to_num(skipped).astype(np.int64)
-            told = (unseen <= LIMITS["unseen_most_share"] * (unseen + packets)) & repairs
-            repaired = np.maximum(repaired, np.where(told, unseen, 0))
-            # at the receiver each number came by, or was lost
-            repaired = np.where(theirs & ~np.isnan(skipped) & (unseen == 0), 0, repaired)
+        skipped = arrays.numbers(streams, f"{side}_unseen_frames").astype(float)
+        unseen = np.nan_to_num(skipped).astype(np.int64)
+        told = (unseen <= LIMITS["unseen_most_share"] * (unseen + packets)) & repairs
+        repaired = np.maximum(repaired, np.where(told, unseen, 0))
+        # at the receiver each number came by, or was lost
+        repaired = np.where(theirs & ~np.isnan(skipped) & (unseen == 0), 0, repaired)
         total += int(repaired.sum())
     return total
 

@@ -156,9 +156,9 @@ def _gaps(exchanges: pa.Table) -> list[Check]:
 
 
 def _rows(issues: pa.Table) -> list[dict[str, Any]]:
-    """The issues as dicts; those that an older version has stored have no codes."""
-    names = [name for name in ("kind", "layer", "reason", "count", "code", "number") if name in issues.column_names]
-    return [{"code": None, "number": None, **row} for row in issues.select(names).to_pylist()]
+    """The issues as dicts."""
+    rows: list[dict[str, Any]] = issues.select(["kind", "layer", "reason", "count", "code", "number"]).to_pylist()
+    return rows
 
 
 def _coded(issues: pa.Table, code: str) -> list[dict[str, Any]]:
@@ -176,8 +176,6 @@ def _dropped(issues: pa.Table) -> list[Check]:
 
 def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
     """Packets that never passed here, by the IPv4 identifications of hosts that count them up by connection."""
-    if "client_unseen_frames" not in streams.column_names:  # stored by an older version
-        return []
     import numpy as np
 
     signs = np.zeros(streams.num_rows, bool)

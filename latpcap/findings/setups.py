@@ -46,9 +46,7 @@ def before_asking(tables: Mapping[str, pa.Table]) -> list[Finding]:
     rows = np.flatnonzero(protocol == names.index(SETUP)) if SETUP in names else np.zeros(0, np.int64)
     if not len(rows):
         return []
-    columns = ["server", "server_port", "client", "protocol", "server_packets"]
-    if "client_unseen_frames" in streams.column_names:  # not stored by older versions
-        columns.append("client_unseen_frames")
+    columns = ["server", "server_port", "client", "protocol", "server_packets", "client_unseen_frames"]
     groups: dict[tuple[str, str, int], list[tuple[float, int, int, int, str]]] = defaultdict(list)
     number, stream = arrays.numbers(exchanges, "exchange"), arrays.numbers(exchanges, "stream")
     frame = arrays.numbers(exchanges, "request_first_frame")
@@ -58,10 +56,10 @@ def before_asking(tables: Mapping[str, pa.Table]) -> list[Finding]:
         of_kind = method[rows] == (methods.index(ROWS[cause]) if ROWS[cause] in methods else -2)
         mine = rows[of_kind & (ms[rows] >= LIMITS["setup_ms"])]
         ends = arrays.looked_up(streams, "stream", stream[mine], columns)
-        for row, (server, port, client, spoken, answers, *lost) in zip(mine.tolist(), ends, strict=True):
+        for row, (server, port, client, spoken, answers, lost) in zip(mine.tolist(), ends, strict=True):
             if not answers or (cause == "client_think" and spoken not in ASKS_FIRST):
                 continue
-            if cause == "client_think" and any(lost):  # it may have asked before, and the request was lost
+            if cause == "client_think" and lost:  # it may have asked before, and the request was lost
                 continue
             found = (float(ms[row]), int(stream[row]), int(number[row]), int(frame[row]), client)
             groups[cause, server, port].append(found)

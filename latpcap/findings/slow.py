@@ -46,17 +46,13 @@ def limits(exchanges: pa.Table, slow_ms: float | None) -> Array:
 
 def unread(exchanges: pa.Table) -> Array:
     """Which exchanges are turns of which nothing tells that they are requests?"""
-    if "kind" in exchanges.column_names:
-        asked: Array = arrays.codes(exchanges, "kind")[0] < 0
-        return asked
-    return _is(exchanges, "protocol", UNREAD)  # stored by an older version
+    asked: Array = arrays.codes(exchanges, "kind")[0] < 0
+    return asked
 
 
 def polls(exchanges: pa.Table) -> Array:
     """Which exchanges are meant to wait: long polls?"""
-    import numpy as np
-
-    return _is(exchanges, "kind", POLL) if "kind" in exchanges.column_names else np.zeros(exchanges.num_rows, bool)
+    return _is(exchanges, "kind", POLL)
 
 
 def _is(exchanges: pa.Table, column: str, word: str) -> Array:

@@ -95,7 +95,7 @@ def pool(evidence: list[dict[str, Any]], sender: str) -> Pool:
     most = max(rows, key=lambda r: (r["held"], r["opportunities"]))
     merged = {f.name: most[f.name] for f in fields(Pool) if f.name in most}
     for column in ("opportunities", "held", "tight", "refuted", "streams", "nagle_streams", "nodelay_streams"):
-        merged[column] = sum(r.get(column) or 0 for r in rows)  # an older version stored no streams
+        merged[column] = sum(r[column] for r in rows)
     for column, pick in (("hold_min_ms", min), ("hold_max_ms", max)):
         values = [r[column] for r in rows if r[column] is not None]
         merged[column] = pick(values) if values else None
@@ -109,8 +109,7 @@ def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
     on = sum(r["refuted"] for r in mine)
     chances = sum(r["opportunities"] for r in mine)
     verdicts = {r["verdict"] for r in mine}
-    # tables that an older version has stored do not count connections
-    streams_on, streams_off = (sum(r.get(f"{v}_streams") or 0 for r in mine) for v in ("nodelay", "nagle"))
+    streams_on, streams_off = (sum(r[f"{v}_streams"] for r in mine) for v in ("nodelay", "nagle"))
     if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and on >= LIMITS["option_few"]):
         return Option("mixed", on, off, chances, streams_on, streams_off)
     if "mixed" in verdicts:  # the others' programs pause, which says nothing of the option
@@ -126,7 +125,7 @@ def delayed_ack(rows: list[dict[str, Any]], sender: str) -> Option:
     """Does the peer of this sender delay its ACKs? Only lone small segments tell that it does not."""
     mine = [r for r in rows if r["sender"] == sender]
     held = sum(r["held"] for r in mine)
-    prompt = sum(r.get("prompt") or 0 for r in mine)  # an older version stored none
+    prompt = sum(r["prompt"] for r in mine)
     if held >= LIMITS["option_few"]:
         return Option("on", held, prompt, held + prompt)
     if prompt >= LIMITS["option_enough"] and not held:

@@ -134,10 +134,8 @@ def _said(exchanges: pa.Table, rows: Array, status: Array) -> Counter[str]:
     """How the answers ended: the protocol's word, else its number; each with its count, the first seen first."""
     import numpy as np
 
-    text, texts = np.full(len(rows), -1, np.int8), list[str]()
-    if "status_text" in exchanges.column_names:  # not stored by older versions
-        text, texts = arrays.codes(exchanges, "status_text")
-        text = text[rows]
+    text, texts = arrays.codes(exchanges, "status_text")
+    text = text[rows]
     worded = [bool(word) for word in texts]
     says = np.array([*worded, False])[text]
     code = np.where(says | (status != status), -1.0, status)
@@ -156,8 +154,6 @@ def _errors(exchanges: pa.Table, rows: Array) -> int:
     """How many answers were errors, as the protocol has it?"""
     import numpy as np
 
-    if "error" not in exchanges.column_names:
-        return 0
     return int((np.nan_to_num(arrays.numbers(exchanges, "error")[rows].astype(float)) == 1).sum())
 
 
