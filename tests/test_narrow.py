@@ -22,6 +22,7 @@ from latpcap.options import Sort, Tool, Which
 from latpcap.plot import timeline, waterfall_rows
 from latpcap.tables import Kept, Needed
 from latpcap.views import groups, narrow
+from latpcap.views.capture import read_stream
 from latpcap.views.latency import needed as timed
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -110,6 +111,21 @@ def test_a_table_alone_is_that_of_the_whole(both: tuple[Path, lp.Capture]) -> No
         found = narrow.read(path, {name: Kept(None)}).arrow(name)
         assert found.schema.equals(whole.arrow(name).schema, check_metadata=True), name
         assert found.to_pylist() == whole.arrow(name).to_pylist(), name
+
+
+def test_a_stream_alone_is_that_of_the_whole(both: tuple[Path, lp.Capture]) -> None:
+    path, whole = both
+    for number in [0, 24, len(whole.streams) - 1]:
+        if number >= len(whole.streams):
+            with pytest.raises(IndexError, match=f"no stream {number}: .* has {len(whole.streams)} TCP stream"):
+                read_stream(path, number)
+            continue
+        alone, of_whole = read_stream(path, number), whole.stream(number)
+        for name in ("streams", "events", "exchanges", "connects", "pushes", "gaps", "causes"):
+            assert alone.arrow(name).to_pylist() == of_whole.arrow(name).to_pylist(), name
+        assert alone.flow_graph().svg() == of_whole.flow_graph().svg() and alone.title == of_whole.title
+        assert said(lambda: alone.time_sequence().svg()) == said(lambda: of_whole.time_sequence().svg())  # noqa: B023
+        assert alone.follow().text(frames=True) == of_whole.follow().text(frames=True)
 
 
 def test_damage_is_told(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from latpcap.reading import sources
 if TYPE_CHECKING:
     from latpcap.tables import Needed
     from latpcap.views.brief import Brief
-    from latpcap.views.capture import Capture
+    from latpcap.views.capture import Capture, Stream
     from latpcap.views.narrow import Narrow
 
 _SUFFIXES = (".pcap", ".pcapng", ".cap", ".gz", ".zst", ".lz4", ".bz2", ".xz")
@@ -96,6 +96,18 @@ def _narrow(file: str, needed: Needed, *, keylog: str | None = None, again: bool
     return capture
 
 
+def _stream(file: str, number: int, *, keylog: str | None = None, again: bool = False) -> Stream:
+    """Opens one stream of a capture alone and warns of damage; `again` as in `_read`."""
+    from latpcap.views.capture import read_stream
+
+    if span():
+        return _read(file, keylog=keylog, again=again).stream(number)
+    longarrays.trim()
+    found = read_stream(_source(file, again=again), number, keylog=keylog, progress=True)
+    warn(found.capture)
+    return found
+
+
 def _source(file: str, *, again: bool = False) -> Any:
     """What `read` is given for this word: a pipe ends with Ctrl-C, and is kept where its bytes are wanted twice."""
     from latpcap.archive.results import is_results
@@ -133,9 +145,9 @@ answers.register(app, _read, _brief)
 tables.register(app, _read, _narrow, _source)
 app.command()(archive.batch)
 app.command()(archive.compare)
-flow.register(app, _read)
-packets.register(app, _read)
-plots.register(app, _read, _narrow)
+flow.register(app, _read, _stream)
+packets.register(app, _read, _stream)
+plots.register(app, _read, _narrow, _stream)
 report.register(app, _read, _narrow)
 mcp.register(app)
 

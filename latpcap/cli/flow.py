@@ -16,11 +16,11 @@ from latpcap.options import Flows
 
 if TYPE_CHECKING:
     from latpcap.plot.flow import FlowGraph
-    from latpcap.views.capture import Capture
+    from latpcap.views.capture import Capture, Stream
 
 
-def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
-    """Adds the command to the program; `read` opens a capture and warns of damage."""
+def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., Stream]) -> None:
+    """Adds the command to the program; `read` opens a capture and warns of damage, `one` a stream of it."""
 
     @app.command()
     @over_time
@@ -69,25 +69,33 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
         keylog: KeylogOption = None,
     ) -> None:
         """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
+        from latpcap.views import capture as views
+
         which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
         chosen = frames_range(frames)
         beside_it = beside is not None or beside_stream is not None
         if output is None and beside_it:
             raise typer.BadParameter("two graphs beside each other are a picture: give -o", param_hint="--beside")
 
-        def graph(capture: Capture, number: int | None) -> FlowGraph:
+        def graph(scope: Any, number: int | None) -> FlowGraph:
             options: dict[str, Any] = {"exchange": which, "frames": chosen, "time": time, "to_scale": to_scale}
             options |= {"max_rows": max_rows, "mark_ms": mark_ms, "collapse": collapse}
             try:
                 if number is not None:
                     if flows != "tcp":
                         raise ValueError(f"--flows {flows} is for a capture, not for a stream")
-                    return capture.stream(number).flow_graph(**options)
-                return capture.flow_graph(flows=cast(Flows, flows), **options)
+                    alone = scope if isinstance(scope, views.Stream) else scope.stream(number)
+                    return alone.flow_graph(**options)
+                found: FlowGraph = scope.flow_graph(flows=cast(Flows, flows), **options)
+                return found
             except ValueError as problem:
                 raise typer.BadParameter(str(problem)) from None
 
-        capture = read(file, display_filter, keylog=keylog)
+        capture: Any
+        if stream is None or flows != "tcp" or display_filter is not None or beside_it:
+            capture = read(file, display_filter, keylog=keylog)
+        else:
+            capture = one(file, stream, keylog=keylog)
         left = graph(capture, stream)
         if output is None or str(output) == "-":
             for line in left.lines():  # the text of a long capture is longer than the capture

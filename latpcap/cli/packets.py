@@ -12,11 +12,11 @@ import typer
 from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, over_time, span
 
 if TYPE_CHECKING:
-    from latpcap.views.capture import Capture
+    from latpcap.views.capture import Capture, Stream
 
 
-def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
-    """Adds the commands to the program; `read` opens a capture and warns of damage."""
+def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., Stream]) -> None:
+    """Adds the commands to the program; `read` opens a capture and warns of damage, `one` a stream of it."""
 
     @app.command()
     @over_time
@@ -32,7 +32,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
 
         if mode not in MODES:
             raise typer.BadParameter(f"expected {', '.join(MODES)}, got {mode!r}", param_hint="--as")
-        said = read(file, again=True, keylog=keylog).stream(stream).follow()
+        said = one(file, stream, again=True, keylog=keylog).follow()
         typer.echo(getattr(said, mode)(frames=frames), nl=False)
 
     @app.command()

@@ -17,7 +17,7 @@ from latpcap.tables import Kept, Needed
 
 if TYPE_CHECKING:
     from latpcap.plot.display import Display
-    from latpcap.views.capture import Capture
+    from latpcap.views.capture import Capture, Stream
     from latpcap.views.latency import Latency
     from latpcap.views.narrow import Narrow
 
@@ -35,8 +35,12 @@ Scale = Annotated[str, typer.Option("--scale", help="Of the latencies: auto, log
 plots = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Draws a picture of a capture.")
 
 
-def register(app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..., Capture | Narrow]) -> None:
-    """Adds the commands to the program; `read` opens a capture and warns of damage, `narrow` for some columns alone."""
+def register(
+    app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..., Capture | Narrow], one: Callable[..., Stream]
+) -> None:
+    """Adds the commands to the program; `read` opens a capture and warns of damage, `narrow` for some columns alone,
+    `one` for a stream alone.
+    """
 
     def opened(
         file: str,
@@ -190,7 +194,11 @@ def register(app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..
         dpi: Dpi = 200,
     ) -> None:
         """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls."""
-        scope, chosen = read(file, display_filter, keylog=keylog).stream(stream), frames_range(frames)
+        chosen = frames_range(frames)
+        if display_filter is None:
+            scope = one(file, stream, keylog=keylog)
+        else:
+            scope = read(file, display_filter, keylog=keylog).stream(stream)
         more: dict[str, Any] = {"sender": sender, "frames": chosen, "mark_ms": mark_ms}
         _save(
             lambda: scope.time_sequence(panels=cast(list[options.SequencePanel], panels.split(",")), **more),

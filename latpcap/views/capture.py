@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from latpcap.bars import bar
 from latpcap.format import count
@@ -18,6 +18,7 @@ from latpcap.reading.feed import Feed
 from latpcap.reading.instants import Instant
 from latpcap.reading.keylog import Keylog
 from latpcap.tables import LINKS, SETUP, card, of_rows, stretches
+from latpcap.views import narrow
 from latpcap.views.recording import Recording
 from latpcap.views.view import View
 
@@ -88,7 +89,7 @@ class Capture(Recording):
         """What happened on this stream? `number` is Wireshark's tcp.stream; IndexError where there is none."""
         have = len(self._raw["streams"])
         if not (0 <= number < have if self._whole is None else number in self.arrow("streams")["stream"].to_pylist()):
-            raise IndexError(f"no stream {number}: {self.title} has {count(have, 'TCP stream')}")
+            raise _missing(self, number, have)
         return Stream(self, number)
 
     def why(
@@ -206,6 +207,19 @@ def _picked(view: View, exchange: int | Pick) -> int:
     from latpcap.views.flows import pick
 
     return int(pick(view.arrow("exchanges"), exchange)["exchange"])
+
+
+def read_stream(source: sources.Source, number: int, *, keylog: Keylog | None = None, progress: bool = False) -> Stream:
+    """What happened on this stream? As `read(source).stream(number)`, without the other streams' rows in memory."""
+    found: Any = narrow.read(source, narrow.of_stream(number), keylog=keylog, progress=progress)
+    have = found.arrow("streams").num_rows
+    if not 0 <= number < have:
+        raise _missing(found, number, have)
+    return Stream(found, number)
+
+
+def _missing(capture: Recording, number: int, have: int) -> IndexError:
+    return IndexError(f"no stream {number}: {capture.title} has {count(have, 'TCP stream')}")
 
 
 class Stream(View):

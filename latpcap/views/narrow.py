@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from latpcap import longarrays
+from latpcap import arrays, longarrays
 from latpcap.bars import bar
 from latpcap.reading import sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
-from latpcap.tables import Kept, Needed, in_order
+from latpcap.tables import LINKS, Kept, Needed, in_order
 from latpcap.views import recording
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from latpcap.arrays import Array
     from latpcap.options import TableName
 
 TAKE_BYTES = 1 << 20
@@ -34,6 +35,32 @@ _ORDER: dict[TableName, tuple[str, ...]] = {
     "causes": ("exchange", "start"),
 }
 """Columns that the order of rows rests on; they are kept, too. Some columns of `causes`: of exchanges' rows alone."""
+
+
+def of_stream(number: int) -> Needed:
+    """All rows of one stream, and `streams`. The engine gives causes together with the rows that they are of."""
+    found: dict[str, Array] = {}
+
+    def chosen(link: str | None) -> Kept:
+        def marked(rows: pa.Table) -> pa.ChunkedArray:
+            mine = arrays.numbers(rows, "stream") == number
+            if link is not None:
+                found[link] = arrays.numbers(rows, link)[mine]
+            return arrays.column(mine)
+
+        return Kept(None, marked)
+
+    def of_them(causes: pa.Table) -> pa.ChunkedArray:
+        import numpy as np
+
+        mine = np.zeros(causes.num_rows, bool)
+        for link, numbers in found.items():
+            mine |= np.isin(arrays.filled(causes, link, -1), numbers)
+        found.clear()
+        return arrays.column(mine)
+
+    tables = {name: chosen(link) for link, name in LINKS.items()}
+    return {"streams": Kept(None), "events": chosen(None), **tables, "causes": Kept(None, of_them)}
 
 
 def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Narrow:
