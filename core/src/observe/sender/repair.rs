@@ -53,12 +53,14 @@ impl Sender {
             };
             return earlier.then_some(repeat.at);
         }
+        let repeat = newest.next()?.at;
         let newest_sent = self.recent.get(self.sent.wrapping_sub(1) % RECENT);
-        let one_under_way = newest_sent.is_some_and(|sent| sent.start == Some(self.una));
+        // behind a repeat there may be more under way
+        let one_under_way =
+            self.last != Some(repeat) && newest_sent.is_some_and(|sent| sent.start == Some(self.una));
         let quiet = self.is_acknowledged() || one_under_way && self.last.is_some_and(too_soon);
         let unasked = a.duplicate && a.len == 0 && a.sacked.is_none() && quiet;
-        let repeat = newest.next().filter(|r| unasked && late_copy(r.at, a.at))?;
-        Some(repeat.at)
+        (unasked && late_copy(repeat, a.at)).then_some(repeat)
     }
 
     /// The peer got these bytes twice: the newest repeat of them, if there was one.

@@ -429,6 +429,15 @@ fn an_ack_of_nothing_new_answers_a_late_first_copy() {
         !shown(&[next, data(301 * MS, 200, 300)], at(302 * MS)),
         "which of two came is open"
     );
+    let mut lost = sent();
+    lost.data(&data(MS, 100, 200), Some(0), None);
+    lost.data(&data(225 * MS, 0, 100), Some(0), None);
+    let called = heard(226 * MS, 0, None);
+    assert_eq!(
+        lost.answers_first_copy(&called, Some(20 * MS)),
+        None,
+        "it calls for the repeat"
+    );
     let sacked = PeerPacket {
         sacked: Some(300),
         ..at(300 * MS)
