@@ -11,7 +11,8 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use crate::judge::limits::{
-    ANSWERED_FOR, AT_HOST_NS, DELACK_LEAST_NS, ENOUGH, HOST_NS, LATE_PERCENT, MOST_JITTER_NS, STRAY_PART,
+    ANSWERED_FOR, AT_HOST_NS, BEST_SHARE, DELACK_LEAST_NS, ENOUGH, HOST_NS, LATE_PERCENT, MOST_JITTER_NS,
+    STRAY_PART,
 };
 
 /// Samples kept for the spread; the newest replace the oldest.
@@ -140,6 +141,23 @@ impl Rtt {
         turns >= ENOUGH.get() && between * STRAY_PART.get() <= soon
     }
 
+    /// How much the path wavers, whatever a program always takes: three of four answers came no later than this after the
+    /// promptest tenth of their kind.
+    pub fn wavering(&self) -> i64 {
+        let mut above: Vec<i64> = Vec::with_capacity(self.recent.len());
+        for by_program in [false, true] {
+            let of_kind = self.recent.iter().filter(|s| s.by_program() == by_program);
+            let mut took: Vec<i64> = of_kind.map(|s| s.ns()).collect();
+            took.sort_unstable();
+            let best = at_share(&took, BEST_SHARE.get()).unwrap_or(0);
+            let late = took.iter().map(|took| (took - best).max(0));
+            above.extend(late.filter(|late| *late < DELACK_LEAST_NS.get()));
+        }
+        above.sort_unstable();
+        let third = (above.len() * 3).div_ceil(4);
+        above.get(third.saturating_sub(1)).copied().unwrap_or(0)
+    }
+
     /// Third quartile of the samples above their minimum: how much the path itself wavers.
     pub fn jitter(&self) -> i64 {
         self.wavers(|_| true)
@@ -166,6 +184,12 @@ impl Rtt {
         let (_, quartile, _) = above.select_nth_unstable(third);
         (*quartile).min(MOST_JITTER_NS.get())
     }
+}
+
+/// The value that this share of a rising list does not exceed.
+pub(crate) fn at_share(rising: &[i64], share: f64) -> Option<i64> {
+    let rank = ((rising.len() as f64 * share).ceil() as usize).max(1);
+    rising.get(rank - 1).copied()
 }
 
 fn brief(ns: i64) -> u32 {

@@ -162,10 +162,9 @@ limits! {
 
     /// What a kernel needs at most to send what an ACK has freed, seen at its own side.
     INSTANT_NS: i64 = 60_000, "ns", "measured: 4 to 50 us in the lab";
-    /// What a busy host adds at most: to its promptest releases (BEST_SHARE), seen from elsewhere, and to half of them
-    /// beside it.
+    /// What a busy host adds at most to half of its releases: seen from elsewhere to what the path wavers, and beside it.
     SOON_NS: i64 = 750_000, "ns", "measured: lab";
-    /// So many of a sender's releases have to be as prompt as a kernel's, seen from elsewhere.
+    /// What the promptest answers, so many of all, take is the path's, and what a program always takes.
     BEST_SHARE: f64 = 0.1, "share", "chosen";
     /// A small segment with more of its sender's data this close behind it was cut from a longer queue: only the queue's
     /// last buffer is held, so it refutes nothing.

@@ -11,9 +11,9 @@ use crate::evidence::rtt::Pairs;
 use crate::evidence::{Gap, Pool, Pools};
 
 use super::limits::{
-    ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, BEST_SHARE, CORK_ROUND_NS, FOLLOWS_SLOPE, GROWN, HELD_NS,
-    INSTANT_NS, KERNEL_NS, ONE_LENGTH_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS,
-    TIGHT_WITH_SLOPE, WAVER_PART,
+    ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, CORK_ROUND_NS, FOLLOWS_SLOPE, GROWN, HELD_NS, INSTANT_NS,
+    KERNEL_NS, ONE_LENGTH_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, TIGHT_WITH_SLOPE,
+    WAVER_PART,
 };
 use super::{Change, change, cork, elsewhere};
 pub use controls::Control;
@@ -72,14 +72,12 @@ pub struct Judged {
     pub rtt_is_best: bool,
     pub receiver_rtt: i64,
     pub tight_limit: i64,
-    /// How much the path to the sender wavers, and how often it is later than `tight_limit`.
+    /// How much the path to the sender wavers, with what its program takes and without what it always takes.
     pub sender_jitter: i64,
-    pub sender_late: f64,
+    pub sender_wavering: i64,
     pub hold_min: Option<i64>,
     pub hold_median: Option<i64>,
     pub hold_max: Option<i64>,
-    /// The promptest tenth of the releases took no longer.
-    pub release_best: Option<i64>,
     pub release_median: Option<i64>,
     pub release_p95: Option<i64>,
     pub release_max: Option<i64>,
@@ -173,6 +171,7 @@ impl Judged {
         };
         let path = pairs.get(pool.pair).and_then(|p| p.rtts.get(sender));
         j.sender_jitter = path.map_or(0, |l| l.jitter());
+        j.sender_wavering = path.map_or(0, |l| l.wavering());
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
         j.tight_limit = if j.sender_rtt < AT_HOST_NS.get() {
             // there is no path, and of what its program takes to answer nothing tells of the kernel
@@ -281,7 +280,11 @@ impl Judged {
     pub(super) fn proves(&self, stream: u32, said: Control) -> bool {
         !self.is_relay()
             && match said {
-                Control::Shorter { .. } => self.controls.follow(),
+                Control::Shorter { .. } => {
+                    let near = self.sender_rtt < AT_HOST_NS.get();
+                    let far = || self.by_kernel() && !self.controls.goes_without(stream, self.hold_least);
+                    self.controls.follow() && (near || far())
+                }
                 Control::Nothing => {
                     let alone = self.controls.always_follow() && self.follows_alone();
                     alone || self.controls.always_follows(stream) && self.controls.are_kernels()
@@ -352,7 +355,6 @@ impl Judged {
             .map(|s| (s.release - self.sender_rtt).max(0))
             .collect();
         releases.sort_unstable();
-        self.release_best = at_share(&releases, BEST_SHARE.get());
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         self.release_max = releases.last().copied();
         held
@@ -380,16 +382,17 @@ impl Judged {
         }
     }
 
-    /// Whether a kernel sent these segments: as soon as the path allows, in half of the cases where the capture sits
-    /// beside both hosts, and now and then elsewhere. A program that sleeps on the tick of the receiver's timer (one
-    /// kernel, a socket's timeout) follows the ACKs as well, but it has to be woken up, or the tick lies beside them.
+    /// Whether a kernel sent these segments: half of them as soon as one does beside the sender, and elsewhere no later than
+    /// three of four answers come, and a busy host. A program that sleeps on the tick of the receiver's timer (one kernel, a
+    /// socket's timeout), and a relay whose own server waits for such a timer, follow the ACKs as well. But the one has to be
+    /// woken up, and what the other passes on comes its way later.
     fn by_kernel(&self) -> bool {
-        let (release, least) = if self.sender_rtt < AT_HOST_NS.get() {
-            (self.release_median, INSTANT_NS.get() + self.sender_jitter)
+        let least = if self.sender_rtt < AT_HOST_NS.get() {
+            INSTANT_NS.get() + self.sender_jitter
         } else {
-            (self.release_best, SOON_NS.get().max(self.sender_jitter))
+            SOON_NS.get() + self.sender_wavering
         };
-        release.is_some_and(|took| took <= least)
+        self.release_median.is_some_and(|took| took <= least)
     }
 
     /// Whether a kernel sent this one, so long after the ACK: beside its sender, on a connection of which nothing left early.

@@ -36,6 +36,30 @@ fn what_a_program_takes_is_no_kernels_jitter() {
 }
 
 #[test]
+fn what_a_program_always_takes_is_no_wavering() {
+    let wavering = |kernels: &[i64], programs: &[i64]| {
+        let mut rtt = Rtt::default();
+        kernels.iter().for_each(|ns| rtt.add(*ns, false));
+        programs.iter().for_each(|ns| rtt.add(*ns, true));
+        rtt.wavering()
+    };
+    assert_eq!(wavering(&[], &[]), 0);
+    assert_eq!(wavering(&[4 * MS], &[14 * MS, 14 * MS, 15 * MS]), 0);
+    assert_eq!(wavering(&[4 * MS], &[14 * MS, 15 * MS, 15 * MS]), MS);
+    // the promptest tenth: one of ten is no measure of the rest, two of twenty-one are
+    let answers = |soon: usize, all: usize| {
+        let took: Vec<i64> = (0..all)
+            .map(|n| if n < soon { 4 * MS } else { 14 * MS })
+            .collect();
+        wavering(&[], &took)
+    };
+    assert_eq!((answers(1, 10), answers(1, 11)), (10 * MS, 0));
+    // and no timer's
+    assert_eq!(wavering(&[MS, 36 * MS - 1, 36 * MS - 1], &[]), 35 * MS - 1);
+    assert_eq!(wavering(&[MS, 36 * MS, 36 * MS], &[]), 0);
+}
+
+#[test]
 fn one_answer_of_a_program_is_no_measure_of_the_path() {
     let alone = |samples: &[(i64, bool)]| {
         let mut pairs = Pairs::default();

@@ -13,7 +13,7 @@ use crate::evidence::{Gap, Pool};
 use crate::judge::limits::{
     AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_LONG_NS, CONTROL_SHORT_NS, CONTROL_STRAYS, ENOUGH, FOLLOWED,
     HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LATE_TIMES, LONE_TIMES, ONE_LENGTH_NS, OWN_CONTROLS, PROMPT_NS,
-    UNHELD_NS,
+    REFUTED, UNHELD_NS,
 };
 
 /// A pause of the program, on a stream. `exact`: its segment left by itself; else an ACK let it go, and it took at most so long.
@@ -308,6 +308,14 @@ impl Controls {
     pub(in crate::judge) fn follows_alone(&self, stream: u32) -> bool {
         let own = self.of_stream(stream);
         own.early.is_empty() && own.held >= HELD_AT_HOST.get()
+    }
+
+    /// Whether what a connection sends goes without ACKs: some left before ACKs that were as late as held ones (`least`). Where
+    /// an option was set on the way, what left early left right behind the one before it.
+    pub(in crate::judge) fn goes_without(&self, stream: u32, least: i64) -> bool {
+        let own = self.of_stream(stream);
+        let early = own.early.len() - own.early.partition_point(|pause| pause.ns < least);
+        early as u64 >= REFUTED.get() && CONTROL_STRAYS.get() * early > early + own.held
     }
 
     /// Beside its sender: what left soon left as promptly as a kernel sends.

@@ -1,6 +1,7 @@
 //! How values lie: their spread, and what moves with what. Times of waits in, numbers that a judgement rests on out.
 
 use crate::evidence::Gap;
+pub(super) use crate::evidence::rtt::at_share;
 use crate::judge::limits::{
     ENOUGH, FITS, FITS_WELL, SLOPE_APART_NS, SLOPE_LEAST, TICK_LUCK, TICKS_NS, TOGETHER_NS,
 };
@@ -45,11 +46,6 @@ pub(super) fn deviation(mut values: Vec<i64>) -> i64 {
     let mut away: Vec<i64> = values.iter().map(|v| (v - middle).abs()).collect();
     away.sort_unstable();
     at_share(&away, 0.5).unwrap_or(0)
-}
-
-pub(super) fn at_share(sorted: &[i64], share: f64) -> Option<i64> {
-    let rank = ((sorted.len() as f64 * share).ceil() as usize).max(1);
-    sorted.get(rank - 1).copied()
 }
 
 /// A host's scheduler tick: its length, where it lies, and the chance that this is luck.

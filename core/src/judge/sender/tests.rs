@@ -93,22 +93,73 @@ fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
 }
 
 #[test]
-fn a_kernel_sends_half_of_them_at_once_beside_it_and_a_tenth_elsewhere() {
-    let by_kernel = |sender_rtt, median, best, sender_jitter| {
+fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewhere() {
+    let by_kernel = |sender_rtt, median, [sender_jitter, sender_wavering]: [i64; 2]| {
         let judged = Judged {
             sender_rtt,
             sender_jitter,
+            sender_wavering,
             release_median: Some(median),
-            release_best: Some(best),
             ..Judged::default()
         };
         judged.by_kernel()
     };
-    assert!(by_kernel(100 * US - 1, 60 * US, MS, 0) && !by_kernel(100 * US - 1, 60 * US + 1, 0, 0));
-    assert!(by_kernel(100 * US - 1, 70 * US, MS, 10 * US) && !by_kernel(100 * US - 1, 71 * US, 0, 10 * US));
-    assert!(by_kernel(100 * US, 9 * MS, 750 * US, 0) && !by_kernel(100 * US, 0, 750 * US + 1, 0));
-    assert!(by_kernel(100 * US, 9 * MS, 2 * MS, 2 * MS));
+    let near = |median, jitter| by_kernel(100 * US - 1, median, [jitter, 9 * MS]);
+    assert!(near(60 * US, 0) && !near(60 * US + 1, 0));
+    assert!(near(70 * US, 10 * US) && !near(71 * US, 10 * US));
+    let far = |median, wavering| by_kernel(100 * US, median, [9 * MS, wavering]);
+    assert!(far(750 * US, 0) && !far(750 * US + 1, 0));
+    assert!(far(2_750 * US, 2 * MS) && !far(2_751 * US, 2 * MS));
     assert!(!Judged::default().by_kernel());
+}
+
+#[test]
+fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends() {
+    let proves = |sender_rtt, release| {
+        let (mut pools, mut pairs) = seen(sender_rtt, 0);
+        for _ in 0..8 {
+            pairs.add(0, Side::Server.index(), sender_rtt + 9 * MS, true); // its own server is so far
+        }
+        follow(&mut pools, 0, 8, sender_rtt + release);
+        add(&mut pools, 0, 0, MS, sender_rtt + 5 * MS);
+        let judged = judged(&pools, &pairs);
+        let said = judged.controls.says(0, 41 * MS + release);
+        assert!(matches!(said, Control::Shorter { .. }));
+        judged.proves(0, said)
+    };
+    assert!(proves(2 * MS, 750 * US) && !proves(2 * MS, 751 * US));
+}
+
+#[test]
+fn a_connection_that_goes_without_late_acks_is_no_proof() {
+    let proven = |sender_rtt, pause, refutations| {
+        let (mut pools, pairs) = seen(sender_rtt, 0);
+        follow(&mut pools, 0, 20, sender_rtt + 40 * US);
+        add(&mut pools, 0, 0, MS, sender_rtt + 5 * MS);
+        let early = Early {
+            pause,
+            at: 0,
+            frame: 1,
+        };
+        pools.refute(0, 0, vec![early; refutations].into_iter());
+        judged(&pools, &pairs).proves(
+            0,
+            Control::Shorter {
+                most: MS,
+                likely: MS,
+                exact: true,
+            },
+        )
+    };
+    assert!(proven(2 * MS, 25 * MS, 2) && !proven(2 * MS, 25 * MS, 3));
+    assert!(
+        proven(2 * MS, 25 * MS - 1, 3),
+        "right behind: the option was set on the way"
+    );
+    assert!(
+        proven(20 * US, 25 * MS, 3),
+        "beside it a kernel's promptness tells"
+    );
 }
 
 #[test]
@@ -279,20 +330,15 @@ fn refutations_beside_stalls_tell_that_connections_differ() {
 }
 
 #[test]
-fn the_promptest_tenth_of_the_releases_is_the_best() {
+fn releases_are_counted_from_the_soonest() {
     let (mut pools, pairs) = seen(20 * US, 0);
     for number in 1..=20 {
         add(&mut pools, 0, number * 50 * MS, 41 * MS, (20 + number) * US);
     }
     let judged = judged(&pools, &pairs);
     assert_eq!(
-        [
-            judged.release_best,
-            judged.release_median,
-            judged.release_p95,
-            judged.release_max
-        ],
-        [2, 10, 19, 20].map(|us| Some(us * US))
+        [judged.release_median, judged.release_p95, judged.release_max],
+        [10, 19, 20].map(|us| Some(us * US))
     );
 }
 

@@ -192,6 +192,17 @@ fn a_connection_alone_is_judged_by_its_own() {
 }
 
 #[test]
+fn a_tenth_and_three_that_left_before_late_acks_go_without_them() {
+    let goes = |held, early, ns| {
+        let mut controls = followed(held, &[]);
+        controls.own.early = vec![pause(0, ns, true); early];
+        controls.goes_without(0, 25 * MS)
+    };
+    assert!(goes(9, 3, 25 * MS) && !goes(9, 2, 25 * MS) && !goes(9, 3, 25 * MS - 1));
+    assert!(goes(26, 3, 40 * MS) && !goes(27, 3, 40 * MS));
+}
+
+#[test]
 fn kernels_send_two_of_three_at_once_beside_them() {
     let kernels = |count, soon, at_host| {
         Controls {
