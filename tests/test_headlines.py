@@ -278,9 +278,21 @@ def test_losses_are_what_is_slow_beyond_the_path() -> None:
 
     slow = np.array([0])
     lossy = [spent("network", 50.0), spent("fast_retransmit", 21.0), spent("server_think", 22.0)]
-    assert next(iter(by_family(lossy, slow))) == "loss" and next(iter(by_family(lossy, slow[:0]))) == "path"
-    assert next(iter(by_family([*lossy, spent("cwnd", 23.0)], slow))) == "path"
-    assert next(iter(by_family([lossy[0], lossy[2]], slow))) == "path"
+    assert next(iter(by_family(lossy, slow, 1))) == "loss" and next(iter(by_family(lossy, slow[:0], 1))) == "path"
+    assert next(iter(by_family([*lossy, spent("cwnd", 23.0)], slow, 1))) == "path"
+    assert next(iter(by_family([lossy[0], lossy[2]], slow, 1))) == "path"
+
+
+def test_a_round_trip_that_fast_requests_take_too_makes_none_slow() -> None:
+    """One of two requests is slow: the path's round trip is no reason for it, however much of its time it is."""
+
+    def spent(cause: str, ms: float) -> totals.Spent:
+        one = np.array([0])
+        return totals.Spent(None, cause, "network", None, one, np.array([ms]), one, 0.9, 1)  # type: ignore[arg-type]
+
+    both, slow = [spent("network", 50.0), spent("server_think", 22.0)], np.array([0])
+    assert next(iter(by_family(both, slow, 2))) == "server" and next(iter(by_family(both, slow, 1))) == "path"
+    assert next(iter(by_family([*both, spent("queueing", 23.0)], slow, 2))) == "path"
 
 
 def streams(position: str, **counted: float | None) -> pa.Table:

@@ -163,7 +163,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
     asked_for = evidence.names_of(server, tables)
     data["traffic"] = traffic.of(tables["exchanges"], server.asked, server.port, software, asked_for)
     data["slow"] = _slow(server, items, tables, asked.slow_ms)
-    data["families"] = _families(items, server.waited_for)
+    data["families"] = _families(items, server)
     data["pauses"] = findings.setups.pauses(tables, server.address, server.port)
     data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
     data["goodbyes"] = server.goodbyes
@@ -194,7 +194,7 @@ def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check], exchanges: 
     for place in legs.in_order(len(ledger.servers), behind):
         server, front = ledger.servers[place], behind.get(place)
         items = ledger.spent(server) if place < show.MOST_SERVERS else []
-        families = slow.by_family(items, server.waited_for)
+        families = slow.by_family(items, server.waited_for, len(server.rows))
         rows.append(
             {
                 "server": server.name,
@@ -211,8 +211,8 @@ def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check], exchanges: 
     return rows
 
 
-def _families(items: list[totals.Spent], which: arrays.Array) -> list[Family]:
-    spent = slow.by_family(items, which)
+def _families(items: list[totals.Spent], server: totals.Server) -> list[Family]:
+    spent = slow.by_family(items, server.waited_for, len(server.rows))
     total = sum(sum(causes.values()) for causes in spent.values()) or 1.0
     return [
         {"family": name, "ms": sum(causes.values()), "share": sum(causes.values()) / total, "causes": causes}

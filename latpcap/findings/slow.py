@@ -70,6 +70,11 @@ def how(slow: int, of: int) -> How:
     return "outlier" if slow <= max(1, show.OUTLIERS * of) else "tail"
 
 
+def few(slow: Array, of: int) -> bool:
+    """Are others fast over the same path, so that its round trip makes none of these slow?"""
+    return how(len(slow), of) in ("tail", "outlier")
+
+
 def family(cause: str) -> str:
     """Which family does this cause, or stall, belong to?"""
     known = CAUSES.get(cause)
@@ -81,11 +86,11 @@ def beyond(causes: Mapping[str, float]) -> float:
     return sum(spent for cause, spent in causes.items() if cause != "network")
 
 
-def by_family(items: Iterable[Piece], slow: Array) -> dict[str, dict[str, float]]:
-    """The time of the slow exchanges in ms by family and cause; of all, where none is slow.
+def by_family(items: Iterable[Piece], slow: Array, of: int) -> dict[str, dict[str, float]]:
+    """The time of the slow exchanges in ms by family and cause; of all, where none of these `of` is slow.
 
     The family with the most comes first; losses, where they took about as much: they are seen, the rest is inferred.
-    What is slow is so beyond the path's round trip, which is therefore not held against them.
+    What is slow is so beyond the path's round trip. Where others are fast over that path, it is no reason at all.
     """
     import numpy as np
 
@@ -98,7 +103,8 @@ def by_family(items: Iterable[Piece], slow: Array) -> dict[str, dict[str, float]
         longarrays.rest()
     known = list(FAMILIES)
     took = {name: beyond(causes) if len(slow) else sum(causes.values()) for name, causes in spent.items()}
-    order = sorted(spent, key=lambda name: (-sum(spent[name].values()), known.index(name)))
+    most = took if few(slow, of) else {name: sum(causes.values()) for name, causes in spent.items()}
+    order = sorted(spent, key=lambda name: (-most[name], -sum(spent[name].values()), known.index(name)))
     if "loss" in spent and took["loss"] >= show.AS_MUCH * max(took.values()):
         order = ["loss", *(name for name in order if name != "loss")]
     return {name: dict(sorted(spent[name].items(), key=lambda c: (-c[1], c[0]))) for name in order}

@@ -180,13 +180,15 @@ class Ledger:
                     proven=len(arrays.distinct(longarrays.made(row.dtype, proven))),
                 )
             )
-        families = slowness.by_family(found, server.waited_for)
+        families = slowness.by_family(found, server.waited_for, len(server.rows))
         order = {name: place for place, name in enumerate(families)}
+        few = slowness.few(server.waited_for, len(server.rows))
 
         def key(item: Spent) -> tuple[int, float, float, str, str]:
             family = slowness.family(item.cause)
             place = order.get(family, len(order))
-            return place, -families.get(family, {}).get(item.cause, 0.0), -item.total_ms, item.cause, item.owner
+            ms = 0.0 if few and item.cause == "network" else families.get(family, {}).get(item.cause, 0.0)
+            return place, -ms, -item.total_ms, item.cause, item.owner
 
         return sorted(found, key=key)
 

@@ -119,7 +119,7 @@ causes! {
         "Find where the path drops packets (queue, policer, cable); the repair itself works."
     "tlp" Tlp Loss "network" "#B347A3"
         "a lost tail, repaired by a tail loss probe"
-        "Find where the path drops packets; lost tails cost a probe timer of about two round trips."
+        "Find where the path drops packets; a lost tail costs two round trips, one lone segment 200 ms more."
     "rto" Rto Loss "network" "#8C2470"
         "a lost segment, repaired only by the retransmission timer"
         "Find where the path drops packets; with SACK and tail loss probes on, fewer losses need the timer."

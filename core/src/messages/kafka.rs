@@ -71,9 +71,11 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Zeros alone are no head: any length before a block of zeros looks so, and the answer's number is then 0 as well.
 fn fits(api: u16, version: u16, id: u32, client: u16) -> bool {
     let known = apis::word(api).is_some() && version <= MAX_VERSION;
-    known && id <= i32::MAX as u32 && (client <= MAX_CLIENT || client == u16::MAX)
+    let says = (api, version, id, client) != (0, 0, 0, 0);
+    says && known && id <= i32::MAX as u32 && (client <= MAX_CLIENT || client == u16::MAX)
 }
 
 /// Whether a request has its client's name. Without one it may be an answer: the number that this repeats stands where

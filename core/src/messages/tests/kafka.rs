@@ -151,6 +151,7 @@ fn what_only_looks_like_it_is_turns() {
         (message(b"\0\x03\0\x01\0\0\0\x07\0\x03a\x01b...."), answer(7, 9)), // no name of a client
         (ask(3, 1, 1, &[0; 20]), answer(2, 9)),                             // another's answer
         (ask(3, 1, 1, &[0; 20]), b"HTTP is something else".to_vec()),
+        (message(&[0; 120]), message(&[0; 300])), // zeros
     ] {
         let script: Vec<_> = [(C, &asked), (S, &answered)]
             .map(|(side, bytes)| (side, Stretch::Bytes(bytes)))

@@ -56,10 +56,7 @@ impl Sender {
                 told: true,
             };
         }
-        if let Some((opened, before)) = self.edge_moved
-            && opened.frame > from.frame
-            && d.end > before
-        {
+        if let Some(opened) = self.had_no_room(from, d) {
             return if after(self.zero_seen) {
                 Wait::ZeroWindow { opened }
             } else {
@@ -257,6 +254,19 @@ impl Sender {
         let small = self.small.filter(|p| p.at.frame == from.frame && !p.tainted)?;
         let ack = small.ack.filter(|_| gap > BURST_NS.get())?;
         Some((small.at, ack.at))
+    }
+
+    /// The packet before which this segment did not fit, since what left before it. What moved the edge again meanwhile
+    /// was on its way before the sender can have answered the first.
+    #[inline(always)]
+    fn had_no_room(&self, from: At, d: &Data) -> Option<At> {
+        let (newest, before) = self.edge_moved.filter(|(newest, _)| newest.frame > from.frame)?;
+        if d.end > before {
+            return Some(newest);
+        }
+        let (first, before, after) = self.edge_freed?;
+        let meanwhile = newest.time_ns - first.time_ns <= d.own_rtt_ns;
+        (first.frame > from.frame && d.end > before && d.end <= after && meanwhile).then_some(first)
     }
 
     /// It did not fit until the window opened, behind this small one: what the receiver had no room for nobody else held.
