@@ -236,7 +236,12 @@ impl Tracker {
             let pool = *pick(&mut self.pools, side.other());
             ledger.pools.refute(pool, self.pairing.stream, sure);
         }
-        let answer = PeerPacket {
+        if peer.newest_repeat().is_some()
+            && let Some(repeat) = first_copy_answered(peer, seen, at)
+        {
+            ledger.not_needed(repeat);
+        }
+        peer.answer(&PeerPacket {
             at,
             ack: seen.facts.ack,
             window: i64::from(seen.facts.window),
@@ -246,17 +251,10 @@ impl Tracker {
             duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
             sacked: seen.sacked(),
             tsval: segment.options.timestamps.map(|t| t.0),
-            tsecr: segment.options.timestamps.map(|t| t.1),
+            tsecr: None,
             echoed: own.is_acknowledged(),
             covered: seen.facts.covered,
-        };
-        if peer.newest_repeat().is_some()
-            && let Some(repeat) =
-                peer.answers_first_copy(&answer, seen.rtts.get(side.index()).copied().flatten())
-        {
-            ledger.not_needed(repeat);
-        }
-        peer.answer(&answer);
+        });
         if segment.len == 0 && peer.is_acknowledged() {
             own.kernel_answered(at);
         }
@@ -415,6 +413,23 @@ impl Tracker {
             self.close(side, at, how, ledger);
         }
     }
+}
+
+/// The repeat that was not needed, as this packet of the peer shows. Apart, so that the usual packet stays in registers.
+#[cold]
+#[inline(never)]
+fn first_copy_answered(peer: &mut Sender, seen: &Seen<'_, '_>, at: At) -> Option<At> {
+    let answer = PeerPacket {
+        at,
+        ack: seen.facts.ack,
+        len: seen.segment.len,
+        duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
+        sacked: seen.sacked(),
+        tsecr: seen.segment.options.timestamps.map(|t| t.1),
+        ..PeerPacket::default()
+    };
+    let rtt = seen.rtts.get(seen.side.index()).copied().flatten();
+    peer.answers_first_copy(&answer, rtt)
 }
 
 /// A relative sequence number as the assembler's offset.
