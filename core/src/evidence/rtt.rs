@@ -148,14 +148,11 @@ impl Rtt {
         for by_program in [false, true] {
             let of_kind = self.recent.iter().filter(|s| s.by_program() == by_program);
             let mut took: Vec<i64> = of_kind.map(|s| s.ns()).collect();
-            took.sort_unstable();
-            let best = at_share(&took, BEST_SHARE.get()).unwrap_or(0);
+            let best = picked(&mut took, BEST_SHARE.get()).unwrap_or(0);
             let late = took.iter().map(|took| (took - best).max(0));
             above.extend(late.filter(|late| *late < DELACK_LEAST_NS.get()));
         }
-        above.sort_unstable();
-        let third = (above.len() * 3).div_ceil(4);
-        above.get(third.saturating_sub(1)).copied().unwrap_or(0)
+        picked(&mut above, 0.75).unwrap_or(0)
     }
 
     /// Third quartile of the samples above their minimum: how much the path itself wavers.
@@ -188,8 +185,18 @@ impl Rtt {
 
 /// The value that this share of a rising list does not exceed.
 pub(crate) fn at_share(rising: &[i64], share: f64) -> Option<i64> {
-    let rank = ((rising.len() as f64 * share).ceil() as usize).max(1);
-    rising.get(rank - 1).copied()
+    rising.get(place(rising.len(), share)).copied()
+}
+
+/// The same of a list in any order, which it puts into another.
+fn picked(values: &mut [i64], share: f64) -> Option<i64> {
+    let place = place(values.len(), share);
+    (place < values.len()).then(|| *values.select_nth_unstable(place).1)
+}
+
+/// How many values of so many lie before the one that this share does not exceed.
+fn place(count: usize, share: f64) -> usize {
+    ((count as f64 * share).ceil() as usize).max(1) - 1
 }
 
 fn brief(ns: i64) -> u32 {

@@ -89,8 +89,8 @@ pub struct Sender {
     probing: Option<(i64, Option<u32>, Early)>,
     edge: Option<i64>,
     edge_moved: Option<(At, i64)>,
-    /// The first time that it moved since this side last sent, the edge before, and after.
-    edge_freed: Option<(At, i64, i64)>,
+    /// The first time that it moved since this side last sent, and the edge before.
+    edge_freed: Option<(At, i64)>,
     zero_seen: Option<At>,
     advanced: Option<Advanced>,
     /// The peer's newest ACK that says no more than that something came beyond a hole: it makes room in the congestion window.
@@ -217,7 +217,7 @@ impl Sender {
             let before = self.edge.unwrap_or(edge);
             if edge > before || self.edge.is_none() {
                 self.edge_moved = Some((at, before));
-                self.edge_freed.get_or_insert((at, before, edge));
+                self.edge_freed.get_or_insert((at, before));
             }
             self.edge = Some(before.max(edge));
         } else {

@@ -33,6 +33,11 @@ fn what_the_program_takes_where_nothing_is_held_is_no_stall() {
                     assert_eq!((stall, *likely), (false, program), "{rtts:?}");
                     continue;
                 }
+                // where the one pause that is known, and half as much again, reaches the wait it bounds nothing
+                if *grounds == Grounds::probable(Because::ControlUnclear, Cause::ServerThink) {
+                    assert!(!stall, "{program} {rtts:?}");
+                    continue;
+                }
                 assert_eq!(
                     *grounds,
                     Grounds::proven(Because::ControlShorter),

@@ -264,9 +264,9 @@ impl Sender {
         if d.end > before {
             return Some(newest);
         }
-        let (first, before, after) = self.edge_freed?;
+        let (first, before) = self.edge_freed?;
         let meanwhile = newest.time_ns - first.time_ns <= d.own_rtt_ns;
-        (first.frame > from.frame && d.end > before && d.end <= after && meanwhile).then_some(first)
+        (first.frame > from.frame && d.end > before && meanwhile).then_some(first)
     }
 
     /// It did not fit until the window opened, behind this small one: what the receiver had no room for nobody else held.
