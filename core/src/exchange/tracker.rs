@@ -256,7 +256,7 @@ impl Tracker {
             covered: seen.facts.covered,
         });
         if segment.len == 0 && peer.is_acknowledged() {
-            own.kernel_answered(at);
+            own.kernel_answered(at, segment.options.timestamps.map(|t| t.0));
         }
         if let Some(twice) = seen.came_twice()
             && let Some(repeat) = peer.came_twice(twice)

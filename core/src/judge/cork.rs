@@ -8,7 +8,7 @@
 use super::grounds::Grounds;
 use super::limits::{CORK_NS, CORK_ROUND_NS, ENOUGH, LONG_PATH_NS, LUCK, PROMPT_NS, STRAY_PART};
 use super::partition::{Cutter, row};
-use super::path::{Paths, reach};
+use super::path::{Paths, queued_turn, reach};
 use super::program::{approach, bounded, think, turn};
 use super::sender::{Judged, lattice};
 use super::vocabulary::{Because, Cause, Owner, Rule};
@@ -46,11 +46,11 @@ pub(super) fn corked(starts: &Starts, path: [i64; 2]) -> (bool, bool) {
     (timed || always, timed && always)
 }
 
-/// A small first segment of a message after about the probe timer.
+/// A small first segment of a message after about the probe timer; it passed so much `late` by its sender's clock.
 pub(super) fn late_turn(
     cutter: &mut Cutter<'_>,
     since: At,
-    acked: u32,
+    [acked, late]: [u32; 2],
     judged: Option<&Judged>,
     piece: &Piece<'_>,
     paths: &Paths,
@@ -71,11 +71,12 @@ pub(super) fn late_turn(
             if (judged.timed || judged.corked) && timer(judged.to_answer.max(CORK_ROUND_NS.get())) =>
         {
             approach(cutter, since, piece, paths);
-            let mut named = bounded(cutter, since, acked, side, paths);
+            let mut named = bounded(cutter, since, acked, 0, side, paths);
             let most = Grounds::probable(Because::TimerLength, Cause::Cork);
             named.grounds.at_most(most);
             cutter.cut(piece.end, named);
         }
+        _ if late > 0 => queued_turn(cutter, since, acked, [late, 0], piece, paths),
         _ => turn(cutter, since, acked, piece, paths),
     }
 }
@@ -185,7 +186,7 @@ mod tests {
             late_turn(
                 &mut Cutter::of(&piece, &mut rows),
                 from,
-                0,
+                [0; 2],
                 Some(&judged),
                 &piece,
                 &paths,

@@ -221,7 +221,7 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
             late,
             queued,
         } => {
-            path::queued_turn(cutter, *since, *acked > 0, [*late, *queued], piece, paths);
+            path::queued_turn(cutter, *since, *acked, [*late, *queued], piece, paths);
         }
         Wait::AgainTurn { since, acked } => {
             program::turn(cutter, *since, *acked, piece, paths);
@@ -230,10 +230,11 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
         Wait::LateTurn {
             since,
             acked,
+            late,
             pool,
             again,
         } => {
-            cork::late_turn(cutter, *since, *acked, sender(*pool), piece, paths);
+            cork::late_turn(cutter, *since, [*acked, *late], sender(*pool), piece, paths);
             if *again {
                 repair::may_be_again(cutter, piece);
             }

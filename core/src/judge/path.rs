@@ -8,8 +8,8 @@
 use super::grounds::Grounds;
 use super::limits::{AT_HOST_NS, AWAY_NS};
 use super::partition::{Cutter, Evidence, Named, row};
-use super::program::{approach, think, thought, unbound};
-use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
+use super::program::{approach, bounded, think};
+use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::exchange::Piece;
@@ -87,31 +87,26 @@ pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Pa
 pub(super) fn queued_turn(
     cutter: &mut Cutter<'_>,
     since: At,
-    acked: bool,
+    acked: u32,
     [late, queued]: [u32; 2],
     piece: &Piece<'_>,
     paths: &Paths,
 ) {
     let (side, end) = (piece.sender, piece.end);
     approach(cutter, since, piece, paths);
-    let thought = |cutter: &Cutter<'_>, late| {
-        let mut named = thought(cutter, side, paths, late);
-        if !acked && paths.away(side) {
-            named.grounds.at_most(unbound());
-        }
-        named
-    };
-    let rest = if queued == 0 {
-        thought(cutter, late)
-    } else {
-        // the answer's time stamp says when it left its host
-        cutter.end = end.saturating_sub(i64::from(queued)).max(cutter.at);
-        let before = thought(cutter, 0);
-        cutter.cut(cutter.end, before);
+    let split = |passed: u32| end.saturating_sub(i64::from(passed));
+    cutter.end = split(queued).max(cutter.at);
+    let late = if queued > 0 { 0 } else { late };
+    let named = bounded(cutter, since, acked, late, side, paths);
+    if late > 0 && paths.away(side) && named.grounds.grade != Grade::Suspected {
+        // its time stamp says when the answer left its host, as far as that clock is to be believed so soon
+        cutter.end = split(late).max(cutter.at);
+    }
+    cutter.cut(cutter.end, named);
+    if cutter.end < end {
         cutter.end = end;
-        held([cutter.from_frame, cutter.to_frame, 0])
-    };
-    cutter.cut(end, rest);
+        cutter.cut(end, held([cutter.from_frame, cutter.to_frame, 0]));
+    }
 }
 
 /// Inside a message: by its sender's clock it left with the segment before it.

@@ -73,7 +73,7 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
         return behind(cutter, since.time_ns + far, piece);
     }
     approach(cutter, since, piece, paths);
-    let mut named = bounded(cutter, since, acked, side, paths);
+    let mut named = bounded(cutter, since, acked, 0, side, paths);
     if !paths.away(side)
         && side == Side::Server
         && since.time_ns - piece.asked >= NOISE_NS.get()
@@ -92,10 +92,17 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
 }
 
 /// This side's program had the turn. Away from its host that is sure only from when its kernel acknowledged by itself what
-/// it was told, after `acked` nanoseconds: the time before is cut off.
+/// it was told, after `acked` nanoseconds: the time before is cut off. Its segment passed so much `late` by its clock.
 #[inline(always)]
-pub(super) fn bounded(cutter: &mut Cutter<'_>, since: At, acked: u32, side: Side, paths: &Paths) -> Named {
-    let mut named = thought(cutter, side, paths, 0);
+pub(super) fn bounded(
+    cutter: &mut Cutter<'_>,
+    since: At,
+    acked: u32,
+    late: u32,
+    side: Side,
+    paths: &Paths,
+) -> Named {
+    let mut named = thought(cutter, side, paths, late);
     if !paths.away(side) {
         return named;
     }
@@ -114,14 +121,20 @@ pub(super) fn bounded(cutter: &mut Cutter<'_>, since: At, acked: u32, side: Side
                 row(Cause::Queueing, Owner::Network, Rule::Queue, late, evidence),
             );
         } else {
-            let held = Grounds::probable(Because::KernelWasLate, Cause::Queueing);
+            let mut held = Grounds::probable(Because::KernelWasLate, Cause::Queueing);
+            if late > 0 {
+                held.at_most(named.grounds); // the path that made the answer late may have had that ACK as well
+            }
             cutter.cut(
                 bounded,
                 row(think(side), Owner::of(side), Rule::Turn, held, evidence),
             );
         }
     }
-    named.grounds = Grounds::proven(Because::KernelAnswered);
+    let between = cutter.end - since.time_ns - i64::from(acked);
+    if late == 0 || i64::from(late) < between {
+        named.grounds = Grounds::proven(Because::KernelAnswered);
+    }
     named
 }
 

@@ -63,6 +63,17 @@ impl Clock {
                     > (elapsed as f64 * OTHER_SHARE.get()) as i64
     }
 
+    /// Whether this clock may count something slower than milliseconds: it was not seen for long, and is as far behind as only
+    /// such a clock is after that.
+    fn may_be_slower(&self, time_ns: i64, tsval: u32) -> bool {
+        self.base.is_some_and(|(since, first)| {
+            let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
+            let elapsed = time_ns.wrapping_sub(since);
+            elapsed < RATED_NS.get()
+                && elapsed.saturating_sub(counted) > (elapsed as f64 * OTHER_SHARE.get()) as i64
+        })
+    }
+
     /// Whether the path may have made the larger part of the gap before a segment: by its sender's clock it left with the
     /// one before it (which has the time stamp `before`), or passed that much later than at best.
     pub fn may_have_held(&self, time_ns: i64, tsval: u32, before: Option<u32>, gap: i64) -> bool {
@@ -114,7 +125,7 @@ impl Clock {
     }
 
     /// How long the path may have held such a segment beyond its best, and how long it did so for sure; 0 where this clock
-    /// does not tell.
+    /// does not tell. Where the clock may count something slower, no time is too long.
     #[cold]
     #[inline(never)]
     pub fn believed(&mut self, late: i64, time_ns: i64, tsval: u32) -> (u32, u32) {
@@ -127,7 +138,12 @@ impl Clock {
             && self.counts_ms(time_ns, tsval);
         let sure = self.seen >= CLOCK_ENOUGH.get() && (rare || queue);
         let held = if sure { late - TICK_NS as u32 } else { 0 };
-        (if self.is_other(time_ns, tsval) { 0 } else { late }, held)
+        let may = match held {
+            _ if self.is_other(time_ns, tsval) => 0,
+            0 if self.may_be_slower(time_ns, tsval) => u32::MAX,
+            _ => late,
+        };
+        (may, held)
     }
 }
 
@@ -228,6 +244,25 @@ mod tests {
             (30_000_000, 0),
             "not believed in a pause"
         );
+    }
+
+    #[test]
+    fn a_clock_that_was_seen_briefly_may_be_a_slower_one() {
+        let late = |time_ns, tsval| {
+            let mut clock = began();
+            let late = clock.late(time_ns, tsval);
+            clock.believed(late, time_ns, tsval).0
+        };
+        assert_eq!(
+            late(300 * MS, 75),
+            u32::MAX,
+            "four milliseconds each, or the path"
+        );
+        assert_eq!(late(300 * MS, 180), 120 * MS as u32);
+        assert_eq!(late(300 * MS, 179), u32::MAX);
+        // then its rate shows
+        assert_eq!(late(500 * MS - 1, 290), u32::MAX);
+        assert_eq!((late(500 * MS, 290), late(500 * MS, 300)), (0, 200 * MS as u32));
     }
 
     #[test]

@@ -68,11 +68,12 @@ pub enum Wait {
         late: u32,
         queued: u32,
     },
-    /// The same, and small, after about the kernel's probe timer: a cork, or a program. Or it may be a repeat (`again`, as
-    /// `AgainTurn`).
+    /// The same, and small, after about the kernel's probe timer: a cork, or a program. It passed so much `late`, or not.
+    /// Or it may be a repeat (`again`, as `AgainTurn`).
     LateTurn {
         since: At,
         acked: u32,
+        late: u32,
         pool: u32,
         again: bool,
     },

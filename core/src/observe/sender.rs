@@ -140,11 +140,14 @@ impl Sender {
         self.unanswered.get_or_insert(at);
     }
 
-    /// This side's kernel has acknowledged by itself all that the peer sent.
-    pub fn kernel_answered(&mut self, at: At) {
+    /// This side's kernel has acknowledged by itself all that the peer sent; its clock then said `tsval`.
+    pub fn kernel_answered(&mut self, at: At, tsval: Option<u32>) {
         let asked = self.peer_data.map_or(0, |asked| asked.frame);
         if self.own_ack.is_none_or(|ack| ack.frame < asked) {
             self.own_ack = Some(at);
+            if let Some(tsval) = tsval {
+                self.clock.late(at.time_ns, tsval);
+            }
         }
     }
 

@@ -103,6 +103,7 @@ fn each_wait_has_its_word() {
         Wait::LateTurn {
             since,
             acked: 0,
+            late,
             pool,
             again: false,
         },

@@ -44,6 +44,7 @@ fn every_wait_fills_its_time_exactly() {
             Wait::LateTurn {
                 since: b,
                 acked: 0,
+                late,
                 pool: 0,
                 again: third > 0,
             },

@@ -8,27 +8,55 @@ use crate::common::MS;
 use crate::step::{US, cut, proven};
 
 #[test]
-fn a_turn_that_may_be_the_paths_for_the_larger_part_is_not_proven() {
+fn an_answer_is_its_programs_until_it_left_by_its_own_time_stamp() {
     let paths = Paths {
         min: [None, Some(6 * MS)],
         ..Paths::default()
     };
-    for (late, took, proven) in [(0, 4, true), (20, 57, true), (20, 39, false), (2, 3, true)] {
-        let wait = Wait::QueuedTurn {
-            since: At { frame: 1, time_ns: 0 },
-            acked: 6 * MS as u32,
-            late: (late * MS) as u32,
+    let judged = |acked: i64, late: i64, took: i64| {
+        let since = At { frame: 1, time_ns: 0 };
+        let (acked, late) = ((acked * MS) as u32, (late * MS) as u32);
+        let turn = Wait::QueuedTurn {
+            since,
+            acked,
+            late,
             queued: 0,
         };
-        let rows = cut(wait, 0, (6 + took) * MS, &[], &paths);
-        let think = rows.last().unwrap();
-        assert_eq!((think.cause, think.end), (Cause::ServerThink, (6 + took) * MS));
-        assert_eq!(
-            think.grounds.grade == Grade::Proven,
-            proven,
-            "{late} ms late, {took} ms"
-        );
-    }
+        let timed = Wait::LateTurn {
+            since,
+            acked,
+            late,
+            pool: 0,
+            again: false,
+        };
+        let [turn, timed] = [turn, timed].map(|wait| {
+            let rows = cut(wait, 0, (6 + took) * MS, &[], &paths);
+            let of = |row: &Row| (row.cause, (row.end - 6 * MS) / MS, row.grounds.grade);
+            rows.iter().skip(1).map(of).collect::<Vec<_>>()
+        });
+        assert_eq!(turn, timed, "{acked} {late} {took}");
+        turn
+    };
+    let (think, queue) = (Cause::ServerThink, Cause::Queueing);
+    let (proven, probable) = (Grade::Proven, Grade::Probable);
+    assert_eq!(judged(6, 20, 57), [(think, 37, proven), (queue, 57, probable)]);
+    assert_eq!(judged(6, 20, 21), [(think, 1, proven), (queue, 21, probable)]);
+    assert_eq!(judged(7, 20, 21), [(think, 21, Grade::Suspected)]);
+    // its kernel was late as well
+    let both = [(queue, 9, probable), (think, 37, proven), (queue, 57, probable)];
+    assert_eq!(judged(15, 20, 57), both);
+    // or it held its ACK back; where the path may have been the larger part of the wait, no more than suspected
+    let suspected = Grade::Suspected;
+    assert_eq!(
+        judged(41, 40, 77),
+        [(think, 37, suspected), (queue, 77, probable)]
+    );
+    assert_eq!(judged(41, 38, 77), [(think, 39, probable), (queue, 77, probable)]);
+    // no kernel says when the request came
+    assert_eq!(judged(0, 20, 57), [(think, 37, probable), (queue, 57, probable)]);
+    assert_eq!(judged(0, 20, 39), [(think, 39, Grade::Suspected)]);
+    // not even then was it the program's alone
+    assert_eq!(judged(6, 20, 20), [(think, 20, Grade::Suspected)]);
 }
 
 #[test]
@@ -52,6 +80,7 @@ fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() 
             Wait::LateTurn {
                 since,
                 acked,
+                late: 0,
                 pool: 0,
                 again: false,
             },
@@ -82,23 +111,23 @@ fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
         ..Paths::default()
     };
     let since = At { frame: 1, time_ns: 0 };
-    for (late, took, proven) in [
-        (3 * MS, 6 * MS - 1, false),
-        (3 * MS, 6 * MS, true),
-        (3 * MS - 1, 5 * MS, true),
+    for (acked, late, took, grade) in [
+        (0, 3 * MS, 6 * MS - 1, Grade::Suspected),
+        (0, 3 * MS, 6 * MS, Grade::Probable),
+        (0, 3 * MS - 1, 5 * MS, Grade::Probable),
+        (6 * MS, 3 * MS, 3 * MS, Grade::Suspected),
+        (6 * MS, 3 * MS, 3 * MS + 1, Grade::Proven),
     ] {
+        let (acked, late) = (acked as u32, late as u32);
         let wait = Wait::QueuedTurn {
             since,
-            acked: 6 * MS as u32,
-            late: late as u32,
+            acked,
+            late,
             queued: 0,
         };
         let rows = cut(wait, 0, 6 * MS + took, &[], &paths);
-        assert_eq!(
-            rows.last().unwrap().grounds.grade == Grade::Proven,
-            proven,
-            "{late} {took}"
-        );
+        let think = rows.iter().find(|row| row.cause == Cause::ServerThink).unwrap();
+        assert_eq!(think.grounds.grade, grade, "{late} {took}");
     }
     // so much later than the path its kernel had acknowledged the request: a busy host, or a timer
     for (beyond, between) in [
@@ -178,6 +207,7 @@ fn what_came_as_late_as_a_repeat_is_not_proven_the_programs() {
     let late = |again| Wait::LateTurn {
         since,
         acked,
+        late: 0,
         pool: 0,
         again,
     };

@@ -41,6 +41,7 @@ fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
             Wait::LateTurn {
                 since,
                 acked: 0,
+                late: 0,
                 pool: 7,
                 again: false,
             }

@@ -185,20 +185,22 @@ impl Sender {
                 late: u32::try_from(since).unwrap_or(u32::MAX),
                 queued: 0,
             },
-            Some(since) if small && timed(d.at, since) => {
-                let acked = self.kernel_took(since);
-                Wait::LateTurn {
-                    since,
-                    acked,
-                    pool: d.pool,
-                    again: missing != Some(0) && may_be_again(d, since, acked),
-                }
-            }
             Some(since) => {
                 let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
                 let acked = self.kernel_took(since);
                 match d.tsval.map_or(0, |tsval| self.clock.late(time_ns, tsval)) {
-                    0 if self.pacer.keeps(d.start, gap) => Wait::QueuedTurn {
+                    late if small && timed(d.at, since) => Wait::LateTurn {
+                        since,
+                        acked,
+                        late: if late == 0 {
+                            0
+                        } else {
+                            self.clock.believed(late, time_ns, tsval).0
+                        },
+                        pool: d.pool,
+                        again: missing != Some(0) && may_be_again(d, since, acked),
+                    },
+                    _ if self.pacer.keeps(d.start, gap) => Wait::QueuedTurn {
                         since,
                         acked,
                         late: u32::try_from(gap).unwrap_or(u32::MAX),

@@ -59,11 +59,11 @@ fn after(segments: &[Data]) -> Sender {
 fn its_kernels_first_ack_of_what_was_asked_counts() {
     let own = |frames: &[u64], asked: u64| {
         let mut sender = Sender::default();
-        sender.kernel_answered(at(1, 0));
+        sender.kernel_answered(at(1, 0), None);
         sender.peer_spoke(at(asked, 0));
         frames
             .iter()
-            .for_each(|frame| sender.kernel_answered(at(*frame, 0)));
+            .for_each(|frame| sender.kernel_answered(at(*frame, 0), None));
         sender.own_ack.map(|ack| ack.frame)
     };
     assert_eq!(own(&[3, 4], 2), Some(3));
