@@ -148,11 +148,13 @@ impl Rtt {
         for by_program in [false, true] {
             let of_kind = self.recent.iter().filter(|s| s.by_program() == by_program);
             let mut took: Vec<i64> = of_kind.map(|s| s.ns()).collect();
-            let best = picked(&mut took, BEST_SHARE.get()).unwrap_or(0);
+            let best = place(took.len(), BEST_SHARE.get());
+            let best = picked(&mut took, best).unwrap_or(0);
             let late = took.iter().map(|took| (took - best).max(0));
             above.extend(late.filter(|late| *late < DELACK_LEAST_NS.get()));
         }
-        picked(&mut above, 0.75).unwrap_or(0)
+        let third = (above.len() * 3).div_ceil(4).saturating_sub(1);
+        picked(&mut above, third).unwrap_or(0)
     }
 
     /// Third quartile of the samples above their minimum: how much the path itself wavers.
@@ -188,9 +190,8 @@ pub(crate) fn at_share(rising: &[i64], share: f64) -> Option<i64> {
     rising.get(place(rising.len(), share)).copied()
 }
 
-/// The same of a list in any order, which it puts into another.
-fn picked(values: &mut [i64], share: f64) -> Option<i64> {
-    let place = place(values.len(), share);
+/// What would stand at this place if the list, which comes in any order and is left in another, were rising.
+fn picked(values: &mut [i64], place: usize) -> Option<i64> {
     (place < values.len()).then(|| *values.select_nth_unstable(place).1)
 }
 
