@@ -30,6 +30,7 @@ def told(
             "complete": np.ones(number, bool),
             "request_end": came,
             "response_start": left,
+            "kind": pa.nulls(number, pa.string()).dictionary_encode(),
         }
     )
     rows, none = np.arange(number), np.zeros(0, np.int64)

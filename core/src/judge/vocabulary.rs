@@ -84,7 +84,7 @@ causes! {
     "network" Network Path "network" "#5D9B82"
         "the path's round trip, as far as its minimum goes"
         ""
-    "queueing" Queueing Path "network" "#13701C"
+    "queueing" Queueing Path "network" "#0C5A12"
         "round trip above the path's minimum, when the packets say that it is the path"
         "Shorten the queue at the bottleneck: fq_codel or CAKE there, or pacing (fq, BBR) at the sender."
     "bandwidth" Bandwidth Line "network" "#6E6D5A"
