@@ -129,6 +129,12 @@ impl Endpoint {
         self.judged.judge(&self.pools, &self.pairs, true)[0].clone()
     }
 
+    /// How many stalls are proven.
+    pub fn sure(&mut self) -> usize {
+        let rulings = self.rulings();
+        rulings.iter().filter_map(confident).filter(|c| *c >= 0.9).count()
+    }
+
     pub fn rulings(&mut self) -> Vec<Ruling> {
         let judged = self.judged();
         let of = self.streams.iter().zip(&self.candidates);

@@ -24,12 +24,7 @@ fn pauses_near_the_timer_are_never_proven_stalls() {
                     }
                 }
                 let judged = e.judged();
-                let sure = e
-                    .rulings()
-                    .iter()
-                    .filter_map(confident)
-                    .filter(|c| *c >= 0.9)
-                    .count();
+                let sure = e.sure();
                 let case = format!("pause {pause} rtts {rtts:?} seed {seed}: {judged:?}");
                 assert!(
                     judged.verdict != Verdict::Proven && sure == 0,
@@ -100,12 +95,7 @@ fn a_program_that_waits_for_the_ack_is_no_kernel() {
             let late = if i % 4 == 0 { 40 * US } else { slack };
             e.nagle(i * 90 * MS, 41 * MS, late);
         }
-        let sure = e
-            .rulings()
-            .iter()
-            .filter_map(confident)
-            .filter(|c| *c >= 0.9)
-            .count();
+        let sure = e.sure();
         assert_eq!(sure > 0, kernel, "{slack}");
     }
 }
