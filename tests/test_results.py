@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.dataset as ds
@@ -17,6 +18,9 @@ import latpcap as lp
 from latpcap.archive import layout
 from latpcap.archive.model import identity
 from latpcap.archive.results import Results
+from latpcap.archive.union import Summed
+from latpcap.findings import Lazy, table
+from latpcap.findings.why import Why
 from latpcap.format import shortest
 
 LATENCY = SAMPLES / "nginx-latency.pcap"
@@ -74,6 +78,23 @@ def test_the_answer_of_one_file_is_its_captures(results: Results) -> None:
     told = one.why().to_dict()
     assert told["captures"] == 1 and told["typical"]["file"] == str(LATENCY)
     json.dumps(told)
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Every third case as one archive: connects, gaps, pushes, damage and one-way streams among them."""
+    place = tmp_path_factory.mktemp("cases")
+    lp.batch(sorted(Path(__file__).with_name("cases").glob("*/capture.pcap*"))[::3], place, quiet=True)
+    return lp.open_results(place)
+
+
+@pytest.mark.parametrize("part", [{}, {"time": (None, "2023-11-14T22:13:30")}, {"server": "10.0.0.2:80"}])
+def test_few_columns_answer_as_whole_tables_do(cases: Results, part: dict[str, Any]) -> None:
+    held = cases.slice(**part)._together()
+    whole, few = (Why.of(of, of).to_dict() for of in (held, Summed(held)))
+    assert whole["exchanges"] > 100 and whole["events"]
+    assert json.dumps(few, default=str) == json.dumps(whole, default=str)
+    assert held.arrow("findings").equals(table(Lazy(held.arrow)))
 
 
 def test_streams_of_two_files_stay_apart(tmp_path: Path) -> None:

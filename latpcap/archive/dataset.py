@@ -5,7 +5,7 @@ Every byte that is given was compared with its checksum. A pack that cannot be r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -146,18 +146,23 @@ class Stored:
     def read(self, table: str, captures: Iterable[str]) -> pa.Table:
         """This table's rows of these captures, all at once. (A data set would import pandas.)"""
         import pyarrow as pa
+
+        return pa.concat_tables([self.empty(table), *self.pieces(table, captures)])
+
+    def pieces(self, table: str, captures: Iterable[str], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The same, pack by pack; of the columns these, and the one that names the capture. None: all."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         schema, wanted = self.schema(table), list(captures)
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in ("capture", *columns)])
         paths, here = self._where(table, wanted)
-        pieces = []
+        whole = len(wanted) == sum(len(self._packs[pack].captures) for pack in here)
         for path in paths:
             with self._files.open_input_file(path) as file:
-                pieces.append(pq.ParquetFile(file).read().cast(schema))
-        found = pa.concat_tables([self.empty(table), *pieces])
-        if len(wanted) == sum(len(self._packs[pack].captures) for pack in here):
-            return found
-        return _of(found, wanted)
+                found = pq.ParquetFile(file).read(schema.names).cast(schema)
+            yield found if whole else _of(found, wanted)
 
     def events(self, capture: str, frames: Sequence[int]) -> pa.Table:
         """These frames' events of a capture, in order; none where they were not stored."""

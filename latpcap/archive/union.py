@@ -8,18 +8,20 @@ its file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays
+from latpcap import arrays, findings, longarrays
 from latpcap.archive.dataset import Stored
+from latpcap.findings import Lazy
 from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.making import EVERYTHING, Asked, stall_frames
 from latpcap.findings.why import Why
 from latpcap.format import count, shortest
 from latpcap.options import TableName
-from latpcap.tables import LINKS, in_order, of_rows
+from latpcap.tables import LINKS, as_exchanges, in_order, of_rows, of_stretches
+from latpcap.views.lean import Causes, Exchanges, requests
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class Union(View):
     def arrow(self, name: TableName) -> pa.Table:
         """Which rows does this table hold? Streams and exchanges numbered through; KeyError for a wrong name."""
         if name == "findings":
-            return self._findings()
+            return self._all_findings
         if name not in self._tables:
             self._tables[name] = self._load(name)
         return self._tables[name]
@@ -93,16 +95,24 @@ class Union(View):
             table = of_rows(table, {link: self.arrow(of)[link] for link, of in LINKS.items()})
         else:
             table = self._numbered(self._dataset(name).to_table() if limited else self._everything(name))
-        if name == "exchanges":
-            table = table.sort_by("exchange")
-        elif name == "streams":
-            table = table.unify_dictionaries().sort_by("stream")
+        key = {"exchanges": "exchange", "streams": "stream"}.get(name)
+        table = table.unify_dictionaries()
+        if key is not None and not longarrays.rise(arrays.numbers(table, key)):
+            table = table.sort_by(key)
         elif name == "causes":
             table = in_order(table)
-        return table.unify_dictionaries()
+        return table
 
     def _everything(self, name: str) -> pa.Table:
         return self._stored.read(name, [row["capture"] for row in self._rows])
+
+    def pieces(self, name: TableName, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """These columns of a table, pack by pack and in no order; those of a slice in one piece."""
+        if self._scope.limited:
+            yield self.arrow(name).select(columns).combine_chunks()
+            return
+        for piece in self._stored.pieces(name, [row["capture"] for row in self._rows], columns):
+            yield self._numbered(piece).unify_dictionaries().combine_chunks()
 
     @cached_property
     def _begins(self) -> list[int]:
@@ -131,6 +141,14 @@ class Union(View):
                 above = arrays.integers([which << _EXCHANGES for which in range(len(self._rows))], "uint64")
                 table = _replaced(table, link, pc.add(table[link], pc.take(above, which)))
         return table
+
+    @cached_property
+    def _summed(self) -> Summed:
+        return Summed(self)
+
+    @cached_property
+    def _all_findings(self) -> pa.Table:
+        return findings.table(self._summed.kept)
 
     def found(self) -> pa.Table:
         """The findings over all captures, with the files of their streams."""
@@ -173,7 +191,7 @@ class Union(View):
 
     def why(self, asked: Asked = EVERYTHING) -> ArchiveWhy:
         """The answer over all captures."""
-        answer = Why.of(self, self, asked=asked)
+        answer = Why.of(self._summed, self._summed, asked=asked)
         overall = answer.data
         if overall["kind"] == "overall" and "typical" in overall:
             typical = overall["typical"]
@@ -200,6 +218,54 @@ class Union(View):
         file = self._files[capture["files"][0]]
         more = len(capture["files"]) - 1
         return f"{file}{f' and {more} more' if more else ''}, tcp.stream eq {number}"
+
+
+class Summed:
+    """Captures as one, for their answer alone: of `exchanges` and `causes` a few columns, of the rest all.
+
+    They are read pack by pack, and take a fraction of what the whole tables do.
+    """
+
+    display_filter: str | None = None
+
+    def __init__(self, union: Union):
+        self._union = union
+        self.name, self.title, self.frames, self.seconds = union.name, union.title, union.frames, union.seconds
+        self.damage = union.damage
+        exchanges, causes = _rows(union)
+        made = {name: of.table() for name, of in (("exchanges", exchanges), ("causes", causes)) if of.count}
+        self._requests = requests(made["exchanges"]) if exchanges.count else None
+        self.kept = Lazy(union.arrow, made=made, evidence=causes.evidence)
+        """What findings read: `stretches` and their causes, with few columns."""
+        longarrays.give_back()
+
+    @property
+    def unfiltered(self) -> Summed:
+        """The whole of it; there is no display filter here."""
+        return self
+
+    def arrow(self, name: TableName) -> pa.Table:
+        """The rows of this table; of `exchanges` their numbers alone."""
+        if name == "exchanges" and self._requests is not None:
+            return self._requests
+        return self._union.arrow(name)
+
+
+def _rows(union: Union) -> tuple[Exchanges, Causes]:
+    import pyarrow as pa
+
+    exchanges, causes = Exchanges(), Causes()
+    schema = pa.schema([Stored.schema("exchanges").field(name) for name in Exchanges.COLUMNS])
+    for table in union.pieces("exchanges", Exchanges.COLUMNS):
+        exchanges.add(table)
+    for name in ("connects", "gaps"):
+        others = union.arrow(name)
+        if others.num_rows:
+            exchanges.add(as_exchanges(others, name, schema))
+    for table in union.pieces("causes", (*LINKS, *Causes.COLUMNS)):
+        causes.add(of_stretches(table))
+        longarrays.rest()
+    return exchanges, causes
 
 
 class ArchiveWhy(Why):

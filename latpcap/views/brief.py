@@ -20,9 +20,9 @@ from latpcap.reading import keylog as keys
 from latpcap.reading import links, sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
-from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
+from latpcap.tables import LINKS, as_exchanges, of_stretches
 from latpcap.views import recording
-from latpcap.views.lean import Causes, Exchanges
+from latpcap.views.lean import Causes, Exchanges, requests
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,16 +86,6 @@ class _Rows:
         return sum(int(table.num_rows) for table in (exchanges, causes, events))
 
 
-def _requests(rows: pa.Table) -> pa.Table:
-    """The numbers of those rows that are requests."""
-    import pyarrow as pa
-
-    code, words = arrays.codes(rows, "protocol")
-    asked = longarrays.split((code == (words.index(SETUP) if SETUP in words else -2)).astype("int8"))
-    numbers = longarrays.taken(arrays.numbers(rows, "exchange"), asked[0]) if 0 in asked else code[:0].astype("uint64")
-    return pa.Table.from_arrays([arrays.column(numbers)], ["exchange"])
-
-
 def _whole(taken: _core.Table, columns: Sequence[str] | None = None) -> pa.Table:
     """These columns, or all, each in one piece: what is done with a piece takes as long for few rows."""
     import pyarrow as pa
@@ -118,7 +108,7 @@ class Brief(recording.Recording):
         self.kept = Lazy(self.arrow, rows.segments, made, rows.causes.evidence)
         """What findings read: `stretches` and their causes, with few columns."""
         if "exchanges" in made:
-            self._arrow["exchanges"] = _requests(made["exchanges"])
+            self._arrow["exchanges"] = requests(made["exchanges"])
         for name, parts in rows.beside.items():
             self._arrow[name] = pa.concat_tables(parts).unify_dictionaries().sort_by(parts[0].column_names[0])
         if rows.streams:

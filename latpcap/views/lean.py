@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
+from latpcap.tables import SETUP
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class Exchanges:
     """Asked of incomplete exchanges alone."""
     NULLABLE = ("status", "error", "response_last_frame")
     """Kept one higher: 0 is null."""
+    COLUMNS = ("exchange", "complete", "response_first_frame", "response_start", "latency_ms", *WORDS, *NUMBERS, *TIMES,
+               *INCOMPLETE, *NULLABLE, *(f"{name}_ms" for name in CAUSES))  # fmt: skip
 
     def __init__(self) -> None:
         self.count = 0
@@ -121,7 +124,7 @@ class Exchanges:
         self._complete.add(complete)
         answered = ~np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         self._answered.add(answered)
-        self._response_start.add(np.where(answered, np.nan_to_num(arrays.numbers(rows, "response_start")), 0))
+        self._response_start.add(np.where(answered, arrays.filled(rows, "response_start", 0), 0))
         self._number.add(arrays.numbers(rows, "exchange"))
         for name in (*self.NUMBERS, *self.TIMES, "latency_ms"):
             self._numbers[name].add(arrays.numbers(rows, name))
@@ -199,6 +202,16 @@ class Causes:
         begin = sum(int(lengths[:row][span].sum()) for span in longarrays.parts(row))
         found: list[int] = frames[begin : begin + int(lengths[row])].tolist()
         return found
+
+
+def requests(rows: pa.Table) -> pa.Table:
+    """The numbers of those rows of `stretches` that are requests."""
+    import pyarrow as pa
+
+    code, words = arrays.codes(rows, "protocol")
+    asked = longarrays.split((code == (words.index(SETUP) if SETUP in words else -2)).astype("int8"))
+    numbers = longarrays.taken(arrays.numbers(rows, "exchange"), asked[0]) if 0 in asked else code[:0].astype("uint64")
+    return pa.Table.from_arrays([arrays.column(numbers)], ["exchange"])
 
 
 def _ordered(numbers: Array) -> tuple[Array, Array | None]:
