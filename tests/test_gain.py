@@ -136,3 +136,20 @@ def test_a_loop_knows_how_late_its_clients_ask_again() -> None:
     loop = gain._Loop.of(item, exchanges)
     assert loop is not None and loop.closed and loop.clients == 2
     assert (loop.pause_ms, loop.late_ms) == pytest.approx(((1.0 + 13.0) / 2, 6.0))
+
+
+@pytest.mark.parametrize(("hidden_ms", "high", "limit"), [(0.0, 5.5, "server"), (9.0, 14.5, gain.AS_IT_IS)])
+def test_the_capacity_says_nothing_of_work_that_the_wait_hides(
+    monkeypatch: pytest.MonkeyPatch, hidden_ms: float, high: float, limit: str
+) -> None:
+    """Ten clients, and answers that begin 2,000 times a second: 5 ms to the first byte at most, and what follows it."""
+    left, worst = np.full(40, 1.0), np.full(40, 20.0)
+    loop = gain._Loop(10, 0.0, 0.0, 200.0, closed=True, capacity=(2000.0, 4000.0))
+    monkeypatch.setattr(gain, "_of_stall", lambda *_: (left, worst, left, hidden_ms))
+    monkeypatch.setattr(gain._Loop, "of", lambda *_: loop)
+    server = SimpleNamespace(cut=False, rows=np.arange(40, dtype="uint32"), latency=np.full(40, 50.0))
+    item: Any = SimpleNamespace(server=server, cause="nagle", owner="server")
+    found = gain.gain(item, [item], pa.table({}), pa.table({}))
+    assert found is not None and found.high_ms == pytest.approx(high) and found.limit == limit
+    least = 10 * 1000 / high if hidden_ms else 2000.0
+    assert found.factor_low == pytest.approx(least / 200.0)

@@ -68,7 +68,7 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
     server = item.server
     if server.cut or len(server.rows) < LIMITS["gain_exchanges"] or item.cause in ("server_think", "client_think"):
         return None
-    left, worst, warm = (_of_stall if item.cause in STALLS else _of_other)(item, items, exchanges, causes)
+    left, worst, warm, hidden_ms = (_of_stall if item.cause in STALLS else _of_other)(item, items, exchanges, causes)
     high, now = _percentile(worst, 0.5), _percentile(server.latency, 0.5)
     middle, p99 = _percentile(left, 0.5), _percentile(left, 0.99)
     loop = _Loop.of(item, exchanges)
@@ -97,8 +97,11 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
     # what the server can serve bounds the range from above; it makes no range narrower than what was measured
     quick, long = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
     least = min(middle, max(low, LIMITS["saturated_least"] * quick))
-    high = max(high if doubt else middle, LIMITS["saturated_most"] * long)
-    return Gain(least, high, max(p99, least), "server", slow / loop.rate, fast / loop.rate, doubt)
+    # it is read at the answers' first bytes: what the program does behind them comes on top
+    high = max(high if doubt else middle, LIMITS["saturated_most"] * long + hidden_ms)
+    slow = min(slow, 1000 * loop.clients / (high + loop.pause_ms)) if hidden_ms else slow
+    limit = AS_IT_IS if hidden_ms else "server"
+    return Gain(least, high, max(p99, least), limit, slow / loop.rate, fast / loop.rate, doubt)
 
 
 def _percentile(values: Array, share: float) -> float:
@@ -106,13 +109,17 @@ def _percentile(values: Array, share: float) -> float:
     return float(longarrays.nth(values, max(0, math.ceil(share * len(values)) - 1)))
 
 
-def _of_other(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> tuple[Array, Array, Array]:
+_Left = tuple["Array", "Array", "Array", float]
+"""What is left of each exchange at best, at worst, and with faster programs; what the wait hides of a program."""
+
+
+def _of_other(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> _Left:
     """What each exchange would take at best (without this), at worst (without what is proven of it), and at best."""
     sure = _sure(causes)
     where = _Places(exchanges, causes)
     left = _less(item, exchanges, where.sums([item.causes]))
     worst = _less(item, exchanges, where.sums([longarrays.chosen(item.causes, sure)]))
-    return left, worst, left
+    return left, worst, left, 0.0
 
 
 def _less(item: Spent, exchanges: pa.Table, ms: Array) -> Array:
@@ -131,12 +138,12 @@ def _sure(causes: pa.Table) -> Array:
     return found
 
 
-def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> tuple[Array, Array, Array]:
+def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> _Left:
     """What each exchange would take at best, at worst, and at best where the programs get faster by it, too.
 
     At best every such wait goes, and what the program is only taken to have been at work for behind it. At worst only
     what is proven goes, and the program, which few exchanges show without a wait, takes as long again as it took there:
-    where all may be its work, nothing goes.
+    where all may be its work, nothing goes. So the wait hides twice that of the program.
     """
     import numpy as np
 
@@ -169,7 +176,7 @@ def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.T
         warm[span] = np.maximum(left[span] - np.maximum(warmer, made[mine] - quickest), 0.0)
         worst[span] = np.maximum(np.minimum(took, took - least[mine] + more[mine]), 0.0)
     longarrays.rest()
-    return left, worst, warm
+    return left, worst, warm, 2 * _percentile(longarrays.taken(more, rows), 0.5)
 
 
 def _code(words: list[str], word: str) -> int:
