@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays, findings, longarrays
+from latpcap import arrays, longarrays
 from latpcap.archive.dataset import Stored
 from latpcap.findings import Lazy
 from latpcap.findings.answer import OneExchange, Overall, Typical
@@ -74,7 +74,7 @@ class Union(View):
     def arrow(self, name: TableName) -> pa.Table:
         """Which rows does this table hold? Streams and exchanges numbered through; KeyError for a wrong name."""
         if name == "findings":
-            return self._all_findings
+            return self._findings()
         if name not in self._tables:
             self._tables[name] = self._load(name)
         return self._tables[name]
@@ -146,9 +146,10 @@ class Union(View):
     def _summed(self) -> Summed:
         return Summed(self)
 
-    @cached_property
-    def _all_findings(self) -> pa.Table:
-        return findings.table(self._summed.kept)
+    @property
+    def kept(self) -> Lazy:
+        """What findings read: `stretches` and their causes, with few columns."""
+        return self._summed.kept
 
     def found(self) -> pa.Table:
         """The findings over all captures, with the files of their streams."""

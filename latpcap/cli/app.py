@@ -60,7 +60,7 @@ def _completed(words: list[str]) -> list[str]:
 
 
 def _brief(file: str, *, keylog: str | None = None) -> Brief | Capture:
-    """Opens a capture for its answer alone; a pipe cannot be read again, so all of it is kept."""
+    """Opens a capture for its answer or findings alone; a pipe cannot be read again, so all of it is kept."""
     from latpcap.archive.results import is_results
     from latpcap.views import brief
 
@@ -142,7 +142,7 @@ def _options(
 
 
 answers.register(app, _read, _brief)
-tables.register(app, _read, _narrow, _source)
+tables.register(app, _read, _narrow, _brief, _source)
 app.command()(archive.batch)
 app.command()(archive.compare)
 flow.register(app, _read, _stream)

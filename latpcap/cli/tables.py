@@ -18,6 +18,7 @@ from latpcap.tables import Kept
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from latpcap.views.brief import Brief
     from latpcap.views.capture import Capture
     from latpcap.views.narrow import Narrow
 
@@ -49,13 +50,21 @@ MOST_HELD = 8192
 
 
 def register(
-    app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..., Narrow], source: Callable[..., Any]
+    app: typer.Typer,
+    read: Callable[..., Capture],
+    narrow: Callable[..., Narrow],
+    brief: Callable[..., Capture | Brief],
+    source: Callable[..., Any],
 ) -> None:
     """Adds the commands to the program; `read` opens a capture and warns of damage, `narrow` for one table alone,
-    `source` is what they read.
+    `brief` for its findings; `source` is what they read.
     """
+
+    def few(file: str, name: TableName, keylog: str | None) -> Capture | Brief | Narrow:
+        return brief(file, keylog=keylog) if name == "findings" else narrow(file, {name: Kept(None)}, keylog=keylog)
+
     for name, question in _TABLES.items():
-        _command(app, name, question, read, narrow, source)
+        _command(app, name, question, read, few, source)
 
 
 def _command(
@@ -63,7 +72,7 @@ def _command(
     name: TableName,
     question: str,
     read: Callable[..., Capture],
-    narrow: Callable[..., Narrow],
+    few: Callable[[str, TableName, str | None], Capture | Brief | Narrow],
     source: Callable[..., Any],
 ) -> None:
     def command(
@@ -84,10 +93,10 @@ def _command(
         form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
         parted = stream is not None or display_filter is not None or span()
 
-        def opened() -> Capture | Narrow:
-            if parted or name == "findings" or _of_headers(name, columns):
+        def opened() -> Capture | Brief | Narrow:
+            if parted or _of_headers(name, columns):
                 return read(file, display_filter, keylog=keylog)
-            return narrow(file, {name: Kept(None)}, keylog=keylog)
+            return few(file, name, keylog)
 
         if output is not None and str(output) != "-":
             capture = opened()

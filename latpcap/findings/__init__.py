@@ -105,6 +105,12 @@ class Lazy(HasSegments):
         return len(self.NAMES)
 
 
+def read_from(scope: Any) -> Lazy:
+    """What do findings read of a capture, a part of one, or many? What it kept for them, or else its tables."""
+    found: Lazy = getattr(scope, "kept", None) or Lazy(scope.arrow)
+    return found
+
+
 def rows(
     tables: Mapping[str, pa.Table],
     checks: Sequence[quality.Check] | None = None,

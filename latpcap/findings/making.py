@@ -127,7 +127,7 @@ def _fix(data: Overall) -> str | None:
 
 def _judged(capture: Subject, scope: HasTables, stream: int | None, asked: Asked) -> Overall:
     data = cast(Overall, {"kind": "overall", **_head(capture), "scope": stream})
-    tables = getattr(scope, "kept", None) or findings.Lazy(scope.arrow)
+    tables = findings.read_from(scope)
     streams = tables["streams"]
     checks = quality.judge(tables)
     data["quality"] = checks

@@ -49,7 +49,7 @@ class View:
         if "_found" not in self.__dict__:
             from latpcap import findings
 
-            self.__dict__["_found"] = findings.table(findings.Lazy(self.arrow))
+            self.__dict__["_found"] = findings.table(findings.read_from(self))
         return self.__dict__["_found"]
 
     def to_arrow(self, name: TableName = "exchanges") -> pa.Table:
