@@ -67,7 +67,7 @@ def words(texts: Sequence[str]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(packed), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(packed))])
 
 
-def integers(values: Sequence[int], kind: str) -> pa.Array:
+def integers(values: Sequence[int] | Array, kind: str) -> pa.Array:
     """These numbers as an Arrow array of a type by numpy's name, as in "uint64"."""
     import numpy as np
     import pyarrow as pa

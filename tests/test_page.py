@@ -12,6 +12,7 @@ import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from makepcap import Talk, answer, get, pcap
 
@@ -148,13 +149,11 @@ def test_only_html_is_written(tmp_path: Path) -> None:
 
 
 def test_thousands_of_dots_stay_a_small_picture() -> None:
-    rows = [
-        {"ns": n * 1_000_000, "latency_ms": 1 + n % 97, "top_cause": None, "words": f"request {n}"}
-        for n in range(200_000)
-    ]
-    drawn = pictures.timeline(rows, 0, 200_000_000_000)
+    numbers = np.arange(200_000)
+    dots = pictures.Dots(numbers * 1_000_000, 1.0 + numbers % 97, np.full(200_000, -1), [])
+    drawn = pictures.timeline(dots, [f"request {n}" for n in dots.named()])
     assert len(drawn) < 800_000 and drawn.count("<circle") == pictures.NAMED_DOTS
-    one = pictures.timeline(rows[:1], 0, 0)
+    one = pictures.timeline(pictures.Dots(dots.ns[:1], dots.latency_ms[:1], dots.code[:1], []), ["request 0"])
     assert one.count("h0") == 1
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from latpcap import files
+from latpcap import arrays, files
 from latpcap.errors import LatpcapError, OutputError
 from latpcap.format import count
 from latpcap.page import parts, pictures
@@ -24,6 +24,7 @@ from latpcap.page.parts import Column, safe
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from latpcap.arrays import Array
     from latpcap.options import TableName
 
 MOST_ROWS, BARS, GRAPHS = 500, 25, 4
@@ -90,15 +91,14 @@ def write(path: str | os.PathLike[str], page: str) -> None:
 
 def of_capture(capture: Whole) -> str:
     """The report of one capture: answer, servers, findings, time, waterfall, exchanges, flow graphs."""
-    rows = capture.arrow("exchanges").select(_EXCHANGES)
-    graphs = _graphs(capture, rows)
-    return _page(capture.title, repr(capture), capture, rows, graphs)
+    requests = _Requests(capture.arrow("exchanges").select(_EXCHANGES))
+    return _page(capture.title, repr(capture), capture, requests, _graphs(capture, requests))
 
 
 def of_results(results: Stored) -> str:
     """The report of stored results; their captures' bytes are not read again, so that it has no flow graphs."""
-    rows = results.dataset("exchanges").to_table(columns=["capture", *_EXCHANGES])
-    return _page(results.title, repr(results), results, rows, [])
+    requests = _Requests(results.dataset("exchanges").to_table(columns=_EXCHANGES))
+    return _page(results.title, repr(results), results, requests, [])
 
 
 def of_comparison(comparison: Changed, sides: Sequence[Subject]) -> str:
@@ -124,17 +124,15 @@ def _changes(rows: list[dict[str, Any]]) -> str:
     return parts.table([*heads, Column("moved")], found)
 
 
-def _page(title: str, about: str, subject: Subject, exchanges: pa.Table, graphs: list[str]) -> str:
-    requests = _requests(exchanges)
+def _page(title: str, about: str, subject: Subject, requests: _Requests, graphs: list[str]) -> str:
     bodies = [_answered("Answer", subject, "answer")]
-    if requests:
+    if requests.total:
         bodies.append(parts.section("Servers", _servers(subject), name="servers"))
     bodies += _found(subject)
-    timed = [row for row in requests if row["latency_ms"] is not None]
-    if timed:
-        bodies.append(_timeline(timed))
+    if len(requests.timed):
+        bodies.append(_timeline(requests))
         bodies += _waterfall(subject, "Where the longest exchanges' time went", "waterfall")
-        bodies.append(_longest(timed, len(requests)))
+        bodies.append(_longest(requests))
     if graphs:
         bodies.append(parts.section("The worst exchanges, packet by packet", *graphs, name="flow"))
     return _document(title, about, bodies)
@@ -145,21 +143,48 @@ def _answered(head: str, subject: Subject, name: str) -> str:
     return parts.section(head, parts.answer(text), parts.note(title), name=name)
 
 
-def _requests(exchanges: pa.Table) -> list[dict[str, Any]]:
-    """The requests as rows, instants in ns."""
-    import pyarrow as pa
+class _Requests:
+    """The requests of the page; those that it names, as rows."""
 
-    table = exchanges
-    for place, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type):
-            table = table.set_column(place, "ns", table[field.name].cast(pa.int64()))
-    found: list[dict[str, Any]] = table.to_pylist()
-    for row in found:
-        asked = " ".join(str(row[name]) for name in ("method", "target") if row[name] is not None)
-        row["asked"] = asked or row["protocol"]
-        late = "" if row["latency_ms"] is None else f"{row['latency_ms']:,.3f} ms, "
-        row["words"] = f"{row['asked']}\n{late}{pictures.instant(row['ns'])} UTC\ntcp.stream eq {row['stream']}"
-    return found
+    def __init__(self, exchanges: pa.Table):
+        import numpy as np
+
+        self._table = exchanges
+        self.total: int = exchanges.num_rows
+        self._latency = arrays.numbers(exchanges, "latency_ms").astype(float)
+        self.timed = np.flatnonzero(~np.isnan(self._latency))
+        """Those that have a latency."""
+        self.by_length = self.timed[np.argsort(-self._latency[self.timed], kind="stable")]
+        """The same, the longest first."""
+
+    def dots(self) -> pictures.Dots:
+        """What the timeline draws."""
+        code, causes = arrays.codes(self._table, "top_cause")
+        ns = arrays.numbers(self._table, "start")
+        return pictures.Dots(ns[self.timed], self._latency[self.timed], code[self.timed], causes)
+
+    def firsts(self) -> list[int]:
+        """The longest of each top cause, the longest first."""
+        import numpy as np
+
+        code, _ = arrays.codes(self._table, "top_cause")
+        places = np.unique(code[self.by_length], return_index=True)[1]
+        found: list[int] = self.by_length[np.sort(places)].tolist()
+        return found
+
+    def rows(self, places: Sequence[int] | Array) -> list[dict[str, Any]]:
+        """These, instants in ns, with what was asked and what a pointer shows."""
+        import pyarrow as pa
+
+        table = self._table.take(arrays.integers(places, "int64"))
+        at = table.schema.get_field_index("start")
+        found: list[dict[str, Any]] = table.set_column(at, "ns", table["start"].cast(pa.int64())).to_pylist()
+        for row in found:
+            asked = " ".join(str(row[name]) for name in ("method", "target") if row[name] is not None)
+            row["asked"] = asked or row["protocol"]
+            late = "" if row["latency_ms"] is None else f"{row['latency_ms']:,.3f} ms, "
+            row["words"] = f"{row['asked']}\n{late}{pictures.instant(row['ns'])} UTC\ntcp.stream eq {row['stream']}"
+        return found
 
 
 def _servers(subject: Subject) -> str:
@@ -192,12 +217,14 @@ def _plain(row: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(n, None if v is pd.NA else v) for n, v in row.items()]
 
 
-def _timeline(rows: list[dict[str, Any]]) -> str:
-    first, last = min(row["ns"] for row in rows), max(row["ns"] for row in rows)
+def _timeline(requests: _Requests) -> str:
+    dots = requests.dots()
+    first, last = int(dots.ns.min()), int(dots.ns.max())
     about = f"{pictures.instant(first)} to {pictures.instant(last)} UTC; a dot is a request at its start."
-    if len(rows) > pictures.MOST_DOTS:
+    if len(dots.ns) > pictures.MOST_DOTS:
         about += " Dots that fall on one place are one."
-    return parts.section("When it was slow", parts.note(about), pictures.timeline(rows, first, last), name="timeline")
+    words = [row["words"] for row in requests.rows(requests.timed[dots.named()])]
+    return parts.section("When it was slow", parts.note(about), pictures.timeline(dots, words), name="timeline")
 
 
 def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
@@ -209,8 +236,9 @@ def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
     return [parts.section(head, parts.note(about), pictures.waterfall(plan), name=name)]
 
 
-def _longest(rows: list[dict[str, Any]], total: int) -> str:
-    shown = sorted(rows, key=lambda row: -row["latency_ms"])[:MOST_ROWS]
+def _longest(requests: _Requests) -> str:
+    total, timed = requests.total, len(requests.timed)
+    shown = requests.rows(requests.by_length[:MOST_ROWS])
     heads = [Column("exchange", True), Column("stream", True), Column("started, UTC"), Column("request"),
              Column("status"), Column("latency ms", True, 3), Column("top cause")]  # fmt: skip
     found = [
@@ -221,21 +249,17 @@ def _longest(rows: list[dict[str, Any]], total: int) -> str:
     about = f"All {count(total, 'request')}." if total > 1 else "One request."
     if len(shown) < total:
         about = f"The {len(shown):,} slowest of {total:,} requests."
-    if len(rows) < total:
-        about += f" {total - len(rows):,} have no latency: the capture does not show them whole."
+    if timed < total:
+        about += f" {total - timed:,} have no latency: the capture does not show them whole."
     box = '<input type="search" data-table="exchanges-table" placeholder="find: words of a row" aria-label="find">'
     table = parts.table(heads, found, name="exchanges-table")
     return parts.section("Exchanges", parts.note(about), box, table, name="exchanges")
 
 
-def _graphs(capture: Whole, exchanges: pa.Table) -> list[str]:
-    """The flow graphs of the longest exchanges: one for each top cause first, as the next longest is often the same."""
-    rows = [row for row in _requests(exchanges) if row["latency_ms"] is not None]
-    rows.sort(key=lambda row: -row["latency_ms"])
-    firsts = list({row["top_cause"]: row for row in reversed(rows)}.values())
-    chosen = sorted(firsts, key=lambda row: -row["latency_ms"])[:GRAPHS]
+def _graphs(capture: Whole, requests: _Requests) -> list[str]:
+    """The flow graphs of the longest exchanges: one for each top cause, as the next longest is often the same."""
     found = []
-    for row in chosen:
+    for row in requests.rows(requests.firsts()[:GRAPHS]):
         try:
             drawn = capture.flow_graph(exchange=row["exchange"], max_rows=_PACKETS)
             svg = _inline(drawn.svg())

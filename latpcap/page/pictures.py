@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from latpcap.page.parts import keys, safe
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
+    from latpcap.arrays import Array
     from latpcap.plot.waterfall_rows import Plan
 
 _NONE = "#7A7A7A"
@@ -78,45 +80,70 @@ def waterfall(plan: Plan) -> str:
     return keys(shown) + f'<div class="bars">{"".join(rows)}</div>'
 
 
-def timeline(rows: Sequence[dict[str, Any]], first_ns: int, last_ns: int) -> str:
+@dataclass(frozen=True)
+class Dots:
+    """Requests that have a latency: when they began, how long they took, and the place of each one's top cause in
+    `causes`, -1 for none."""
+
+    ns: Array
+    latency_ms: Array
+    code: Array
+    causes: list[str]
+
+    def named(self) -> list[int]:
+        """The slowest: those that say what they are."""
+        import numpy as np
+
+        found: list[int] = np.argsort(-self.latency_ms, kind="stable")[:NAMED_DOTS].tolist()
+        return found
+
+
+def timeline(dots: Dots, words: Sequence[str]) -> str:
     """A dot a request over the clock, as high as its latency, in the colour of its top cause; a picture that zooms.
 
-    `rows` have `ns`, `latency_ms`, `top_cause` and `words`; the slowest say what they are.
+    `words` say of `dots.named()` what they are.
     """
     import math
 
-    values = sorted(row["latency_ms"] for row in rows)
-    low, high = max(values[len(values) // 50], 1e-3), max(values[-1], 2e-3)
+    import numpy as np
+
+    values, ns = np.sort(dots.latency_ms), dots.ns.astype(np.int64)
+    first_ns, last_ns = int(ns.min()), int(ns.max())
+    low, high = max(float(values[len(values) // 50]), 1e-3), max(float(values[-1]), 2e-3)
     log = high / low > 100
     span = max(last_ns - first_ns, 1)
     floor = math.log10(low) if log else 0.0
     top = math.log10(high) if log else high
     top += (top - floor) * 0.04 or 1.0
 
-    def place(row: dict[str, Any]) -> tuple[float, float]:
-        value = math.log10(max(row["latency_ms"], low)) if log else row["latency_ms"]
-        right = WIDE - 12 - LEFT
-        return LEFT + (row["ns"] - first_ns) / span * right, TOP + (1 - (value - floor) / (top - floor)) * (HIGH - TOP)
+    def height(latency_ms: Any) -> Any:
+        value = np.log10(np.maximum(latency_ms, low)) if log else latency_ms
+        return TOP + (1 - (value - floor) / (top - floor)) * (HIGH - TOP)
 
-    dots: dict[str | None, dict[tuple[int, int], tuple[float, float]]] = {}
-    many = len(rows) > MOST_DOTS
-    for row in rows:
-        x, y = place(row)
-        cell = (int(x / WIDE * _CELLS[0]), int(y / HIGH * _CELLS[1])) if many else (len(dots), id(row))
-        dots.setdefault(row["top_cause"], {}).setdefault(cell, (x, y))
-    drawn = [
-        f'<path d="{"".join(f"M{x:.1f} {y:.1f}{shape(cause)}" for x, y in places.values())}" stroke="{colour(cause)}" '
-        f'fill="{colour(cause)}" stroke-width="{_width(cause, many=many)}" stroke-linecap="round" opacity="0.75"/>'
-        for cause, places in dots.items()
-    ]
-    for row in sorted(rows, key=lambda r: -r["latency_ms"])[:NAMED_DOTS]:
-        x, y = place(row)
-        drawn.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="transparent" data-tip="{safe(row["words"])}"/>')
-    lines = [_row(value, place({"ns": first_ns, "latency_ms": value})[1]) for value in _levels(low, high, log=log)]
+    x, y = LEFT + (ns - first_ns) / span * (WIDE - 12 - LEFT), height(dots.latency_ms)
+    cell = (x / WIDE * _CELLS[0]).astype(int) * (_CELLS[1] + 1) + (y / HIGH * _CELLS[1]).astype(int)
+    drawn, number = [], {}
+    many = len(values) > MOST_DOTS
+    for code in range(-1, len(dots.causes)):
+        mine = np.flatnonzero(dots.code == code)
+        if not len(mine):
+            continue
+        cause = dots.causes[code] if code >= 0 else None
+        number[cause] = len(mine)
+        if many:
+            mine = mine[np.sort(np.unique(cell[mine], return_index=True)[1])]
+        mark = shape(cause)
+        path = "".join(f"M{right:.1f} {down:.1f}{mark}" for right, down in zip(x[mine], y[mine], strict=True))
+        drawn.append(
+            f'<path d="{path}" stroke="{colour(cause)}" '
+            f'fill="{colour(cause)}" stroke-width="{_width(cause, many=many)}" stroke-linecap="round" opacity="0.75"/>'
+        )
+    for place, told in zip(dots.named(), words, strict=True):
+        drawn.append(
+            f'<circle cx="{x[place]:.1f}" cy="{y[place]:.1f}" r="6" fill="transparent" data-tip="{safe(told)}"/>'
+        )
+    lines = [_row(value, float(height(value))) for value in _levels(low, high, log=log)]
     ticks = [_tick(ns, LEFT + (ns - first_ns) / span * (WIDE - 12 - LEFT)) for ns in clock(first_ns, last_ns)]
-    number: dict[str | None, int] = {}
-    for row in rows:
-        number[row["top_cause"]] = number.get(row["top_cause"], 0) + 1
     shown = [(colour(n), "", n or "no top cause", f"{c:,}") for n, c in sorted(number.items(), key=lambda p: -p[1])]
     texts = 'font-family="system-ui,sans-serif" font-size="13" fill="#444"'
     return (
