@@ -109,7 +109,8 @@ def of_stretches(causes: pa.Table) -> pa.Table:
 
     if not causes["exchange"].null_count:
         return causes
-    causes = causes.filter(pc.is_null(causes["push"]))
+    if causes["push"].null_count < causes.num_rows:
+        causes = causes.filter(pc.is_null(causes["push"]))
     number = pc.coalesce(causes["exchange"], causes["connect"], causes["gap"])
     return causes.set_column(causes.schema.get_field_index("exchange"), "exchange", number)
 

@@ -71,7 +71,8 @@ class Segments:
     def of(cls, events: pa.Table) -> Segments:
         """Those of a whole table."""
         found = cls(lambda: [events])
-        found.add(events)
+        for _, part in arrays.sliced(events):
+            found.add(part)
         return found
 
     def data(self) -> dict[str, Array]:

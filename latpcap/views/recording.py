@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from latpcap import _core
+from latpcap import _core, longarrays
 from latpcap.errors import CaptureError
 from latpcap.format import count, escaped
 from latpcap.reading import instants, sources
@@ -93,6 +93,10 @@ class Recording(View):
             elif name == "issues":
                 table = self._issues(table)
             self._arrow[name] = table
+            if name not in ("streams", "issues"):
+                del self._raw[name]  # else rows that were put in order would be there twice
+                if table.num_rows >= longarrays.PART:
+                    longarrays.give_back()
         return self._arrow[name]
 
     def __getstate__(self) -> dict[str, Any]:
