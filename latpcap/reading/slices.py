@@ -77,7 +77,7 @@ def write_slice(
         else:
             nanos = _nanos(scope.arrow("events"))
         link = next((record.link for record in head), 1)
-        return _written(target, lambda file: _pcap(file, nanos, link), found)
+        return _written(target, lambda file: pcap(file, nanos, link), found)
     notes = _notes((capture if scope is None else scope).arrow("causes"))
     return _written(target, lambda file: _pcapng(file, about, notes), found)
 
@@ -143,7 +143,7 @@ def _packed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
         yield cast(IO[bytes], packed)
 
 
-def _pcap(file: IO[bytes], nanos: bool, link: int | None) -> _Write:
+def pcap(file: IO[bytes], nanos: bool, link: int | None) -> _Write:
     """A pcap file: one link type, in microseconds or nanoseconds."""
     magic, unit = (0xA1B23C4D, 1) if nanos else (0xA1B2C3D4, 1000)
     file.write(struct.pack("<IHHiIII", magic, 2, 4, 0, 0, LONGEST_IN_PCAP, link or 0))

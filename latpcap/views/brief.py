@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from latpcap.findings.segments import COLUMNS as EVENTS
 from latpcap.findings.segments import Segments
 from latpcap.findings.why import Why
 from latpcap.reading import keylog as keys
-from latpcap.reading import links, sources
+from latpcap.reading import links, slices, sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
 from latpcap.tables import LINKS, as_exchanges, of_stretches
@@ -124,19 +125,49 @@ class Brief(recording.Recording):
         return answer
 
     def _quoted(self, frames: Sequence[int]) -> pa.Table:
-        """The few events that an answer quotes."""
+        """The few events that an answer quotes, made of these packets alone: empty where it takes others to tell what
+        they are.
+        """
         import numpy as np
-        import pyarrow as pa
 
-        found = [self.arrow("events")]
-        for events in self._again(max(frames)):
-            rows = np.flatnonzero(np.isin(arrays.numbers(events, "frame"), frames))
-            if len(rows):
-                found.append(events.take(arrays.column(rows)))
-        return pa.concat_tables(found)
+        packets = list(self.records(frames))
+        if len({(packet.link, packet.interface) for packet in packets}) != 1:
+            return self.arrow("events")
+        held = io.BytesIO()
+        write = slices.pcap(held, nanos=True, link=packets[0].link)
+        for packet in packets:
+            write(packet._replace(time_ns=packet.time_ns - packets[0].time_ns))
+        analysis = _core.Analysis(links.read)
+        analysis.push(held.getvalue())
+        analysis.finish()
+        events, turned = _whole(analysis.take("events")), self._turned(_whole(analysis.take("streams")))
+        if turned is None or events.num_rows != len(frames):
+            return self.arrow("events")
+        made = {
+            "frame": np.array(sorted(frames), np.uint64),
+            "from_client": arrays.numbers(events, "from_client") != turned,
+        }
+        for name, values in made.items():
+            events = events.set_column(events.schema.get_field_index(name), name, arrays.column(values))
+        return events
 
-    def _again(self, last: int | None = None) -> Iterator[pa.Table]:
-        """The events once more, up to this frame. What could not be read the first time is no news."""
+    def _turned(self, streams: pa.Table) -> bool | None:
+        """Is the client of this one stream the server here? None where neither is."""
+        import pyarrow.compute as pc
+
+        if streams.num_rows != 1:
+            return None
+        row = streams.select(["client", "client_port", "server", "server_port"]).to_pylist()[0]
+        client, server = (row["client"], row["client_port"]), (row["server"], row["server_port"])
+        for one, other, turned in ((client, server, False), (server, client, True)):
+            here = (pc.field("client") == one[0]) & (pc.field("client_port") == one[1])
+            here &= (pc.field("server") == other[0]) & (pc.field("server_port") == other[1])
+            if self.arrow("streams").filter(here).num_rows:
+                return turned
+        return None
+
+    def _again(self) -> Iterator[pa.Table]:
+        """The events once more. What could not be read the first time is no news."""
         analysis: Any = _core.Analysis(links.read, keys.text(self._keylog))
         for origin in self._origins:
             analysis.next_file()
@@ -145,8 +176,6 @@ class Brief(recording.Recording):
                 for block in origin.blocks():
                     analysis.push(block)
                     waiting += len(block)
-                    if last is not None and analysis.frames >= last:
-                        break
                     if waiting >= TAKE_BYTES:
                         yield self._events(analysis)
                         waiting = 0
@@ -155,8 +184,6 @@ class Brief(recording.Recording):
             except CaptureError:
                 if not self._broken:
                     raise
-            if last is not None and analysis.frames >= last:
-                break
         analysis.finish()
         yield self._events(analysis)
 
