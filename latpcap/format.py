@@ -40,6 +40,13 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "�" for c in text)
 
 
+def asked(method: str | None, target: str | None) -> str:
+    """What was asked, in words: method and target; SQL begins with its own verb, which is said once."""
+    words = [word for word in (method, target) if word]
+    doubled = len(words) == 2 and words[1].upper().startswith(words[0].upper() + " ")
+    return words[1] if doubled else " ".join(words)
+
+
 def escaped(text: str) -> str:
     """A name in one line that any terminal may show: control characters, and bytes that are no text, as escapes."""
     return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)

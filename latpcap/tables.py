@@ -52,6 +52,9 @@ def card(title: str, text: str, tables: dict[str, pa.Table] | None = None) -> st
 LINKS: dict[str, TableName] = {"exchange": "exchanges", "connect": "connects", "push": "pushes", "gap": "gaps"}
 """Columns of `causes`, of which each row has one: the number of a row in that table. The numbers are one series."""
 
+CAPTURE_BITS = 40
+"""Bits of an exchange's number within its capture, where several answer as one; above them stands the capture's."""
+
 SETUP = "tcp"
 """In `stretches`: the `protocol` of a row that is no request (a set-up, a client's pause, a suspicion)."""
 

@@ -13,6 +13,7 @@ from flowtables import assert_legible, ink_of
 from makepcap import Ends, Segment, Talk, answer, get, pcap
 
 import latpcap as lp
+from latpcap.plot.flow_draw import ROW, footer
 from latpcap.plot.flow_scale import LONGEST, Step, nice, scale_of, stack
 from latpcap.plot.text import tenths
 
@@ -306,6 +307,12 @@ def test_the_scale_is_set_by_the_usual_waits() -> None:
     assert scale_of([usual], 1e6) == scale_of([[*usual, usual[-1] + 10**10]], 1e6)
     assert scale_of([[0, 10, 30]], 1e6) > 0
     assert scale_of([[5, 5]], 1e6) == 0
+
+
+@pytest.mark.parametrize(("em_per_ns", "said"), [(1.2e-6, "2.1"), (1e-8, "250"), (1e-9, "2,500")])
+def test_the_least_row_is_said_in_plain_numbers(em_per_ns: float, said: str) -> None:
+    lines = footer("", "2 items", [], [], 60.0, em_per_ns * ROW / 2.5)
+    assert f"lower than {said} ms" in " ".join(line.words for line in lines)
 
 
 def test_nice_numbers() -> None:

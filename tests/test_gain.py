@@ -138,18 +138,56 @@ def test_a_loop_knows_how_late_its_clients_ask_again() -> None:
     assert (loop.pause_ms, loop.late_ms) == pytest.approx(((1.0 + 13.0) / 2, 6.0))
 
 
-@pytest.mark.parametrize(("hidden_ms", "high", "limit"), [(0.0, 5.5, "server"), (9.0, 14.5, gain.AS_IT_IS)])
-def test_the_capacity_says_nothing_of_work_that_the_wait_hides(
-    monkeypatch: pytest.MonkeyPatch, hidden_ms: float, high: float, limit: str
-) -> None:
-    """Ten clients, and answers that begin 2,000 times a second: 5 ms to the first byte at most, and what follows it."""
-    left, worst = np.full(40, 1.0), np.full(40, 20.0)
-    loop = gain._Loop(10, 0.0, 0.0, 200.0, closed=True, capacity=(2000.0, 4000.0))
+def promised(
+    monkeypatch: pytest.MonkeyPatch,
+    capacity: tuple[float, float] | None,
+    hidden_ms: float = 0.0,
+    turns: tuple[float, bool] = (0.5, True),
+) -> gain.Gain:
+    """Ten clients that wait 50 ms now, 1 ms at best and 2 ms at worst."""
+    left, worst = np.full(40, 1.0), np.full(40, 2.0)
+    loop = gain._Loop(10, 0.0, 0.0, 200.0, closed=True, capacity=capacity)
     monkeypatch.setattr(gain, "_of_stall", lambda *_: (left, worst, left, hidden_ms))
+    monkeypatch.setattr(gain, "_turns", lambda *_: turns)
     monkeypatch.setattr(gain._Loop, "of", lambda *_: loop)
     server = SimpleNamespace(cut=False, rows=np.arange(40, dtype="uint32"), latency=np.full(40, 50.0))
     item: Any = SimpleNamespace(server=server, cause="nagle", owner="server")
     found = gain.gain(item, [item], pa.table({}), pa.table({}))
-    assert found is not None and found.high_ms == pytest.approx(high) and found.limit == limit
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("hidden_ms", "high", "limit"), [(0.0, 5.5, "server"), (9.0, 14.5, gain.AS_IT_IS)])
+def test_the_capacity_says_nothing_of_work_that_the_wait_hides(
+    monkeypatch: pytest.MonkeyPatch, hidden_ms: float, high: float, limit: str
+) -> None:
+    """Answers that begin 2,000 times a second: 5 ms to the first byte at most, and what follows it."""
+    found = promised(monkeypatch, (2000.0, 4000.0), hidden_ms)
+    assert found.high_ms == pytest.approx(high) and found.limit == limit
     least = 10 * 1000 / high if hidden_ms else 2000.0
     assert found.factor_low == pytest.approx(least / 200.0)
+
+
+def test_clients_of_a_slow_server_wait_for_each_other_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert promised(monkeypatch, None, turns=(0.1, True)).high_ms == 2.0
+    assert promised(monkeypatch, None, turns=(0.5, True)).high_ms == pytest.approx(10 * 0.5 * 1.1)
+    assert promised(monkeypatch, None, turns=(9.0, True)).high_ms == 50.0, "no longer than now"
+
+
+def test_the_median_is_of_those_that_are_served_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten clients of a server that gives 4,000 answers a second have one every 2.5 ms, if each has its turn."""
+    busy = (2000.0, 4000.0)
+    assert promised(monkeypatch, busy, turns=(0.25, True)).low_ms == 1.0
+    assert promised(monkeypatch, busy, turns=(0.25, False)).low_ms == 0.25
+    assert promised(monkeypatch, None, turns=(0.25, False)).low_ms == 0.25
+
+
+@pytest.mark.parametrize(("order", "in_turn"), [((0, 1, 2, 3), True), ((0, 3, 1, 2), False)])
+def test_answers_out_of_turn_and_how_far_apart_they_are(order: tuple[int, ...], in_turn: bool) -> None:
+    """Four requests at once every 100 ms, answered 2 ms apart: three of the four leave others waiting."""
+    asked = np.array([n * 100_000_000 + k * 1000 for n in range(10) for k in range(4)])
+    answered = np.array([n * 100_000_000 + (order[k] + 1) * 2_000_000 for n in range(10) for k in range(4)])
+    rows = np.arange(40, dtype="uint32")
+    assert gain._turns(rows, seen(asked, answered, 0.0)) == (pytest.approx(2.0), in_turn)
+    few = rows[:8]
+    assert gain._turns(few, seen(asked[:8], answered[:8], 0.0))[0] == 0.0

@@ -11,13 +11,17 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from makepcap import Talk, answer, get, pcap
 
 import latpcap as lp
 from latpcap import page
+from latpcap.format import asked
 from latpcap.page import parts, pictures
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -232,3 +236,36 @@ def test_the_policy_stops_other_scripts(sample: str, tmp_path: Path) -> None:
     path = tmp_path / "changed.html"
     path.write_text(sample.replace("</body>", "<script>document.title='owned'</script></body>"), encoding="utf-8")
     assert browsed(path, 800).startswith("nginx-latency.pcap")
+
+
+def test_a_chart_has_room_for_its_numbers() -> None:
+    """Long latencies at the left, a tick of the clock at the right end; fives and doubles where tens are few."""
+    nothing = np.array([-1, -1])
+    dots = pictures.Dots(np.array([0, 10 * 10**9]), np.array([90.0, 25_300.0]), nothing, [])
+    drawn = pictures.timeline(dots, ["", ""])
+    assert "10,000 ms" in drawn and "5,000 ms" in drawn and "1e" not in drawn
+    for x, anchor, text in re.findall(r'<text x="([\d.]+)"[^>]*text-anchor="(\w+)">([^<]+)', drawn):
+        wide = 8.0 * len(text)
+        left = float(x) - (wide if anchor == "end" else wide / 2)
+        assert left >= 0 and (anchor == "end" or left + wide <= pictures.WIDE), text
+
+
+def test_ipv6_servers_are_written_as_in_the_answer_and_sql_says_its_verb_once() -> None:
+    row = {"server": "2001:db8::1", "server_port": 80, "cause": "network", "owner": "network", "grade": "proven",
+           "exchanges": 8, "total_ms": 1.0, "of_p50_ms": 1.0, "of_p99_ms": 1.0, "fix": None, "says": None,
+           "filter": "tcp"}  # fmt: skip
+    subject: Any = SimpleNamespace(findings=pd.DataFrame([row]))
+    told = page._found(subject)[0]
+    assert "[2001:db8::1]:80" in told and 'data-head="server"' in told
+    assert asked("SELECT", "SELECT ?") == "SELECT ?" and asked("select", "SELECT ?") == "SELECT ?"
+    assert asked("GET", "/GET") == "GET /GET" and asked("GET", None) == "GET" and asked("SET", "SETTINGS") != "SETTINGS"
+
+
+def test_one_request_has_no_chart_over_the_clock_and_no_option_of_the_terminal_stands_on_the_page() -> None:
+    talk = Talk()
+    talk.open()
+    talk.client(10, get())
+    talk.server(20, b"".join(answer(5)))
+    one = page.of_capture(lp.read(pcap(talk.tape)))
+    assert 'id="timeline"' not in one and 'id="waterfall"' in one and "longest of" not in one
+    assert page._MORE.sub("", "  further   2 servers: nothing is slow there (--top 3 lists them)").endswith("there")

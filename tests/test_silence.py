@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dpkt
 from case_scripts import SCRIPTS
 from rawip import file, icmp, packet
@@ -123,3 +125,24 @@ def test_whose_acknowledgements_go_on_hears_a_peer_that_the_capture_lacks() -> N
         return "silent_peer" in {f.cause for f in lp.read(pcap(talk.tape)).why().findings}
 
     assert gone(0) and not gone(100)
+
+
+def test_a_capture_of_an_archive_ends_with_its_own_last_packet(tmp_path: Path) -> None:
+    """One ends 1 ms behind a request, the other 30 s behind; what begins a day later says nothing of either."""
+    from makepcap import Ends, Talk, answer, get, pcap
+
+    day = 86_400_000.0 / 2000
+    for name, start, after in (("early", 0.0, 1.0), ("late", day, 30_000.0), ("other", 2 * day, 1.0)):
+        tape: list = []
+        talk, other = Talk(tape=tape), Talk(ends=Ends(("10.0.0.1", 40_001)), tape=tape)
+        for number, one in enumerate((talk, other)):
+            one.open(start + number)
+            one.client(start + 5 + number, get("/a"))
+            one.server(start + 8 + number, b"".join(answer(5)))
+        talk.client(start + 20, get(f"/{name}"))
+        other.client(start + 20 + after, get("/last"))
+        tape.sort(key=lambda s: s.time_ns)
+        (tmp_path / f"{name}.pcap").write_bytes(pcap(tape))
+    lp.batch(tmp_path, tmp_path / "out", jobs=1, quiet=True)
+    told = [f.says for f in lp.open_results(tmp_path / "out").why().findings if f.cause == "unanswered_request"]
+    assert len(told) == 1 and "GET /late" in (told[0] or "") and "30,000 ms" in (told[0] or ""), told

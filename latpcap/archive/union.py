@@ -20,7 +20,7 @@ from latpcap.findings.making import EVERYTHING, Asked, stall_frames
 from latpcap.findings.why import Why
 from latpcap.format import count, shortest
 from latpcap.options import TableName
-from latpcap.tables import LINKS, as_exchanges, in_order, of_rows, of_stretches
+from latpcap.tables import CAPTURE_BITS, LINKS, as_exchanges, in_order, of_rows, of_stretches
 from latpcap.views.lean import Causes, Exchanges, requests
 from latpcap.views.view import View
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from latpcap.archive.selection import Selection
 
-_EXCHANGES = 40
-"""Bits of an exchange's number within its capture; above them stands the capture's."""
 _STREAM = re.compile(r"tcp\.stream eq (\d+)")
 
 
@@ -138,7 +136,7 @@ class Union(View):
             table = _replaced(table, "stream", pc.add(table["stream"], begin))
         for link in (*LINKS, "lookup"):
             if link in table.column_names:
-                above = arrays.integers([which << _EXCHANGES for which in range(len(self._rows))], "uint64")
+                above = arrays.integers([which << CAPTURE_BITS for which in range(len(self._rows))], "uint64")
                 table = _replaced(table, link, pc.add(table[link], pc.take(above, which)))
         return table
 
@@ -185,7 +183,7 @@ class Union(View):
                 out[f"{case}file"] = capture["files"][0]
             exchange = out.get(f"{case}exchange")
             if exchange is not None:
-                out[f"{case}exchange"] = exchange & ((1 << _EXCHANGES) - 1)
+                out[f"{case}exchange"] = exchange & ((1 << CAPTURE_BITS) - 1)
         if isinstance(out.get("filter"), str):
             out["filter"] = _STREAM.sub(lambda m: f"tcp.stream eq {self.place(int(m[1]))[1]}", out["filter"])
         return out

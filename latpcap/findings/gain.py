@@ -83,9 +83,15 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
     if loop.clients == 1:
         # who asks one request at a time never queues
         return Gain(low, high, p99, AS_IT_IS, max(1.0, surely / loop.rate), alone / loop.rate, doubt)
+    apart_ms, in_turn = _turns(item.server.rows, exchanges)
+    if apart_ms and not in_turn:
+        # threads that serve one connection again and again leave the others waiting: the median is theirs
+        low = min(low, apart_ms)
     # what waits for the clients' hosts now, before they ask again, may wait for the server then
     high += loop.late_ms
     if loop.capacity is None:
+        # at most all of them wait for one another, and each for what the server takes for one
+        high = max(high, min(now, LIMITS["saturated_most"] * (loop.clients * apart_ms - loop.pause_ms)))
         if item.cause not in STALLS or doubt:
             # it has served them at the rate of now: on average they will not wait longer (the law above)
             high = max(high, now, LIMITS["saturated_most"] * float(server.latency.mean()))
@@ -96,7 +102,7 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
         return Gain(low, high, p99, AS_IT_IS, slow / loop.rate, fast / loop.rate, doubt)
     # what the server can serve bounds the range from above; it makes no range narrower than what was measured
     quick, long = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
-    least = min(middle, max(low, LIMITS["saturated_least"] * quick))
+    least = min(middle, max(low, LIMITS["saturated_least"] * quick)) if in_turn else low
     # it is read at the answers' first bytes: what the program does behind them comes on top
     high = max(high if doubt else middle, LIMITS["saturated_most"] * long + hidden_ms)
     slow = min(slow, 1000 * loop.clients / (high + loop.pause_ms)) if hidden_ms else slow
@@ -299,9 +305,7 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     """
     import numpy as np
 
-    asked = longarrays.taken(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
-    answered = longarrays.taken(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
-    _arrive(asked, answered, rows, exchanges)
+    asked, answered = _instants(rows, exchanges)
     asked.sort()
     answered.sort()
     least = LIMITS["busy_requests"]
@@ -329,6 +333,43 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     if leaving >= LIMITS["busy_answers"] and between > 0:
         rates.append(1e9 / (between / leaving))
     return min(rates), max(rates)
+
+
+def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
+    """The mean time in ms between answers that leave others waiting, 0.0 where too few do; and whether requests that
+    wait together are answered in turn.
+    """
+    import numpy as np
+
+    asked, answered = _instants(rows, exchanges)
+    order = longarrays.order(asked)
+    asked, answered = longarrays.taken(asked, order), longarrays.taken(answered, order)
+    together = overtaken = between = leaving = 0
+    for span in longarrays.parts(len(asked) - 1):
+        behind = slice(span.start + 1, span.stop + 1)
+        both = asked[behind] < answered[span]
+        together += int(both.sum())
+        overtaken += int((both & (answered[behind] < answered[span])).sum())
+    answered.sort()
+    for span in longarrays.parts(len(answered) - 1):
+        behind = slice(span.start + 1, span.stop + 1)
+        ahead = np.searchsorted(asked, answered[span], side="right")
+        left = ahead - np.arange(span.start, span.stop) - 1 >= 1
+        between += int((answered[behind] - answered[span])[left].sum())
+        leaving += int(left.sum())
+    longarrays.rest()
+    enough = leaving >= LIMITS["gain_exchanges"]
+    return between / leaving / 1e6 if enough else 0.0, overtaken <= LIMITS["overtaken_share"] * together
+
+
+def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
+    """When each request reached the server, and when its answer began."""
+    import numpy as np
+
+    asked = longarrays.taken(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
+    answered = longarrays.taken(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
+    _arrive(asked, answered, rows, exchanges)
+    return asked, answered
 
 
 def _arrive(asked: Array, answered: Array, rows: Array, exchanges: pa.Table) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import OneExchange
 from latpcap.findings.schema import graded
-from latpcap.format import ms, printable
+from latpcap.format import asked, ms, printable
 
 
 def said(d: OneExchange) -> str:
     """What is the answer for one exchange? Its pieces in order of time, small ones put together."""
-    name = " ".join(str(p) for p in (d["method"], _short(d["target"]), d["status"] or None) if p is not None)
+    name = f"{asked(d['method'], _short(d['target']))} {d['status'] or ''}".strip()
     place = f"tcp.stream eq {d['stream']}, number {d['index']} on it"
     head = f"exchange {d['exchange']} ({place}){': ' + name if name else ''}"
     if not d["complete"]:

@@ -19,6 +19,7 @@ from latpcap.findings.totals import SETUP, endpoint
 from latpcap.findings.traffic import called
 from latpcap.format import ms
 from latpcap.limits import LIMITS
+from latpcap.tables import CAPTURE_BITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,6 +63,7 @@ def _unanswered(tables: Mapping[str, pa.Table]) -> list[Finding]:
     answers, end = arrays.numbers(streams, "server_packets") > 0, arrays.numbers(streams, "end")
     closed = arrays.codes(streams, "closed_by")[0] >= 0
     lost = _unread_answers(streams, exchanges, place)
+    last = _last(end, exchanges, place)
     found, long, counts = [], [], np.zeros(streams.num_rows, np.int64)
     for span, rows in arrays.sliced(exchanges):
         asked = ~_is(rows, "protocol", SETUP)
@@ -69,7 +71,7 @@ def _unanswered(tables: Mapping[str, pa.Table]) -> list[Finding]:
         silent = np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         incomplete = ~arrays.numbers(rows, "complete").astype(bool)
         asked_at, mine = arrays.numbers(rows, "request_end"), place[span]
-        left = (end.max() - asked_at) / MS
+        left = (last[mine] - asked_at) / MS
         still = _is(rows, "cut_by", "capture_end") & ~closed[mine] & (left < MOST_MS)
         waited = np.where(still, left, (end[mine] - asked_at) / MS)
         which = asked & ~polls(rows) & ~_is(rows, "cut_by", "gap")  # a poll that is meant to wait may wait
@@ -87,6 +89,22 @@ def _unanswered(tables: Mapping[str, pa.Table]) -> list[Finding]:
         groups[server, port].append(_Case(stream, client, frame, wait, called(method, target), number))
     per_server = _per_server(streams, counts)
     return [_row("unanswered_request", "server", key, cases, per_server.get(key, 0)) for key, cases in groups.items()]
+
+
+def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
+    """When did the capture of each stream end? Each of several that answer as one has its own end."""
+    import numpy as np
+
+    which = np.full(len(end), -1, np.int64)
+    for span, rows in arrays.sliced(exchanges):
+        which[place[span]] = arrays.numbers(rows, "exchange").astype(np.int64) >> CAPTURE_BITS
+    if which.max() <= 0:
+        return np.full(len(end), end.max())
+    known = which >= 0
+    ends = np.zeros(int(which.max()) + 1, end.dtype)
+    np.maximum.at(ends, which[known], end[known])
+    found: Array = ends[which]
+    return found
 
 
 def _is(rows: pa.Table, column: str, *names: str) -> Array:

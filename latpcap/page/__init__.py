@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from latpcap import arrays, files
 from latpcap.errors import LatpcapError, OutputError
-from latpcap.format import count
+from latpcap.findings.totals import endpoint
+from latpcap.format import asked, count
 from latpcap.page import parts, pictures
 from latpcap.page.parts import Column, safe
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS, BARS, GRAPHS = 500, 25, 4
 _PACKETS = 40
+_MORE = re.compile(r" \(--top \d+ lists them\)")
+"""What a terminal's answer says of servers that it leaves out: here they have tables of their own."""
 
 _EXCHANGES = ["exchange", "stream", "protocol", "method", "target", "status", "start", "latency_ms", "top_cause"]
 
@@ -92,13 +95,13 @@ def write(path: str | os.PathLike[str], page: str) -> None:
 def of_capture(capture: Whole) -> str:
     """The report of one capture: answer, servers, findings, time, waterfall, exchanges, flow graphs."""
     requests = _Requests(capture.arrow("exchanges").select(_EXCHANGES))
-    return _page(capture.title, repr(capture), capture, requests, _graphs(capture, requests))
+    return _page(capture, requests, _graphs(capture, requests))
 
 
 def of_results(results: Stored) -> str:
     """The report of stored results; their captures' bytes are not read again, so that it has no flow graphs."""
     requests = _Requests(results.dataset("exchanges").to_table(columns=_EXCHANGES))
-    return _page(results.title, repr(results), results, requests, [])
+    return _page(results, requests, [])
 
 
 def of_comparison(comparison: Changed, sides: Sequence[Subject]) -> str:
@@ -124,18 +127,21 @@ def _changes(rows: list[dict[str, Any]]) -> str:
     return parts.table([*heads, Column("moved")], found)
 
 
-def _page(title: str, about: str, subject: Subject, requests: _Requests, graphs: list[str]) -> str:
-    bodies = [_answered("Answer", subject, "answer")]
+def _page(subject: Subject, requests: _Requests, graphs: list[str]) -> str:
+    about, _, told = str(subject.why()).partition("\n")
+    bodies = [parts.section("Answer", parts.answer(_MORE.sub("", told)), name="answer")]
     if requests.total:
         bodies.append(parts.section("Servers", _servers(subject), name="servers"))
     bodies += _found(subject)
     if len(requests.timed):
-        bodies.append(_timeline(requests))
+        dots = requests.dots()
+        if dots.ns.min() < dots.ns.max():
+            bodies.append(_timeline(requests))
         bodies += _waterfall(subject, "Where the longest exchanges' time went", "waterfall")
         bodies.append(_longest(requests))
     if graphs:
         bodies.append(parts.section("The worst exchanges, packet by packet", *graphs, name="flow"))
-    return _document(title, about, bodies)
+    return _document(subject.title, about, bodies)
 
 
 def _answered(head: str, subject: Subject, name: str) -> str:
@@ -180,8 +186,7 @@ class _Requests:
         at = table.schema.get_field_index("start")
         found: list[dict[str, Any]] = table.set_column(at, "ns", table["start"].cast(pa.int64())).to_pylist()
         for row in found:
-            asked = " ".join(str(row[name]) for name in ("method", "target") if row[name] is not None)
-            row["asked"] = asked or row["protocol"]
+            row["asked"] = asked(row["method"], row["target"]) or row["protocol"]
             late = "" if row["latency_ms"] is None else f"{row['latency_ms']:,.3f} ms, "
             row["words"] = f"{row['asked']}\n{late}{pictures.instant(row['ns'])} UTC\ntcp.stream eq {row['stream']}"
         return found
@@ -200,14 +205,14 @@ def _found(subject: Subject) -> list[str]:
         return []
     heads = [Column("server"), Column("cause"), Column("owner"), Column("grade"), Column("exchanges", True),
              Column("total ms", True, 1), Column("of p50 ms", True, 1), Column("of p99 ms", True, 1),
-             Column("what to do"), Column("filter")]  # fmt: skip
+             Column("what to do or to know"), Column("filter")]  # fmt: skip
     found = []
     for row in rows:
         row = {name: None if value is None or value != value else value for name, value in _plain(row)}
-        server = None if row["server"] is None else f"{row['server']}:{row['server_port']}"
+        server = None if row["server"] is None else endpoint(row["server"], row["server_port"])
         found.append([server, *(row[n] for n in ("cause", "owner", "grade", "exchanges", "total_ms", "of_p50_ms",
                       "of_p99_ms")), row["fix"] or row["says"], row["filter"]])  # fmt: skip
-    return [parts.section("Findings", parts.table(heads, found), name="findings")]
+    return [parts.section("Findings", parts.table(heads, found, stacks=True), name="findings")]
 
 
 def _plain(row: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -232,18 +237,19 @@ def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
         plan = subject.waterfall(top=BARS).plan
     except ValueError:  # no exchange
         return []
-    about = f"The {plan.shown:,} longest of {plan.total:,}; white dashes: probable."
+    shown = f"All {plan.total:,}" if plan.shown == plan.total > 1 else f"The {plan.shown:,} longest of {plan.total:,}"
+    about = f"{shown if plan.total > 1 else 'One exchange'}; white dashes: probable."
     return [parts.section(head, parts.note(about), pictures.waterfall(plan), name=name)]
 
 
 def _longest(requests: _Requests) -> str:
     total, timed = requests.total, len(requests.timed)
     shown = requests.rows(requests.by_length[:MOST_ROWS])
-    heads = [Column("exchange", True), Column("stream", True), Column("started, UTC"), Column("request"),
-             Column("status"), Column("latency ms", True, 3), Column("top cause")]  # fmt: skip
+    heads = [Column("exchange", True), Column("latency ms", True, 3), Column("request"), Column("top cause"),
+             Column("status"), Column("stream", True), Column("started, UTC")]  # fmt: skip
     found = [
-        [row["exchange"], row["stream"], pictures.instant(row["ns"]), row["asked"], row["status"], row["latency_ms"],
-         row["top_cause"]]
+        [row["exchange"], row["latency_ms"], row["asked"], row["top_cause"], row["status"], row["stream"],
+         pictures.instant(row["ns"])]
         for row in shown
     ]  # fmt: skip
     about = f"All {count(total, 'request')}." if total > 1 else "One request."

@@ -28,31 +28,40 @@ class Column:
     decimals: int = 0
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[Any]], *, name: str = "", ids: Sequence[str] = ()) -> str:
-    """A table that sorts by a click on a head; `ids` name its rows."""
+def table(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Any]],
+    *,
+    name: str = "",
+    ids: Sequence[str] = (),
+    stacks: bool = False,
+) -> str:
+    """A table that sorts by a click on a head; `ids` name its rows; one that `stacks` is a list on a phone."""
     heads = "".join(f'<th scope="col"{_side(c)}>{safe(c.head)}</th>' for c in columns)
     body = []
     for place, row in enumerate(rows):
         mark = f' id="{escape(ids[place])}"' if ids else ""
-        cells = "".join(_cell(c, value) for c, value in zip(columns, row, strict=True))
+        cells = "".join(_cell(c, value, stacks=stacks) for c, value in zip(columns, row, strict=True))
         body.append(f"<tr{mark}>{cells}</tr>")
     named = f' id="{escape(name)}"' if name else ""
     head = f"<thead><tr>{heads}</tr></thead>"
-    return f'<div class="wide"><table class="sorts"{named}>{head}<tbody>{"".join(body)}</tbody></table></div>'
+    look = "sorts stacks" if stacks else "sorts"
+    return f'<div class="wide"><table class="{look}"{named}>{head}<tbody>{"".join(body)}</tbody></table></div>'
 
 
 def _side(column: Column) -> str:
     return ' class="n"' if column.number else ""
 
 
-def _cell(column: Column, value: Any) -> str:
+def _cell(column: Column, value: Any, *, stacks: bool) -> str:
     missing = value is None or value != value
+    head = f' data-head="{safe(column.head)}"' if stacks else ""
     if not column.number:
         text = "" if missing else safe(value)
-        return f'<td class="w">{text}</td>' if len(text) > _LONG else f"<td>{text}</td>"
+        return f'<td class="w"{head}>{text}</td>' if len(text) > _LONG else f"<td{head}>{text}</td>"
     if missing:
-        return '<td class="n" data-v="-1e308"></td>'
-    return f'<td class="n" data-v="{float(value)!r}">{value:,.{column.decimals}f}</td>'
+        return f'<td class="n"{head} data-v="-1e308"></td>'
+    return f'<td class="n"{head} data-v="{float(value)!r}">{value:,.{column.decimals}f}</td>'
 
 
 def section(title: str, *bodies: str, name: str) -> str:

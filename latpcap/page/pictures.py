@@ -26,8 +26,10 @@ _SHAPES = {
     "unknown": "m-4 0h8m-4-4v8",
 }
 """A mark for each family of causes, as on the picture of a timeline; "h0" with round ends is a dot."""
-WIDE, HIGH, LEFT, TOP, BOTTOM = 960.0, 300.0, 56.0, 10.0, 30.0
+WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM = 960.0, 300.0, 80.0, 44.0, 10.0, 30.0
 MOST_DOTS, NAMED_DOTS = 4000, 200
+_FEW_POWERS = 4
+"""Over so many powers of ten at most an axis names their doubles and fives, too."""
 _CELLS = (400, 120)
 _STEPS = (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600,
           7200, 10800, 21600, 43200, 86400)  # fmt: skip
@@ -120,7 +122,7 @@ def timeline(dots: Dots, words: Sequence[str]) -> str:
         value = np.log10(np.maximum(latency_ms, low)) if log else latency_ms
         return TOP + (1 - (value - floor) / (top - floor)) * (HIGH - TOP)
 
-    x, y = LEFT + (ns - first_ns) / span * (WIDE - 12 - LEFT), height(dots.latency_ms)
+    x, y = LEFT + (ns - first_ns) / span * (WIDE - RIGHT - LEFT), height(dots.latency_ms)
     cell = (x / WIDE * _CELLS[0]).astype(int) * (_CELLS[1] + 1) + (y / HIGH * _CELLS[1]).astype(int)
     drawn, number = [], {}
     many = len(values) > MOST_DOTS
@@ -143,7 +145,7 @@ def timeline(dots: Dots, words: Sequence[str]) -> str:
             f'<circle cx="{x[place]:.1f}" cy="{y[place]:.1f}" r="6" fill="transparent" data-tip="{safe(told)}"/>'
         )
     lines = [_row(value, float(height(value))) for value in _levels(low, high, log=log)]
-    ticks = [_tick(ns, LEFT + (ns - first_ns) / span * (WIDE - 12 - LEFT)) for ns in clock(first_ns, last_ns)]
+    ticks = [_tick(ns, LEFT + (ns - first_ns) / span * (WIDE - RIGHT - LEFT)) for ns in clock(first_ns, last_ns)]
     shown = [(colour(n), "", n or "no top cause", f"{c:,}") for n, c in sorted(number.items(), key=lambda p: -p[1])]
     texts = 'font-family="system-ui,sans-serif" font-size="13" fill="#444"'
     return (
@@ -158,16 +160,23 @@ def _levels(low: float, high: float, *, log: bool) -> list[float]:
     import math
 
     if log:
-        return [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
+        powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+        steps = (1, 2, 5) if len(powers) <= _FEW_POWERS else (1,)
+        return [n * 10.0**power for power in powers for n in steps if low <= n * 10.0**power <= high]
     step = 10 ** math.floor(math.log10(high))
     step = next(s for s in (step / 5, step / 2, step, step * 2) if high / s <= 6)
     return [step * number for number in range(int(high / step) + 1)]
 
 
+def _plain(value: float) -> str:
+    """A round number: 0.002, 50, 25,000."""
+    return f"{value:,.0f}" if value >= 1 and abs(value - round(value)) < 1e-9 else f"{value:.6g}"
+
+
 def _row(value: float, y: float) -> str:
     return (
-        f'<path d="M{LEFT:g} {y:.1f}H{WIDE - 12:g}" stroke="#e3e3e8"/>'
-        f'<text x="{LEFT - 6:g}" y="{y + 4:.1f}" text-anchor="end">{value:g} ms</text>'
+        f'<path d="M{LEFT:g} {y:.1f}H{WIDE - RIGHT:g}" stroke="#e3e3e8"/>'
+        f'<text x="{LEFT - 6:g}" y="{y + 4:.1f}" text-anchor="end">{_plain(value)} ms</text>'
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from latpcap.format import asked
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.plot.text import tenths
 
@@ -89,8 +90,7 @@ def text_of(exchange: Record) -> str:
     if _is_setup(exchange):
         what = _BESIDE.get(exchange["method"], "beside the requests")
         return f"exchange {exchange['exchange']}: {what}, {tenths((exchange['end'] - exchange['start']) / 1e6)} ms"
-    words = [exchange["method"], _target(exchange, _LONGEST_TARGET), str(exchange["status"] or "")]
-    what = " ".join(word for word in words if word)
+    what = f"{asked(exchange['method'], _target(exchange, _LONGEST_TARGET))} {exchange['status'] or ''}".strip()
     latency = exchange["latency_ms"]
     took = f"{tenths(latency)} ms" if latency is not None else f"not complete ({exchange['cut_by'] or 'cut'})"
     return f"exchange {exchange['exchange']}: " + ", ".join(word for word in (what, took) if word)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from latpcap.format import ms
 from latpcap.plot import flow_layout
 from latpcap.plot.figure import drawable, font
 from latpcap.plot.flow_layout import (
@@ -328,7 +329,8 @@ def footer(
     """What stands under the graph: what is not shown, what is shown, and what the colours mean."""
     room = width - 2 * MARGIN - (BAR_ROOM if em_per_ns else 0)
     if em_per_ns:
-        status += f"; to scale, but no row is lower than {ROW / em_per_ns / 1e6:.2g} ms"
+        least = ROW / em_per_ns / 1e6
+        status += f"; to scale, but no row is lower than {f'{least:.2g}' if least < 99.5 else ms(least)} ms"
     lines = [FootLine(words=line, tint=RED, size=0.95) for line in wrap(note, room, 0.95)] if note else []
     lines += [FootLine(words=line, tint=GREY) for line in wrap(status, room, SMALL)]
     pastels = stream_colours(rows)
@@ -368,12 +370,12 @@ def draw_footer(
 ) -> None:
     """Draws the lines under the graph, and the bar of the scale at their right."""
     if em_per_ns:
-        ms = nice(BAR / em_per_ns / 1e6)
-        x, begin, end = width - MARGIN - 0.3, top + 0.7, top + 0.7 + ms * 1e6 * em_per_ns
+        bar_ms = nice(BAR / em_per_ns / 1e6)
+        x, begin, end = width - MARGIN - 0.3, top + 0.7, top + 0.7 + bar_ms * 1e6 * em_per_ns
         pen.line((x, x), (begin, end), width=0.14, gid="scale")
         for y in (begin, end):
             pen.line((x - 0.3, x + 0.3), (y, y), width=0.14)
-        pen.text(x - 0.7, (begin + end) / 2 + 0.3, f"{ms:g} ms", size=SMALL, ha="right")
+        pen.text(x - 0.7, (begin + end) / 2 + 0.3, f"{bar_ms:,.10g} ms", size=SMALL, ha="right")
     y = top + 0.5
     for line in lines:
         y += line.size * 1.55 if line.x == 0 else 0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from latpcap.format import printable
+from latpcap.format import asked, printable
 from latpcap.options import Align, Sort
 from latpcap.plot.text import ms, spent
 from latpcap.tables import Kept, Needed
@@ -186,8 +186,7 @@ def _grouped(names: Sequence[str] | None, order: Any) -> tuple[Any, list[str]]:
 
 def _bar(exchanges: pa.Table, some: Any, place: int) -> Bar:
     row = exchanges.slice(int(some[0]), 1).select(_LABELS).to_pylist()[0]
-    target = " ".join(part for part in (row["method"], row["target"]) if part)
-    name = f"{row['stream']} #{row['index']}  {printable(target)}".rstrip()
+    name = f"{row['stream']} #{row['index']}  {printable(asked(row['method'], row['target']))}".rstrip()
     words = f"{ms(row['latency_ms'])} ms" if row["latency_ms"] is not None else f"cut by {row['cut_by']}"
     if row["status"] is not None and row["status"] >= 400:
         words += f", status {row['status']}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
+from latpcap.format import asked
 from latpcap.options import Flows, Pick, TimeFormat
 from latpcap.tables import SETUP, of_stretches, stretches
 
@@ -208,7 +209,7 @@ def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:
     begins: dict[int, tuple[str, str]] = {}
     for row in capture.arrow("exchanges").select(columns).to_pylist():
         if row["method"]:
-            words = f"{row['method']} {(row['target'] or '')[:40]}".strip()
+            words = asked(row["method"], (row["target"] or "")[:40])
             begins[row["request_first_frame"]] = row["protocol"].upper(), words
         if row["status"] and row["response_first_frame"]:
             begins[row["response_first_frame"]] = row["protocol"].upper(), str(row["status"])
