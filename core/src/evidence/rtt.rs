@@ -4,6 +4,8 @@
 //! that acknowledges it. The smallest one is the path's; whatever an ACK took beyond it was a hold, a
 //! queue or a program.
 
+mod answers;
+
 use std::net::{IpAddr, Ipv4Addr};
 
 use ahash::RandomState;
@@ -29,6 +31,9 @@ pub struct Rtt {
     /// The soonest of the handshakes.
     handshake: Option<i64>,
     recent: Vec<Sample>,
+    /// The newest handshakes, in nanoseconds.
+    shaken: Vec<u32>,
+    shakes: usize,
 }
 
 /// In 31 bits, for more than two seconds are no jitter; the last one says that a program answered, not a kernel.
@@ -410,9 +415,8 @@ impl Pairs {
 
     /// A round trip of the handshake.
     pub fn shook(&mut self, id: u32, side: usize, sample: i64) {
-        self.add(id, side, sample, false);
         if let Some(rtt) = self.pairs.get_mut(id as usize).and_then(|p| p.rtts.get_mut(side)) {
-            rtt.handshake = Some(rtt.handshake.map_or(sample, |soonest| soonest.min(sample)));
+            rtt.shook(sample);
         }
     }
 

@@ -136,7 +136,8 @@ impl Judged {
             _ if !sure && self.verdict == Verdict::Refuted && !self.controls.follows_alone(stream) => {
                 return Err(Because::OptionMayChange);
             }
-            _ if !self.controls.are_kernels() => return Err(Because::NotAsKernel),
+            _ if !self.controls.may_be_kernels() => return Err(Because::NotAsKernel),
+            _ if !self.controls.are_kernels() => Because::NotAsKernel,
             Control::Nothing if !sure && self.verdict == Verdict::AppPause => {
                 return Err(Because::KeepsItsLength);
             }
@@ -146,6 +147,7 @@ impl Judged {
         };
         let grounds = match said {
             _ if sure => Grounds::proven(because),
+            _ if because == Because::NotAsKernel => Grounds::probable(because, think(sender)),
             Control::Unclear | Control::Explains { .. } => Grounds::probable(because, think(sender)),
             _ => self.probable(sender),
         };

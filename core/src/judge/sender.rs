@@ -3,6 +3,7 @@
 
 mod controls;
 mod holds;
+mod kernel;
 mod spread;
 mod together;
 
@@ -72,6 +73,8 @@ pub struct Judged {
     pub rtt_is_best: bool,
     pub receiver_rtt: i64,
     pub tight_limit: i64,
+    /// Beside the sender: what its kernel sends leaves within the first, and what a slow one may send within the second.
+    pub kernel_limits: [i64; 2],
     /// How much the path to the sender wavers, with what its program takes and without what it always takes.
     pub sender_jitter: i64,
     pub sender_wavering: i64,
@@ -176,6 +179,7 @@ impl Judged {
         j.tight_limit = if j.sender_rtt < AT_HOST_NS.get() {
             // there is no path, and of what its program takes to answer nothing tells of the kernel
             j.sender_jitter = path.map_or(0, |rtt| rtt.kernels_jitter()).min(SOON_NS.get());
+            j.kernel_limits = kernel::limits(path, [j.sender_rtt, j.receiver_rtt]);
             KERNEL_NS.get().max(j.sender_jitter)
         } else {
             let late = path.map_or(0, |rtt| rtt.latest());
@@ -264,6 +268,13 @@ impl Judged {
         late <= self.tight_limit || self.together.binary_search(&frame).is_ok()
     }
 
+    /// Whether this frame, so much later than the path needs, left as promptly as its sender's kernel sends, and as a slow one.
+    pub(super) fn is_by_kernel(&self, frame: u64, late: i64) -> [bool; 2] {
+        let together = self.together.binary_search(&frame).is_ok();
+        self.kernel_limits
+            .map(|limit| together || late <= limit.min(self.tight_limit))
+    }
+
     /// As long as this receiver holds an ACK.
     pub(super) fn is_hold(&self, late: i64) -> bool {
         (self.hold_least..=HELD_NS.most.get()).contains(&late)
@@ -287,7 +298,7 @@ impl Judged {
                 }
                 Control::Nothing => {
                     let alone = self.controls.always_follow() && self.follows_alone();
-                    alone || self.controls.always_follows(stream) && self.controls.are_kernels()
+                    (alone || self.controls.always_follows(stream)) && self.controls.are_kernels()
                 }
                 Control::Explains { .. } | Control::Unclear => false,
             }
@@ -400,7 +411,7 @@ impl Judged {
         self.sender_rtt < AT_HOST_NS.get()
             && late <= INSTANT_NS.get()
             && self.verdict != Verdict::Refuted
-            && self.controls.are_kernels()
+            && self.controls.may_be_kernels()
             && self.controls.follows_alone(stream)
     }
 

@@ -37,6 +37,9 @@ impl Endpoint {
         let pair = pairs.id(client, server);
         pairs.add(pair, Side::Server.index(), rtts.0, false);
         pairs.add(pair, Side::Client.index(), rtts.1, false);
+        if rtts.0 < 100 * US {
+            pairs.shook(pair, Side::Server.index(), 2 * rtts.0); // more work than an ACK
+        }
         let mut pools = Pools::default();
         let id = pools.id(
             Key {

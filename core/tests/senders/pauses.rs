@@ -1,6 +1,7 @@
 //! Programs that pause about as long as a receiver holds its ACK: none of them is a proven stall.
 
-use latpcap_core::judge::{Ruling, Verdict};
+use latpcap_core::base::Side;
+use latpcap_core::judge::{Because, Cause, Grounds, Ruling, Verdict};
 
 use crate::common::{Lcg, MS};
 use crate::endpoint::{Endpoint, US, VANTAGES, confident, timer};
@@ -87,7 +88,12 @@ fn a_program_that_works_before_its_second_write_is_no_proven_stall() {
 /// Beside its sender a kernel sends at once; a program that waits for the ACK (SIOCOUTQ, TCP_INFO) has to be woken up.
 #[test]
 fn a_program_that_waits_for_the_ack_is_no_kernel() {
-    for (slack, kernel) in [(50 * US, true), (95 * US, true), (130 * US, false)] {
+    for (slack, kernel) in [
+        (50 * US, true),
+        (60 * US, true),
+        (61 * US, false),
+        (130 * US, false),
+    ] {
         let mut e = Endpoint::new(VANTAGES[0]);
         e.gap(0, 4 * MS + 20 * US, 4 * MS + 40 * US);
         for i in 1..20 {
@@ -97,6 +103,41 @@ fn a_program_that_waits_for_the_ack_is_no_kernel() {
         }
         let sure = e.sure();
         assert_eq!(sure > 0, kernel, "{slack}");
+    }
+}
+
+/// The same of a relay whose own server waits for an ACK that is held until the same tick: its kernel is as prompt as it shakes
+/// hands. What a slow kernel may send as well is probably held; what none sends is probably the program's.
+#[test]
+fn a_relay_is_later_than_its_kernel_shakes_hands() {
+    let program = Grounds::probable(Because::NotAsKernel, Cause::Nagle);
+    let (kernel, slow) = (
+        Grounds::proven(Because::FollowsAcks),
+        Grounds::probable(Because::NotAsKernel, Cause::ServerThink),
+    );
+    for (handshake, release, expected) in [
+        (17 * US, 40 * US, kernel),
+        (17 * US, 41 * US, slow),
+        (17 * US, 65 * US, slow),
+        (17 * US, 66 * US, program),
+        (45 * US, 90 * US, kernel),
+        (45 * US, 91 * US, program),
+    ] {
+        let mut e = Endpoint::new((5 * US, 4 * MS));
+        e.pairs.shook(0, Side::Server.index(), handshake);
+        for i in 0..20 {
+            e.nagle(
+                i * 90 * MS,
+                40 * MS + i % 4 * MS + i * 40 * US,
+                release - e.rtts.0,
+            );
+        }
+        for ruling in e.rulings() {
+            let (Ruling::Held { grounds, .. } | Ruling::Pause { grounds }) = ruling else {
+                panic!("{ruling:?}")
+            };
+            assert_eq!(grounds, expected, "{handshake} {release}");
+        }
     }
 }
 

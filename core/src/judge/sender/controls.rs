@@ -58,8 +58,9 @@ pub struct Controls {
     longest_held: i64,
     /// The first segment of a stream that left before its ACK.
     first_early: AHashMap<u32, u64>,
-    /// Held ACKs that were followed soon, if not at once.
+    /// Held ACKs that were followed soon, if not at once; and of them as its kernel sends, and as a slow one.
     soon: usize,
+    by_kernel: [usize; 2],
     at_host: bool,
 }
 
@@ -187,6 +188,9 @@ impl Controls {
         let prompt = j.is_prompt(gap.frame, late);
         if j.is_held(gap) {
             self.soon += usize::from(late <= PROMPT_NS.get().max(j.tight_limit));
+            for (count, is) in self.by_kernel.iter_mut().zip(j.is_by_kernel(gap.frame, late)) {
+                *count += usize::from(is);
+            }
             if prompt {
                 self.all.held.push(gap.stream);
                 self.longest_held = self.longest_held.max(gap.wait + gap.release);
@@ -318,9 +322,19 @@ impl Controls {
         early as u64 >= REFUTED.get() && CONTROL_STRAYS.get() * early > early + own.held
     }
 
-    /// Beside its sender: what left soon left as promptly as a kernel sends.
+    /// Beside its sender: what left soon left as promptly as its kernel sends.
     pub(in crate::judge) fn are_kernels(&self) -> bool {
-        !self.at_host || 100 * self.followed() >= KERNEL_PERCENT.get() * self.soon
+        self.left_within(0)
+    }
+
+    /// The same as promptly as a slow kernel sends, or a quick relay.
+    pub(in crate::judge) fn may_be_kernels(&self) -> bool {
+        self.left_within(1)
+    }
+
+    fn left_within(&self, limit: usize) -> bool {
+        let left = self.by_kernel.get(limit).copied().unwrap_or_default();
+        !self.at_host || 100 * left >= KERNEL_PERCENT.get() * self.soon
     }
 
     /// Connections with any evidence, with stalls (on these), and with segments before the ACK and no stalls.

@@ -24,6 +24,7 @@ fn followed(count: usize, late: &[i64]) -> Controls {
         late: late.to_vec(),
         late_on: vec![1; late.len()],
         soon: count,
+        by_kernel: [count; 2],
         ..Controls::default()
     }
 }
@@ -213,6 +214,13 @@ fn kernels_send_two_of_three_at_once_beside_them() {
         .are_kernels()
     };
     assert!(kernels(67, 100, true) && !kernels(66, 100, true) && kernels(1, 100, false));
+    let slow = |count| Controls {
+        at_host: true,
+        soon: 100,
+        by_kernel: [0, count],
+        ..Controls::default()
+    };
+    assert!(slow(67).may_be_kernels() && !slow(66).may_be_kernels() && !slow(100).are_kernels());
 }
 
 #[test]

@@ -1,0 +1,47 @@
+//! How soon a kernel answers by itself: its handshakes.
+
+use super::{Rtt, brief, picked};
+
+/// Handshakes kept; the newest replace the oldest.
+const SHAKEN: usize = 16;
+
+impl Rtt {
+    pub(super) fn shook(&mut self, sample: i64) {
+        self.add(sample, false);
+        self.handshake = Some(self.handshake.map_or(sample, |soonest| soonest.min(sample)));
+        if self.shaken.len() < SHAKEN {
+            self.shaken.reserve_exact(1); // most pairs of addresses have few
+            self.shaken.push(brief(sample));
+        } else if let Some(slot) = self.shaken.get_mut(self.shakes % SHAKEN) {
+            *slot = brief(sample);
+        }
+        self.shakes += 1;
+    }
+
+    /// How long its kernel took at most for three of four of the newest handshakes: no program has a part in those.
+    pub fn kernel_took(&self) -> Option<i64> {
+        let mut took: Vec<i64> = self.shaken.iter().map(|ns| i64::from(*ns)).collect();
+        let third = (took.len() * 3).div_ceil(4).saturating_sub(1);
+        picked(&mut took, third)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_of_four_of_the_newest_handshakes_are_the_kernels_time() {
+        let took = |shakes: &[i64]| {
+            let mut rtt = Rtt::default();
+            shakes.iter().for_each(|ns| rtt.shook(*ns));
+            rtt.add(1, false); // an ACK alone is less work
+            rtt.kernel_took()
+        };
+        assert_eq!(took(&[]), None);
+        assert_eq!((took(&[20]), took(&[40, 10, 20, 30])), (Some(20), Some(30)));
+        let mut slow_once: Vec<i64> = vec![900; 16];
+        slow_once.extend([20; 13]);
+        assert_eq!((took(&slow_once), took(&slow_once[..27])), (Some(20), Some(900)));
+    }
+}

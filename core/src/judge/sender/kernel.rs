@@ -1,0 +1,57 @@
+//! How promptly a sender's kernel sends what an ACK has freed, seen beside it: in about the time of its handshakes, in which no
+//! program has a part.
+//!
+//! Rival: a relay whose own server waits for a held ACK too, on a leg that the capture lacks. Where both ACKs end on one tick,
+//! the bytes come just behind the client's ACK. But the relay's program has to be woken up and to write them.
+
+use crate::evidence::rtt::Rtt;
+use crate::judge::limits::{AS_SHAKEN, COLD_NS, FARTHER, INSTANT_NS};
+
+/// Most of what its kernel sends leaves within the first, beyond the round trip to it. Within the second leaves what a slow
+/// kernel sends, or a quick relay. Beside the receiver neither is known: more than its kernel lies between.
+pub(super) fn limits(path: Option<&Rtt>, [sender, receiver]: [i64; 2]) -> [i64; 2] {
+    if sender >= FARTHER.get().saturating_mul(receiver.max(1)) {
+        return [i64::MAX; 2];
+    }
+    let took = path.and_then(Rtt::kernel_took).unwrap_or(0);
+    let prompt = COLD_NS.get().max(took.saturating_mul(AS_SHAKEN.get())) - sender;
+    [prompt, prompt.max(INSTANT_NS.get())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::rtt::Pairs;
+
+    const US: i64 = 1_000;
+
+    /// The limits beside a kernel whose ACKs take 16 us.
+    fn limits_of(handshake: Option<i64>, receiver: i64) -> [i64; 2] {
+        let mut pairs = Pairs::default();
+        let [client, server] = [1, 2].map(|last| [10, 0, 0, last].into());
+        let pair = pairs.id(client, server);
+        pairs.add(pair, 1, 16 * US, false);
+        if let Some(took) = handshake {
+            pairs.shook(pair, 1, took);
+        }
+        let path = pairs.get(pair).and_then(|pair| pair.rtts.last());
+        limits(path, [16 * US, receiver])
+    }
+
+    #[test]
+    fn a_kernel_frees_as_promptly_as_it_shakes_hands() {
+        let far = 4_000 * US;
+        assert_eq!(limits_of(Some(30 * US), far), [44 * US, 60 * US], "AS_SHAKEN");
+        assert_eq!(limits_of(Some(50 * US), far), [84 * US; 2], "AS_SHAKEN");
+        assert_eq!(limits_of(Some(20 * US), far), [24 * US, 60 * US]);
+        assert_eq!(limits_of(Some(17 * US), far), [24 * US, 60 * US], "COLD_NS");
+        assert_eq!(limits_of(None, far), [24 * US, 60 * US], "COLD_NS");
+    }
+
+    #[test]
+    fn beside_the_receiver_nothing_is_known_of_the_senders_kernel() {
+        assert_eq!(limits_of(Some(17 * US), 4 * US), [i64::MAX; 2], "FARTHER");
+        assert_eq!(limits_of(Some(17 * US), 0), [i64::MAX; 2]);
+        assert_eq!(limits_of(Some(17 * US), 4 * US + 1), [24 * US, 60 * US]);
+    }
+}
