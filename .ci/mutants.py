@@ -45,7 +45,7 @@ UNMUTATED = ("judge/limits", "judge/vocabulary.rs", "judge/worth.rs")
 RUST = ("causes", "observe", "senders", "found", "samples")
 LIBRARY = "latpcap_core"
 UNITS = tuple(f"{layer}::" for layer in (*MUTATED, "exchange", "stream"))
-SHIPPED = re.compile(r"^(core|latpcap|tests|sample_pcaps)/|^[^/]*$")
+SHIPPED = re.compile(r"^(core|docs|latpcap|tests|sample_pcaps)/|^[^/]*$")
 LIMIT = re.compile(r"^    ([A-Z][A-Z_0-9]*): \w+ = ", re.M)
 FLOOR = 0.9
 MEMORY = 3 << 30

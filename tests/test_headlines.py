@@ -213,6 +213,12 @@ def test_a_scan_beside_requests_and_peers_that_dial_each_other(apart: bool) -> N
     assert "90 answered requests" in str(why)
 
 
+def test_a_scan_is_told_as_one_and_a_few_connections_each() -> None:
+    refused = "was refused with RST"
+    assert refused not in str(lp.read(scan(30, "RA")).why())
+    assert str(lp.read(scan(4, "RA")).why()).count(refused) == 2
+
+
 def test_what_is_fast_has_nothing_to_mend() -> None:
     why = lp.read(asked(["200 OK"] * 5)).why()
     assert "  fix " not in str(why) and why.to_dict()["slow"]["how"] == "none" and why.grade is not None

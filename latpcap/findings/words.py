@@ -10,7 +10,7 @@ from latpcap.findings import presentation as show
 from latpcap.findings.answer import Overall, Row, Typical
 from latpcap.findings.schema import Finding, graded
 from latpcap.findings.sockets import SHORTER, Pool
-from latpcap.findings.totals import SIDES
+from latpcap.findings.totals import SIDES, endpoint
 from latpcap.format import count, escaped, ms, percent, printable, us
 from latpcap.vocabulary import STALL
 
@@ -98,8 +98,7 @@ def _no_time(d: Overall) -> list[tuple[int, str]]:
 
 
 def _end(row: Finding) -> str:
-    address, port = row.server, row.server_port
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    return endpoint(row.server, row.server_port)
 
 
 def _latency(d: Overall) -> str:

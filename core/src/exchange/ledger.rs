@@ -191,3 +191,30 @@ impl Ledger {
             .push(Issue::new(Kind::Distrusted, layer, reason).in_frame(at.frame));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(time_ns: i64) -> At {
+        let frame = time_ns as u64;
+        At { frame, time_ns }
+    }
+
+    #[test]
+    fn of_streams_that_are_over_the_newest_repeats_may_still_be_answered() {
+        // streams 0 to 64, each with a repeat: one more than MAX_LEFT
+        let named = |stream, side, ack| {
+            let mut ledger = Ledger::default();
+            (0..65).for_each(|n| ledger.left_repeat(n, Side::Server, at(i64::from(n) + 1)));
+            ledger.answers_what_is_over(stream, side, at(ack));
+            ledger.needless.into_iter().collect::<Vec<u64>>()
+        };
+        assert_eq!(
+            (named(1, Side::Client, 70), named(64, Side::Client, 70)),
+            (vec![2], vec![65])
+        );
+        assert!(named(0, Side::Client, 70).is_empty(), "the oldest goes");
+        assert!(named(1, Side::Server, 70).is_empty() && named(64, Side::Client, 64).is_empty());
+    }
+}

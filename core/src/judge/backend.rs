@@ -19,9 +19,6 @@ pub fn explain(rows: &mut Vec<Row>, inside: &[Row], doubt: Option<Because>) {
         let mut at = row.start;
         for within in inside.iter().filter(|w| w.end > row.start && w.start < row.end) {
             let (start, end) = (within.start.max(at), within.end.min(row.end));
-            if end <= start {
-                continue;
-            }
             if start > at {
                 rows.push(Row {
                     start: at,

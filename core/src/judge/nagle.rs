@@ -75,15 +75,16 @@ impl Judged {
         if c.unseen {
             return self.unseen(stream, hold, late, wait + release);
         }
-        let known = match self.verdict {
-            Verdict::Refuted if self.goes_without(stream, c.freed.frame) => Some(Because::GoesWithoutAck),
-            Verdict::AppPause if self.keeps_its_length(stream, wait + release, late) => {
-                Some(Because::KeepsItsLength)
-            }
-            _ => None,
-        };
         if !self.is_prompt(c.freed.frame, late) {
-            return known.map_or_else(|| probable(Because::LateAfterAck), proven);
+            return match self.verdict {
+                Verdict::Refuted if self.goes_without(stream, c.freed.frame) => {
+                    proven(Because::GoesWithoutAck)
+                }
+                Verdict::AppPause if self.keeps_its_length(stream, wait + release, late) => {
+                    proven(Because::KeepsItsLength)
+                }
+                _ => probable(Because::LateAfterAck),
+            };
         }
         if self.is_relay() {
             return probable(Because::Relayed);
@@ -102,9 +103,6 @@ impl Judged {
             } else {
                 proven(Because::GoesWithoutAck)
             };
-        }
-        if let Some(because) = known {
-            return proven(because);
         }
         // a release much later than the wait is long was no release
         if late > ((wait + release) / 2).max(AT_HOST_NS.get()) {

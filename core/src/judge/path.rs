@@ -103,10 +103,8 @@ pub(super) fn queued_turn(
         cutter.end = split(late).max(cutter.at);
     }
     cutter.cut(cutter.end, named);
-    if cutter.end < end {
-        cutter.end = end;
-        cutter.cut(end, held([cutter.from_frame, cutter.to_frame, 0]));
-    }
+    cutter.end = end;
+    cutter.cut(end, held([cutter.from_frame, cutter.to_frame, 0]));
 }
 
 /// Inside a message: by its sender's clock it left with the segment before it.

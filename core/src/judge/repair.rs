@@ -90,11 +90,7 @@ pub(super) fn repeat(
 /// What came first of an answer came as late as a repeat: it is the program's time at most probably.
 pub(super) fn may_be_again(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
     let think = think(piece.sender);
-    if let Some(last) = cutter
-        .rows
-        .last_mut()
-        .filter(|last| last.cause == think && last.end == piece.end)
-    {
+    if let Some(last) = cutter.rows.last_mut().filter(|last| last.cause == think) {
         let lost = Grounds::probable(Because::CopyMayBeLost, Cause::Rto);
         last.grounds.at_most(lost);
     }

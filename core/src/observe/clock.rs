@@ -63,14 +63,13 @@ impl Clock {
                     > (elapsed as f64 * OTHER_SHARE.get()) as i64
     }
 
-    /// Whether this clock may count something slower than milliseconds: it was not seen for long, and is as far behind as only
-    /// such a clock is after that.
+    /// Whether this clock, which was not seen for long, is as far behind as only one is that counts something slower than
+    /// milliseconds.
     fn may_be_slower(&self, time_ns: i64, tsval: u32) -> bool {
         self.base.is_some_and(|(since, first)| {
             let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
             let elapsed = time_ns.wrapping_sub(since);
-            elapsed < RATED_NS.get()
-                && elapsed.saturating_sub(counted) > (elapsed as f64 * OTHER_SHARE.get()) as i64
+            elapsed.saturating_sub(counted) > (elapsed as f64 * OTHER_SHARE.get()) as i64
         })
     }
 

@@ -77,6 +77,10 @@ fn why(sender: Sender, d: Data) -> Wait {
     why_so(sender, d, false, 0)
 }
 
+fn why_of(sender: &mut Sender, d: &Data) -> Wait {
+    sender.classify(d, at(1, 0), false, false, Some(0))
+}
+
 fn why_so(mut sender: Sender, d: Data, hole: bool, missing: u16) -> Wait {
     let from = sender.last.unwrap_or(d.at);
     sender.classify(&d, from, hole, false, Some(missing))

@@ -402,6 +402,20 @@ fn an_ack_of_the_first_copy_echoes_an_older_stamp_or_comes_too_soon() {
         None,
         "not of all"
     );
+    let more = |again: [usize; 2]| {
+        let mut sender = sent_twice(None);
+        sender.answer(&heard(226 * MS, 100, None));
+        for (start, times) in [(100, again[0]), (200, again[1])] {
+            for time_ns in [227 * MS, 229 * MS].into_iter().take(times) {
+                sender.data(&data(time_ns, start, start + 100), Some(0), None);
+            }
+        }
+        let shown = sender.answers_first_copy(&heard(230 * MS, 300, None), Some(20 * MS));
+        shown.map(|at| at.time_ns)
+    };
+    assert_eq!(more([1, 1]), None, "acknowledged before");
+    assert_eq!(more([1, 2]), None, "behind what it acknowledges first");
+    assert_eq!(more([2, 1]), Some(229 * MS));
 }
 
 #[test]

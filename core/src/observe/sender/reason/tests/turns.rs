@@ -222,6 +222,37 @@ fn an_answer_that_was_late_by_its_clock_was_queued() {
 }
 
 #[test]
+fn what_came_in_time_as_late_as_a_timer_was_not_queued() {
+    let mut state = asked();
+    let mut wait = |time_ns: i64, tsval, d: Data| {
+        state.peer_data = Some(at(5, time_ns - 210 * MS));
+        let tsval = Some(tsval);
+        why_of(
+            &mut state,
+            &Data {
+                at: at(9, time_ns),
+                tsval,
+                own_rtt_ns: RTT,
+                ..d
+            },
+        )
+    };
+    for n in 0..9 {
+        let waited = wait(n * 1_000 * MS, n as u32 * 1_000, next(0));
+        assert!(matches!(waited, Wait::LateTurn { late: 0, .. }));
+    }
+    // one of ten is rare: RARE
+    let waited = wait(9_005 * MS, 9_000, full(0));
+    assert!(matches!(
+        waited,
+        Wait::QueuedTurn {
+            queued: 4_000_000,
+            ..
+        }
+    ));
+}
+
+#[test]
 fn an_answer_in_its_senders_pace_may_have_been_paced() {
     let wait = |factor: i64, shown: bool| {
         let mut state = asked();
@@ -330,13 +361,14 @@ fn what_came_as_late_as_a_repeat_may_be_one_unless_the_numbers_go_on() {
 
 #[test]
 fn what_a_duplicate_ack_makes_room_for_waited_for_it() {
+    let state = || Sender {
+        beyond_hole: Some(at(5, 20 * MS)),
+        last_full: true,
+        una: -1,
+        ..sender()
+    };
     let freed = |time_ns, own_rtt_ns| {
-        let state = Sender {
-            beyond_hole: Some(at(5, 20 * MS)),
-            last_full: true,
-            una: -1,
-            ..sender()
-        };
+        let state = state();
         let d = Data {
             own_rtt_ns,
             ..full(time_ns)
@@ -349,5 +381,22 @@ fn what_a_duplicate_ack_makes_room_for_waited_for_it() {
     assert!(
         freed(30 * MS, 20 * MS) && !freed(30 * MS - 1, 20 * MS),
         "half the way"
+    );
+    let burst = |time_ns| {
+        let beyond_hole = Some(at(5, time_ns));
+        let state = Sender {
+            beyond_hole,
+            ..state()
+        };
+        why(state, full(time_ns)) == Wait::FullBurst
+    };
+    assert!(burst(BURST) && !burst(BURST + 1));
+    let turn = Sender {
+        peer_data: Some(at(5, 20 * MS)),
+        ..state()
+    };
+    assert!(
+        matches!(why(turn, full(20 * MS + 40_000)), Wait::Turn { .. }),
+        "it answers"
     );
 }
