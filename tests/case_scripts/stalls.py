@@ -186,3 +186,43 @@ def window_of_two_segments(legs: tuple[float, float]) -> bytes:
             at += sum(legs) + 41.0 - start / 7000 + 0.02
         at += 3.0
     return pcap(talk.tape, nanos=True)
+
+
+def _stored_quietly(held_back: bool, server_leg: float, client_leg: float) -> bytes:
+    """Twenty values stored without an answer, each followed by a question for it."""
+    talk, rng = Talk(server_leg=server_leg, client_leg=client_leg), random.Random(31)
+    talk.open()
+    at = 10.0
+    for n in range(20):
+        talk.client(at, b"set k 0 0 100 noreply\r\n" + b"v" * 100 + b"\r\n")
+        hold = rng.uniform(40.0, 44.0) if n else 0.0
+        acked = at + server_leg + hold
+        if held_back:
+            talk.server(acked)
+            asked = acked + client_leg + 0.005
+        else:
+            asked = at + rng.choice([25.0, 55.0])
+            if asked > acked:
+                talk.server(acked)
+        talk.client(asked, b"get k\r\n")
+        told = asked + server_leg + 0.1
+        talk.server(told, b"VALUE k 0 100\r\n" + b"v" * 100 + b"\r\nEND\r\n")
+        talk.client(told + client_leg)
+        at = told + 20.0
+    return pcap(talk.tape)
+
+
+@variants(
+    at_client={"held_back": True, "server_leg": 3.0, "client_leg": 0.01},
+    at_server={"held_back": True, "server_leg": 0.01, "client_leg": 3.0},
+    decoy_paused={"held_back": False, "server_leg": 3.0, "client_leg": 0.01},
+)
+def asked_behind_a_quiet_store(held_back: bool, server_leg: float, client_leg: float) -> bytes:
+    """A memcached client stores a value with noreply and asks for it at once. Nagle's algorithm holds the question back
+    until the server's delayed ACK of the value: 40 to 44 ms before it is on the wire. Those are the question's, and it
+    begins with the value's segment. (decoy_paused: TCP_NODELAY, and the program asks 25 or 55 ms later, now before the
+    ACK and now after it: the question begins when it is sent.)
+
+    Not to be mistaken for: a quick question after a client's pause; nor the pause for a wait.
+    """
+    return _stored_quietly(held_back, server_leg, client_leg)

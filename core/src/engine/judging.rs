@@ -1,6 +1,7 @@
 //! When finished exchanges are judged: what they wait for, and the rows that they give.
 
 use super::Analysis;
+use crate::base::Side;
 use crate::capture::Sink;
 use crate::evidence::rtt::Pairs;
 use crate::exchange::{Exchange, RowKind};
@@ -56,6 +57,9 @@ impl Analysis {
         pending.sort_by_key(|e| e.id);
         self.senders
             .judge(&self.streams.ledger.pools, &self.streams.pairs, last);
+        for exchange in pending.iter_mut().filter(|exchange| exchange.before.is_some()) {
+            self.begin_before(exchange);
+        }
         if self.streams.ledger.pools.hosts.have_relay() {
             self.settle_nested(pending, last);
         } else {
@@ -67,6 +71,18 @@ impl Analysis {
         }
         if self.streams.ledger.pools.are_crowded() {
             self.let_go();
+        }
+    }
+
+    /// What was held behind another message had been asked before it left.
+    #[cold]
+    fn begin_before(&self, exchange: &mut Exchange) {
+        let paths = self.paths(exchange);
+        let (stream, pools) = (exchange.stream, self.senders.all());
+        let since = (exchange.before.as_deref())
+            .and_then(|step| judge::held_since(&step.wait, Side::Client, stream, pools, &paths));
+        if let Some(since) = since {
+            exchange.begins_before(since);
         }
     }
 

@@ -221,6 +221,8 @@ pub struct Exchange {
     /// When the answer to the request before it had passed, where this request was whole by then and the protocol
     /// keeps the order of the requests.
     pub behind_until: Option<i64>,
+    /// The wait that its first segment ended behind another message of the client's, whose ACK let it go.
+    pub before: Option<Box<Step>>,
     /// Both senders' steps that overlap it, and maybe others.
     pub steps: [Vec<Step>; 2],
 }
@@ -258,10 +260,11 @@ impl Exchange {
             dialogue,
             complete,
             cut_by,
+            before,
             steps,
         } = self;
         (*row, *kind, *key) = (RowKind::Exchange, MessageKind::Turn, None);
-        *opening = None;
+        (*opening, *before) = (None, None);
         (*protocol, *method, *target, *host) = (None, None, None, None);
         (*status, *status_text, *error) = (None, None, false);
         (*pieces, *cut_by, *response, *answered_from) = (Pieces::default(), None, None, None);
@@ -278,6 +281,17 @@ impl Exchange {
 
     pub fn start(&self) -> i64 {
         self.request.first.time_ns
+    }
+
+    /// Its request was written by then, behind another message, and its kernel held it until that was acknowledged.
+    #[cold]
+    pub fn begins_before(&mut self, since: At) {
+        if let Some(step) = self.before.take() {
+            self.request.first = since;
+            let [client, _] = &mut self.steps;
+            client.retain(|kept| kept.to.time_ns > step.to.time_ns);
+            client.insert(0, *step);
+        }
     }
 
     /// Its time by the steps, in order and without gap.
@@ -321,7 +335,9 @@ impl Exchange {
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         let [client, server] = &self.steps;
-        !(client.iter().any(Step::depends) || server.iter().any(Step::depends)) || self.pieces_are_plain()
+        self.before.is_none()
+            && (!(client.iter().any(Step::depends) || server.iter().any(Step::depends))
+                || self.pieces_are_plain())
     }
 
     /// The same, where a step that it shares with others may lie beside it.

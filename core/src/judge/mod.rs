@@ -36,7 +36,7 @@ pub use backend::explain;
 pub use change::Change;
 pub use grounds::Grounds;
 pub use inside::{Inside, Nesting, Span};
-pub use nagle::{Freed, Ruling};
+pub use nagle::{Freed, Ruling, held_since};
 use partition::Cutter;
 pub use partition::{Evidence, Row};
 pub use path::Paths;

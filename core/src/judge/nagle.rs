@@ -14,10 +14,10 @@ use super::partition::{Cutter, Named, row};
 use super::path::{Paths, reach};
 use super::program::{approach, think, thought};
 use super::sender::{Control, Judged, Verdict};
-use super::vocabulary::{Because, Cause, Owner, Rule};
+use super::vocabulary::{Because, Cause, Grade, Owner, Rule};
 use crate::base::{At, Side};
 use crate::exchange::Piece;
-use crate::observe::Candidate;
+use crate::observe::{Candidate, Wait};
 
 /// What ended a wait for an ACK that came at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,11 +204,7 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
                 ..row(Cause::DelayedAck, receiver, rule, grounds, evidence)
             };
             let within = grounds.weaker(Grounds::probable(Because::WithinControl, think(side)));
-            // the wait is the hold and one round trip: what the program may have taken goes into the round trip first
-            let beyond = |took: i64| {
-                let beyond = took - paths.to(side) - paths.to(side.other());
-                if beyond < NOISE_NS.get() { 0 } else { beyond }
-            };
+            let beyond = |took| beyond(took, paths);
             let held_from = c.ack.time_ns - hold;
             let known_from = held_from + beyond(program);
             let round_trip = nagle(rule, if program < NOISE_NS.get() { grounds } else { within });
@@ -243,6 +239,37 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
             cutter.cut(cutter.end, program);
         }
     }
+}
+
+/// The wait is the hold and one round trip: what the program may have taken goes into the round trip first.
+fn beyond(took: i64, paths: &Paths) -> i64 {
+    let beyond = took - paths.to(Side::Client) - paths.to(Side::Server);
+    if beyond < NOISE_NS.get() { 0 } else { beyond }
+}
+
+/// Since when what began a message had waited in its kernel beyond doubt, behind another message of its sender's.
+pub fn held_since(wait: &Wait, side: Side, stream: u32, pools: &[Judged], paths: &Paths) -> Option<At> {
+    let Wait::Small(c) = wait else { return None };
+    let judged = pools.get(c.pool as usize)?;
+    let Ruling::Held {
+        hold,
+        grounds,
+        program,
+        ..
+    } = judged.rule(side, stream, c)
+    else {
+        return None;
+    };
+    let known_from = c.ack.time_ns - hold + beyond(program, paths);
+    let since = if program < NOISE_NS.get() {
+        c.small
+    } else {
+        At {
+            time_ns: known_from,
+            ..c.small
+        }
+    };
+    (grounds.grade == Grade::Proven && since.time_ns < c.ack.time_ns).then_some(since)
 }
 
 /// The same in a turn: the peer had spoken, and then came the ACK with which this segment left.

@@ -171,11 +171,13 @@ impl Tracker {
         let at = data.at;
         pick(&mut self.senders, side.other()).peer_spoke(at);
         match &step.wait {
-            Wait::Small(candidate) if !ledger.pools.add(self.pairing.stream, candidate) => ledger.distrust(
-                "tcp",
-                "too much evidence on delayed ACKs; the rest is only counted",
-                at,
-            ),
+            Wait::Small(candidate) => {
+                self.pairing.freed = side == Side::Client;
+                if !ledger.pools.add(self.pairing.stream, candidate) {
+                    let reason = "too much evidence on delayed ACKs; the rest is only counted";
+                    ledger.distrust("tcp", reason, at);
+                }
+            }
             Wait::Turn { .. } | Wait::QueuedTurn { .. } | Wait::AgainTurn { .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 if data.small {

@@ -57,6 +57,8 @@ pub(super) struct Pairing {
     pub(super) shown: Option<At>,
     /// The client's step that the present packet ends, where it is a pause.
     pub(super) paused: Option<Step>,
+    /// A client's segment has left with the ACK of a small one before it: the newest step says which.
+    pub(super) freed: bool,
     /// What the server's segment in the present packet answers, where an ACK has freed it.
     pub(super) freed_since: Option<At>,
     /// A short pause without another so far, and the index of the request after it.
@@ -114,6 +116,7 @@ impl Pairing {
             answered,
             shown,
             paused,
+            freed,
             freed_since,
             lone_pause,
             pauses,
@@ -130,7 +133,7 @@ impl Pairing {
         (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
         (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
         (*answered, *pauses, *doubled, *unsaid) = (false, false, false, false);
-        *pushes = false;
+        (*pushes, *freed) = (false, false);
         *rounds = Default::default();
         (*mixed, *shown, *paused, *lone_pause, *freed_since) = (None, None, None, None, None);
         steps.iter_mut().for_each(Vec::clear);
@@ -241,6 +244,9 @@ impl Pairing {
         exchange.asked_at = self.client_ack;
         exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
         exchange.cut_by = unseen.then_some(CutBy::Gap);
+        if self.freed {
+            exchange.before = self.waited_behind(at);
+        }
         self.open.push_back(exchange);
         self.exchanges += 1;
     }
@@ -269,6 +275,16 @@ impl Pairing {
         if let Some(step) = self.paused.take().filter(|_| self.open.is_empty()) {
             self.pause(step, ledger);
         }
+    }
+
+    /// The wait that the client's segment in this packet ended, where an ACK has freed it.
+    #[cold]
+    #[inline(never)]
+    fn waited_behind(&mut self, at: At) -> Option<Box<Step>> {
+        let [client, _] = &self.steps;
+        let newest = client.last().filter(|step| step.to.frame == at.frame);
+        self.freed = newest.is_some(); // more requests may have left with it
+        newest.map(|step| Box::new(step.clone()))
     }
 
     /// One short pause may be a busy host's; it has a row when another one comes.

@@ -81,3 +81,29 @@ fn what_the_program_had_taken_of_a_stall_goes_into_its_round_trip_first() {
     ];
     assert_eq!(rows(90 * MS, 90 * MS, Because::ControlExplains), all);
 }
+
+#[test]
+fn what_began_a_message_was_held_since_it_was_written_for_sure() {
+    let since = |mut judged: Judged, ack| {
+        judged.receiver_rtt = MS;
+        let wait = Wait::Small(Box::new(candidate(ack, 40 * US)));
+        let since = held_since(&wait, Side::Server, 0, &[judged], &Paths::default());
+        since.map(|at| at.time_ns)
+    };
+    let paused = |ns| {
+        let mut seen = Seen::with(3, 0);
+        for _ in 0..3 {
+            seen.pools.add(0, &candidate(ns - MS, MS));
+        }
+        seen.judged()
+    };
+    assert_eq!(since(paused(3 * MS - 1), 41 * MS), Some(0), "with the small one");
+    assert_eq!(
+        since(paused(3 * MS), 41 * MS),
+        Some(4 * MS),
+        "so long it may have taken"
+    );
+    assert_eq!(since(paused(5 * MS), 41 * MS), Some(6 * MS));
+    assert_eq!(since(Seen::with(2, 3).judged(), 41 * MS), None, "not proven");
+    assert_eq!(since(paused(5 * MS), 20 * MS), None, "no hold");
+}
