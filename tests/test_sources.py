@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import bz2
+import ctypes
+import gc
 import gzip
 import io
 import lzma
@@ -15,9 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from makepcap import EPOCH_NS, Talk, answer, get, pcap, pcapng
+from packers import PACKERS
 
 import latpcap as lp
-from latpcap.reading import places
+from latpcap.reading import places, unpack
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample_pcaps" / "nginx-latency.pcap"
 ALIKE = ("events", "streams", "exchanges", "causes", "evidence", "probes")
@@ -219,6 +222,34 @@ def test_bombs_end(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("1,000" in r or "100 times its size (a decompression bomb?)" in r for r in reasons), reasons
     assert 0 < cap.frames < 1 << 20
     assert EPOCH_NS > (cap.last_ns or 0) >= 0
+
+
+class Heap(ctypes.Structure):
+    """What glibc says of its heap."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in ["arena", "free_chunks", "fast_chunks", "maps", "mapped", "_", "fast_free", "in_use", "free", "top"]
+    ]
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="no heap that tells what is in use")
+@pytest.mark.parametrize("codec", sorted(PACKERS))
+def test_files_that_end_too_early_leave_no_memory_behind(codec: str) -> None:
+    packed = PACKERS[codec](pcap(talk()))[:-10]
+    heap = ctypes.CDLL(None).mallinfo2
+    heap.restype = Heap
+
+    def held(times: int) -> int:
+        for _ in range(times):
+            with pytest.raises(lp.CaptureError):
+                list(unpack.unpacked(iter([packed]), "cut"))
+        gc.collect()
+        told = heap()
+        return int(told.in_use + told.mapped)
+
+    before = held(20)
+    assert held(200) < before + (1 << 20)
 
 
 def test_damage_is_not_unpacked_to_its_end() -> None:

@@ -163,9 +163,9 @@ def _by_arrow(raw: Iterator[bytes], kind: str) -> Iterator[bytes]:
     import pyarrow as pa
 
     stream = pa.CompressedInputStream(pa.PythonFile(_Joined(raw), mode="r"), kind)
-    # a read that fails gives nothing of what it had: short reads lose little
-    while block := stream.read(_BITE_BYTES):
-        yield bytes(block)
+    # a read that fails gives nothing of what it had: short reads lose little; and `read` never frees its room then
+    while len(block := stream.read_buffer(_BITE_BYTES)):
+        yield block.to_pybytes()
 
 
 class _Joined(io.RawIOBase):
