@@ -89,16 +89,6 @@ impl Rtt {
         is_far.then_some(handshake)
     }
 
-    /// Whether a kernel has ever answered by itself: what programs alone answer may take longer than the path does.
-    pub fn has_kernels_answer(&self) -> bool {
-        self.kernel
-    }
-
-    /// Whether one answer of a program is all that was ever seen: it says nothing of the path.
-    pub fn is_one_answer(&self) -> bool {
-        self.count == 1 && !self.kernel
-    }
-
     /// Whether a kernel has answered by itself lately, sooner than its timer: what programs alone answer may take longer than
     /// the path does.
     pub fn is_by_kernel(&self) -> bool {

@@ -1,4 +1,4 @@
-//! How soon a kernel answers by itself: its handshakes.
+//! Who answered, and how soon a kernel does by itself: its handshakes.
 
 use super::{Rtt, brief, picked};
 
@@ -6,6 +6,16 @@ use super::{Rtt, brief, picked};
 const SHAKEN: usize = 16;
 
 impl Rtt {
+    /// Whether a kernel has ever answered by itself: what programs alone answer may take longer than the path does.
+    pub fn has_kernels_answer(&self) -> bool {
+        self.kernel
+    }
+
+    /// Whether one answer of a program is all that was ever seen: it says nothing of the path.
+    pub fn is_one_answer(&self) -> bool {
+        self.count == 1 && !self.kernel
+    }
+
     pub(super) fn shook(&mut self, sample: i64) {
         self.add(sample, false);
         self.handshake = Some(self.handshake.map_or(sample, |soonest| soonest.min(sample)));
