@@ -225,6 +225,8 @@ limits! {
     AS_SHAKEN: i64 = 2, "times", "measured: 0.9 to 1.7 where a kernel sent them, 2.1 to 6 behind a relay";
     /// A kernel whose caches are cold needs so long, whatever its handshakes took.
     COLD_NS: i64 = 40_000, "ns", "measured: real, lab and lab3: four of five releases of any kernel; of any relay at most one in two";
+    /// Of two ends that are both at hand the capture lies beside the receiver where the way to the sender is so long of the other.
+    NEARER_PERCENT: i64 = 150, "percent", "measured between hosts of one machine: 9 of 10 captures beside the receiver have more, 19 of 20 beside the sender less";
     /// So many of the segments that left soon after a held ACK beside their sender left as promptly as a kernel.
     KERNEL_PERCENT: usize = 67, "percent", "measured: 90 to 100 where a kernel sent them, 38 where a program waited for the ACK";
     /// Of the held ACKs one in so many has to be followed at once.

@@ -5,12 +5,12 @@
 //! the bytes come just behind the client's ACK. But the relay's program has to be woken up and to write them.
 
 use crate::evidence::rtt::Rtt;
-use crate::judge::limits::{AS_SHAKEN, COLD_NS, FARTHER, INSTANT_NS};
+use crate::judge::limits::{AS_SHAKEN, COLD_NS, INSTANT_NS, NEARER_PERCENT};
 
 /// Most of what its kernel sends leaves within the first, beyond the round trip to it. Within the second leaves what a slow
 /// kernel sends, or a quick relay. Beside the receiver neither is known: more than its kernel lies between.
 pub(super) fn limits(path: Option<&Rtt>, [sender, receiver]: [i64; 2]) -> [i64; 2] {
-    if sender >= FARTHER.get().saturating_mul(receiver.max(1)) {
+    if sender.saturating_mul(100) >= NEARER_PERCENT.get().saturating_mul(receiver.max(1)) {
         return [i64::MAX; 2];
     }
     let took = path.and_then(Rtt::kernel_took).unwrap_or(0);
@@ -50,8 +50,9 @@ mod tests {
 
     #[test]
     fn beside_the_receiver_nothing_is_known_of_the_senders_kernel() {
-        assert_eq!(limits_of(Some(17 * US), 4 * US), [i64::MAX; 2], "FARTHER");
+        let nearest = 16 * US * 2 / 3;
+        assert_eq!(limits_of(Some(17 * US), nearest), [i64::MAX; 2], "NEARER_PERCENT");
         assert_eq!(limits_of(Some(17 * US), 0), [i64::MAX; 2]);
-        assert_eq!(limits_of(Some(17 * US), 4 * US + 1), [24 * US, 60 * US]);
+        assert_eq!(limits_of(Some(17 * US), nearest + 1), [24 * US, 60 * US]);
     }
 }
