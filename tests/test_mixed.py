@@ -36,8 +36,9 @@ def test_simulated_mixtures_from_every_point() -> None:
     for name, counts in runs(mixtures()[::5], (0.4, 17.0), burst_ms=0.0, seeds=1):
         assert not counts["false"], name
         found += counts
-    # connections without a control group of their own are only probable beside others that have TCP_NODELAY
-    assert precision(found) == 1.0 and recall(found) > 0.85 and found["hit"] > 300
+    # connections without a control group of their own are only probable beside others that have TCP_NODELAY; so are
+    # those beside others that pause as long as ACKs are held: what all of them send is not as prompt as their kernel
+    assert precision(found) == 1.0 and recall(found) > 0.75 and found["hit"] > 300
 
 
 def test_jitter_hides_some_and_accuses_nobody() -> None:
