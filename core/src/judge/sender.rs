@@ -265,14 +265,17 @@ impl Judged {
 
     /// Whether this frame, so much later than the path needs, left as what a kernel sends.
     pub(super) fn is_prompt(&self, frame: u64, late: i64) -> bool {
-        late <= self.tight_limit || self.together.binary_search(&frame).is_ok()
+        late <= self.tight_limit || self.is_together(frame)
     }
 
     /// Whether this frame, so much later than the path needs, left as promptly as its sender's kernel sends, and as a slow one.
     pub(super) fn is_by_kernel(&self, frame: u64, late: i64) -> [bool; 2] {
-        let together = self.together.binary_search(&frame).is_ok();
         self.kernel_limits
-            .map(|limit| together || late <= limit.min(self.tight_limit))
+            .map(|limit| late <= limit.min(self.tight_limit) || self.is_together(frame))
+    }
+
+    fn is_together(&self, frame: u64) -> bool {
+        self.together.binary_search(&frame).is_ok()
     }
 
     /// As long as this receiver holds an ACK.

@@ -1,6 +1,6 @@
 //! Who answered, and how soon a kernel does by itself: its handshakes.
 
-use super::{Rtt, brief, picked};
+use super::{Rtt, brief};
 
 /// Handshakes kept; the newest replace the oldest.
 const SHAKEN: usize = 16;
@@ -30,9 +30,11 @@ impl Rtt {
 
     /// How long its kernel took at most for three of four of the newest handshakes: no program has a part in those.
     pub fn kernel_took(&self) -> Option<i64> {
-        let mut took: Vec<i64> = self.shaken.iter().map(|ns| i64::from(*ns)).collect();
-        let third = (took.len() * 3).div_ceil(4).saturating_sub(1);
-        picked(&mut took, third)
+        let mut took = [0; SHAKEN];
+        let took = took.get_mut(..self.shaken.len())?;
+        took.copy_from_slice(&self.shaken);
+        let third = (took.len() * 3).div_ceil(4).checked_sub(1)?;
+        Some(i64::from(*took.select_nth_unstable(third).1))
     }
 }
 
