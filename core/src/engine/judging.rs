@@ -57,13 +57,16 @@ impl Analysis {
         pending.sort_by_key(|e| e.id);
         self.senders
             .judge(&self.streams.ledger.pools, &self.streams.pairs, last);
-        for exchange in pending.iter_mut().filter(|exchange| exchange.before.is_some()) {
-            self.begin_before(exchange);
-        }
         if self.streams.ledger.pools.hosts.have_relay() {
+            for exchange in pending.iter_mut().filter(|exchange| exchange.before.is_some()) {
+                self.begin_before(exchange);
+            }
             self.settle_nested(pending, last);
         } else {
-            for exchange in pending {
+            for mut exchange in pending {
+                if exchange.before.is_some() {
+                    self.begin_before(&mut exchange);
+                }
                 let paths = self.paths(&exchange);
                 self.partition(&exchange, &paths);
                 self.streams.ledger.done(exchange);

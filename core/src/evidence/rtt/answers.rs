@@ -4,6 +4,8 @@ use super::{Rtt, brief};
 
 /// Handshakes kept; the newest replace the oldest.
 const SHAKEN: usize = 16;
+/// Room for so many is made at a time: the least that the heap gives.
+const GROWN: usize = 4;
 
 impl Rtt {
     /// Whether a kernel has ever answered by itself: what programs alone answer may take longer than the path does.
@@ -20,7 +22,9 @@ impl Rtt {
         self.add(sample, false);
         self.handshake = Some(self.handshake.map_or(sample, |soonest| soonest.min(sample)));
         if self.shaken.len() < SHAKEN {
-            self.shaken.reserve_exact(1); // most pairs of addresses have few
+            if self.shaken.len() == self.shaken.capacity() {
+                self.shaken.reserve_exact(GROWN); // most pairs of addresses have few
+            }
             self.shaken.push(brief(sample));
         } else if let Some(slot) = self.shaken.get_mut(self.shakes % SHAKEN) {
             *slot = brief(sample);
