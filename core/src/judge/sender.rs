@@ -179,7 +179,7 @@ impl Judged {
         j.tight_limit = if j.sender_rtt < AT_HOST_NS.get() {
             // there is no path, and of what its program takes to answer nothing tells of the kernel
             j.sender_jitter = path.map_or(0, |rtt| rtt.kernels_jitter()).min(SOON_NS.get());
-            j.kernel_limits = kernel::limits(path, [j.sender_rtt, j.receiver_rtt]);
+            j.kernel_limits = kernel::limits(path, j.sender_jitter, [j.sender_rtt, j.receiver_rtt]);
             KERNEL_NS.get().max(j.sender_jitter)
         } else {
             let late = path.map_or(0, |rtt| rtt.latest());

@@ -7,14 +7,15 @@
 use crate::evidence::rtt::Rtt;
 use crate::judge::limits::{AS_SHAKEN, COLD_NS, INSTANT_NS, NEARER_PERCENT};
 
-/// Most of what its kernel sends leaves within the first, beyond the round trip to it. Within the second leaves what a slow
-/// kernel sends, or a quick relay. Beside the receiver neither is known: more than its kernel lies between.
-pub(super) fn limits(path: Option<&Rtt>, [sender, receiver]: [i64; 2]) -> [i64; 2] {
+/// Most of what its kernel sends leaves within the first, beyond the round trip to it; where its own answers differ by more,
+/// within that. Within the second leaves what a slow kernel sends, or a quick relay. Beside the receiver neither is known: more
+/// than its kernel lies between.
+pub(super) fn limits(path: Option<&Rtt>, jitter: i64, [sender, receiver]: [i64; 2]) -> [i64; 2] {
     if sender.saturating_mul(100) >= NEARER_PERCENT.get().saturating_mul(receiver.max(1)) {
         return [i64::MAX; 2];
     }
     let took = path.and_then(Rtt::kernel_took).unwrap_or(0);
-    let prompt = COLD_NS.get().max(took.saturating_mul(AS_SHAKEN.get())) - sender;
+    let prompt = (COLD_NS.get().max(took.saturating_mul(AS_SHAKEN.get())) - sender).max(jitter);
     [prompt, prompt.max(INSTANT_NS.get())]
 }
 
@@ -27,6 +28,10 @@ mod tests {
 
     /// The limits beside a kernel whose ACKs take 16 us.
     fn limits_of(handshake: Option<i64>, receiver: i64) -> [i64; 2] {
+        wavering(handshake, 0, receiver)
+    }
+
+    fn wavering(handshake: Option<i64>, jitter: i64, receiver: i64) -> [i64; 2] {
         let mut pairs = Pairs::default();
         let [client, server] = [1, 2].map(|last| [10, 0, 0, last].into());
         let pair = pairs.id(client, server);
@@ -35,7 +40,7 @@ mod tests {
             pairs.shook(pair, 1, took);
         }
         let path = pairs.get(pair).and_then(|pair| pair.rtts.last());
-        limits(path, [16 * US, receiver])
+        limits(path, jitter, [16 * US, receiver])
     }
 
     #[test]
@@ -46,6 +51,12 @@ mod tests {
         assert_eq!(limits_of(Some(20 * US), far), [24 * US, 60 * US]);
         assert_eq!(limits_of(Some(17 * US), far), [24 * US, 60 * US], "COLD_NS");
         assert_eq!(limits_of(None, far), [24 * US, 60 * US], "COLD_NS");
+        assert_eq!(wavering(None, 24 * US, far), [24 * US, 60 * US]);
+        assert_eq!(
+            wavering(None, 70 * US, far),
+            [70 * US; 2],
+            "as its own ACKs differ"
+        );
     }
 
     #[test]
