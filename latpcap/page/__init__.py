@@ -136,7 +136,7 @@ def _page(subject: Subject, requests: _Requests, graphs: list[str]) -> str:
     if len(requests.timed):
         dots = requests.dots()
         if dots.ns.min() < dots.ns.max():
-            bodies.append(_timeline(requests))
+            bodies.append(_timeline(requests, dots))
         bodies += _waterfall(subject, "Where the longest exchanges' time went", "waterfall")
         bodies.append(_longest(requests))
     if graphs:
@@ -222,8 +222,7 @@ def _plain(row: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(n, None if v is pd.NA else v) for n, v in row.items()]
 
 
-def _timeline(requests: _Requests) -> str:
-    dots = requests.dots()
+def _timeline(requests: _Requests, dots: pictures.Dots) -> str:
     first, last = int(dots.ns.min()), int(dots.ns.max())
     about = f"{pictures.instant(first)} to {pictures.instant(last)} UTC; a dot is a request at its start."
     if len(dots.ns) > pictures.MOST_DOTS:

@@ -133,10 +133,10 @@ class Brief(recording.Recording):
         packets = list(self.records(frames))
         if len({(packet.link, packet.interface) for packet in packets}) != 1:
             return self.arrow("events")
-        held = io.BytesIO()
+        held, first = io.BytesIO(), min(packet.time_ns for packet in packets)
         write = slices.pcap(held, nanos=True, link=packets[0].link)
         for packet in packets:
-            write(packet._replace(time_ns=packet.time_ns - packets[0].time_ns))
+            write(packet._replace(time_ns=packet.time_ns - first))
         analysis = _core.Analysis(links.read)
         analysis.push(held.getvalue())
         analysis.finish()

@@ -76,12 +76,15 @@ class Recording(View):
         if name == "findings":
             return self._findings()
         if name not in self._arrow:
-            if name not in self._raw:
+            raw = self._raw.get(name)
+            if raw is None:
+                if name in self._arrow:  # another thread has just made it
+                    return self._arrow[name]
                 raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}, findings")
             import pyarrow as pa
 
             # pa.table() would do the same, and import pandas on the way
-            table = pa.RecordBatchReader.from_stream(self._raw[name]).read_all()
+            table = pa.RecordBatchReader.from_stream(raw).read_all()
             if name == "exchanges":
                 table = table.sort_by("exchange")
             elif name in ("connects", "pushes", "gaps", "lookups"):
@@ -94,7 +97,7 @@ class Recording(View):
                 table = self._issues(table)
             self._arrow[name] = table
             if name not in ("streams", "issues"):
-                del self._raw[name]  # else rows that were put in order would be there twice
+                self._raw.pop(name, None)  # else rows that were put in order would be there twice
                 if table.num_rows >= longarrays.PART:
                     longarrays.give_back()
         return self._arrow[name]

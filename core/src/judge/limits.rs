@@ -222,10 +222,10 @@ limits! {
     /// Beside the sender a kernel sends what an ACK freed within this.
     KERNEL_NS: i64 = 100_000, "ns", "measured: at most 50 us in lab and real; a program that waits for the ACK takes 80 to 200 us";
     /// Beside its sender, most of what an ACK freed leaves within so many times what three of four of its kernel's handshakes take.
-    AS_SHAKEN: i64 = 2, "times", "measured: 0.9 to 1.7 where a kernel sent them, 2.1 to 6 behind a relay";
+    AS_SHAKEN: i64 = 2, "times", "measured: 0.9 to 1.7 where a kernel sent them (3 to 4 in one public capture), 2.1 to 6 behind a relay";
     /// A kernel whose caches are cold needs so long, whatever its handshakes took.
     COLD_NS: i64 = 40_000, "ns", "measured: real, lab and lab3: four of five releases of any kernel; of any relay at most one in two";
-    /// Of two ends that are both at hand the capture lies beside the receiver where the way to the sender is so long of the other.
+    /// Where both ends are at hand, the capture is beside the receiver if the round trip to the sender is at least so much of the other.
     NEARER_PERCENT: i64 = 150, "percent", "measured between hosts of one machine: 9 of 10 captures beside the receiver have more, 19 of 20 beside the sender less";
     /// So many of the segments that left soon after a held ACK beside their sender left as promptly as a kernel.
     KERNEL_PERCENT: usize = 67, "percent", "measured: 90 to 100 where a kernel sent them, 38 where a program waited for the ACK";
