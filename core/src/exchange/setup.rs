@@ -2,6 +2,8 @@
 //! byte. The handshake lasts as long seen from either end, so it is the one wait for the path that a capture at
 //! the server shows as well.
 
+mod made;
+
 use std::num::NonZeroI64;
 
 use super::{CutBy, Exchange, Ledger, Message, Opening, Place, RowKind};
@@ -9,6 +11,7 @@ use crate::base::{At, Side};
 use crate::judge::limits::{ROW_PART, SYN_TIMER_NS};
 use crate::observe::{Repair, Step, Wait};
 use crate::segment::{FIN, RST, SYN, Segment};
+pub use made::Kept;
 
 /// What a stream's data told of its beginning.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,7 +29,7 @@ pub struct Begun {
 }
 
 /// One stream's handshake so far.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Setup {
     asked: Option<At>,
     /// The newest SYN before the first answer.

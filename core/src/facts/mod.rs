@@ -9,6 +9,7 @@ mod handshake;
 mod room;
 mod rules;
 mod unacked;
+mod waiting;
 
 use crate::base::At;
 use crate::segment::{ACK, FIN, SYN, Segment};
@@ -19,6 +20,7 @@ use handshake::{after_options, after_ordinary, restart};
 pub use room::UnackedRoom;
 use rules::{all_flags, is_ordinary, next_of, window_full};
 use unacked::{Sent, Unacked};
+pub use waiting::Waiting;
 
 /// Wireshark's flags of one segment, as bits of a row.
 pub mod flag {
@@ -160,28 +162,6 @@ impl From<Marks> for Flow {
         Flow {
             marks,
             unacked: Unacked::default(),
-        }
-    }
-}
-
-/// What nobody has acknowledged of both directions, in as little room as it needs.
-pub struct Waiting([Unacked; 2]);
-
-impl Waiting {
-    /// None where there is nothing.
-    pub fn of(flows: &mut [Flow; 2]) -> Option<Box<Self>> {
-        if flows.iter().all(|flow| flow.unacked.len() == 0) {
-            return None;
-        }
-        let mut taken = flows.each_mut().map(|flow| std::mem::take(&mut flow.unacked));
-        taken.iter_mut().for_each(|unacked| unacked.shrink(0));
-        Some(Box::new(Waiting(taken)))
-    }
-
-    /// Puts it back.
-    pub fn give_back(self, flows: &mut [Flow; 2]) {
-        for (flow, unacked) in flows.iter_mut().zip(self.0) {
-            flow.unacked = unacked;
         }
     }
 }

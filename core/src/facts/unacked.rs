@@ -15,7 +15,7 @@ pub(super) const FEW: usize = 64;
 const NEAR: u32 = 1 << 31;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sent {
+pub struct Sent {
     pub(super) seq: u32,
     pub(super) next: u32,
     pub(super) frame: u64,
@@ -27,7 +27,7 @@ type Acknowledged = (Option<Sent>, Option<Covered>);
 
 /// Either `list` or `sorted` holds them.
 #[derive(Debug, Clone)]
-pub(super) struct Unacked {
+pub struct Unacked {
     list: VecDeque<Sent>,
     sorted: Option<Box<Sorted>>,
     /// The list rises without overlap.
@@ -50,7 +50,23 @@ impl Default for Unacked {
     }
 }
 
+impl From<Sent> for Unacked {
+    fn from(sent: Sent) -> Self {
+        Unacked {
+            list: VecDeque::from([sent]),
+            ..Unacked::default()
+        }
+    }
+}
+
 impl Unacked {
+    /// The one segment that it holds, where that is all there is to know of it.
+    pub(super) fn only(&self) -> Option<Sent> {
+        let plain = self.rising && !self.barred && self.counted == 0;
+        let sent = self.list.front().filter(|_| plain && self.len() == 1)?;
+        Some(*sent)
+    }
+
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.list.len() + self.sorted.as_ref().map_or(0, |sorted| sorted.by_start.len())

@@ -23,7 +23,6 @@ pub struct Counts {
     pub sack: Option<bool>,
     pub(super) window_min: Smallest,
     pub trips: RoundTrips,
-    pub(super) syn: bool,
     pub(super) fin: bool,
     pub ip_ids: IpIds,
 }
@@ -44,6 +43,11 @@ pub struct Unusual {
 impl Counts {
     pub fn unusual(&self) -> Unusual {
         self.unusual.as_deref().cloned().unwrap_or_default()
+    }
+
+    /// A SYN of it is in the capture.
+    pub(super) fn syn(&self) -> bool {
+        self.sack.is_some()
     }
 
     fn poisoned(&self) -> u64 {
@@ -144,7 +148,6 @@ fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
     let [client, server] = &mut stream.counts;
     let counts = if side == Side::Client { client } else { server };
     if segment.has(SYN) {
-        counts.syn = true;
         let stamped = segment.options.timestamps.is_some();
         counts.ip_ids.handshake(segment.ip_id, segment.has(ACK), stamped);
         counts.mss = segment.options.mss.or(counts.mss);
@@ -200,7 +203,7 @@ pub(super) fn sample_rtt(
         pairs.add(pair, side.index(), sample, segment.len > 0 || segment.has(FIN));
     }
     if segment.has(SYN) || (segment.len == 0 && segment.flags & (FIN | RST) == 0) {
-        let handshake = facts.ack == 1 && peer.syn;
+        let handshake = facts.ack == 1 && peer.syn();
         let at_once = ACK_AT_ONCE.get() * peer.full.mss();
         own.trips.add(sample, handshake || covered.bytes >= at_once);
     }

@@ -3,9 +3,10 @@
 
 use super::counts::{Counts, count, sample_rtt};
 use super::tracking::ReadSoFar;
+use super::tuple::Pair;
 use super::{Closing, Endpoint, RolesBy, Stream, Tracking};
 use crate::base::At;
-use crate::exchange::setup::Setup;
+use crate::exchange::setup::{Kept, Setup};
 use crate::facts::{self, Facts, Marks, Shared, Waiting};
 use crate::segment::{Multipath, Options, RST, SYN, Sack, Segment};
 
@@ -15,8 +16,7 @@ pub(super) const MOST_HEARD: usize = 7;
 
 /// A stream with SYNs, their answers and refusals only: those packets.
 pub(super) struct Asked {
-    pub(super) low: Endpoint,
-    pub(super) high: Endpoint,
+    pub(super) ends: Pair,
     pub(super) bases: [Option<u32>; 2],
     reused: bool,
     heard: Vec<Heard>,
@@ -97,8 +97,7 @@ impl Heard {
 
 /// A stream of which both sides have ended, or that a RST has: its row, and what a late packet is held against.
 pub(super) struct Closed {
-    pub(super) low: Endpoint,
-    pub(super) high: Endpoint,
+    pub(super) ends: Pair,
     marks: [Marks; 2],
     waiting: Option<Box<Waiting>>,
     shared: Shared,
@@ -111,9 +110,10 @@ pub(super) struct Closed {
     first: At,
     last: At,
     counts: [Counts; 2],
-    rtts: [Option<i64>; 2],
+    /// None is `i64::MAX`.
+    rtts: [i64; 2],
     /// Where it is worth a row, or further segments may belong to it.
-    setup: Option<Box<Setup>>,
+    setup: Option<Kept>,
     told: ReadSoFar,
 }
 
@@ -159,12 +159,12 @@ impl Stream {
 
     /// Becomes the stream that those packets make.
     pub(super) fn ask_again(&mut self, asked: Asked) {
-        let ends @ [low, high] = [asked.low, asked.high];
+        let (low, high) = asked.ends.both();
         if let Some(first) = asked.heard.first() {
             self.begin(
                 &first.segment(low, high),
                 first.from_low,
-                ends,
+                [low, high],
                 first.at,
                 asked.reused,
             );
@@ -181,8 +181,7 @@ impl Stream {
     /// What is kept of it. Its box is free for another stream then.
     pub(super) fn asked(&mut self) -> Asked {
         Asked {
-            low: self.low,
-            high: self.high,
+            ends: Pair::of(self.low, self.high),
             bases: self.bases(),
             reused: self.reused,
             heard: std::mem::take(&mut self.heard),
@@ -196,8 +195,7 @@ impl Stream {
         let waiting = Waiting::of(&mut self.flows);
         let [low, high] = &self.flows;
         Closed {
-            low: self.low,
-            high: self.high,
+            ends: Pair::of(self.low, self.high),
             marks: [low.marks.clone(), high.marks.clone()],
             waiting,
             shared: self.shared,
@@ -210,15 +208,19 @@ impl Stream {
             first: self.first,
             last: self.last,
             counts: std::mem::take(&mut self.counts),
-            rtts: self.rtts,
-            setup: self.setup.take().filter(lasts).map(Box::new),
+            rtts: self.rtts.map(|rtt| rtt.unwrap_or(i64::MAX)),
+            setup: self
+                .setup
+                .take()
+                .filter(lasts)
+                .map(|setup| Kept::of(setup, self.first)),
             told,
         }
     }
 
     /// Becomes the stream that was closed.
     pub(super) fn reopen(&mut self, closed: Closed) {
-        (self.low, self.high) = (closed.low, closed.high);
+        (self.low, self.high) = closed.ends.both();
         for (flow, marks) in self.flows.iter_mut().zip(closed.marks) {
             *flow = marks.into();
         }
@@ -234,8 +236,8 @@ impl Stream {
         self.setting_up = closed.setting_up;
         (self.first, self.last) = (closed.first, closed.last);
         self.counts = closed.counts;
-        self.rtts = closed.rtts;
-        self.setup = closed.setup.map(|setup| *setup);
+        self.rtts = closed.rtts.map(|rtt| (rtt != i64::MAX).then_some(rtt));
+        self.setup = closed.setup.map(|kept| kept.setup(closed.first));
         self.asked.clear();
         self.stay();
         self.tracking = Tracking::Over(closed.told);

@@ -191,10 +191,10 @@ impl Store {
 
     /// What does not change, and tells streams apart.
     pub(super) fn head(&self, id: u32) -> Option<Ends> {
-        let (low, high, bases) = match self.states.get(id as usize)? {
-            State::Asked(asked) => (asked.low, asked.high, asked.bases),
-            State::Live(stream) => (stream.low, stream.high, stream.bases()),
-            State::Closed(closed) => (closed.low, closed.high, closed.bases()),
+        let ((low, high), bases) = match self.states.get(id as usize)? {
+            State::Asked(asked) => (asked.ends.both(), asked.bases),
+            State::Live(stream) => ((stream.low, stream.high), stream.bases()),
+            State::Closed(closed) => (closed.ends.both(), closed.bases()),
             State::Gone => return None,
         };
         Some(Ends { low, high, bases })

@@ -152,7 +152,7 @@ pub(super) fn track(
         at,
         mss: own.full.mss(),
         small,
-        syn_seen: own.syn,
+        syn_seen: own.syn(),
         sacks: client.sack == Some(true) && server.sack == Some(true),
         rtts: &stream.rtts,
         trips: &own.trips,

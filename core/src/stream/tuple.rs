@@ -1,6 +1,6 @@
-//! The key of a TCP connection.
+//! The ends of a TCP connection, and its key.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddrV4};
 
 use super::Endpoint;
 use crate::segment::Segment;
@@ -61,5 +61,49 @@ fn wide(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
         IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
+/// The ends of a connection that is kept for long: those of IPv4 lie here, others apart.
+#[derive(Debug)]
+pub(super) enum Pair {
+    V4(SocketAddrV4, SocketAddrV4),
+    Any(Box<(Endpoint, Endpoint)>),
+}
+
+impl Pair {
+    pub(super) fn of(low: Endpoint, high: Endpoint) -> Self {
+        match (low.0, high.0) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                Pair::V4(SocketAddrV4::new(a, low.1), SocketAddrV4::new(b, high.1))
+            }
+            _ => Pair::Any(Box::new((low, high))),
+        }
+    }
+
+    pub(super) fn both(&self) -> (Endpoint, Endpoint) {
+        let end = |v4: &SocketAddrV4| (IpAddr::V4(*v4.ip()), v4.port());
+        match self {
+            Pair::V4(low, high) => (end(low), end(high)),
+            Pair::Any(both) => **both,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+
+    #[test]
+    fn a_pair_gives_the_ends_that_it_was_made_of() {
+        let v4 = IpAddr::from(Ipv4Addr::new(10, 0, 0, 1));
+        let mapped = IpAddr::from(Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped());
+        let v6 = IpAddr::from(Ipv6Addr::LOCALHOST);
+        for (low, high) in [(v4, v4), (v6, v6), (v4, v6), (mapped, v4)] {
+            let ends = ((low, 80), (high, 40_000));
+            assert_eq!(Pair::of(ends.0, ends.1).both(), ends);
+        }
     }
 }
