@@ -65,7 +65,7 @@ def test_pages_are_numbered(tmp_path: Path) -> None:
         (("--time", "noon"), "'noon' is not one of relative"),
         (("--flows", "udp"), "'udp' is not one of tcp, icmp, all"),
         (("--flows", "all", "--stream", "1"), "is for a capture, not for a stream"),
-        (("--frames", "5000-6000"), "holds no packet"),
+        (("--frames", "5000-6000"), "hold no packet"),
         (("--stream", "999"), "no stream 999"),
     ],
 )

@@ -321,14 +321,12 @@ def _chosen(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa.Table,
         return events, first_ns
     low, high = frames
     if low > high:
-        raise ValueError(f"frames=({low}, {high}) is empty: the first number is the larger one")
+        raise ValueError(f"no frame is in {low}-{high}: the first number is the larger one")
     frame = pc.field("frame")
     chosen = events.filter((frame >= low) & (frame <= high))
     if chosen.num_rows == 0:
         first, last = events["frame"][0], events["frame"][-1]
-        raise ValueError(
-            f"frames=({low}, {high}) holds no packet of these streams, which are in frames {first} to {last}"
-        )
+        raise ValueError(f"frames {low}-{high} hold no packet of these streams, which are in frames {first}-{last}")
     return chosen, first_ns
 
 
@@ -347,7 +345,7 @@ def _elsewhere(book: FlowPages, page: flow_pages.Page) -> str:
     if found is None or found[0] <= 2 * max((mark.ms for mark in page.marks), default=0.0):
         return ""
     took, cause, low, high = found
-    return f" The longest wait, {tenths(took)} ms of {cause}, is in frames=({low}, {high})."
+    return f" The longest wait, {tenths(took)} ms of {cause}, is in frames {low}-{high}."
 
 
 def _note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
@@ -360,9 +358,9 @@ def _note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
     missing = len(book) - (last + 1 if earlier else last - first + 1)
     if earlier:
         low, high = book.frames(number + 1)[0], book.frames(book.pages - 1)[1]
-        return f"{missing} of {len(book)} rows are on no page: see the next ones with frames=({low}, {high})."
-    ways = f"all with max_rows={len(book)} or pages=True"
+        return f"{missing} of {len(book)} rows are on no page: the next ones are frames {low}-{high}."
+    ways = f"all with {len(book)} rows a page, or as pages"
     if number + 1 < book.pages:
         low, high = book.frames(number + 1)
-        ways = f"the next ones with frames=({low}, {high}), or {ways}"
-    return f"{missing} of {len(book)} rows are not shown: see {ways}."
+        ways = f"the next ones are frames {low}-{high}, {ways}"
+    return f"{missing} of {len(book)} rows are not shown: {ways}."
