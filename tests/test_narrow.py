@@ -18,10 +18,10 @@ from latpcap import reports
 from latpcap.archive.comparison import needed as compared
 from latpcap.archive.comparison import sample_of
 from latpcap.cli import main
-from latpcap.options import Sort, Tool, Which
+from latpcap.options import Pick, Sort, Tool, Which
 from latpcap.plot import timeline, waterfall_rows
 from latpcap.tables import Kept, Needed
-from latpcap.views import groups, narrow
+from latpcap.views import flows, groups, narrow
 from latpcap.views.capture import read_stream
 from latpcap.views.latency import needed as timed
 
@@ -180,3 +180,25 @@ def test_damaged_xz_leaves_its_dictionary() -> None:
     finally:
         tracemalloc.stop()
     assert capture.damage and held < 20e6, "both dictionaries are 64 MB, or as long as what is packed"
+
+
+@pytest.mark.parametrize("exchange", [*get_args(Pick), 0, 5])
+def test_an_exchange_is_drawn_of_its_stream_alone(both: tuple[Path, lp.Capture], exchange: Pick | int) -> None:
+    path, capture = both
+    rows: list[int] = []
+
+    def read(needed: Needed) -> narrow.Narrow:
+        found = narrow.read(path, needed)
+        if "events" in needed:
+            rows.extend(found.arrow("events")["stream"].to_pylist())
+        return found
+
+    def drawn(scope: lp.Capture | flows.Around) -> list[str] | str:
+        try:
+            graph = scope.flow_graph(exchange=exchange, time="delta")
+            return [graph.svg(), *graph.lines()]
+        except IndexError as problem:
+            return str(problem)
+
+    assert drawn(flows.Around(read)) == drawn(capture)
+    assert len(set(rows)) <= 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from makepcap import Ends, Segment, Talk, address, answer, get, mss, pcap, pcapng, timestamps, wscale
 
 import latpcap as lp
-from latpcap import _core
+from latpcap import _core, longarrays
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_pcaps"
@@ -271,3 +273,37 @@ def test_exchanges_of_many_servers_keep_theirs_in_every_batch() -> None:
         asked.append((*ends.client, *ends.server))
     rows = lp.read(pcap(tape)).arrow("exchanges")
     assert columns(rows, ["client", "client_port", "server", "server_port"]) == asked
+
+
+class Meanwhile(dict[str, Any]):
+    """Tables that are made so far; another thread makes one between the look for it and the making of it."""
+
+    capture: lp.Capture
+    asked = False
+
+    def __contains__(self, name: object) -> bool:
+        found = super().__contains__(name)
+        if not self.asked:
+            self.asked = True
+            other = threading.Thread(target=self.capture.arrow, args=(name,))
+            other.start()
+            other.join()
+        return found
+
+
+@pytest.mark.parametrize("name", lp.Capture.tables())
+def test_two_threads_may_ask_for_a_table_at_once(name: Any) -> None:
+    capture = lp.read(SAMPLES / "nginx-good.pcap")
+    made = Meanwhile()
+    made.capture, capture._arrow = capture, made
+    assert capture.arrow(name) is made[name] and made.asked
+    assert capture.arrow(name).equals(read(SAMPLES / "nginx-good.pcap").arrow(name))
+
+
+def test_what_a_table_was_made_of_is_let_go_before_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture, held = lp.read(SAMPLES / "nginx-good.pcap"), []
+    raw = capture._raw["exchanges"]
+    monkeypatch.setattr(longarrays, "PART", 1)
+    monkeypatch.setattr(longarrays, "give_back", lambda: held.append(sys.getrefcount(raw)))
+    capture.arrow("exchanges")
+    assert held == [sys.getrefcount(raw)]

@@ -21,6 +21,8 @@ from latpcap.errors import CaptureError
 from latpcap.reading import sources
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from latpcap.tables import Needed
     from latpcap.views.brief import Brief
     from latpcap.views.capture import Capture, Stream
@@ -96,6 +98,28 @@ def _narrow(file: str, needed: Needed, *, keylog: str | None = None, again: bool
     return capture
 
 
+def _again(file: str, *, keylog: str | None = None) -> Callable[[Needed], Narrow] | None:
+    """Opens a capture for what is needed of its tables, each time that it is called, and warns of damage once; None
+    where that cannot be done.
+    """
+    from latpcap.views import narrow
+
+    if file == "-" or live.is_pipe(file) or span():
+        return None
+    source, warned = _source(file), False
+    longarrays.trim()
+
+    def read(needed: Needed) -> Narrow:
+        nonlocal warned
+        capture = narrow.read(source, needed, keylog=keylog, progress=True)
+        if not warned:
+            warn(capture)
+        warned = True
+        return capture
+
+    return read
+
+
 def _stream(file: str, number: int, *, keylog: str | None = None, again: bool = False) -> Stream:
     """Opens one stream of a capture alone and warns of damage; `again` as in `_read`."""
     from latpcap.views.capture import read_stream
@@ -145,7 +169,7 @@ answers.register(app, _read, _brief)
 tables.register(app, _read, _narrow, _brief, _source)
 app.command()(archive.batch)
 app.command()(archive.compare)
-flow.register(app, _read, _stream)
+flow.register(app, _read, _stream, _again)
 packets.register(app, _read, _stream)
 plots.register(app, _read, _narrow, _stream)
 report.register(app, _read, _narrow)

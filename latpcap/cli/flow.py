@@ -16,11 +16,20 @@ from latpcap.options import Flows
 
 if TYPE_CHECKING:
     from latpcap.plot.flow import FlowGraph
+    from latpcap.tables import Needed
     from latpcap.views.capture import Capture, Stream
+    from latpcap.views.narrow import Narrow
 
 
-def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., Stream]) -> None:
-    """Adds the command to the program; `read` opens a capture and warns of damage, `one` a stream of it."""
+def register(
+    app: typer.Typer,
+    read: Callable[..., Capture],
+    one: Callable[..., Stream],
+    again: Callable[..., Callable[[Needed], Narrow] | None],
+) -> None:
+    """Adds the command to the program; `read` opens a capture and warns of damage, `one` a stream of it, and `again`
+    what is needed of it, more than once.
+    """
 
     @app.command()
     @over_time
@@ -70,6 +79,7 @@ def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., 
     ) -> None:
         """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
         from latpcap.views import capture as views
+        from latpcap.views.flows import Around
 
         which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
         chosen = frames_range(frames)
@@ -92,7 +102,12 @@ def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., 
                 raise typer.BadParameter(str(problem)) from None
 
         capture: Any
-        if stream is None or flows != "tcp" or display_filter is not None or beside_it:
+        twice = None
+        if stream is None and which is not None and chosen is None and flows == "tcp" and display_filter is None:
+            twice = None if beside_it else again(file, keylog=keylog)
+        if twice is not None:
+            capture = Around(twice)
+        elif stream is None or flows != "tcp" or display_filter is not None or beside_it:
             capture = read(file, display_filter, keylog=keylog)
         else:
             capture = one(file, stream, keylog=keylog)

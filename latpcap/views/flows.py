@@ -6,12 +6,12 @@ gives a `FlowGraph`. How it looks is decided in `plot/`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap.format import asked
 from latpcap.options import Flows, Pick, TimeFormat
-from latpcap.tables import SETUP, of_stretches, stretches
+from latpcap.tables import SETUP, Kept, Needed, of_stretches, stretches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +22,28 @@ if TYPE_CHECKING:
 
 PICKS: tuple[Pick, ...] = get_args(Pick)
 FLOWS: tuple[Flows, ...] = get_args(Flows)
+_PICKED = ("exchange", "index", "stream", "complete", "latency_ms", "start", "protocol", "method",
+           "request_first_frame", "request_last_frame", "response_last_frame")  # fmt: skip
+"""Columns of `stretches` that tell which row is meant, and where it ends."""
+
+
+class Around:
+    """A capture of which exchanges are drawn; `read` opens it for what is needed of it, as often as that is asked: for
+    which exchange is meant, and for its stream alone.
+    """
+
+    def __init__(self, read: Callable[[Needed], Recording]):
+        self._read = read
+
+    def flow_graph(self, *, exchange: int | Pick, **options: Any) -> FlowGraph:
+        """As `Capture.flow_graph`."""
+        from latpcap.views import narrow
+
+        whole = self._read({"exchanges": Kept(_PICKED), "connects": Kept(None), "gaps": Kept(None)})
+        row = pick(stretches(whole), exchange)
+        del whole
+        capture = self._read(narrow.of_stream(row["stream"]))
+        return graph(capture, capture, exchange=exchange, row=row, **options)
 
 
 def graph(
@@ -37,13 +59,14 @@ def graph(
     max_rows: int | None = None,
     mark_ms: float = 5.0,
     collapse: bool | None = None,
+    row: dict[str, Any] | None = None,
 ) -> FlowGraph:
     """Who sent what to whom, and where did the time go? The graph of the packets of a view of this capture.
 
     `view` is the capture, a part of it, or its `stream`. `exchange` is one of `PICKS` or a number: of the table
     `exchanges` for a capture, counted from 0 on it for a stream.
-    Its packets are shown, and the ACK after them. ValueError for options that make no sense, IndexError where there is
-    no such exchange.
+    Its packets are shown, and the ACK after them; `row` is what `pick` gives for it, where that is known. ValueError
+    for options that make no sense, IndexError where there is no such exchange.
     """
     from latpcap.plot.flow import FlowGraph
 
@@ -61,7 +84,7 @@ def graph(
     if exchange is not None:
         if frames is not None:
             raise ValueError("an exchange has its own frames: give exchange or frames, not both")
-        row = pick(exchanges, exchange, "index" if stream is not None else "exchange")
+        row = row or pick(exchanges, exchange, "index" if stream is not None else "exchange")
         if stream is None:
             words.append(f"tcp.stream eq {row['stream']}")
         events, exchanges = (_where(table, "stream", [row["stream"]]) for table in (events, exchanges))
@@ -92,10 +115,8 @@ def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -
     """Which row of `exchanges` is meant? ValueError for an unknown word, IndexError where there is none."""
     import pyarrow.compute as pc
 
-    columns = ["exchange", "index", "stream", "complete", "latency_ms", "start", "protocol", "method"]
-    columns += ["request_first_frame", "request_last_frame", "response_last_frame"]
-    table = exchanges.select(columns)
-    table = table.set_column(columns.index("start"), "start", table["start"].cast("int64"))
+    table = exchanges.select(_PICKED)
+    table = table.set_column(_PICKED.index("start"), "start", table["start"].cast("int64"))
     found: list[dict[str, Any]]
     if not isinstance(which, str):
         found = table.filter(pc.equal(table[counted_by], which)).to_pylist()

@@ -98,6 +98,7 @@ class Recording(View):
             self._arrow[name] = table
             if name not in ("streams", "issues"):
                 self._raw.pop(name, None)  # else rows that were put in order would be there twice
+                del raw
                 if table.num_rows >= longarrays.PART:
                     longarrays.give_back()
         return self._arrow[name]
