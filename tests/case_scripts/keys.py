@@ -134,9 +134,9 @@ def decoy_commands_in_two_parts() -> bytes:
     return pcap(talk.tape)
 
 
-def _after_work(works: list[float], free: float = 0.02) -> bytes:
-    """Head and body, the program at work between them for so many ms; all ACKs but the first are held, and so long
-    after them the kernel sends what it held."""
+def _after_work(works: list[float], free: float = 0.02, prompt: int = 1) -> bytes:
+    """Head and body, the program at work between them for so many ms; all ACKs but the first `prompt` are held, and so
+    long after them the kernel sends what it held."""
     talk, rng = Talk(server_leg=0.01, client_leg=1.0), random.Random(11)
     talk.open()
     head, body = answer(600)
@@ -145,7 +145,7 @@ def _after_work(works: list[float], free: float = 0.02) -> bytes:
         talk.client(at, get())
         began = at + 0.2
         talk.server(began, head)
-        acked = began + 1.0 + (0.0 if n == 0 else rng.uniform(40.0, 44.0))
+        acked = began + 1.0 + (0.0 if n < prompt else rng.uniform(40.0, 44.0))
         talk.client(acked)
         done = max(began + work, acked + free)
         talk.server(done, body)
@@ -188,6 +188,17 @@ def work_that_outlasts_held_acks() -> bytes:
     Not to be mistaken for: stalls that are proven because the first body was written after 7 ms.
     """
     return _after_work([7.0, *([3.0, 31.0, 12.0, 52.0, 5.0, 38.0] * 4)])
+
+
+@case
+def work_that_grows_past_held_acks() -> bytes:
+    """Nagle's algorithm and a delayed ACK of 40 to 44 ms, and a program that is slower from exchange to exchange: 2, 4
+    and 6 ms where the ACK came at once, then 2 ms more each time, up to 58 ms. Seen beside the server. The last eleven
+    bodies came after their ACKs: so those before them were written shortly before theirs.
+
+    Not to be mistaken for: stalls that are proven because the first three bodies were written after 6 ms at most.
+    """
+    return _after_work([2.0 * n for n in range(1, 30)], prompt=3)
 
 
 @case

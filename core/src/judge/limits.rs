@@ -217,7 +217,8 @@ limits! {
     /// What outlasted a held ACK says that its program may as well have ended within one, up to so many times the wait: longer
     /// ones are other answers.
     LATE_TIMES: f64 = 1.5, "times", "chosen";
-    /// Where the pauses of all connections explain some waits, one connection's own say something else from so many on.
+    /// Where the pauses of all connections explain some waits, one connection's own say something else from so many on; and
+    /// so many show how they differ.
     OWN_CONTROLS: usize = 3, "count", "chosen";
     /// Beside the sender a kernel sends what an ACK freed within this.
     KERNEL_NS: i64 = 100_000, "ns", "measured: at most 50 us in lab and real; a program that waits for the ACK takes 80 to 200 us";
@@ -236,7 +237,7 @@ limits! {
     HELD_AT_HOST: usize = 3, "count", "chosen";
     /// The same elsewhere.
     HELD_AWAY: usize = 5, "count", "chosen";
-    /// A program with pauses of one length beyond every hold: they differ by no more than this.
+    /// A program's pauses of one length differ by no more than this: such beyond every hold, or one of just two lengths.
     ONE_LENGTH_NS: i64 = 2_000_000, "ns", "chosen";
     /// They lie so far beyond the holds.
     BEYOND_HOLDS_NS: i64 = 4_000_000, "ns", "chosen: a tick of CONFIG_HZ=250";

@@ -53,8 +53,6 @@ pub struct Controls {
     /// Held ACKs that were not followed at once: the waits until their segments left, rising; and their streams.
     late: Vec<i64>,
     late_on: Vec<u32>,
-    /// Those of them that were later than a busy host explains: their programs were done after the ACK.
-    outlasting: Vec<i64>,
     longest_held: i64,
     /// The first segment of a stream that left before its ACK.
     first_early: AHashMap<u32, u64>,
@@ -70,6 +68,8 @@ struct Lists {
     unheld: Vec<Pause>,
     /// Where the segment left before the ACK.
     early: Vec<Pause>,
+    /// Where the segment left so long after a held ACK that its program was done after it: a busy host takes less.
+    outlasting: Vec<Pause>,
     /// The streams of held ACKs that were followed at once.
     held: Vec<u32>,
 }
@@ -78,9 +78,8 @@ struct Lists {
 struct Group<'a> {
     unheld: &'a [Pause],
     early: &'a [Pause],
+    outlasting: &'a [Pause],
     held: usize,
-    /// The waits that outlasted held ACKs, rising.
-    outlasting: &'a [i64],
 }
 
 /// How many of a rising list end well before the wait, reach it, and are longer.
@@ -123,8 +122,10 @@ impl Group<'_> {
         let strays = CONTROL_STRAYS.get() * (near + above) <= self.unheld.len();
         let early_strays = CONTROL_STRAYS.get() * early_near <= early_near + self.held;
         let reach = (wait as f64 * LATE_TIMES.get()) as i64;
-        let longer = self.outlasting.partition_point(|wait| *wait <= reach);
-        let late_strays = CONTROL_STRAYS.get() * longer <= longer + self.held;
+        let longer = self.outlasting.partition_point(|pause| pause.ns <= reach);
+        // what left before a held ACK shows as well that the program was done by then
+        let late_strays = CONTROL_STRAYS.get() * longer <= longer + self.held + early_below
+            || self.have_two_lengths([below, early_below, longer]);
         let most = longest(self.unheld, below).or_else(|| longest(self.early, early_below));
         match most {
             Some((most, likely)) if strays && early_strays && late_strays && most.ns < wait => {
@@ -137,6 +138,26 @@ impl Group<'_> {
             _ => Control::Unclear,
         }
     }
+
+    /// Whether its pauses are of two lengths, one short and one that outlasts held ACKs: then none ends in between, shortly
+    /// before an ACK. A few that ended by themselves do not show how they differ.
+    fn have_two_lengths(&self, [unheld, early, longer]: [usize; 3]) -> bool {
+        let first = |rising: &[Pause], count| rising.get(..count).unwrap_or_default().to_vec();
+        let (unheld, early) = (first(self.unheld, unheld), first(self.early, early));
+        let few = unheld.len() + early.len() < OWN_CONTROLS.get();
+        let show = !few || unheld.iter().chain(&early).all(|pause| !pause.exact);
+        show && [unheld, early, first(self.outlasting, longer)]
+            .iter()
+            .all(|rising| alike(rising))
+    }
+}
+
+/// Whether rising pauses are of one length, but for strays.
+fn alike(rising: &[Pause]) -> bool {
+    let rising: Vec<i64> = rising.iter().map(|pause| pause.ns).collect();
+    let (low, high) = (at_share(&rising, 0.05), at_share(&rising, 0.95));
+    low.zip(high)
+        .is_none_or(|(low, high)| high - low <= ONE_LENGTH_NS.get())
 }
 
 impl Controls {
@@ -158,14 +179,15 @@ impl Controls {
             controls.add(gap, j);
         }
         controls.late.sort_unstable();
-        controls.outlasting.sort_unstable();
         controls.late_on.sort_unstable();
         let Controls { all, own, .. } = &mut controls;
         all.unheld.sort_unstable_by_key(Pause::rank);
         all.early.sort_unstable_by_key(Pause::rank);
+        all.outlasting.sort_unstable_by_key(Pause::rank);
         *own = all.clone();
         own.unheld.sort_by_key(|pause| pause.stream); // stable: rising in each
         own.early.sort_by_key(|pause| pause.stream);
+        own.outlasting.sort_by_key(|pause| pause.stream);
         own.held.sort_unstable();
         controls
     }
@@ -198,7 +220,7 @@ impl Controls {
                 self.late.push(gap.wait + gap.release);
                 self.late_on.push(gap.stream);
                 if j.outlasts(late) {
-                    self.outlasting.push(gap.wait + gap.release);
+                    self.all.outlasting.push(pause(true));
                 }
             }
         } else if gap.timer
@@ -223,8 +245,8 @@ impl Controls {
         Group {
             unheld: &self.all.unheld,
             early: &self.all.early,
+            outlasting: &self.all.outlasting,
             held: self.all.held.len(),
-            outlasting: &self.outlasting,
         }
     }
 
@@ -233,8 +255,8 @@ impl Controls {
         Group {
             unheld: part(&self.own.unheld, stream),
             early: part(&self.own.early, stream),
+            outlasting: part(&self.own.outlasting, stream),
             held: held.partition_point(|s| *s <= stream) - held.partition_point(|s| *s < stream),
-            outlasting: &[],
         }
     }
 

@@ -61,8 +61,8 @@ fn what_outlasts_one_held_ack_in_ten_may_end_within_any() {
         Group {
             unheld: &unheld(&[MS, MS]),
             early: &[],
+            outlasting: &unheld(late),
             held,
-            outlasting: late,
         }
         .says(40 * MS)
     };
@@ -83,13 +83,71 @@ fn what_outlasts_one_held_ack_in_ten_may_end_within_any() {
 }
 
 #[test]
+fn what_left_before_a_held_ack_outweighs_what_outlasted_one() {
+    let says = |early: usize| {
+        Group {
+            unheld: &[],
+            early: &vec![pause(0, MS, true); early],
+            outlasting: &unheld(&[44 * MS, 50 * MS]),
+            held: 9,
+        }
+        .says(40 * MS)
+    };
+    assert!(matches!(says(9), Control::Shorter { .. }));
+    assert_eq!(says(8), Control::Unclear);
+}
+
+#[test]
+fn what_outlasted_held_acks_of_a_connection_speaks_against_its_stalls() {
+    let says = |outlasting: usize, stream| {
+        let mut controls = followed(9, &[]);
+        controls.all.held = vec![0; 90]; // other connections' are many
+        controls.own.unheld = vec![pause(0, MS, true); 3];
+        controls.all.unheld = controls.own.unheld.clone();
+        controls.own.outlasting = [45, 50].map(|ms| pause(stream, ms * MS, true))[..outlasting].to_vec();
+        controls.says(0, 40 * MS)
+    };
+    assert!(matches!(says(1, 0), Control::Shorter { .. }));
+    assert_eq!(says(2, 0), Control::Unclear);
+    assert!(matches!(says(2, 1), Control::Shorter { .. }));
+}
+
+#[test]
+fn pauses_of_two_lengths_end_never_in_between() {
+    let proves = |unheld: &[Pause], early: &[i64], longer: &[i64]| {
+        let said = Group {
+            unheld,
+            early: &self::unheld(early),
+            outlasting: &self::unheld(longer),
+            held: 1,
+        }
+        .says(40 * MS);
+        assert!(said == Control::Unclear || matches!(said, Control::Shorter { .. }));
+        said != Control::Unclear
+    };
+    let (short, long) = ([MS, 2 * MS, 3 * MS], [48 * MS, 50 * MS]);
+    assert!(proves(&unheld(&short), &[], &long));
+    assert!(
+        !proves(&unheld(&short), &[], &[48 * MS, 50 * MS + 1]),
+        "ONE_LENGTH_NS"
+    );
+    let apart = [MS, 2 * MS, 3 * MS + 1];
+    assert!(!proves(&unheld(&apart), &[], &long) && !proves(&unheld(&[MS]), &apart, &[50 * MS; 9]));
+    assert!(proves(&unheld(&[MS]), &[MS, MS], &[50 * MS; 9]), "OWN_CONTROLS");
+    assert!(!proves(&unheld(&[MS]), &[MS], &[50 * MS; 9]), "OWN_CONTROLS");
+    // what an ACK freed had been written by then
+    assert!(proves(&[pause(0, MS, false)], &[], &long));
+    assert!(!proves(&[pause(0, MS, false), pause(0, MS, true)], &[], &long));
+}
+
+#[test]
 fn a_bound_that_reaches_the_wait_bounds_nothing() {
     let says = |wait| {
         Group {
             unheld: &unheld(&[20 * MS]),
             early: &[],
-            held: 9,
             outlasting: &[],
+            held: 9,
         }
         .says(wait)
     };
@@ -115,8 +173,8 @@ fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
         Group {
             unheld,
             early,
-            held,
             outlasting: &[],
+            held,
         }
         .says(50 * MS)
     };
