@@ -142,6 +142,7 @@ ORDER = [
     "views.narrow",
     "views.flows",
     "views.capture",
+    "views.paged",
     "archive",
     "archive.model",
     "archive.output",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import io
 import lzma
@@ -14,16 +15,17 @@ import pandas as pd
 import pytest
 
 import latpcap as lp
-from latpcap import reports
+from latpcap import page, reports
 from latpcap.archive.comparison import needed as compared
 from latpcap.archive.comparison import sample_of
 from latpcap.cli import main
 from latpcap.options import Pick, Sort, Tool, Which
 from latpcap.plot import timeline, waterfall_rows
 from latpcap.tables import Kept, Needed
-from latpcap.views import flows, groups, narrow
+from latpcap.views import brief, flows, groups, narrow
 from latpcap.views.capture import read_stream
 from latpcap.views.latency import needed as timed
+from latpcap.views.paged import Paged
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_pcaps"
@@ -202,3 +204,29 @@ def test_an_exchange_is_drawn_of_its_stream_alone(both: tuple[Path, lp.Capture],
 
     assert drawn(flows.Around(read)) == drawn(capture)
     assert len(set(rows)) <= 1
+
+
+def test_a_page_of_parts_is_the_page_of_the_whole(both: tuple[Path, lp.Capture]) -> None:
+    path, capture = both
+    kept: list[set[str]] = []
+
+    def read(needed: Needed) -> narrow.Narrow:
+        kept.append(set(needed))
+        return narrow.read(path, needed)
+
+    paged = Paged(lambda: brief.read(path), read)
+    assert page.of_parts(paged, paged.around) == page.of_capture(capture)
+    assert kept[0] == {"exchanges", "causes"} and len(kept) == 2
+
+
+def test_the_reports_command_writes_that_page_and_warns_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cut, out = tmp_path / "cut.pcap", tmp_path / "out.html"
+    cut.write_bytes(SLOW.read_bytes()[:-7])
+    for command in (["report", str(cut), "-o", str(out)], ["flow", str(cut), "--exchange", "worst", "-o", "-"]):
+        monkeypatch.setattr("sys.argv", ["latpcap", *command])
+        with contextlib.suppress(SystemExit):
+            main()
+        assert capfd.readouterr().err.count("record data is cut") == 1
+    assert out.read_text() == page.of_capture(lp.read(cut))

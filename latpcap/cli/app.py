@@ -98,15 +98,15 @@ def _narrow(file: str, needed: Needed, *, keylog: str | None = None, again: bool
     return capture
 
 
-def _again(file: str, *, keylog: str | None = None) -> Callable[[Needed], Narrow] | None:
-    """Opens a capture for what is needed of its tables, each time that it is called, and warns of damage once; None
-    where that cannot be done.
+def _again(file: str, *, keylog: str | None = None, told: bool = False) -> Callable[[Needed], Narrow] | None:
+    """Opens a capture for what is needed of its tables, each time that it is called, and warns of damage once, if it
+    was not `told`; None where that cannot be done.
     """
     from latpcap.views import narrow
 
-    if file == "-" or live.is_pipe(file) or span():
+    if file == "-" or "://" in file or live.is_pipe(file) or span():
         return None
-    source, warned = _source(file), False
+    source, warned = _source(file), told
     longarrays.trim()
 
     def read(needed: Needed) -> Narrow:
@@ -172,7 +172,7 @@ app.command()(archive.compare)
 flow.register(app, _read, _stream, _again)
 packets.register(app, _read, _stream)
 plots.register(app, _read, _narrow, _stream)
-report.register(app, _read, _narrow)
+report.register(app, _read, _narrow, _brief, _again)
 mcp.register(app)
 
 

@@ -13,14 +13,24 @@ from latpcap.cli.options import FilterOption, KeylogOption, over_time, span
 from latpcap.options import Tool
 
 if TYPE_CHECKING:
+    from latpcap.tables import Needed
+    from latpcap.views.brief import Brief
     from latpcap.views.capture import Capture
     from latpcap.views.narrow import Narrow
 
 Page = Annotated[Path, typer.Option("-o", "--output", help="The page: one HTML file that fetches nothing.")]
 
 
-def register(app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..., Narrow]) -> None:
-    """Adds the command to the program; `read` opens a capture and warns of damage, `narrow` for some columns alone."""
+def register(
+    app: typer.Typer,
+    read: Callable[..., Capture],
+    narrow: Callable[..., Narrow],
+    brief: Callable[..., Brief | Capture],
+    again: Callable[..., Callable[[Needed], Narrow] | None],
+) -> None:
+    """Adds the command to the program; `read` opens a capture and warns of damage, `narrow` for some columns alone,
+    `brief` for its answer, and `again` for what is needed of it, more than once.
+    """
 
     @app.command()
     @over_time
@@ -41,9 +51,10 @@ def register(app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..
         keylog: KeylogOption = None,
     ) -> None:
         """Write one page to mail: answer, servers, timeline, waterfall, exchanges and flow graphs, in one HTML file."""
-        from latpcap import reports
+        from latpcap import page, reports
         from latpcap.archive.public import open_results
         from latpcap.archive.results import is_results
+        from latpcap.views.paged import Paged
 
         stored = file != "-" and is_results(file)
         if stored and (display_filter is not None or tool is not None or span()):
@@ -61,7 +72,12 @@ def register(app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..
         elif stored:
             open_results(file).to_html(output)
         else:
-            read(file, display_filter, keylog=keylog, again=True).to_html(output)
+            parts = again(file, keylog=keylog, told=True) if display_filter is None else None
+            if parts is None:
+                read(file, display_filter, keylog=keylog, again=True).to_html(output)
+            else:
+                paged = Paged(lambda: brief(file, keylog=keylog), parts)
+                page.write(output, page.of_parts(paged, paged.around))
 
 
 def _known(tool: str) -> Tool:

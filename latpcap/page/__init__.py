@@ -10,7 +10,7 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,7 +33,7 @@ _PACKETS = 40
 _MORE = re.compile(r" \(--top \d+ lists them\)")
 """What a terminal's answer says of servers that it leaves out: here they have tables of their own."""
 
-_EXCHANGES = ["exchange", "stream", "protocol", "method", "target", "status", "start", "latency_ms", "top_cause"]
+EXCHANGES = ["exchange", "stream", "protocol", "method", "target", "status", "start", "latency_ms", "top_cause"]
 
 
 class Subject(Protocol):
@@ -57,14 +57,22 @@ class Subject(Protocol):
         """How long its requests took."""
 
 
-class Whole(Subject, Protocol):
-    """A capture."""
+class Drawing(Protocol):
+    """What draws exchanges."""
+
+    def flow_graph(self, *, exchange: Any = None, max_rows: int | None = None) -> Any:
+        """The packets of an exchange."""
+
+
+class Listed(Subject, Protocol):
+    """What has requests."""
 
     def arrow(self, name: TableName) -> pa.Table:
         """One of its tables."""
 
-    def flow_graph(self, *, exchange: Any = None, max_rows: int | None = None) -> Any:
-        """The packets of an exchange."""
+
+class Whole(Listed, Drawing, Protocol):
+    """A capture."""
 
 
 class Stored(Subject, Protocol):
@@ -94,13 +102,19 @@ def write(path: str | os.PathLike[str], page: str) -> None:
 
 def of_capture(capture: Whole) -> str:
     """The report of one capture: answer, servers, findings, time, waterfall, exchanges, flow graphs."""
-    requests = _Requests(capture.arrow("exchanges").select(_EXCHANGES))
-    return _page(capture, requests, _graphs(capture, requests))
+    return of_parts(capture, lambda _: capture)
+
+
+def of_parts(capture: Listed, around: Callable[[Sequence[int]], Drawing]) -> str:
+    """The same of one that is read in parts; `around` gives what draws the exchanges of these streams."""
+    requests = _Requests(capture.arrow("exchanges").select(EXCHANGES))
+    worst = requests.rows(requests.firsts()[:GRAPHS])
+    return _page(capture, requests, _graphs(around([row["stream"] for row in worst]), worst))
 
 
 def of_results(results: Stored) -> str:
     """The report of stored results; their captures' bytes are not read again, so that it has no flow graphs."""
-    requests = _Requests(results.dataset("exchanges").to_table(columns=_EXCHANGES))
+    requests = _Requests(results.dataset("exchanges").to_table(columns=EXCHANGES))
     return _page(results, requests, [])
 
 
@@ -261,12 +275,12 @@ def _longest(requests: _Requests) -> str:
     return parts.section("Exchanges", parts.note(about), box, table, name="exchanges")
 
 
-def _graphs(capture: Whole, requests: _Requests) -> list[str]:
+def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]]) -> list[str]:
     """The flow graphs of the longest exchanges: one for each top cause, as the next longest is often the same."""
     found = []
-    for row in requests.rows(requests.firsts()[:GRAPHS]):
+    for row in worst:
         try:
-            drawn = capture.flow_graph(exchange=row["exchange"], max_rows=_PACKETS)
+            drawn = drawing.flow_graph(exchange=row["exchange"], max_rows=_PACKETS)
             svg = _inline(drawn.svg())
         except (ValueError, IndexError, LatpcapError):
             continue

@@ -5,6 +5,7 @@ Nothing else of the growing tables is kept, so that what is made of a long captu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
     from latpcap.options import TableName
 
-TAKE_BYTES = 1 << 20
+TAKE_BYTES = 4 << 20
 """Rows are taken out of the engine after so many bytes: most of them are dropped."""
 COPY_ROWS = 1 << 14
 """So many rows are copied together. A column of the engine's keeps all its batch in memory until then."""
@@ -38,12 +39,19 @@ _ORDER: dict[TableName, tuple[str, ...]] = {
 
 
 def of_stream(number: int) -> Needed:
-    """All rows of one stream, and `streams`. The engine gives causes together with the rows that they are of."""
+    """All rows of one stream, and `streams`."""
+    return of_streams([number])
+
+
+def of_streams(numbers: Sequence[int]) -> Needed:
+    """All rows of these streams, and `streams`. The engine gives causes together with the rows that they are of."""
     found: dict[str, Array] = {}
 
     def chosen(link: str | None) -> Kept:
         def marked(rows: pa.Table) -> pa.ChunkedArray:
-            mine = arrays.numbers(rows, "stream") == number
+            import numpy as np
+
+            mine = np.isin(arrays.numbers(rows, "stream"), numbers)
             if link is not None:
                 found[link] = arrays.numbers(rows, link)[mine]
             return arrays.column(mine)

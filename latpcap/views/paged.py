@@ -1,0 +1,77 @@
+"""A capture read for its page alone: once for its answer, once for its requests and once for what is drawn of it.
+
+Gives `latpcap.page` what a `Capture` would, in a fraction of its memory: no two of these are there at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from latpcap.page import EXCHANGES
+from latpcap.plot import waterfall_rows
+from latpcap.tables import Kept, Needed
+from latpcap.views import flows, latency, narrow
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from latpcap.options import Group, Pick, TableName
+    from latpcap.plot.flow import FlowGraph
+    from latpcap.plot.waterfall import Waterfall
+    from latpcap.views.brief import Brief
+    from latpcap.views.capture import Capture
+    from latpcap.views.narrow import Narrow
+    from latpcap.views.recording import Recording
+
+
+class Paged:
+    """What a page says of a capture. `read` opens it for what is needed of it, as often as that is asked."""
+
+    def __init__(self, brief: Callable[[], Brief | Capture], read: Callable[[Needed], Narrow]):
+        capture = brief()
+        self.title = capture.title
+        self.findings: pd.DataFrame = capture.findings
+        self._answer = str(capture.why())
+        del capture
+        self._read = read
+        self._requests = read(_needed())
+
+    def why(self) -> str:
+        """The answer's text."""
+        return self._answer
+
+    def arrow(self, name: TableName) -> pa.Table:
+        """The columns of its requests that a page reads."""
+        return self._requests.arrow(name)
+
+    def waterfall(self, *, top: int | None = None) -> Waterfall:
+        """Where the time of its longest exchanges went."""
+        return self._requests.waterfall(top=top)
+
+    def latency(self, by: Group | None = None) -> latency.Latency:
+        """How long its requests took."""
+        return self._requests.latency(by=by)
+
+    def around(self, streams: Sequence[int]) -> Drawn:
+        """What draws exchanges of these streams."""
+        return Drawn(self._read(narrow.of_streams(streams)))
+
+
+class Drawn:
+    """Some streams of a capture, to be drawn."""
+
+    def __init__(self, capture: Recording):
+        self._capture = capture
+
+    def flow_graph(self, *, exchange: int | Pick | None = None, max_rows: int | None = None) -> FlowGraph:
+        """As `Capture.flow_graph`."""
+        return flows.graph(self._capture, self._capture, exchange=exchange, max_rows=max_rows)
+
+
+def _needed() -> Needed:
+    """What servers, timeline, waterfall and the list of exchanges read."""
+    bars = waterfall_rows.needed((), "latency_ms")
+    columns = [*EXCHANGES, *latency.needed("server", "latency_ms"), *(bars["exchanges"].columns or ())]
+    return {**bars, "exchanges": Kept(list(dict.fromkeys(columns)))}
