@@ -3,7 +3,7 @@
 use super::Analysis;
 use crate::base::Side;
 use crate::capture::Sink;
-use crate::evidence::rtt::Pairs;
+use crate::evidence::rtt::{Pairs, Rtt};
 use crate::exchange::{Exchange, RowKind};
 use crate::issue::{Issue, Kind};
 use crate::judge::{self, Context, Paths, Row};
@@ -132,13 +132,21 @@ impl Analysis {
     }
 
     pub(super) fn paths(&self, exchange: &Exchange) -> Paths {
-        let pairs = &self.streams.pairs;
+        let rounds = exchange.rounds;
+        let Some(pair) = self.streams.pairs.get(exchange.pair) else {
+            return Paths {
+                rounds,
+                by_program: [true; 2],
+                ..Paths::default()
+            };
+        };
+        let rtts = pair.rtts.each_ref();
         Paths {
-            min: [0, 1].map(|side| pairs.min(exchange.pair, side)),
-            behind: [0, 1].map(|side| pairs.behind(exchange.pair, side)),
-            rounds: exchange.rounds,
-            by_program: [0, 1].map(|side| !pairs.has_kernels_answer(exchange.pair, side)),
-            alone: [0, 1].map(|side| pairs.is_one_answer(exchange.pair, side)),
+            min: rtts.map(Rtt::min),
+            behind: rtts.map(Rtt::behind),
+            rounds,
+            by_program: rtts.map(|rtt| !rtt.has_kernels_answer()),
+            alone: rtts.map(Rtt::is_one_answer),
         }
     }
 

@@ -154,16 +154,20 @@ impl Pools {
     }
 
     /// Small segments that were sent over unacknowledged small ones on a stream.
-    pub fn refute(&mut self, id: u32, stream: u32, early: impl Iterator<Item = Early>) {
-        for early in early {
-            self.remember(id, |pool, room| {
-                pool.refutations += 1;
-                let room = room && pool.early.len() < KEPT;
-                if room {
-                    pool.early.push((stream, early));
-                }
-                room
-            });
+    pub fn refute(&mut self, id: u32, stream: u32, early: &[Early]) {
+        let Some(pool) = self.pools.get_mut(id as usize) else {
+            return;
+        };
+        pool.refutations += early.len() as u64;
+        let room = KEPT_IN_ALL
+            .saturating_sub(self.kept)
+            .min(KEPT.saturating_sub(pool.early.len()));
+        let kept = early.get(..room).unwrap_or(early);
+        if !kept.is_empty() {
+            pool.early.extend(kept.iter().map(|early| (stream, *early)));
+            self.kept += kept.len();
+            self.added += kept.len() as u64;
+            pool.newest = self.added;
         }
     }
 

@@ -84,8 +84,8 @@ impl Rtt {
     /// accelerator): its ACKs come much sooner than any SYN/ACK did.
     pub fn behind(&self) -> Option<i64> {
         let (nearest, handshake) = (self.min?, self.handshake?);
-        let is_far = handshake >= nearest.saturating_mul(ANSWERED_FOR.get())
-            && handshake.saturating_sub(nearest) >= HOST_NS.get();
+        let is_far = handshake.saturating_sub(nearest) >= HOST_NS.get()
+            && handshake >= nearest.saturating_mul(ANSWERED_FOR.get());
         is_far.then_some(handshake)
     }
 
@@ -410,26 +410,9 @@ impl Pairs {
         }
     }
 
-    /// The way to this side's host, where something nearer may acknowledge for it.
-    pub fn behind(&self, id: u32, side: usize) -> Option<i64> {
-        self.get(id).and_then(|p| p.rtts.get(side)).and_then(Rtt::behind)
-    }
-
     /// Whether both round trips are known as well as they will be.
     pub fn is_firm(&self, id: u32) -> bool {
         self.get(id).is_some_and(|p| p.rtts.iter().all(Rtt::is_firm))
-    }
-
-    /// Whether a kernel's own answer is among the round trips to this side.
-    pub fn has_kernels_answer(&self, id: u32, side: usize) -> bool {
-        let rtt = self.get(id).and_then(|p| p.rtts.get(side));
-        rtt.is_some_and(Rtt::has_kernels_answer)
-    }
-
-    /// Whether the only round trip to this side is an answer of its program.
-    pub fn is_one_answer(&self, id: u32, side: usize) -> bool {
-        let rtt = self.get(id).and_then(|p| p.rtts.get(side));
-        rtt.is_some_and(Rtt::is_one_answer)
     }
 
     pub fn min(&self, id: u32, side: usize) -> Option<i64> {

@@ -52,7 +52,7 @@ fn candidates_too_many_are_counted() {
         at: 1,
         frame: 1,
     };
-    pools.refute(id, 0, vec![early; KEPT + 2].into_iter());
+    pools.refute(id, 0, &[early; KEPT + 2]);
     for time in 0..2_000 {
         pools.began(id, Some((time, time)));
         pools.answered_late(id, time, time);
@@ -137,7 +137,7 @@ fn beyond_the_cap_segments_that_left_early_are_counted_too() {
     };
     for number in 0..=(KEPT_IN_ALL - CROWDED) / KEPT {
         let id = pools.id(key(1_000 + number as u32), 0);
-        pools.refute(id, 0, vec![early; KEPT].into_iter());
+        pools.refute(id, 0, &[early; KEPT]);
         pools.began(id, Some((1, 1)));
     }
     assert_eq!(pools.kept, KEPT_IN_ALL);

@@ -234,7 +234,7 @@ impl Tracker {
             let echo = segment.options.timestamps.map(|t| t.1);
             let sure = peer.sure_refutations(missing.is_some_and(|n| n > 0), seen.facts.ack, echo);
             let pool = *pick(&mut self.pools, side.other());
-            ledger.pools.refute(pool, self.pairing.stream, sure);
+            ledger.pools.refute(pool, self.pairing.stream, sure.as_slice());
         }
         if peer.newest_repeat().is_some()
             && let Some(repeat) = first_copy_answered(peer, seen, at)
@@ -369,7 +369,8 @@ impl Tracker {
         if how != Close::Fin {
             let stream = self.pairing.stream;
             for (sender, pool) in self.senders.iter_mut().zip(self.pools) {
-                ledger.pools.refute(pool, stream, sender.last_refutations());
+                let last = sender.last_refutations();
+                ledger.pools.refute(pool, stream, last.as_slice());
             }
         }
     }

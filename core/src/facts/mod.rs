@@ -139,7 +139,12 @@ impl Flow {
 
     /// As new. A short list keeps its room: short connections would allocate it again and again.
     pub fn restart(&mut self) {
-        self.marks = Marks::default();
+        self.resume(Marks::default());
+    }
+
+    /// The same with what another one remembered.
+    pub fn resume(&mut self, marks: Marks) {
+        self.marks = marks;
         self.unacked.restart();
     }
 
@@ -154,15 +159,6 @@ impl Flow {
             frame: first.frame,
             time_ns: first.time,
         })
-    }
-}
-
-impl From<Marks> for Flow {
-    fn from(marks: Marks) -> Self {
-        Flow {
-            marks,
-            unacked: Unacked::default(),
-        }
     }
 }
 
@@ -331,7 +327,7 @@ fn take_in<const ORDINARY: bool>(
     let occupies = len > 0 || syn || fin;
     let mut stored_next = next;
     if occupies {
-        if unacked.len() < MAX_UNACKED && !unacked.barred {
+        if unacked.has_room() {
             unacked.push(
                 own.base.unwrap_or(0),
                 Sent {
@@ -357,9 +353,7 @@ fn take_in<const ORDINARY: bool>(
     own.last_ack_time = now;
     own.last_flags = flags;
 
-    let (credited, covered) = rev.unacked.acknowledge(peer.base.unwrap_or(0), ack);
-    facts.acks = credited.map(|sent| (sent.frame, now.wrapping_sub(sent.time)));
-    facts.covered = covered;
+    rev.unacked.acknowledge(peer.base.unwrap_or(0), ack, now, facts);
     if len > 0 {
         (facts.bytes_in_flight, facts.push_bytes_sent) = in_flight(segment, own, unacked, peer);
     }

@@ -15,7 +15,7 @@ impl Flow {
     /// Whether the room has to know of it.
     #[inline]
     pub fn is_long(&self) -> bool {
-        self.unacked.len() > FEW || self.unacked.counted > 0
+        self.unacked.long
     }
 }
 
@@ -29,6 +29,7 @@ impl UnackedRoom {
             flow.unacked.counted = len as u32;
             self.taken += len;
         } else {
+            flow.unacked.long = false;
             flow.unacked.shrink(FEW);
         }
         flow.unacked.barred = len > FEW && len < MAX_UNACKED && self.taken >= MAX_UNACKED_IN_ALL;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::Covered;
+use super::{Covered, Facts, MAX_UNACKED};
 use crate::seq::{le, lt};
 
 /// Segments that a direction may always remember; longer lists are sorted where they do not rise.
@@ -30,8 +30,10 @@ type Acknowledged = (Option<Sent>, Option<Covered>);
 pub struct Unacked {
     list: VecDeque<Sent>,
     sorted: Option<Box<Sorted>>,
-    /// The list rises without overlap.
+    /// The list rises without overlap, and nothing is sorted.
     rising: bool,
+    /// There were more than `FEW` since the room for all streams heard of it last.
+    pub(super) long: bool,
     /// There is no room for more.
     pub(super) barred: bool,
     /// How many of them the room for all streams knows of; it hears of long lists only.
@@ -44,6 +46,7 @@ impl Default for Unacked {
             list: VecDeque::new(),
             sorted: None,
             rising: true,
+            long: false,
             barred: false,
             counted: 0,
         }
@@ -67,9 +70,14 @@ impl Unacked {
         Some(*sent)
     }
 
-    #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.list.len() + self.sorted.as_ref().map_or(0, |sorted| sorted.by_start.len())
+    }
+
+    /// Whether one more may be remembered.
+    #[inline(always)]
+    pub(super) fn has_room(&self) -> bool {
+        !self.long || !self.barred && self.len() < MAX_UNACKED
     }
 
     /// Empty again.
@@ -102,17 +110,21 @@ impl Unacked {
             return self.push_sorted(base, new);
         }
         let (start, end) = (new.seq.wrapping_sub(base), new.next.wrapping_sub(base));
-        let after = self
-            .list
-            .back()
-            .is_none_or(|last| last.next.wrapping_sub(base) <= start && !lt(new.seq, last.next));
-        if self.list.is_empty() {
-            self.rising = start <= end;
-        } else {
-            self.rising &= after && start <= end;
-        }
+        self.rising = start <= end
+            && self.list.back().is_none_or(|last| {
+                self.rising && last.next.wrapping_sub(base) <= start && !lt(new.seq, last.next)
+            });
         self.list.push_back(new);
-        if !self.rising && self.list.len() > FEW {
+        if self.list.len() > FEW {
+            self.grown(base);
+        }
+    }
+
+    /// The list is long.
+    #[cold]
+    fn grown(&mut self, base: u32) {
+        self.long = true;
+        if !self.rising {
             self.sort(base);
         }
     }
@@ -149,17 +161,24 @@ impl Unacked {
     /// The lowest number and the one behind the highest, relative to the base.
     #[inline(always)]
     pub(super) fn extremes(&self, base: u32) -> Option<(u32, u32)> {
-        match (&self.sorted, self.list.front(), self.list.back()) {
-            (Some(sorted), ..) => sorted.extremes(),
-            (None, Some(first), Some(last)) if self.rising => {
-                Some((first.seq.wrapping_sub(base), last.next.wrapping_sub(base)))
-            }
-            (None, Some(_), Some(_)) => Some(self.list.iter().fold((u32::MAX, 0), |(low, high), sent| {
-                let (start, end) = (sent.seq.wrapping_sub(base), sent.next.wrapping_sub(base));
-                (low.min(start), high.max(end))
-            })),
-            _ => None,
+        if !self.rising {
+            return self.extremes_any(base);
         }
+        let (first, last) = (self.list.front()?, self.list.back()?);
+        Some((first.seq.wrapping_sub(base), last.next.wrapping_sub(base)))
+    }
+
+    /// The same for repeats or disorder.
+    #[cold]
+    fn extremes_any(&self, base: u32) -> Option<(u32, u32)> {
+        if let Some(sorted) = &self.sorted {
+            return sorted.extremes();
+        }
+        let ends = self.list.iter().map(|sent| {
+            let (start, end) = (sent.seq.wrapping_sub(base), sent.next.wrapping_sub(base));
+            (start, end)
+        });
+        ends.reduce(|(low, high), (start, end)| (low.min(start), high.max(end)))
     }
 
     /// The first segment that held the byte `seq`.
@@ -176,19 +195,22 @@ impl Unacked {
         }
     }
 
-    /// Takes the acknowledged segments off. The oldest copy that ends at `ack` is credited.
+    /// Takes the acknowledged segments off, and says so in the facts of their ACK. The oldest copy that ends at `ack` is
+    /// credited.
     #[inline(always)]
-    pub(super) fn acknowledge(&mut self, base: u32, ack: u32) -> Acknowledged {
+    pub(super) fn acknowledge(&mut self, base: u32, ack: u32, now: i64, facts: &mut Facts) {
         if !self.rising {
-            return self.acknowledge_any(base, ack);
+            let (credited, covered) = self.acknowledge_any(base, ack);
+            facts.acks = credited.map(|sent| (sent.frame, now.wrapping_sub(sent.time)));
+            facts.covered = covered;
+            return;
         }
-        let (mut credited, mut covered) = (None, None);
         while let Some(front) = self.list.front_mut() {
             let whole = !lt(ack, front.next);
             if !whole && !lt(front.seq, ack) {
                 break;
             }
-            let c = covered.get_or_insert(Covered {
+            let c = facts.covered.get_or_insert(Covered {
                 bytes: ack.wrapping_sub(front.seq),
                 first_frame: front.frame,
                 first_time: front.time,
@@ -201,11 +223,10 @@ impl Unacked {
                 break;
             }
             if front.next == ack {
-                credited = Some(*front);
+                facts.acks = Some((front.frame, now.wrapping_sub(front.time)));
             }
             self.list.pop_front();
         }
-        (credited, covered)
     }
 
     /// The same for repeats or disorder.

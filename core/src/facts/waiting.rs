@@ -16,9 +16,11 @@ pub enum Waiting {
 impl Waiting {
     /// Takes it out of the flows. None where there is nothing.
     pub fn of(flows: &mut [Flow; 2]) -> Option<Box<Self>> {
+        if flows.iter().all(|flow| flow.unacked.len() == 0) {
+            return None; // the lists keep their room for the stream that has this box next
+        }
         let [low, high] = flows.each_mut().map(|flow| std::mem::take(&mut flow.unacked));
         let only = match (low.len(), high.len()) {
-            (0, 0) => return None,
             (_, 0) => low.only().map(|sent| (true, sent)),
             (0, _) => high.only().map(|sent| (false, sent)),
             _ => None,

@@ -155,7 +155,7 @@ pub enum Note<'a> {
         target: &'a SmolStr,
     },
     /// The server's name in the client's newest message.
-    Host(&'a str),
+    Host(&'a SmolStr),
     /// What the client's newest message is; said before its end.
     Kind(Kind),
     /// The client's newest message begins a dialogue (a handshake): the answer ends when it is over, and

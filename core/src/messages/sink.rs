@@ -214,7 +214,8 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     }
 
     /// The server's name, as the client's open message says it.
-    pub(super) fn host(&mut self, host: &str) {
+    #[inline(always)]
+    pub(super) fn host(&mut self, host: &SmolStr) {
         if self.is_open() && self.side == Side::Client {
             self.listener.note(Note::Host(host));
         }

@@ -71,7 +71,7 @@ impl Listener for Notes {
                 target: short(target),
             },
             Note::Begin { side, at, other } => Note::Begin { side, at, other },
-            Note::Host(host) => Note::Host(kept(host)),
+            Note::Host(host) => Note::Host(short(host)),
             Note::Kind(kind) => Note::Kind(kind),
             Note::Dialogue => Note::Dialogue,
             Note::Response { status, interim } => Note::Response { status, interim },

@@ -278,7 +278,8 @@ impl Sender {
         if hole {
             self.found_hole(next, d);
         }
-        if let ([Some(alone), with_data], Some(echo)) = (self.heard, d.tsecr)
+        if !self.echoes_acks
+            && let ([Some(alone), with_data], Some(echo)) = (self.heard, d.tsecr)
             && echo == alone
             && with_data != Some(alone)
         {

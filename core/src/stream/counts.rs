@@ -73,6 +73,17 @@ impl Smallest {
     }
 }
 
+impl Stream {
+    /// The smallest window that a side offered; without its scale only a window of 0 is known.
+    pub fn window_min(&self, side: Side) -> Option<u32> {
+        let low = (side == Side::Client) == self.client_is_low;
+        let [of_low, of_high] = &self.flows;
+        let flow = if low { of_low } else { of_high };
+        let seen = self.side(side).window_min.get();
+        seen.filter(|window| *window == 0 || flow.is_scaled())
+    }
+}
+
 /// What the options say of both senders' segments: the smaller MSS less what the time stamps take.
 pub(super) fn say_mss(counts: &mut [Counts; 2], timestamps: bool) {
     let mss = counts.iter().filter_map(|side| side.mss).min();

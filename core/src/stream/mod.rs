@@ -71,6 +71,8 @@ pub struct Stream {
     /// Nothing but SYNs, their answers and refusals passed: those are in `heard`.
     only_asked: bool,
     heard: Vec<Heard>,
+    /// It waits to become compact.
+    tired: bool,
     pub tracking: Tracking,
 }
 
@@ -98,15 +100,6 @@ impl Stream {
 
     pub fn initial_rtt(&self) -> Option<i64> {
         self.shared.initial_rtt_ns()
-    }
-
-    /// The smallest window that a side offered; without its scale only a window of 0 is known.
-    pub fn window_min(&self, side: Side) -> Option<u32> {
-        let low = (side == Side::Client) == self.client_is_low;
-        let [of_low, of_high] = &self.flows;
-        let flow = if low { of_low } else { of_high };
-        let seen = self.side(side).window_min.get();
-        seen.filter(|window| *window == 0 || flow.is_scaled())
     }
 
     /// The first sequence numbers of the smaller and the larger endpoint.
@@ -155,6 +148,7 @@ impl Stream {
             asked: Vec::new(),
             only_asked: true,
             heard: Vec::new(),
+            tired: false,
             tracking: Tracking::default(),
         }
     }
@@ -181,6 +175,7 @@ impl Stream {
             asked,
             only_asked,
             heard,
+            tired,
             tracking,
         } = self;
         ([*low, *high], *first, *last) = (ends, at, at);
@@ -191,7 +186,8 @@ impl Stream {
         flows.iter_mut().for_each(Flow::restart);
         counts.iter_mut().for_each(|side| *side = Counts::default());
         asked.clear();
-        (*only_asked, *heard) = (true, Vec::new());
+        (*only_asked, *tired) = (true, false);
+        heard.clear();
         *tracking = Tracking::default();
     }
 }

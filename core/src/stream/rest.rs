@@ -138,7 +138,8 @@ impl Stream {
 
     /// More is known of it than such packets tell.
     pub(super) fn stay(&mut self) {
-        (self.only_asked, self.heard) = (false, Vec::new());
+        self.only_asked = false;
+        self.heard.clear(); // the room is for the stream that has this box next
     }
 
     /// The segment's way through `Streams::segment`, for one that gives no row again.
@@ -222,7 +223,7 @@ impl Stream {
     pub(super) fn reopen(&mut self, closed: Closed) {
         (self.low, self.high) = closed.ends.both();
         for (flow, marks) in self.flows.iter_mut().zip(closed.marks) {
-            *flow = marks.into();
+            flow.resume(marks);
         }
         if let Some(waiting) = closed.waiting {
             waiting.give_back(&mut self.flows);

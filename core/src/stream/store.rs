@@ -88,7 +88,7 @@ impl Store {
     /// Returns a box to the free list.
     pub(super) fn done(&mut self, mut stream: Box<Stream>) {
         if self.spare.len() < MAX_SPARE {
-            stream.tracking = Tracking::Before;
+            (stream.tracking, stream.tired) = (Tracking::Before, false);
             self.spare.push(stream);
         }
     }
@@ -141,7 +141,9 @@ impl Store {
     /// After a packet of a stream that could be compact: it becomes so when enough others could.
     #[cold]
     pub(super) fn tire(&mut self, id: u32) {
-        if !self.tired.contains(&id) {
+        if let Some(State::Live(stream)) = self.states.get_mut(id as usize)
+            && !std::mem::replace(&mut stream.tired, true)
+        {
             self.tired.push_back(id);
         }
         if self.tired.len() > self.most_awake
@@ -172,6 +174,7 @@ impl Store {
             return;
         };
         let State::Live(stream) = state else { return };
+        stream.tired = false;
         let less = if stream.tracking.is_over() {
             State::Closed(Box::new(stream.closed(self.lookups)))
         } else if stream.only_asked {

@@ -343,15 +343,18 @@ impl Tables {
 
     fn flush_beside(&mut self) {
         if !self.connects.is_empty() {
-            let built = beside::connects(&std::mem::take(&mut self.connects));
+            let built = beside::connects(&self.connects);
+            self.connects.clear();
             self.keep("connects", built);
         }
         if !self.pushes.is_empty() {
-            let built = beside::pushes(&std::mem::take(&mut self.pushes));
+            let built = beside::pushes(&self.pushes);
+            self.pushes.clear();
             self.keep("pushes", built);
         }
         if !self.gaps.is_empty() {
-            let built = beside::gaps(&std::mem::take(&mut self.gaps));
+            let built = beside::gaps(&self.gaps);
+            self.gaps.clear();
             self.keep("gaps", built);
         }
     }
@@ -365,7 +368,8 @@ impl Tables {
 
     fn flush_lookups(&mut self) {
         if !self.lookups.is_empty() {
-            let built = lookups::batch(&std::mem::take(&mut self.lookups));
+            let built = lookups::batch(&self.lookups);
+            self.lookups.clear();
             self.keep("lookups", built);
         }
     }

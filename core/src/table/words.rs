@@ -35,7 +35,7 @@ impl<const BIT: u32> Fixed<BIT> {
     pub fn set(&mut self, row: usize, word: &'static str) {
         if let Some(key) = self.near.get_mut(usize::from(word.as_ptr().addr() as u8)) {
             let known = self.words.get(*key as usize);
-            if known != Some(&word) {
+            if !known.is_some_and(|known| std::ptr::eq(*known, word)) {
                 *key = key_of(&mut self.words, word);
             }
             self.keys.set(row, *key);
@@ -131,15 +131,31 @@ impl<const N: usize, const BIT: u32> Listed<N, BIT> {
 
 /// Texts from the capture that differ.
 #[derive(Default)]
-pub struct Texts(StringBuilder);
+pub struct Texts {
+    texts: StringBuilder,
+    /// Rows without a text behind the last one that has one.
+    without: usize,
+}
 
 impl Texts {
+    #[inline(always)]
     pub fn push(&mut self, text: Option<&str>) {
-        self.0.append_option(text);
+        match text {
+            None => self.without += 1,
+            Some(text) => self.append(text),
+        }
+    }
+
+    fn append(&mut self, text: &str) {
+        if self.without > 0 {
+            self.texts.append_nulls(std::mem::take(&mut self.without));
+        }
+        self.texts.append_value(text);
     }
 
     pub fn take(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
+        self.texts.append_nulls(std::mem::take(&mut self.without));
+        Arc::new(self.texts.finish())
     }
 }
 

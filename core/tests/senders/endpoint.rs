@@ -101,12 +101,11 @@ impl Endpoint {
         self.pools.refute(
             self.id,
             self.stream,
-            [Early {
+            &[Early {
                 pause,
                 at: 0,
                 frame: 0,
-            }]
-            .into_iter(),
+            }],
         );
     }
 

@@ -71,7 +71,7 @@ impl Listener for Hearing<'_> {
             }
             Note::Host(host) => {
                 if let Some(e) = pairing.open.back_mut() {
-                    e.host = Some(host.into());
+                    name(&mut e.host, host);
                 }
             }
             Note::Kind(kind) => {

@@ -54,7 +54,7 @@ impl Seen {
             at: 0,
             frame: 1,
         };
-        self.pools.refute(0, 1, vec![early; count].into_iter());
+        self.pools.refute(0, 1, &vec![early; count]);
         self
     }
 
@@ -211,7 +211,7 @@ fn what_follows_later_than_a_kernel_is_a_pause() {
         at: 0,
         frame: 1,
     };
-    refuted.pools.refute(0, 0, [own].into_iter());
+    refuted.pools.refute(0, 0, &[own]);
     // with the ACK, as a kernel sends: a congestion window of one segment, perhaps
     let by_window = Some((Grade::Probable, Because::WithTheAck));
     assert_eq!(short(&refuted, 80 * US), by_window);
@@ -390,8 +390,7 @@ fn goes_without_its_ack_only_who_was_seen_to() {
             frame: 3,
         };
         let count = 99;
-        seen.pools
-            .refute(0, u32::from(elsewhere), vec![early; count].into_iter());
+        seen.pools.refute(0, u32::from(elsewhere), &vec![early; count]);
         seen.judged()
     };
     let rule = |judged: &Judged, ack| {

@@ -5,6 +5,8 @@
 //! pauses explain is the program's; of any other the program had at most the longest of them, or where there is one alone
 //! half as much again: it does not show how they differ.
 
+use std::sync::OnceLock;
+
 use ahash::AHashMap;
 
 use super::Judged;
@@ -46,10 +48,10 @@ pub enum Control {
 
 #[derive(Debug, Clone, Default)]
 pub struct Controls {
-    /// Of all streams: rising.
+    /// Of all streams, as they came.
     all: Lists,
-    /// The same by stream, and rising in each.
-    own: Lists,
+    /// Made when a wait is judged by them first: of most senders none ever is.
+    sorted: OnceLock<Sorted>,
     /// Held ACKs that were not followed at once: the waits until their segments left, rising; and their streams.
     late: Vec<i64>,
     late_on: Vec<u32>,
@@ -72,6 +74,29 @@ struct Lists {
     outlasting: Vec<Pause>,
     /// The streams of held ACKs that were followed at once.
     held: Vec<u32>,
+}
+
+#[derive(Debug, Clone)]
+struct Sorted {
+    /// Of all streams: rising.
+    all: Lists,
+    /// The same by stream, and rising in each.
+    own: Lists,
+}
+
+impl Sorted {
+    fn of(lists: &Lists) -> Sorted {
+        let mut all = lists.clone();
+        all.unheld.sort_unstable_by_key(Pause::rank);
+        all.early.sort_unstable_by_key(Pause::rank);
+        all.outlasting.sort_unstable_by_key(Pause::rank);
+        let mut own = all.clone();
+        own.unheld.sort_by_key(|pause| pause.stream); // stable: rising in each
+        own.early.sort_by_key(|pause| pause.stream);
+        own.outlasting.sort_by_key(|pause| pause.stream);
+        own.held.sort_unstable();
+        Sorted { all, own }
+    }
 }
 
 /// A part of the lists: rising pauses.
@@ -180,15 +205,6 @@ impl Controls {
         }
         controls.late.sort_unstable();
         controls.late_on.sort_unstable();
-        let Controls { all, own, .. } = &mut controls;
-        all.unheld.sort_unstable_by_key(Pause::rank);
-        all.early.sort_unstable_by_key(Pause::rank);
-        all.outlasting.sort_unstable_by_key(Pause::rank);
-        *own = all.clone();
-        own.unheld.sort_by_key(|pause| pause.stream); // stable: rising in each
-        own.early.sort_by_key(|pause| pause.stream);
-        own.outlasting.sort_by_key(|pause| pause.stream);
-        own.held.sort_unstable();
         controls
     }
 
@@ -241,21 +257,27 @@ impl Controls {
         self.first_early.get(&stream).is_some_and(|first| *first <= frame)
     }
 
+    fn sorted(&self) -> &Sorted {
+        self.sorted.get_or_init(|| Sorted::of(&self.all))
+    }
+
     fn of_all(&self) -> Group<'_> {
+        let all = &self.sorted().all;
         Group {
-            unheld: &self.all.unheld,
-            early: &self.all.early,
-            outlasting: &self.all.outlasting,
-            held: self.all.held.len(),
+            unheld: &all.unheld,
+            early: &all.early,
+            outlasting: &all.outlasting,
+            held: all.held.len(),
         }
     }
 
     fn of_stream(&self, stream: u32) -> Group<'_> {
-        let held = &self.own.held;
+        let Sorted { own, .. } = self.sorted();
+        let held = &own.held;
         Group {
-            unheld: part(&self.own.unheld, stream),
-            early: part(&self.own.early, stream),
-            outlasting: part(&self.own.outlasting, stream),
+            unheld: part(&own.unheld, stream),
+            early: part(&own.early, stream),
+            outlasting: part(&own.outlasting, stream),
             held: held.partition_point(|s| *s <= stream) - held.partition_point(|s| *s < stream),
         }
     }
@@ -283,12 +305,14 @@ impl Controls {
     }
 
     fn own_pauses(&self, stream: u32) -> usize {
-        part(&self.own.unheld, stream).len() + part(&self.own.early, stream).len()
+        let own = self.of_stream(stream);
+        own.unheld.len() + own.early.len()
     }
 
     fn are_of_one_length(&self, wait: i64) -> bool {
-        let (below, ..) = about(&self.all.unheld, wait);
-        let (early, ..) = about(&self.all.early, wait);
+        let all = self.of_all();
+        let (below, ..) = about(all.unheld, wait);
+        let (early, ..) = about(all.early, wait);
         let unheld = self.all.unheld.iter().map(|pause| pause.ns);
         let mut longer: Vec<i64> = unheld.chain(self.late.iter().copied()).collect();
         longer.sort_unstable();
@@ -361,15 +385,15 @@ impl Controls {
 
     /// Connections with any evidence, with stalls (on these), and with segments before the ACK and no stalls.
     pub(in crate::judge) fn streams(&self, stalls: Vec<u32>) -> [usize; 3] {
-        let of = |pauses: &[Pause]| pauses.iter().map(|pause| pause.stream).collect::<Vec<_>>();
         let distinct = |mut streams: Vec<u32>| {
             streams.sort_unstable();
             streams.dedup();
             streams
         };
         let held = distinct(stalls);
-        let early = distinct(of(&self.own.early));
-        let every = distinct([of(&self.own.unheld), of(&self.own.early), self.own.held.clone()].concat());
+        let early: Vec<u32> = self.first_early.keys().copied().collect();
+        let unheld = self.all.unheld.iter().map(|pause| pause.stream).collect();
+        let every = distinct([unheld, early.clone(), self.all.held.clone()].concat());
         let off = early.iter().filter(|stream| held.binary_search(stream).is_err());
         [every.len(), held.len(), off.count()]
     }

@@ -33,7 +33,7 @@ fn refute(pools: &mut Pools, id: u32, count: usize) {
         at: 0,
         frame: 1,
     };
-    pools.refute(id, 0, vec![early; count].into_iter());
+    pools.refute(id, 0, &vec![early; count]);
 }
 
 /// A small segment whose ACK came so long after it, and what followed that so much later.
@@ -141,7 +141,7 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
             at: 0,
             frame: 1,
         };
-        pools.refute(0, 0, vec![early; refutations].into_iter());
+        pools.refute(0, 0, &vec![early; refutations]);
         judged(&pools, &pairs).proves(
             0,
             Control::Shorter {
@@ -316,7 +316,7 @@ fn refutations_beside_stalls_tell_that_connections_differ() {
             at: 0,
             frame: 1,
         };
-        pools.refute(0, 1, vec![early; refutations].into_iter());
+        pools.refute(0, 1, &vec![early; refutations]);
         judged(&pools, &pairs).verdict
     };
     // fewer than REFUTED are a missing frame's doing
@@ -385,7 +385,7 @@ fn an_option_that_was_set_on_the_way_shows_from_a_frame_on() {
             at: 10_000 * MS,
             frame: 77,
         };
-        pools.refute(0, 1, vec![free; early].into_iter());
+        pools.refute(0, 1, &vec![free; early]);
         for number in 0..late {
             add(&mut pools, 2, (20_000 + number) * MS, 41 * MS, 30 * MS);
         }

@@ -188,7 +188,11 @@ impl Sender {
             Some(since) => {
                 let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
                 let acked = self.kernel_took(since);
-                match d.tsval.map_or(0, |tsval| self.clock.late(time_ns, tsval)) {
+                let late = match d.tsval {
+                    Some(tsval) => self.clock.late(time_ns, tsval),
+                    None => 0,
+                };
+                match late {
                     late if small && timed(d.at, since) => Wait::LateTurn {
                         since,
                         acked,

@@ -19,8 +19,7 @@ fn followed(count: usize, late: &[i64]) -> Controls {
         ..Lists::default()
     };
     Controls {
-        all: lists.clone(),
-        own: lists,
+        all: lists,
         late: late.to_vec(),
         late_on: vec![1; late.len()],
         soon: count,
@@ -101,10 +100,9 @@ fn what_left_before_a_held_ack_outweighs_what_outlasted_one() {
 fn what_outlasted_held_acks_of_a_connection_speaks_against_its_stalls() {
     let says = |outlasting: usize, stream| {
         let mut controls = followed(9, &[]);
-        controls.all.held = vec![0; 90]; // other connections' are many
-        controls.own.unheld = vec![pause(0, MS, true); 3];
-        controls.all.unheld = controls.own.unheld.clone();
-        controls.own.outlasting = [45, 50].map(|ms| pause(stream, ms * MS, true))[..outlasting].to_vec();
+        controls.all.held.extend([2; 81]); // other connections' are many
+        controls.all.unheld = vec![pause(0, MS, true); 3];
+        controls.all.outlasting = [45, 50].map(|ms| pause(stream, ms * MS, true))[..outlasting].to_vec();
         controls.says(0, 40 * MS)
     };
     assert!(matches!(says(1, 0), Control::Shorter { .. }));
@@ -246,7 +244,7 @@ fn a_connection_alone_is_judged_by_its_own() {
     assert!(!late.always_follows(0));
     assert!(near(3).follows_alone(0) && !near(2).follows_alone(0));
     let mut early = near(8);
-    early.own.early.push(pause(0, MS, true));
+    early.all.early.push(pause(0, MS, true));
     assert!(!early.always_follows(0) && !early.follows_alone(0));
 }
 
@@ -254,7 +252,7 @@ fn a_connection_alone_is_judged_by_its_own() {
 fn a_tenth_and_three_that_left_before_late_acks_go_without_them() {
     let goes = |held, early, ns| {
         let mut controls = followed(held, &[]);
-        controls.own.early = vec![pause(0, ns, true); early];
+        controls.all.early = vec![pause(0, ns, true); early];
         controls.goes_without(0, 25 * MS)
     };
     assert!(goes(9, 3, 25 * MS) && !goes(9, 2, 25 * MS) && !goes(9, 3, 25 * MS - 1));
@@ -314,20 +312,10 @@ fn pauses_of_one_length_lie_beyond_every_hold() {
 fn three_pauses_of_a_connection_outweigh_those_of_all() {
     let says = |own: usize| {
         let mut controls = followed(8, &[]);
-        controls.own.unheld = vec![pause(0, MS, true); own];
         // others pause for as long as the wait is
-        controls.all.unheld = unheld(&[
-            MS,
-            MS,
-            MS,
-            50 * MS,
-            50 * MS,
-            50 * MS,
-            50 * MS,
-            50 * MS,
-            50 * MS,
-            50 * MS,
-        ]);
+        let (short, long) = (pause(1, MS, true), pause(1, 50 * MS, true));
+        let own_and_others = [vec![pause(0, MS, true); own], vec![short; 3 - own], vec![long; 7]];
+        controls.all.unheld = own_and_others.concat();
         controls.says(0, 50 * MS)
     };
     assert_eq!(says(2), Control::Explains { likely: MS });
