@@ -191,3 +191,12 @@ def test_answers_out_of_turn_and_how_far_apart_they_are(order: tuple[int, ...], 
     assert gain._turns(rows, seen(asked, answered, 0.0)) == (pytest.approx(2.0), in_turn)
     few = rows[:8]
     assert gain._turns(few, seen(asked[:8], answered[:8], 0.0))[0] == 0.0
+
+
+@pytest.mark.parametrize(("swapped", "in_turn"), [(3, True), (4, False)])
+def test_one_in_ten_that_wait_together_may_be_overtaken(swapped: int, in_turn: bool) -> None:
+    """Ten groups of four requests: three of each may be overtaken by the next, and one is where two are swapped."""
+    orders = [(0, 1, 3, 2) if n < swapped else (0, 1, 2, 3) for n in range(10)]
+    asked = np.array([n * 100_000_000 + k * 1000 for n in range(10) for k in range(4)])
+    answered = np.array([n * 100_000_000 + (k + 1) * 2_000_000 for n, order in enumerate(orders) for k in order])
+    assert gain._turns(np.arange(40, dtype="uint32"), seen(asked, answered, 0.0))[1] is in_turn
