@@ -187,8 +187,6 @@ limits! {
     ACCIDENT_PARTS: u64 = 50, "parts", "measured: lab";
     /// A sender follows the ACKs from this slope on, and pauses by itself below.
     FOLLOWS_SLOPE: f64 = 0.5, "slope", "half way between 1 (Nagle's algorithm) and 0 (a pause)";
-    /// Tight releases that prove, where the slope says that the sender follows the ACKs.
-    TIGHT_WITH_SLOPE: usize = 2, "count", "chosen";
     /// The chance that a program's own times look like a kernel's by luck.
     LUCK: f64 = 0.0001, "chance", "chosen";
     /// A relay's requests lie inside those of its clients in this share of all.

@@ -13,8 +13,7 @@ use crate::evidence::{Gap, Pool, Pools};
 
 use super::limits::{
     ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, CORK_ROUND_NS, FOLLOWS_SLOPE, GROWN, HELD_NS, INSTANT_NS,
-    KERNEL_NS, ONE_LENGTH_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, TIGHT_WITH_SLOPE,
-    WAVER_PART,
+    KERNEL_NS, ONE_LENGTH_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, WAVER_PART,
 };
 use super::{Change, change, cork, elsewhere};
 pub use controls::Control;
@@ -307,13 +306,9 @@ impl Judged {
             }
     }
 
-    /// Whether the held ones follow their ACKs wherever these fall, and as promptly as a kernel.
+    /// Whether a kernel sent what followed held ACKs, and next to nothing went without its ACK.
     fn follows_alone(&self) -> bool {
-        let follows = match self.slope {
-            Some(slope) => slope > FOLLOWS_SLOPE.get() && self.tight >= TIGHT_WITH_SLOPE.get(),
-            None => 2 * self.tight >= self.held,
-        };
-        follows && self.refuted * ACCIDENT_PARTS.get() <= self.held as u64 && self.by_kernel()
+        self.refuted * ACCIDENT_PARTS.get() <= self.held as u64 && self.by_kernel()
     }
 
     /// Whether all small segments of this connection go without their ACKs by now: this one's did, or no connection's waited.

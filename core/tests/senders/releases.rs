@@ -100,7 +100,7 @@ fn timestamps_overrule_the_round_trips() {
 }
 
 #[test]
-fn jittered_releases_are_proven_by_the_slope() {
+fn jittered_releases_are_proven() {
     for rtts in [VANTAGES[1], VANTAGES[2]] {
         for seed in 0..20 {
             let (mut e, mut random) = (Endpoint::new(rtts), Lcg(100 + seed));
