@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import subprocess
 from dataclasses import replace
@@ -23,6 +24,7 @@ from latpcap.findings import Lazy
 from latpcap.findings.segments import Segments
 from latpcap.findings.segments import segments as of_tables
 from latpcap.views import brief, lean
+from latpcap.views import capture as capture_module
 
 FILES = sorted([*CASES.glob("*/capture.*"), *CLIPS.glob("*.pcap"), *SAMPLES.glob("*.pcap")])
 
@@ -50,6 +52,12 @@ def test_the_same_answer_to_the_last_digit(part: int, monkeypatch: pytest.Monkey
         few = brief.read(file)
         assert told(few.why()) == whole, file
         assert few.arrow("findings").equals(capture.arrow("findings")), file
+        with monkeypatch.context() as many:
+            many.setattr(capture_module, "MANY_ROWS", 0)
+            narrow = lp.read(file)
+            assert narrow.kept is not None
+            assert told(narrow.why()) == whole, file
+            assert narrow.arrow("findings").equals(capture.arrow("findings")), file
 
 
 def test_what_an_answer_quotes_is_told_by_its_packets_alone() -> None:
@@ -175,3 +183,19 @@ def test_a_capture_that_is_replaced_meanwhile_is_no_wrong_answer(tmp_path: Path)
     path.write_bytes(CLIPS.joinpath("think40.pcap").read_bytes())
     with pytest.raises(lp.CaptureError, match="was replaced since it was read"):
         few.why()
+
+
+def test_of_many_requests_findings_read_few_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capture_module, "MANY_ROWS", 100)
+    whole = lp.read(SAMPLES / "nginx-latency.pcap")
+    answer = told(whole.why())
+    assert {"exchanges", "causes"} <= set(whole._raw), "no table was put in order for the answer"
+    assert whole.kept is whole.kept is not None
+    part = whole.filter("tcp.stream == 3")
+    again = pickle.loads(pickle.dumps(whole))
+    assert part.kept is None and part.rows("exchanges") < whole.rows("exchanges")
+    assert told(again.why()) == answer == told(whole.why())
+    monkeypatch.setattr(capture_module, "MANY_ROWS", 1 << 16)
+    plain = lp.read(SAMPLES / "nginx-latency.pcap")
+    assert plain.kept is None and told(plain.why()) == answer
+    assert told(plain.filter("tcp.stream == 3").why()) == told(part.why())

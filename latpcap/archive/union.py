@@ -249,6 +249,10 @@ class Summed:
             return self._requests
         return self._union.arrow(name)
 
+    def rows(self, name: TableName) -> int:
+        """How many rows this table has."""
+        return int(self.arrow(name).num_rows)
+
 
 def _rows(union: Union) -> tuple[Exchanges, Causes]:
     import pyarrow as pa

@@ -64,6 +64,9 @@ class Subject(HasTables, Protocol):
     def unfiltered(self) -> HasTables:
         """The whole of which this is a part."""
 
+    def rows(self, name: TableName) -> int:
+        """How many rows a table has."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -82,8 +85,8 @@ def _head(capture: Subject) -> Head:
         "file": Path(capture.name).name,
         "filter": capture.display_filter,
         "frames": capture.frames,
-        "streams": capture.arrow("streams").num_rows,
-        "exchanges": capture.arrow("exchanges").num_rows,
+        "streams": capture.rows("streams"),
+        "exchanges": capture.rows("exchanges"),
         "seconds": capture.seconds,
         "damage": capture.damage,
     }

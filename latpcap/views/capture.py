@@ -18,19 +18,23 @@ from latpcap.reading.feed import Feed
 from latpcap.reading.instants import Instant
 from latpcap.reading.keylog import Keylog
 from latpcap.tables import LINKS, SETUP, card, of_rows, stretches
-from latpcap.views import narrow
+from latpcap.views import lean, narrow
 from latpcap.views.recording import Recording
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from latpcap.findings import Lazy
     from latpcap.findings.why import Why
     from latpcap.options import Flows, Pick, SequencePanel, Side, TableName, TimeFormat, Tool
     from latpcap.plot.flow import FlowGraph
     from latpcap.plot.timeseq import TimeSequence
     from latpcap.reading.follow import Follow
     from latpcap.reports import Report
+
+MANY_ROWS = 1 << 16
+"""From so many requests on findings read few columns, which lie in files."""
 
 
 def read(
@@ -84,6 +88,16 @@ class Capture(Recording):
     `first_ns` and `last_ns` bound it in ns since 1970, `zero_ns` is frame 1, from which Wireshark counts (None for a
     capture without packets). `display_filter` is what it was limited to, or None.
     """
+
+    @property
+    def kept(self) -> Lazy | None:
+        """What findings read of a capture of many requests, with few columns; None where they read its tables."""
+        if self._whole is not None or self.rows("exchanges") < MANY_ROWS:
+            return None
+        if "_kept" not in self.__dict__:
+            self.__dict__["_kept"] = lean.of(self)
+        found: Lazy = self.__dict__["_kept"]
+        return found
 
     def stream(self, number: int) -> Stream:
         """What happened on this stream? `number` is Wireshark's tcp.stream; IndexError where there is none."""

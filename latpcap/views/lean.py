@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
-from latpcap.tables import SETUP
+from latpcap.findings import Lazy
+from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
+    from latpcap.options import TableName
+    from latpcap.views.recording import Recording
 
 ALWAYS = ("network", "fast_retransmit", "tlp", "rto", "capture_gap")
 """Causes whose time is asked of complete exchanges, too. Of the others it is asked of incomplete ones alone: the time
@@ -202,6 +205,29 @@ class Causes:
         begin = sum(int(lengths[:row][span].sum()) for span in longarrays.parts(row))
         found: list[int] = frames[begin : begin + int(lengths[row])].tolist()
         return found
+
+
+def of(capture: Recording) -> Lazy:
+    """What findings read of a capture whose tables are there: the same as of one that is read for its answer alone."""
+    exchanges, causes = Exchanges(), Causes()
+    schema = None
+    for rows in capture.pieces("exchanges"):
+        exchanges.add(rows)
+        schema = rows.schema
+        longarrays.rest()
+    others: tuple[TableName, ...] = ("connects", "gaps")
+    for name in others:
+        for rows in capture.pieces(name):
+            if rows.num_rows and schema is not None:
+                exchanges.add(as_exchanges(rows, name, schema))
+    for rows in capture.pieces("causes"):
+        causes.add(of_stretches(rows.select([*LINKS, *Causes.COLUMNS])))
+        longarrays.rest()
+    kept = (("exchanges", exchanges), ("causes", causes))
+    made = {name: rows.table() for name, rows in kept if rows.count}
+    found = Lazy(capture.arrow, None, made, causes.evidence if causes.count else None)
+    longarrays.give_back()
+    return found
 
 
 def requests(rows: pa.Table) -> pa.Table:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from latpcap.reading.keylog import Keylog
     from latpcap.reading.packets import Record, Segments
 
+_CACHES = ("_frames", "_found", "_heads", "_kept")
 TABLES: tuple[TableName, ...] = cast("tuple[TableName, ...]", tuple(_core.TABLES))
 
 
@@ -103,9 +104,24 @@ class Recording(View):
                     longarrays.give_back()
         return self._arrow[name]
 
+    def rows(self, name: TableName) -> int:
+        """How many rows a table has. It is not made for that."""
+        return self._arrow[name].num_rows if name in self._arrow else len(self._raw[name])
+
+    def pieces(self, name: TableName) -> Iterator[pa.Table]:
+        """The rows of a table in the order in which they came, or in its own where it has been made, in parts."""
+        import pyarrow as pa
+
+        raw, made = self._raw.get(name), self._arrow.get(name)
+        if raw is None or made is not None:
+            made = self.arrow(name)
+            yield from (made.slice(part.start, part.stop - part.start) for part in longarrays.parts(made.num_rows))
+        else:
+            yield from (pa.Table.from_batches([batch]) for batch in pa.RecordBatchReader.from_stream(raw))
+
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and other processes: the tables, and the way back to the bytes of files, as a path."""
-        state = {name: value for name, value in self.__dict__.items() if name not in ("_frames", "_found", "_heads")}
+        state = {name: value for name, value in self.__dict__.items() if name not in _CACHES}
         left = {name: self.arrow(name) for name in TABLES}
         again = [o for o in self._origins if isinstance(o.source, (str, os.PathLike))]
         origins = again if len(again) == len(self._origins) else []
@@ -258,7 +274,7 @@ class Recording(View):
 
         limited = object.__new__(type(self))  # a copy would be what pickle makes, which may lose its bytes
         limited.__dict__.update(self.__dict__)
-        for cache in ("_frames", "_found", "_heads"):
+        for cache in _CACHES:
             limited.__dict__.pop(cache, None)
         left = {name: self.arrow(name) for name in TABLES} | tables(self, expression)
         limited._arrow, limited._raw = left, dict(left)

@@ -44,6 +44,10 @@ class View:
         """
         raise NotImplementedError
 
+    def rows(self, name: TableName) -> int:
+        """How many rows has this table?"""
+        return int(self.arrow(name).num_rows)
+
     def _findings(self) -> pa.Table:
         """The one table that is computed from the others, once."""
         if "_found" not in self.__dict__:
