@@ -6,6 +6,7 @@ import random
 
 import situations
 from makepcap import Ends, Talk, answer, get, held, pcap
+from simulator import ENDS, Host, Path, Script, record
 
 from case_scripts.registry import case, variants
 
@@ -29,6 +30,20 @@ def stall_at_client() -> bytes:
     Not to be mistaken for: a body that left late, for it comes a whole path after the ACK.
     """
     return pcap(situations.stall(10, client_leg=0.01, server_leg=20.0, stamped=True)[0].tape)
+
+
+@case
+def stall_on_one_socket_of_two() -> bytes:
+    """Two connections of 40 exchanges begin together. One has TCP_NODELAY and is done when the other, which Nagle's
+    algorithm holds up each time, has had two of its own. Seen at the server, 2 ms from the client.
+
+    Not to be mistaken for: an option that changed on the way. Each connection ends as it began.
+    """
+    script = Script(((0.0, get()),), tuple((0.0, part) for part in answer(400)), exchanges=40, client_think=(0.2, 0.4))
+    path, ((address, port), there) = Path(1.0, 0.005), (ENDS.client, ENDS.server)
+    waits = record(script, client=Host(quick=0), path=path, connections=1)
+    free = record(script, Host(), Host(nodelay=True), path, connections=1, ends=Ends((address, port + 1), there))
+    return pcap(sorted(waits.tape + free.tape, key=lambda segment: segment.time_ns))
 
 
 @case

@@ -2,7 +2,11 @@
 //!
 //! Claims: from a frame on, a sender's small segments wait for ACKs, or do so no more.
 //! Predicts: what waited for a held ACK lies on one side of that frame, what left over unacknowledged small ones on the other.
-//! Rivals: sockets that differ (`Mixed`), options that are toggled: both take turns all the time.
+//! And connections that go on beyond it change there.
+//! Rivals: options that are toggled, which take turns all the time; and sockets that differ (`Mixed`), each of which goes on as
+//! it began.
+
+use ahash::AHashMap;
 
 use super::limits::{ENOUGH, STRAY_PART};
 use super::sender::{Judged, Verdict};
@@ -19,30 +23,49 @@ pub struct Change {
     pub clean: bool,
 }
 
+/// A segment that waited for its ACK (`nagle`), or did not, in order of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Shown {
+    at: i64,
+    frame: u64,
+    nagle: bool,
+    stream: u32,
+}
+
 /// The change of a sender, where there is just one.
 pub(super) fn of(pool: &Pool, judged: &Judged) -> Option<Change> {
     let waits = matches!(judged.verdict, Verdict::Proven | Verdict::Mixed);
     if !waits || judged.refuted < ENOUGH.get() as u64 {
         return None; // the usual case; and pauses that drift past the ACKs change nothing
     }
-    let mut shown: Vec<(i64, u64, bool)> = Vec::new();
-    for (_, early) in &pool.early {
-        shown.push((early.at, early.frame, false));
+    let mut shown: Vec<Shown> = Vec::new();
+    for (stream, early) in &pool.early {
+        shown.push(Shown {
+            at: early.at,
+            frame: early.frame,
+            nagle: false,
+            stream: *stream,
+        });
     }
     for gap in pool.gaps.iter().filter(|gap| !gap.unseen) {
         let early = judged.before_ack(gap.release, gap.arrived);
         let prompt = gap.release - judged.sender_rtt <= judged.tight_limit;
         if early || judged.is_held(gap) && prompt {
-            shown.push((gap.acked_at + gap.release, gap.frame, !early));
+            shown.push(Shown {
+                at: gap.acked_at + gap.release,
+                frame: gap.frame,
+                nagle: !early,
+                stream: gap.stream,
+            });
         }
     }
     shown.sort_unstable();
     split(&shown)
 }
 
-/// The place that leaves the fewest of either kind on the wrong side, of (time, frame, Nagle acted) in order.
-fn split(shown: &[(i64, u64, bool)]) -> Option<Change> {
-    let count = |part: &[(i64, u64, bool)], kind: bool| part.iter().filter(|one| one.2 == kind).count();
+/// The place that leaves the fewest of either kind on the wrong side.
+fn split(shown: &[Shown]) -> Option<Change> {
+    let count = |part: &[Shown], kind: bool| part.iter().filter(|one| one.nagle == kind).count();
     let (mut nagle, mut best) = (0, (usize::MAX, 0, false));
     let waited = count(shown, true);
     for (at, one) in shown.iter().enumerate() {
@@ -51,37 +74,73 @@ fn split(shown: &[(i64, u64, bool)]) -> Option<Change> {
             (nagle + (shown.len() - at) - (waited - nagle), true),
             ((at - nagle) + (waited - nagle), false),
         ] {
-            if strays < best.0 && one.2 == acts {
+            if strays < best.0 && one.nagle == acts {
                 best = (strays, at, acts);
             }
         }
-        nagle += usize::from(one.2);
+        nagle += usize::from(one.nagle);
     }
     let (strays, at, acts) = best;
     let (before, after) = shown.split_at_checked(at)?;
     let (was, is) = (count(before, !acts), count(after, acts));
-    let few = |part: &[(i64, u64, bool)], right: usize| STRAY_PART.get() * (part.len() - right) <= part.len();
+    let few = |part: &[Shown], right: usize| STRAY_PART.get() * (part.len() - right) <= part.len();
     let sure = was >= ENOUGH.get() && is >= ENOUGH.get() && few(before, was) && few(after, is);
+    if !sure || !turned(before, after) {
+        return None;
+    }
     Some(Change {
-        frame: after.first()?.1,
+        frame: after.first()?.frame,
         nagle: acts,
         before: was as u64,
         after: is as u64,
         clean: strays == 0,
     })
-    .filter(|_| sure)
+}
+
+/// Whether the connections that were seen on both sides changed there, but for strays.
+fn turned(before: &[Shown], after: &[Shown]) -> bool {
+    let mostly = |part: &[Shown]| {
+        let mut streams: AHashMap<u32, i64> = AHashMap::new();
+        for one in part {
+            *streams.entry(one.stream).or_default() += if one.nagle { 1 } else { -1 };
+        }
+        streams
+    };
+    let (was, is) = (mostly(before), mostly(after));
+    let both = was
+        .iter()
+        .filter_map(|(stream, was)| Some((was.signum(), is.get(stream)?.signum())));
+    let (mut seen, mut stayed) = (0, 0);
+    for (was, is) in both {
+        seen += 1;
+        stayed += usize::from(was == is);
+    }
+    STRAY_PART.get() * stayed <= seen
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// So many that waited (`true`) or did not, in order.
+    /// So many that waited (`true`) or did not, in order, on one connection.
     fn found(runs: &[(usize, bool)]) -> Option<(u64, bool, bool)> {
-        let kinds = runs.iter().flat_map(|(count, kind)| vec![*kind; *count]);
-        let shown: Vec<_> = kinds
-            .enumerate()
-            .map(|(n, kind)| (n as i64, n as u64, kind))
+        let runs: Vec<_> = runs.iter().map(|(count, kind)| (*count, *kind, 0)).collect();
+        found_on(&runs)
+    }
+
+    /// The same on these connections.
+    fn found_on(runs: &[(usize, bool, u32)]) -> Option<(u64, bool, bool)> {
+        let each = runs
+            .iter()
+            .flat_map(|(count, nagle, stream)| vec![(*nagle, *stream); *count]);
+        let shown: Vec<_> = (0..)
+            .zip(each)
+            .map(|(n, (nagle, stream))| Shown {
+                at: n,
+                frame: n as u64,
+                nagle,
+                stream,
+            })
             .collect();
         split(&shown).map(|change| (change.frame, change.nagle, change.clean))
     }
@@ -112,6 +171,32 @@ mod tests {
         assert_eq!(found(&strays_before), Some((21, true, false)));
         let strays_after = [(20, true), (20, false), (1, true), (9, false)];
         assert_eq!(found(&strays_after), Some((20, false, false)));
+    }
+
+    #[test]
+    fn a_connection_that_goes_on_as_it_began_shows_no_change() {
+        // all that is new is another connection's
+        assert_eq!(found_on(&[(8, false, 0), (8, true, 1)]), Some((8, true, true)));
+        // one without Nagle's algorithm ends, and the one with it goes on
+        assert_eq!(found_on(&[(2, true, 1), (40, false, 0), (20, true, 1)]), None);
+        assert_eq!(
+            found_on(&[(2, true, 0), (40, false, 0), (20, true, 0)]),
+            Some((42, true, false))
+        );
+        // one in ten of those that were seen on both sides
+        let of = |changed: u32| {
+            let before = (1..=changed).map(|stream| (4, false, stream));
+            let after = (1..=changed).map(|stream| (4, true, stream));
+            let stayed = [(1, true, 0)];
+            let runs: Vec<_> = stayed
+                .into_iter()
+                .chain(before)
+                .chain(after)
+                .chain(stayed)
+                .collect();
+            found_on(&runs).is_some()
+        };
+        assert!(of(9) && !of(8));
     }
 
     #[test]
