@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 use super::multipath::MultipathStreams;
 use super::transfers::{Carried, Transfers};
-use super::{Exchange, Known, Place, Tracker};
+use super::{Exchange, Known, Place, Tracker, few_steps};
 use crate::base::{At, Side};
 use crate::decrypt::Sealed;
 use crate::evidence::Pools;
@@ -66,7 +66,11 @@ pub struct Ledger {
 impl Ledger {
     /// A new exchange.
     pub(crate) fn open(&mut self, stream: u32, index: u32, pair: u32) -> Box<Exchange> {
-        let mut exchange = self.spare.pop().unwrap_or_default();
+        let mut exchange = self.spare.pop().unwrap_or_else(|| {
+            let mut new = Box::<Exchange>::default();
+            new.steps = few_steps();
+            new
+        });
         (exchange.stream, exchange.index, exchange.pair) = (stream, index, pair);
         exchange.id = self.next_id;
         self.next_id += 1;

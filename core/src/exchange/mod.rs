@@ -227,6 +227,12 @@ pub struct Exchange {
     pub steps: [Vec<Step>; 2],
 }
 
+/// No steps, and room for one on each side: the first of a list without room takes room for four, and most of what a
+/// stream that waits for its next request holds is such lists.
+fn few_steps() -> [Vec<Step>; 2] {
+    [Vec::with_capacity(2), Vec::with_capacity(2)]
+}
+
 impl Exchange {
     /// As new, with the buffers of the one before.
     fn clear(&mut self) {

@@ -7,7 +7,7 @@ use super::{BIAS, MAX_OPEN, pauses};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::exchange::setup::Begun;
-use crate::exchange::{CutBy, Exchange, Ledger, Message};
+use crate::exchange::{CutBy, Exchange, Ledger, Message, few_steps};
 use crate::messages::{Close, Kind, Protocol};
 use crate::observe::Step;
 use crate::queue::Queue;
@@ -84,6 +84,7 @@ impl Pairing {
             pair,
             ports,
             pool,
+            steps: few_steps(),
             ..Pairing::default()
         }
     }
