@@ -227,8 +227,8 @@ pub struct Exchange {
     pub steps: [Vec<Step>; 2],
 }
 
-/// No steps, and room for one on each side: the first of a list without room takes room for four, and most of what a
-/// stream that waits for its next request holds is such lists.
+/// No steps, and room for two on each side. (The first step of a list without room would take room for four, and an open
+/// stream has six lists that hold one or two.)
 fn few_steps() -> [Vec<Step>; 2] {
     [Vec::with_capacity(2), Vec::with_capacity(2)]
 }
