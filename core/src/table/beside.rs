@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
+use arrow_array::BooleanArray;
 use arrow_array::types::{UInt8Type, UInt32Type, UInt64Type};
-use arrow_array::{BooleanArray, RecordBatch};
-use arrow_schema::ArrowError;
 use smol_str::SmolStr;
 
 use super::spent::CAUSES;
@@ -120,7 +119,7 @@ impl GapRow {
     }
 }
 
-pub fn connects(rows: &[ConnectRow]) -> Result<RecordBatch, ArrowError> {
+pub fn connects(rows: &[ConnectRow]) -> Vec<Column> {
     let lookup = |r: &ConnectRow| r.opening.lookup.clone();
     let dns_ns = |r: &ConnectRow| Some(lookup(r)?.ns);
     let mut columns = first("connect", rows, |r| &r.common);
@@ -181,7 +180,7 @@ fn version(number: u16) -> &'static str {
     }
 }
 
-pub fn pushes(rows: &[PushRow]) -> Result<RecordBatch, ArrowError> {
+pub fn pushes(rows: &[PushRow]) -> Vec<Column> {
     let mut columns = first("push", rows, |r| &r.common);
     columns.splice(
         2..2,
@@ -195,7 +194,7 @@ pub fn pushes(rows: &[PushRow]) -> Result<RecordBatch, ArrowError> {
     last(columns, rows, |r| &r.common)
 }
 
-pub fn gaps(rows: &[GapRow]) -> Result<RecordBatch, ArrowError> {
+pub fn gaps(rows: &[GapRow]) -> Vec<Column> {
     let mut columns = first("gap", rows, |r| &r.common);
     columns.splice(
         2..2,
@@ -220,16 +219,12 @@ fn first<R>(number: &'static str, rows: &[R], of: impl Fn(&R) -> &Common) -> Vec
     ]
 }
 
-/// The columns that all end with, and the batch.
-fn last<R>(
-    mut columns: Vec<Column>,
-    rows: &[R],
-    of: impl Fn(&R) -> &Common,
-) -> Result<RecordBatch, ArrowError> {
+/// The columns that all end with.
+fn last<R>(mut columns: Vec<Column>, rows: &[R], of: impl Fn(&R) -> &Common) -> Vec<Column> {
     for (place, name) in Cause::WORDS.into_iter().enumerate() {
         let spent = durations(rows, |r| of(r).spent.get(place).copied().unwrap_or(0));
         columns.push(column(format!("{name}_ms"), spent));
     }
     columns.push(nullable("top_cause", fixed_words(rows, |r| of(r).top_cause())));
-    super::batch(columns)
+    columns
 }

@@ -1,13 +1,11 @@
 //! `causes`: the partition of every exchange's time, and of connects, pushes and gaps; the rows of one are contiguous.
 
-use arrow_array::RecordBatch;
 use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt64Type};
-use arrow_schema::{ArrowError, SchemaRef};
 
 use super::columns::{EVERY, Full, Partial, blocks, instants};
 use super::lists::Lists;
 use super::words::Listed;
-use super::{column, ms, nullable};
+use super::{Column, column, ms, nullable};
 use crate::exchange::RowKind;
 use crate::judge::{Because, Cause, Grade, Owner, Rival, Row, Rule};
 
@@ -46,7 +44,6 @@ blocks! {
 #[derive(Default)]
 pub struct Causes {
     columns: Columns,
-    schema: Option<SchemaRef>,
 }
 
 impl Causes {
@@ -91,33 +88,30 @@ impl Causes {
         columns.done(row)
     }
 
-    /// The rows so far as a batch; the next one begins empty.
-    pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
+    /// The columns of the rows so far; the next batch begins empty.
+    pub fn take(&mut self) -> Vec<Column> {
         let c = &mut self.columns;
         let has = c.end();
         let rows = has.rows();
-        super::next_batch(
-            &mut self.schema,
-            vec![
-                c.exchange.column(&has, "exchange"),
-                c.connect.column(&has, "connect"),
-                c.push.column(&has, "push"),
-                c.gap.column(&has, "gap"),
-                instants(&mut c.start, rows, "start"),
-                instants(&mut c.end, rows, "end"),
-                column("cause", c.cause.take(&has)),
-                nullable("parent", c.parent.take(&has)),
-                column("owner", c.owner.take(&has)),
-                c.duration.column(rows, "duration_ms"),
-                c.from_frame.column(rows, "from_frame"),
-                c.to_frame.column(rows, "to_frame"),
-                column("evidence", c.evidence.take()),
-                column("rule", c.rule.take(&has)),
-                column("grade", c.grade.take(&has)),
-                c.confidence.column(rows, "confidence"),
-                column("because", c.because.take(&has)),
-                nullable("rival", c.rival.take(&has)),
-            ],
-        )
+        vec![
+            c.exchange.column(&has, "exchange"),
+            c.connect.column(&has, "connect"),
+            c.push.column(&has, "push"),
+            c.gap.column(&has, "gap"),
+            instants(&mut c.start, rows, "start"),
+            instants(&mut c.end, rows, "end"),
+            column("cause", c.cause.take(&has)),
+            nullable("parent", c.parent.take(&has)),
+            column("owner", c.owner.take(&has)),
+            c.duration.column(rows, "duration_ms"),
+            c.from_frame.column(rows, "from_frame"),
+            c.to_frame.column(rows, "to_frame"),
+            column("evidence", c.evidence.take()),
+            column("rule", c.rule.take(&has)),
+            column("grade", c.grade.take(&has)),
+            c.confidence.column(rows, "confidence"),
+            column("because", c.because.take(&has)),
+            nullable("rival", c.rival.take(&has)),
+        ]
     }
 }

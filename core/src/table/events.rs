@@ -6,14 +6,14 @@ use std::sync::Arc;
 use arrow_array::types::{
     Float64Type, Int32Type, Int64Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
+use arrow_array::{Array, ArrayRef, Int64Array, ListArray, StringArray, StructArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
-use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef};
+use arrow_schema::{DataType, Field, Fields};
 
 use super::addresses::Addresses;
 use super::columns::{EVERY, Full, Partial, Rare, blocks, instants};
 use super::words::{Listed, dictionary};
-use super::{BATCH_ROWS, column, ms, nullable};
+use super::{BATCH_ROWS, Column, column, ms, nullable};
 use crate::facts::flag;
 use crate::observe::Released;
 use crate::stream::Event;
@@ -74,7 +74,6 @@ pub struct Events {
     wscale: Rare<UInt8Type>,
     sack: Blocks,
     addresses: Addresses,
-    schema: Option<SchemaRef>,
 }
 
 impl Events {
@@ -162,8 +161,8 @@ impl Events {
         self.sack.push(row, e.sack);
     }
 
-    /// The rows so far as a batch; the next one begins empty.
-    pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
+    /// The columns of the rows so far; the next batch begins empty.
+    pub fn take(&mut self) -> Vec<Column> {
         let addresses = self.addresses.take();
         let c = &mut self.columns;
         let has = c.end();
@@ -204,7 +203,7 @@ impl Events {
             c.release_frame.column(&has, "release_frame"),
             c.waited.column(&has, "waited_ms"),
         ]);
-        super::next_batch(&mut self.schema, columns)
+        columns
     }
 }
 

@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use arrow_array::types::{Float64Type, UInt16Type, UInt64Type};
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use arrow_schema::ArrowError;
+use arrow_array::{ArrayRef, StringArray};
 
-use super::{column, duration_options, durations, fixed_words, nullable, option, plain};
+use super::{Column, column, duration_options, durations, fixed_words, nullable, option, plain};
 use crate::base::Side;
 use crate::evidence::Pool;
 use crate::judge::{Change, Judged};
@@ -19,7 +18,7 @@ fn changed(rows: &[Row<'_>], of: fn(Change) -> u64) -> ArrayRef {
     option::<UInt64Type, Row<'_>>(rows, |r| r.1.change.map(of))
 }
 
-pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowError> {
+pub fn columns(streams: &Streams, judged: &[Judged]) -> Vec<Column> {
     let rows: Vec<Row<'_>> = streams
         .ledger
         .pools
@@ -29,7 +28,7 @@ pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowE
         .collect();
     let text =
         |of: fn(&Pool) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(|r| of(r.0))));
-    super::batch(vec![
+    vec![
         column("server", text(|p| p.key.server.to_string())),
         column(
             "server_port",
@@ -98,5 +97,5 @@ pub fn batch(streams: &Streams, judged: &[Judged]) -> Result<RecordBatch, ArrowE
                     .map(|change| if change.clean { "proven" } else { "probable" })
             }),
         ),
-    ])
+    ]
 }

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_array::types::{
     Float64Type, Int32Type, TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_schema::{ArrowError, SchemaRef};
 
 use super::addresses::Addresses;
 use super::columns::{EVERY, Full, Partial, blocks, instants, some_instants};
 use super::spent::Spent;
 use super::words::{Fixed, Heard, Listed, Texts, dictionary};
-use super::{column, ms, nullable};
+use super::{Column, column, ms, nullable};
 use crate::evidence::rtt::Pairs;
 use crate::exchange::{CutBy, Exchange, Message};
 use crate::judge::{Cause, Paths, Row};
@@ -84,7 +82,6 @@ pub struct Exchanges {
     addresses: Addresses,
     target: Texts,
     status_text: Texts,
-    schema: Option<SchemaRef>,
 }
 
 impl Exchanges {
@@ -174,8 +171,8 @@ impl Exchanges {
         columns.done(row)
     }
 
-    /// The rows so far as a batch; the next one begins empty.
-    pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
+    /// The columns of the rows so far; the next batch begins empty.
+    pub fn take(&mut self) -> Vec<Column> {
         let c = &mut self.columns;
         let has = c.end();
         let rows = has.rows();
@@ -221,7 +218,7 @@ impl Exchanges {
         columns.extend(c.spent.take(rows));
         let top_cause = c.top_cause.take(&has);
         columns.push(nullable("top_cause", top_cause));
-        super::next_batch(&mut self.schema, columns)
+        columns
     }
 }
 

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
+use arrow_array::StringArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
-use arrow_array::{RecordBatch, StringArray};
-use arrow_schema::ArrowError;
 
-use super::{column, fixed_words, nullable, option, plain};
+use super::{Column, column, fixed_words, nullable, option, plain};
 use crate::issue::{Code, Counted};
 
-pub fn batch(files: &[String], rows: &[&Counted]) -> Result<RecordBatch, ArrowError> {
+pub fn columns(files: &[String], rows: &[&Counted]) -> Vec<Column> {
     type Row<'a> = &'a Counted;
     let file = |row: &Row<'_>| files.get(row.issue.file as usize).map_or("", String::as_str);
-    super::batch(vec![
+    vec![
         nullable(
             "file",
             Arc::new(StringArray::from_iter_values(rows.iter().map(file))),
@@ -37,5 +36,5 @@ pub fn batch(files: &[String], rows: &[&Counted]) -> Result<RecordBatch, ArrowEr
             "number",
             option::<UInt32Type, Row<'_>>(rows, |r| (r.issue.group > 0).then_some(r.issue.group)),
         ),
-    ])
+    ]
 }

@@ -2,24 +2,22 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::types::{TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
-use arrow_schema::ArrowError;
 
 use super::{
-    addresses, column, duration_options, fixed_words, heard_words, instants, nullable, option, plain,
+    Column, addresses, column, duration_options, fixed_words, heard_words, instants, nullable, option, plain,
 };
 use crate::lookup::Lookup;
 
-pub fn batch(rows: &[Lookup]) -> Result<RecordBatch, ArrowError> {
+pub fn columns(rows: &[Lookup]) -> Vec<Column> {
     type Row = Lookup;
     let answered = rows.iter().map(|r| r.answered.map(|at| at.time_ns));
     let answered = PrimitiveArray::<TimestampNanosecondType>::from_iter(answered).with_timezone("UTC");
     let latency = |r: &Row| Some(r.answered?.time_ns.saturating_sub(r.asked.time_ns).max(0));
     let error = rows.iter().map(|r| r.status.map(|(code, _)| code != 0));
-    super::batch(vec![
+    vec![
         column("lookup", plain::<UInt64Type, Row>(rows, |r| r.number)),
         nullable("stream", option::<UInt32Type, Row>(rows, |r| r.stream)),
         column("client", addresses(rows.iter().map(|r| Some(r.client.0)))),
@@ -45,7 +43,7 @@ pub fn batch(rows: &[Lookup]) -> Result<RecordBatch, ArrowError> {
         ),
         column("repeats", plain::<UInt32Type, Row>(rows, |r| r.repeats)),
         column("addresses", lists(rows)),
-    ])
+    ]
 }
 
 /// The addresses of each answer, as text.

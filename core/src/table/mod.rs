@@ -19,12 +19,12 @@ mod words;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, TimestampNanosecondType};
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, PrimitiveArray, RecordBatch, StringArray};
-use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::evidence::rtt::Pairs;
 use crate::exchange::{Exchange, Ledger, RowKind};
@@ -82,25 +82,16 @@ fn nullable(name: impl Into<Cow<'static, str>>, values: ArrayRef) -> Column {
     }
 }
 
-/// A batch of a table that has many: the first one's schema is that of all.
-fn next_batch(schema: &mut Option<SchemaRef>, columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
-    let Some(known) = schema else {
-        let first = batch(columns)?;
-        *schema = Some(first.schema());
-        return Ok(first);
-    };
-    RecordBatch::try_new(Arc::clone(known), columns.into_iter().map(|c| c.values).collect())
-}
-
-fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
-    let fields: Vec<Field> = columns
-        .iter()
-        .map(|c| Field::new(&*c.name, c.values.data_type().clone(), c.nullable))
-        .collect();
+/// As in `NAMES`.
+static SCHEMAS: LazyLock<[SchemaRef; NAMES.len()]> = LazyLock::new(|| {
     let metadata = HashMap::from([("latpcap.schema".to_string(), schema_version())]);
-    let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-    RecordBatch::try_new(schema, columns.into_iter().map(|c| c.values).collect())
-}
+    NAMES.map(|name| {
+        let columns = without_rows(name);
+        let field = |c: &Column| Field::new(&*c.name, c.values.data_type().clone(), c.nullable);
+        let fields: Vec<Field> = columns.iter().map(field).collect();
+        Arc::new(Schema::new_with_metadata(fields, metadata.clone()))
+    })
+});
 
 /// Values of a plain column.
 fn plain<T: ArrowPrimitiveType, R>(rows: &[R], of: impl Fn(&R) -> T::Native) -> ArrayRef {
@@ -205,8 +196,6 @@ pub struct Tables {
     probe: u64,
     /// As in `NAMES`.
     batches: [Vec<RecordBatch>; NAMES.len()],
-    /// Of the tables that were taken.
-    schemas: [Option<SchemaRef>; NAMES.len()],
 }
 
 impl Tables {
@@ -299,28 +288,21 @@ impl Tables {
         self.flush_streams();
         self.flush_lookups();
         self.flush_probes();
-        self.keep("evidence", evidence::batch(streams, judged));
-        self.keep("issues", issues::batch(files, &issues.collect::<Vec<_>>()));
+        self.keep("evidence", evidence::columns(streams, judged));
+        self.keep("issues", issues::columns(files, &issues.collect::<Vec<_>>()));
     }
 
     /// The batches of one table that are ready, with its schema; they are given once.
     pub fn take(&mut self, name: &str) -> Option<(SchemaRef, Vec<RecordBatch>)> {
         let place = NAMES.iter().position(|known| *known == name)?;
         let batches = std::mem::take(self.batches.get_mut(place)?);
-        let known = self.schemas.get_mut(place)?;
-        let schema = match (&known, batches.first()) {
-            (Some(known), _) => Arc::clone(known),
-            (None, Some(first)) => first.schema(),
-            (None, None) => empty(name)?.schema(),
-        };
-        known.get_or_insert_with(|| Arc::clone(&schema));
-        Some((schema, batches))
+        Some((Arc::clone(SCHEMAS.get(place)?), batches))
     }
 
     #[inline(never)]
     fn flush_events(&mut self) {
         if self.events.len() > 0 {
-            let built = self.events.batch();
+            let built = self.events.take();
             self.keep("events", built);
         }
     }
@@ -328,7 +310,7 @@ impl Tables {
     #[inline(never)]
     fn flush_exchanges(&mut self) {
         if self.exchanges.len() > 0 {
-            let built = self.exchanges.batch();
+            let built = self.exchanges.take();
             self.keep("exchanges", built);
         }
     }
@@ -336,7 +318,7 @@ impl Tables {
     #[inline(never)]
     fn flush_causes(&mut self) {
         if self.causes.len() > 0 {
-            let built = self.causes.batch();
+            let built = self.causes.take();
             self.keep("causes", built);
         }
     }
@@ -361,14 +343,14 @@ impl Tables {
 
     fn flush_streams(&mut self) {
         if self.streams.len() > 0 {
-            let built = self.streams.batch();
+            let built = self.streams.take();
             self.keep("streams", built);
         }
     }
 
     fn flush_lookups(&mut self) {
         if !self.lookups.is_empty() {
-            let built = lookups::batch(&self.lookups);
+            let built = lookups::columns(&self.lookups);
             self.lookups.clear();
             self.keep("lookups", built);
         }
@@ -376,38 +358,41 @@ impl Tables {
 
     fn flush_probes(&mut self) {
         if !self.probes.is_empty() {
-            let built = probes::batch(self.probe, &self.probes);
+            let built = probes::columns(self.probe, &self.probes);
             self.probe += self.probes.len() as u64;
             self.probes.clear();
             self.keep("probes", built);
         }
     }
 
-    fn keep(&mut self, name: &str, built: Result<RecordBatch, ArrowError>) {
+    fn keep(&mut self, name: &str, columns: Vec<Column>) {
         let place = NAMES.iter().position(|known| *known == name);
+        let values = columns.into_iter().map(|c| c.values).collect();
+        let built = place
+            .and_then(|place| SCHEMAS.get(place))
+            .map(|schema| RecordBatch::try_new(Arc::clone(schema), values));
         let batches = place.and_then(|place| self.batches.get_mut(place));
-        // columns of one batch have one length and the types of their own data: this cannot fail
-        if let (Ok(batch), Some(batches)) = (built, batches) {
+        // columns of one batch have one length and the types of their table: this cannot fail
+        if let (Some(Ok(batch)), Some(batches)) = (built, batches) {
             batches.push(batch);
         }
     }
 }
 
-/// A batch without rows, for the schema.
-fn empty(name: &str) -> Option<RecordBatch> {
+/// A table's columns.
+fn without_rows(name: &str) -> Vec<Column> {
     match name {
-        "events" => events::Events::default().batch(),
-        "streams" => streams::StreamColumns::default().batch(),
-        "exchanges" => exchanges::Exchanges::default().batch(),
+        "events" => events::Events::default().take(),
+        "streams" => streams::StreamColumns::default().take(),
+        "exchanges" => exchanges::Exchanges::default().take(),
         "connects" => beside::connects(&[]),
         "pushes" => beside::pushes(&[]),
         "gaps" => beside::gaps(&[]),
-        "causes" => causes::Causes::default().batch(),
-        "evidence" => evidence::batch(&Streams::default(), &[]),
-        "lookups" => lookups::batch(&[]),
-        "probes" => probes::batch(0, &[]),
-        "issues" => issues::batch(&[], &[]),
-        _ => return None,
+        "causes" => causes::Causes::default().take(),
+        "evidence" => evidence::columns(&Streams::default(), &[]),
+        "lookups" => lookups::columns(&[]),
+        "probes" => probes::columns(0, &[]),
+        "issues" => issues::columns(&[], &[]),
+        _ => Vec::new(),
     }
-    .ok()
 }

@@ -3,16 +3,15 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use arrow_array::PrimitiveArray;
 use arrow_array::types::{TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{PrimitiveArray, RecordBatch};
-use arrow_schema::ArrowError;
 
-use super::{column, duration_options, fixed_words, instants, nullable, option, plain};
+use super::{Column, column, duration_options, fixed_words, instants, nullable, option, plain};
 use crate::probe::{Probe, What};
 use crate::stream::SynAnswer;
 
 /// The rows from number `first` on.
-pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
+pub fn columns(first: u64, rows: &[Probe]) -> Vec<Column> {
     type Row = Probe;
     let syn = |row: &Row| match row.what {
         What::Syn {
@@ -30,7 +29,7 @@ pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
     );
     let text = |of: fn(&Row) -> IpAddr| super::addresses(rows.iter().map(|r| Some(of(r))));
     let numbers = first..first + rows.len() as u64;
-    super::batch(vec![
+    vec![
         column(
             "probe",
             Arc::new(PrimitiveArray::<UInt64Type>::from_iter_values(numbers)),
@@ -73,5 +72,5 @@ pub fn batch(first: u64, rows: &[Probe]) -> Result<RecordBatch, ArrowError> {
             }),
         ),
         column("repeats", plain::<UInt32Type, Row>(rows, |r| r.repeats)),
-    ])
+    ]
 }

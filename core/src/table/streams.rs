@@ -2,11 +2,9 @@
 
 use std::net::IpAddr;
 
-use arrow_array::RecordBatch;
 use arrow_array::types::{
     Float64Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_schema::{ArrowError, SchemaRef};
 use smol_str::SmolStr;
 
 use super::columns::{EVERY, Full, Partial, blocks, instants};
@@ -96,7 +94,6 @@ pub struct StreamColumns {
     commands: Texts,
     client: OfSide,
     server: OfSide,
-    schema: Option<SchemaRef>,
 }
 
 impl StreamColumns {
@@ -154,8 +151,8 @@ impl StreamColumns {
         columns.done(row)
     }
 
-    /// The rows so far as a batch; the next one begins empty.
-    pub fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
+    /// The columns of the rows so far; the next batch begins empty.
+    pub fn take(&mut self) -> Vec<Column> {
         let c = &mut self.columns;
         let has = c.end();
         let rows = has.rows();
@@ -191,7 +188,7 @@ impl StreamColumns {
             nullable("closed_by", c.closed_by.take(&has)),
             nullable("closed_how", c.closed_how.take(&has)),
         ]);
-        super::next_batch(&mut self.schema, columns)
+        columns
     }
 }
 
