@@ -53,6 +53,8 @@ pub struct Gap {
     pub unseen: bool,
     /// The peer had ended before the freed segment.
     pub after_end: bool,
+    /// The small segment was its message's first.
+    pub first: bool,
     /// A connection with another server brought its sender such a segment while it waited.
     pub relayed: bool,
 }
@@ -220,6 +222,7 @@ impl Pools {
             timer: c.ack_pure && !c.ack_fin,
             unseen: c.unseen,
             after_end: c.after_end,
+            first: c.first,
             relayed,
         };
         self.remember(c.pool, |pool, room| {

@@ -218,6 +218,10 @@ limits! {
     /// Where the pauses of all connections explain some waits, one connection's own say something else from so many on; and
     /// so many show how they differ.
     OWN_CONTROLS: usize = 3, "count", "chosen";
+    /// One place in a message, behind its first segment or behind a later one, is its own control group from so many pauses on.
+    PLACE_CONTROLS: usize = 3, "count", "chosen";
+    /// Where a program pauses, one in so many of its writes may follow at once: the end of a message does.
+    PLACE_PARTS: usize = 3, "parts", "chosen";
     /// Beside the sender a kernel sends what an ACK freed within this.
     KERNEL_NS: i64 = 100_000, "ns", "measured: at most 50 us in lab and real; a program that waits for the ACK takes 80 to 200 us";
     /// Beside its sender, most of what an ACK freed leaves within so many times what three of four of its kernel's handshakes take.

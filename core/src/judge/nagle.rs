@@ -73,14 +73,14 @@ impl Judged {
             };
         }
         if c.unseen {
-            return self.unseen(stream, hold, late, wait + release);
+            return self.unseen((stream, c.first), hold, late, wait + release);
         }
         if !self.is_prompt(c.freed.frame, late) {
             return match self.verdict {
                 Verdict::Refuted if self.goes_without(stream, c.freed.frame) => {
                     proven(Because::GoesWithoutAck)
                 }
-                Verdict::AppPause if self.keeps_its_length(stream, wait + release, late) => {
+                Verdict::AppPause if self.keeps_its_length((stream, c.first), wait + release, late) => {
                     proven(Because::KeepsItsLength)
                 }
                 _ => probable(Because::LateAfterAck),
@@ -90,7 +90,7 @@ impl Judged {
             return probable(Because::Relayed);
         }
         if c.ack_pure && !c.ack_fin && self.is_hold(hold) {
-            return match self.held(stream, hold, wait + release, late, sender) {
+            return match self.held((stream, c.first), hold, wait + release, late, sender) {
                 Ok(held) => held,
                 Err(because) => probable(because),
             };
@@ -119,14 +119,22 @@ impl Judged {
     }
 
     /// A segment that followed a held ACK at once, after so long a wait; or what makes a pause of it.
-    fn held(&self, stream: u32, hold: i64, waited: i64, late: i64, sender: Side) -> Result<Ruling, Because> {
-        let said = self.controls.says(stream, waited);
+    fn held(
+        &self,
+        (stream, first): (u32, bool),
+        hold: i64,
+        waited: i64,
+        late: i64,
+        sender: Side,
+    ) -> Result<Ruling, Because> {
+        let said = self.says(stream, first, waited);
         let (program, likely) = match said {
+            Control::Shorter { most, .. } if self.places.is_at_once(first) => (most, 0),
             Control::Shorter { most, likely, exact } => (most, if exact { likely } else { 0 }),
             Control::Explains { likely } => (waited, likely),
             _ => (0, 0),
         };
-        let sure = self.proves(stream, said);
+        let sure = self.proves(stream, first, said);
         let because = match said {
             // what left at once, as a kernel sends, was there when the ACK came: for how long is not known
             Control::Explains { .. } if self.sent_by_kernel(stream, late) => Because::ControlExplains,
@@ -158,16 +166,18 @@ impl Judged {
     }
 
     /// A segment behind an ACK that the capture lacks.
-    fn unseen(&self, stream: u32, hold: i64, late: i64, waited: i64) -> Ruling {
-        let said = self.controls.says(stream, waited);
+    fn unseen(&self, (stream, first): (u32, bool), hold: i64, late: i64, waited: i64) -> Ruling {
+        let said = self.says(stream, first, waited);
         let dated = late.abs() <= DATED_NS.get() + self.tight_limit && self.is_hold(hold);
         match said {
-            Control::Shorter { most, likely, exact } if dated && self.proves(stream, said) => Ruling::Held {
-                hold,
-                grounds: Grounds::proven(Because::ControlShorter),
-                program: most,
-                likely: if exact { likely } else { 0 },
-            },
+            Control::Shorter { most, likely, exact } if dated && self.proves(stream, first, said) => {
+                Ruling::Held {
+                    hold,
+                    grounds: Grounds::proven(Because::ControlShorter),
+                    program: most,
+                    likely: if exact { likely } else { 0 },
+                }
+            }
             _ => Ruling::Pause {
                 grounds: Grounds::probable(Because::AckNotSeen, Cause::Nagle),
             },

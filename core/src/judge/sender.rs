@@ -4,6 +4,7 @@
 mod controls;
 mod holds;
 mod kernel;
+mod places;
 mod spread;
 mod together;
 
@@ -18,6 +19,7 @@ use super::limits::{
 use super::{Change, change, cork, elsewhere};
 pub use controls::Control;
 use controls::Controls;
+use places::Places;
 pub use spread::Tick;
 pub(super) use spread::lattice;
 use spread::{at_share, slope};
@@ -102,6 +104,8 @@ pub struct Judged {
     pub change: Option<Change>,
     /// What its program takes where nothing is held.
     pub controls: Controls,
+    /// The same by the place in a message.
+    pub places: Places,
     /// The middle one of the waits that ended behind a held ACK.
     pub kept: Option<i64>,
 }
@@ -153,7 +157,8 @@ impl Senders {
         let slots = self.judged.get_mut(place).zip(self.had.get_mut(place));
         if let Some((pool, (judged, had))) = pools.get(id).zip(slots) {
             *judged = Judged::of(pool, pairs);
-            (judged.controls, judged.together) = (Controls::default(), Vec::new());
+            (judged.controls, judged.places) = Default::default();
+            judged.together = Vec::new();
             *had = Some(0);
             pools.let_go(id);
         }
@@ -200,6 +205,7 @@ impl Judged {
         (j.timed, j.corked) = (corked(j.receiver_rtt).0, corked(j.to_answer).1);
         j.waits_elsewhere = elsewhere::on_tick(&pool.starts, j.sender_rtt);
         j.controls = Controls::of(pool, &j);
+        j.places = Places::of(pool, &j);
         j.sum_up(pool);
         j.change = change::of(pool, &j);
         j
@@ -249,10 +255,8 @@ impl Judged {
     fn pauses(&self, pool: &Pool) -> bool {
         let held = pool.gaps.iter().filter(|gap| self.is_held(gap));
         let explained = held.filter(|gap| {
-            matches!(
-                self.controls.says(gap.stream, gap.wait + gap.release),
-                Control::Explains { .. }
-            )
+            let said = self.says(gap.stream, gap.first, gap.wait + gap.release);
+            matches!(said, Control::Explains { .. })
         });
         2 * explained.count() > self.held || self.slope.is_some_and(|slope| slope <= FOLLOWS_SLOPE.get())
     }
@@ -286,17 +290,32 @@ impl Judged {
     fn is_stall(&self, gap: &Gap) -> bool {
         !self.before_ack(gap.release, gap.arrived)
             && self.is_prompt(gap.frame, gap.release - self.sender_rtt)
-            && self.proves(gap.stream, self.controls.says(gap.stream, gap.wait + gap.release))
+            && self.proves(
+                gap.stream,
+                gap.first,
+                self.says(gap.stream, gap.first, gap.wait + gap.release),
+            )
     }
 
-    /// Whether a wait of which the control group says this is Nagle's beyond doubt.
-    pub(super) fn proves(&self, stream: u32, said: Control) -> bool {
+    /// The control group of a wait behind a message's first segment, or a later one.
+    #[inline]
+    fn controls_at(&self, first: bool) -> &Controls {
+        self.places.at(first).unwrap_or(&self.controls)
+    }
+
+    /// What the control group says of a wait there.
+    pub(super) fn says(&self, stream: u32, first: bool, wait: i64) -> Control {
+        self.controls_at(first).says(stream, wait)
+    }
+
+    /// Whether a wait there of which the control group says this is Nagle's beyond doubt.
+    pub(super) fn proves(&self, stream: u32, first: bool, said: Control) -> bool {
         !self.is_relay()
             && match said {
                 Control::Shorter { .. } => {
                     let near = self.sender_rtt < AT_HOST_NS.get();
                     let far = || self.by_kernel() && !self.controls.goes_without(stream, self.hold_least);
-                    self.controls.follow() && (near || far())
+                    self.controls_at(first).follow() && (near || far())
                 }
                 Control::Nothing => {
                     let alone = self.controls.always_follow() && self.follows_alone();
@@ -319,12 +338,12 @@ impl Judged {
 
     /// Whether a wait behind which nothing was prompt is this sender's program's beyond doubt: it outlasted the ACK by more than
     /// a busy host explains, or it is as long as its pauses are, and where nothing was held none was sooner.
-    pub(super) fn keeps_its_length(&self, stream: u32, wait: i64, late: i64) -> bool {
+    pub(super) fn keeps_its_length(&self, (stream, first): (u32, bool), wait: i64, late: i64) -> bool {
         let alike = self
             .kept
             .is_some_and(|kept| (wait - kept).abs() <= ONE_LENGTH_NS.get());
         let explained = || {
-            let said = self.controls.says(stream, wait);
+            let said = self.says(stream, first, wait);
             matches!(said, Control::Explains { .. } | Control::Nothing)
         };
         self.outlasts(late) || alike && explained()

@@ -48,6 +48,8 @@ pub struct Candidate {
     pub freed_bytes: u32,
     /// The path may have held it back for the larger part of the gap by its sender's clock, or its sender's pacing by its bytes.
     pub held_back: bool,
+    /// The small segment was its message's first.
+    pub first: bool,
     /// Where the endpoints' evidence is pooled (`evidence`).
     pub pool: u32,
 }

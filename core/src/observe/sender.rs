@@ -46,6 +46,8 @@ struct Small {
     tsecr: Option<u32>,
     ack: Option<AckSeen>,
     tainted: bool,
+    /// Nothing of its sender's lies between the peer's data and it.
+    first: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -302,7 +304,6 @@ impl Sender {
         if self.pacer.cares(d) {
             self.pacer.sent(d, gap, self.sent);
         }
-        self.unanswered = None;
         self.edge_freed = None;
         self.collapsed &= self.una >= d.start;
         if d.small {
@@ -314,10 +315,12 @@ impl Sender {
                 tsecr: d.tsecr,
                 ack: None,
                 tainted: false,
+                first: self.unanswered.is_some(),
             });
         } else if self.small.is_some_and(|s| s.ack.is_some_and(|a| reached(&a, d))) {
             self.small = None; // no small segment was outstanding any more when this full one left
         }
+        self.unanswered = None;
         self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
         self.even = if even { self.even.saturating_add(1) } else { 0 };
         (self.pace, self.last_gap) = (gap.max(self.last_gap), gap);

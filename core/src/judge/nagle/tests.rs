@@ -1,5 +1,6 @@
 //! Both sides of what makes a ruling of a candidate, on senders that are judged by what their pools hold.
 
+mod places;
 mod rows;
 
 use std::net::{IpAddr, Ipv4Addr};

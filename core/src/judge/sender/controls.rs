@@ -14,19 +14,33 @@ use super::spread::at_share;
 use crate::evidence::{Gap, Pool};
 use crate::judge::limits::{
     AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_LONG_NS, CONTROL_SHORT_NS, CONTROL_STRAYS, ENOUGH, FOLLOWED,
-    HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LATE_TIMES, LONE_TIMES, ONE_LENGTH_NS, OWN_CONTROLS, PROMPT_NS,
-    REFUTED, UNHELD_NS,
+    HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LATE_TIMES, LONE_TIMES, NOISE_NS, ONE_LENGTH_NS, OWN_CONTROLS,
+    PROMPT_NS, REFUTED, UNHELD_NS,
 };
 
 /// A pause of the program, on a stream. `exact`: its segment left by itself; else an ACK let it go, and it took at most so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Pause {
+pub(super) struct Pause {
     stream: u32,
     ns: i64,
     exact: bool,
 }
 
 impl Pause {
+    #[cfg(test)]
+    pub(super) fn of_program(ns: i64) -> Pause {
+        Pause {
+            stream: 0,
+            ns,
+            exact: true,
+        }
+    }
+
+    /// Its program wrote again without a pause, as far as is known: an ACK let it go, or it left soon.
+    pub(super) fn is_at_once(&self) -> bool {
+        !self.exact || self.ns <= NOISE_NS.get()
+    }
+
     /// Its place in a list: by length, and what is exact behind what is not. One number, as long lists are sorted often.
     fn rank(&self) -> i64 {
         self.ns.saturating_mul(2).saturating_add(i64::from(self.exact))
@@ -186,7 +200,13 @@ fn alike(rising: &[Pause]) -> bool {
 }
 
 impl Controls {
+    /// Of all that was seen.
     pub(in crate::judge) fn of(pool: &Pool, j: &Judged) -> Controls {
+        Controls::seen(pool, j, |_| true)
+    }
+
+    /// Of the candidates that are counted.
+    pub(super) fn seen(pool: &Pool, j: &Judged, counts: impl Fn(&Gap) -> bool) -> Controls {
         let mut controls = Controls {
             at_host: j.sender_rtt < AT_HOST_NS.get(),
             ..Controls::default()
@@ -200,12 +220,17 @@ impl Controls {
         for (stream, early) in &pool.early {
             controls.left_before(*stream, early.frame);
         }
-        for gap in &pool.gaps {
+        for gap in pool.gaps.iter().filter(|gap| counts(gap)) {
             controls.add(gap, j);
         }
         controls.late.sort_unstable();
         controls.late_on.sort_unstable();
         controls
+    }
+
+    /// Its program's pauses: those where the ACK was not held, and those where the segment left before it.
+    pub(super) fn pauses(&self) -> impl Iterator<Item = &Pause> {
+        self.all.unheld.iter().chain(&self.all.early)
     }
 
     fn add(&mut self, gap: &Gap, j: &Judged) {

@@ -123,9 +123,9 @@ fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends
         follow(&mut pools, 0, 8, sender_rtt + release);
         add(&mut pools, 0, 0, MS, sender_rtt + 5 * MS);
         let judged = judged(&pools, &pairs);
-        let said = judged.controls.says(0, 41 * MS + release);
+        let said = judged.says(0, false, 41 * MS + release);
         assert!(matches!(said, Control::Shorter { .. }));
-        judged.proves(0, said)
+        judged.proves(0, false, said)
     };
     assert!(proves(2 * MS, 750 * US) && !proves(2 * MS, 751 * US));
 }
@@ -144,6 +144,7 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
         pools.refute(0, 0, &vec![early; refutations]);
         judged(&pools, &pairs).proves(
             0,
+            true,
             Control::Shorter {
                 most: MS,
                 likely: MS,

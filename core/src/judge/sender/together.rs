@@ -70,6 +70,7 @@ mod tests {
             timer: true,
             unseen: false,
             after_end: false,
+            first: true,
             relayed: false,
         };
         (0..count).map(gap).collect()

@@ -151,6 +151,7 @@ mod tests {
                 held_from: at(1, 0),
             }),
             tainted: false,
+            first: false,
         }
     }
 

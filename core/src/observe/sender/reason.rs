@@ -387,6 +387,7 @@ fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
         small_bytes: p.bytes,
         freed_bytes: (d.end - d.start) as u32,
         held_back: false,
+        first: p.first,
         pool: d.pool,
     })
 }
@@ -416,6 +417,7 @@ pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Can
         small_bytes: p.bytes,
         freed_bytes: (d.end - d.start) as u32,
         held_back: false,
+        first: p.first,
         pool: d.pool,
     }
 }

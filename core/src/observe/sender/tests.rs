@@ -391,3 +391,22 @@ fn a_full_segment_begins_what_may_be_paced() {
     let held = |d: Data| after(&[d]).pacer.may_have_held(1001, 5 * MS, 20, 1000);
     assert!(held(full(0, 1)) && !held(small(0, 1)));
 }
+
+#[test]
+fn the_first_small_segment_of_a_message_is_known() {
+    let first = |sender: &Sender| sender.small.map(|small| small.first);
+    let in_frame = |frame, start| Data {
+        at: at(frame, 0),
+        ..small(0, start)
+    };
+    let mut sender = after(&[in_frame(1, 0)]);
+    assert_eq!(first(&sender), Some(false), "it was not asked");
+    sender.data(&in_frame(2, 100), Some(0), None);
+    assert_eq!(first(&sender), Some(false));
+    sender.answer(&ack(2 * MS, 200));
+    sender.data(&in_frame(6, 200), Some(0), None);
+    assert_eq!(first(&sender), Some(false), "an ACK alone asks for nothing");
+    sender.peer_spoke(at(7, 4 * MS));
+    sender.data(&in_frame(8, 300), Some(0), None);
+    assert_eq!(first(&sender), Some(true));
+}

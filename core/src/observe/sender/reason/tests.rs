@@ -46,6 +46,7 @@ fn small(acked: Option<i64>) -> Small {
             held_from: at(1, 0),
         }),
         tainted: false,
+        first: false,
     }
 }
 
