@@ -51,3 +51,37 @@ def answers_in_parts(work: str, free: int = 3) -> bytes:
         talk.client(acked)
         at = acked + 3.0
     return pcap(talk.tape)
+
+
+@variants(at_the_end={}, decoy_nodelay={"held": False})
+def flushed(held: bool = True) -> bytes:
+    """Answers whose four parts are written 7 ms apart, and at whose end the program sets TCP_NODELAY, as Tornado does:
+    what waits for a held ACK of the head leaves then, all of it, before that ACK. Only the first answer's ACKs come at
+    once. The decoy has TCP_NODELAY all the time: each part leaves when it is written, the first one 28 ms after the
+    head. Seen beside the server.
+
+    Not to be mistaken for: a pause that is proven the program's; of the decoy, a wait of the kernel's.
+    """
+    talk = Talk(server_leg=0.01, client_leg=1.0)
+    talk.open()
+    at = 5.0
+    for n in range(16):
+        head, body = answer(400)
+        talk.client(at, get())
+        left = at + 0.2
+        talk.server(left, head)
+        if n == 0:
+            for part in range(4):
+                talk.client(left + 1.0)
+                left += 7.0
+                talk.server(left, body[100 * part : 100 * part + 100])
+        else:
+            left += 28.0
+            talk.server(left, body if held else body[:100])
+            if not held:
+                for part in range(1, 4):
+                    talk.server(left + 7.0 * part, body[100 * part : 100 * part + 100])
+                left += 21.0
+        talk.client(left + 1.0)
+        at = left + 4.0
+    return pcap(talk.tape)

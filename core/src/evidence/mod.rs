@@ -46,6 +46,7 @@ pub struct Gap {
     pub acked_at: i64,
     /// Of the freed segment.
     pub frame: u64,
+    pub bytes: u32,
     pub stream: u32,
     pub arrived: Option<bool>,
     pub timer: bool,
@@ -217,6 +218,7 @@ impl Pools {
             covered: c.ack.time_ns - c.held_from.time_ns,
             acked_at: c.ack.time_ns,
             frame: c.freed.frame,
+            bytes: c.freed_bytes,
             stream,
             arrived: c.arrived,
             timer: c.ack_pure && !c.ack_fin,

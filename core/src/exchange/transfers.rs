@@ -133,7 +133,7 @@ impl Transfers {
 
     fn doubt(&self, step: &mut Step, pair: u32, stream: u32) {
         let since = match step.wait {
-            Wait::App | Wait::Filled { .. } => step.from,
+            Wait::App | Wait::Filled { .. } | Wait::Early { .. } => step.from,
             Wait::Turn { since, .. }
             | Wait::AgainTurn { since, .. }
             | Wait::TimedTurn { since, .. }

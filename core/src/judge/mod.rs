@@ -286,6 +286,12 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
             };
             program::paused(cutter, grounds, piece, paths);
         }
+        Wait::Early { pool, bytes } => {
+            let took = piece.end - piece.start;
+            let grounds =
+                sender(*pool).map_or(Grounds::proven(Because::LeftBeforeAck), |j| j.early(took, *bytes));
+            program::paused(cutter, grounds, piece, paths);
+        }
         Wait::Queued => path::queued(cutter, piece, paths),
         Wait::Cork => cork::tail(cutter, piece),
         Wait::Corked { small, ack } => cork::unfinished(cutter, *small, *ack, piece, paths),

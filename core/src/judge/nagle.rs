@@ -67,7 +67,7 @@ impl Judged {
             // as soon as a program answers at best: a kernel may be sooner
             let sure = self.rtt_is_best || c.arrived.is_some();
             return if sure {
-                proven(Because::LeftBeforeAck)
+                program(self.early(wait + release, c.freed_bytes))
             } else {
                 probable(Because::RoundTripByProgram)
             };
@@ -115,6 +115,15 @@ impl Judged {
                 (false, true) => Freed::ByAck,
             },
             grounds: self.probable(sender),
+        }
+    }
+
+    /// Why a small segment of so many bytes left over another small one, after so long.
+    pub(super) fn early(&self, waited: i64, bytes: u32) -> Grounds {
+        if self.controls.may_flush(waited, bytes) {
+            Grounds::probable(Because::OptionMayChange, Cause::Nagle)
+        } else {
+            Grounds::proven(Because::LeftBeforeAck)
         }
     }
 

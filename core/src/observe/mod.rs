@@ -101,6 +101,11 @@ pub enum Wait {
     Filled {
         pool: u32,
     },
+    /// The same with a small segment of so many bytes, while another small one was not acknowledged.
+    Early {
+        pool: u32,
+        bytes: u32,
+    },
     /// Right behind the previous one.
     Burst,
     /// Right behind the previous one, which filled its segment.
@@ -257,7 +262,7 @@ impl Step {
                 frame: None,
                 waited: None,
             },
-            Wait::App | Wait::Unsure | Wait::Filled { .. } | Wait::Probe { .. } => {
+            Wait::App | Wait::Unsure | Wait::Filled { .. } | Wait::Early { .. } | Wait::Probe { .. } => {
                 Release::new(Released::App, None, waited)
             }
             Wait::Hole | Wait::Handshake | Wait::Queued | Wait::Suspected { .. } => Release::default(),

@@ -5,14 +5,14 @@ use latpcap_core::observe::{Data, Outcome, PeerPacket, Repair, Wait};
 use crate::play::{MSS, Play, repaired};
 
 #[test]
-fn burst_follows_at_once_and_app_after_a_while_with_nothing_in_its_way() {
+fn burst_follows_at_once_and_after_a_while_a_small_one_leaves_over_small_ones() {
     let mut play = Play::new();
     play.asked(0);
     play.send(1_000, 1, MSS);
     assert_eq!(play.send(1_050, 1001, MSS), Wait::FullBurst);
     assert_eq!(play.send(1_100, 2001, 300), Wait::FullBurst);
     assert_eq!(play.send(1_150, 2301, 300), Wait::Burst);
-    assert_eq!(play.send(31_150, 2601, 300), Wait::App);
+    assert_eq!(play.send(31_150, 2601, 300), Wait::Early { pool: 7, bytes: 300 });
 }
 
 #[test]

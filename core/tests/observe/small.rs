@@ -106,7 +106,7 @@ fn small_over_unacknowledged_small_refutes_nagle_unless_more_was_queued() {
     let mut play = Play::new();
     play.asked(0);
     play.send(1_000, 1, 200);
-    assert_eq!(play.send(21_000, 201, 600), Wait::App);
+    assert_eq!(play.send(21_000, 201, 600), Wait::Early { pool: 7, bytes: 600 });
     play.sender.settle_refutation(21_050_000);
     assert_eq!(
         play.sender.sure_refutations(false, 0, None).len(),

@@ -106,7 +106,7 @@ impl Tracker {
             None => return,
         };
         let quiet_since = match &step.wait {
-            Wait::App | Wait::Unsure | Wait::Filled { .. } | Wait::Cork => step.from,
+            Wait::App | Wait::Unsure | Wait::Filled { .. } | Wait::Early { .. } | Wait::Cork => step.from,
             Wait::Small(candidate) => candidate.ack,
             Wait::Clocked { ack, .. } | Wait::LoneClocked { ack, .. } | Wait::Corked { ack, .. } => *ack,
             _ => return,

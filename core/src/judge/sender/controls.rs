@@ -70,6 +70,8 @@ pub struct Controls {
     late: Vec<i64>,
     late_on: Vec<u32>,
     longest_held: i64,
+    /// The most bytes of a segment that left where the ACK was not held.
+    most_bytes: u32,
     /// The first segment of a stream that left before its ACK.
     first_early: AHashMap<u32, u64>,
     /// Held ACKs that were followed soon, if not at once; and of them as its kernel sends, and as a slow one.
@@ -269,6 +271,7 @@ impl Controls {
             && gap.covered - j.receiver_rtt < UNHELD_NS.get().min(j.hold_least / 5 * 3)
         {
             self.all.unheld.push(pause(!prompt));
+            self.most_bytes = self.most_bytes.max(gap.bytes);
         }
     }
 
@@ -347,6 +350,17 @@ impl Controls {
             && low.zip(high).is_some_and(|(low, high)| {
                 high - low <= ONE_LENGTH_NS.get() && low - self.longest_held >= BEYOND_HOLDS_NS.get()
             })
+    }
+
+    /// Whether a segment of so many bytes that left before its ACK may hold what was written one by one: its program's pauses,
+    /// where nothing was held, are shorter than this one, and what they ended is. To send what Nagle's algorithm holds, a
+    /// program may set TCP_NODELAY at the end of each answer.
+    pub(in crate::judge) fn may_flush(&self, wait: i64, bytes: u32) -> bool {
+        let unheld = &self.sorted().all.unheld;
+        let (below, near, above) = about(unheld, wait);
+        bytes > self.most_bytes
+            && below >= OWN_CONTROLS.get()
+            && CONTROL_STRAYS.get() * (near + above) <= unheld.len()
     }
 
     /// Held ACKs that were followed at once.

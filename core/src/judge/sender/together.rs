@@ -64,6 +64,7 @@ mod tests {
             release: release + number * (apart - 2 * US),
             covered: 41 * MS,
             acked_at: number * 2 * US,
+            bytes: 1,
             frame: 100 + number as u64 * frames,
             stream: number as u32,
             arrived: None,

@@ -237,6 +237,10 @@ impl Sender {
             None if self.keeps_pace(d, gap) => Wait::Spaced,
             None if hole || self.last_full && self.una < d.start || self.may_be_held(d, gap) => Wait::Unsure,
             None if self.may_have_filled(d) => Wait::Filled { pool: d.pool },
+            None if self.left_over_small(d) => Wait::Early {
+                pool: d.pool,
+                bytes: (d.end - d.start) as u32,
+            },
             None => Wait::App,
         }
     }
@@ -245,6 +249,13 @@ impl Sender {
     fn may_have_filled(&self, d: &Data) -> bool {
         let open = self.small.filter(|p| !d.small && !p.tainted);
         open.is_some_and(|p| p.ack.is_none_or(|ack| !reached(&ack, d)))
+    }
+
+    /// A small segment that left while another small one was not acknowledged.
+    #[cold]
+    fn left_over_small(&self, d: &Data) -> bool {
+        let open = self.small.filter(|p| d.small && !d.fin && !p.tainted);
+        open.is_some_and(|p| p.ack.is_none() && !self.fits_since(&p, d))
     }
 
     /// How long after the peer's last byte this side's kernel had acknowledged all of them by itself; 0 where it did not.

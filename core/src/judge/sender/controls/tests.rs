@@ -328,3 +328,30 @@ fn three_pauses_of_a_connection_outweigh_those_of_all() {
         }
     );
 }
+
+#[test]
+fn what_leaves_early_may_be_flushed_where_it_is_longer_and_took_longer_than_what_left_freely() {
+    let flushed = |pauses: &[i64], wait, bytes| {
+        let all = Lists {
+            unheld: unheld(pauses),
+            ..Lists::default()
+        };
+        let controls = Controls {
+            all,
+            most_bytes: 100,
+            ..Controls::default()
+        };
+        controls.may_flush(wait, bytes)
+    };
+    let seven = [7 * MS; 3];
+    assert!(flushed(&seven, 12 * MS, 101));
+    assert!(!flushed(&seven, 12 * MS, 100), "one write more");
+    assert!(!flushed(&seven, 12 * MS - 1, 101), "it pauses so");
+    assert!(!flushed(&seven[1..], 12 * MS, 101), "OWN_CONTROLS");
+    // one pause in ten is a stray
+    let mut with_stray = vec![7 * MS; 9];
+    with_stray.push(30 * MS);
+    assert!(flushed(&with_stray, 28 * MS, 101));
+    assert!(!flushed(&with_stray[1..], 28 * MS, 101), "CONTROL_STRAYS");
+    assert!(!flushed(&[], 28 * MS, 101));
+}
