@@ -53,14 +53,14 @@ def answers_in_parts(work: str, free: int = 3) -> bytes:
     return pcap(talk.tape)
 
 
-@variants(at_the_end={}, decoy_nodelay={"held": False})
-def flushed(held: bool = True) -> bytes:
+@variants(at_the_end={}, decoy_nodelay={"held": False}, decoy_no_longer={"pause": 7.0})
+def flushed(held: bool = True, pause: float = 28.0) -> bytes:
     """Answers whose four parts are written 7 ms apart, and at whose end the program sets TCP_NODELAY, as Tornado does:
     what waits for a held ACK of the head leaves then, all of it, before that ACK. Only the first answer's ACKs come at
-    once. The decoy has TCP_NODELAY all the time: each part leaves when it is written, the first one 28 ms after the
-    head. Seen beside the server.
+    once. One decoy has TCP_NODELAY all the time: each part leaves when it is written, the first one 28 ms after the
+    head. Another writes all at once, but no later than it pauses elsewhere. Seen beside the server.
 
-    Not to be mistaken for: a pause that is proven the program's; of the decoy, a wait of the kernel's.
+    Not to be mistaken for: a pause that is proven the program's; of the decoys, a wait of the kernel's.
     """
     talk = Talk(server_leg=0.01, client_leg=1.0)
     talk.open()
@@ -76,7 +76,7 @@ def flushed(held: bool = True) -> bytes:
                 left += 7.0
                 talk.server(left, body[100 * part : 100 * part + 100])
         else:
-            left += 28.0
+            left += pause
             talk.server(left, body if held else body[:100])
             if not held:
                 for part in range(1, 4):

@@ -353,5 +353,8 @@ fn what_leaves_early_may_be_flushed_where_it_is_longer_and_took_longer_than_what
     with_stray.push(30 * MS);
     assert!(flushed(&with_stray, 28 * MS, 101));
     assert!(!flushed(&with_stray[1..], 28 * MS, 101), "CONTROL_STRAYS");
+    with_stray[9] = 60 * MS;
+    assert!(flushed(&with_stray, 28 * MS, 101));
+    assert!(!flushed(&with_stray[1..], 28 * MS, 101), "nor may one be longer");
     assert!(!flushed(&[], 28 * MS, 101));
 }
