@@ -106,7 +106,8 @@ class Recording(View):
 
     def rows(self, name: TableName) -> int:
         """How many rows a table has. It is not made for that."""
-        return self._arrow[name].num_rows if name in self._arrow else len(self._raw[name])
+        raw = self._raw.get(name)  # another thread may be making it
+        return self.arrow(name).num_rows if raw is None or name in self._arrow else len(raw)
 
     def pieces(self, name: TableName) -> Iterator[pa.Table]:
         """The rows of a table in the order in which they came, or in its own where it has been made, in parts."""

@@ -44,7 +44,7 @@ pub struct Gap {
     pub release: i64,
     pub covered: i64,
     pub acked_at: i64,
-    /// Of the freed segment.
+    /// Of the freed segment, as are its bytes.
     pub frame: u64,
     pub bytes: u32,
     pub stream: u32,
