@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
@@ -421,6 +420,8 @@ def _opened() -> IO[bytes] | None:
     if not hasattr(os, "posix_fallocate") or not hasattr(mmap, "MADV_DONTNEED"):
         return None
     try:
+        import tempfile
+
         return tempfile.TemporaryFile(buffering=0)
     except OSError:
         return None

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 from latpcap import arrays, html
 from latpcap.options import TableName
@@ -26,8 +25,7 @@ class HasTables(Protocol):
         """The rows of this table; KeyError for a wrong name."""
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """What of a table a report or a picture reads: these columns, and of its rows those that `rows` marks. None: all.
 
     `rows` gets some of the table's rows, with all columns, and gives a truth for each.

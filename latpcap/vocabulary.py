@@ -6,7 +6,7 @@ tables or pictures. Names and their order are those of the `causes` table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from latpcap import _core
 
@@ -40,8 +40,7 @@ BECAUSES: dict[str, str] = dict(_WORDS["becauses"])
 """What excludes the rivals of a row, or what is missing to prove it: the values of the column `because`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """What is this cause of latency?
 
     `owner` is a key of `OWNERS`, or "sender" / "receiver" (of the bytes that had to wait) where only the

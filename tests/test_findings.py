@@ -270,10 +270,12 @@ def test_a_capture_without_tcp_has_no_findings() -> None:
     assert isinstance(found, pa.Table)
 
 
-def test_the_answer_needs_no_pandas() -> None:
+@pytest.mark.parametrize("how", ["str(lp.read(file).why())", "sys.argv = ['latpcap', 'why', file]; main()"])
+def test_the_answer_needs_no_pandas(how: str) -> None:
     """Importing pandas costs as much as everything else that `latpcap why` does on a small capture."""
     code = (
-        "import sys, latpcap as lp; str(lp.read(sys.argv[1]).why()); "
+        "import contextlib, sys, latpcap as lp; from latpcap.cli import main; file = sys.argv[1]\n"
+        f"with contextlib.suppress(SystemExit): {how}\n"
         "sys.exit(', '.join(m for m in ('pandas', 'matplotlib') if m in sys.modules) or None)"
     )
     done = subprocess.run(

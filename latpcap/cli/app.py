@@ -21,7 +21,7 @@ from latpcap.errors import CaptureError
 from latpcap.reading import sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from latpcap.tables import Needed
     from latpcap.views.brief import Brief
@@ -46,14 +46,14 @@ def main() -> None:
 
 
 def _work() -> int | None:
-    words = _completed([str(sources.SAMPLE) if word == SAMPLE else word for word in sys.argv[1:]])
-    code: int | None = app(words, standalone_mode=False)
+    program: Any = typer.main.get_command(app)  # it is made once: `app(words)` would make it again
+    words = [str(sources.SAMPLE) if word == SAMPLE else word for word in sys.argv[1:]]
+    code: int | None = program(_completed(words, program.commands), standalone_mode=False)
     return code
 
 
-def _completed(words: list[str]) -> list[str]:
+def _completed(words: list[str], known: Container[str]) -> list[str]:
     """`latpcap FILE` means `latpcap why FILE`, also with options before or behind the file."""
-    known = {command.name for command in typer.main.get_group(app).commands.values()}
     if not words or words[0] in known:
         return words
     options = words[0].startswith("-") and words[0] != "-"

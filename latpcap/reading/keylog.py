@@ -6,7 +6,6 @@ that. The environment variable is not looked at: whoever wants it says `keylog=o
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import TypeAlias
 
@@ -34,5 +33,7 @@ def text(keylog: Keylog | None) -> bytes | None:
 
 def state(keylog: Keylog | None) -> str | None:
     """Tell one key log from another without its content: twelve digits of a hash."""
+    import hashlib
+
     read = text(keylog)
     return None if read is None else hashlib.sha256(read).hexdigest()[:12]

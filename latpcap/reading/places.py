@@ -13,9 +13,8 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from latpcap.format import phrase
 
@@ -86,8 +85,7 @@ def bare(place: str) -> str:
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """What lies at this place? `kind` is "file", "folder", "other" (a pipe, a device) or "missing"."""
 
     place: str

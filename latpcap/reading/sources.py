@@ -21,7 +21,6 @@ from latpcap import _core
 from latpcap.errors import CaptureError, LatpcapError
 from latpcap.format import phrase
 from latpcap.reading import places
-from latpcap.reading.pasted import captured
 from latpcap.reading.unpack import single, unpacked
 
 One = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
@@ -149,10 +148,21 @@ def blocks(source: One) -> Iterator[bytes]:
     name = name_of(source)
     file, ours = _open(source, name)
     try:
-        yield from captured(single(unpacked(_raw(file, name), name), name), name)
+        yield from _captured(single(unpacked(_raw(file, name), name), name), name)
     finally:
         if ours:
             file.close()
+
+
+def _captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """These blocks, or the capture that tcpdump printed as text."""
+    head = next(blocks, b"")
+    blocks = chain([head] if head else [], blocks)
+    if b" " <= head[:1] <= b"~":
+        from latpcap.reading.pasted import captured  # its patterns take as long to make as all else here
+
+        blocks = captured(blocks, name)
+    return blocks
 
 
 def _is_one(source: Source) -> bool:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 TAKE_BYTES, TAKE_ROWS = 16 << 20, 1 << 18
 """Rows are taken out of the engine after so many bytes, or about so many rows: a segment of pipelined requests has
 hundreds. Few enough to be small, so many that it costs little."""
+_ENDS = ("client", "client_port", "server", "server_port")
 _OTHERS = ("exchanges", "connects", "pushes", "gaps", "causes", "streams")
 
 
@@ -153,16 +154,15 @@ class Brief(recording.Recording):
 
     def _turned(self, streams: pa.Table) -> bool | None:
         """Is the client of this one stream the server here? None where neither is."""
-        import pyarrow.compute as pc
-
         if streams.num_rows != 1:
             return None
-        row = streams.select(["client", "client_port", "server", "server_port"]).to_pylist()[0]
-        client, server = (row["client"], row["client_port"]), (row["server"], row["server_port"])
-        for one, other, turned in ((client, server, False), (server, client, True)):
-            here = (pc.field("client") == one[0]) & (pc.field("client_port") == one[1])
-            here &= (pc.field("server") == other[0]) & (pc.field("server_port") == other[1])
-            if self.arrow("streams").filter(here).num_rows:
+        (one,) = arrays.looked_up(streams, "stream", arrays.numbers(streams, "stream"), _ENDS)
+        here = self.arrow("streams")
+        for client, server, turned in ((0, 2, False), (2, 0, True)):
+            wanted = one[client], one[client + 1], one[server], one[server + 1]
+            ports = (arrays.numbers(here, _ENDS[1]) == wanted[1]) & (arrays.numbers(here, _ENDS[3]) == wanted[3])
+            found = ((arrays.taken(here, name, ports.nonzero()[0]).to_pylist()) for name in _ENDS)
+            if wanted in zip(*found, strict=True):
                 return turned
         return None
 

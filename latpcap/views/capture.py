@@ -18,7 +18,6 @@ from latpcap.reading.feed import Feed
 from latpcap.reading.instants import Instant
 from latpcap.reading.keylog import Keylog
 from latpcap.tables import LINKS, SETUP, card, of_rows, stretches
-from latpcap.views import lean, narrow
 from latpcap.views.recording import Recording
 from latpcap.views.view import View
 
@@ -95,6 +94,8 @@ class Capture(Recording):
         if self._whole is not None or self.rows("exchanges") < MANY_ROWS:
             return None
         if "_kept" not in self.__dict__:
+            from latpcap.views import lean
+
             self.__dict__["_kept"] = lean.of(self)
         found: Lazy = self.__dict__["_kept"]
         return found
@@ -225,6 +226,8 @@ def _picked(view: View, exchange: int | Pick) -> int:
 
 def read_stream(source: sources.Source, number: int, *, keylog: Keylog | None = None, progress: bool = False) -> Stream:
     """What happened on this stream? As `read(source).stream(number)`, without the other streams' rows in memory."""
+    from latpcap.views import narrow
+
     found: Any = narrow.read(source, narrow.of_stream(number), keylog=keylog, progress=progress)
     have = found.arrow("streams").num_rows
     if not 0 <= number < have:

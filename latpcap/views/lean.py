@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
-from latpcap.findings import Lazy
 from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
 from latpcap.vocabulary import CAUSES
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
+    from latpcap.findings import Lazy
     from latpcap.options import TableName
     from latpcap.views.recording import Recording
 
@@ -209,6 +209,8 @@ class Causes:
 
 def of(capture: Recording) -> Lazy:
     """What findings read of a capture whose tables are there: the same as of one that is read for its answer alone."""
+    from latpcap.findings import Lazy
+
     exchanges, causes = Exchanges(), Causes()
     schema = None
     for rows in capture.pieces("exchanges"):
