@@ -134,23 +134,25 @@ def decoy_commands_in_two_parts() -> bytes:
     return pcap(talk.tape)
 
 
-def _after_work(works: list[float], free: float = 0.02, prompt: int = 1) -> bytes:
+def _after_work(
+    works: list[float], free: float = 0.02, prompt: int = 1, server: float = 0.01, client: float = 1.0
+) -> bytes:
     """Head and body, the program at work between them for so many ms; all ACKs but the first `prompt` are held, and so
-    long after them the kernel sends what it held."""
-    talk, rng = Talk(server_leg=0.01, client_leg=1.0), random.Random(11)
+    long after them (and the path to the server) the kernel sends what it held."""
+    talk, rng = Talk(server_leg=server, client_leg=client), random.Random(11)
     talk.open()
     head, body = answer(600)
     at = 5.0
     for n, work in enumerate(works):
         talk.client(at, get())
-        began = at + 0.2
+        began = at + server + 0.19
         talk.server(began, head)
-        acked = began + 1.0 + (0.0 if n < prompt else rng.uniform(40.0, 44.0))
+        acked = began + client + (0.0 if n < prompt else rng.uniform(40.0, 44.0))
         talk.client(acked)
-        done = max(began + work, acked + free)
+        done = max(began + work, acked + server - 0.01 + free)
         talk.server(done, body)
-        talk.client(done + 1.0)
-        at = done + 3.0
+        talk.client(done + client)
+        at = done + client + 2.0
     return pcap(talk.tape)
 
 
@@ -165,6 +167,17 @@ def body_after_work() -> bytes:
     """
     rng = random.Random(12)
     return _after_work([41.0, *(rng.uniform(20.0, 60.0) for _ in range(23))])
+
+
+@variants(at_server={"server": 0.02, "client": 15.0}, at_client={"server": 15.0, "client": 0.02})
+def body_after_work_far_away(server: float, client: float) -> bytes:
+    """Nagle's algorithm and a delayed ACK of 40 to 44 ms on a path of 15 ms, and a program that works for 20 ms between
+    head and body, three times with the head's ACK at once. Of each wait the program's 20 ms come first, whether it is
+    seen beside the server or beside the client, where the ACK is held from the head on: the rest was its kernel's.
+
+    Not to be mistaken for: stalls that are proven to begin when the client gets the head.
+    """
+    return _after_work([20.0] * 24, free=0.01, prompt=3, server=server, client=client)
 
 
 @case

@@ -9,7 +9,7 @@
 //! was set later.
 
 use super::grounds::Grounds;
-use super::limits::{AT_HOST_NS, DATED_NS, ENOUGH, INSTANT_NS, NOISE_NS};
+use super::limits::{AT_HOST_NS, DATED_NS, ENOUGH, INSTANT_NS, NOISE_NS, SOON_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, reach};
 use super::program::{approach, think, thought};
@@ -223,26 +223,24 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
                 ..row(Cause::DelayedAck, receiver, rule, grounds, evidence)
             };
             let within = grounds.weaker(Grounds::probable(Because::WithinControl, think(side)));
-            let beyond = |took| beyond(took, paths);
-            let held_from = c.ack.time_ns - hold;
-            let known_from = held_from + beyond(program);
-            let round_trip = nagle(rule, if program < NOISE_NS.get() { grounds } else { within });
-            let wrote = held_from + beyond(likely);
-            if wrote > held_from {
+            let [held_from, held_to] = held_at(c, hold, program, paths.to(side));
+            let known_from = known_from(c, held_from, program);
+            if beyond(likely, paths) > 0 {
                 let why = match grounds.because {
                     Because::ControlExplains => Because::ControlExplains,
                     _ => Because::WithinControl,
                 };
                 let took = Grounds::probable(why, Cause::Nagle);
                 cutter.cut(
-                    wrote.min(c.ack.time_ns),
+                    (c.small.time_ns + likely).min(held_to),
                     row(think(side), Owner::of(side), Rule::Control, took, evidence),
                 );
             }
-            cutter.cut(held_from, round_trip);
-            cutter.cut(known_from.min(c.ack.time_ns), delayed(within));
-            cutter.cut(c.ack.time_ns, delayed(grounds));
-            cutter.cut(cutter.end, round_trip);
+            for (until, grounds) in [(known_from, within), (cutter.end, grounds)] {
+                cutter.cut(until.min(held_from), nagle(rule, grounds));
+                cutter.cut(until.min(held_to), delayed(grounds));
+                cutter.cut(until, nagle(rule, grounds));
+            }
         }
         Ruling::Waited { freed, grounds } => {
             let rule = match freed {
@@ -257,6 +255,25 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
             let program = row(think(side), Owner::of(side), Rule::LookAlike, grounds, evidence);
             cutter.cut(cutter.end, program);
         }
+    }
+}
+
+/// When the rows of a wait say that it was one for a held ACK. The program's pause began when the small segment left: it is
+/// the wait's first part, and so is the round trip, in which it may lie. Away from the sender the wait is seen one path's
+/// length later, but the ACK earlier. So where the program may have had a part, the hold moves behind it by as much.
+fn held_at(c: &Candidate, hold: i64, program: i64, sender_rtt: i64) -> [i64; 2] {
+    let moves = program > SOON_NS.get() && sender_rtt >= AT_HOST_NS.get();
+    let later = if moves { sender_rtt } else { 0 };
+    [c.ack.time_ns - hold, c.ack.time_ns].map(|at| at + later)
+}
+
+/// Since when what the ACK freed had waited in its kernel for sure, where its program took so long at most: since the small
+/// one where that is no more than a busy host explains, and otherwise since the hold, or as much later.
+fn known_from(c: &Candidate, held_from: i64, program: i64) -> i64 {
+    match c.small.time_ns + program {
+        _ if program <= SOON_NS.get() => c.small.time_ns,
+        wrote if (wrote - held_from).abs() <= SOON_NS.get() => held_from,
+        wrote => wrote,
     }
 }
 

@@ -2,10 +2,20 @@
 
 use super::*;
 
-/// The rows of a stall of 41 ms and 40 us, held for 40 ms, of which the program had taken `program` at most and about
-/// `likely`, on a path of 1 ms and 20 us.
+/// The rows of a stall of 41 ms and 40 us beside its sender, held for 40 ms, of which the program had taken `program` at most
+/// and about `likely`, on a path of 1 ms and 20 us.
 fn rows(program: i64, likely: i64, because: Because) -> Vec<(Cause, Rule, Grade, i64)> {
-    let c = candidate(41 * MS, 40 * US);
+    rows_at([MS, 20 * US], program, likely, because)
+}
+
+/// The same so far from its receiver and its sender.
+fn rows_at(
+    [receiver, sender]: [i64; 2],
+    program: i64,
+    likely: i64,
+    because: Because,
+) -> Vec<(Cause, Rule, Grade, i64)> {
+    let c = candidate(40 * MS + receiver, sender + 20 * US);
     let step = Step {
         from: c.small,
         to: c.freed,
@@ -21,7 +31,7 @@ fn rows(program: i64, likely: i64, because: Because) -> Vec<(Cause, Rule, Grade,
         step: &step,
     };
     let paths = Paths {
-        min: [Some(MS), Some(20 * US)],
+        min: [Some(receiver), Some(sender)],
         ..Paths::default()
     };
     let ruling = Ruling::Held {
@@ -38,48 +48,102 @@ fn rows(program: i64, likely: i64, because: Because) -> Vec<(Cause, Rule, Grade,
         .collect()
 }
 
+const NAGLE: (Cause, Rule) = (Cause::Nagle, Rule::NagleDelayedAck);
+const HELD: (Cause, Rule) = (Cause::DelayedAck, Rule::NagleDelayedAck);
+const PROGRAM: (Cause, Rule) = (Cause::ServerThink, Rule::Control);
+
+/// Rows by what they are, how sure that is, and when they end.
+fn of(rows: &[((Cause, Rule), Grade, i64)]) -> Vec<(Cause, Rule, Grade, i64)> {
+    let row = |((cause, rule), grade, end): &_| (*cause, *rule, *grade, *end);
+    rows.iter().map(row).collect()
+}
+
 #[test]
-fn what_the_program_had_taken_of_a_stall_goes_into_its_round_trip_first() {
+fn what_the_program_had_taken_of_a_stall_is_its_first_part() {
     const END: i64 = 41 * MS + 40 * US;
-    const PATH: i64 = MS + 20 * US;
-    let (nagle, held, rule) = (Cause::Nagle, Cause::DelayedAck, Rule::NagleDelayedAck);
     let (proven, probable) = (Grade::Proven, Grade::Probable);
     let because = Because::ControlShorter;
-    let whole = |grade| {
-        vec![
-            (nagle, rule, grade, MS),
-            (held, rule, proven, 41 * MS),
-            (nagle, rule, grade, END),
-        ]
-    };
+    let whole = |first| of(&[(NAGLE, first, MS), (HELD, proven, 41 * MS), (NAGLE, proven, END)]);
+    let soon = SOON_NS.get();
     assert_eq!(rows(0, 0, because), whole(proven));
-    assert_eq!(rows(3 * MS - 1, 0, because), whole(proven), "a busy host");
+    assert_eq!(rows(soon, 0, because), whole(proven), "a busy host");
     assert_eq!(
-        rows(3 * MS, 0, because),
+        rows(soon + 1, 0, because),
         whole(probable),
-        "less than the round trip and a busy host"
+        "about the round trip"
     );
-    assert_eq!(rows(PATH + 3 * MS - 1, 0, because), whole(probable));
-    let most = PATH + 3 * MS;
-    let bounded = vec![
-        (nagle, rule, probable, MS),
-        (held, rule, probable, 4 * MS),
-        (held, rule, proven, 41 * MS),
-        (nagle, rule, probable, END),
-    ];
-    assert_eq!(rows(most, 0, because), bounded);
-    let known = vec![
-        (Cause::ServerThink, Rule::Control, probable, 4 * MS),
-        (held, rule, proven, 41 * MS),
-        (nagle, rule, probable, END),
-    ];
+    assert_eq!(rows(MS + soon, 0, because), whole(probable));
+    let bounded = of(&[
+        (NAGLE, probable, MS),
+        (HELD, probable, MS + soon + 1),
+        (HELD, proven, 41 * MS),
+        (NAGLE, proven, END),
+    ]);
+    assert_eq!(rows(MS + soon + 1, 0, because), bounded);
+    let most = MS + 20 * US + 3 * MS;
+    let known = of(&[
+        (PROGRAM, probable, most),
+        (HELD, proven, 41 * MS),
+        (NAGLE, proven, END),
+    ]);
     assert_eq!(rows(most, most, because), known);
+    let likely = of(&[
+        (NAGLE, probable, MS),
+        (HELD, probable, most),
+        (HELD, proven, 41 * MS),
+        (NAGLE, proven, END),
+    ]);
+    assert_eq!(rows(most, most - 1, because), likely, "a round trip, and noise");
     // what explains all of it ends with the ACK
-    let all = vec![
-        (Cause::ServerThink, Rule::Control, probable, 41 * MS),
-        (nagle, rule, probable, END),
-    ];
+    let all = of(&[(PROGRAM, probable, 41 * MS), (NAGLE, probable, END)]);
     assert_eq!(rows(90 * MS, 90 * MS, Because::ControlExplains), all);
+}
+
+#[test]
+fn a_program_has_its_part_of_a_stall_first_wherever_it_is_seen() {
+    const END: i64 = 55 * MS + 40 * US;
+    let (proven, probable) = (Grade::Proven, Grade::Probable);
+    let because = Because::ControlShorter;
+    let (here, far) = (20 * US, 15 * MS);
+    // beside the receiver the hold is seen first, where the program had no part
+    let whole = of(&[
+        (NAGLE, proven, here),
+        (HELD, proven, 40 * MS + here),
+        (NAGLE, proven, END),
+    ]);
+    assert_eq!(rows_at([here, far], 0, 0, because), whole);
+    // it wrote again within a round trip: its part, then the hold
+    let within = of(&[
+        (NAGLE, probable, far + here),
+        (HELD, proven, 55 * MS + here),
+        (NAGLE, proven, END),
+    ]);
+    assert_eq!(rows_at([here, far], far + here, 0, because), within);
+    // or within less
+    let less = of(&[
+        (NAGLE, probable, 5 * MS),
+        (NAGLE, proven, far + here),
+        (HELD, proven, 55 * MS + here),
+        (NAGLE, proven, END),
+    ]);
+    assert_eq!(rows_at([here, far], 5 * MS, 0, because), less);
+    let longer = of(&[
+        (PROGRAM, probable, 20 * MS),
+        (HELD, proven, 55 * MS + here),
+        (NAGLE, proven, END),
+    ]);
+    assert_eq!(rows_at([here, far], 20 * MS, 20 * MS, because), longer);
+    // half way
+    let half = of(&[
+        (NAGLE, probable, far),
+        (HELD, proven, 55 * MS),
+        (NAGLE, proven, 55 * MS + 20 * US),
+    ]);
+    assert_eq!(rows_at([far / 2; 2], far, 0, because), half);
+    // beside the sender to the microsecond
+    let at = |sender| rows_at([MS, sender], 2 * MS, 0, because).get(2).map(|row| row.3);
+    let near = AT_HOST_NS.get();
+    assert_eq!((at(near - 1), at(near)), (Some(41 * MS), Some(41 * MS + near)));
 }
 
 #[test]
