@@ -1,6 +1,7 @@
 """Makes a capture of very many connections, as load tests without keep-alive and SYN floods leave them behind.
 
     connections.py short OUT.pcap CONNECTIONS     one request each, 12 packets, 96 bytes of each packet kept
+    connections.py reset OUT.pcap CONNECTIONS     as short, 10 packets each: the client ends them with a RST
     connections.py closed OUT.pcap CONNECTIONS    the same, each between ends of its own: all stay in memory
     connections.py flood OUT.pcap CONNECTIONS     one SYN each, every one from another address, never answered
     connections.py random OUT.pcap SEGMENTS       one direction of one connection, its segments in random order
@@ -24,7 +25,7 @@ SERVER = bytes([192, 168, 0, 30])
 CLIENT = bytes([192, 168, 0, 2])
 REQUEST = b"GET / HTTP/1.1\r\nHost: 192.168.0.30\r\nConnection: close\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 612\r\nConnection: close\r\n\r\n"
-SYN, FIN, PSH, ACK = 2, 1, 8, 16
+SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
 ETHERNET = bytes.fromhex("020000000001020000000002") + b"\x08\x00"
 FILE_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, SNAP_BYTES, 1)
 START_US = 1_700_000_000_000_000
@@ -74,6 +75,17 @@ def short(connections: int) -> Iterator[Packet]:
             yield from turn
 
 
+def reset(connections: int) -> Iterator[Packet]:
+    """As `short`; in place of the close comes the client's RST."""
+    for first in range(0, connections, OPEN):
+        together = [connection(number)[:9] for number in range(first, min(first + OPEN, connections))]
+        for turn in zip(*together, strict=True):
+            yield from turn
+        for number in range(first, first + len(together)):
+            asked, answered = number * 2_654_435_761 + 1 + len(REQUEST), number * 40_503 + 7 + len(ANSWER) + 612
+            yield packet(CLIENT, SERVER, (32_768 + number % PORTS, 80), asked, answered, RST, b"")
+
+
 def closed(connections: int) -> Iterator[Packet]:
     """As `short`, from one client more for every `PORTS` connections."""
     for number in range(connections):
@@ -110,5 +122,5 @@ def write(out: Path, packets: Iterator[Packet]) -> None:
 
 
 if __name__ == "__main__":
-    kinds = {"short": short, "closed": closed, "flood": flood, "random": shuffled}
+    kinds = {"short": short, "reset": reset, "closed": closed, "flood": flood, "random": shuffled}
     write(Path(sys.argv[2]), kinds[sys.argv[1]](int(sys.argv[3])))

@@ -203,6 +203,23 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
     return found.array(), total.array()
 
 
+def grouped(keys: Array) -> tuple[Array, Array, Array]:
+    """The distinct keys in rising order: the first place of each, which of them each row has, how many rows have it."""
+    import numpy as np
+
+    known = distinct(keys)
+    first, many = np.full(len(known), len(keys)), np.zeros(len(known), np.int64)
+    which = longarrays.Column("int32")
+    for span in longarrays.parts(len(keys)):
+        mine = np.searchsorted(known, keys[span])
+        which.add(mine)
+        here, at, count = np.unique(mine, return_index=True, return_counts=True)
+        first[here] = np.minimum(first[here], at + span.start)
+        many[here] += count
+    longarrays.rest()
+    return first, which.array(), many
+
+
 def distinct(values: Array) -> Array:
     """The distinct values in rising order. (numpy's own way hashes them, which takes ten times as long.)"""
     import numpy as np

@@ -157,6 +157,14 @@ def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
     return np.zeros(count, kind)
 
 
+def longer(values: Array, count: int) -> Array:
+    """The values and zeros behind them, so many in all, to be written to anywhere."""
+    found = zeros(count, values.dtype)
+    for span in parts(len(values)):
+        found[span] = values[span]
+    return found
+
+
 def nothing(count: int, kind: str | np.dtype[Any]) -> Array:
     """So many zeros that take no memory and that nobody may write to: all of them are the same."""
     import numpy as np

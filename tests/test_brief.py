@@ -199,3 +199,34 @@ def test_of_many_requests_findings_read_few_columns(monkeypatch: pytest.MonkeyPa
     plain = lp.read(SAMPLES / "nginx-latency.pcap")
     assert plain.kept is None and told(plain.why()) == answer
     assert told(plain.filter("tcp.stream == 3").why()) == told(part.why())
+
+
+def test_what_is_kept_in_part_is_read_again_where_all_of_it_is_asked_for() -> None:
+    rows = dict.fromkeys(("streams", "connects", "gaps"), 0)
+    for file in (SAMPLES / "nginx-latency.pcap", *sorted(CASES.glob("*/capture.pcap"))[::12]):
+        few, whole = brief.read(file), lp.read(file)
+        for name in rows:
+            assert few.rows(name) == whole.rows(name)
+            assert few.arrow(name).equals(whole.arrow(name)), (file, name)
+            rows[name] += whole.rows(name)
+        assert few.kept["streams"].num_columns < few.arrow("streams").num_columns
+        for column in few.kept["streams"].column_names:
+            kept, there = few.kept["streams"][column], whole.arrow("streams")[column]
+            assert (
+                kept.cast(pa.int64() if column in ("start", "end") else kept.type).to_pylist()
+                == (there.cast(pa.int64()) if column in ("start", "end") else there).to_pylist()
+            ), (file, column)
+    assert all(rows.values()), rows
+
+
+def test_words_stand_in_the_order_in_which_the_rows_name_them() -> None:
+    words = lean.Words()
+    words.add(np.array([0, 1, -1, 2]), ["a", "b", "c"])
+    words.add(np.array([0, 1]), ["c", "d"])
+    order = np.array([5, 2, 3, 1, 0, 4])
+    found = lean._as_named(words.arrow(order))
+    assert found.to_pylist() == ["d", None, "c", "b", "a", "c"]
+    assert found.dictionary.to_pylist() == ["d", "c", "b", "a"]
+    nothing = lean.Words()
+    nothing.add(np.array([-1, -1]), [])
+    assert lean._as_named(nothing.arrow(np.array([1, 0]))).to_pylist() == [None, None]

@@ -294,3 +294,20 @@ def test_codes_are_counted_by_row() -> None:
     codes, rows = (np.arange(1000) % 6 - 1).astype("int8"), np.arange(0, 1000, 7)
     assert longarrays.counted(codes, 6, rows).tolist() == [int((codes[rows] == code).sum()) for code in range(6)]
     assert longarrays.counted(codes, 6, rows[:0]).tolist() == [0] * 6
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 1000, 70_000])
+def test_rows_are_told_apart_by_their_keys(count: int) -> None:
+    keys = np.random.default_rng(count).integers(0, 50, count)
+    first, which, many = arrays.grouped(keys)
+    known, at, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    assert np.array_equal(first, at) and np.array_equal(many, counts)
+    assert np.array_equal(known[which], keys) and np.array_equal(which, inverse)
+
+
+def test_a_longer_array_has_zeros_behind() -> None:
+    for count in (0, 3, 200_000):
+        values = np.arange(count) + 1
+        found = longarrays.longer(values, 2 * count + 1)
+        found[-1] = 7
+        assert found[:count].tolist() == values.tolist() and not found[count:-1].any()

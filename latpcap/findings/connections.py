@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays
-from latpcap.findings.totals import endpoint
+from latpcap import arrays, longarrays
+from latpcap.findings.totals import endpoint, server_keys
 from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -60,8 +60,10 @@ def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Event]:
         if flood:
             found.append(flood)
             floods.append(server)
-    quiet = ~np.isin(seen.server, [*floods, *seen.server[expired].tolist()])
-    answered = seen.answers > 0
+    loud = np.zeros(len(seen.of), bool)
+    loud[[*floods, *seen.server[expired].tolist()]] = True
+    quiet = ~_each(loud, seen.server)
+    answered = seen.answered
     silent = seen.half_open & ~answered & ~expired & ~unreachable & ~seen.cut_off()
     unanswered = silent & quiet & ~seen.deaf()
     for there, why in (
@@ -94,17 +96,15 @@ class _Seen:
     """The streams as arrays: a flood has millions of them. A server is a number; `of` its streams."""
 
     def __init__(self, streams: pa.Table):
-        import numpy as np
-
         self._streams = streams
-        address, _ = arrays.codes(streams, "server")
-        keys = address.astype(np.int64) << 16 | arrays.numbers(streams, "server_port")
-        _, self._first, self.server, self.of = np.unique(
-            keys, return_index=True, return_inverse=True, return_counts=True
-        )
+        self._first, self.server, self.of = arrays.grouped(server_keys(streams))
         self.start, self.frame = arrays.numbers(streams, "start"), arrays.numbers(streams, "first_frame")
-        self.code, self.answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
+        self.code = arrays.numbers(streams, "completeness")
+        spans = longarrays.parts(streams.num_rows)
+        answers = arrays.numbers(streams, "server_packets")
+        self.answered = longarrays.made("bool", (answers[span] > 0 for span in spans))
         self._closed_by, self._words = arrays.codes(streams, "closed_by")
+        self._client, self._clients = arrays.codes(streams, "client")
         # a SYN that was never followed by the rest of its handshake, nor refused
         self.half_open = (self.code & SYN != 0) & (self.code & (ACK | DATA) == 0) & ~self.reset_by("server")
 
@@ -129,45 +129,38 @@ class _Seen:
     def cut_off(self) -> Array:
         """Which streams are one SYN, the last TCP packet of all? Its answer may have come behind the capture's end."""
         last, packets = arrays.numbers(self._streams, "last_frame"), arrays.numbers(self._streams, "client_packets")
-        which: Array = (packets == 1) & (last == last.max()) if len(last) else packets == 1
-        return which
+        most = max((last[span].max() for span in longarrays.parts(len(last))), default=0)
+        spans = longarrays.parts(len(last))
+        return longarrays.made("bool", ((packets[span] == 1) & (last[span] == most) for span in spans))
 
     def there(self) -> Array:
         """Which streams are to a port that answered another connection?"""
-        import numpy as np
-
-        which: Array = np.isin(self.server, self.server[self.answers > 0])
-        return which
+        return _shared(self.server, self.answered)
 
     def alive(self) -> Array:
         """Which streams are to an address that answered another connection, on any port?"""
-        import numpy as np
-
         address, _ = arrays.codes(self._streams, "server")
-        which: Array = np.isin(address, address[self.answers > 0])
-        return which
+        return _shared(address, self.answered)
 
     def deaf(self) -> Array:
         """Which streams are of a client of whose connections with data only its own packets were captured, mostly?"""
         import numpy as np
 
-        client, names = arrays.codes(self._streams, "client")
-        data = self.code & DATA != 0
-        heard = np.bincount(client[(self.answers > 0) | self.half_open], minlength=len(names))
-        alone = np.bincount(client[data & (self.answers == 0)], minlength=len(names))
-        which: Array = (alone > heard)[client]
-        return which
+        heard, alone = (np.zeros(len(self._clients), np.int64) for _ in range(2))
+        for span in longarrays.parts(len(self._client)):
+            client, answered = self._client[span], self.answered[span]
+            np.add.at(heard, client[answered | self.half_open[span]], 1)
+            np.add.at(alone, client[(self.code[span] & DATA != 0) & ~answered], 1)
+        return _each(alone > heard, self._client)
 
     def by_server(self, which: Array) -> Iterator[tuple[int, Array]]:
         """The rows of these streams, server by server, rising."""
         import numpy as np
 
-        rows = np.flatnonzero(which)
-        if len(rows):
-            rows = rows[np.argsort(self.server[rows], kind="stable")]
-            ends = np.flatnonzero(np.diff(self.server[rows])) + 1
-            for mine in np.split(rows, ends):
-                yield int(self.server[mine[0]]), mine
+        spans = longarrays.parts(len(which))
+        yield from longarrays.split(
+            longarrays.made("int32", (np.where(which[span], self.server[span], -1) for span in spans))
+        ).items()
 
     def name(self, server: int) -> tuple[str, int]:
         """Address and port."""
@@ -176,15 +169,29 @@ class _Seen:
 
     def first(self, rows: Array) -> dict[str, Any]:
         """What of these came first: its number, client and frame."""
-        first = int(rows[self.frame[rows].argmin()])
+        firsts = [rows[span][self.frame[rows[span]].argmin()] for span in longarrays.parts(len(rows))]
+        first = int(min(firsts, key=lambda row: self.frame[row]))
         [row] = self._streams.select(["stream", "client", "first_frame"]).slice(first, 1).to_pylist()
         return dict(row)
 
     def clients(self, rows: Array) -> int:
         """How many addresses do these streams come from?"""
-        import pyarrow.compute as pc
+        return 1 if len(rows) == 1 else len(arrays.distinct(longarrays.taken(self._client, rows)))
 
-        return 1 if len(rows) == 1 else len(pc.unique(arrays.taken(self._streams, "client", rows)))
+
+def _each(known: Array, codes: Array) -> Array:
+    """For each row the truth of its code."""
+    return longarrays.made("bool", (known[codes[span]] for span in longarrays.parts(len(codes))))
+
+
+def _shared(codes: Array, which: Array) -> Array:
+    """Which rows have a code that one of these has?"""
+    import numpy as np
+
+    known = np.zeros(int(codes.max()) + 1 if len(codes) else 0, bool)
+    for span in longarrays.parts(len(codes)):
+        known[codes[span][which[span]]] = True
+    return _each(known, codes)
 
 
 def _flood(seen: _Seen, server: int, half_open: Array) -> Event | None:
@@ -198,7 +205,7 @@ def _flood(seen: _Seen, server: int, half_open: Array) -> Event | None:
         return None
     first, sources = seen.first(half_open), seen.clients(half_open)
     many = sources >= LIMITS["flood_sources"]
-    answered = int((seen.answers[half_open] > 0).sum())
+    answered = int(seen.answered[half_open].sum())
     whence = f"{sources:,} addresses" if sources > 1 else "1 address"
     says = (
         f"SYN flood: {len(half_open):,} of {of:,} connections from {whence} were never completed "
@@ -216,7 +223,7 @@ def _traced(seen: _Seen, event: Event, silent: Array) -> Event:
     """A traceroute, with what became of its other SYNs."""
     places = [place for place, _ in seen.by_server(seen.half_open) if seen.name(place) == (event.server, event.port)]
     mine = seen.server == places[0]
-    lost, reached = int((mine & silent).sum()), int((mine & (seen.answers > 0)).sum())
+    lost, reached = int((mine & silent).sum()), int((mine & seen.answered).sum())
     parts = [f"{lost:,} got no answer"] if lost else []
     parts += [f"{reached:,} reached it"] if reached else []
     return replace(event, says=f"{event.says}; {', '.join(parts)}") if parts else event

@@ -26,13 +26,10 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
     held = events.held() if events is not None else ()
     if not held or not len(held[0]):
         return []
-    number = {s: i for i, s in enumerate(streams["stream"].to_pylist())}
-    names, ports = streams["server"].to_pylist(), streams["server_port"].to_pylist()
+    ends = arrays.looked_up(streams, "stream", held[2], ("server", "server_port"))
     groups: dict[tuple[str, int, str], list[tuple[float, int, int]]] = {}
-    for ms, frame, stream, by_client in zip(*(c.tolist() for c in held), strict=True):
-        at = number[stream]
-        key = (names[at], ports[at], "client" if by_client else "server")
-        groups.setdefault(key, []).append((ms, frame, stream))
+    for ms, frame, stream, by_client, (name, port) in zip(*(c.tolist() for c in held), ends, strict=True):
+        groups.setdefault((name, port, "client" if by_client else "server"), []).append((ms, frame, stream))
     found = []
     for (server, port, side), seen in sorted(groups.items(), key=lambda g: (-len(g[1]), g[0])):
         if len(seen) < LIMITS["held_few"]:

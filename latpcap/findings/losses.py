@@ -30,26 +30,33 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
             np.zeros(rows.num_rows),
         )
         hit.append(arrays.distinct(arrays.numbers(rows, "stream")[waited > 0]))
-    repairs = np.isin(arrays.numbers(streams, "stream"), np.concatenate(hit) if hit else [])
-    position, positions = arrays.codes(streams, "position")
+    mended = np.concatenate(hit) if hit else np.zeros(0, np.int64)
     total = 0
-    for side, peer in SIDES.items():
-        again, late, needless, packets = (
-            arrays.numbers(streams, f"{whose}_{what}").astype(np.int64)
-            for whose, what in ((side, "retransmissions"), (side, "out_of_order"), (peer, "dsacks"), (side, "packets"))
-        )
-        ours, theirs = (
-            position == (positions.index(f"at_{s}") if f"at_{s}" in positions else -2) for s in (side, peer)
-        )
-        # what is out of order where it is sent was sent before; nobody overtakes there
-        repaired = np.maximum(np.where(ours, again + late, again) - needless, 0)
-        skipped = arrays.numbers(streams, f"{side}_unseen_frames").astype(float)
-        unseen = np.nan_to_num(skipped).astype(np.int64)
-        told = (unseen <= LIMITS["unseen_most_share"] * (unseen + packets)) & repairs
-        repaired = np.maximum(repaired, np.where(told, unseen, 0))
-        # at the receiver each number came by, or was lost
-        repaired = np.where(theirs & ~np.isnan(skipped) & (unseen == 0), 0, repaired)
-        total += int(repaired.sum())
+    for _, rows in arrays.sliced(streams):
+        repairs = np.isin(arrays.numbers(rows, "stream"), mended)
+        position, positions = arrays.codes(rows, "position")
+        for side, peer in SIDES.items():
+            again, late, needless, packets = (
+                arrays.numbers(rows, f"{whose}_{what}").astype(np.int64)
+                for whose, what in (
+                    (side, "retransmissions"),
+                    (side, "out_of_order"),
+                    (peer, "dsacks"),
+                    (side, "packets"),
+                )
+            )
+            ours, theirs = (
+                position == (positions.index(f"at_{s}") if f"at_{s}" in positions else -2) for s in (side, peer)
+            )
+            # what is out of order where it is sent was sent before; nobody overtakes there
+            repaired = np.maximum(np.where(ours, again + late, again) - needless, 0)
+            skipped = arrays.numbers(rows, f"{side}_unseen_frames").astype(float)
+            unseen = np.nan_to_num(skipped).astype(np.int64)
+            told = (unseen <= LIMITS["unseen_most_share"] * (unseen + packets)) & repairs
+            repaired = np.maximum(repaired, np.where(told, unseen, 0))
+            # at the receiver each number came by, or was lost
+            repaired = np.where(theirs & ~np.isnan(skipped) & (unseen == 0), 0, repaired)
+            total += int(repaired.sum())
     return total
 
 

@@ -33,14 +33,12 @@ def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
     rows = np.flatnonzero(method == methods.index(METHOD)) if METHOD in methods else np.zeros(0, np.int64)
     if not len(rows):
         return []
-    columns = ("stream", "server", "server_port", "client_packets")
-    by_stream = {s[0]: s[1:] for s in zip(*(streams[c].to_pylist() for c in columns), strict=True)}
     column = {c: arrays.numbers(exchanges, c) for c in ("stream", "request_first_frame", "request_last_frame")}
     held, nagle = arrays.numbers(exchanges, "delayed_ack_ms"), arrays.numbers(exchanges, "nagle_ms")
     groups: dict[tuple[str, int, str, str], list[tuple[float, int, int, int]]] = defaultdict(list)
-    for row in rows.tolist():
+    ends = arrays.looked_up(streams, "stream", column["stream"][rows], ("server", "server_port", "client_packets"))
+    for row, (server, port, client_packets) in zip(rows.tolist(), ends, strict=True):
         number, *frames = (int(column[c][row]) for c in ("stream", "request_first_frame", "request_last_frame"))
-        server, port, client_packets = by_stream[number]
         # what was freed is seen as an ACK's round trip only where the ACKs were captured
         how = "acks" if nagle[row] else "data"
         seen = "client" if client_packets else "server"

@@ -76,12 +76,14 @@ def ceiling(checks: list[Check]) -> float:
 
 def one_way(streams: pa.Table) -> arrays.Array:
     """Which streams show only one of their two directions, with more in it than unanswered SYNs?"""
+    import numpy as np
+
     columns = ("client_packets", "server_packets", "client_payload_bytes", "server_payload_bytes", "completeness")
-    client, server, asked, answered, code = (arrays.numbers(streams, c) for c in columns)
-    alone: arrays.Array = ((client > 0) != (server > 0)) & (
-        (asked > 0) | (answered > 0) | (code | SYN_ONLY != SYN_ONLY)
-    )
-    return alone
+    found = np.zeros(streams.num_rows, bool)
+    for span, rows in arrays.sliced(streams):
+        client, server, asked, answered, code = (arrays.numbers(rows, c) for c in columns)
+        found[span] = ((client > 0) != (server > 0)) & ((asked > 0) | (answered > 0) | (code | SYN_ONLY != SYN_ONLY))
+    return found
 
 
 def _directions(streams: pa.Table) -> list[Check]:
@@ -89,8 +91,10 @@ def _directions(streams: pa.Table) -> list[Check]:
     if not alone:
         return []
     of = streams.num_rows
-    client, server = (arrays.numbers(streams, f"{side}_packets") for side in ("client", "server"))
-    has = int(((client > 0) & (server > 0)).sum())
+    has = 0
+    for _, rows in arrays.sliced(streams):
+        client, server = (arrays.numbers(rows, f"{side}_packets") for side in ("client", "server"))
+        has += int(((client > 0) & (server > 0)).sum())
     some = f"{alone:,} of {of:,} streams" if of > 1 else "its one stream"
     says = f"only one direction was captured of {some}: there nothing is more than suspected"
     return [Check("one_direction", alone, of, SUSPECTED if alone > has else 1.0, says)]
@@ -178,21 +182,23 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
     """Packets that never passed here, by the IPv4 identifications of hosts that count them up by connection."""
     import numpy as np
 
-    signs = np.zeros(streams.num_rows, bool)
-    for side in ("client", "server"):
-        for what in ("retransmissions", "out_of_order", "sacks"):
-            signs |= arrays.numbers(streams, f"{side}_{what}") > 0
+    hit = []
     for _, rows in arrays.sliced(exchanges):
         for cause in ("fast_retransmit", "tlp", "rto", "capture_gap"):
-            hit = arrays.numbers(rows, "stream")[arrays.numbers(rows, f"{cause}_ms") > 0]
-            if len(hit):
-                signs |= np.isin(arrays.numbers(streams, "stream"), hit)
+            hit.append(arrays.distinct(arrays.numbers(rows, "stream")[arrays.numbers(rows, f"{cause}_ms") > 0]))
+    waited = np.concatenate(hit) if hit else np.zeros(0, np.int64)
     missing = sent = 0
-    for side in ("client", "server"):
-        skipped, packets = (arrays.numbers(streams, f"{side}_{what}") for what in ("unseen_frames", "packets"))
-        told = skipped <= np.where(signs, LIMITS["unseen_most_share"], LIMITS["unseen_few_share"]) * (skipped + packets)
-        missing += int(skipped[told].sum())
-        sent += int((skipped + packets)[told].sum())
+    for _, rows in arrays.sliced(streams):
+        signs = np.isin(arrays.numbers(rows, "stream"), waited)
+        for side in ("client", "server"):
+            for what in ("retransmissions", "out_of_order", "sacks"):
+                signs |= arrays.numbers(rows, f"{side}_{what}") > 0
+        share = np.where(signs, LIMITS["unseen_most_share"], LIMITS["unseen_few_share"])
+        for side in ("client", "server"):
+            skipped, packets = (arrays.numbers(rows, f"{side}_{what}") for what in ("unseen_frames", "packets"))
+            told = skipped <= share * (skipped + packets)
+            missing += int(skipped[told].sum())
+            sent += int((skipped + packets)[told].sum())
     if not missing:
         return []
     one = missing == 1

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latpcap import arrays
+from latpcap import arrays, longarrays
 from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -185,9 +185,9 @@ class Segments:
         key = columns["stream"].astype(np.int64) * 2 + side
         size = int(key.max()) + 1
         for name in ("time", "frame"):
-            held = self._last.get(name, np.full(0, -1, np.int64))
+            held = self._last.get(name, np.zeros(0, np.int64))
             if len(held) < size:
-                held = np.concatenate([held, np.full(max(size, 2 * len(held)) - len(held), -1, np.int64)])
+                held = longarrays.longer(held, max(size, 2 * len(held)))
             held[key] = columns[name]  # of several the last one stays
             self._last[name] = held
         rows = np.flatnonzero(columns["retransmission"].astype(bool) & (columns["len"] > 0))
@@ -204,8 +204,8 @@ class Segments:
         key, time, frame, ack = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
         last = self._last["frame"]
         other = key ^ 1
-        heard = np.where(other < len(last), last[np.minimum(other, len(last) - 1)], -1)
-        late = (frame > heard) & (heard >= 0)
+        heard = np.where(other < len(last), last[np.minimum(other, len(last) - 1)], 0)
+        late = (frame > heard) & (heard > 0)
         return key[late], time[late], frame[late], ack[late]
 
     def gone(self, streams: Array) -> list[tuple[int, bool, int, int, int, int]]:

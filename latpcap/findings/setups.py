@@ -20,6 +20,8 @@ from latpcap.vocabulary import CAUSES, PROVEN
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from latpcap.arrays import Array
+
 ASKS_FIRST = ("http", "tls")
 """In these the client speaks first; elsewhere it may have waited for the server's greeting."""
 SAYS = {
@@ -39,22 +41,13 @@ def before_asking(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Set-ups that waited for a repeated SYN, those whose client asked late, and requests that a cork held; by server,
     the longest first.
     """
-    import numpy as np
-
     streams, exchanges = tables["streams"], tables["exchanges"]
-    protocol, names = arrays.codes(exchanges, "protocol")
-    rows = np.flatnonzero(protocol == names.index(SETUP)) if SETUP in names else np.zeros(0, np.int64)
-    if not len(rows):
-        return []
     columns = ["server", "server_port", "client", "protocol", "server_packets", "client_unseen_frames"]
     groups: dict[tuple[str, str, int], list[tuple[float, int, int, int, str]]] = defaultdict(list)
     number, stream = arrays.numbers(exchanges, "exchange"), arrays.numbers(exchanges, "stream")
     frame = arrays.numbers(exchanges, "request_first_frame")
-    method, methods = arrays.codes(exchanges, "method")
-    for cause in SAYS:
+    for cause, mine in _late(exchanges).items():
         ms = arrays.numbers(exchanges, f"{cause}_ms")
-        of_kind = method[rows] == (methods.index(ROWS[cause]) if ROWS[cause] in methods else -2)
-        mine = rows[of_kind & (ms[rows] >= LIMITS["setup_ms"])]
         ends = arrays.looked_up(streams, "stream", stream[mine], columns)
         for row, (server, port, client, spoken, answers, lost) in zip(mine.tolist(), ends, strict=True):
             if not answers or (cause == "client_think" and spoken not in ASKS_FIRST):
@@ -65,6 +58,24 @@ def before_asking(tables: Mapping[str, pa.Table]) -> list[Finding]:
             groups[cause, server, port].append(found)
     order = sorted(groups.items(), key=lambda g: (g[0][0] != "syn_rto", -max(g[1])[0]))
     return [_row(*key, seen) for key, seen in order]
+
+
+def _late(exchanges: pa.Table) -> dict[str, Array]:
+    """The rows that are no requests and have enough of a cause's time, by cause."""
+    import numpy as np
+
+    found: dict[str, list[Array]] = {cause: [] for cause in SAYS}
+    for span, rows in arrays.sliced(exchanges):
+        protocol, names = arrays.codes(rows, "protocol")
+        if SETUP not in names:
+            continue
+        method, methods = arrays.codes(rows, "method")
+        before = protocol == names.index(SETUP)
+        for cause, places in found.items():
+            of_kind = method == (methods.index(ROWS[cause]) if ROWS[cause] in methods else -2)
+            late = arrays.numbers(rows, f"{cause}_ms") >= LIMITS["setup_ms"]
+            places.append(np.flatnonzero(before & of_kind & late) + span.start)
+    return {cause: np.concatenate(places) for cause, places in found.items() if places}
 
 
 def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
@@ -79,8 +90,9 @@ def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
     )
     if not len(rows):
         return {"count": 0, "median_ms": 0.0}
-    ends = zip(*(streams[c].to_pylist() for c in ("stream", "server", "server_port")), strict=True)
-    mine = [number for number, *end in ends if end == [server, port]]
+    address, addresses = arrays.codes(streams, "server")
+    here = address == (addresses.index(server) if server in addresses else -2)
+    mine = arrays.numbers(streams, "stream")[here & (arrays.numbers(streams, "server_port") == port)]
     found = np.sort(ms[rows][np.isin(arrays.numbers(exchanges, "stream")[rows], mine)])
     return {"count": len(found), "median_ms": arrays.percentile(found, 0.5) if len(found) else 0.0}
 

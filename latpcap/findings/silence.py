@@ -64,10 +64,10 @@ def _unanswered(tables: Mapping[str, pa.Table]) -> list[Finding]:
     closed = arrays.codes(streams, "closed_by")[0] >= 0
     lost = _unread_answers(streams, exchanges, place)
     last = _last(end, exchanges, place)
-    found, long, counts = [], [], np.zeros(streams.num_rows, np.int64)
+    found, long, counts = [], [], np.zeros(streams.num_rows, np.uint32)
     for span, rows in arrays.sliced(exchanges):
         asked = ~_is(rows, "protocol", SETUP)
-        counts += np.bincount(place[span][asked], minlength=len(counts))
+        np.add.at(counts, place[span][asked], 1)
         silent = np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         incomplete = ~arrays.numbers(rows, "complete").astype(bool)
         asked_at, mine = arrays.numbers(rows, "request_end"), place[span]
@@ -87,8 +87,10 @@ def _unanswered(tables: Mapping[str, pa.Table]) -> list[Finding]:
     for (number, stream, frame, method, target), ours, wait in zip(seen, ends, waited.tolist(), strict=True):
         server, port, client = ours
         groups[server, port].append(_Case(stream, client, frame, wait, called(method, target), number))
-    per_server = _per_server(streams, counts)
-    return [_row("unanswered_request", "server", key, cases, per_server.get(key, 0)) for key, cases in groups.items()]
+    return [
+        _row("unanswered_request", "server", key, cases, _requests(streams, counts, key))
+        for key, cases in groups.items()
+    ]
 
 
 def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
@@ -130,16 +132,11 @@ def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array) -> Arr
     return said
 
 
-def _per_server(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
-    """How many requests did each server get? `counts` has those of each stream."""
-    import numpy as np
-
-    rows = np.flatnonzero(counts)
-    found: dict[tuple[str, int], int] = defaultdict(int)
-    servers, ports = (arrays.taken(streams, c, rows).to_pylist() for c in ("server", "server_port"))
-    for server, port, number in zip(servers, ports, counts[rows].tolist(), strict=True):
-        found[server, port] += number
-    return found
+def _requests(streams: pa.Table, counts: Array, key: tuple[str, int]) -> int:
+    """How many requests did this server get? `counts` has those of each stream."""
+    address, addresses = arrays.codes(streams, "server")
+    mine = (address == addresses.index(key[0])) & (arrays.numbers(streams, "server_port") == key[1])
+    return int(counts[mine].sum())
 
 
 def _gone(tables: Mapping[str, pa.Table]) -> list[Finding]:

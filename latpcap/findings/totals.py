@@ -202,6 +202,7 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
     import numpy as np
 
     seen = _Seen(streams, exchanges, slow_ms)
+    client, addresses = arrays.codes(streams, "client")
     chosen = np.zeros(exchanges.num_rows, bool)
     found = []
     for first, whole in longarrays.split(place).items():
@@ -219,7 +220,8 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
             chosen[rows[span]] = True
         clients = arrays.distinct(longarrays.taken(seen.stream_row, rows))
         rows = longarrays.taken(rows, longarrays.ranked(longarrays.taken(seen.time, rows)))
-        names = sorted(set(arrays.taken(streams, "client", clients).to_pylist()))
+        codes = (arrays.distinct(client[clients[span]]) for span in longarrays.parts(len(clients)))
+        names = sorted(addresses[code] for code in arrays.distinct(np.concatenate(list(codes))).tolist())
         missing = longarrays.chosen(mine, ~chosen)
         [server] = streams.select(["server", "server_port"]).slice(first, 1).to_pylist()
         counts = len(waiting), len(missing), int(seen.goodbye[missing].sum())
@@ -301,11 +303,19 @@ def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
 
     if not exchanges.num_rows:
         return np.zeros(0, np.int64)
-    server, _ = arrays.codes(streams, "server")
-    keys = server.astype(np.int64) << 16 | arrays.numbers(streams, "server_port")
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    first, which, _ = arrays.grouped(server_keys(streams))
     rows = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    return longarrays.taken(first[inverse].astype(np.int32), rows)
+    return longarrays.made("int32", (first[which[rows[span]]] for span in longarrays.parts(len(rows))))
+
+
+def server_keys(streams: pa.Table) -> Array:
+    """A number for the server of each stream: address and port."""
+    import numpy as np
+
+    server, _ = arrays.codes(streams, "server")
+    port = arrays.numbers(streams, "server_port")
+    spans = longarrays.parts(streams.num_rows)
+    return longarrays.made("int64", (server[span].astype(np.int64) << 16 | port[span] for span in spans))
 
 
 def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:

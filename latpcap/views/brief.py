@@ -23,17 +23,21 @@ from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
 from latpcap.tables import LINKS, as_exchanges, of_stretches
 from latpcap.views import recording
-from latpcap.views.lean import Causes, Exchanges, requests
+from latpcap.views.lean import Causes, Exchanges, Streams, requests
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from latpcap.options import TableName
 
 
 TAKE_BYTES, TAKE_ROWS = 16 << 20, 1 << 18
 """Rows are taken out of the engine after so many bytes, or about so many rows: a segment of pipelined requests has
 hundreds. Few enough to be small, so many that it costs little."""
 _ENDS = ("client", "client_port", "server", "server_port")
-_OTHERS = ("exchanges", "connects", "pushes", "gaps", "causes", "streams")
+_GROWING: tuple[TableName, ...] = ("exchanges", "connects", "pushes", "gaps", "causes", "streams", "events")
+_LED = ("connect", "first_frame", "dns_ms", "dns_name")
+"""Of connects that a lookup led to. All others are among the stretches."""
 
 
 def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool = False) -> Brief:
@@ -62,28 +66,29 @@ class _Rows:
 
     def __init__(self) -> None:
         self.segments = Segments(tuple)
-        self.exchanges, self.causes = Exchanges(), Causes()
-        self.streams: list[pa.Table] = []
-        self.beside: dict[str, list[pa.Table]] = {}
-        """Connects and gaps as they are: few."""
+        self.exchanges, self.causes, self.streams = Exchanges(), Causes(), Streams()
+        self.led: list[pa.Table] = []
+        self.counts: dict[str, int] = dict.fromkeys(("connects", "gaps"), 0)
 
     def take(self, analysis: _core.Analysis) -> int:
         """The rows that are finished; how many they are."""
         exchanges = _whole(analysis.take("exchanges"))
         self.exchanges.add(exchanges)
-        for name in ("connects", "gaps"):
+        for name in self.counts:
             others = _whole(analysis.take(name))
             if others.num_rows:
-                self.beside.setdefault(name, []).append(others)
+                self.counts[name] += others.num_rows
                 self.exchanges.add(as_exchanges(others, name, exchanges.schema))
+            if name == "connects" and others["dns_ms"].null_count < others.num_rows:
+                self.led.append(others.select(_LED).filter(others["dns_ms"].is_valid()))
         analysis.take("pushes")
         causes = _whole(analysis.take("causes"), (*LINKS, *Causes.COLUMNS))
         events = _whole(analysis.take("events"), EVENTS)
         self.causes.add(of_stretches(causes))
         self.segments.add(events)
-        streams = _whole(analysis.take("streams"))
+        streams = _whole(analysis.take("streams"), Streams.COLUMNS)
         if streams.num_rows:
-            self.streams.append(streams)
+            self.streams.add(streams)
         longarrays.rest()
         return sum(int(table.num_rows) for table in (exchanges, causes, events))
 
@@ -97,7 +102,9 @@ def _whole(taken: _core.Table, columns: Sequence[str] | None = None) -> pa.Table
 
 
 class Brief(recording.Recording):
-    """What a capture's answer needs. `events` has no rows; `exchanges` and `causes` have few columns."""
+    """What a capture's answer needs. `events` and `causes` have no rows, `exchanges` has its numbers; `streams`,
+    `connects` and `gaps` are read again for who asks for all of them.
+    """
 
     def __init__(self, feed: Feed, rows: _Rows, keylog: Keylog | None):
         import pyarrow as pa
@@ -105,16 +112,29 @@ class Brief(recording.Recording):
         super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
         del feed.analysis  # it holds what was remembered of all streams
         longarrays.give_back()
-        rows.segments.again = self._again
-        made = {name: of.table() for name, of in (("exchanges", rows.exchanges), ("causes", rows.causes)) if of.count}
+        rows.segments.again = lambda: self._again("events")
+        self._counts = {"streams": rows.streams.count, **rows.counts}
+        few: dict[str, Exchanges | Causes | Streams]
+        few = {"exchanges": rows.exchanges, "causes": rows.causes, "streams": rows.streams}
+        made = {name: of.table() for name, of in few.items() if of.count}
+        if rows.counts["connects"]:
+            made["connects"] = pa.concat_tables(rows.led).sort_by("connect") if rows.led else pa.table({})
         self.kept = Lazy(self.arrow, rows.segments, made, rows.causes.evidence)
-        """What findings read: `stretches` and their causes, with few columns."""
+        """What findings read: `stretches` and their causes, streams and connects, with few columns."""
         if "exchanges" in made:
             self._arrow["exchanges"] = requests(made["exchanges"])
-        for name, parts in rows.beside.items():
-            self._arrow[name] = pa.concat_tables(parts).unify_dictionaries().sort_by(parts[0].column_names[0])
-        if rows.streams:
-            self._arrow["streams"] = recording.numbered(pa.concat_tables(rows.streams))
+
+    def arrow(self, name: TableName) -> pa.Table:
+        """As `Recording.arrow`."""
+        import pyarrow as pa
+
+        if self._counts.get(name) and name not in self._arrow:
+            self._raw[name] = pa.concat_tables(self._again(name))
+        return super().arrow(name)
+
+    def rows(self, name: TableName) -> int:
+        """As `Recording.rows`."""
+        return self._counts[name] if name in self._counts else super().rows(name)
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """As `Capture.why`."""
@@ -157,7 +177,7 @@ class Brief(recording.Recording):
         if streams.num_rows != 1:
             return None
         (one,) = arrays.looked_up(streams, "stream", arrays.numbers(streams, "stream"), _ENDS)
-        here = self.arrow("streams")
+        here = self.kept["streams"]
         for client, server, turned in ((0, 2, False), (2, 0, True)):
             wanted = one[client], one[client + 1], one[server], one[server + 1]
             ports = (arrays.numbers(here, _ENDS[1]) == wanted[1]) & (arrays.numbers(here, _ENDS[3]) == wanted[3])
@@ -166,8 +186,8 @@ class Brief(recording.Recording):
                 return turned
         return None
 
-    def _again(self) -> Iterator[pa.Table]:
-        """The events once more. What could not be read the first time is no news."""
+    def _again(self, wanted: TableName) -> Iterator[pa.Table]:
+        """The rows of this table once more. What could not be read the first time is no news."""
         analysis: Any = _core.Analysis(links.read, keys.text(self._keylog))
         for origin in self._origins:
             analysis.next_file()
@@ -177,7 +197,7 @@ class Brief(recording.Recording):
                     analysis.push(block)
                     waiting += len(block)
                     if waiting >= TAKE_BYTES:
-                        yield self._events(analysis)
+                        yield _taken(analysis, wanted)
                         waiting = 0
                     if analysis.halted:
                         break
@@ -185,10 +205,12 @@ class Brief(recording.Recording):
                 if not self._broken:
                     raise
         analysis.finish()
-        yield self._events(analysis)
+        yield _taken(analysis, wanted)
 
-    @staticmethod
-    def _events(analysis: _core.Analysis) -> pa.Table:
-        for name in _OTHERS:
+
+def _taken(analysis: _core.Analysis, wanted: TableName) -> pa.Table:
+    """The finished rows of one table; those of the others are dropped."""
+    for name in _GROWING:
+        if name != wanted:
             analysis.take(name)
-        return _whole(analysis.take("events"))
+    return _whole(analysis.take(wanted))

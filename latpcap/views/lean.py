@@ -6,7 +6,7 @@ fraction of what its tables take. The tables that come out are read by the same 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from latpcap import arrays, longarrays
 from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
@@ -207,6 +207,54 @@ class Causes:
         return found
 
 
+class Streams:
+    """The table of streams."""
+
+    WORDS = ("client", "server", "protocol", "position", "closed_by", "server_software", "server_name")
+    SIDES: ClassVar = {
+        "packets": "uint64", "payload_bytes": "uint64", "retransmissions": "uint64", "out_of_order": "uint64",
+        "sacks": "uint64", "dsacks": "uint64", "unseen_frames": "uint64",
+    }  # fmt: skip
+    NUMBERS: ClassVar = {
+        "stream": "uint32", "client_port": "uint16", "server_port": "uint16", "start": "int64", "end": "int64",
+        "first_frame": "uint64", "last_frame": "uint64", "completeness": "uint8", "initial_rtt_ms": "float64",
+        **{f"{side}_{what}": kind for what, kind in SIDES.items() for side in ("client", "server")},
+    }  # fmt: skip
+    """As wide as they come: sums of them are asked for."""
+    NULLABLE = ("client_unseen_frames", "server_unseen_frames")
+    """Kept one higher: 0 is null."""
+    COLUMNS = (*NUMBERS, *WORDS)
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._numbers = {name: Numbers(kind) for name, kind in self.NUMBERS.items()}
+        self._words = {name: Words() for name in self.WORDS}
+
+    def add(self, rows: pa.Table) -> None:
+        """The next rows."""
+        import numpy as np
+
+        self.count += rows.num_rows
+        for name, of in self._numbers.items():
+            values = arrays.numbers(rows, name)
+            if name in self.NULLABLE:
+                values = values.astype(float)
+                values = np.where(np.isnan(values), 0, values + 1)
+            of.add(values)
+        for name, words in self._words.items():
+            words.add(*arrays.codes(rows, name))
+
+    def table(self) -> pa.Table:
+        """All rows, by their numbers; forgets them."""
+        number, order = _ordered(self._numbers.pop("stream").values(None))
+        columns = {"stream": arrays.column(number)}
+        for name, of in self._numbers.items():
+            columns[name] = arrays.column(*of.lowered(order)) if name in self.NULLABLE else of.arrow(order)
+        for name, words in self._words.items():
+            columns[name] = words.arrow(order) if order is None else _as_named(words.arrow(order))
+        return _table(columns)
+
+
 def of(capture: Recording) -> Lazy:
     """What findings read of a capture whose tables are there: the same as of one that is read for its answer alone."""
     from latpcap.findings import Lazy
@@ -248,6 +296,24 @@ def _ordered(numbers: Array) -> tuple[Array, Array | None]:
         return numbers, None
     order = longarrays.order(numbers)
     return longarrays.taken(numbers, order), order
+
+
+def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same with its list of words in the order in which the rows name them. (Of equal ones findings take the first
+    in the list.)
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    first = words.indices.unique().drop_null()
+    places = np.zeros(max(len(words.dictionary), 1), str(words.indices.type))
+    named = arrays.numbers(pa.table([first], ["place"]), "place")
+    places[named] = np.arange(len(first))
+    codes = np.frombuffer(words.indices.buffers()[1], places.dtype, len(words))
+    moved = longarrays.made(codes.dtype, (places[codes[span]] for span in longarrays.parts(len(codes))))
+    buffers = [words.indices.buffers()[0], pa.py_buffer(moved)]
+    indices = pa.Array.from_buffers(words.indices.type, len(words), buffers)
+    return pa.DictionaryArray.from_arrays(indices, words.dictionary.take(first))
 
 
 def _table(columns: dict[str, pa.Array]) -> pa.Table:
