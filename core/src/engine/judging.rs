@@ -1,7 +1,6 @@
 //! When finished exchanges are judged: what they wait for, and the rows that they give.
 
 use super::Analysis;
-use crate::base::Side;
 use crate::capture::Sink;
 use crate::evidence::rtt::{Pairs, Rtt};
 use crate::exchange::{Exchange, RowKind};
@@ -81,9 +80,9 @@ impl Analysis {
     #[cold]
     fn begin_before(&self, exchange: &mut Exchange) {
         let paths = self.paths(exchange);
-        let (stream, pools) = (exchange.stream, self.senders.all());
+        let (stream, side, pools) = (exchange.stream, exchange.begun_by(), self.senders.all());
         let since = (exchange.before.as_deref())
-            .and_then(|step| judge::held_since(&step.wait, Side::Client, stream, pools, &paths));
+            .and_then(|step| judge::held_since(&step.wait, side, stream, pools, &paths));
         if let Some(since) = since {
             exchange.begins_before(since);
         }

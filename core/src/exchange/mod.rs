@@ -221,7 +221,7 @@ pub struct Exchange {
     /// When the answer to the request before it had passed, where this request was whole by then and the protocol
     /// keeps the order of the requests.
     pub behind_until: Option<i64>,
-    /// The wait that its first segment ended behind another message of the client's, whose ACK let it go.
+    /// The wait that its first segment ended behind another message of the same sender's, whose ACK let it go.
     pub before: Option<Box<Step>>,
     /// Both senders' steps that overlap it, and maybe others.
     pub steps: [Vec<Step>; 2],
@@ -289,14 +289,27 @@ impl Exchange {
         self.request.first.time_ns
     }
 
-    /// Its request was written by then, behind another message, and its kernel held it until that was acknowledged.
+    /// Who sends the first message of it.
+    pub fn begun_by(&self) -> Side {
+        match self.row {
+            RowKind::Push => Side::Server,
+            _ => Side::Client,
+        }
+    }
+
+    /// Its first message was written by then, behind another one, and its kernel held it until that was acknowledged.
     #[cold]
     pub fn begins_before(&mut self, since: At) {
+        let side = self.begun_by();
         if let Some(step) = self.before.take() {
             self.request.first = since;
-            let [client, _] = &mut self.steps;
-            client.retain(|kept| kept.to.time_ns > step.to.time_ns);
-            client.insert(0, *step);
+            if side == Side::Server {
+                self.request.last = since; // nobody asked
+            }
+            let [client, server] = &mut self.steps;
+            let steps = if side == Side::Server { server } else { client };
+            steps.retain(|kept| kept.to.time_ns > step.to.time_ns);
+            steps.insert(0, *step);
         }
     }
 

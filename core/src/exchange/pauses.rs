@@ -79,6 +79,17 @@ pub fn held(candidate: Box<Candidate>, place: RowPlace, ledger: &mut Ledger) {
     }
 }
 
+/// What the client sent behind a small segment of its own, when that was acknowledged, and with which it asked nothing.
+#[cold]
+pub fn held_unasked(mut step: Step, place: RowPlace, ledger: &mut Ledger) {
+    if let Wait::FreedTurn { since, .. } = &step.wait {
+        step.from = *since;
+    }
+    if step.to.time_ns.saturating_sub(step.from.time_ns) >= PAUSE_NS.get() {
+        push(RowKind::Pause, step, Side::Client, place, ledger);
+    }
+}
+
 /// A gap that may be a stall, of a stream whose packets are all from `seen`.
 pub fn suspect(found: &Suspect, seen: Side, place: RowPlace, ledger: &mut Ledger) {
     let step = Step {

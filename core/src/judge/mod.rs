@@ -148,12 +148,12 @@ fn not_asked(rows: &mut [Row], because: Because) {
     }
 }
 
-/// Of rows beside the requests: a client that waits for an ACK may as well have written only when it was answered. So its wait
-/// by Nagle's algorithm is no more than suspected.
+/// Of rows beside the requests: a client that waits for an ACK that came with data may as well have written only when it was
+/// answered. So its wait by Nagle's algorithm is no more than suspected.
 #[cold]
 pub fn beside(rows: &mut [Row]) {
     let most = Grounds::suspected(Because::SenderNotKnown, Cause::ClientThink);
-    for row in rows.iter_mut().filter(|row| row.cause == Cause::Nagle) {
+    for row in rows.iter_mut().filter(|row| row.rule == Rule::NaglePiggyback) {
         row.grounds.at_most(most);
     }
 }

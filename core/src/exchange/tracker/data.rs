@@ -87,6 +87,9 @@ impl Tracker {
         let first = if seen.syn_seen { 1 } else { start };
         pick(&mut self.assemblers, side).start(offset(first));
         self.read_data(seen, at, start, ledger);
+        if self.pairing.freed {
+            self.pairing.held_unasked(at, ledger);
+        }
     }
 
     /// This side goes on after a silence. Where no protocol is known that was the end of its turn, if the other side
@@ -200,6 +203,7 @@ impl Tracker {
             }
             Wait::FreedTurn { since, .. } => {
                 self.pairing.freed_since = Some(*since).filter(|_| side == Side::Server);
+                self.pairing.freed = side == Side::Client;
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
             }
             Wait::Repair { filled, .. } => {

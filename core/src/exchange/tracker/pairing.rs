@@ -288,6 +288,23 @@ impl Pairing {
         newest.map(|step| Box::new(step.clone()))
     }
 
+    /// The client's segment in this packet asks for nothing (it answers pushes, say), and an ACK has freed it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn held_unasked(&mut self, at: At, ledger: &mut Ledger) {
+        self.freed = false;
+        if self.protocol.map_or(Kind::Turn, Protocol::kind) == Kind::Turn {
+            return; // all that it says is part of a turn
+        }
+        let asks = |e: &Exchange| !e.request.complete || e.request.last.frame == at.frame;
+        let [client, _] = &self.steps;
+        if let Some(step) = client.last().filter(|step| step.to.frame == at.frame)
+            && !self.open.iter().any(|e| asks(e))
+        {
+            pauses::held_unasked(step.clone(), self.place(), ledger);
+        }
+    }
+
     /// One short pause may be a busy host's; it has a row when another one comes.
     #[cold]
     fn pause(&mut self, step: Step, ledger: &mut Ledger) {

@@ -31,6 +31,11 @@ impl Pairing {
         let [_, steps] = &self.steps;
         let [_, own] = &mut exchange.steps;
         own.extend(between(steps, first, last).cloned());
+        if let Some(held) = steps.iter().rfind(|step| step.to.frame == first.frame)
+            && matches!(held.wait, Wait::Small(_))
+        {
+            exchange.before = Some(Box::new(held.clone()));
+        }
         let known = own.first().map_or(last, |step| step.from);
         if first.time_ns < known.time_ns {
             // they were not kept, as no request was open
