@@ -255,7 +255,7 @@ limits! {
     TOGETHER_NS: i64 = 500_000, "ns", "measured: lab";
     /// What such ACKs free follows each other, frame by frame, within so many times the time between the ACKs.
     AS_CLOSELY: f64 = 2.0, "times", "measured: 1.0 to 1.8 where a kernel sent them, 2.1 to 2.7 where a program wrote in a loop";
-    /// How closely ends lie together on a tick, from 0 (anywhere) to 1 (on one point of it). Above this no shorter tick is tried.
+    /// How closely ends lie together on a tick, from 0 (anywhere) to 1 (on one point of it). Above this no part of the tick is tried.
     FITS: f64 = 0.7, "share", "chosen";
     /// Above this the tick that was tried is theirs.
     FITS_WELL: f64 = 0.85, "share", "chosen";

@@ -65,8 +65,9 @@ impl Tick {
 }
 
 /// Kernel timers end on the host's scheduler tick: folds the ends of the waits and tests whether they fall together
-/// (Rayleigh). The longest tick that fits is the tick, or none is, where it fits badly: its parts fit as well. Timers
-/// that ended together are one piece of evidence.
+/// (Rayleigh). The longest tick that fits is the tick. Where it fits badly none of its parts is, as those fit as well; others
+/// may be: requests in lockstep with a tick of 4 ms lie on 10 ms by halves. Timers that ended together are one piece of
+/// evidence.
 pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<Tick> {
     let mut ends: Vec<i64> = ends.collect();
     ends.sort_unstable();
@@ -84,11 +85,24 @@ pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<Tick> {
         }
         (period, (x * x + y * y).sqrt() / n, y.atan2(x))
     };
-    let (period, together, angle) = TICKS_NS.into_iter().map(fits).find(|fit| fit.1 > FITS.get())?;
-    let luck = (-n * together * together).exp();
-    let phase = (angle / std::f64::consts::TAU * period as f64) as i64;
-    let tick = Tick { period, luck, phase };
-    (together > FITS_WELL.get() && luck <= TICK_LUCK.get()).then_some(tick)
+    let mut badly: Vec<i64> = Vec::new();
+    for (period, together, angle) in TICKS_NS.into_iter().map(fits) {
+        if together <= FITS.get() || badly.iter().any(|longer| is_part(period, *longer)) {
+            continue;
+        }
+        let luck = (-n * together * together).exp();
+        if together > FITS_WELL.get() && luck <= TICK_LUCK.get() {
+            let phase = (angle / std::f64::consts::TAU * period as f64) as i64;
+            return Some(Tick { period, luck, phase });
+        }
+        badly.push(period);
+    }
+    None
+}
+
+/// So many of this period are the longer one, but for what rounding to nanoseconds leaves.
+fn is_part(period: i64, longer: i64) -> bool {
+    longer % period <= longer / period
 }
 
 #[cfg(test)]
@@ -139,6 +153,15 @@ mod tests {
     fn what_fits_a_tick_badly_shows_none_of_its_parts() {
         let ends = (0..24).map(|n| n * 44 * MS + n % 2 * MS); // on a tick of 4 ms, or a quarter of it later
         assert_eq!(tick(ends), None);
+    }
+
+    #[test]
+    fn what_fits_a_tick_badly_may_lie_on_one_that_is_no_part_of_it() {
+        // 220 ms after each other, and two of them 4 ms later: on a tick of 4 ms, and six of seven on one of 10
+        let ends = (0..14).map(|n| (n * 220 + if n % 7 == 6 { 4 } else { 0 }) * MS);
+        assert_eq!(tick(ends), Some(4 * MS));
+        assert!(is_part(MS, 10 * MS) && is_part(10_000_000 / 3, 10 * MS) && is_part(MS, 4 * MS));
+        assert!(!is_part(4 * MS, 10 * MS) && !is_part(10_000_000 / 3, 4 * MS));
     }
 
     #[test]
