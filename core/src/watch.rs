@@ -1,10 +1,11 @@
 //! What a second reading wants beside the tables: one stream's segments with their payload, or what all headers say that
-//! `events` does not keep. Takes events as the streams give them, keeps them until they are taken; knows nothing of order,
+//! `events` does not keep. Takes segments as the streams give them, keeps them until they are taken; knows nothing of order,
 //! repeats and holes.
 
 use std::net::IpAddr;
 
-use crate::stream::Event;
+use crate::facts::Facts;
+use crate::segment::Segment;
 
 /// One segment, with the bytes that the capture holds of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,13 +52,13 @@ impl Watch {
         Watch::Headers(Vec::new())
     }
 
-    pub fn event(&mut self, event: &Event<'_>) {
-        let segment = event.segment;
-        let (stream, first, seen) = match self {
+    /// One segment of any stream.
+    pub fn segment(&mut self, frame: u64, stream: u32, segment: &Segment<'_>, facts: &Facts) {
+        let (wanted, first, seen) = match self {
             Watch::Stream { stream, first, seen } => (*stream, first, seen),
             Watch::Headers(rows) => {
                 return rows.push([
-                    event.at.frame as i64,
+                    frame as i64,
                     segment.seq.into(),
                     segment.ack.into(),
                     segment.ip_id.map_or(-1, i64::from),
@@ -66,15 +67,15 @@ impl Watch {
                 ]);
             }
         };
-        if event.stream != stream {
+        if stream != wanted {
             return;
         }
         let sender = (segment.src, segment.sport);
         seen.push(SeenPayload {
-            frame: event.at.frame,
+            frame,
             from_first: *first.get_or_insert(sender) == sender,
-            seq: event.facts.seq,
-            ack: event.facts.ack,
+            seq: facts.seq,
+            ack: facts.ack,
             flags: segment.flags,
             len: segment.len,
             payload: segment.payload.to_vec(),

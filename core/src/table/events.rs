@@ -16,6 +16,7 @@ use super::words::{Listed, dictionary};
 use super::{BATCH_ROWS, Column, column, ms, nullable};
 use crate::facts::flag;
 use crate::observe::Released;
+use crate::segment::Options;
 use crate::stream::Event;
 
 /// Wireshark's labels of the nine flags, in its order.
@@ -88,7 +89,7 @@ impl Events {
         let ends = || [segment.src, segment.dst];
         let (src, dst) = self.addresses.keys(e.stream, !e.from_low, ends);
         if segment.options.mss.is_some() || segment.options.wscale.is_some() || e.sack.is_some() {
-            self.push_rare(e);
+            self.push_rare(&segment.options, e.sack);
         }
         let columns = &mut self.columns;
         columns.frame.set(row, e.at.frame);
@@ -154,11 +155,11 @@ impl Events {
     /// What few rows have.
     #[cold]
     #[inline(never)]
-    fn push_rare(&mut self, e: &Event<'_>) {
+    fn push_rare(&mut self, options: &Options, sack: Option<&[(i64, i64)]>) {
         let row = self.columns.rows;
-        self.mss.push(row, e.segment.options.mss);
-        self.wscale.push(row, e.segment.options.wscale);
-        self.sack.push(row, e.sack);
+        self.mss.push(row, options.mss);
+        self.wscale.push(row, options.wscale);
+        self.sack.push(row, sack);
     }
 
     /// The columns of the rows so far; the next batch begins empty.

@@ -95,13 +95,13 @@ impl Sender {
                         small: p.at,
                     };
                 }
+                None if heard(&p, d) => {
+                    return match unseen(&p, d, &self.peer_clock) {
+                        Some(candidate) => Wait::Small(Box::new(candidate)),
+                        None => Wait::Unsure, // its ACK came, and nobody can say when
+                    };
+                }
                 None => {
-                    if let Some(candidate) = unseen(&p, d, &self.peer_clock) {
-                        return Wait::Small(Box::new(candidate));
-                    }
-                    if heard(&p, d) {
-                        return Wait::Unsure; // its ACK came, and nobody can say when
-                    }
                     self.overtakes();
                     self.refute(&p, d);
                 }
@@ -375,10 +375,10 @@ fn as_if_held(d: &Data, since: At) -> bool {
     waited >= HELD_ELSEWHERE_NS.least.get() && waited - d.rtt_ns <= MOST_ELSEWHERE_NS.get()
 }
 
-/// A small segment after another, where the capture lacks the ACK between them: the time stamp that this one echoes says when
-/// that ACK left (RFC 7323 4.3), on the peer's clock.
+/// A small segment after another, where the capture lacks the ACK between them (`heard`): the time stamp that this one echoes
+/// says when that ACK left (RFC 7323 4.3), on the peer's clock.
 fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
-    let time_ns = peer.passed(d.tsecr.filter(|_| heard(p, d))?)?;
+    let time_ns = peer.passed(d.tsecr?)?;
     let latest = d.at.time_ns - d.own_rtt_ns;
     let in_time = p.at.time_ns < time_ns && time_ns <= latest + DATED_NS.get();
     let ack = At {
