@@ -86,7 +86,6 @@ impl stream::Rows for Taker<'_> {
     fn event(&mut self, event: &Event<'_>) {
         self.tables.event(event);
         if let Some(watch) = &mut self.watch {
-            // not the event itself, so that LLVM keeps that in registers
             watch.segment(event.at.frame, event.stream, event.segment, event.facts);
         }
     }

@@ -52,7 +52,7 @@ impl Watch {
         Watch::Headers(Vec::new())
     }
 
-    /// One segment of any stream.
+    /// One segment of any stream. Not as an event, so that LLVM keeps that in registers.
     pub fn segment(&mut self, frame: u64, stream: u32, segment: &Segment<'_>, facts: &Facts) {
         let (wanted, first, seen) = match self {
             Watch::Stream { stream, first, seen } => (*stream, first, seen),

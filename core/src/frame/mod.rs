@@ -218,7 +218,7 @@ impl Echo {
 }
 
 /// Reads one frame of the link type (a LINKTYPE_ number) that was `original_len` bytes long on the wire.
-#[inline(never)]
+#[inline(always)]
 pub fn decode<'a>(link: u32, data: &'a [u8], original_len: u32) -> Packet<'a> {
     // A frame that claims to have been shorter than what was captured of it: believe the bytes.
     let wire = original_len.max(u32::try_from(data.len()).unwrap_or(u32::MAX));
