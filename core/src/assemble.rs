@@ -180,11 +180,18 @@ impl Assembler {
         self.end != NO_END && self.next.is_some_and(|next| next >= self.end)
     }
 
-    /// Nothing more will come (RST, end of the capture): gives all that is held, holes as `Missing`.
+    /// Whether something may still be given without new data: what is held, or the hole before a FIN.
+    pub fn waits(&self) -> bool {
+        self.holds() || self.ends() && !self.ended()
+    }
+
+    /// Nothing more will come (RST, end of the capture): gives all that is held, holes as `Missing`. A hole before the
+    /// FIN is none of them: who acknowledges it later answers what ended.
     pub fn finish(&mut self, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         while self.held.is_some() {
             self.pass_first_hole(give);
         }
+        self.end = NO_END;
     }
 
     /// New bytes while others are held: give up to the first held stretch, give that, and so on; keep

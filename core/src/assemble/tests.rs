@@ -57,6 +57,18 @@ fn a_hole_that_the_peer_does_not_acknowledge_waits_until_the_finish() {
 }
 
 #[test]
+fn what_lacks_before_a_fin_is_not_given_behind_the_finish() {
+    let (mut stream, mut given) = (Assembler::new(), Given::default());
+    let _ = stream.data(0, 1, b"a", &mut given.take());
+    assert!(!stream.waits());
+    stream.fin(3, &mut given.take());
+    assert!(stream.waits());
+    stream.finish(&mut given.take());
+    stream.acked(4, &mut given.take());
+    assert_eq!((given.text().as_str(), stream.waits()), ("a", false));
+}
+
+#[test]
 fn caps_hold_and_are_told() {
     let (mut stream, mut exceeded) = (Assembler::new(), 0);
     stream.start(0);

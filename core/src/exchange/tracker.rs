@@ -400,7 +400,7 @@ impl Tracker {
             }
         }
         for side in [Side::Client, Side::Server] {
-            if pick(&mut self.assemblers, side).holds() {
+            if pick(&mut self.assemblers, side).waits() {
                 self.read(
                     side,
                     at,
