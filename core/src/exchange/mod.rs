@@ -10,6 +10,8 @@ mod steps;
 mod tracker;
 mod transfers;
 
+use std::collections::VecDeque;
+
 use smol_str::SmolStr;
 
 use crate::base::{At, Side};
@@ -43,7 +45,27 @@ pub struct Message {
     /// Stream offset after its last byte.
     end_offset: i64,
     /// Repeats of its bytes: each may be the copy that arrived.
-    copies: Vec<Repeat>,
+    copies: Copies,
+}
+
+/// The repeats of one message. Few messages have any.
+#[derive(Debug, Clone, Default)]
+#[allow(clippy::box_collection)] // 8 bytes in place of 32
+struct Copies(Option<Box<VecDeque<Repeat>>>);
+
+impl Copies {
+    fn iter(&self) -> impl DoubleEndedIterator<Item = &Repeat> {
+        self.0.iter().flat_map(|all| all.iter())
+    }
+
+    #[cold]
+    fn push(&mut self, repeat: Repeat) {
+        let all = self.0.get_or_insert_default();
+        if all.len() >= MAX_COPIES {
+            all.pop_front();
+        }
+        all.push_back(repeat);
+    }
 }
 
 /// A repeat of a message's bytes, and its TSval.
@@ -68,13 +90,10 @@ impl Message {
         } = self;
         (*first, *last, *whole) = (At::default(), At::default(), At::default());
         (*bytes, *end_offset, *complete) = (0, 0, false);
-        copies.clear();
+        copies.0 = None;
     }
 
     fn repeated(&mut self, at: At, data: &Data) {
-        if self.copies.len() >= MAX_COPIES {
-            self.copies.remove(0);
-        }
         self.copies.push(Repeat {
             at,
             start: data.start,
@@ -86,7 +105,8 @@ impl Message {
     /// The newest repeat, where it came after what counts as the message's end so far.
     fn newest_copy(&self) -> Option<At> {
         self.copies
-            .last()
+            .iter()
+            .next_back()
             .map(|copy| copy.at)
             .filter(|at| at.frame > self.last.frame)
     }
@@ -379,7 +399,7 @@ impl Step {
             self.wait,
             Wait::Small(_)
                 | Wait::FreedTurn { .. }
-                | Wait::Repair { .. }
+                | Wait::Repair(_)
                 | Wait::LateTurn { .. }
                 | Wait::TimedTurn { .. }
         )

@@ -162,16 +162,20 @@ impl Setup {
                 steps.push(Step { from, to, wait });
             }
         };
-        let repeated = |first: At| Wait::Repair {
-            how: Repair::Syn,
-            first: Some(first),
-            filled: None,
-            told: true,
+        let repeated = |steps: &mut Vec<Step>, first: At, again: At| {
+            if again.time_ns > first.time_ns {
+                step(
+                    steps,
+                    first,
+                    again,
+                    Wait::repair(Repair::Syn, Some(first), None, true),
+                );
+            }
         };
-        step(client, asked, self.asked_again, repeated(asked));
+        repeated(client, asked, self.asked_again);
         if let Some(answered) = self.answered {
             step(server, self.asked_again, answered, Wait::Handshake);
-            step(server, answered, self.answered_again, repeated(answered));
+            repeated(server, answered, self.answered_again);
         }
         if let Some(ended) = self.ended {
             step(client, self.answered_again, ended, Wait::Handshake);

@@ -174,7 +174,7 @@ fn partition_rare(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>)
             }
         }
         if piece.sender == Side::Client
-            && matches!(piece.step.wait, Wait::Repair { .. })
+            && matches!(piece.step.wait, Wait::Repair(_))
             && known.is_needless(piece.step.to.frame)
         {
             needless = Some(piece);
@@ -266,12 +266,7 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
         Wait::Window { opened } => window::opened(cutter, *opened, false, piece),
         Wait::FillsWindow { since } => window::filled(cutter, *since, piece),
         Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true, piece),
-        Wait::Repair {
-            how,
-            first,
-            filled,
-            told,
-        } => repair::repeat(cutter, *how, (*first, *filled), *told, piece, known),
+        Wait::Repair(repaired) => repair::repeat(cutter, **repaired, piece, known),
         Wait::Probe { small, pool } => repair::probe(cutter, *small, *pool, piece, known),
         Wait::Unsure => {
             let grounds = Grounds::suspected(Because::LineMayBeBusy, Cause::Bandwidth);

@@ -13,17 +13,16 @@ use super::sender::Verdict;
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::At;
 use crate::exchange::Piece;
-use crate::observe::Repair;
+use crate::observe::{Repair, Repaired};
 
 /// A repeat, or what fills a hole.
-pub(super) fn repeat(
-    cutter: &mut Cutter<'_>,
-    how: Repair,
-    (first, filled): (Option<At>, Option<At>),
-    told: bool,
-    piece: &Piece<'_>,
-    known: &Context<'_>,
-) {
+pub(super) fn repeat(cutter: &mut Cutter<'_>, repaired: Repaired, piece: &Piece<'_>, known: &Context<'_>) {
+    let Repaired {
+        how,
+        first,
+        filled,
+        told,
+    } = repaired;
     let (paths, side) = (known.paths, piece.sender);
     let (from, to) = (piece.step.from, piece.step.to);
     if known.is_needless(to.frame) {

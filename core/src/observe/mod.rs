@@ -54,6 +54,18 @@ pub struct Candidate {
     pub pool: u32,
 }
 
+/// A segment that was sent again, or fills a hole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repaired {
+    pub how: Repair,
+    /// The first copy.
+    pub first: Option<At>,
+    /// What showed the hole that these bytes fill.
+    pub filled: Option<At>,
+    /// The receiver can say whether the first copy came, by time stamps or selective ACKs.
+    pub told: bool,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
     /// The first segment after the peer spoke; `since` is the peer's last byte, and so many nanoseconds later this side's kernel
@@ -145,15 +157,8 @@ pub enum Wait {
     ZeroWindow {
         opened: At,
     },
-    Repair {
-        how: Repair,
-        /// The first copy.
-        first: Option<At>,
-        /// What showed the hole that these bytes fill.
-        filled: Option<At>,
-        /// The receiver can say whether the first copy came, by time stamps or selective ACKs.
-        told: bool,
-    },
+    /// Boxed: the others are smaller, and an open stream holds a dozen.
+    Repair(Box<Repaired>),
     /// Small over `small`, which its peer has not acknowledged for as long as a tail loss probe waits. That sends what is
     /// next and asks no Nagle (tcp_send_loss_probe): the pool tells whether it was one.
     Probe {
@@ -175,6 +180,19 @@ pub enum Wait {
     Suspected {
         held: Option<At>,
     },
+}
+
+impl Wait {
+    #[cold]
+    #[inline(never)]
+    pub fn repair(how: Repair, first: Option<At>, filled: Option<At>, told: bool) -> Self {
+        Wait::Repair(Box::new(Repaired {
+            how,
+            first,
+            filled,
+            told,
+        }))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -278,14 +296,14 @@ impl Step {
             Wait::FillsWindow { since } => Release::new(Released::WindowOpen, Some(since.frame), waited),
             Wait::Cork => Release::new(Released::Cork, None, waited),
             Wait::Corked { ack, .. } => by_ack(*ack, Released::Cork),
-            Wait::Repair { how, first, .. } => {
-                let word = match how {
+            Wait::Repair(repaired) => {
+                let word = match repaired.how {
                     Repair::Fast => Released::FastRetransmit,
                     Repair::TailProbe => Released::Tlp,
                     Repair::Timeout => Released::Rto,
                     Repair::Reordered | Repair::Syn => return Release::default(),
                 };
-                Release::new(word, first.map(|f| f.frame), waited)
+                Release::new(word, repaired.first.map(|f| f.frame), waited)
             }
         }
     }

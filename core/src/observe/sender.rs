@@ -52,7 +52,7 @@ struct Small {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
-    start: Option<i64>,
+    start: i64,
     ip_id: u16,
     tsval: Option<u32>,
 }
@@ -88,12 +88,13 @@ pub struct Sender {
     awaiting: Vec<Early>,
     /// The end of what left like a probe, and its time stamp: it was none if the peer still held back the ACK of what
     /// was before it.
-    probing: Option<(i64, Option<u32>, Early)>,
+    probing: Option<Box<(i64, Option<u32>, Early)>>,
     edge: Option<i64>,
     edge_moved: Option<(At, i64)>,
     /// The first time that it moved since this side last sent, and the edge before.
     edge_freed: Option<(At, i64)>,
-    zero_seen: Option<At>,
+    /// The newest frame in which the peer's window was 0.
+    zero_seen: u64,
     advanced: Option<Advanced>,
     /// The peer's newest ACK that says no more than that something came beyond a hole: it makes room in the congestion window.
     beyond_hole: Option<At>,
@@ -114,9 +115,11 @@ pub struct Sender {
     /// By their first byte.
     holes: BTreeMap<i64, Hole>,
     hole_passed: bool,
-    recent: [Sent; RECENT],
+    recent: [Option<Sent>; RECENT],
     sent: usize,
-    resent: VecDeque<Resent>,
+    /// Few streams have any.
+    #[allow(clippy::box_collection)] // 8 bytes in place of 32
+    resent: Option<Box<VecDeque<Resent>>>,
     /// Segments that passed twice.
     copies: u32,
     clock: Clock,
@@ -235,7 +238,7 @@ impl Sender {
             self.sacked = self.sacked.max(sacked);
         }
         if a.window == 0 {
-            self.zero_seen = Some(at);
+            self.zero_seen = at.frame;
         }
         self.answered = Some(at);
     }
@@ -331,13 +334,18 @@ impl Sender {
 
     fn remember(&mut self, d: &Data) {
         if let Some(slot) = self.recent.get_mut(self.sent % RECENT) {
-            *slot = Sent {
-                start: Some(d.start),
+            *slot = Some(Sent {
+                start: d.start,
                 ip_id: d.ip_id.unwrap_or(0),
                 tsval: d.tsval,
-            };
+            });
         }
         self.sent = self.sent.wrapping_add(1);
+    }
+
+    /// The segment that was remembered last.
+    fn newest(&self) -> Option<&Sent> {
+        self.recent.get(self.sent.wrapping_sub(1) % RECENT)?.as_ref()
     }
 
     fn taint(&mut self) {

@@ -118,12 +118,7 @@ fn each_wait_has_its_word() {
     ] {
         assert_eq!(release(wait), answer);
     }
-    let repaired = |how| Wait::Repair {
-        how,
-        first: Some(at(3, 0)),
-        filled: None,
-        told: true,
-    };
+    let repaired = |how| Wait::repair(how, Some(at(3, 0)), None, true);
     for (wait, by, frame) in [
         (Wait::App, Released::App, None),
         (Wait::Unsure, Released::App, None),

@@ -82,12 +82,7 @@ fn every_wait_fills_its_time_exactly() {
                 collapsed: third > 0,
             },
             Wait::Window { opened: a },
-            Wait::Repair {
-                how,
-                first: None,
-                filled: None,
-                told: third > 0,
-            },
+            Wait::repair(how, None, None, third > 0),
             Wait::Hole,
         ];
         let (from, to) = (first.min(second), first.max(second));

@@ -20,12 +20,7 @@ fn a_first_copy_that_came_to_its_host_was_not_taken_there() {
         };
         let first = Some(At { frame: 1, time_ns: 0 });
         let (how, filled) = (Repair::Timeout, None);
-        let wait = Wait::Repair {
-            how,
-            first,
-            filled,
-            told: true,
-        };
+        let wait = Wait::repair(how, first, filled, true);
         let rows = cut(wait, 0, 300 * MS, &[], &paths);
         assert_eq!(rows.last().unwrap().owner, owner, "{client} {server}");
     }
@@ -36,12 +31,7 @@ fn a_first_copy_that_came_to_its_host_was_not_taken_there() {
     ] {
         let (how, first) = (Repair::Fast, None);
         let rows = cut(
-            Wait::Repair {
-                how,
-                first,
-                filled,
-                told: true,
-            },
+            Wait::repair(how, first, filled, true),
             0,
             30 * MS,
             &[],
@@ -55,12 +45,7 @@ fn a_first_copy_that_came_to_its_host_was_not_taken_there() {
 #[test]
 fn what_reached_the_receivers_host_was_not_lost_on_the_path() {
     let first = Some(At { frame: 1, time_ns: 0 });
-    let wait = |how, first| Wait::Repair {
-        how,
-        first,
-        filled: None,
-        told: true,
-    };
+    let wait = |how, first| Wait::repair(how, first, None, true);
     for (how, first, min, owner) in [
         (Repair::Timeout, first, [Some(10 * US), Some(MS)], Owner::Client),
         (Repair::TailProbe, first, [Some(10 * US), Some(MS)], Owner::Client),
@@ -107,12 +92,7 @@ fn what_nobody_tells_of_a_repeat_proves_no_loss() {
         (Repair::Fast, false, Grade::Probable, Because::NobodyTells),
         (Repair::Syn, false, Grade::Proven, Because::SentAgain),
     ] {
-        let wait = Wait::Repair {
-            how,
-            first,
-            filled: None,
-            told,
-        };
+        let wait = Wait::repair(how, first, None, told);
         let rows = cut(wait, 0, 225 * MS, &[], &paths);
         let grounds = rows.last().unwrap().grounds;
         assert_eq!((grounds.grade, grounds.because), (grade, because), "{how:?}");

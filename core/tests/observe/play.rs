@@ -143,7 +143,7 @@ pub fn candidate(wait: Wait) -> Candidate {
 
 pub fn repaired(wait: Wait) -> (Repair, Option<i64>) {
     match wait {
-        Wait::Repair { how, first, .. } => (how, first.map(|at| at.time_ns / 1000)),
+        Wait::Repair(repaired) => (repaired.how, repaired.first.map(|at| at.time_ns / 1000)),
         other => panic!("no repair but {other:?}"),
     }
 }

@@ -112,7 +112,7 @@ impl Pairing {
     pub(super) fn finish(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
         exchange.protocol = exchange.protocol.or(self.protocol);
         let request = &mut exchange.request;
-        if exchange.response.is_none() && !request.copies.is_empty() && self.server_ack < request.end_offset {
+        if exchange.response.is_none() && request.copies.0.is_some() && self.server_ack < request.end_offset {
             request.last = request.whole; // no copy ever came to a server that was still there
         }
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);

@@ -206,8 +206,8 @@ impl Tracker {
                 self.pairing.freed = side == Side::Client;
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
             }
-            Wait::Repair { filled, .. } => {
-                self.pairing.shown = *filled;
+            Wait::Repair(repaired) => {
+                self.pairing.shown = repaired.filled;
                 self.pairing.repaired(side, data, at);
             }
             _ => {}

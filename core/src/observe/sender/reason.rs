@@ -2,7 +2,7 @@
 
 use super::peer_clock::PeerClock;
 use super::refuting::heard;
-use super::{AckSeen, RECENT, Sender, Small, reached};
+use super::{AckSeen, Sender, Small, reached};
 use crate::base::At;
 use crate::judge::limits::{
     AT_HOST_NS, AWAY_NS, BURST_NS, CORK_NS, DATED_NS, DELACK_LEAST_NS, EVEN_GAPS, GRAIN_NS,
@@ -22,7 +22,6 @@ impl Sender {
         missing: Option<u16>,
     ) -> Wait {
         let gap = d.at.time_ns - from.time_ns;
-        let after = |at: Option<At>| at.is_some_and(|at| at.frame > from.frame);
         if std::mem::take(&mut self.hole_passed) {
             self.taint();
             return Wait::Hole;
@@ -49,15 +48,10 @@ impl Sender {
             self.taint();
             let probe = lacks == 1 && since < 2 * d.rtt_ns + PROBE_NS.get() + LATE_NS.get();
             let how = if probe { Repair::TailProbe } else { Repair::Timeout };
-            return Wait::Repair {
-                how,
-                first: None,
-                filled: None,
-                told: true,
-            };
+            return Wait::repair(how, None, None, true);
         }
         if let Some(opened) = self.had_no_room(from, d) {
-            return if after(self.zero_seen) {
+            return if self.zero_seen > from.frame {
                 Wait::ZeroWindow { opened }
             } else {
                 Wait::Window { opened }
@@ -89,7 +83,7 @@ impl Sender {
                     return Wait::Small(Box::new(candidate));
                 }
                 None if overdue(gap, d) && !heard(&p, d) => {
-                    self.probing = Some((d.end, d.tsval, Early::between(p.at, d.at)));
+                    self.probing = Some(Box::new((d.end, d.tsval, Early::between(p.at, d.at))));
                     return Wait::Probe {
                         pool: d.pool,
                         small: p.at,
@@ -154,12 +148,7 @@ impl Sender {
             return if lone && lacks.is_some() {
                 // its first copy never reached the capture: that ACK, or a timer, called for this one
                 self.taint();
-                Wait::Repair {
-                    how: Repair::Fast,
-                    first: None,
-                    filled: None,
-                    told: true,
-                }
+                Wait::repair(Repair::Fast, None, None, true)
             } else if lone {
                 Wait::LoneClocked {
                     ack,
@@ -324,8 +313,7 @@ impl Sender {
     }
 
     fn last_tsval(&self) -> Option<u32> {
-        let last = self.recent.get(self.sent.wrapping_sub(1) % RECENT);
-        last.and_then(|last| last.tsval)
+        self.newest().and_then(|last| last.tsval)
     }
 
     /// It kept the line's pace, or the one that its sender's kernel keeps.

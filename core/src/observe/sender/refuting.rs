@@ -29,7 +29,8 @@ impl Sender {
     /// The peer spoke: which refutations are sure now. None are where the capture lacks (`missed`) what the peer
     /// said before: that may have been the ACK.
     pub fn sure_refutations(&mut self, missed: bool, ack: i64, tsecr: Option<u32>) -> Drain<'_, Early> {
-        if let Some((end, tsval, early)) = self.probing.take() {
+        if let Some(probing) = self.probing.take() {
+            let (end, tsval, early) = *probing;
             // an ACK that was held back echoes the first segment that it covers (RFC 7323 4.3): where it echoes the
             // second, the first had its ACK, and that was lost
             if ack >= end && (tsval.is_none() || tsecr != tsval) {

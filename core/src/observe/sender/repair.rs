@@ -1,7 +1,7 @@
 //! What was sent more than once, or later than what follows it: which bytes are missing, how they came again,
 //! and whether that was needed.
 
-use super::{MAX_HOLES, MAX_PARTS, RECENT, Sender};
+use super::{MAX_HOLES, MAX_PARTS, Sender};
 use crate::base::At;
 use crate::judge::limits::{
     ANSWERED_SHARE, DOUBLE_NS, DUPLICATES, LATE_NS, MOST_LATE_NS, NEAR_IDS, PROBE_NS, REORDERED_NS, RTO_NS,
@@ -33,7 +33,7 @@ pub(super) struct Resent {
 impl Sender {
     /// The newest repeat, while a late first copy of it may still be on its way.
     pub fn newest_repeat(&self) -> Option<At> {
-        self.resent.back().map(|r| r.at)
+        self.resent.as_ref()?.back().map(|r| r.at)
     }
 
     /// Before a packet of the peer is heard: the newest repeat that was not needed, as that packet shows. It acknowledges
@@ -43,7 +43,7 @@ impl Sender {
         let too_soon = |sent: At| {
             rtt.is_some_and(|rtt| ((a.at.time_ns - sent.time_ns) as f64) < rtt as f64 * ANSWERED_SHARE.get())
         };
-        let mut newest = self.resent.iter().rev();
+        let mut newest = self.resent.as_ref()?.iter().rev();
         if a.ack > self.una {
             let una = self.una;
             let repeat = newest.find(|r| r.start <= una && una < r.end && r.end <= a.ack)?;
@@ -54,10 +54,10 @@ impl Sender {
             return earlier.then_some(repeat.at);
         }
         let repeat = newest.next()?.at;
-        let newest_sent = self.recent.get(self.sent.wrapping_sub(1) % RECENT);
+        let newest_sent = self.newest();
         // behind a repeat there may be more under way
         let one_under_way =
-            self.last != Some(repeat) && newest_sent.is_some_and(|sent| sent.start == Some(self.una));
+            self.last != Some(repeat) && newest_sent.is_some_and(|sent| sent.start == self.una);
         let quiet = self.is_acknowledged() || one_under_way && self.last.is_some_and(too_soon);
         let unasked = a.duplicate && a.len == 0 && a.sacked.is_none() && quiet;
         (unasked && late_copy(repeat, a.at)).then_some(repeat)
@@ -65,7 +65,7 @@ impl Sender {
 
     /// The peer got these bytes twice: the newest repeat of them, if there was one.
     pub fn came_twice(&mut self, (start, end): (i64, i64)) -> Option<At> {
-        let mut newest = self.resent.iter().rev();
+        let mut newest = self.resent.as_ref()?.iter().rev();
         newest.find(|r| r.start < end && r.end > start).map(|r| r.at)
     }
 
@@ -114,7 +114,7 @@ impl Sender {
     /// By its time stamp, or its IPv4 identification, it was sent before a segment that passed already: what is sent again
     /// has new ones.
     fn is_older(&self, d: &Data) -> bool {
-        let last = self.recent.get(self.sent.wrapping_sub(1) % RECENT);
+        let last = self.newest();
         let ticks = match (d.tsval, last.and_then(|last| last.tsval)) {
             (Some(now), Some(last)) => now.wrapping_sub(last).cast_signed(),
             _ => 0,
@@ -148,7 +148,8 @@ impl Sender {
             && self
                 .recent
                 .iter()
-                .any(|s| s.start == Some(d.start) && s.ip_id == id && s.tsval == d.tsval);
+                .flatten()
+                .any(|s| s.start == d.start && s.ip_id == id && s.tsval == d.tsval);
         let copied = copied || self.is_older(d);
         if copied && first_copy.is_some_and(|first| d.at.time_ns - first.time_ns < DOUBLE_NS.get()) {
             self.copies = self.copies.saturating_add(1);
@@ -174,10 +175,11 @@ impl Sender {
             Repair::Fast
         };
         self.repeated = true;
-        if self.resent.len() >= RESENT {
-            self.resent.pop_front();
+        let resent = self.resent.get_or_insert_default();
+        if resent.len() >= RESENT {
+            resent.pop_front();
         }
-        self.resent.push_back(Resent {
+        resent.push_back(Resent {
             start: d.start,
             end: d.end,
             at: d.at,
@@ -217,12 +219,7 @@ impl Sender {
         Outcome::Forward(Step {
             from,
             to: d.at,
-            wait: Wait::Repair {
-                how,
-                first,
-                filled,
-                told: d.sacks || d.tsval.is_some(),
-            },
+            wait: Wait::repair(how, first, filled, d.sacks || d.tsval.is_some()),
         })
     }
 }

@@ -89,7 +89,7 @@ fn why_so(mut sender: Sender, d: Data, hole: bool, missing: u16) -> Wait {
 
 fn repaired(wait: &Wait) -> Option<Repair> {
     match wait {
-        Wait::Repair { how, .. } => Some(*how),
+        Wait::Repair(repaired) => Some(repaired.how),
         _ => None,
     }
 }
@@ -211,7 +211,7 @@ fn a_window_held_what_did_not_fit_before_it_opened() {
     let window = |opened, before, zero: Option<u64>| {
         let mut state = sender();
         state.edge_moved = Some((at(opened, 5 * MS), before));
-        state.zero_seen = zero.map(|frame| at(frame, MS));
+        state.zero_seen = zero.unwrap_or(0);
         // an ACK that clocks it else
         why(state, next(6 * MS))
     };
