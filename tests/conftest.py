@@ -8,12 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
 if not any((ROOT / "latpcap").glob("_core*.so")):
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
     os.environ["PYTHONSAFEPATH"] = "1"  # the same for the Pythons that tests start
+
+# how long it takes to draw or to try an input says how busy the machine is
+settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("here")
 
 
 @pytest.fixture
