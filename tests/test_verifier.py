@@ -47,7 +47,10 @@ def objection(
         "the ACK was not held": held >= held_ms,
         "freed before the ACK came": late >= -max(0.1, EARLY_SHARE * to_sender),
         "freed long after the ACK came": late <= LATE_MS,
-        "freed without the ACK": freed["tsecr"] is None or (freed["tsecr"] - ack["tsval"]) % 2**32 < 2**31,
+        # of a segment beyond what was acknowledged the stamp is not kept (RFC 7323, 4.3)
+        "freed without the ACK": freed["tsecr"] is None
+        or ack["seq"] > small["ack"]
+        or (freed["tsecr"] - ack["tsval"]) % 2**32 < 2**31,
     }
     return next((why for why, holds in checks.items() if not holds), "")
 
@@ -90,3 +93,6 @@ def test_there_is_much_to_verify_and_the_verifier_can_object() -> None:
     assert objection(small, ack | {"ns": small["ns"] + 20_000_000}, freed, stream) == "the ACK was not held"
     assert objection(small, ack, freed | {"ns": ack["ns"] - 10_000_000}, stream) == "freed before the ACK came"
     assert objection(small | {"len": 1460}, ack, freed, stream) != ""
+    stalls = [s for s in stalls if s[1][2]["tsecr"] is not None and s[1][1]["seq"] <= s[1][0]["ack"]]
+    _, (small, ack, freed), stream = stalls[0]
+    assert objection(small, ack, freed | {"tsecr": ack["tsval"] - 1}, stream) == "freed without the ACK"
