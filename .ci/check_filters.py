@@ -10,7 +10,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 import latpcap as lp
@@ -196,12 +197,12 @@ def main() -> int:
     folder = Path(sys.argv[1])
     paths = sorted(p for sub in ("tcp", "link", "icmp", "broken") for p in (folder / sub).glob("*") if p.is_file())
     paths = [p for p in paths if not p.name.startswith("derived--")]  # the same packets, wrapped otherwise
-    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(2) as pool:
+    with tempfile.TemporaryDirectory() as scratch, ProcessPoolExecutor(2) as pool:
         script = Path(scratch) / "filters.lua"
         taps = ", ".join(f"[==[{expression}]==]" for expression in [*EXPRESSIONS, "frame"])
         script.write_text(TAP.format(expressions=taps))
         try:
-            found = dict(zip(paths, pool.map(lambda path: differences(path, script), paths), strict=True))
+            found = dict(zip(paths, pool.map(differences, paths, repeat(script)), strict=True))
         except TsharkError as failed:
             print(failed)
             return 1
