@@ -7,6 +7,8 @@ mod nested;
 mod reasons;
 mod until;
 
+use std::hint::black_box;
+
 use crate::base::At;
 use crate::capture::{CaptureReader, Record, Sink};
 use crate::decrypt::Decryption;
@@ -23,13 +25,11 @@ use crate::table::Tables;
 use crate::watch::Watch;
 use end::Stage;
 use reasons::Reasons;
-use std::hint::black_box;
 pub use until::End;
 use until::Until;
 
-/// Rows are handed on some hundred KB at a time, and freed. glibc gives such memory back to the system and takes it anew
-/// for the next ones (a quarter of the CPU on a virtual machine), until it has freed a piece as large as this: then it
-/// keeps twice as much.
+/// Rows are handed on some hundred KB at a time, and freed. glibc gives such memory back and takes it anew for the next
+/// (a quarter of the CPU without Python, on a virtual machine), until it has freed a piece as large as this.
 const KEPT_BYTES: usize = 2 << 20;
 
 #[derive(Default)]

@@ -15,7 +15,7 @@ from latpcap import arrays, longarrays
 from latpcap.findings.schema import Finding
 from latpcap.findings.segments import segments
 from latpcap.findings.slow import polls
-from latpcap.findings.totals import SETUP, endpoint
+from latpcap.findings.totals import SETUP, endpoint, server_keys
 from latpcap.findings.traffic import called
 from latpcap.format import ms
 from latpcap.limits import LIMITS
@@ -87,10 +87,8 @@ def _unanswered(tables: Mapping[str, pa.Table]) -> list[Finding]:
     for (number, stream, frame, method, target), ours, wait in zip(seen, ends, waited.tolist(), strict=True):
         server, port, client = ours
         groups[server, port].append(_Case(stream, client, frame, wait, called(method, target), number))
-    return [
-        _row("unanswered_request", "server", key, cases, _requests(streams, counts, key))
-        for key, cases in groups.items()
-    ]
+    asked_of = _requests(streams, counts) if groups else {}
+    return [_row("unanswered_request", "server", key, cases, asked_of[key]) for key, cases in groups.items()]
 
 
 def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
@@ -132,11 +130,12 @@ def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array) -> Arr
     return said
 
 
-def _requests(streams: pa.Table, counts: Array, key: tuple[str, int]) -> int:
-    """How many requests did this server get? `counts` has those of each stream."""
-    address, addresses = arrays.codes(streams, "server")
-    mine = (address == addresses.index(key[0])) & (arrays.numbers(streams, "server_port") == key[1])
-    return int(counts[mine].sum())
+def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
+    """How many requests did each server get? `counts` has those of each stream."""
+    first, which, _ = arrays.grouped(server_keys(streams))
+    asked = longarrays.weighed(which, counts, len(first)).astype(int).tolist()
+    servers, ports = (arrays.taken(streams, name, first).to_pylist() for name in ("server", "server_port"))
+    return dict(zip(zip(servers, ports, strict=True), asked, strict=True))
 
 
 def _gone(tables: Mapping[str, pa.Table]) -> list[Finding]:
