@@ -166,12 +166,10 @@ impl Pools {
             .saturating_sub(self.kept)
             .min(KEPT.saturating_sub(pool.early.len()));
         let kept = early.get(..room).unwrap_or(early);
-        if !kept.is_empty() {
-            pool.early.extend(kept.iter().map(|early| (stream, *early)));
-            self.kept += kept.len();
-            self.added += kept.len() as u64;
-            pool.newest = self.added;
-        }
+        pool.early.extend(kept.iter().map(|early| (stream, *early)));
+        self.kept += kept.len();
+        self.added += kept.len() as u64;
+        pool.newest = self.added;
     }
 
     /// A small message began; `late` where it may have waited for a cork's timer: how long, and until when.

@@ -96,20 +96,26 @@ fn the_senders_that_were_quiet_longest_are_let_go_until_half_is_left() {
         }
     }
     assert!(pools.are_crowded() && pools.kept == CROWDED);
-    pools.answered_late(0, 1, 1); // it is heard of again
-    assert_eq!(pools.quiet(), (1..=12).chain([13]).collect::<Vec<u32>>());
+    let early = Early {
+        pause: 1,
+        at: 1,
+        frame: 1,
+    };
+    pools.refute(0, 0, &[early]); // it is heard of again
+    pools.answered_late(2, 1, 1);
+    assert_eq!(pools.quiet(), [1].into_iter().chain(3..=14).collect::<Vec<u32>>());
     for id in pools.quiet() {
         pools.let_go(id);
     }
     assert!(pools.quiet().is_empty() && !pools.are_crowded());
-    assert_eq!(pools.kept, CROWDED - 13 * KEPT + 1);
+    assert_eq!(pools.kept, CROWDED - 13 * KEPT + 2);
     let of = |id| {
         pools
             .get(id)
             .map(|pool| (pool.is_quiet(), pool.evidence(), pool.seen()))
     };
     let all = KEPT as u64;
-    assert_eq!((of(0), of(1)), (Some((false, all, all)), Some((true, 0, all))));
+    assert_eq!((of(2), of(1)), (Some((false, all, all)), Some((true, 0, all))));
     pools.let_go(u32::MAX); // there is none
 }
 

@@ -2,6 +2,7 @@
 
 mod places;
 mod rows;
+mod unseen;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -104,57 +105,6 @@ fn held(ruling: Ruling) -> Option<(Grade, Because, i64, i64)> {
 }
 
 #[test]
-fn an_ack_that_the_capture_lacks_may_be_three_ticks_off() {
-    let unseen = |seen: &Seen, ack, release| {
-        held(seen.rules(Candidate {
-            unseen: true,
-            arrived: Some(true),
-            ..candidate(ack, release)
-        }))
-    };
-    let seen = Seen::with(3, 3);
-    let shorter = Some((Grade::Proven, Because::ControlShorter, 5 * MS, 5 * MS));
-    // three milliseconds and what a kernel needs, from the round trip of 20 us on, in either direction
-    let (latest, soonest) = (3_120 * US, -3_080 * US);
-    assert_eq!(unseen(&seen, 41 * MS, latest), shorter);
-    assert_eq!(unseen(&seen, 41 * MS, latest + 1), None);
-    assert_eq!(unseen(&seen, 45 * MS, soonest), shorter);
-    assert_eq!(unseen(&seen, 45 * MS, soonest - 1), None);
-    // a hold, and no less
-    assert_eq!(unseen(&seen, 25 * MS, 0), shorter);
-    assert_eq!(unseen(&seen, 25 * MS - 1, 0), None);
-    assert_eq!(unseen(&Seen::with(2, 3), 41 * MS, 0), None, "few that follow");
-    assert_eq!(unseen(&Seen::with(9, 0), 41 * MS, 0), None, "no control group");
-    let ruling = Seen::with(9, 0).rules(Candidate {
-        unseen: true,
-        ..candidate(41 * MS, 30 * US)
-    });
-    assert_eq!(pause(ruling), Some((Grade::Probable, Because::AckNotSeen)));
-}
-
-#[test]
-fn an_unseen_ack_whose_control_an_ack_let_go_bounds_only() {
-    let mut seen = Seen::with(3, 0);
-    for _ in 0..3 {
-        seen.pools.add(0, &candidate(5 * MS, 50 * US)); // with its ACK: at most 5 ms
-    }
-    let ruling = seen.rules(Candidate {
-        unseen: true,
-        ..candidate(41 * MS, 30 * US)
-    });
-    let most = 5 * MS + 50 * US;
-    assert_eq!(
-        held(ruling),
-        Some((Grade::Proven, Because::ControlShorter, most, 0))
-    );
-    let seen_one = seen.rules(candidate(41 * MS, 30 * US));
-    assert_eq!(
-        held(seen_one),
-        Some((Grade::Proven, Because::ControlShorter, most, 0))
-    );
-}
-
-#[test]
 fn what_left_before_its_ack_is_a_pause_as_sure_as_the_path() {
     // a path of 2 ms: the sender cannot have had an ACK that came less than 1.8 ms ago
     let early = |by_kernel, arrived, release| {
@@ -178,6 +128,33 @@ fn what_left_before_its_ack_is_a_pause_as_sure_as_the_path() {
         "its time stamp says so"
     );
     assert_eq!(early(true, None, 2 * MS), None);
+}
+
+#[test]
+fn an_option_may_send_early_what_outlasts_the_usual_pauses() {
+    // three pauses of 5 ms, the round trip of 20 us included; a wait lies 5 ms above them, with its release
+    let early = |wait, freed_bytes| {
+        let mut judged = Seen::with(0, 3).judged();
+        (judged.sender_rtt, judged.rtt_is_best) = (2 * MS, true);
+        let c = Candidate {
+            freed_bytes,
+            ..candidate(wait, MS)
+        };
+        pause(judged.rule(Side::Server, 0, &c))
+    };
+    let proven = Some((Grade::Proven, Because::LeftBeforeAck));
+    let may_change = Some((Grade::Probable, Because::OptionMayChange));
+    assert_eq!((early(9 * MS, 2), early(9 * MS - 1, 2)), (may_change, proven));
+    assert_eq!(early(9 * MS, 1), proven, "no longer than what paused");
+}
+
+#[test]
+fn a_hold_moves_behind_a_program_only_where_it_is_more_than_a_busy_host() {
+    let c = candidate(41 * MS, MS);
+    let moved = |program, rtt| held_at(&c, 40 * MS, program, rtt)[0] - MS;
+    assert_eq!(moved(750 * US, 2 * MS), 0);
+    assert_eq!(moved(750 * US + 1, 2 * MS), 2 * MS);
+    assert_eq!((moved(MS, 100 * US - 1), moved(MS, 100 * US)), (0, 100 * US));
 }
 
 #[test]

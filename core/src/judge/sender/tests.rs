@@ -373,12 +373,12 @@ fn a_receivers_short_timer_is_clear_of_what_a_release_may_be_late() {
 #[test]
 fn an_option_that_was_set_on_the_way_shows_from_a_frame_on() {
     // stalls in the first seconds, segments that waited for nothing at ten, and late ones behind them
-    let changed = |sender_rtt, release, stalls, early: usize, late| {
+    let changed_at = |at, sender_rtt, release, stalls, early: usize, late| {
         let (mut pools, pairs) = seen(sender_rtt, 0);
         follow(&mut pools, 0, stalls, release);
         let free = Early {
             pause: 5 * MS,
-            at: 10_000 * MS,
+            at,
             frame: 77,
         };
         pools.refute(0, 1, &vec![free; early]);
@@ -396,7 +396,13 @@ fn an_option_that_was_set_on_the_way_shows_from_a_frame_on() {
             )
         })
     };
+    let changed = |sender_rtt, release, stalls, early, late| {
+        changed_at(10_000 * MS, sender_rtt, release, stalls, early, late)
+    };
     let (near, kernels) = (20 * US, 120 * US);
+    let last = 7 * 50 * MS + 41 * MS + kernels; // the last of eight stalls ended then
+    assert_eq!(changed_at(last - 1, near, kernels, 8, 8, 0), None);
+    assert!(changed_at(last + 1, near, kernels, 8, 8, 0).is_some());
     assert_eq!(changed(near, kernels, 8, 8, 0), Some((77, false, 8, 8, true)));
     assert_eq!(changed(near, 100 * US, 8, 8, 0), Some((77, false, 8, 8, true)));
     assert_eq!(changed(near, kernels, 8, 7, 0), None);

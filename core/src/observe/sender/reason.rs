@@ -240,11 +240,11 @@ impl Sender {
         open.is_some_and(|p| p.ack.is_none_or(|ack| !reached(&ack, d)))
     }
 
-    /// A small segment that left while another small one was not acknowledged.
+    /// A small segment that left while another small one was not acknowledged: behind one that was, its wait is known.
     #[cold]
     fn left_over_small(&self, d: &Data) -> bool {
         let open = self.small.filter(|p| d.small && !d.fin && !p.tainted);
-        open.is_some_and(|p| p.ack.is_none() && !self.fits_since(&p, d))
+        open.is_some_and(|p| !self.fits_since(&p, d))
     }
 
     /// How long after the peer's last byte this side's kernel had acknowledged all of them by itself; 0 where it did not.

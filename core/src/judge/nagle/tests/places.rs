@@ -64,4 +64,9 @@ fn what_pauses_at_no_place_or_at_times_has_one_control_group() {
     let mut seen = answers(3, 3, 20 * MS);
     seen.pools.add(0, &at_place(true, 20_000, MS, 8 * MS));
     assert_eq!(took(&seen, true), Some((21 * MS, 21 * MS)));
+    // a segment that left over an unacknowledged one was no pause's end
+    assert_eq!(
+        took(&answers(3, 3, 20 * MS).refuted(1), true).map(|took| took.0),
+        Some(21 * MS)
+    );
 }

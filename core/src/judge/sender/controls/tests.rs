@@ -131,11 +131,25 @@ fn pauses_of_two_lengths_end_never_in_between() {
     );
     let apart = [MS, 2 * MS, 3 * MS + 1];
     assert!(!proves(&unheld(&apart), &[], &long) && !proves(&unheld(&[MS]), &apart, &[50 * MS; 9]));
-    assert!(proves(&unheld(&[MS]), &[MS, MS], &[50 * MS; 9]), "OWN_CONTROLS");
+    assert!(proves(&unheld(&[MS, MS]), &[MS], &[50 * MS; 9]), "OWN_CONTROLS");
     assert!(!proves(&unheld(&[MS]), &[MS], &[50 * MS; 9]), "OWN_CONTROLS");
     // what an ACK freed had been written by then
     assert!(proves(&[pause(0, MS, false)], &[], &long));
     assert!(!proves(&[pause(0, MS, false), pause(0, MS, true)], &[], &long));
+}
+
+#[test]
+fn three_pauses_of_a_connection_speak_for_it_where_others_differ() {
+    // of the pauses on the other connection two are as long as the wait
+    let says = |early: usize| {
+        let mut controls = followed(9, &[]);
+        let others = [50 * MS; 2].map(|ns| pause(1, ns, true));
+        controls.all.unheld = [unheld(&[MS, MS]), others.to_vec()].concat();
+        controls.all.early = vec![pause(0, MS, true); early];
+        controls.says(0, 50 * MS)
+    };
+    assert!(matches!(says(1), Control::Shorter { .. }));
+    assert!(!matches!(says(0), Control::Shorter { .. }));
 }
 
 #[test]
