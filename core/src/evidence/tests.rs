@@ -87,20 +87,25 @@ fn crowd() -> Pools {
 
 #[test]
 fn the_senders_that_were_quiet_longest_are_let_go_until_half_is_left() {
+    let early = Early {
+        pause: 1,
+        at: 1,
+        frame: 1,
+    };
     let mut pools = Pools::default();
     for number in 0..CROWDED / KEPT {
+        assert!(!pools.are_crowded());
         let id = pools.id(key(number as u32), 0);
+        if number % 2 == 1 {
+            pools.refute(id, 0, &[early; KEPT]);
+            continue;
+        }
         for _ in 0..KEPT {
             assert!(!pools.are_crowded());
             pools.add(0, &candidate(id));
         }
     }
     assert!(pools.are_crowded() && pools.kept == CROWDED);
-    let early = Early {
-        pause: 1,
-        at: 1,
-        frame: 1,
-    };
     pools.refute(0, 0, &[early]); // it is heard of again
     pools.answered_late(2, 1, 1);
     assert_eq!(pools.quiet(), [1].into_iter().chain(3..=14).collect::<Vec<u32>>());

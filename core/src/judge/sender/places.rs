@@ -23,9 +23,8 @@ pub struct Places {
 
 impl Places {
     pub(super) fn of(pool: &Pool, j: &Judged) -> Places {
-        // it pauses nowhere, or its segments go without ACKs
-        if !pool.early.is_empty() || j.controls.pauses().all(Pause::is_at_once) {
-            return Places::default();
+        if j.controls.pauses().all(Pause::is_at_once) {
+            return Places::default(); // it pauses nowhere
         }
         let held = behind_held(pool, j);
         let free = |place| {
