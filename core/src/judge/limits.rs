@@ -163,7 +163,7 @@ limits! {
     /// What a kernel needs at most to send what an ACK has freed, seen at its own side.
     INSTANT_NS: i64 = 60_000, "ns", "measured: 4 to 50 us in the lab";
     /// What a busy host adds at most to half of its releases: seen from elsewhere to what the path wavers, and beside it;
-    /// and what it adds to its program's pauses.
+    /// what it adds to its program's pauses, and to a release behind which others of its sender were prompt.
     SOON_NS: i64 = 750_000, "ns", "measured: lab";
     /// What the promptest answers, so many of all, take is the path's, and what a program always takes.
     BEST_SHARE: f64 = 0.1, "share", "chosen";

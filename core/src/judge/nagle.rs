@@ -76,6 +76,9 @@ impl Judged {
             return self.unseen((stream, c.first), hold, late, wait + release);
         }
         if !self.is_prompt(c.freed.frame, late) {
+            if let Some(soon) = self.soon(c, stream, [hold, wait + release, late], sender) {
+                return soon;
+            }
             return match self.verdict {
                 Verdict::Refuted if self.goes_without(stream, c.freed.frame) => {
                     proven(Because::GoesWithoutAck)
@@ -137,12 +140,7 @@ impl Judged {
         sender: Side,
     ) -> Result<Ruling, Because> {
         let said = self.says(stream, first, waited);
-        let (program, likely) = match said {
-            Control::Shorter { most, .. } if self.places.is_at_once(first) => (most, 0),
-            Control::Shorter { most, likely, exact } => (most, if exact { likely } else { 0 }),
-            Control::Explains { likely } => (waited, likely),
-            _ => (0, 0),
-        };
+        let (program, likely) = self.program_took(said, first, waited);
         let sure = self.proves(stream, first, said);
         let because = match said {
             // what left at once, as a kernel sends, was there when the ACK came: for how long is not known
@@ -167,6 +165,49 @@ impl Judged {
             _ => self.probable(sender),
         };
         Ok(Ruling::Held {
+            hold,
+            grounds,
+            program,
+            likely,
+        })
+    }
+
+    /// How much of so long a wait its program took at most, and about.
+    fn program_took(&self, said: Control, first: bool, waited: i64) -> (i64, i64) {
+        match said {
+            Control::Shorter { most, .. } if self.places.is_at_once(first) => (most, 0),
+            Control::Shorter { most, likely, exact } => (most, if exact { likely } else { 0 }),
+            Control::Explains { likely } => (waited, likely),
+            Control::Nothing | Control::Unclear => (0, 0),
+        }
+    }
+
+    /// A segment that left a moment after the ACK, later than a kernel at leisure sends: a busy one's. Its sender is one that
+    /// waits for ACKs, nothing of its connection went without, and where nothing was held its program took less. A program
+    /// would have to end its pause in that very moment.
+    fn soon(
+        &self,
+        c: &Candidate,
+        stream: u32,
+        [hold, waited, late]: [i64; 3],
+        sender: Side,
+    ) -> Option<Ruling> {
+        let busy = self.verdict == Verdict::Proven
+            && self.sender_rtt < AT_HOST_NS.get()
+            && late <= SOON_NS.get().min(waited / 2)
+            && self.controls.follows_alone(stream)
+            && !self.is_relay();
+        let said = self.says(stream, c.first, waited);
+        if !busy || !c.ack_pure || c.ack_fin || matches!(said, Control::Explains { .. } | Control::Unclear) {
+            return None;
+        }
+        let grounds = Grounds::probable(Because::LateAfterAck, think(sender));
+        if !self.is_hold(hold) {
+            let freed = Freed::ByAck;
+            return Some(Ruling::Waited { freed, grounds });
+        }
+        let (program, likely) = self.program_took(said, c.first, waited);
+        Some(Ruling::Held {
             hold,
             grounds,
             program,

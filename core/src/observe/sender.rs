@@ -268,6 +268,13 @@ impl Sender {
         }
     }
 
+    /// Whether the bytes right before are missing, as a packet without data showed before (`passed`).
+    #[inline(always)]
+    fn is_behind_hole(&self, start: i64) -> bool {
+        let newest = || self.holes.last_key_value();
+        !self.holes.is_empty() && newest().is_some_and(|(_, hole)| hole.end == start)
+    }
+
     /// A segment with payload of this sender, before which so many frames of its are `missing`, where that is known.
     #[inline(always)]
     pub fn data(&mut self, d: &Data, missing: Option<u16>, first_copy: Option<At>) -> Outcome {
@@ -279,10 +286,11 @@ impl Sender {
         }
         // a side's first message begins to be waited for when its peer has spoken
         let from = self.last.or(self.unanswered).unwrap_or(d.at);
-        let hole = d.start > next;
-        if hole {
+        let shows_hole = d.start > next;
+        if shows_hole {
             self.found_hole(next, d);
         }
+        let hole = shows_hole || self.is_behind_hole(d.start);
         if !self.echoes_acks
             && let ([Some(alone), with_data], Some(echo)) = (self.heard, d.tsecr)
             && echo == alone

@@ -2,6 +2,7 @@
 
 mod places;
 mod rows;
+mod soon;
 mod unseen;
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -168,10 +168,10 @@ impl Sender {
         }
         match turn {
             // what is missing before it left sooner, and that may have been lost: then a timer sent this one
-            Some(heard) if hole && since >= RTO_NS.get() => Wait::QueuedTurn {
+            Some(heard) if hole && self.unanswered_for(d, since) >= RTO_NS.get() => Wait::QueuedTurn {
                 since: heard,
                 acked: 0,
-                late: u32::try_from(since).unwrap_or(u32::MAX),
+                late: u32::try_from(self.unanswered_for(d, since)).unwrap_or(u32::MAX),
                 queued: 0,
             },
             Some(since) => {
@@ -225,13 +225,31 @@ impl Sender {
             None if gap <= BURST_NS.get() => Wait::Burst,
             None if self.keeps_pace(d, gap) => Wait::Spaced,
             None if hole || self.last_full && self.una < d.start || self.may_be_held(d, gap) => Wait::Unsure,
-            None if self.may_have_filled(d) => Wait::Filled { pool: d.pool },
+            None if self.may_have_filled(d) => match self.echoes_first(d) {
+                Some(ack) => Wait::Clocked { ack, acked: ack },
+                None => Wait::Filled { pool: d.pool },
+            },
             None if self.left_over_small(d) => Wait::Early {
                 pool: d.pool,
                 bytes: (d.end - d.start) as u32,
             },
             None => Wait::App,
         }
+    }
+
+    /// Away from the sender, an ACK passes long before what it let go. So what is the first to echo a packet of the peer's
+    /// (RFC 7323 4.3), and passes as long after that as the path takes, left with it: that packet, without its frame.
+    #[cold]
+    fn echoes_first(&self, d: &Data) -> Option<At> {
+        let (before, echo) = (self.small?.tsecr?, d.tsecr?);
+        let passed = self.peer_clock.passed(echo)?;
+        let newest = d.at.time_ns - d.own_rtt_ns;
+        let first = (echo.wrapping_sub(before) as i32) > 0 && d.own_rtt_ns >= AWAY_NS.get();
+        let with_it = (newest - passed).abs() <= DATED_NS.get();
+        (first && with_it).then_some(At {
+            frame: 0,
+            time_ns: passed.min(newest),
+        })
     }
 
     /// A full segment that left while a small one was not acknowledged, or before that ACK had come.
@@ -245,6 +263,13 @@ impl Sender {
     fn left_over_small(&self, d: &Data) -> bool {
         let open = self.small.filter(|p| d.small && !d.fin && !p.tainted);
         open.is_some_and(|p| !self.fits_since(&p, d))
+    }
+
+    /// How long nothing of this side has passed since the peer spoke, whose last byte, or a repeat of it, is so old.
+    #[cold]
+    fn unanswered_for(&self, d: &Data, since: i64) -> i64 {
+        let first = self.unanswered.unwrap_or(d.at);
+        since.max(d.at.time_ns - first.time_ns)
     }
 
     /// How long after the peer's last byte this side's kernel had acknowledged all of them by itself; 0 where it did not.

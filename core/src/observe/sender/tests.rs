@@ -285,6 +285,33 @@ fn a_hole_is_the_captures_where_it_was_acknowledged() {
 }
 
 #[test]
+fn behind_what_a_packet_without_data_showed_missing_there_is_a_hole() {
+    // an answer whose head was lost: 100 bytes, that long after the request, or its repeat
+    let answered = |passed: i64, start: i64| {
+        let mut sender = after(&[small(0, 0)]);
+        sender.peer_spoke(at(10, MS));
+        sender.passed(passed, at(11, 2 * MS), None);
+        sender.peer_spoke(at(12, 250 * MS));
+        let outcome = sender.data(&small(260 * MS, start), Some(0), None);
+        match outcome {
+            Outcome::Forward(Step { wait, .. }) => wait,
+            Outcome::Needless => Wait::Hole,
+        }
+    };
+    let (since, acked) = (at(12, 250 * MS), 0);
+    let late = 259_000_000;
+    let queued = 0;
+    let lost = Wait::QueuedTurn {
+        since,
+        acked,
+        late,
+        queued,
+    };
+    assert_eq!(answered(200, 200), lost);
+    assert_eq!(answered(100, 100), Wait::Turn { since, acked });
+}
+
+#[test]
 fn a_stamp_that_came_alone_is_one_that_acks_bring() {
     let echoes = |alone: u32, with_data: Option<u32>, echo: u32| {
         let mut sender = after(&[small(0, 0)]);
