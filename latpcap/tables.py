@@ -61,7 +61,7 @@ def stretches(scope: HasTables) -> pa.Table:
     """The rows of `exchanges`, and those of `connects` and `gaps` in the same columns, by number.
 
     `exchange` is the number of each, whatever it is of; `protocol` of the others is "tcp", and `method` "connect",
-    "pause" or "one_way". None of these is ever `complete`, and what is not known of them is null.
+    "pause", "held" or "one_way". None of these is ever `complete`, and what is not known of them is null.
     """
     import pyarrow as pa
 

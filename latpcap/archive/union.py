@@ -17,6 +17,7 @@ from latpcap.archive.dataset import Stored
 from latpcap.findings import Lazy
 from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.making import EVERYTHING, Asked, stall_frames
+from latpcap.findings.pushed import COLUMNS, Pushed
 from latpcap.findings.why import Why
 from latpcap.format import count, shortest
 from latpcap.options import TableName
@@ -231,10 +232,10 @@ class Summed:
         self._union = union
         self.name, self.title, self.frames, self.seconds = union.name, union.title, union.frames, union.seconds
         self.damage = union.damage
-        exchanges, causes = _rows(union)
+        exchanges, causes, pushed = _rows(union)
         made = {name: of.table() for name, of in (("exchanges", exchanges), ("causes", causes)) if of.count}
         self._requests = requests(made["exchanges"]) if exchanges.count else None
-        self.kept = Lazy(union.arrow, made=made, evidence=causes.evidence)
+        self.kept = Lazy(union.arrow, made=made, evidence=causes.evidence, pushed=pushed)
         """What findings read: `stretches` and their causes, with few columns."""
         longarrays.give_back()
 
@@ -254,21 +255,26 @@ class Summed:
         return int(self.arrow(name).num_rows)
 
 
-def _rows(union: Union) -> tuple[Exchanges, Causes]:
+def _rows(union: Union) -> tuple[Exchanges, Causes, Pushed]:
     import pyarrow as pa
 
-    exchanges, causes = Exchanges(), Causes()
+    exchanges, causes, pushed = Exchanges(), Causes(), Pushed()
     schema = pa.schema([Stored.schema("exchanges").field(name) for name in Exchanges.COLUMNS])
     for table in union.pieces("exchanges", Exchanges.COLUMNS):
         exchanges.add(table)
     for name in ("connects", "gaps"):
         others = union.arrow(name)
+        if name == "gaps":
+            pushed.add(name, others)
         if others.num_rows:
             exchanges.add(as_exchanges(others, name, schema))
+    for table in union.pieces("pushes", COLUMNS["pushes"]):
+        pushed.add("pushes", table)
     for table in union.pieces("causes", (*LINKS, *Causes.COLUMNS)):
+        pushed.add("causes", table)
         causes.add(of_stretches(table))
         longarrays.rest()
-    return exchanges, causes
+    return exchanges, causes, pushed
 
 
 class ArchiveWhy(Why):

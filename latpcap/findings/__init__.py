@@ -23,6 +23,7 @@ from latpcap.findings import (
     harmless,
     losses,
     one_way,
+    pushes,
     quality,
     queue,
     rivals,
@@ -32,6 +33,7 @@ from latpcap.findings import (
     totals,
 )
 from latpcap.findings.presentation import LEAST_P99_SHARE, LEAST_SHARE
+from latpcap.findings.pushed import Pushed
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, schema
 from latpcap.findings.segments import HasSegments, Segments
 from latpcap.limits import LIMITS
@@ -47,9 +49,9 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
     """What is wrong in this capture? One row a finding, the most important first; columns as in `schema()`.
 
     `tables` maps "streams", "exchanges", "causes", "evidence" and "issues" to the tables of one capture (or of one
-    of its streams). Optional: "connects" and "gaps", for what came before requests; "events", for delayed ACKs that
-    nobody waited for and peers that fell silent; "probes", for what ICMP answered to SYNs. Raises KeyError where one
-    of the five is missing.
+    of its streams). Optional: "connects" and "gaps", for what came before requests; "pushes" with "gaps", for what
+    waited unasked; "events", for delayed ACKs that nobody waited for and peers that fell silent; "probes", for what
+    ICMP answered to SYNs. Raises KeyError where one of the five is missing.
     """
     import pyarrow as pa
 
@@ -71,17 +73,25 @@ class Lazy(HasSegments):
         segments: Segments | None = None,
         made: Mapping[str, pa.Table] | None = None,
         evidence: Callable[[int], list[int]] | None = None,
+        pushed: Pushed | None = None,
     ):
         self._arrow = arrow
         self._made: dict[str, pa.Table] = dict(made or {})
         self._evidence = evidence
         if segments is not None:
             self.segments = segments
+        if pushed is not None:
+            self.pushed = pushed
 
     @cached_property
     def segments(self) -> Segments:  # type: ignore[override]
         """What findings need of the events, where it was not collected before."""
         return Segments.of(self["events"])
+
+    @cached_property
+    def pushed(self) -> Pushed:
+        """What findings need of pushes, where it was not collected before."""
+        return Pushed.of(*(self._arrow(name) for name in ("pushes", "gaps", "causes")))
 
     def frames(self, cause: int) -> list[int]:
         """The frames that this row of "causes" names."""
@@ -122,7 +132,7 @@ def rows(
     `checks` and `ledger` are made of the tables where they are not given; `servers` limits the latency findings to
     so many servers, those with the most time.
     """
-    tables = _joined(tables)
+    pushed, tables = _pushed(tables), _joined(tables)
     checks = quality.judge(tables) if checks is None else checks
     ledger = ledger or totals.Ledger(tables["streams"], tables["exchanges"], tables["causes"])
     found: list[Finding] = []
@@ -134,14 +144,23 @@ def rows(
         if waited is not None:
             found.append(queue.finding(waited, server))
     events = connections.of(tables["streams"], tables.get("probes"))
+    if pushed is not None:
+        found += pushes.found(pushed, tables["streams"], pooled, checks, ledger.slow_ms)
     floods = [e for e in events if e.cause == "syn_flood"]
-    found = [_of_event(e) for e in floods] + found + silence.found(tables)
+    found = [_of_event(e) for e in floods] + found + silence.found(tables, pushed)
     found += [_of_event(e) for e in events if e not in floods]
     found += setups.before_asking(tables)
     found += one_way.suspects(tables)
     found += changes.of_options(tables["evidence"])
     found += harmless.held_for_nobody(tables)
     return [replace(finding, finding=number) for number, finding in enumerate(found)]
+
+
+def _pushed(tables: Mapping[str, pa.Table]) -> Pushed | None:
+    if isinstance(tables, Lazy):
+        return tables.pushed
+    needed = [tables.get(name) for name in ("pushes", "gaps", "causes")]
+    return Pushed.of(*(table for table in needed if table is not None)) if None not in needed else None
 
 
 def _joined(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:

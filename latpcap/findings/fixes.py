@@ -26,6 +26,7 @@ KNOBS: dict[str, tuple[str, str]] = {
 """Servers that leave Nagle's algorithm to their configuration, by the beginning of their name in lower case: what to
 call them, and the setting that sets TCP_NODELAY."""
 
+
 SETS_IT: dict[str, tuple[str, str | None]] = {
     "apache-coyote": ("Tomcat", 'its Connector has tcpNoDelay="false"'),
     "apache": ("Apache httpd", None),
@@ -47,6 +48,7 @@ UNNAMED = {
         "Java's HttpServer: -Dsun.net.httpserver.nodelay=true; Node: createServer({noDelay: true}); HAProxy: option "
         "http-no-delay; Go sets it by itself"
     ),
+    "mqtt": "mosquitto: set_tcp_nodelay true",
 }
 """Servers that give no name, by protocol, and the setting of each."""
 CLIENTS = {
@@ -55,6 +57,7 @@ CLIENTS = {
         "setsockopt(IPPROTO_TCP, TCP_NODELAY, 1); Python's http.client, Node and Go set it by themselves"
     ),
     "memcached": "pymemcache: no_delay=True; libmemcached: MEMCACHED_BEHAVIOR_TCP_NODELAY",
+    "mqtt": "libmosquitto: MOSQ_OPT_TCP_NODELAY",
     "redis": "redis-py and hiredis set it by themselves: a client of your own?",
 }
 """Clients by protocol, for they give no name: the setting of each."""
@@ -138,6 +141,12 @@ def fix(
         if cause == "client_think" and LIMITS["continue_least_ms"] < typical_ms < LIMITS["continue_most_ms"]:
             knob += EXPECTED
     return Fix(knob, owner if owner in ("client", "server") else None, COSTS.get(cause))
+
+
+def of_pushes(owner: str, software: str | None, protocol: str | None) -> Fix:
+    """What mends pushes, or messages of clients, that Nagle's algorithm holds."""
+    words = _words(software) if owner == "server" and software else _unnamed(owner, protocol)
+    return Fix(f"TCP_NODELAY on the {owner}{words}, or all that it sends at once in one write", owner, COSTS[STALL])
 
 
 def _ruled_out(rival: str | None, owner: str) -> str:

@@ -54,16 +54,36 @@ def of(d: Overall) -> str:
     """The headline: what never was answered before what was slow, a scan before what it came by."""
     mute = next((e for e in d["events"] if e.kind == "silence"), None)
     if d["verdict"] == "no_exchanges":
+        lead = pushed(d)
         floods = [f"{endpoint(e.server, e.server_port)}: {e.says}." for e in d["events"] if e.cause == "syn_flood"]
         if floods or mute is not None:
             return floods[0] if floods or mute is None else _capital(mute.says or "")
+        if lead is not None:
+            return _capital(lead.says or "")
         return _capital(d["scene_says"]) if d["scene_says"] else nothing_judged(d)
     if d["scene_says"]:
         return _capital(d["scene_says"])
     worst = d["slow"]["worst"]
     if mute is not None and (worst is None or (mute.max_ms or 0.0) > worst["latency_ms"]):
         return _capital(mute.says or "")
-    return of_requests(d)
+    lead = pushed(d)
+    return of_requests(d) if lead is None else _capital(lead.says or "")
+
+
+def pushed(d: Overall) -> Finding | None:
+    """What waited that nobody had asked for, where that is the headline: not only now and then, and no request was
+    slow, or all of them took less time.
+    """
+    for found in d["events"]:
+        if found.kind != "push" or (found.exchanges or 0) < show.HOLDS_UP * (found.of_exchanges or 0):
+            continue
+        if "server" not in d:
+            return found
+        more = (found.total_ms or 0.0) > d["total_ms"]
+        here = endpoint(found.server, found.server_port) == d["server"]
+        if (more or not d["slow"]["count"]) and (here or (more and not d["slow"]["count"])):
+            return found
+    return None
 
 
 def _capital(says: str) -> str:
@@ -299,7 +319,7 @@ OTHERWISE = {
 def contradicted(d: Overall) -> str | None:
     """What a trace of the program at this server's sockets says against the headline; None where nothing."""
     first = next(iter(d["findings"]), None)
-    if first is None or "server" not in d or d["scene_says"]:
+    if first is None or "server" not in d or d["scene_says"] or pushed(d):
         return None
     word = "program" if first.cause.endswith("_think") else "stall" if family(first.cause) == "stall" else None
     for one in d["beside"]:

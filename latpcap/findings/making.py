@@ -102,6 +102,9 @@ def overall(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
         data["verdict"] = "scan"
     if "fix" in data:
         data["fix"] = _fix(data)
+    lead = headline.pushed(data)
+    if lead is not None and headline.says(data, lead):
+        data["verdict"], data["confidence"], data["fix"] = lead.cause, lead.confidence, lead.fix
     return data
 
 
@@ -377,7 +380,7 @@ def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, in
 def stall_frames(data: Overall, arrow: Callable[[TableName], pa.Table]) -> None:
     """Of a stall: what its three frames carry, and the times between them."""
     frames = data["typical"]["frames"]
-    if data["verdict"] != STALL or len(frames) != 3:
+    if data["findings"][0].cause != STALL or len(frames) != 3:
         return
     import numpy as np
 

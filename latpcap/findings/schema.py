@@ -11,7 +11,7 @@ from latpcap.vocabulary import PROVEN, SUSPECTED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind: TypeAlias = Literal["latency", "queue", "silence", "connection", "setup", "one_way", "change", "harmless"]
+Kind: TypeAlias = Literal["latency", "queue", "silence", "push", "connection", "setup", "one_way", "change", "harmless"]
 Grade: TypeAlias = Literal["proven", "probable", "suspected", "harmless", "unknown"]
 State: TypeAlias = Literal["on", "off", "mixed", "unknown"]
 """Of a socket option: what the packets tell of it."""
@@ -21,8 +21,9 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "kind": (
         "string",
         "latency (took time of exchanges), queue (what a server's time waited for), silence (never answered, or "
-        "answering no more), connection (happened to connections), setup (before a request), "
-        "one_way (suspected from one direction), change (an option was set on the way), harmless (nobody waited)",
+        "answering no more), push (waited in its sender's kernel, unasked), connection (happened to connections), "
+        "setup (before a request), one_way (suspected from one direction), change (an option was set on the way), "
+        "harmless (nobody waited)",
     ),
     "server": ("string", "the server's address"),
     "server_port": ("uint16", "the server's port"),
@@ -32,8 +33,11 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "clients": ("uint32", "how many client addresses this server had"),
     "client": ("string", "the client address that it took the most time of"),
     "client_share": ("double", "that client's share of the finding's time"),
-    "exchanges": ("uint64", "exchanges hit"),
-    "of_exchanges": ("uint64", "of so many that were judged (complete ones, or those that began where none is)"),
+    "exchanges": ("uint64", "exchanges hit; of kind push the messages that waited"),
+    "of_exchanges": (
+        "uint64",
+        "of so many that were judged (complete ones, or those that began where none is); all pushes of the server",
+    ),
     "streams": ("uint64", "streams hit"),
     "of_streams": ("uint64", "of so many; null for latency"),
     "total_ms": ("double", "time of all exchanges hit"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
+from latpcap.findings.pushed import Pushed
 from latpcap.findings.schema import Finding
 from latpcap.findings.segments import segments
 from latpcap.findings.slow import polls
@@ -33,6 +34,8 @@ MOST_MS = 3_600_000.0
 MS = 1e6
 ASKED_FIRST = ("http", "tls")
 """In these the server says nothing before it is asked."""
+TALK = "websocket"
+"""In this both sides may speak when they like."""
 ENDS = ("server", "server_port", "client")
 
 
@@ -47,12 +50,15 @@ class _Case:
     number: int = 0
 
 
-def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Requests that were never answered, and peers that fell silent; by server, the longest wait first."""
-    return sorted(_unanswered(tables) + _gone(tables), key=lambda f: -(f.max_ms or 0.0))
+def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[Finding]:
+    """Requests that were never answered, and peers that fell silent; by server, the longest wait first.
+
+    `pushed`: on which streams servers speak unasked.
+    """
+    return sorted(_unanswered(tables, pushed) + _gone(tables), key=lambda f: -(f.max_ms or 0.0))
 
 
-def _unanswered(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def _unanswered(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]:
     """Requests that had a second and more, and got nothing: until their stream ended, or the capture."""
     import numpy as np
 
@@ -77,6 +83,8 @@ def _unanswered(tables: Mapping[str, pa.Table]) -> list[Finding]:
         which = asked & ~polls(rows) & ~_is(rows, "cut_by", "gap")  # a poll that is meant to wait may wait
         which &= answers[mine] & ~lost[mine] & silent & incomplete & (arrays.codes(rows, "method")[0] >= 0)
         which &= waited >= LIMITS["stuck_ms"]
+        if pushed is not None:  # there nobody says whether a message asks for anything, or what is an answer to it
+            which &= ~(_is(rows, "protocol", TALK) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0))
         found.append(np.flatnonzero(which) + span.start)
         long.append(waited[which])
     rows, waited = np.concatenate(found), np.concatenate(long)

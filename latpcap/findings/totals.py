@@ -118,7 +118,7 @@ class Ledger:
     def __init__(self, streams: pa.Table, exchanges: pa.Table, causes: pa.Table, slow_ms: float | None = None):
         import numpy as np
 
-        self._exchanges = exchanges
+        self._exchanges, self.slow_ms = exchanges, slow_ms
         place = _server_of_exchange(streams, exchanges)
         self.servers = _servers(place, streams, exchanges, slow_ms)
         self._row = longarrays.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))

@@ -106,7 +106,9 @@ class Why:
     @property
     def grade(self) -> Grade | None:
         """How sure the headline's cause is: proven, probable, suspected, unknown; None without a judged request."""
-        first = next(iter(self.data["findings"]), None) if self.data["kind"] == "overall" else None
+        if self.data["kind"] != "overall":
+            return None
+        first = headline.pushed(self.data) or next(iter(self.data["findings"]), None)
         return first.grade if first is not None else None
 
     @property

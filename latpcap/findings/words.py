@@ -5,7 +5,7 @@ Nothing is computed here that is not in the numbers: whoever reads the JSON can 
 
 from __future__ import annotations
 
-from latpcap.findings import headline, names, traffic
+from latpcap.findings import headline, names, push_words, traffic
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import Overall, Row, Typical
 from latpcap.findings.schema import Finding, graded
@@ -37,6 +37,9 @@ def overall(d: Overall) -> str:
 
 def _judged(d: Overall) -> list[tuple[int, str]]:
     """The lines of an answer about requests, by what takes most of their time."""
+    lead = headline.pushed(d)
+    if lead is not None and headline.says(d, lead):
+        return [*_opening(d), (0, _latency(d)), *push_words.lead(lead), *_servers(d), *_also(d)]
     if not d["findings"]:
         return _no_time(d)
     stalled = d["findings"][0].cause == STALL and d["verdict"] == STALL and "backend" not in d
@@ -87,6 +90,8 @@ def _no_exchanges(d: Overall) -> list[tuple[int, str]]:
     told += [(0, f"  silent    {e.says}") for e in mute[:2] if not headline.says(d, e)]
     floods = [e for e in d["events"] if e.cause == "syn_flood"]
     told += [(0, f"  flood     {_end(e)}: {e.says}") for e in floods if e.says and e.says not in d["headline"]]
+    lead = headline.pushed(d)
+    told += push_words.lead(lead) if lead is not None and headline.says(d, lead) else push_words.beside(d)
     rest = [e for e in d["events"] if e.kind in ("connection", "one_way", "setup") and e not in floods]
     rest = [e for e in rest if not headline.says(d, e) and not (d["scene"] == "scan" and e.kind == "connection")]
     told += [(2, f"  {graded(e.confidence).split()[0]:9} {e.says}") for e in rest[:4]]
@@ -94,7 +99,7 @@ def _no_exchanges(d: Overall) -> list[tuple[int, str]]:
 
 
 def _no_time(d: Overall) -> list[tuple[int, str]]:
-    return [(1, traffic.line(d["traffic"])), (0, _latency(d))]
+    return [(1, traffic.line(d["traffic"])), (0, _latency(d)), *push_words.beside(d)]
 
 
 def _end(row: Finding) -> str:
@@ -367,7 +372,7 @@ def _also(d: Overall) -> list[tuple[int, str]]:
     floods += [(0, f"  flood     {_end(e)}: {e.says}") for e in d["events"] if e.cause == "syn_flood"]
     mute = [e for e in d["events"] if e.kind == "silence" and not headline.says(d, e)]
     floods += [(0, f"  silent    {e.says}") for e in mute[:2]]
-    return floods + before + ([(1, "  also      " + "; ".join(parts))] if parts else [])
+    return push_words.beside(d) + floods + before + ([(1, "  also      " + "; ".join(parts))] if parts else [])
 
 
 def _not(d: Overall, skip: tuple[str, ...]) -> list[tuple[int, str]]:

@@ -14,7 +14,12 @@ from latpcap.plot.text import tenths
 
 _LONGEST_TARGET = 40  # characters; a target comes from the wire and may be of any length
 _SAID = 24  # of these on an arrow
-_BESIDE = {"connect": "connection set-up", "pause": "the client's pause", "one_way": "a stall is suspected"}
+_BESIDE = {
+    "connect": "connection set-up",
+    "pause": "the client's pause",
+    "held": "held by the client's kernel",
+    "one_way": "a stall is suspected",
+}
 
 
 @dataclass(frozen=True, slots=True)

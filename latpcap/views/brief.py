@@ -14,6 +14,7 @@ from latpcap.bars import bar
 from latpcap.errors import CaptureError
 from latpcap.findings import Lazy
 from latpcap.findings.making import Asked, stall_frames
+from latpcap.findings.pushed import Pushed
 from latpcap.findings.segments import COLUMNS as EVENTS
 from latpcap.findings.segments import Segments
 from latpcap.findings.why import Why
@@ -65,7 +66,7 @@ class _Rows:
     """What is kept of the growing tables."""
 
     def __init__(self) -> None:
-        self.segments = Segments(tuple)
+        self.segments, self.pushed = Segments(tuple), Pushed()
         self.exchanges, self.causes, self.streams = Exchanges(), Causes(), Streams()
         self.led: list[pa.Table] = []
         self.counts: dict[str, int] = dict.fromkeys(("connects", "gaps"), 0)
@@ -76,14 +77,17 @@ class _Rows:
         self.exchanges.add(exchanges)
         for name in self.counts:
             others = _whole(analysis.take(name))
+            if name == "gaps":
+                self.pushed.add(name, others)
             if others.num_rows:
                 self.counts[name] += others.num_rows
                 self.exchanges.add(as_exchanges(others, name, exchanges.schema))
             if name == "connects" and others["dns_ms"].null_count < others.num_rows:
                 self.led.append(others.select(_LED).filter(others["dns_ms"].is_valid()))
-        analysis.take("pushes")
+        self.pushed.add("pushes", _whole(analysis.take("pushes")))
         causes = _whole(analysis.take("causes"), (*LINKS, *Causes.COLUMNS))
         events = _whole(analysis.take("events"), EVENTS)
+        self.pushed.add("causes", causes)
         self.causes.add(of_stretches(causes))
         self.segments.add(events)
         streams = _whole(analysis.take("streams"), Streams.COLUMNS)
@@ -119,7 +123,7 @@ class Brief(recording.Recording):
         made = {name: of.table() for name, of in few.items() if of.count}
         if rows.counts["connects"]:
             made["connects"] = pa.concat_tables(rows.led).sort_by("connect") if rows.led else pa.table({})
-        self.kept = Lazy(self.arrow, rows.segments, made, rows.causes.evidence)
+        self.kept = Lazy(self.arrow, rows.segments, made, rows.causes.evidence, rows.pushed)
         """What findings read: `stretches` and their causes, streams and connects, with few columns."""
         if "exchanges" in made:
             self._arrow["exchanges"] = requests(made["exchanges"])

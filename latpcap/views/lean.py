@@ -258,8 +258,9 @@ class Streams:
 def of(capture: Recording) -> Lazy:
     """What findings read of a capture whose tables are there: the same as of one that is read for its answer alone."""
     from latpcap.findings import Lazy
+    from latpcap.findings.pushed import Pushed
 
-    exchanges, causes = Exchanges(), Causes()
+    exchanges, causes, pushed = Exchanges(), Causes(), Pushed()
     schema = None
     for rows in capture.pieces("exchanges"):
         exchanges.add(rows)
@@ -268,14 +269,19 @@ def of(capture: Recording) -> Lazy:
     others: tuple[TableName, ...] = ("connects", "gaps")
     for name in others:
         for rows in capture.pieces(name):
+            if name == "gaps":
+                pushed.add(name, rows)
             if rows.num_rows and schema is not None:
                 exchanges.add(as_exchanges(rows, name, schema))
+    for rows in capture.pieces("pushes"):
+        pushed.add("pushes", rows)
     for rows in capture.pieces("causes"):
+        pushed.add("causes", rows)
         causes.add(of_stretches(rows.select([*LINKS, *Causes.COLUMNS])))
         longarrays.rest()
     kept = (("exchanges", exchanges), ("causes", causes))
     made = {name: rows.table() for name, rows in kept if rows.count}
-    found = Lazy(capture.arrow, None, made, causes.evidence if causes.count else None)
+    found = Lazy(capture.arrow, None, made, causes.evidence if causes.count else None, pushed)
     longarrays.give_back()
     return found
 

@@ -266,8 +266,9 @@ class View:
         """When did nobody wait for an answer? One row a wait that belongs to no request.
 
         `kind` "pause": the client waited 20 ms or more before its next request (`index`), not just once, and such
-        pauses are a tenth of its connection's time. "one_way": only one direction was captured, and a gap in it may be
-        a stall. With frames and the time in ms by cause. docs/exchanges-and-causes.md has each column.
+        pauses are a tenth of its connection's time. "held": its kernel kept what it sent unasked. "one_way": only one
+        direction was captured, and a gap in it may be a stall. With frames and the time in ms by cause.
+        docs/exchanges-and-causes.md has each column.
         """
         return self._frame("gaps")
 

@@ -96,6 +96,16 @@ impl Ledger {
         }
     }
 
+    /// The message of this stream that was finished last ends in this packet.
+    pub(super) fn ends_in(&self, stream: u32, frame: u64) -> bool {
+        [&self.settled, &self.plain].into_iter().any(|list| {
+            list.last()
+                .filter(|e| e.stream == stream)
+                .and_then(|e| e.response.as_ref())
+                .is_some_and(|answer| answer.last.frame == frame)
+        })
+    }
+
     /// A repeat was not needed. Beyond `MAX_NEEDLESS` of them the rest keep the names of repairs.
     pub(crate) fn not_needed(&mut self, repeat: At) {
         if self.needless.len() < MAX_NEEDLESS {

@@ -86,7 +86,7 @@ pub fn held_unasked(mut step: Step, place: RowPlace, ledger: &mut Ledger) {
         step.from = *since;
     }
     if step.to.time_ns.saturating_sub(step.from.time_ns) >= PAUSE_NS.get() {
-        push(RowKind::Pause, step, Side::Client, place, ledger);
+        push(RowKind::Held, step, Side::Client, place, ledger);
     }
 }
 

@@ -324,29 +324,30 @@ fn beyond(took: i64, paths: &Paths) -> i64 {
     if beyond < NOISE_NS.get() { 0 } else { beyond }
 }
 
-/// Since when what began a message had waited in its kernel beyond doubt, behind another message of its sender's.
+/// Since when what began a message had waited in its kernel for a held ACK, behind another message of its sender's: of a
+/// request beyond doubt, of a push at least probably, for nobody's latency begins with it. (A wait for a round trip alone
+/// looks like a timer that is as long.)
 pub fn held_since(wait: &Wait, side: Side, stream: u32, pools: &[Judged], paths: &Paths) -> Option<At> {
     let Wait::Small(c) = wait else { return None };
     let judged = pools.get(c.pool as usize)?;
-    let Ruling::Held {
-        hold,
-        grounds,
-        program,
-        ..
-    } = judged.rule(side, stream, c)
-    else {
-        return None;
-    };
-    let known_from = c.ack.time_ns - hold + beyond(program, paths);
-    let since = if program < NOISE_NS.get() {
-        c.small
-    } else {
-        At {
-            time_ns: known_from,
-            ..c.small
+    let (since, grounds) = match judged.rule(side, stream, c) {
+        Ruling::Held { grounds, program, .. } if program < NOISE_NS.get() => (c.small, grounds),
+        Ruling::Held {
+            hold,
+            grounds,
+            program,
+            ..
+        } => {
+            let time_ns = c.ack.time_ns - hold + beyond(program, paths);
+            (At { time_ns, ..c.small }, grounds)
         }
+        _ => return None,
     };
-    (grounds.grade == Grade::Proven && since.time_ns < c.ack.time_ns).then_some(since)
+    let least = match side {
+        Side::Client => Grade::Proven,
+        Side::Server => Grade::Probable,
+    };
+    (grounds.grade <= least && since.time_ns < c.ack.time_ns).then_some(since)
 }
 
 /// The same in a turn: the peer had spoken, and then came the ACK with which this segment left.

@@ -12,7 +12,7 @@ use super::{
     Column, column, duration_options, durations, fixed_words, heard_words, instants, nullable, option, plain,
 };
 use crate::exchange::{CutBy, Exchange, Opening, RowKind};
-use crate::judge::{Cause, Row};
+use crate::judge::{Cause, Grade, Row};
 use crate::messages::Secured;
 
 /// Rows of one of these tables until a batch is built.
@@ -98,7 +98,7 @@ impl PushRow {
     }
 }
 
-/// A client's pause, or what one direction lets us suspect.
+/// A client's pause, what its kernel held, or what one direction lets us suspect.
 pub struct GapRow {
     common: Common,
     index: u32,
@@ -110,13 +110,23 @@ impl GapRow {
         GapRow {
             common: Common::new(e, causes),
             index: e.index,
-            kind: if e.row == RowKind::OneWay {
-                "one_way"
-            } else {
-                "pause"
+            kind: match e.row {
+                RowKind::OneWay => "one_way",
+                RowKind::Held if is_held(causes) => "held",
+                _ => "pause",
             },
         }
     }
+}
+
+/// Most of this time a kernel held what was written, at least probably.
+fn is_held(causes: &[Row]) -> bool {
+    let took = |row: &Row| row.end - row.start;
+    let held = |row: &&Row| {
+        matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.grounds.grade <= Grade::Probable
+    };
+    let stall: i64 = causes.iter().filter(held).map(took).sum();
+    2 * stall > causes.iter().map(took).sum::<i64>()
 }
 
 pub fn connects(rows: &[ConnectRow]) -> Vec<Column> {

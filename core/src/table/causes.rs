@@ -64,7 +64,7 @@ impl Causes {
             RowKind::Exchange => columns.exchange.set_some(row, number),
             RowKind::Connect => columns.connect.set_some(row, number),
             RowKind::Push => columns.push.set_some(row, number),
-            RowKind::Pause | RowKind::OneWay => columns.gap.set_some(row, number),
+            RowKind::Pause | RowKind::Held | RowKind::OneWay => columns.gap.set_some(row, number),
         };
         if let Some(parent) = r.parent {
             columns.parent.set(row, parent as usize, Cause::word);

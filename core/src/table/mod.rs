@@ -240,7 +240,7 @@ impl Tables {
                 self.pushes.push(beside::PushRow::new(row, causes));
                 self.pushes.len()
             }
-            RowKind::Pause | RowKind::OneWay => {
+            RowKind::Pause | RowKind::Held | RowKind::OneWay => {
                 self.gaps.push(beside::GapRow::new(row, causes));
                 self.gaps.len()
             }

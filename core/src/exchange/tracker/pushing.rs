@@ -33,7 +33,9 @@ impl Pairing {
         own.extend(between(steps, first, last).cloned());
         if let Some(held) = steps.iter().rfind(|step| step.to.frame == first.frame)
             && matches!(held.wait, Wait::Small(_))
+            && !ledger.ends_in(self.stream, first.frame)
         {
+            // (what follows another message in its segment may have been written any time before that left)
             exchange.before = Some(Box::new(held.clone()));
         }
         let known = own.first().map_or(last, |step| step.from);

@@ -147,13 +147,14 @@ fn a_program_has_its_part_of_a_stall_first_wherever_it_is_seen() {
 }
 
 #[test]
-fn what_began_a_message_was_held_since_it_was_written_for_sure() {
-    let since = |mut judged: Judged, ack| {
+fn what_began_a_message_was_held_since_it_was_written() {
+    let held_by = |side, mut judged: Judged, ack| {
         judged.receiver_rtt = MS;
         let wait = Wait::Small(Box::new(candidate(ack, 40 * US)));
-        let since = held_since(&wait, Side::Server, 0, &[judged], &Paths::default());
+        let since = held_since(&wait, side, 0, &[judged], &Paths::default());
         since.map(|at| at.time_ns)
     };
+    let since = |judged, ack| held_by(Side::Client, judged, ack);
     let paused = |ns| {
         let mut seen = Seen::with(3, 0);
         for _ in 0..3 {
@@ -169,5 +170,13 @@ fn what_began_a_message_was_held_since_it_was_written_for_sure() {
     );
     assert_eq!(since(paused(5 * MS), 41 * MS), Some(6 * MS));
     assert_eq!(since(Seen::with(2, 3).judged(), 41 * MS), None, "not proven");
+    let pushed = |judged, ack| held_by(Side::Server, judged, ack);
+    assert_eq!(pushed(paused(5 * MS), 41 * MS), Some(6 * MS));
+    assert_eq!(
+        pushed(Seen::with(2, 3).judged(), 41 * MS),
+        Some(6 * MS),
+        "probable will do"
+    );
+    assert_eq!(pushed(paused(5 * MS), 20 * MS), None, "no hold");
     assert_eq!(since(paused(5 * MS), 20 * MS), None, "no hold");
 }
