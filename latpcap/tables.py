@@ -104,15 +104,27 @@ def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
 
-def of_stretches(causes: pa.Table) -> pa.Table:
-    """The rows of `causes` of all that `stretches` has: `exchange` is the number of each."""
+def with_pushes(rows: pa.Table, pushes: pa.Table) -> pa.Table:
+    """The rows of `stretches`, and those of `pushes` that took time, with the `method` "push"."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    took = pushes.filter(pc.greater(pushes["duration_ms"], 0))
+    if not took.num_rows:
+        return rows
+    took = took.set_column(took.schema.get_field_index("method"), "method", arrays.words(["push"] * took.num_rows))
+    return pa.concat_tables([rows, as_exchanges(took, "pushes", rows.schema)]).unify_dictionaries().sort_by("exchange")
+
+
+def of_stretches(causes: pa.Table, pushes: bool = False) -> pa.Table:
+    """The rows of `causes` of all that `stretches` has, and maybe of `pushes`: `exchange` is the number of each."""
     import pyarrow.compute as pc
 
     if not causes["exchange"].null_count:
         return causes
-    if causes["push"].null_count < causes.num_rows:
+    if not pushes and causes["push"].null_count < causes.num_rows:
         causes = causes.filter(pc.is_null(causes["push"]))
-    number = pc.coalesce(causes["exchange"], causes["connect"], causes["gap"])
+    number = pc.coalesce(causes["exchange"], causes["connect"], causes["gap"], causes["push"])
     return causes.set_column(causes.schema.get_field_index("exchange"), "exchange", number)
 
 

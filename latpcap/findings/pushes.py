@@ -37,7 +37,9 @@ def found(
     checks: Sequence[quality.Check],
     slow_ms: float | None = None,
 ) -> list[Finding]:
-    """Senders whose messages waited so long that a request would be slow; by server, the most time first."""
+    """Senders whose messages waited so long that a request would be slow; by server and protocol, the most time
+    first.
+    """
     held = pushed.held()
     if held is None:
         return []
@@ -45,21 +47,21 @@ def found(
 
     ends = arrays.looked_up(streams, "stream", held.stream, ("server", "server_port", "protocol"))
     limit = [show.SLOW_MS.get(spoken, show.SLOW_OTHER_MS) if slow_ms is None else slow_ms for *_, spoken in ends]
-    groups: dict[tuple[str, int, bool], list[int]] = {}
+    groups: dict[tuple[str, int, bool, str | None], list[int]] = {}
     for row in np.flatnonzero((held.ms >= np.array(limit)) & (held.confidence > SUSPECTED)).tolist():
-        server, port, _ = ends[row]
-        groups.setdefault((server, port, bool(held.by_client[row])), []).append(row)
+        server, port, spoken = ends[row]
+        groups.setdefault((server, port, bool(held.by_client[row]), spoken), []).append(row)
     of = [_of(key, np.array(rows), held, pushed, streams, evidence, checks) for key, rows in groups.items()]
     return sorted((f for f in of if f is not None), key=lambda f: -(f.total_ms or 0.0))
 
 
 def _of(
-    key: tuple[str, int, bool], rows: Array, held: Held, pushed: Pushed, streams: pa.Table,
+    key: tuple[str, int, bool, str | None], rows: Array, held: Held, pushed: Pushed, streams: pa.Table,
     evidence: Mapping[tuple[str, int], list[dict[str, Any]]], checks: Sequence[quality.Check],
 ) -> Finding | None:  # fmt: skip
     import numpy as np
 
-    server, port, by_client = key
+    server, port, by_client, spoken = key
     sender, mine = SIDES["server"] if by_client else "server", evidence.get((server, port), [])
     rows = rows[np.argsort(held.ms[rows], kind="stable")]
     took, proven = held.ms[rows], held.proven_ms[rows]
@@ -68,10 +70,12 @@ def _of(
         return None
     grade: Grade = "proven" if sure >= PROVEN else "probable"
     (address, addresses), ports = arrays.codes(streams, "server"), arrays.numbers(streams, "server_port")
-    here = np.flatnonzero((address == addresses.index(server)) & (ports == port))
+    protocol, protocols = arrays.codes(streams, "protocol")
+    alike = protocol == (protocols.index(spoken) if spoken is not None else -1)
+    here = np.flatnonzero((address == addresses.index(server)) & (ports == port) & alike)
     numbers = arrays.numbers(streams, "stream")[here]
     each = pushed.of_streams(numbers)
-    [(client, spoken)] = arrays.looked_up(streams, "stream", held.stream[rows[-1:]], ("client", "protocol"))
+    [(client,)] = arrays.looked_up(streams, "stream", held.stream[rows[-1:]], ("client",))
     middle, last = rows[len(rows) // 2], rows[-1]
     frames, stream = held.frames(int(middle)), int(held.stream[middle])
     nodelay, acks = sockets.nodelay(mine, sender), sockets.delayed_ack(mine, sender)

@@ -17,6 +17,7 @@ _SAID = 24  # of these on an arrow
 _BESIDE = {
     "connect": "connection set-up",
     "pause": "the client's pause",
+    "push": "sent unasked",
     "held": "held by the client's kernel",
     "one_way": "a stall is suspected",
 }
@@ -102,5 +103,5 @@ def text_of(exchange: Record) -> str:
 
 
 def _is_setup(exchange: Record) -> bool:
-    """A connection's set-up, a client's pause, or what one direction lets us suspect: no request."""
+    """A connection's set-up, a push, a client's pause, or what one direction lets us suspect: no request."""
     return bool(exchange["protocol"] == "tcp")

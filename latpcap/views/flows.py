@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap.format import asked
 from latpcap.options import Flows, Pick, TimeFormat
-from latpcap.tables import SETUP, Kept, Needed, of_stretches, stretches
+from latpcap.tables import SETUP, Kept, Needed, of_stretches, stretches, with_pushes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,6 +94,9 @@ def graph(
         frames = (row["request_first_frame"], _last_frame(events, row))
         if isinstance(exchange, str):
             words.append(f"{exchange} exchange")
+    else:
+        causes = of_stretches(view.arrow("causes"), pushes=True)
+        exchanges = with_pushes(exchanges, view.arrow("pushes"))
     return FlowGraph.from_tables(
         events,
         causes,
@@ -199,8 +202,8 @@ def _other(
         before = {r.frame + 1: r.time_ns for r in capture.records([packet["frame"] - 1 for packet in packets])}
     return FlowGraph.from_packets(
         packets,
-        of_stretches(capture.arrow("causes")) if flows == "all" else None,
-        stretches(capture) if flows == "all" else None,
+        of_stretches(capture.arrow("causes"), pushes=True) if flows == "all" else None,
+        with_pushes(stretches(capture), capture.arrow("pushes")) if flows == "all" else None,
         told=told if flows == "icmp" else None,
         title=f"{capture.title}, {'ICMP flows' if flows == 'icmp' else 'all flows'}",
         clock=Clock(capture.zero_ns or 0, capture.digits, time, before),
