@@ -138,7 +138,8 @@ limits! {
 
     /// No delayed-ACK timer is shorter: Linux holds an ACK for 40 ms less a tick, others longer.
     DELACK_LEAST_NS: i64 = 35_000_000, "ns", "TCP_DELACK_MIN";
-    /// An ACK that came this much later than the path needs was held.
+    /// An ACK that came this much later than the path needs, beside what it wavers, was held; one that waited for the shortest
+    /// timer was, however it wavers.
     HELD_LEAST_NS: i64 = 25_000_000, "ns", "chosen: below TCP_DELACK_MIN by the path's wavering";
     /// Where a receiver's ACKs come in two ways, soon and later, those that are as late as this may be held.
     SHORT_HOLD_NS: i64 = 7_000_000, "ns", "tcp_delack_max: 9 ms with rto_min 10ms, less a part of a tick";

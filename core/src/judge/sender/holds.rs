@@ -2,7 +2,7 @@
 //! shorter (tcp_delack_max); then ACKs come in two ways, soon or after the timer, and hardly any between the two.
 //!
 //! Rivals: a path that wavers, a line that gathers frames, a receiver too busy to answer: all of those have times between, or
-//! are as late with what its program sends.
+//! are as late with what its program sends. So where the path wavers, only what no path explains is a hold: as long as timers are.
 
 use ahash::AHashMap;
 
@@ -10,12 +10,14 @@ use super::Judged;
 use crate::evidence::rtt::Rtt;
 use crate::evidence::{Gap, Pool};
 use crate::judge::limits::{
-    CLEAR_HOLD, ENOUGH, HELD_NS, QUICK_ACKS, SHORT_HOLD_NS, SHORT_SPREAD_NS, STRAY_PART,
+    CLEAR_HOLD, DELACK_LEAST_NS, ENOUGH, HELD_NS, QUICK_ACKS, SHORT_HOLD_NS, SHORT_SPREAD_NS, STRAY_PART,
 };
 
 /// The shortest hold of this receiver, to which the path is known: `HELD_NS` says, or its own timer does.
 pub(super) fn least(pool: &Pool, path: Option<&Rtt>, j: &Judged) -> i64 {
-    let usual = HELD_NS.least.get();
+    // both leave out what programs always take, and readers that are always late
+    let wavers = path.map_or(0, |path| path.jitter().min(path.wavering()));
+    let usual = (HELD_NS.least.get() + wavers).min(DELACK_LEAST_NS.get());
     let late = timed(pool).map(|gap| gap.covered - j.receiver_rtt);
     let mut late: Vec<i64> = late.filter(|late| *late >= SHORT_HOLD_NS.get()).collect();
     late.sort_unstable();
