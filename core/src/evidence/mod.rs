@@ -37,7 +37,7 @@ pub struct Key {
 }
 
 /// A candidate as it is remembered. Times in nanoseconds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Gap {
     /// Small segment to ACK, ACK to freed segment, first byte covered to ACK.
     pub wait: i64,

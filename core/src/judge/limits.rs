@@ -131,6 +131,9 @@ limits! {
     /// Of the round trip to a sender, this part may be the path's wavering when a segment is held against it: one in so many.
     WAVER_PART: i64 = 10, "parts", "chosen";
 
+    /// A program's pauses are so many times as even as the ACKs before them, seen behind a path.
+    STEADIER: i64 = 2, "times", "chosen: what follows its ACK is less even than the ACKs";
+
     /// A SYN/ACK that takes so many times as long as the soonest ACK, and HOST_NS longer, is another host's.
     ANSWERED_FOR: i64 = 4, "times", "chosen: public captures behind a NAT have 100 ms and 0.1 ms";
 

@@ -5,6 +5,7 @@ mod controls;
 mod holds;
 mod kernel;
 mod places;
+mod prompt;
 mod spread;
 mod together;
 
@@ -14,7 +15,7 @@ use crate::evidence::{Gap, Pool, Pools};
 
 use super::limits::{
     ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, CORK_ROUND_NS, FOLLOWS_SLOPE, GROWN, HELD_NS, INSTANT_NS,
-    KERNEL_NS, ONE_LENGTH_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, WAVER_PART,
+    KERNEL_NS, ONE_LENGTH_NS, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, WAVER_PART,
 };
 use super::{Change, change, cork, elsewhere};
 pub use controls::Control;
@@ -186,14 +187,11 @@ impl Judged {
             j.kernel_limits = kernel::limits(path, j.sender_jitter, [j.sender_rtt, j.receiver_rtt]);
             KERNEL_NS.get().max(j.sender_jitter)
         } else {
-            let late = path.map_or(0, |rtt| rtt.latest());
-            PROMPT_NS
-                .get()
-                .max(j.sender_jitter)
-                .max((late as f64 * PATH_LATE.get()) as i64)
+            prompt::limit(path, j.sender_jitter)
         };
         let to_receiver = pairs.get(pool.pair).and_then(|p| p.rtts.get(receiver));
         j.hold_least = holds::least(pool, to_receiver, &j);
+        j.tight_limit = prompt::beside_pauses(&pool.gaps, &j);
         j.prompt = holds::prompt(pool, j.receiver_rtt);
         j.together = together::together(&pool.gaps, &j);
         let held = j.count(pool.gaps.iter(), pool.refutations);

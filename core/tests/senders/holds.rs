@@ -194,7 +194,9 @@ fn where_the_path_wavers_a_hold_is_as_long_as_a_timer() {
             e.pairs
                 .add(0, Side::Client.index(), e.rtts.1 + i % 2 * wavers, false);
         }
-        (0..3).for_each(|i| drop(e.nagle(i * 90 * MS, 30 * MS, 20 * US)));
+        for i in 0..3 {
+            e.nagle(i * 90 * MS, 30 * MS, 20 * US);
+        }
         assert_eq!(e.judged().held, if is_hold { 3 } else { 0 });
     }
 }

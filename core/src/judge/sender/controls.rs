@@ -187,16 +187,16 @@ impl Group<'_> {
         let (unheld, early) = (first(self.unheld, unheld), first(self.early, early));
         let few = unheld.len() + early.len() < OWN_CONTROLS.get();
         let show = !few || unheld.iter().chain(&early).all(|pause| !pause.exact);
-        show && [unheld, early, first(self.outlasting, longer)]
-            .iter()
-            .all(|rising| alike(rising))
+        // where many outlast them the shorter half tells: a busy host adds to the others
+        let most = if longer < ENOUGH.get() { 0.95 } else { 0.5 };
+        show && alike(&unheld, 0.95) && alike(&early, 0.95) && alike(&first(self.outlasting, longer), most)
     }
 }
 
-/// Whether rising pauses are of one length, but for strays.
-fn alike(rising: &[Pause]) -> bool {
+/// Whether rising pauses, this share of them, are of one length, but for strays.
+fn alike(rising: &[Pause], share: f64) -> bool {
     let rising: Vec<i64> = rising.iter().map(|pause| pause.ns).collect();
-    let (low, high) = (at_share(&rising, 0.05), at_share(&rising, 0.95));
+    let (low, high) = (at_share(&rising, 0.05), at_share(&rising, share));
     low.zip(high)
         .is_none_or(|(low, high)| high - low <= ONE_LENGTH_NS.get())
 }

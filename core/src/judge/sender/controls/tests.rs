@@ -129,6 +129,15 @@ fn pauses_of_two_lengths_end_never_in_between() {
         !proves(&unheld(&short), &[], &[48 * MS, 50 * MS + 1]),
         "ONE_LENGTH_NS"
     );
+    // a busy host makes some of many longer
+    let busy =
+        |shorter: usize, longer: usize, ms: i64| [vec![50 * MS; shorter], vec![ms * MS; longer]].concat();
+    assert!(proves(&unheld(&short), &[], &busy(4, 4, 58)));
+    assert!(!proves(&unheld(&short), &[], &busy(4, 3, 58)), "ENOUGH");
+    assert!(
+        !proves(&unheld(&short), &[], &busy(3, 5, 58)),
+        "most are of another length"
+    );
     let apart = [MS, 2 * MS, 3 * MS + 1];
     assert!(!proves(&unheld(&apart), &[], &long) && !proves(&unheld(&[MS]), &apart, &[50 * MS; 9]));
     assert!(proves(&unheld(&[MS, MS]), &[MS], &[50 * MS; 9]), "OWN_CONTROLS");

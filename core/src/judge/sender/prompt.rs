@@ -1,0 +1,130 @@
+//! How late what an ACK freed may pass, away from its sender: as late as the path is now and then.
+//!
+//! Rival: a program that wakes up after a time of its own, behind the ACK. What answers take at such a host, a busy one above
+//! all, is no shorter than that. But the program's time keeps its length wherever the ACK falls, and the path's does not.
+
+use super::Judged;
+use super::spread::deviation;
+use crate::evidence::Gap;
+use crate::evidence::rtt::Rtt;
+use crate::judge::limits::{AT_HOST_NS, ENOUGH, PATH_LATE, PROMPT_NS, STEADIER};
+
+pub(super) fn limit(path: Option<&Rtt>, jitter: i64) -> i64 {
+    let late = path.map_or(0, Rtt::latest);
+    PROMPT_NS
+        .get()
+        .max(jitter)
+        .max((late as f64 * PATH_LATE.get()) as i64)
+}
+
+/// The same where a program's pauses are seen among what the path would explain: no later than on any path. What follows
+/// at once does not keep its length there; it does where a line hands over its frames together, whatever sent them.
+pub(super) fn beside_pauses(gaps: &[Gap], j: &Judged) -> i64 {
+    let usual = PROMPT_NS.get().max(j.sender_jitter); // a quarter of all that came this way was later
+    if j.sender_rtt < AT_HOST_NS.get() || j.tight_limit <= usual {
+        return j.tight_limit;
+    }
+    let late = |gap: &Gap| gap.release - j.sender_rtt;
+    let held = gaps
+        .iter()
+        .filter(|gap| j.is_held(gap) && late(gap) <= j.tight_limit);
+    let (late, prompt): (Vec<&Gap>, Vec<&Gap>) = held.partition(|gap| late(gap) > usual);
+    let enough = late.len().min(prompt.len()) >= ENOUGH.get();
+    if enough && keep_their_length(&late) && !keep_their_length(&prompt) {
+        usual
+    } else {
+        j.tight_limit
+    }
+}
+
+/// Whether segments left after one time, wherever the ACKs before them fell.
+fn keep_their_length(gaps: &[&Gap]) -> bool {
+    let spread = |of: fn(&Gap) -> i64| deviation(gaps.iter().map(|gap| of(gap)).collect());
+    STEADIER.get() * spread(|gap| gap.wait + gap.release) <= spread(|gap| gap.wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: i64 = 1_000;
+    const MS: i64 = 1_000_000;
+
+    fn judged() -> Judged {
+        Judged {
+            sender_rtt: 2 * MS,
+            hold_least: 25 * MS,
+            tight_limit: 20 * MS,
+            ..Judged::default()
+        }
+    }
+
+    /// So many ACKs that come after 40 to 44 ms, and what follows each takes so long from the small segment on.
+    fn gaps(count: i64, total: impl Fn(i64, i64) -> i64) -> Vec<Gap> {
+        let gap = |n: i64| {
+            let wait = 40 * MS + n * 7 % 5 * MS;
+            Gap {
+                wait,
+                release: total(n, wait) - wait,
+                covered: wait,
+                timer: true,
+                ..Gap::default()
+            }
+        };
+        (0..count).map(gap).collect()
+    }
+
+    /// The limit where so many take so long, and so many others so long.
+    fn limit_of(count: i64, total: impl Fn(i64, i64) -> i64, others: (i64, fn(i64) -> i64)) -> i64 {
+        let others = gaps(others.0, |_, wait| others.1(wait));
+        beside_pauses(&[gaps(count, total), others].concat(), &judged())
+    }
+
+    #[test]
+    fn what_keeps_its_length_wherever_the_ack_falls_is_not_the_paths() {
+        let at_once: (i64, fn(i64) -> i64) = (8, |wait| wait + 2 * MS + 100 * US);
+        let limit = |count, total: &dyn Fn(i64, i64) -> i64| limit_of(count, total, at_once);
+        assert_eq!(limit(8, &|_, _| 52 * MS), 2 * MS);
+        assert_eq!(limit(7, &|_, _| 52 * MS), 20 * MS, "ENOUGH");
+        assert_eq!(limit(20, &|_, wait| wait + 8 * MS), 20 * MS, "it follows");
+        assert_eq!(
+            limit(20, &|n, wait| wait + 5 * MS + n * 3 % 11 * MS),
+            20 * MS,
+            "the path"
+        );
+        // a host that is busy now and then is later
+        assert_eq!(
+            limit(20, &|n, _| if n % 3 == 0 { 58 * MS } else { 52 * MS }),
+            2 * MS
+        );
+        // ACKs stray by 1 ms, so what keeps its length strays by half of that
+        let strays = |by: i64| limit(20, &|n, _| 52 * MS + (n % 3 - 1) * by);
+        assert_eq!(
+            (strays(500 * US), strays(501 * US)),
+            (2 * MS, 20 * MS),
+            "STEADIER"
+        );
+    }
+
+    #[test]
+    fn what_a_quarter_of_all_takes_is_the_paths() {
+        let jitter = |sender_jitter| {
+            let mut j = judged();
+            j.sender_jitter = sender_jitter;
+            let late = gaps(8, |_, _| 52 * MS);
+            let at_once = gaps(8, |_, wait| wait + 2 * MS);
+            beside_pauses(&[late, at_once].concat(), &j)
+        };
+        // the eight pass 6 to 10 ms behind the round trip
+        assert_eq!((jitter(5 * MS), jitter(6 * MS)), (5 * MS, 20 * MS));
+    }
+
+    #[test]
+    fn a_line_that_hands_over_frames_together_keeps_all_lengths() {
+        // frames come every 6 ms: what an ACK frees is at hand up to so much later, and then all of it
+        let both = |others| limit_of(20, |_, _| 52 * MS, others);
+        assert_eq!(both((40, |_| 46 * MS)), 20 * MS);
+        assert_eq!(both((8, |wait| wait + 3 * MS)), 2 * MS);
+        assert_eq!(both((7, |wait| wait + 3 * MS)), 20 * MS, "ENOUGH");
+    }
+}
