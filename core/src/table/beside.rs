@@ -119,14 +119,19 @@ impl GapRow {
     }
 }
 
-/// Most of this time a kernel held what was written, at least probably.
+/// Most of this time a kernel held what was written, at least probably, and not for a round trip alone: a timer may be as
+/// long.
 fn is_held(causes: &[Row]) -> bool {
     let took = |row: &Row| row.end - row.start;
     let held = |row: &&Row| {
         matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.grounds.grade <= Grade::Probable
     };
     let stall: i64 = causes.iter().filter(held).map(took).sum();
-    2 * stall > causes.iter().map(took).sum::<i64>()
+    let delayed = causes
+        .iter()
+        .filter(held)
+        .any(|row| row.cause == Cause::DelayedAck);
+    delayed && 2 * stall > causes.iter().map(took).sum::<i64>()
 }
 
 pub fn connects(rows: &[ConnectRow]) -> Vec<Column> {
@@ -237,4 +242,41 @@ fn last<R>(mut columns: Vec<Column>, rows: &[R], of: impl Fn(&R) -> &Common) -> 
     }
     columns.push(nullable("top_cause", fixed_words(rows, |r| of(r).top_cause())));
     columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Because, Grounds, Owner, Rule};
+
+    #[test]
+    fn held_is_what_waited_mostly_for_a_delayed_ack() {
+        let probable = Grounds::probable(Because::FewWaits, Cause::ClientThink);
+        let suspected = Grounds::suspected(Because::FewWaits, Cause::ClientThink);
+        let row = |cause, ns, grounds| Row {
+            start: 0,
+            end: ns,
+            cause,
+            parent: None,
+            owner: Owner::Client,
+            from_frame: 1,
+            to_frame: 3,
+            evidence: [1, 2, 3],
+            rule: Rule::NagleDelayedAck,
+            grounds,
+        };
+        let (nagle, ack, think) = (Cause::Nagle, Cause::DelayedAck, Cause::ClientThink);
+        let held = |rows: &[(Cause, i64, Grounds)]| {
+            is_held(&rows.iter().map(|r| row(r.0, r.1, r.2)).collect::<Vec<_>>())
+        };
+        assert!(held(&[(nagle, 5, probable), (ack, 40, probable)]));
+        assert!(held(&[(ack, 21, probable), (think, 20, probable)]));
+        assert!(!held(&[(ack, 20, probable), (think, 20, probable)]));
+        assert!(
+            !held(&[(nagle, 40, probable)]),
+            "a round trip, or a timer as long"
+        );
+        assert!(!held(&[(ack, 40, suspected)]));
+        assert!(!held(&[]));
+    }
 }
