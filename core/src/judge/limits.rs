@@ -220,6 +220,8 @@ limits! {
     /// What outlasted a held ACK says that its program may as well have ended within one, up to so many times the wait: longer
     /// ones are other answers.
     LATE_TIMES: f64 = 1.5, "times", "chosen";
+    /// Where no pause of a program is known otherwise, a busy host outlasts one in so many held ACKs at most, seen beside it.
+    OUTLASTED: usize = 1000, "parts", "chosen: one in a hundred is a program that works for 20 to 60 ms (real)";
     /// Where the pauses of all connections explain some waits, one connection's own say something else from so many on; and
     /// so many show how they differ.
     OWN_CONTROLS: usize = 3, "count", "chosen";

@@ -5,47 +5,21 @@
 //! pauses explain is the program's; of any other the program had at most the longest of them, or where there is one alone
 //! half as much again: it does not show how they differ.
 
+mod pause;
+
 use std::sync::OnceLock;
 
 use ahash::AHashMap;
 
+pub(super) use self::pause::Pause;
 use super::Judged;
 use super::spread::at_share;
 use crate::evidence::{Gap, Pool};
 use crate::judge::limits::{
     AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_LONG_NS, CONTROL_SHORT_NS, CONTROL_STRAYS, ENOUGH, FOLLOWED,
-    HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LATE_TIMES, LONE_TIMES, NOISE_NS, ONE_LENGTH_NS, OWN_CONTROLS,
+    HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LATE_TIMES, LONE_TIMES, ONE_LENGTH_NS, OUTLASTED, OWN_CONTROLS,
     PROMPT_NS, REFUTED, UNHELD_NS,
 };
-
-/// A pause of the program, on a stream. `exact`: its segment left by itself; else an ACK let it go, and it took at most so long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pause {
-    stream: u32,
-    ns: i64,
-    exact: bool,
-}
-
-impl Pause {
-    #[cfg(test)]
-    pub(super) fn of_program(ns: i64) -> Pause {
-        Pause {
-            stream: 0,
-            ns,
-            exact: true,
-        }
-    }
-
-    /// Its program wrote again without a pause, as far as is known: an ACK let it go, or it left soon.
-    pub(super) fn is_at_once(&self) -> bool {
-        !self.exact || self.ns <= NOISE_NS.get()
-    }
-
-    /// Its place in a list: by length, and what is exact behind what is not. One number, as long lists are sorted often.
-    fn rank(&self) -> i64 {
-        self.ns.saturating_mul(2).saturating_add(i64::from(self.exact))
-    }
-}
 
 /// What the control group says of one wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -383,14 +357,24 @@ impl Controls {
     pub(in crate::judge) fn always_follow(&self) -> bool {
         let of_others = self.are_of_one_length(self.longest_held);
         let late = if of_others { 0 } else { self.late.len() };
-        self.followed() >= ENOUGH.get() && CONTROL_STRAYS.get() * late <= self.followed()
+        let nearly_all = CONTROL_STRAYS.get() * late <= self.followed();
+        self.followed() >= ENOUGH.get() && nearly_all && !self.outlast()
     }
 
     /// Whether all that a connection was seen to do, beside its sender, is to follow held ACKs as a kernel does.
     pub(in crate::judge) fn always_follows(&self, stream: u32) -> bool {
         let own = self.of_stream(stream);
         let late = self.late_on.binary_search(&stream).is_ok();
-        self.at_host && own.held >= ENOUGH.get() && own.early.is_empty() && !late
+        self.at_host && own.held >= ENOUGH.get() && own.early.is_empty() && !late && !self.outlast()
+    }
+
+    /// Whether the program was seen, beside it, to pause for longer than ACKs are held, and not for one time: then its pauses
+    /// may end within any wait.
+    fn outlast(&self) -> bool {
+        let reach = (self.longest_held as f64 * LATE_TIMES.get()) as i64; // what takes longer is another answer
+        let longer = self.all.outlasting.iter().filter(|pause| pause.ns <= reach);
+        let are_accidents = OUTLASTED.get() * longer.count() <= self.followed();
+        self.at_host && !are_accidents && !self.are_of_one_length(self.longest_held)
     }
 
     /// Whether nothing left early on a connection of which some held ACKs were followed.

@@ -255,6 +255,32 @@ fn so_many_held_acks_are_no_luck() {
 }
 
 #[test]
+fn what_outlasts_held_acks_beside_its_host_was_seen_to_pause() {
+    let proven = |count, outlasting: &[i64], at_host| {
+        let mut controls = Controls {
+            at_host,
+            longest_held: 44 * MS,
+            ..followed(count, outlasting)
+        };
+        controls.all.outlasting = outlasting.iter().map(|ns| pause(1, *ns, true)).collect();
+        [controls.always_follow(), controls.always_follows(0)]
+    };
+    // on another connection of the same program
+    let (lone, two) = ([47 * MS], [47 * MS, 52 * MS]);
+    assert_eq!(proven(1000, &lone, true), [true; 2]);
+    assert_eq!(proven(999, &lone, true), [false; 2], "OUTLASTED");
+    assert_eq!(
+        (proven(2000, &two, true), proven(1999, &two, true)),
+        ([true; 2], [false; 2])
+    );
+    assert_eq!(proven(99, &lone, false), [true, false], "a path wavers");
+    // pauses of one length beyond every hold are other answers, and so are much longer ones
+    assert_eq!(proven(99, &[50 * MS; 3], true), [true; 2]);
+    assert_eq!(proven(99, &[66 * MS + 1], true), [true; 2]);
+    assert_eq!(proven(99, &[66 * MS], true), [false; 2], "LATE_TIMES");
+}
+
+#[test]
 fn a_connection_alone_is_judged_by_its_own() {
     let near = |count| Controls {
         at_host: true,
