@@ -6,11 +6,13 @@
 //! Rivals: a program that sleeps for as long, on the same tick (`program`). So a cork is never proven.
 
 use super::grounds::Grounds;
-use super::limits::{CORK_NS, CORK_ROUND_NS, ENOUGH, LONG_PATH_NS, LUCK, PROMPT_NS, STRAY_PART};
+use super::limits::{
+    CORK_NS, CORK_ROUND_NS, ENOUGH, FINE_CLOCK, LONG_PATH_NS, LUCK, PROMPT_NS, STRAY_PART, TICK_NS,
+};
 use super::partition::{Cutter, row};
 use super::path::{Paths, queued_turn, reach};
 use super::program::{approach, bounded, think, turn};
-use super::sender::{Judged, lattice};
+use super::sender::{Judged, Tick, lattice};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::evidence::Starts;
@@ -35,7 +37,8 @@ pub(super) fn corked(starts: &Starts, path: [i64; 2]) -> (bool, bool) {
     if count < ENOUGH.get() {
         return (count > 0, false); // too few to show a tick
     }
-    let timed = lattice(held().map(|(_, end)| *end)).is_some_and(|tick| tick.luck <= LUCK.get());
+    let sure = |tick: Option<Tick>| tick.is_some_and(|tick| tick.luck <= LUCK.get());
+    let timed = sure(lattice(held().map(|(_, end)| *end))) || sure(by_stamps(starts, path));
     let [to_sender, _] = path;
     let sooner = starts
         .late
@@ -44,6 +47,15 @@ pub(super) fn corked(starts: &Starts, path: [i64; 2]) -> (bool, bool) {
     let prompt = starts.prompt + sooner.count() as u64;
     let always = prompt * STRAY_PART.get() as u64 <= count as u64;
     (timed || always, timed && always)
+}
+
+/// The same tick by the sender's clock, where the path spreads what passes. A clock that stands on three of four milliseconds is
+/// finer than the ticks that are asked of it.
+fn by_stamps(starts: &Starts, path: [i64; 2]) -> Option<Tick> {
+    let held = starts.stamped.iter();
+    let held = held.filter(|(waited, _)| as_the_timer(*waited, path));
+    let tick = lattice(held.map(|(_, end)| *end));
+    tick.filter(|tick| tick.period > TICK_NS && starts.stood.count_ones() >= FINE_CLOCK.get())
 }
 
 /// A small first segment of a message after about the probe timer; it passed so much `late` by its sender's clock.
@@ -123,7 +135,7 @@ mod tests {
         Starts {
             prompt,
             late: ENDS.iter().take(late).map(|end| (204 * MS, end * MS)).collect(),
-            timed: Vec::new(),
+            ..Starts::default()
         }
     }
 
@@ -240,5 +252,27 @@ mod tests {
         let mut far = starts(10, 1);
         far.late.push((201 * MS, 900 * MS));
         assert_eq!(corked(&far, [2 * MS, 0]), (true, false), "less the path");
+    }
+
+    #[test]
+    fn far_away_the_senders_own_clock_tells_of_ticks() {
+        // the path makes each end later by now more, now less
+        let late = |end: &i64| (254 * MS, end * MS + end / 4 * 733_000 % (4 * MS));
+        let far = |stood, stamped: fn(&i64) -> i64| {
+            let starts = Starts {
+                late: ENDS.iter().map(late).collect(),
+                stamped: ENDS.iter().map(|end| (254 * MS, stamped(end) * MS)).collect(),
+                stood,
+                ..Starts::default()
+            };
+            corked(&starts, [25 * MS, 25 * MS]).1
+        };
+        assert!(far(0b1011, |end| *end));
+        assert!(
+            !far(0b1010, |end| *end),
+            "FINE_CLOCK: its own ticks may be as long"
+        );
+        assert!(!far(0b1111, |end| end + end / 4 * 3 % 4), "a program that sleeps");
+        assert!(!far(0, |end| *end));
     }
 }

@@ -82,9 +82,8 @@ mod tests {
     fn answers(count: usize) -> Starts {
         let ends = [0, 52, 96, 148, 200, 252, 296, 348, 400, 452];
         Starts {
-            prompt: 0,
-            late: Vec::new(),
             timed: ends.iter().take(count).map(|end| (44 * MS, end * MS)).collect(),
+            ..Starts::default()
         }
     }
 

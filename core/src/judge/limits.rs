@@ -344,6 +344,8 @@ limits! {
     /// The smoothed round trip in that timer may contain a pause between two writes, or a delayed ACK: it may be this long,
     /// whatever was seen. Then the program is not blamed.
     CORK_ROUND_NS: i64 = 44_000_000, "ns", "TCP_DELACK_MIN and a tick of CONFIG_HZ=250; tcp_set_rto";
+    /// A clock that stood on so many of each four milliseconds is finer than the ticks of 250 Hz that are looked for in it.
+    FINE_CLOCK: u32 = 3, "count", "a clock of 4 ms stands on one of them, one of 10 ms on two";
     /// A path to the sender that is longer than this is not looked at for a cork.
     LONG_PATH_NS: i64 = 500_000_000, "ns", "chosen";
 

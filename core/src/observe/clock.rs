@@ -22,6 +22,8 @@ pub struct Clock {
     running: u32,
     /// It does not count milliseconds.
     odd: bool,
+    /// On which of each four milliseconds it stood, one bit each.
+    stood: u8,
 }
 
 impl Default for Clock {
@@ -34,6 +36,7 @@ impl Default for Clock {
             late: 0,
             running: 0,
             odd: false,
+            stood: 0,
         }
     }
 }
@@ -48,6 +51,11 @@ impl Clock {
         let elapsed = time_ns.wrapping_sub(since);
         elapsed >= RATED_NS.get()
             && counted.saturating_sub(elapsed).saturating_abs() <= elapsed / BELIEVED_PART.get()
+    }
+
+    /// This time on the clock, and on which of each four milliseconds it stood so far: None where it counts something else.
+    pub fn stamped(&self, time_ns: i64, tsval: u32) -> Option<(i64, u8)> {
+        (!self.is_other(time_ns, tsval)).then_some((i64::from(tsval) * TICK_NS, self.stood))
     }
 
     /// Whether this clock was seen to count something else than milliseconds.
@@ -99,6 +107,7 @@ impl Clock {
     #[inline(always)]
     pub fn late(&mut self, time_ns: i64, tsval: u32) -> i64 {
         let (since, first) = *self.base.get_or_insert((time_ns, tsval));
+        self.stood |= 1 << (tsval & 3);
         let ticks = i64::from(tsval.wrapping_sub(first).cast_signed());
         let elapsed = time_ns.wrapping_sub(since);
         let offset = elapsed.wrapping_sub(ticks * TICK_NS);
@@ -283,5 +292,16 @@ mod tests {
             !clock.may_have_held(900 * MS, 300, Some(300), 400 * MS),
             "it counts something else"
         );
+    }
+
+    #[test]
+    fn a_clock_says_where_it_stood_unless_it_counts_something_else() {
+        let mut clock = began();
+        clock.late(5 * MS, 5);
+        clock.late(100 * MS, 101);
+        assert_eq!(clock.stamped(110 * MS, 110), Some((110 * MS, 0b0011)));
+        clock.late(700 * MS, 702);
+        assert_eq!(clock.stamped(S, 1_000), Some((S, 0b0111)));
+        assert_eq!(clock.stamped(S, 250), None, "it counts four milliseconds");
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::clock::Clock;
 use super::{Data, Early, Outcome, PeerPacket, Refutation, Step};
 use crate::base::At;
-use crate::judge::limits::{BEYOND_ROOM, BURST_NS, EVEN_PART};
+use crate::judge::limits::{AWAY_NS, BEYOND_ROOM, BURST_NS, EVEN_PART};
 
 use freed::Freed;
 use pacer::Pacer;
@@ -154,6 +154,13 @@ impl Sender {
                 self.clock.late(at.time_ns, tsval);
             }
         }
+    }
+
+    /// When a segment left by its sender's clock (`Clock::stamped`), where the path lies between: a capture beside it is finer.
+    #[cold]
+    pub fn left_at(&self, d: &Data) -> Option<(i64, u8)> {
+        let tsval = d.tsval.filter(|_| d.own_rtt_ns >= AWAY_NS.get())?;
+        self.clock.stamped(d.at.time_ns, tsval)
     }
 
     pub fn has_sent(&self) -> bool {

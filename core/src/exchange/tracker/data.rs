@@ -191,6 +191,9 @@ impl Tracker {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 let waited = at.time_ns - since.time_ns;
                 ledger.pools.began(*pool, Some((waited, at.time_ns)));
+                if let Some((stamp, stood)) = pick(&mut self.senders, side).left_at(data) {
+                    ledger.pools.stamped(*pool, (waited, stamp), stood);
+                }
             }
             Wait::TimedTurn { since, pool, .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());

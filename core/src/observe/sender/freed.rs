@@ -4,7 +4,7 @@
 use super::reason::candidate;
 use super::{AckSeen, Sender, Small};
 use crate::base::At;
-use crate::judge::limits::{HELD_AT_HOST, INSTANT_NS, PROMPT_NS, STRAY_PART};
+use crate::judge::limits::{HELD_AT_HOST, INSTANT_NS, KERNEL_NS, PROMPT_NS, STRAY_PART};
 use crate::observe::{Candidate, Data, Wait};
 
 /// What was freed on this connection.
@@ -72,7 +72,7 @@ impl Sender {
         let release = d.at.time_ns - ack.at.time_ns;
         // beside its host, where a kernel is told from a program that answers
         let by_kernel = self.freed.answered_in.is_some_and(|took| 2 * release <= took);
-        if !by_kernel || release > INSTANT_NS.get() {
+        if !by_kernel || release > KERNEL_NS.get() {
             return None;
         }
         self.freed.along = self.freed.along.saturating_add(1);
@@ -190,8 +190,8 @@ mod tests {
 
     #[test]
     fn a_server_that_was_asked_before_is_freed_as_a_kernel_sends() {
-        assert!(along(freed(), small(), after(60 * US)));
-        assert!(!along(freed(), small(), after(60 * US + 1)), "no kernel");
+        assert!(along(freed(), small(), after(100 * US)));
+        assert!(!along(freed(), small(), after(100 * US + 1)), "no kernel");
         let quick = |took| Freed {
             answered_in: Some(took),
             ..freed()

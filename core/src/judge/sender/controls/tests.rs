@@ -407,3 +407,42 @@ fn what_leaves_early_may_be_flushed_where_it_is_longer_and_took_longer_than_what
     assert!(!flushed(&with_stray[1..], 28 * MS, 101), "nor may one be longer");
     assert!(!flushed(&[], 28 * MS, 101));
 }
+
+#[test]
+fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
+    // an ACK that came at once, and a segment so much later than the path's best; all within 25 ms are prompt there
+    let exact = |sender_rtt, sender_wavering, late| {
+        let judged = Judged {
+            sender_rtt,
+            sender_wavering,
+            tight_limit: 25 * MS,
+            hold_least: 25 * MS,
+            ..Judged::default()
+        };
+        let gap = Gap {
+            wait: MS,
+            release: sender_rtt + late,
+            covered: MS,
+            acked_at: MS,
+            bytes: 1,
+            frame: 9,
+            stream: 0,
+            arrived: None,
+            timer: true,
+            unseen: false,
+            after_end: false,
+            first: true,
+            relayed: false,
+        };
+        let mut controls = Controls::default();
+        controls.add(&gap, &judged);
+        controls.all.unheld.first().map(|pause| pause.exact)
+    };
+    let (path, most) = (6 * MS, 750_000 + 4 * MS);
+    assert_eq!(exact(path, 2 * MS, most), Some(false), "PATH_LATE, SOON_NS");
+    assert_eq!(exact(path, 2 * MS, most + 1), Some(true));
+    assert_eq!(exact(path, 20 * MS, 25 * MS), Some(false));
+    assert_eq!(exact(path, 20 * MS, 25 * MS + 1), Some(true), "not prompt");
+    assert_eq!(exact(AT_HOST_NS.get() - 1, 0, 25 * MS), Some(false), "beside it");
+    assert_eq!(exact(AT_HOST_NS.get(), 0, 25 * MS), Some(true));
+}

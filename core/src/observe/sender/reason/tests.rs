@@ -397,3 +397,21 @@ fn the_ack_of_the_one_full_segment_in_flight_may_have_been_held() {
     assert_eq!(again(true, 1), Some(Repair::Fast));
     assert_eq!((again(true, 0), again(false, 1)), (None, None));
 }
+
+#[test]
+fn beside_its_host_a_capture_is_finer_than_its_clock() {
+    let left = |own_rtt_ns, tsval| {
+        let d = Data {
+            own_rtt_ns,
+            tsval,
+            ..next(MS)
+        };
+        Sender::default().left_at(&d).map(|(at, _)| at)
+    };
+    let away = AWAY_NS.get();
+    assert_eq!(
+        (left(away, Some(7)), left(away - 1, Some(7))),
+        (Some(7 * MS), None)
+    );
+    assert_eq!(left(away, None), None);
+}
