@@ -87,8 +87,9 @@ fn a_server_that_was_asked_before_waits_for_the_ack_too() {
     // its program answers in `took` us with nothing in flight; what is freed leaves `after` us after the ACK
     for (took, after, asked, held) in [
         (100, 50, true, true),
-        (100, 51, true, false),  // no sooner than its program may answer
-        (200, 61, true, false),  // later than a kernel
+        (100, 51, true, false), // no sooner than its program may answer
+        (300, 100, true, true),
+        (300, 101, true, false), // later than a kernel
         (100, 50, false, false), // it answers what it has just been asked
     ] {
         let mut play = Play::new();
