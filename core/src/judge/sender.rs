@@ -15,7 +15,7 @@ use crate::evidence::{Gap, Pool, Pools};
 
 use super::limits::{
     ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, CORK_ROUND_NS, FOLLOWS_SLOPE, GROWN, HELD_NS, INSTANT_NS,
-    KERNEL_NS, ONE_LENGTH_NS, PATH_LATE, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, WAVER_PART,
+    KERNEL_NS, ONE_LENGTH_NS, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, WAVER_PART,
 };
 use super::{Change, change, cork, elsewhere};
 pub use controls::Control;
@@ -419,14 +419,6 @@ impl Judged {
             SOON_NS.get() + self.sender_wavering
         };
         self.release_median.is_some_and(|took| took <= least)
-    }
-
-    /// Later behind an ACK than a path that wavers so much makes both together, its program may have written what is prompt else.
-    pub(super) fn freed_within(&self) -> i64 {
-        if self.sender_rtt < AT_HOST_NS.get() {
-            return i64::MAX;
-        }
-        SOON_NS.get() + (self.sender_wavering as f64 * PATH_LATE.get()) as i64
     }
 
     /// Whether a kernel sent this one, so long after the ACK: beside its sender, on a connection of which nothing left early.
