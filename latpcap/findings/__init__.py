@@ -159,8 +159,9 @@ def rows(
 def _pushed(tables: Mapping[str, pa.Table]) -> Pushed | None:
     if isinstance(tables, Lazy):
         return tables.pushed
-    needed = [tables.get(name) for name in ("pushes", "gaps", "causes")]
-    return Pushed.of(*(table for table in needed if table is not None)) if None not in needed else None
+    if "pushes" not in tables or "gaps" not in tables:
+        return None
+    return Pushed.of(tables["pushes"], tables["gaps"], tables["causes"])
 
 
 def _joined(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:

@@ -26,7 +26,6 @@ KNOBS: dict[str, tuple[str, str]] = {
 """Servers that leave Nagle's algorithm to their configuration, by the beginning of their name in lower case: what to
 call them, and the setting that sets TCP_NODELAY."""
 
-
 SETS_IT: dict[str, tuple[str, str | None]] = {
     "apache-coyote": ("Tomcat", 'its Connector has tcpNoDelay="false"'),
     "apache": ("Apache httpd", None),

@@ -79,9 +79,9 @@ def pushed(d: Overall) -> Finding | None:
             continue
         if "server" not in d:
             return found
-        more = (found.total_ms or 0.0) > d["total_ms"]
+        more, none_slow = (found.total_ms or 0.0) > d["total_ms"], not d["slow"]["count"]
         here = endpoint(found.server, found.server_port) == d["server"]
-        if (more or not d["slow"]["count"]) and (here or (more and not d["slow"]["count"])):
+        if (more or none_slow) if here else (more and none_slow):
             return found
     return None
 

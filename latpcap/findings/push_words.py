@@ -36,7 +36,7 @@ def _frames(found: Finding) -> str:
 
 
 def _gain(found: Finding) -> str:
-    """How much sooner each leaves, by what is proven of its wait."""
+    """How much sooner each leaves: as long as it waited, of eight in ten; where that is only probable, at best."""
     low, high = ms(found.p10_ms or 0.0), ms(found.p90_ms or 0.0)
     if found.grade != "proven":
         return f"each leaves at best {high} ms sooner"

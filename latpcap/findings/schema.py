@@ -36,7 +36,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "exchanges": ("uint64", "exchanges hit; of kind push the messages that waited"),
     "of_exchanges": (
         "uint64",
-        "of so many that were judged (complete ones, or those that began where none is); all pushes of the server",
+        "of so many that were judged (complete ones, or those that began where none is); of kind push all pushes",
     ),
     "streams": ("uint64", "streams hit"),
     "of_streams": ("uint64", "of so many; null for latency"),

@@ -162,8 +162,8 @@ impl Group<'_> {
         let few = unheld.len() + early.len() < OWN_CONTROLS.get();
         let show = !few || unheld.iter().chain(&early).all(|pause| !pause.exact);
         // where many outlast them the shorter half tells: a busy host adds to the others
-        let most = if longer < ENOUGH.get() { 0.95 } else { 0.5 };
-        show && alike(&unheld, 0.95) && alike(&early, 0.95) && alike(&first(self.outlasting, longer), most)
+        let share = if longer < ENOUGH.get() { 0.95 } else { 0.5 };
+        show && alike(&unheld, 0.95) && alike(&early, 0.95) && alike(&first(self.outlasting, longer), share)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::evidence::Gap;
 use crate::evidence::rtt::Rtt;
 use crate::judge::limits::{AT_HOST_NS, ENOUGH, PATH_LATE, PROMPT_NS, STEADIER};
 
+/// Twice as late as now and then, for the ACK and the segment, and no less than a busy host makes it.
 pub(super) fn limit(path: Option<&Rtt>, jitter: i64) -> i64 {
     let late = path.map_or(0, Rtt::latest);
     PROMPT_NS
