@@ -104,8 +104,9 @@ class Socket:
         self.tsval_base = net.rng.randrange(2**30)
         self.echo, self.ip_id = 0, net.rng.randrange(60_000)
 
-    def tsval(self) -> int:
-        return (self.tsval_base + self.net.now // MS) % 2**32
+    def tsval(self, at: int | None = None) -> int:
+        """Its time stamp now, or at that time."""
+        return (self.tsval_base + (self.net.now if at is None else at) // MS) % 2**32
 
     def write(self, data: bytes) -> None:
         if not self.queue:
@@ -278,7 +279,9 @@ class Net:
             self.now += round((ms + 0.015) * MS)
             end.ip_id += client
             number = end.ip_id if client else 0  # as Linux has it: a connection to be has no counter yet
-            self.record(client, flags, 0, 0, b"", end.tsval(), end.peer.tsval() if "A" in flags else 0, number)
+            sent = round((path.client_ms if client else path.server_ms * path.asymmetry) * MS)
+            tsval = end.tsval(self.now - sent)
+            self.record(client, flags, 0, 0, b"", tsval, end.peer.tsval() if "A" in flags else 0, number)
         self.client.echo, self.server.echo = self.server.tsval(), self.client.tsval()
         self.after(1.0 + 4 * path.client_ms, self.ask)
 
