@@ -6,10 +6,15 @@ The recorded mixtures are cases (tests/cases/mixed_*); these are simulated, with
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
-from robustness import mixtures, precision, recall, runs
+import pytest
+from makepcap import Ends, pcap
+from robustness import ASK, BODY, HEAD, SPLIT, mixtures, points, precision, recall, runs
+from simulator import ENDS, Path, Script, record
 
+import latpcap as lp
 from latpcap.findings import sockets
 
 
@@ -47,3 +52,32 @@ def test_jitter_hides_some_and_accuses_nobody() -> None:
         assert not counts["false"], name
         found += counts
     assert found["hit"] > 0
+
+
+@pytest.mark.parametrize(("burst", "most"), [(0.0, 0.0), (12.0, 0.3)])
+def test_a_program_at_work_is_told_from_a_late_path(burst: float, most: float) -> None:
+    # each connection has one answer whose first ACK came at once: what its program took then is not what it takes later
+    firsts = (21.0, 22.0, 30.0, 44.0, 46.0, 51.0)
+    working = [[first, *(15.0 + (7 * n + 11 * k) % 31 for n in range(19))] for k, first in enumerate(firsts)]
+    writing = [[0.0] * 20 for _ in firsts]
+    for path in list(points(6.0).values())[1:]:
+        wavering = replace(path, burst_ms=burst, jitter_ms=burst / 20)
+        assert proven(working, wavering) <= most and proven(writing, wavering) > 0.6
+
+
+def proven(pauses: list[list[float]], path: Path) -> float:
+    """The share of what the server's kernel held that is proven, or more, on one connection for each list of pauses."""
+    tape, truth = [], {}
+    for number, before in enumerate(pauses):
+
+        def alter(n: int, script: Script, before: list[float] = before) -> Script:
+            return replace(script, answer=((0.0, HEAD), (before[n], BODY)))
+
+        (address, port), server = ENDS.client, ENDS.server
+        script = Script(ASK, SPLIT, server_think=(0.05, 14.0), alter=alter)
+        made = record(script, path=path, seed=number, connections=1, ends=Ends((address, port + number), server))
+        tape, truth = [*tape, *made.tape], truth | made.truth
+    causes = lp.read(pcap(sorted(tape, key=lambda s: s.time_ns), nanos=True)).arrow("causes").to_pylist()
+    sure = [row for row in causes if "nagle" in (row["cause"], row["parent"]) and row["confidence"] >= 0.9]
+    held = sum(ms for one in truth.values() for _, ms in one.waits)
+    return float(sum(row["duration_ms"] for row in sure) / held)

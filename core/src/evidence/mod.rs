@@ -58,6 +58,8 @@ pub struct Gap {
     pub first: bool,
     /// A connection with another server brought its sender such a segment while it waited.
     pub relayed: bool,
+    /// By its sender's clock the freed segment passed so much later than at best, if that tells.
+    pub lateness: Option<u32>,
 }
 
 impl Key {
@@ -232,6 +234,7 @@ impl Pools {
             after_end: c.after_end,
             first: c.first,
             relayed,
+            lateness: c.lateness.map(|ns| u32::try_from(ns).unwrap_or(u32::MAX)),
         };
         self.remember(c.pool, |pool, room| {
             let room = room && pool.gaps.len() < KEPT;

@@ -75,6 +75,8 @@ pub struct Judged {
     pub rtt_is_best: bool,
     pub receiver_rtt: i64,
     pub tight_limit: i64,
+    /// What left later than this behind an ACK its program wrote then, as far as its clock tells how the path wavers.
+    pub pause_limit: Option<i64>,
     /// Beside the sender: what its kernel sends leaves within the first, and what a slow one may send within the second.
     pub kernel_limits: [i64; 2],
     /// How much the path to the sender wavers, with what its program takes and without what it always takes.
@@ -192,6 +194,7 @@ impl Judged {
         let to_receiver = pairs.get(pool.pair).and_then(|p| p.rtts.get(receiver));
         j.hold_least = holds::least(pool, to_receiver, &j);
         j.tight_limit = prompt::beside_pauses(&pool.gaps, &j);
+        j.pause_limit = prompt::by_its_clock(&pool.gaps, &j);
         j.prompt = holds::prompt(pool, j.receiver_rtt);
         j.together = together::together(&pool.gaps, &j);
         let held = j.count(pool.gaps.iter(), pool.refutations);
@@ -350,6 +353,13 @@ impl Judged {
     /// Whether a segment left so much later than its ACK that its program wrote it then: a busy host takes less.
     fn outlasts(&self, late: i64) -> bool {
         late > PROMPT_NS.get().max(self.tight_limit)
+    }
+
+    /// Whether its program wrote later than the path may have made it, by its own clock: what passed late by that did not.
+    fn paused(&self, gap: &Gap) -> bool {
+        let late = gap.release - self.sender_rtt;
+        let before = |limit| gap.lateness.is_some_and(|way| late - i64::from(way) > limit);
+        self.pause_limit.is_some_and(before)
     }
 
     /// Whether the path is still as this judgement knew it.

@@ -244,7 +244,7 @@ impl Controls {
             && !gap.after_end
             && gap.covered - j.receiver_rtt < UNHELD_NS.get().min(j.hold_least / 5 * 3)
         {
-            self.all.unheld.push(pause(!prompt));
+            self.all.unheld.push(pause(!prompt || j.paused(gap)));
             self.most_bytes = self.most_bytes.max(gap.bytes);
         }
     }

@@ -67,12 +67,9 @@ mod tests {
             bytes: 1,
             frame: 100 + number as u64 * frames,
             stream: number as u32,
-            arrived: None,
             timer: true,
-            unseen: false,
-            after_end: false,
             first: true,
-            relayed: false,
+            ..Gap::default()
         };
         (0..count).map(gap).collect()
     }

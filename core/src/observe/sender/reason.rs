@@ -73,6 +73,7 @@ impl Sender {
                     let mut candidate = candidate(&p, &ack, d, self.echoes_acks);
                     candidate.held_back = self.may_be_held(d, gap);
                     candidate.after_end = self.peer_ended;
+                    candidate.lateness = d.tsval.and_then(|now| self.clock.lateness(d.at.time_ns, now));
                     if candidate.arrived == Some(false) && overdue(gap, d) {
                         return Wait::Probe {
                             pool: d.pool,
@@ -403,16 +404,14 @@ fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
         held_from: p.at,
         ack,
         ack_pure: true, // with data a hole would show
-        ack_fin: false,
         arrived: Some(true),
         unseen: true,
-        after_end: false,
         freed: d.at,
         small_bytes: p.bytes,
         freed_bytes: (d.end - d.start) as u32,
-        held_back: false,
         first: p.first,
         pool: d.pool,
+        ..Candidate::default()
     })
 }
 
@@ -435,14 +434,12 @@ pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Can
         ack_pure: ack.pure,
         ack_fin: ack.fin,
         arrived,
-        unseen: false,
-        after_end: false,
         freed: d.at,
         small_bytes: p.bytes,
         freed_bytes: (d.end - d.start) as u32,
-        held_back: false,
         first: p.first,
         pool: d.pool,
+        ..Candidate::default()
     }
 }
 
