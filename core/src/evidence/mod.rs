@@ -49,6 +49,8 @@ pub struct Gap {
     pub bytes: u32,
     pub stream: u32,
     pub arrived: Option<bool>,
+    /// By its sender's clock, in ticks: small segment to freed segment.
+    pub ticks: Option<i32>,
     pub timer: bool,
     /// The capture lacks the ACK; time stamps say when it left.
     pub unseen: bool,
@@ -229,6 +231,7 @@ impl Pools {
             bytes: c.freed_bytes,
             stream,
             arrived: c.arrived,
+            ticks: c.ticks,
             timer: c.ack_pure && !c.ack_fin,
             unseen: c.unseen,
             after_end: c.after_end,

@@ -26,6 +26,11 @@ pub const HELD_ELSEWHERE_NS: Band<i64> = Band {
     least: HELD_ELSEWHERE_LEAST_NS,
     most: HELD_ELSEWHERE_MOST_NS,
 };
+/// The time between two batches of a line that gathers packets.
+pub const BATCH_NS: Band<i64> = Band {
+    least: BATCH_LEAST_NS,
+    most: BATCH_MOST_NS,
+};
 /// A cork's timer.
 pub const CORK_NS: Band<i64> = Band {
     least: CORK_LEAST_NS,
@@ -130,6 +135,15 @@ limits! {
     LATE_PERCENT: usize = 95, "percent", "chosen";
     /// Of the round trip to a sender, this part may be the path's wavering when a segment is held against it: one in so many.
     WAVER_PART: i64 = 10, "parts", "chosen";
+
+    /// The batches of a line that gathers packets are at least so far apart.
+    BATCH_LEAST_NS: i64 = 2_000_000, "ns", "chosen: what comes sooner is prompt (PROMPT_NS)";
+    /// And at most.
+    BATCH_MOST_NS: i64 = 12_000_000, "ns", "chosen: held ACKs that end within a tick of 4 ms lie anywhere in no longer ones";
+    /// Packets that pass further apart tell nothing of such batches.
+    BATCH_APART_NS: i64 = 100_000_000, "ns", "chosen: a held ACK and a long round trip";
+    /// One in so many releases takes another number of batches than most, and fewer left between two batches.
+    BATCH_PARTS: usize = 3, "parts", "chosen: a program's pauses of one length take one number";
 
     /// A program's pauses are so many times as even as the ACKs before them, seen behind a path.
     STEADIER: i64 = 2, "times", "chosen: what follows its ACK is less even than the ACKs";

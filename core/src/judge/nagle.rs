@@ -50,9 +50,9 @@ impl Judged {
     /// What one candidate of this sender is, on its stream.
     pub fn rule(&self, sender: Side, stream: u32, c: &Candidate) -> Ruling {
         let release = c.freed.time_ns - c.ack.time_ns;
-        let late = release - self.sender_rtt;
         let hold = c.ack.time_ns - c.held_from.time_ns - self.receiver_rtt;
         let wait = c.ack.time_ns - c.small.time_ns;
+        let late = self.late(wait, release, c.ticks);
         let program = |grounds: Grounds| {
             let mut grounds = grounds;
             if c.held_back {

@@ -1,6 +1,7 @@
 //! What all evidence on one sender says: does Nagle's algorithm hold it up, does it refute that, does its program pause?
 //! A pool of evidence and the path's round trips in, one `Judged` out.
 
+mod batches;
 mod controls;
 mod holds;
 mod kernel;
@@ -18,6 +19,7 @@ use super::limits::{
     KERNEL_NS, ONE_LENGTH_NS, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, WAVER_PART,
 };
 use super::{Change, change, cork, elsewhere};
+use batches::Batches;
 pub use controls::Control;
 use controls::Controls;
 use places::Places;
@@ -77,6 +79,8 @@ pub struct Judged {
     pub tight_limit: i64,
     /// What left later than this behind an ACK its program wrote then, as far as its clock tells how the path wavers.
     pub pause_limit: Option<i64>,
+    /// The line hands over what it sends in batches.
+    pub batches: Option<Batches>,
     /// Beside the sender: what its kernel sends leaves within the first, and what a slow one may send within the second.
     pub kernel_limits: [i64; 2],
     /// How much the path to the sender wavers, with what its program takes and without what it always takes.
@@ -193,6 +197,7 @@ impl Judged {
         };
         let to_receiver = pairs.get(pool.pair).and_then(|p| p.rtts.get(receiver));
         j.hold_least = holds::least(pool, to_receiver, &j);
+        j.batches = batches::of(&pool.gaps, &j);
         j.tight_limit = prompt::beside_pauses(&pool.gaps, &j);
         j.pause_limit = prompt::by_its_clock(&pool.gaps, &j);
         j.prompt = holds::prompt(pool, j.receiver_rtt);
@@ -290,7 +295,7 @@ impl Judged {
     /// This wait for a held ACK is Nagle's beyond doubt.
     fn is_stall(&self, gap: &Gap) -> bool {
         !self.before_ack(gap.release, gap.arrived)
-            && self.is_prompt(gap.frame, gap.release - self.sender_rtt)
+            && self.is_prompt(gap.frame, self.late(gap.wait, gap.release, gap.ticks))
             && self.proves(
                 gap.stream,
                 gap.first,
@@ -355,13 +360,6 @@ impl Judged {
         late > PROMPT_NS.get().max(self.tight_limit)
     }
 
-    /// Whether its program wrote later than the path may have made it, by its own clock: what passed late by that did not.
-    fn paused(&self, gap: &Gap) -> bool {
-        let late = gap.release - self.sender_rtt;
-        let before = |limit| gap.lateness.is_some_and(|way| late - i64::from(way) > limit);
-        self.pause_limit.is_some_and(before)
-    }
-
     /// Whether the path is still as this judgement knew it.
     fn is_of(&self, pool: &Pool, pairs: &Pairs) -> bool {
         let rtt = |side: Side| pairs.min(pool.pair, side.index()).unwrap_or(0);
@@ -383,12 +381,12 @@ impl Judged {
         self.held = held.len();
         self.tight = held
             .iter()
-            .filter(|s| self.is_prompt(s.frame, s.release - self.sender_rtt))
+            .filter(|s| self.is_prompt(s.frame, self.late(s.wait, s.release, s.ticks)))
             .count();
         self.relayed = held.iter().filter(|s| s.relayed).count();
         let mut releases: Vec<i64> = held
             .iter()
-            .map(|s| (s.release - self.sender_rtt).max(0))
+            .map(|s| self.late(s.wait, s.release, s.ticks).max(0))
             .collect();
         releases.sort_unstable();
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));

@@ -223,7 +223,7 @@ impl Controls {
         if gap.unseen {
             return; // its ACK is not seen to the microsecond
         }
-        let late = gap.release - j.sender_rtt;
+        let late = j.late(gap.wait, gap.release, gap.ticks);
         let prompt = j.is_prompt(gap.frame, late);
         if j.is_held(gap) {
             self.soon += usize::from(late <= PROMPT_NS.get().max(j.tight_limit));

@@ -37,6 +37,9 @@ pub(super) fn by_its_clock(gaps: &[Gap], j: &Judged) -> Option<i64> {
 /// The same where a program's pauses are seen among what the path would explain: no later than on any path. What follows
 /// at once does not keep its length there; it does where a line hands over its frames together, whatever sent them.
 pub(super) fn beside_pauses(gaps: &[Gap], j: &Judged) -> i64 {
+    if let Some(batches) = j.batches {
+        return batches.limit(j.tight_limit);
+    }
     // what came this way was later now and then, and a quarter of all was later than it wavers
     let now_and_then = (j.tight_limit as f64 / PATH_LATE.get()) as i64;
     let usual = PROMPT_NS.get().max(j.sender_jitter).max(now_and_then);
@@ -53,6 +56,15 @@ pub(super) fn beside_pauses(gaps: &[Gap], j: &Judged) -> i64 {
         usual
     } else {
         j.tight_limit
+    }
+}
+
+impl Judged {
+    /// Whether its program wrote later than the path may have made it, by its own clock: what passed late by that did not.
+    pub(super) fn paused(&self, gap: &Gap) -> bool {
+        let late = gap.release - self.sender_rtt;
+        let before = |limit| gap.lateness.is_some_and(|way| late - i64::from(way) > limit);
+        self.pause_limit.is_some_and(before)
     }
 }
 

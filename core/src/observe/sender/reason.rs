@@ -405,6 +405,7 @@ fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
         ack,
         ack_pure: true, // with data a hole would show
         arrived: Some(true),
+        ticks: p.ticks_until(d),
         unseen: true,
         freed: d.at,
         small_bytes: p.bytes,
@@ -434,6 +435,7 @@ pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Can
         ack_pure: ack.pure,
         ack_fin: ack.fin,
         arrived,
+        ticks: p.ticks_until(d),
         freed: d.at,
         small_bytes: p.bytes,
         freed_bytes: (d.end - d.start) as u32,

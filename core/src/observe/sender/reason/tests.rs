@@ -36,6 +36,7 @@ fn small(acked: Option<i64>) -> Small {
         at: at(1, 0),
         end: 100,
         bytes: 100,
+        tsval: None,
         tsecr: None,
         ack: acked.map(|time_ns| AckSeen {
             at: at(2, time_ns),
