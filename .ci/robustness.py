@@ -14,7 +14,9 @@ import struct
 import sys
 import tempfile
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -36,6 +38,8 @@ FLOORS = {  # precision, recall
 }
 LEFT_OUT = ("s8_c2s_only", "s8_s2c_only", "s8_midstream")
 """One direction only, and exchanges from before the capture."""
+Task = tuple[Any, ...]
+"""What counts a situation, and its arguments."""
 ARTEFACT_MS = 15.0
 """Exchanges that a busy host made slower than anything in the packets explains are not scored."""
 
@@ -104,15 +108,18 @@ def main() -> int:
     parser.add_argument("labdir", nargs="?", type=Path)
     parser.add_argument("-v", "--verbose", action="store_true")
     args = parser.parse_args()
-    found = {"quiet": simulated("quiet", 0.0, 0.0, args.verbose)}
+    tasks: dict[str, Task] = {"quiet": (simulated, "quiet", 0.0, 0.0, args.verbose)}
     for burst in (12, 24):
-        found[f"bursts {burst} ms"] = simulated(f"bursts {burst} ms", burst, 0.0, args.verbose)
-    found |= {"mixed sockets": mixed(0.0), "mixed, 12 ms": mixed(12.0)}
+        tasks[f"bursts {burst} ms"] = (simulated, f"bursts {burst} ms", burst, 0.0, args.verbose)
+    tasks |= {"mixed sockets": (mixed, 0.0), "mixed, 12 ms": (mixed, 12.0)}
     for percent in (1, 4, 10):
-        found[f"{percent} % missing"] = simulated(f"{percent} % missing", 0.0, percent / 100, args.verbose)
+        tasks[f"{percent} % missing"] = (simulated, f"{percent} % missing", 0.0, percent / 100, args.verbose)
     if args.labdir:
         for percent in (4, 10):
-            found[f"lab, {percent} % missing"] = lab(args.labdir, percent / 100, args.verbose)
+            tasks[f"lab, {percent} % missing"] = (lab, args.labdir, percent / 100, args.verbose)
+    with ProcessPoolExecutor() as pool:
+        running = {name: pool.submit(*task) for name, task in tasks.items()}
+        found = {name: future.result() for name, future in running.items()}
     low = 0
     print(f"{'situation':18} {'precision':>18} {'recall':>18}   counts")
     for name, counts in found.items():

@@ -29,6 +29,7 @@ def read(name: str) -> lp.Capture:
     return lp.read(SAMPLES / name)
 
 
+SHORTER = re.compile(r"in (\d+) shorter pieces")
 TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 WORDS = re.compile(
     r"\bp50\b|\bp99\b|95 % of|a pause gives 0|under 0\.1 %|HTTP/1|"
@@ -60,6 +61,8 @@ def assert_backed(why: Any) -> None:
     times = [c.get("total_ms", c.get("duration_ms")) for c in data.get("causes", [])]
     total = data.get("total_ms") or sum(times) or 1.0
     known += [100 * t / total for t in times] + [sum(times)] + [0.0]
+    if rest := SHORTER.search(text):
+        known += [int(rest[1]), sum(sorted(times)[: int(rest[1])])]
     known += [100 * sum(c["total_ms"] for c in data.get("causes", []) if c.get("cause") == n) / total
               for n in CAUSES if data["kind"] == "overall"]  # fmt: skip
     known += [len(data.get("servers", [0])) - 1, sum(row["slow"] for row in data.get("servers", [])[1:])]

@@ -97,6 +97,7 @@ class Slow(TypedDict):
     path_ms: float
     unread: int
     polls: int
+    streams: int
     worst: Request | None
 
 

@@ -234,8 +234,11 @@ def _nothing(d: Overall) -> str:
     many = f"{count(slow['of'], one)}, p50 {ms(d['p50_ms'])}, p99 {ms(d['p99_ms'])} ms"
     if slow["polls"]:
         many += f", of which {slow['polls']:,} {'waits' if slow['polls'] == 1 else 'wait'} for an event on purpose"
+    if slow["streams"]:
+        many += f", of which {slow['streams']:,} {'streams' if slow['streams'] == 1 else 'stream'} events"
     if slow["of"] == 1:
-        many = f"its one {one} took {ms(d['p50_ms'])} ms"
+        stream = ", a stream of events," if slow["streams"] else ""
+        many = f"its one {one}{stream} took {ms(d['p50_ms'])} ms"
     if first.cause == "network":
         goes = SURE[first.grade]
         if slow["path_ms"] > slow["limit_ms"]:

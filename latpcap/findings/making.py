@@ -234,12 +234,13 @@ def _slow(
 
     exchanges, count = tables["exchanges"], len(server.rows)
     mine = longarrays.marked(server.rows, exchanges.num_rows)
-    took, limits, polls = longarrays.Column("float64"), longarrays.Column("float64"), 0
+    took, limits, polls, streams = longarrays.Column("float64"), longarrays.Column("float64"), 0, 0
     for span, part in arrays.sliced(exchanges):
         which = mine[span]
         took.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[which])
         limits.add(slow.limits(part, slow_ms)[which])
         polls += int(slow.polls(part)[which].sum())
+        streams += int(slow.streams(part)[which].sum())
     return {
         "how": slow.how(len(server.slow), count),
         "count": len(server.slow),
@@ -248,6 +249,7 @@ def _slow(
         "path_ms": float(longarrays.nth(took.array(), count // 2)),
         "unread": server.unread,
         "polls": polls,
+        "streams": streams,
         "worst": _worst(server, items, exchanges) if len(server.slow) else None,
     }
 

@@ -58,7 +58,7 @@ def of(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -
         spans = list(longarrays.parts(len(came)))
         last = longarrays.nth(longarrays.made(came.dtype, (came[span][mine[span]] for span in spans)), MOST)
         complete &= np.concatenate([came[span] <= last for span in spans])
-    rows = longarrays.chosen(rows, complete & ~slow.polls(exchanges))
+    rows = longarrays.chosen(rows, complete & ~slow.polls(exchanges) & ~slow.streams(exchanges))
     if len(rows) < LIMITS["queue_requests"]:
         return None
     came, left = (arrays.numbers(exchanges, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))

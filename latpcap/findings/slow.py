@@ -25,6 +25,7 @@ UNREAD = "turns"
 
 
 POLL = "long_poll"
+STREAM = "event_stream"
 
 
 class Piece(Protocol):
@@ -53,6 +54,32 @@ def unread(exchanges: pa.Table) -> Array:
 def polls(exchanges: pa.Table) -> Array:
     """Which exchanges are meant to wait: long polls?"""
     return _is(exchanges, "kind", POLL)
+
+
+def streams(exchanges: pa.Table) -> Array:
+    """Which exchanges have a stream for an answer, whose next piece comes when there is something to say?"""
+    return _is(exchanges, "kind", STREAM)
+
+
+def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
+    """Which exchanges took, of `time` ms, more than their limit beyond the path's round trip?
+
+    What is meant to wait is never slow. Of a stream the time until its answer begins counts, and what held up the rest,
+    for each of its pieces: not the time in which its server had nothing to say.
+    """
+    import numpy as np
+
+    limit, network = limits(exchanges, slow_ms), arrays.numbers(exchanges, "network_ms").astype(float)
+    own = time - np.nan_to_num(network, nan=0.0)
+    stream = streams(exchanges)
+    if stream.any():
+        begun, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
+        first = np.where(begun > 0, np.minimum((begun - start) / 1e6, time), time)
+        held = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
+        each = held / np.maximum(arrays.filled(exchanges, "pieces", 0), 1)
+        own = np.where(stream, np.maximum(first - (time - own), each), own)
+    found: Array = (own > limit) & ~polls(exchanges)
+    return found
 
 
 def _is(exchanges: pa.Table, column: str, word: str) -> Array:

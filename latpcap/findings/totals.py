@@ -29,6 +29,8 @@ COHORTS = {"p50": (0.45, 0.55), "p90": (0.88, 0.92), "p99": (0.985, 0.995)}
 
 SETUP = "tcp"
 """The protocol of rows that are a connection's set-up and no request."""
+NOTHING_TO_SAY = "waits_for_event"
+"""Why a program's time between the pieces of a stream is nobody's waiting: no finding counts it."""
 TCP_WAITS = (
     "nagle", "delayed_ack", "cork", "cwnd", "receive_window", "zero_window", "fast_retransmit", "tlp", "rto", "syn_rto",
     "reordering",
@@ -131,7 +133,12 @@ class Ledger:
                 judged[server.rows[span]] = True
         spans = longarrays.parts(len(judged))
         owner = longarrays.made("int32", (np.where(judged[span], place[span], -1) for span in spans))
-        self._pieces = longarrays.split(longarrays.taken(owner, self._row))
+        whose = longarrays.taken(owner, self._row)
+        stream = slowness.streams(exchanges)
+        if stream.any():
+            because, words = arrays.codes(causes, "because")
+            whose[(because == _code(words, NOTHING_TO_SAY)) & longarrays.taken(stream, self._row)] = -1
+        self._pieces = longarrays.split(whose)
         self._place = place
         self._spent: dict[str, list[Spent]] = {}
 
@@ -268,13 +275,12 @@ class _Seen:
         times = {c: arrays.numbers(exchanges, f"{c}_ms") for c in CAUSES}
         whole = sum(times.values(), np.zeros(exchanges.num_rows))
         time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), whole)
-        own = time - np.nan_to_num(times["network"].astype(float), nan=0.0)
         protocol, protocols = arrays.codes(exchanges, "protocol")
         return {
             "complete": complete,
             "begun": begun,
             "asked": protocol != (protocols.index(SETUP) if SETUP in protocols else -2),
-            "late": (own > slowness.limits(exchanges, slow_ms)) & ~slowness.polls(exchanges),
+            "late": slowness.late(exchanges, time, slow_ms),
             "unread": slowness.unread(exchanges),
             "goodbye": ~complete & ~begun & _last_words(streams, exchanges, stream_row),
             "time": time,

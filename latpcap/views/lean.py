@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from latpcap import arrays, longarrays
+from latpcap.findings.slow import streams
 from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
 from latpcap.vocabulary import CAUSES
 
@@ -100,8 +101,8 @@ class Exchanges:
     WORDS = ("protocol", "kind", "method", "target", "status_text", "cut_by")
     NUMBERS = ("stream", "index", "request_first_frame")
     TIMES = ("start", "end", "request_end")
-    INCOMPLETE = ("request_last_frame",)
-    """Asked of incomplete exchanges alone."""
+    INCOMPLETE = ("request_last_frame", "pieces")
+    """Asked of incomplete exchanges alone, as most causes; of these also where the answer is a stream."""
     NULLABLE = ("status", "error", "response_last_frame")
     """Kept one higher: 0 is null."""
     COLUMNS = ("exchange", "complete", "response_first_frame", "response_start", "latency_ms", *WORDS, *NUMBERS, *TIMES,
@@ -136,12 +137,13 @@ class Exchanges:
             self._numbers[name].add(np.where(np.isnan(values), 0, values + 1).astype(np.int64))
         for name in ALWAYS:
             self._numbers[f"{name}_ms"].add(arrays.numbers(rows, f"{name}_ms"))
-        whole = bool(complete.all())
+        plain = complete & ~streams(rows)
+        whole = bool(plain.all())
         for name in (*self.INCOMPLETE, *(f"{name}_ms" for name in CAUSES if name not in ALWAYS)):
             if whole:
                 self._numbers[name].skip(rows.num_rows)
             else:
-                self._numbers[name].add(np.where(complete, 0, arrays.numbers(rows, name)))
+                self._numbers[name].add(np.where(plain, 0, arrays.filled(rows, name, 0)))
         for name in self.WORDS:
             self._words[name].add(*arrays.codes(rows, name))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 from makepcap import Talk, get, pcap
+from simulator import Path, Script, record
 
 from case_scripts.registry import case
 
@@ -164,3 +166,43 @@ def server_sent_events() -> bytes:
         talk.server(at, f"{len(line):x}\r\n{line}\r\n".encode())
     talk.server(330, b"0\r\n\r\n")
     return pcap(talk.tape)
+
+
+def events(count: int, in_parts: range) -> Script:
+    """An answer of server-sent events, 90 ms apart, some of them written in two parts; then the same again."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    wrote = []
+    for number in range(count):
+        parts = (b"data: {", b'"tick": 1}\n\n') if number in in_parts else (b'data: {"tick": 1}\n\n',)
+        wrote += [(0.0 if place else 90.0, b"%x\r\n%s\r\n" % (len(part), part)) for place, part in enumerate(parts)]
+    return Script(((0.0, get("/events")),), ((0.0, head), *wrote, (90.0, b"0\r\n\r\n")), exchanges=2)
+
+
+@case
+def events_held() -> bytes:
+    """Two streams of 20 events, 90 ms apart, 60 ms from the client and back. The server writes each event in two
+    parts without TCP_NODELAY, and the second part of each waits for the first one's ACK.
+
+    Not to be mistaken for: time in which the server has nothing to say, which takes as much of each stream.
+    """
+    return pcap(record(events(20, range(20)), path=Path(30.0, 0.01), connections=1).tape)
+
+
+@case
+def events_in_one_write() -> bytes:
+    """The same streams, all but one event in one write: what is held up is 180 ms of each stream, 9 ms for an event.
+
+    Not to be mistaken for: a slow server, or a program that pauses; the client asked to be told when there is news.
+    """
+    return pcap(record(events(20, range(9, 10)), path=Path(30.0, 0.01), connections=1).tape)
+
+
+@case
+def events_after_a_slow_start() -> bytes:
+    """A stream of events whose head comes 300 ms after the request: the kernel has acknowledged it at once.
+
+    Not to be mistaken for: a stream that is merely quiet between two events.
+    """
+    script = events(5, range(0))
+    [(_, head), *rest] = script.answer
+    return pcap(record(replace(script, answer=((300.0, head), *rest)), path=Path(5.0, 0.01)).tape)

@@ -197,6 +197,9 @@ pub(super) fn rows_of(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<R
     if exchange.kind == MessageKind::LongPoll {
         judge::waiting(rows);
     }
+    if let (MessageKind::EventStream, Some(answer)) = (exchange.kind, &exchange.response) {
+        judge::streaming(rows, answer.first.time_ns);
+    }
     if let Some(until) = exchange.behind_until {
         judge::behind(rows, until);
     }

@@ -116,6 +116,21 @@ pub fn waiting(rows: &mut [Row]) {
     not_asked(rows, Because::WaitsForEvent);
 }
 
+/// The answer is a stream that began at this time: its next piece waits for an event. That is the first thing to say of
+/// a program's time, also where something else makes it no more than probable.
+#[cold]
+pub fn streaming(rows: &mut [Row], since: i64) {
+    let begun = rows.partition_point(|row| row.start < since);
+    let most = Grounds::probable(Because::WaitsForEvent, Hypothesis::NotAsked);
+    for row in rows
+        .iter_mut()
+        .skip(begun)
+        .filter(|row| row.cause == Cause::ServerThink)
+    {
+        row.grounds = most.weaker(row.grounds);
+    }
+}
+
 /// Until then the answers to the requests before it on its connection were still coming, and this one's could not pass
 /// them: a program's time was theirs, its own, or both.
 #[cold]

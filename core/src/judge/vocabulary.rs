@@ -268,7 +268,7 @@ words! {
     "twice_in_capture" TwiceInCapture "the connection's packets are in the capture twice"
     "on_other_paths" OnOtherPaths "parts of its messages may have passed on other connections (multipath)"
     "only_turns" OnlyTurns "what was said cannot be read (encrypted, or no reader knows it): what came need not answer it"
-    "waits_for_event" WaitsForEvent "the answer waits for an event, as the request asked it to"
+    "waits_for_event" WaitsForEvent "the answer, or its next piece, waits for an event, as the request asked it to"
     "behind_answers" BehindAnswers "the answers to requests before it on this connection came first, as the protocol wants it"
     "fills_window" FillsWindow "it fills the window to the byte, which had room for no full segment"
     "fills_segment" FillsSegment "a full segment behind a small unacknowledged one: a part of it may have been written before, and waited"

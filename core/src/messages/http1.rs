@@ -317,13 +317,15 @@ impl Http1 {
                 after
             }
             Ok(Body::Length(length)) => State::Length(length),
-            Ok(Body::Chunked) => {
+            Ok(body @ (Body::Chunked | Body::UntilClose | Body::Switched(_))) => {
+                if head.pieces.is_some_and(|pieces| pieces.are_events()) {
+                    sink.streams();
+                }
                 self.half(sink.side()).pieces = head.pieces;
-                State::Chunked(Chunked::new())
-            }
-            Ok(Body::UntilClose | Body::Switched(_)) => {
-                self.half(sink.side()).pieces = head.pieces;
-                State::UntilClose
+                match body {
+                    Body::Chunked => State::Chunked(Chunked::new()),
+                    _ => State::UntilClose,
+                }
             }
             Err(reason) => {
                 sink.lost(reason);

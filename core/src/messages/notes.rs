@@ -46,6 +46,9 @@ pub enum Kind {
     Turn,
     /// A request whose answer waits for an event (BLPOP, a Kafka fetch, IMAP IDLE).
     LongPoll,
+    /// A request whose answer is a stream: each piece comes when there is something to say (server-sent events, a call
+    /// of gRPC with several answers).
+    EventStream,
     /// What comes before the first request: a greeting, a log-in, a TLS handshake. It belongs to the connect.
     Setup,
 }
@@ -56,6 +59,7 @@ impl Kind {
         match self {
             Kind::Request => Some("request"),
             Kind::LongPoll => Some("long_poll"),
+            Kind::EventStream => Some("event_stream"),
             Kind::Setup => Some("handshake"),
             Kind::Turn => None,
         }
@@ -123,6 +127,8 @@ pub enum Said<'a> {
     /// The answer's first byte.
     Answers,
     Status(Status<'a>),
+    /// The answer's pieces come when there is something to say.
+    Streams,
     /// A piece of the answer's body.
     Piece,
     /// What was said so far was no answer: that is still to come.
@@ -169,6 +175,8 @@ pub enum Note<'a> {
     },
     /// The same in words, or with words.
     Status(Status<'a>),
+    /// The pieces of the server's newest message come when there is something to say.
+    Streams,
     /// This packet brought a piece of the body of the server's newest message.
     Piece {
         at: At,

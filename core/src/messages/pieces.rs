@@ -27,6 +27,11 @@ impl Pieces {
         }
     }
 
+    /// Whether they come when there is something to say, and nobody waits for the next one.
+    pub(super) fn are_events(&self) -> bool {
+        matches!(self, Pieces::Events(_))
+    }
+
     /// Whether a body, or a part of one that was written in one go, is a whole message of gRPC.
     pub(super) fn is_message(body: &[u8]) -> bool {
         let Some((header, message)) = body.split_first_chunk::<5>() else {

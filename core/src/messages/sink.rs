@@ -5,8 +5,12 @@
 //! begins with the first byte that is counted. Protocols that answer in any order name each exchange by a key of
 //! their own (`MessageSink::of`).
 
+mod keyed;
+
+pub(super) use keyed::Keyed;
+
 use super::http1::Again;
-use super::{At, Close, Kind, Listener, Memory, Named, Note, Protocol, Push, Said, Secured, Side, Status};
+use super::{At, Close, Kind, Listener, Memory, Note, Protocol, Push, Secured, Side, Status};
 use crate::decrypt::Sealed;
 use smol_str::SmolStr;
 
@@ -229,6 +233,11 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
+    /// The pieces of the server's message come when there is something to say.
+    pub(super) fn streams(&mut self) {
+        self.listener.note(Note::Streams);
+    }
+
     /// The server has said, in full and with this packet, what nobody asked for: so many bytes since the mark.
     pub(super) fn push(&mut self, method: &str, target: &str, bytes: u64) {
         let first = self.open.take_mark(self.side).unwrap_or(self.at);
@@ -351,97 +360,5 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     #[inline(always)]
     fn message(&mut self, side: Side) -> &mut Message {
         self.open.message(side)
-    }
-}
-
-/// One exchange of those that are answered in any order. What is said of a key that is not open is dropped: its
-/// beginning is not in the capture.
-pub(super) struct Keyed<'s, 'a, L> {
-    sink: &'s mut MessageSink<'a, L>,
-    key: u64,
-}
-
-impl<L: Listener> Keyed<'_, '_, L> {
-    /// The client asks, with its first byte where the mark is. A request of this key that is still open is cut.
-    pub(super) fn ask(&mut self, kind: Kind) {
-        let at = self.sink.open.take_mark(self.sink.side).unwrap_or(self.sink.at);
-        self.say_at(at, Said::Asks(kind));
-    }
-
-    /// What is asked for; may be said again, the last word counts. "" is what is not known.
-    pub(super) fn name(&mut self, named: Named<'_>) {
-        self.sink.open.recognised = true;
-        self.say(Said::Named(named));
-    }
-
-    /// So many bytes of the request (the client speaks) or of the answer (the server does).
-    pub(super) fn count(&mut self, bytes: u64) {
-        if bytes > 0 {
-            self.say(Said::Bytes(bytes));
-        }
-    }
-
-    /// The request is whole with what was counted.
-    pub(super) fn asked(&mut self) {
-        self.say(Said::Asked);
-    }
-
-    /// The server answers, with its first byte where the mark is. Nothing where the answer has begun.
-    pub(super) fn answer(&mut self) {
-        let at = self.sink.open.take_mark(self.sink.side).unwrap_or(self.sink.at);
-        self.say_at(at, Said::Answers);
-    }
-
-    /// How it ends; the last word counts.
-    pub(super) fn status(&mut self, status: Status<'_>) {
-        self.sink.open.recognised = true;
-        self.say(Said::Status(status));
-    }
-
-    /// The same as `count`, of a piece of the answer's body.
-    pub(super) fn piece(&mut self, bytes: u64) {
-        self.count(bytes);
-        if self.sink.side == Side::Server {
-            self.say(Said::Piece);
-        }
-    }
-
-    /// What was said so far was no answer ("100", "pending"): that is still to come.
-    pub(super) fn interim(&mut self) {
-        self.say(Said::Interim);
-    }
-
-    /// The answer is whole with what was counted, and the exchange over.
-    pub(super) fn answered(&mut self) {
-        self.say(Said::Answered);
-    }
-
-    /// Both sides say more before its answer ends.
-    pub(super) fn dialogue(&mut self) {
-        self.say(Said::Dialogue);
-    }
-
-    /// Either side gave it up.
-    pub(super) fn reset(&mut self) {
-        self.say(Said::Reset);
-    }
-
-    /// Its answer is in bytes that are not in the capture, or cannot be told from others.
-    pub(super) fn give_up(&mut self) {
-        self.say(Said::GivenUp);
-    }
-
-    /// The oldest request that has no key is this one (HTTP/1's, when HTTP/2 answers it).
-    pub(super) fn adopt(&mut self) {
-        self.say(Said::Adopt);
-    }
-
-    fn say(&mut self, said: Said<'_>) {
-        self.say_at(self.sink.at, said);
-    }
-
-    fn say_at(&mut self, at: At, said: Said<'_>) {
-        let (key, side) = (self.key, self.sink.side);
-        self.sink.listener.note(Note::Keyed { key, side, at, said });
     }
 }

@@ -76,6 +76,7 @@ impl Listener for Notes {
             Note::Dialogue => Note::Dialogue,
             Note::Response { status, interim } => Note::Response { status, interim },
             Note::Status(status) => Note::Status(kept_status(status)),
+            Note::Streams => Note::Streams,
             Note::Piece { at } => Note::Piece { at },
             Note::End { side, at, bytes } => Note::End { side, at, bytes },
             Note::Cut { side, at, bytes, by } => Note::Cut { side, at, bytes, by },
@@ -91,6 +92,7 @@ impl Listener for Notes {
                     Said::Asked => Said::Asked,
                     Said::Answers => Said::Answers,
                     Said::Status(status) => Said::Status(kept_status(status)),
+                    Said::Streams => Said::Streams,
                     Said::Piece => Said::Piece,
                     Said::Interim => Said::Interim,
                     Said::Answered => Said::Answered,
@@ -139,6 +141,7 @@ fn short(notes: &[Note]) -> String {
             Note::Response { status, interim } => format!("{status}{}", if *interim { "i" } else { "" }),
             Note::Status(said) => format!("={}", status(said)),
             Note::Dialogue => "dialogue".into(),
+            Note::Streams => "streams".into(),
             Note::Sealed { why, .. } => format!("{why:?}"),
             Note::End { side: s, bytes, .. } => format!("{}){bytes}", side(s)),
             Note::Cut {

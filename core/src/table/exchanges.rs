@@ -226,7 +226,7 @@ impl Exchanges {
 fn errors(e: &Exchange) -> u32 {
     if e.error {
         has::ERROR | has::ERROR_KNOWN
-    } else if e.complete && matches!(e.kind, Kind::Request | Kind::LongPoll) {
+    } else if e.complete && matches!(e.kind, Kind::Request | Kind::LongPoll | Kind::EventStream) {
         has::ERROR_KNOWN
     } else {
         0

@@ -7,7 +7,7 @@ use super::pairing::Pairing;
 use crate::base::{At, Side};
 use crate::exchange::Ledger;
 use crate::lookup;
-use crate::messages::{Listener, Memory, Messages, Note, Stretch};
+use crate::messages::{Kind, Listener, Memory, Messages, Note, Stretch};
 
 /// The reader stops here because the connection became another protocol: nothing is wrong.
 const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];
@@ -82,6 +82,11 @@ impl Listener for Hearing<'_> {
             Note::Status(status) => {
                 if let (Some(e), false) = (pairing.open.front_mut(), pairing.unsolicited) {
                     e.ends_with(status);
+                }
+            }
+            Note::Streams => {
+                if let (Some(e), false) = (pairing.open.front_mut(), pairing.unsolicited) {
+                    e.kind = Kind::EventStream;
                 }
             }
             Note::Piece { at } => pairing.piece(at),

@@ -82,6 +82,7 @@ impl Pairing {
             }
             (Said::Answers, Side::Server) => drop(e.answer(at)),
             (Said::Status(status), _) => e.ends_with(status),
+            (Said::Streams, _) => e.kind = Kind::EventStream,
             (Said::Piece, Side::Server) => e.pieces.add(at),
             (Said::Dialogue, _) => e.dialogue = true,
             (Said::Interim, _) => (e.response, e.pieces) = (None, Default::default()),

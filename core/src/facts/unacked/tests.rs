@@ -85,6 +85,10 @@ proptest! {
                 }
                 Step::Ack(at) => {
                     let ack = start.wrapping_add(at);
+                    let beyond = |sent: &Sent| lt(ack, sent.next);
+                    if list.rising && !plain.0.is_sorted_by_key(beyond) {
+                        continue; // some of them lie half the circle away: nobody can say what it acknowledges
+                    }
                     let told = acknowledge(&mut list, base, ack);
                     let (credited, covered) = plain.acknowledge(ack);
                     prop_assert_eq!(told.acks, credited.map(|sent| (sent.frame, -sent.time)));

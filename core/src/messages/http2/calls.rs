@@ -35,6 +35,8 @@ struct Call {
     /// Its content type is in a table that the capture does not show: its first DATA frame may tell that it is gRPC's.
     nameless: bool,
     pieces: Option<Pieces>,
+    /// A message of gRPC came: what follows it makes the answer a stream.
+    said: bool,
     /// What the server promised to send unasked.
     push: Option<Box<Promise>>,
 }
@@ -121,6 +123,9 @@ impl Calls {
         if !std::mem::replace(&mut call.answering, true) {
             call.grpc |= fields.grpc;
             call.pieces = fields.pieces.filter(|_| !fields.encoded || fields.grpc);
+            if call.pieces.is_some_and(|pieces| pieces.are_events()) {
+                exchange.streams();
+            }
             if call.grpc && call.pieces.is_none() {
                 call.pieces = Pieces::of("application/grpc");
             }
@@ -172,8 +177,10 @@ impl Calls {
         whole: bool,
     ) {
         let bytes = around + data.len() as u64;
-        let pieces = match self.find(stream) {
-            Some(call) if sink.side() == Side::Server && call.push.is_none() => &mut call.pieces,
+        let (pieces, said, grpc) = match self.find(stream) {
+            Some(call) if sink.side() == Side::Server && call.push.is_none() => {
+                (&mut call.pieces, &mut call.said, call.grpc)
+            }
             Some(call) if call.nameless && whole => {
                 call.nameless = false;
                 call.grpc = Pieces::is_message(data);
@@ -189,6 +196,9 @@ impl Calls {
         let mut rest = data;
         while let Some(piece) = pieces.next(&mut rest) {
             exchange.piece(piece.len() as u64);
+            if std::mem::replace(said, true) && grpc {
+                exchange.streams();
+            }
         }
         exchange.count(rest.len() as u64);
     }

@@ -45,6 +45,29 @@ pub(super) const CASES: &[Case] = &[
         "C( GET./a C)19 C( HEAD./b C)20 C( GET./c C)19 S( 200 S)40 S( 200 S)38 S( 200 S)39",
     ),
     (
+        "an answer of events is a stream, but not where its length is known before",
+        &[
+            (
+                C,
+                "GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\nGET /c HTTP/1.1\r\n\r\n",
+            ),
+            (
+                S,
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9\r\n\r\ndata: 1\n\n",
+            ),
+            (
+                S,
+                "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream;charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\n\r\n",
+            ),
+            (
+                S,
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n",
+            ),
+        ],
+        FIN,
+        "C( GET./a C)19 C( GET./b C)19 C( GET./c C)19 S( 200 S)80 S( 200 streams S)113 S( 200 streams S)61",
+    ),
+    (
         "chunks with extensions and trailers, between keep-alive messages",
         &[
             (C, "POST /p HTTP/1.1\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n"),

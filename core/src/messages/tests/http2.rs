@@ -205,7 +205,7 @@ fn calls_of_grpc_end_with_their_own_status() {
         ),
     ]);
     let (notes, protocols) = said(&script);
-    let first = "C1:( C1:POST./p.S/M@ C1:90) S1:( S1:108=0/OK S1:)";
+    let first = "C1:( C1:POST./p.S/M@ C1:90) S1:( S1:84streams S1:24=0/OK S1:)";
     assert!(notes.starts_with(first), "{notes}");
     assert!(
         notes.ends_with("S3:( S3:22=200 S3:) S5:( S5:68=5/NOT_FOUND/error S5:)"),
@@ -230,6 +230,53 @@ fn calls_of_grpc_end_with_their_own_status() {
         })
         .count();
     assert_eq!(pieces, 2, "messages, not packets");
+}
+
+#[test]
+fn answers_of_events_and_of_several_messages_are_streams() {
+    let call = |stream| {
+        let fields = [
+            (":method", "POST"),
+            (":path", "/p"),
+            ("content-type", "application/grpc"),
+        ];
+        headers(stream, WHOLE, &fields)
+    };
+    let answer = |stream, kind| headers(stream, END_HEADERS, &[(":status", "200"), ("content-type", kind)]);
+    let events = |stream, kind| [answer(stream, kind), data(stream, 1, b"data: 1\n\ndata: 2\n\n")].concat();
+    let message = &b"\0\0\0\0\x02yo"[..];
+    let script = after_opening(vec![
+        (C, [get(1, "/e"), get(3, "/f"), call(5), call(7)].concat()),
+        (S, events(1, "text/event-stream")),
+        (S, events(3, "application/jsonl")),
+        (S, [answer(5, "application/grpc"), data(5, 1, message)].concat()),
+        (
+            S,
+            [
+                answer(7, "application/grpc"),
+                data(7, 0, &[message, message].concat()),
+                data(7, 1, message),
+            ]
+            .concat(),
+        ),
+    ]);
+    let packets: Vec<_> = script
+        .iter()
+        .map(|(side, bytes)| (*side, Stretch::Bytes(bytes)))
+        .collect();
+    let mut streams: Vec<_> = stretches(&packets)
+        .iter()
+        .filter_map(|note| match note {
+            Note::Keyed {
+                key,
+                said: Said::Streams,
+                ..
+            } => Some(*key),
+            _ => None,
+        })
+        .collect();
+    streams.dedup();
+    assert_eq!(streams, [1, 7], "of gRPC, from the second message on");
 }
 
 #[test]
