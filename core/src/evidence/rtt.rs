@@ -105,12 +105,7 @@ impl Rtt {
     pub fn latest(&self) -> i64 {
         let best = self.min.unwrap_or(0);
         let above = self.recent.iter().map(|s| s.ns() - best);
-        let mut above: Vec<i64> = above.filter(|d| *d < DELACK_LEAST_NS.get()).collect();
-        above.sort_unstable();
-        above
-            .get((above.len() * LATE_PERCENT.get() / 100).min(above.len().saturating_sub(1)))
-            .copied()
-            .unwrap_or(0)
+        now_and_then(above.filter(|d| *d < DELACK_LEAST_NS.get()).collect())
     }
 
     /// The longest that an answer took lately.
@@ -178,6 +173,13 @@ impl Rtt {
         let (_, quartile, _) = above.select_nth_unstable(third);
         (*quartile).min(MOST_JITTER_NS.get())
     }
+}
+
+/// The ninety-fifth of a hundred that came so much later than at best, in any order.
+pub(crate) fn now_and_then(mut late: Vec<i64>) -> i64 {
+    let most = late.len().saturating_sub(1);
+    let place = (late.len() * LATE_PERCENT.get() / 100).min(most);
+    picked(&mut late, place).unwrap_or(0)
 }
 
 /// The value that this share of a rising list does not exceed.

@@ -4,10 +4,10 @@
 //! all, is no shorter than that. But the program's time keeps its length wherever the ACK falls, and the path's does not.
 
 use super::Judged;
-use super::spread::{at_share, deviation};
+use super::spread::deviation;
 use crate::evidence::Gap;
-use crate::evidence::rtt::Rtt;
-use crate::judge::limits::{AT_HOST_NS, ENOUGH, LATE_PERCENT, NOISE_NS, PATH_LATE, PROMPT_NS, STEADIER};
+use crate::evidence::rtt::{Rtt, now_and_then};
+use crate::judge::limits::{AT_HOST_NS, ENOUGH, NOISE_NS, PATH_LATE, PROMPT_NS, STEADIER};
 
 /// Twice as late as now and then, for the ACK and the segment, and no less than a busy host makes it.
 pub(super) fn limit(path: Option<&Rtt>, jitter: i64) -> i64 {
@@ -21,17 +21,12 @@ pub(super) fn limit(path: Option<&Rtt>, jitter: i64) -> i64 {
 /// The same by the sender's clock, which tells the way to the capture from what the program took before: the way of the ACK
 /// wavers as much. None where the clock does not tell, and beside the sender.
 pub(super) fn by_its_clock(gaps: &[Gap], j: &Judged) -> Option<i64> {
-    let mut late: Vec<i64> = gaps
-        .iter()
-        .filter_map(|gap| gap.lateness)
-        .map(i64::from)
-        .collect();
+    let late = gaps.iter().filter_map(|gap| gap.lateness);
+    let late: Vec<i64> = late.map(i64::from).collect();
     if j.sender_rtt < AT_HOST_NS.get() || late.len() < ENOUGH.get() {
         return None;
     }
-    late.sort_unstable();
-    let latest = at_share(&late, LATE_PERCENT.get() as f64 / 100.0)?;
-    Some(NOISE_NS.get() + (latest as f64 * PATH_LATE.get()) as i64)
+    Some(NOISE_NS.get() + (now_and_then(late) as f64 * PATH_LATE.get()) as i64)
 }
 
 /// The same where a program's pauses are seen among what the path would explain: no later than on any path. What follows
@@ -157,8 +152,8 @@ mod tests {
             )
         };
         assert_eq!((limit(MS, 8, 0), limit(MS, 7, 0)), (Some(3 * MS), None), "ENOUGH");
-        assert_eq!(limit(MS, 19, 1), Some(3 * MS), "LATE_PERCENT");
-        assert_eq!(limit(MS, 18, 1), Some(11 * MS), "PATH_LATE, NOISE_NS");
+        assert_eq!(limit(MS, 20, 1), Some(3 * MS), "LATE_PERCENT");
+        assert_eq!(limit(MS, 19, 1), Some(11 * MS), "PATH_LATE, NOISE_NS");
         let near = AT_HOST_NS.get();
         assert_eq!((limit(near, 8, 0), limit(near - 1, 8, 0)), (Some(3 * MS), None));
     }
