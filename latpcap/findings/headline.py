@@ -52,7 +52,7 @@ SILENT = {
 
 def of(d: Overall) -> str:
     """The headline: what never was answered before what was slow, a scan before what it came by."""
-    mute = next((e for e in d["events"] if e.kind == "silence"), None)
+    mute = next((e for e in d["events"] if e.kind == "silence" and _leads(e)), None)
     if d["verdict"] == "no_exchanges":
         lead = pushed(d)
         floods = [f"{endpoint(e.server, e.server_port)}: {e.says}." for e in d["events"] if e.cause == "syn_flood"]
@@ -68,6 +68,11 @@ def of(d: Overall) -> str:
         return _capital(mute.says or "")
     lead = pushed(d)
     return of_requests(d) if lead is None else _capital(lead.says or "")
+
+
+def _leads(mute: Finding) -> bool:
+    """Is it more than a request now and then that came just when its connection was closed?"""
+    return mute.cause != "closed_on_request" or (mute.exchanges or 0) >= show.HOLDS_UP * (mute.of_exchanges or 0)
 
 
 def pushed(d: Overall) -> Finding | None:

@@ -20,7 +20,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "finding": ("uint32", "its number, from 0, the most important first"),
     "kind": (
         "string",
-        "latency (took time of exchanges), queue (what a server's time waited for), silence (never answered, or "
+        "latency (took time of exchanges), queue (what a server's time waited for), silence (not answered, or "
         "answering no more), push (waited in its sender's kernel, unasked), connection (happened to connections), "
         "setup (before a request), one_way (suspected from one direction), change (an option was set on the way), "
         "harmless (nobody waited)",

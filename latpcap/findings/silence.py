@@ -34,6 +34,8 @@ MOST_MS = 3_600_000.0
 MS = 1e6
 ASKED_FIRST = ("http", "tls")
 """In these the server says nothing before it is asked."""
+ALL_ANSWERED = ("http", "http2", "grpc")
+"""In these no request goes without an answer, not even the last one."""
 TALK = "websocket"
 """In this both sides may speak when they like."""
 ENDS = ("server", "server_port", "client")
@@ -59,7 +61,9 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
 
 
 def _unanswered(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]:
-    """Requests that had a second and more, and got nothing: until their stream ended, or the capture."""
+    """Requests that had a second and more, and got nothing, until their stream ended, or the capture; and those whose
+    connection the server closed instead.
+    """
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
@@ -68,9 +72,10 @@ def _unanswered(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[F
     place = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     answers, end = arrays.numbers(streams, "server_packets") > 0, arrays.numbers(streams, "end")
     closed = arrays.codes(streams, "closed_by")[0] >= 0
+    shut = _is(streams, "closed_by", "server_fin", "server_rst")
     lost = _unread_answers(streams, exchanges, place)
     last = _last(end, exchanges, place)
-    found, long, counts = [], [], np.zeros(streams.num_rows, np.uint32)
+    found, long, hung_up, counts = [], [], [], np.zeros(streams.num_rows, np.uint32)
     for span, rows in arrays.sliced(exchanges):
         asked = ~_is(rows, "protocol", SETUP)
         np.add.at(counts, place[span][asked], 1)
@@ -82,21 +87,25 @@ def _unanswered(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[F
         waited = np.where(still, left, (end[mine] - asked_at) / MS)
         which = asked & ~polls(rows) & ~_is(rows, "cut_by", "gap")  # a poll that is meant to wait may wait
         which &= answers[mine] & ~lost[mine] & silent & incomplete & (arrays.codes(rows, "method")[0] >= 0)
-        which &= waited >= LIMITS["stuck_ms"]
+        never = waited >= LIMITS["stuck_ms"]
+        instead = shut[mine] & _is(rows, "cut_by", "fin", "rst") & _is(rows, "protocol", *ALL_ANSWERED) & ~never
+        which &= never | instead
         if pushed is not None:  # there nobody says whether a message asks for anything, or what is an answer to it
             which &= ~(_is(rows, "protocol", TALK) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0))
         found.append(np.flatnonzero(which) + span.start)
         long.append(waited[which])
-    rows, waited = np.concatenate(found), np.concatenate(long)
+        hung_up.append(instead[which])
+    rows, waited, instead = (np.concatenate(parts) for parts in (found, long, hung_up))
     columns = ("exchange", "stream", "request_first_frame", "method", "target")
     seen = zip(*(arrays.taken(exchanges, c, rows).to_pylist() for c in columns), strict=True)
-    groups: dict[tuple[str, int], list[_Case]] = defaultdict(list)
+    groups: dict[tuple[str, tuple[str, int]], list[_Case]] = defaultdict(list)
     ends = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], ENDS)
-    for (number, stream, frame, method, target), ours, wait in zip(seen, ends, waited.tolist(), strict=True):
-        server, port, client = ours
-        groups[server, port].append(_Case(stream, client, frame, wait, called(method, target), number))
+    cases = zip(seen, ends, waited.tolist(), instead.tolist(), strict=True)
+    for (number, stream, frame, method, target), (server, port, client), wait, closes in cases:
+        cause = "closed_on_request" if closes else "unanswered_request"
+        groups[cause, (server, port)].append(_Case(stream, client, frame, wait, called(method, target), number))
     asked_of = _requests(streams, counts) if groups else {}
-    return [_row("unanswered_request", "server", key, cases, asked_of[key]) for key, cases in groups.items()]
+    return [_row(cause, "server", key, mine, asked_of[key]) for (cause, key), mine in groups.items()]
 
 
 def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
@@ -177,16 +186,22 @@ def _row(cause: str, owner: str, key: tuple[str, int], cases: list[_Case], of: i
         says = _silent_words(owner, name, cases)
     else:
         what = f"{worst.words} (frame {worst.frame})"
+        many = f"{len(cases):,} of {of:,} requests"
         passed = f"{ms(worst.waited_ms)} ms" if worst.waited_ms < MOST_MS else "more than an hour"
         says = f"{name} never answered {what}: {passed} passed without an answer"
         if len(cases) > 1:
-            says = f"{name} never answered {len(cases):,} of {of:,} requests; the longest wait is {passed}, for {what}"
-    clients = {c.client for c in cases}
+            says = f"{name} never answered {many}; the longest wait is {passed}, for {what}"
+        if cause == "closed_on_request":
+            says = f"{name} closed the connection instead of answering "
+            more = f", 1 of {of:,} requests" if of > 1 else ""
+            says += f"{what}{more}" if len(cases) == 1 else f"{many}, one of them {what}"
+    clients, sure = {c.client for c in cases}, cause == "closed_on_request"
     return Finding(
         kind="silence", server=key[0], server_port=key[1], cause=cause, owner=owner, clients=len(clients),
         client=worst.client, exchanges=len(cases) if of else None, of_exchanges=of or None,
         streams=len({c.stream for c in cases}), total_ms=sum(c.waited_ms for c in cases), max_ms=worst.waited_ms,
-        grade="probable", confidence=LIMITS["unanswered_confidence"], worst_exchange=worst.exchange,
+        grade="proven" if sure else "probable", confidence=LIMITS[f"{'reset' if sure else 'unanswered'}_confidence"],
+        worst_exchange=worst.exchange,
         worst_stream=worst.stream, worst_ms=worst.waited_ms, worst_frames=(worst.frame,),
         filter=f"tcp.stream eq {worst.stream}", says=says,
     )  # fmt: skip

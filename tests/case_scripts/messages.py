@@ -127,6 +127,55 @@ def closed_without_answer() -> bytes:
     return pcap(talk.tape)
 
 
+def kept_alive(count: int, *, late: int, gives_up: bool = False) -> bytes:
+    """So many connections with a request and its answer; on the `late` first ones the server closes then, and the next
+    request meets its RST. Or the client `gives_up` there: it asks, and closes itself.
+    """
+    tape: list[Segment] = []
+    for number in range(count):
+        talk, at = Talk(ends=Ends(("10.0.0.1", 40_000 + number)), tape=tape), 100.0 * number
+        talk.open(at)
+        talk.client(at + 10, get("/first"))
+        talk.server(at + 12, b"".join(answer(300)))
+        if number < late and gives_up:
+            talk.client(at + 20, get("/next"))
+            talk.client(at + 21, flags="FA")
+            talk.server(at + 21.01)
+        elif number < late:
+            talk.server(at + 20, flags="FA")
+            talk.client(at + 20.5, get("/next"))
+            talk.server(at + 20.51, flags="RA")
+    return pcap(tape)
+
+
+@case
+def closed_when_asked_again() -> bytes:
+    """Eight connections that are kept; on three of them the server's time for that is over just when the client asks
+    again: its FIN and the request pass each other, and the request gets a RST.
+
+    Not to be mistaken for: three requests that are still waiting, or a server on which nothing went wrong.
+    """
+    return kept_alive(8, late=3)
+
+
+@case
+def closed_now_and_then() -> bytes:
+    """The same on one connection of forty: told, and not the first thing to say.
+
+    Not to be mistaken for: a server that closes on its clients.
+    """
+    return kept_alive(40, late=1)
+
+
+@case
+def client_gives_up() -> bytes:
+    """Three of eight clients ask again and close their connection at once.
+
+    Not to be mistaken for: a server that closed on them, though it never answered.
+    """
+    return kept_alive(8, late=3, gives_up=True)
+
+
 @case
 def snap_length() -> bytes:
     """Every frame cut to 96 bytes: the heads are whole, the bodies are not; lengths come from the IP header.
