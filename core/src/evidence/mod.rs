@@ -237,7 +237,7 @@ impl Pools {
             after_end: c.after_end,
             first: c.first,
             relayed,
-            lateness: c.lateness.map(|ns| u32::try_from(ns).unwrap_or(u32::MAX)),
+            lateness: c.lateness,
         };
         self.remember(c.pool, |pool, room| {
             let room = room && pool.gaps.len() < KEPT;

@@ -59,12 +59,13 @@ impl Clock {
     }
 
     /// How much later than the best so far a segment passes: None where this clock counts something else.
-    pub fn lateness(&self, time_ns: i64, tsval: u32) -> Option<i64> {
+    pub fn lateness(&self, time_ns: i64, tsval: u32) -> Option<u32> {
         let (since, first) = self.base.filter(|_| !self.is_other(time_ns, tsval))?;
         let ticks = i64::from(tsval.wrapping_sub(first).cast_signed());
         let [before, now] = self.low;
         let offset = time_ns.wrapping_sub(since).wrapping_sub(ticks * TICK_NS);
-        Some(offset.saturating_sub(now.min(before)).max(0))
+        let late = offset.saturating_sub(now.min(before)).max(0);
+        Some(u32::try_from(late).unwrap_or(u32::MAX))
     }
 
     /// Whether this clock was seen to count something else than milliseconds.
@@ -211,9 +212,9 @@ mod tests {
     fn lateness_is_told_to_the_nanosecond() {
         let mut clock = began();
         assert_eq!(Clock::default().lateness(MS, 1), None);
-        assert_eq!(clock.lateness(105 * MS + 7, 100), Some(5 * MS + 7));
+        assert_eq!(clock.lateness(105 * MS + 7, 100), Some(5_000_007));
         clock.late(199 * MS, 200);
-        assert_eq!(clock.lateness(302 * MS, 300), Some(3 * MS));
+        assert_eq!(clock.lateness(302 * MS, 300), Some(3_000_000));
         assert_eq!(clock.lateness(298 * MS, 300), Some(0), "better than the best");
         assert_eq!(clock.lateness(S, 300), None, "it counts something else");
     }

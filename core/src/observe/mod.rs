@@ -50,8 +50,8 @@ pub struct Candidate {
     pub freed_bytes: u32,
     /// The path may have held it back for the larger part of the gap by its sender's clock, or its sender's pacing by its bytes.
     pub held_back: bool,
-    /// By its sender's clock it passed so much later than at best: None where that does not tell.
-    pub lateness: Option<i64>,
+    /// By its sender's clock it passed so much later than at best: None beside the sender, and where that does not tell.
+    pub lateness: Option<u32>,
     /// The small segment was its message's first.
     pub first: bool,
     /// Where the endpoints' evidence is pooled (`evidence`).

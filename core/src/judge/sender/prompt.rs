@@ -19,14 +19,15 @@ pub(super) fn limit(path: Option<&Rtt>, jitter: i64) -> i64 {
 }
 
 /// The same by the sender's clock, which tells the way to the capture from what the program took before: the way of the ACK
-/// wavers as much. None where the clock does not tell, and beside the sender.
+/// wavers as much. None where the clock does not tell, beside the sender, and where all that is prompt is sooner.
 pub(super) fn by_its_clock(gaps: &[Gap], j: &Judged) -> Option<i64> {
-    let late = gaps.iter().filter_map(|gap| gap.lateness);
-    let late: Vec<i64> = late.map(i64::from).collect();
-    if j.sender_rtt < AT_HOST_NS.get() || late.len() < ENOUGH.get() {
+    if j.sender_rtt < AT_HOST_NS.get() || j.tight_limit <= NOISE_NS.get() {
         return None;
     }
-    Some(NOISE_NS.get() + (now_and_then(late) as f64 * PATH_LATE.get()) as i64)
+    let late = gaps.iter().filter_map(|gap| gap.lateness);
+    let late: Vec<i64> = late.map(i64::from).collect();
+    let limit = |late| NOISE_NS.get() + (now_and_then(late) as f64 * PATH_LATE.get()) as i64;
+    (late.len() >= ENOUGH.get()).then(|| limit(late))
 }
 
 /// The same where a program's pauses are seen among what the path would explain: no later than on any path. What follows
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn a_senders_clock_tells_how_the_path_wavers() {
         // so many came with the best, and so many 4 ms later
-        let limit = |sender_rtt, soon: usize, late: usize| {
+        let limit_of = |sender_rtt, tight_limit, soon: usize, late: usize| {
             let gap = |ns| Gap {
                 lateness: ns,
                 ..Gap::default()
@@ -147,15 +148,24 @@ mod tests {
                 &seen,
                 &Judged {
                     sender_rtt,
+                    tight_limit,
                     ..judged()
                 },
             )
         };
+        let limit = |sender_rtt, soon, late| limit_of(sender_rtt, 20 * MS, soon, late);
         assert_eq!((limit(MS, 8, 0), limit(MS, 7, 0)), (Some(3 * MS), None), "ENOUGH");
         assert_eq!(limit(MS, 20, 1), Some(3 * MS), "LATE_PERCENT");
         assert_eq!(limit(MS, 19, 1), Some(11 * MS), "PATH_LATE, NOISE_NS");
         let near = AT_HOST_NS.get();
         assert_eq!((limit(near, 8, 0), limit(near - 1, 8, 0)), (Some(3 * MS), None));
+        // what leaves within 3 ms no clock tells from the path
+        let tight = |ns| limit_of(MS, ns, 8, 0);
+        assert_eq!(
+            (tight(3 * MS + 1), tight(3 * MS)),
+            (Some(3 * MS), None),
+            "NOISE_NS"
+        );
     }
 
     #[test]

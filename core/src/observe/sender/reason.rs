@@ -73,7 +73,8 @@ impl Sender {
                     let mut candidate = candidate(&p, &ack, d, self.echoes_acks);
                     candidate.held_back = self.may_be_held(d, gap);
                     candidate.after_end = self.peer_ended;
-                    candidate.lateness = d.tsval.and_then(|now| self.clock.lateness(d.at.time_ns, now));
+                    let stamp = d.tsval.filter(|_| d.own_rtt_ns >= AT_HOST_NS.get());
+                    candidate.lateness = stamp.and_then(|now| self.clock.lateness(d.at.time_ns, now));
                     if candidate.arrived == Some(false) && overdue(gap, d) {
                         return Wait::Probe {
                             pool: d.pool,
