@@ -388,6 +388,7 @@ NO_VERDICT = {
     "engine/end.rs": {"PART"},  # streams that are handed over at once
     "exchange/tracker.rs": {"BIAS"},
     "exchange/tracker/hearing.rs": {"FIRST_ERROR"},  # of HTTP
+    "judge/sender/batches.rs": {"STEP"},  # how finely periods are tried
     "stream/counts.rs": {"TIMESTAMP_BYTES"},  # of TCP
 }
 """Constants that decide no verdict, by the file that has them."""

@@ -144,6 +144,8 @@ limits! {
     BATCH_APART_NS: i64 = 100_000_000, "ns", "chosen: a held ACK and a long round trip";
     /// One in so many releases takes another number of batches than most, and fewer left between two batches.
     BATCH_PARTS: usize = 3, "parts", "chosen: a program's pauses of one length take one number";
+    /// What is sent as a batch comes is sent so soon, by its sender's clock.
+    BATCH_SENT_NS: i64 = 2_000_000, "ns", "two ticks of a clock of 1 ms";
 
     /// A program's pauses are so many times as even as the ACKs before them, seen behind a path.
     STEADIER: i64 = 2, "times", "chosen: what follows its ACK is less even than the ACKs";

@@ -12,8 +12,8 @@ use super::Judged;
 use super::spread::at_share;
 use crate::evidence::Gap;
 use crate::judge::limits::{
-    BATCH_APART_NS, BATCH_NS, BATCH_PARTS, BELIEVED_PART, ENOUGH, FITS, FITS_WELL, HELD_AWAY, PROMPT_NS,
-    SOON_NS, STRAY_PART, TICK_LUCK, TICK_NS,
+    BATCH_APART_NS, BATCH_NS, BATCH_PARTS, BATCH_SENT_NS, BELIEVED_PART, ENOUGH, FITS, FITS_WELL, HELD_AWAY,
+    PROMPT_NS, SOON_NS, STRAY_PART, TICK_LUCK, TICK_NS,
 };
 
 /// Times that are held against each period.
@@ -21,10 +21,6 @@ const USED: usize = 96;
 /// Each period that is tried is shorter than the one before by one part in so many: over `BATCH_APART_NS` that is a tenth of the
 /// shortest.
 const STEP: i64 = 512;
-/// Periods that fit so much worse fit as well: none that is tried is the true one.
-const AS_WELL: f64 = 0.01;
-/// What is sent as a batch comes is sent within two ticks of its sender's clock.
-const SENT_NS: i64 = 2 * TICK_NS;
 
 /// The batches in which a line hands over what a sender sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +59,7 @@ pub(super) fn of(gaps: &[Gap], j: &Judged) -> Option<Batches> {
         .filter_map(|gap| sent(gap.wait + gap.release, gap.ticks?, period));
     let sent: Vec<i64> = sent.collect();
     // two of three ticks are no evidence
-    if 2 * period < 3 * SENT_NS || BATCH_PARTS.get() * (held.len() - sent.len()) > held.len() {
+    if 2 * period < 3 * BATCH_SENT_NS.get() || BATCH_PARTS.get() * (held.len() - sent.len()) > held.len() {
         return Some(Batches { period, sent: None });
     }
     let within = |since: i64| {
@@ -88,7 +84,7 @@ fn sent(seen: i64, ticks: i32, period: i64) -> Option<i64> {
 }
 
 fn is_within(sent: i64, since: i64, period: i64) -> bool {
-    (sent - since).rem_euclid(period) < SENT_NS
+    (sent - since).rem_euclid(period) < BATCH_SENT_NS.get()
 }
 
 /// The time between two batches.
@@ -113,11 +109,19 @@ fn period(gaps: &[Gap], held: &[&Gap], j: &Judged) -> Option<i64> {
         }
     };
     let tried: Vec<(f64, i64)> = periods.map(|period| (fit(period), period)).collect();
-    let best = tried.iter().map(|(fit, _)| *fit).fold(0.0, f64::max);
-    let least = FITS_WELL.get().max(best - AS_WELL);
-    let (fit, period) = tried.iter().find(|(fit, _)| *fit >= least)?; // parts of a period fit as well as it does
+    let (_, best) = tried
+        .iter()
+        .copied()
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    // parts of a period fit as well as it does
+    let whole = (1..=longest / best)
+        .rev()
+        .map(|part| refined(&between, best * part));
+    let period = whole
+        .flatten()
+        .find(|period| fits(&between, *period) >= FITS_WELL.get())?;
+    let fit = fits(&between, period);
     let luck = tried.len() as f64 * (-(between.len() as f64) * fit * fit).exp();
-    let period = refined(&between, *period)?;
     (luck <= TICK_LUCK.get() && differ(held, period, j)).then_some(period)
 }
 
@@ -188,15 +192,23 @@ fn next(time: i64, period: i64) -> i64 {
 impl Judged {
     /// How much later than the path needs what an ACK freed passed, after such a wait for that ACK. Where the line hands over
     /// packets in batches it is how much later than the next one, unless it was sent between two (`ticks`: see `Gap`).
+    #[inline]
     pub(in crate::judge) fn late(&self, wait: i64, release: i64, ticks: Option<i32>) -> i64 {
         let late = release - self.sender_rtt;
         match self.batches {
-            Some(batches) if late > 0 && !batches.is_between(wait + release, ticks) => {
-                let next = next(wait + self.sender_rtt, batches.period);
-                (wait + release - next).clamp(0, late)
-            }
+            Some(batches) if late > 0 => self.late_for_a_batch(batches, [wait, release], ticks),
             _ => late,
         }
+    }
+
+    #[cold]
+    fn late_for_a_batch(&self, batches: Batches, [wait, release]: [i64; 2], ticks: Option<i32>) -> i64 {
+        let late = release - self.sender_rtt;
+        if batches.is_between(wait + release, ticks) {
+            return late;
+        }
+        let next = next(wait + self.sender_rtt, batches.period);
+        (wait + release - next).clamp(0, late)
     }
 }
 

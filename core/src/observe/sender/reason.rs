@@ -73,8 +73,10 @@ impl Sender {
                     let mut candidate = candidate(&p, &ack, d, self.echoes_acks);
                     candidate.held_back = self.may_be_held(d, gap);
                     candidate.after_end = self.peer_ended;
-                    let stamp = d.tsval.filter(|_| d.own_rtt_ns >= AT_HOST_NS.get());
-                    candidate.lateness = stamp.and_then(|now| self.clock.lateness(d.at.time_ns, now));
+                    if d.own_rtt_ns >= AT_HOST_NS.get() {
+                        candidate.ticks = p.ticks_until(d);
+                        candidate.lateness = d.tsval.and_then(|now| self.clock.lateness(d.at.time_ns, now));
+                    }
                     if candidate.arrived == Some(false) && overdue(gap, d) {
                         return Wait::Probe {
                             pool: d.pool,
@@ -406,7 +408,6 @@ fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
         ack,
         ack_pure: true, // with data a hole would show
         arrived: Some(true),
-        ticks: p.ticks_until(d),
         unseen: true,
         freed: d.at,
         small_bytes: p.bytes,
@@ -436,7 +437,6 @@ pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Can
         ack_pure: ack.pure,
         ack_fin: ack.fin,
         arrived,
-        ticks: p.ticks_until(d),
         freed: d.at,
         small_bytes: p.bytes,
         freed_bytes: (d.end - d.start) as u32,

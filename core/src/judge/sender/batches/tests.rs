@@ -78,8 +78,8 @@ fn what_passes_with_the_next_batch_is_not_late() {
 fn batches_come_so_far_apart() {
     let longest = |least, period| found(&held(least, period, 40, follows), period + MS);
     assert_eq!(longest(45 * MS, 12 * MS), Some(12_000));
-    // a longer one is taken by its half
-    assert_eq!(longest(49 * MS, 13 * MS), Some(6_500), "BATCH_MOST_NS");
+    // of a longer one a part is taken
+    assert_eq!(longest(49 * MS, 13 * MS), Some(4_333), "BATCH_MOST_NS");
     assert_eq!(found(&over(2 * MS, 40, follows), 2 * MS), Some(2_000));
     assert_eq!(
         found(&over(1_700 * US, 40, follows), 2 * MS),
@@ -210,4 +210,25 @@ fn a_batch_explains_its_own_part_of_what_is_late() {
         (batches.limit(9 * MS), batches.limit(8 * MS), batches.limit(MS)),
         (3 * MS, 2 * MS, 2 * MS)
     );
+}
+
+#[test]
+fn what_is_sent_with_a_batch_is_sent_within_two_ticks() {
+    let batches = Batches {
+        period: 6 * MS,
+        sent: Some(0),
+    };
+    let between = |ticks| batches.is_between(i64::from(ticks) * MS, Some(ticks));
+    assert_eq!([60, 61, 62, 65].map(between), [false, false, true, true]);
+}
+
+#[test]
+fn a_period_is_not_taken_for_a_part_of_it() {
+    for us in [2_100, 4_135, 4_172, 4_394, 4_690, 5_023, 5_726, 6_059] {
+        let found = found(&over(us * US, 40, follows), us * US + MS);
+        assert!(
+            found.is_some_and(|found| (found - us).abs() <= 1),
+            "{us}: {found:?}"
+        );
+    }
 }
