@@ -37,6 +37,15 @@ impl Batches {
         PROMPT_NS.get().max(late - self.period)
     }
 
+    /// The same of what came so late, that long after the small segment, where its ACK lets it come no sooner than this.
+    #[cold]
+    fn late(self, [soonest, came]: [i64; 2], ticks: Option<i32>, late: i64) -> i64 {
+        if self.is_between(came, ticks) {
+            return late;
+        }
+        (came - next(soonest, self.period)).max(0).min(late)
+    }
+
     /// Whether a packet was sent between two batches, so many ticks after one that was sent as a batch came.
     fn is_between(self, seen: i64, ticks: Option<i32>) -> bool {
         let sent = ticks.and_then(|ticks| sent(seen, ticks, self.period));
@@ -196,19 +205,9 @@ impl Judged {
     pub(in crate::judge) fn late(&self, wait: i64, release: i64, ticks: Option<i32>) -> i64 {
         let late = release - self.sender_rtt;
         match self.batches {
-            Some(batches) if late > 0 => self.late_for_a_batch(batches, [wait, release], ticks),
-            _ => late,
+            Some(batches) => batches.late([wait + self.sender_rtt, wait + release], ticks, late),
+            None => late,
         }
-    }
-
-    #[cold]
-    fn late_for_a_batch(&self, batches: Batches, [wait, release]: [i64; 2], ticks: Option<i32>) -> i64 {
-        let late = release - self.sender_rtt;
-        if batches.is_between(wait + release, ticks) {
-            return late;
-        }
-        let next = next(wait + self.sender_rtt, batches.period);
-        (wait + release - next).clamp(0, late)
     }
 }
 

@@ -195,6 +195,10 @@ fn what_was_sent_between_two_batches_is_late() {
         ..*gap
     });
     assert_eq!(late(&slow.collect::<Vec<_>>(), 7 * MS), late(&untold, 7 * MS));
+    // what came before its ACK can have freed it is no later for that
+    let mut judged = to(7 * MS);
+    judged.batches = of(&gaps, &judged);
+    assert_eq!(judged.late(40 * MS, 5 * MS, None), -2 * MS);
     // where as many are, the times of their sending say nothing
     assert_eq!(found(&mixed(3), 7 * MS), Some(6_000));
     assert_eq!(found(&mixed(2), 7 * MS), None, "BATCH_PARTS");
@@ -231,4 +235,21 @@ fn a_period_is_not_taken_for_a_part_of_it() {
             "{us}: {found:?}"
         );
     }
+}
+
+#[test]
+fn times_of_sending_tell_where_most_have_them_and_batches_are_long_enough() {
+    let told = |period: i64, without: usize| {
+        let gaps = over(period, 30, follows).into_iter().enumerate();
+        let gaps = gaps.map(|(number, gap)| Gap {
+            ticks: gap.ticks.filter(|_| number >= without),
+            ..gap
+        });
+        let batches = of(&gaps.collect::<Vec<_>>(), &to(period + MS));
+        batches.map(|batches| batches.sent.is_some())
+    };
+    assert_eq!(told(6 * MS, 10), Some(true));
+    assert_eq!(told(6 * MS, 11), Some(false), "BATCH_PARTS");
+    assert_eq!(told(3 * MS, 0), Some(true));
+    assert_eq!(told(2_990 * US, 0), Some(false), "BATCH_SENT_NS");
 }
