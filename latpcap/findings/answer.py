@@ -102,7 +102,9 @@ class Slow(TypedDict):
 
 
 class Family(TypedDict):
-    """What one family of causes takes of the slow requests' time; of all requests', where none is slow."""
+    """What one family of causes takes of the slow requests' time; of all requests', where none is slow. Of streams what
+    was waited for counts.
+    """
 
     family: str
     ms: float

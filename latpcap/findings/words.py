@@ -156,6 +156,8 @@ def _families(d: Overall) -> list[tuple[int, str]]:
             continue
         causes = [f"{name} {ms(spent)}" for name, spent in row["causes"].items() if spent >= show.NOTHING * row["ms"]]
         whose = "the slow requests' time" if headline.waited_for(d) else "the time"
+        if d["slow"]["streams"]:
+            whose += " that was waited for"
         lost = f"; {count(d['lost'], 'segment')} lost" if row["family"] == "loss" and d["lost"] else ""
         told.append((1, f"  {row['family']:9} {percent(row['share'])} of {whose}: {', '.join(causes)} ms{lost}"))
     return told

@@ -32,6 +32,11 @@ pub struct Batches {
 }
 
 impl Batches {
+    #[cfg(test)]
+    pub(super) fn every(period: i64) -> Batches {
+        Batches { period, sent: None }
+    }
+
     /// How late a release may be where a batch explains a part of that.
     pub(super) fn limit(self, late: i64) -> i64 {
         PROMPT_NS.get().max(late - self.period)

@@ -73,6 +73,7 @@ fn keep_their_length(gaps: &[&Gap]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::sender::batches::Batches;
 
     const US: i64 = 1_000;
     const MS: i64 = 1_000_000;
@@ -131,6 +132,19 @@ mod tests {
             (10 * MS, 20 * MS),
             "STEADIER"
         );
+    }
+
+    #[test]
+    fn where_batches_are_known_lengths_tell_nothing() {
+        let among = [
+            gaps(8, |_, _| 60 * MS),
+            gaps(8, |_, wait| wait + 2 * MS + 100 * US),
+        ]
+        .concat();
+        let mut j = judged();
+        assert_eq!(beside_pauses(&among, &j), 10 * MS);
+        j.batches = Some(Batches::every(6 * MS));
+        assert_eq!(beside_pauses(&among, &j), 14 * MS);
     }
 
     #[test]

@@ -139,6 +139,11 @@ fn a_programs_pause_of_one_length_is_no_batch() {
         found(&gaps.collect::<Vec<_>>(), 12 * MS)
     };
     assert_eq!(pauses(30, &|_| 60 * MS), None);
+    assert_eq!(
+        pauses(30, &|number| if number == 7 { 48 * MS } else { 60 * MS }),
+        None,
+        "a stray"
+    );
     // nor is one of two lengths, which follows no ACK
     assert_eq!(
         pauses(30, &|number| if number % 4 == 0 { 72 * MS } else { 60 * MS }),
@@ -252,4 +257,34 @@ fn times_of_sending_tell_where_most_have_them_and_batches_are_long_enough() {
     assert_eq!(told(6 * MS, 11), Some(false), "BATCH_PARTS");
     assert_eq!(told(3 * MS, 0), Some(true));
     assert_eq!(told(2_990 * US, 0), Some(false), "BATCH_SENT_NS");
+}
+
+#[test]
+fn only_what_held_acks_free_shows_batches() {
+    // the others were not held, as many as wanted
+    let held = |count: usize| {
+        let gaps = over(6 * MS, 40, follows).into_iter().enumerate();
+        let gaps = gaps.map(|(number, gap)| Gap {
+            covered: if number < count { gap.covered } else { MS },
+            ..gap
+        });
+        found(&gaps.collect::<Vec<_>>(), 7 * MS)
+    };
+    assert_eq!((held(8), held(7)), (Some(6_000), None), "ENOUGH");
+    // what is of one length elsewhere hides nothing
+    let mut gaps = over(6 * MS, 30, follows);
+    gaps.extend(
+        over(6 * MS, 90, |_, _| 53 * MS)
+            .into_iter()
+            .map(|gap| Gap { covered: MS, ..gap }),
+    );
+    assert_eq!(found(&gaps, 7 * MS), Some(6_000));
+}
+
+#[test]
+fn a_batch_ends_with_its_last_nanosecond_and_a_clock_is_believed_to_a_quarter() {
+    assert_eq!([11, 12, 13].map(|time| super::next(time, 6)), [12, 12, 18]);
+    let parts = BELIEVED_PART.get();
+    let told = |ticks: i64| sent(parts * MS, ticks as i32, 7 * MS);
+    assert_eq!((told(parts - 1), told(parts - 2)), (Some((parts - 1) * MS), None));
 }
