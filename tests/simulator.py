@@ -50,6 +50,8 @@ class Host:
     """Segments acknowledged at once at the start, until it answers itself."""
     busy_ms: float = 0.0
     """Mean extra time of a loaded host before it reacts."""
+    clock_ms: int = 1
+    """Its time stamps count milliseconds, but stand still for so many."""
     small_unacked: bool = True
     """Minshall's change: only small unacknowledged segments hold a small one back."""
 
@@ -65,6 +67,12 @@ class Path:
     burst_share: float = 0.1
     asymmetry: float = 1.0
     """The way back takes so many times the way there."""
+    kbit_s: float = 0.0
+    """The rate of a half that is no wire, each way; 0: none is too fast."""
+
+    def takes(self, ms: float, data: bytes) -> float:
+        """How long this half, which is so long, takes to send such a packet."""
+        return 8 * (66 + len(data)) / self.kbit_s if self.kbit_s and ms > 0.05 else 0.0
 
     def extra(self, rng: random.Random) -> float:
         if self.burst_ms and rng.random() < self.burst_share:
@@ -106,7 +114,8 @@ class Socket:
 
     def tsval(self, at: int | None = None) -> int:
         """Its time stamp now, or at that time."""
-        return (self.tsval_base + (self.net.now if at is None else at) // MS) % 2**32
+        ms = (self.net.now if at is None else at) // MS
+        return (self.tsval_base + ms // self.host.clock_ms * self.host.clock_ms) % 2**32
 
     def write(self, data: bytes) -> None:
         if not self.queue:
@@ -191,6 +200,7 @@ class Net:
         self.events: list[tuple[int, int, Callable[[], None]]] = []
         self.count = 0
         self.last: dict[tuple[bool, int], int] = {}
+        self.free: dict[tuple[bool, int], int] = {}
         self.tape: list[Segment] = []
         self.truth = [Truth() for _ in range(script.exchanges)]
         self.client, self.server = (Socket(self, i == 0, hosts[i], phases[i]) for i in (0, 1))
@@ -210,11 +220,13 @@ class Net:
     def after(self, ms: float, call: Callable[[], None]) -> None:
         self.at(self.now + round(ms * MS), call)
 
-    def leg(self, from_client: bool, half: int, ms: float) -> int:
+    def leg(self, from_client: bool, half: int, ms: float, data: bytes) -> int:
         """When a packet gets over this half of the path: it never overtakes the one before it."""
         scale = 1.0 if from_client else self.path.asymmetry
         extra = self.path.extra(self.rng) if ms > 0.05 else 0.0
-        due = self.now + round((ms * scale + extra) * MS)
+        free = max(self.now, self.free.get((from_client, half), 0)) + round(self.path.takes(ms, data) * MS)
+        self.free[from_client, half] = free
+        due = free + round((ms * scale + extra) * MS)
         due = max(due, self.last.get((from_client, half), 0) + 700)
         self.last[from_client, half] = due
         return due
@@ -230,10 +242,10 @@ class Net:
             if socket.client and data:
                 self.note_request(start, start + len(data))
             self.record(socket.client, flags, start, ack, data, tsval, echo, number)
-            due = self.leg(socket.client, 2, second)
+            due = self.leg(socket.client, 2, second, data)
             self.at(due, lambda: socket.peer.arrive(data, ack, why, tsval, start))
 
-        self.at(self.leg(socket.client, 1, first), tap)
+        self.at(self.leg(socket.client, 1, first, data), tap)
 
     def note_request(self, start: int, end: int) -> None:
         """Which exchanges' first bytes are these?"""
@@ -273,13 +285,14 @@ class Net:
 
     def handshake(self) -> None:
         path, c, s = self.path, self.client, self.server
-        steps = [(True, "S", c, path.client_ms), (False, "SA", s, path.server_ms * (1 + path.asymmetry))]
-        steps.append((True, "A", c, path.client_ms * (1 + path.asymmetry)))
+        there = [ms + path.takes(ms, b"") for ms in (path.client_ms, path.server_ms)]
+        back = [ms * path.asymmetry + path.takes(ms, b"") for ms in (path.client_ms, path.server_ms)]
+        steps = [(True, "S", c, there[0]), (False, "SA", s, there[1] + back[1]), (True, "A", c, there[0] + back[0])]
         for client, flags, end, ms in steps:
             self.now += round((ms + 0.015) * MS)
             end.ip_id += client
             number = end.ip_id if client else 0  # as Linux has it: a connection to be has no counter yet
-            sent = round((path.client_ms if client else path.server_ms * path.asymmetry) * MS)
+            sent = round((there[0] if client else back[1]) * MS)
             tsval = end.tsval(self.now - sent)
             self.record(client, flags, 0, 0, b"", tsval, end.peer.tsval() if "A" in flags else 0, number)
         self.client.echo, self.server.echo = self.server.tsval(), self.client.tsval()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from makepcap import Talk, answer, get, pcap, timestamps
+from simulator import Host, Path, Script, record
 
 from case_scripts.registry import case, variants
 
@@ -66,3 +67,17 @@ def clock_of_another_unit() -> bytes:
         late = 20.0 if k % 8 == 7 else 0.2
         talk.server(at + 6.0 + late, HTTP, options=[timestamps(int((at + 3.2) / 4), int(at))])
     return pcap(talk.tape)
+
+
+@variants(held={}, decoy_pauses={"pause": 64.0}, decoy_coarse_clock={"clock_ms": 4})
+def slow_line(pause: float = 0.0, clock_ms: int = 1) -> bytes:
+    """Head and body with Nagle's algorithm on, over a line of 256 kbit/s, seen at its client: a body takes 6 ms longer
+    than a handshake. By the server's clock it was sent when the ACK came.
+
+    Not to be mistaken for: a program that writes it 64 ms behind the head, a moment after the ACK or before it. And by
+    a clock that stands still for 4 ms nothing is proven.
+    """
+    head, body = answer(200)
+    script = Script(((0.0, get()),), ((0.0, head), (pause, body)), exchanges=16, client_think=(3.0, 9.0))
+    path = Path(0.005, 8.0, kbit_s=256.0)
+    return pcap(record(script, server=Host(clock_ms=clock_ms), path=path, connections=2, seed=5).tape)

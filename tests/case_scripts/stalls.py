@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import situations
 from makepcap import Ends, Talk, answer, get, held, pcap
@@ -241,3 +242,20 @@ def asked_behind_a_quiet_store(held_back: bool, server_leg: float, client_leg: f
     Not to be mistaken for: a quick question after a client's pause; nor the pause for a wait.
     """
     return _stored_quietly(held_back, server_leg, client_leg)
+
+
+@variants(quiet={"leg": 4.5, "pause": 54.0}, bursts={"leg": 1.0, "pause": 52.0, "burst": 20.0})
+def pauses_behind_acks(leg: float, pause: float, burst: float = 0.0) -> bytes:
+    """Nagle's algorithm is on, and every third answer's body is written some 50 ms behind its head, a moment after the
+    held ACK came; the others are written at once. Seen at the client, over a quiet path or one with bursts of 20 ms.
+
+    Not to be mistaken for: stalls. Those of the other answers are some.
+    """
+    head, body = answer(200)
+
+    def third(number: int, script: Script) -> Script:
+        return replace(script, answer=((0.0, head), (pause if number % 3 == 2 else 0.0, body)))
+
+    script = Script(((0.0, get()),), (), exchanges=24, client_think=(3.0, 9.0), alter=third)
+    path = Path(0.005, leg, burst_ms=burst, burst_share=0.06)
+    return pcap(record(script, path=path, connections=2, seed=3).tape)

@@ -62,6 +62,32 @@ pub struct Gap {
     pub relayed: bool,
     /// By its sender's clock the freed segment passed so much later than at best, if that tells.
     pub lateness: Option<u32>,
+    /// That clock was seen to count every millisecond.
+    pub fine: bool,
+}
+
+impl Gap {
+    /// A stream's candidate, without what is known of other connections.
+    pub fn of(stream: u32, c: &Candidate) -> Gap {
+        Gap {
+            wait: c.ack.time_ns - c.small.time_ns,
+            release: c.freed.time_ns - c.ack.time_ns,
+            covered: c.ack.time_ns - c.held_from.time_ns,
+            acked_at: c.ack.time_ns,
+            frame: c.freed.frame,
+            bytes: c.freed_bytes,
+            stream,
+            arrived: c.arrived,
+            ticks: c.ticks,
+            timer: c.ack_pure && !c.ack_fin,
+            unseen: c.unseen,
+            after_end: c.after_end,
+            first: c.first,
+            relayed: false,
+            lateness: c.lateness,
+            fine: c.fine,
+        }
+    }
 }
 
 impl Key {
@@ -221,23 +247,9 @@ impl Pools {
 
     /// Remembers a stream's candidate; false where it can only be counted, because there are too many of them or of pools.
     pub fn add(&mut self, stream: u32, c: &Candidate) -> bool {
-        let relayed = self.is_relayed(c);
         let gap = Gap {
-            wait: c.ack.time_ns - c.small.time_ns,
-            release: c.freed.time_ns - c.ack.time_ns,
-            covered: c.ack.time_ns - c.held_from.time_ns,
-            acked_at: c.ack.time_ns,
-            frame: c.freed.frame,
-            bytes: c.freed_bytes,
-            stream,
-            arrived: c.arrived,
-            ticks: c.ticks,
-            timer: c.ack_pure && !c.ack_fin,
-            unseen: c.unseen,
-            after_end: c.after_end,
-            first: c.first,
-            relayed,
-            lateness: c.lateness,
+            relayed: self.is_relayed(c),
+            ..Gap::of(stream, c)
         };
         self.remember(c.pool, |pool, room| {
             let room = room && pool.gaps.len() < KEPT;

@@ -49,7 +49,7 @@ pub(super) fn of(pool: &Pool, judged: &Judged) -> Option<Change> {
     }
     for gap in pool.gaps.iter().filter(|gap| !gap.unseen) {
         let early = judged.before_ack(gap.release, gap.arrived);
-        let prompt = judged.late(gap.wait, gap.release, gap.ticks) <= judged.tight_limit;
+        let prompt = judged.late(gap) <= judged.tight_limit;
         if early || judged.is_held(gap) && prompt {
             shown.push(Shown {
                 at: gap.acked_at + gap.release,

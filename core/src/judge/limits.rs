@@ -129,7 +129,8 @@ limits! {
     MOST_JITTER_NS: i64 = 10_000_000, "ns", "chosen";
     /// What an ACK releases passes within this of the round trip to its sender, unless the path wavers more.
     PROMPT_NS: i64 = 2_000_000, "ns", "measured: lab, loaded hosts";
-    /// A release may be as late as the ACK and the segment together: so many times the ninety-fifth of a hundred samples.
+    /// A release may be as late as the ACK and the segment together: so many times the ninety-fifth of a hundred samples. What was
+    /// sent late more than so many times as often as segments pass late is no path's.
     PATH_LATE: f64 = 2.0, "times", "chosen";
     /// How late the path is now and then: later are so many samples in a hundred at most.
     LATE_PERCENT: usize = 95, "percent", "chosen";
@@ -260,9 +261,10 @@ limits! {
     /// So many held ACKs make a stall proven where the control group is clean, beside the sender: luck would be
     /// (KERNEL_NS / hold)^held.
     HELD_AT_HOST: usize = 3, "count", "chosen";
-    /// The same elsewhere.
+    /// The same elsewhere. And so many late releases of one length are no accident.
     HELD_AWAY: usize = 5, "count", "chosen";
-    /// A program's pauses of one length differ by no more than this: such beyond every hold, or one of just two lengths.
+    /// A program's pauses of one length differ by no more than this: such beyond every hold, one of just two lengths, or those
+    /// of which one may have ended a moment after an ACK.
     ONE_LENGTH_NS: i64 = 2_000_000, "ns", "chosen";
     /// They lie so far beyond the holds.
     BEYOND_HOLDS_NS: i64 = 4_000_000, "ns", "chosen: a tick of CONFIG_HZ=250";
@@ -360,7 +362,8 @@ limits! {
     /// The smoothed round trip in that timer may contain a pause between two writes, or a delayed ACK: it may be this long,
     /// whatever was seen. Then the program is not blamed.
     CORK_ROUND_NS: i64 = 44_000_000, "ns", "TCP_DELACK_MIN and a tick of CONFIG_HZ=250; tcp_set_rto";
-    /// A clock that stood on so many of each four milliseconds is finer than the ticks of 250 Hz that are looked for in it.
+    /// A clock that stood on so many of each four milliseconds counts every one: it tells what the path took to a tick, and
+    /// ticks of 250 Hz are looked for in it.
     FINE_CLOCK: u32 = 3, "count", "a clock of 4 ms stands on one of them, one of 10 ms on two";
     /// A path to the sender that is longer than this is not looked at for a cork.
     LONG_PATH_NS: i64 = 500_000_000, "ns", "chosen";

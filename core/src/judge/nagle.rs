@@ -16,6 +16,7 @@ use super::program::{approach, think, thought};
 use super::sender::{Control, Judged, Verdict};
 use super::vocabulary::{Because, Cause, Grade, Owner, Rule};
 use crate::base::{At, Side};
+use crate::evidence::Gap;
 use crate::exchange::Piece;
 use crate::observe::{Candidate, Wait};
 
@@ -49,10 +50,10 @@ pub enum Ruling {
 impl Judged {
     /// What one candidate of this sender is, on its stream.
     pub fn rule(&self, sender: Side, stream: u32, c: &Candidate) -> Ruling {
-        let release = c.freed.time_ns - c.ack.time_ns;
-        let hold = c.ack.time_ns - c.held_from.time_ns - self.receiver_rtt;
-        let wait = c.ack.time_ns - c.small.time_ns;
-        let late = self.late(wait, release, c.ticks);
+        let gap = Gap::of(stream, c);
+        let (wait, release) = (gap.wait, gap.release);
+        let hold = gap.covered - self.receiver_rtt;
+        let late = self.late(&gap);
         let program = |grounds: Grounds| {
             let mut grounds = grounds;
             if c.held_back {
@@ -75,7 +76,7 @@ impl Judged {
         if c.unseen {
             return self.unseen((stream, c.first), hold, late, wait + release);
         }
-        if !self.is_prompt(c.freed.frame, late) {
+        if !self.is_prompt(&gap) {
             if let Some(soon) = self.soon(c, stream, [hold, wait + release, late], sender) {
                 return soon;
             }
@@ -88,6 +89,9 @@ impl Judged {
                 }
                 _ => probable(Because::LateAfterAck),
             };
+        }
+        if self.may_be_pause(&gap) {
+            return probable(Because::ControlUnclear);
         }
         if self.is_relay() {
             return probable(Because::Relayed);

@@ -79,6 +79,8 @@ pub struct Judged {
     pub tight_limit: i64,
     /// What left later than this behind an ACK its program wrote then, as far as its clock tells how the path wavers.
     pub pause_limit: Option<i64>,
+    /// Its clock tells which part of a release the path took.
+    pub clock_tells: bool,
     /// The line hands over what it sends in batches.
     pub batches: Option<Batches>,
     /// Beside the sender: what its kernel sends leaves within the first, and what a slow one may send within the second.
@@ -197,6 +199,7 @@ impl Judged {
         };
         let to_receiver = pairs.get(pool.pair).and_then(|p| p.rtts.get(receiver));
         j.hold_least = holds::least(pool, to_receiver, &j);
+        j.clock_tells = prompt::clock_tells(&pool.gaps, &j);
         j.batches = batches::of(&pool.gaps, &j);
         j.tight_limit = prompt::beside_pauses(&pool.gaps, &j);
         j.pause_limit = prompt::by_its_clock(&pool.gaps, &j);
@@ -272,21 +275,6 @@ impl Judged {
         gap.timer && !gap.unseen && self.is_hold(gap.covered - self.receiver_rtt)
     }
 
-    /// Whether this frame, so much later than the path needs, left as what a kernel sends.
-    pub(super) fn is_prompt(&self, frame: u64, late: i64) -> bool {
-        late <= self.tight_limit || self.is_together(frame)
-    }
-
-    /// Whether this frame, so much later than the path needs, left as promptly as its sender's kernel sends, and as a slow one.
-    pub(super) fn is_by_kernel(&self, frame: u64, late: i64) -> [bool; 2] {
-        self.kernel_limits
-            .map(|limit| late <= limit.min(self.tight_limit) || self.is_together(frame))
-    }
-
-    fn is_together(&self, frame: u64) -> bool {
-        self.together.binary_search(&frame).is_ok()
-    }
-
     /// As long as this receiver holds an ACK.
     pub(super) fn is_hold(&self, late: i64) -> bool {
         (self.hold_least..=HELD_NS.most.get()).contains(&late)
@@ -295,7 +283,8 @@ impl Judged {
     /// This wait for a held ACK is Nagle's beyond doubt.
     fn is_stall(&self, gap: &Gap) -> bool {
         !self.before_ack(gap.release, gap.arrived)
-            && self.is_prompt(gap.frame, self.late(gap.wait, gap.release, gap.ticks))
+            && self.is_prompt(gap)
+            && !self.may_be_pause(gap)
             && self.proves(
                 gap.stream,
                 gap.first,
@@ -379,15 +368,9 @@ impl Judged {
             }
         }
         self.held = held.len();
-        self.tight = held
-            .iter()
-            .filter(|s| self.is_prompt(s.frame, self.late(s.wait, s.release, s.ticks)))
-            .count();
+        self.tight = held.iter().filter(|s| self.is_prompt(s)).count();
         self.relayed = held.iter().filter(|s| s.relayed).count();
-        let mut releases: Vec<i64> = held
-            .iter()
-            .map(|s| self.late(s.wait, s.release, s.ticks).max(0))
-            .collect();
+        let mut releases: Vec<i64> = held.iter().map(|s| self.late(s).max(0)).collect();
         releases.sort_unstable();
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         self.release_max = releases.last().copied();

@@ -2,8 +2,8 @@
 //! (RFC 7323), the excess of the way from the sender out: what the program took before, the clock has counted.
 
 use crate::judge::limits::{
-    BELIEVED_PART, CLOCK_ENOUGH, CLOCK_RATE, CLOCK_RUN, CLOCK_WINDOW_NS, GRAIN_NS, MOST_LATE_NS, NOISE_NS,
-    OTHER_SHARE, RARE, RATED_NS, TICK_NS,
+    BELIEVED_PART, CLOCK_ENOUGH, CLOCK_RATE, CLOCK_RUN, CLOCK_WINDOW_NS, FINE_CLOCK, GRAIN_NS, MOST_LATE_NS,
+    NOISE_NS, OTHER_SHARE, RARE, RATED_NS, TICK_NS,
 };
 
 /// Later than any offset.
@@ -66,6 +66,11 @@ impl Clock {
         let offset = time_ns.wrapping_sub(since).wrapping_sub(ticks * TICK_NS);
         let late = offset.saturating_sub(now.min(before)).max(0);
         Some(u32::try_from(late).unwrap_or(u32::MAX))
+    }
+
+    /// Whether this clock was seen to count every millisecond: one that counts them by fours or tens stands on few of each four.
+    pub fn is_fine(&self) -> bool {
+        self.stood.count_ones() >= FINE_CLOCK.get()
     }
 
     /// Whether this clock was seen to count something else than milliseconds.
@@ -217,6 +222,19 @@ mod tests {
         assert_eq!(clock.lateness(302 * MS, 300), Some(3_000_000));
         assert_eq!(clock.lateness(298 * MS, 300), Some(0), "better than the best");
         assert_eq!(clock.lateness(S, 300), None, "it counts something else");
+    }
+
+    #[test]
+    fn a_clock_is_fine_that_counts_every_millisecond() {
+        let fine = |every: u32, stamps: u32| {
+            let mut clock = began();
+            for stamp in 0..stamps {
+                clock.late(0, 80 + stamp * every);
+            }
+            clock.is_fine()
+        };
+        assert!(fine(1, 3) && !fine(1, 2), "FINE_CLOCK");
+        assert!(!fine(4, 90) && !fine(10, 90));
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub struct Candidate {
     pub held_back: bool,
     /// By its sender's clock it passed so much later than at best: None beside the sender, and where that does not tell.
     pub lateness: Option<u32>,
+    /// That clock was seen to count every millisecond.
+    pub fine: bool,
     /// The small segment was its message's first.
     pub first: bool,
     /// Where the endpoints' evidence is pooled (`evidence`).

@@ -204,14 +204,18 @@ fn next(time: i64, period: i64) -> i64 {
 }
 
 impl Judged {
-    /// How much later than the path needs what an ACK freed passed, after such a wait for that ACK. Where the line hands over
-    /// packets in batches it is how much later than the next one, unless it was sent between two (`ticks`: see `Gap`).
+    /// How much later than the path needs what an ACK freed passed, without what the path took for sure. Where the line hands
+    /// over packets in batches it is how much later than the next one, unless it was sent between two.
     #[inline]
-    pub(in crate::judge) fn late(&self, wait: i64, release: i64, ticks: Option<i32>) -> i64 {
-        let late = release - self.sender_rtt;
+    pub(in crate::judge) fn late(&self, gap: &Gap) -> i64 {
+        let late = gap.release - self.sender_rtt;
+        let sent = late - self.took(gap).min(late.max(0));
         match self.batches {
-            Some(batches) => batches.late([wait + self.sender_rtt, wait + release], ticks, late),
-            None => late,
+            Some(batches) => {
+                let passed = [self.sender_rtt, gap.release].map(|after| gap.wait + after);
+                batches.late(passed, gap.ticks, late).min(sent)
+            }
+            None => sent,
         }
     }
 }

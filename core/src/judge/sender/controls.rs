@@ -223,11 +223,11 @@ impl Controls {
         if gap.unseen {
             return; // its ACK is not seen to the microsecond
         }
-        let late = j.late(gap.wait, gap.release, gap.ticks);
-        let prompt = j.is_prompt(gap.frame, late);
+        let late = j.late(gap);
+        let prompt = j.is_prompt(gap);
         if j.is_held(gap) {
             self.soon += usize::from(late <= PROMPT_NS.get().max(j.tight_limit));
-            for (count, is) in self.by_kernel.iter_mut().zip(j.is_by_kernel(gap.frame, late)) {
+            for (count, is) in self.by_kernel.iter_mut().zip(j.is_by_kernel(gap)) {
                 *count += usize::from(is);
             }
             if prompt {
@@ -244,7 +244,7 @@ impl Controls {
             && !gap.after_end
             && gap.covered - j.receiver_rtt < UNHELD_NS.get().min(j.hold_least / 5 * 3)
         {
-            self.all.unheld.push(pause(!prompt || j.paused(gap)));
+            self.all.unheld.push(pause(!prompt));
             self.most_bytes = self.most_bytes.max(gap.bytes);
         }
     }
@@ -375,6 +375,17 @@ impl Controls {
         let longer = self.all.outlasting.iter().filter(|pause| pause.ns <= reach);
         let are_accidents = OUTLASTED.get() * longer.count() <= self.followed();
         self.at_host && !are_accidents && !self.are_of_one_length(self.longest_held)
+    }
+
+    /// Whether its program was seen to pause for about so long, beyond held ACKs, too often for luck.
+    pub(super) fn pauses_for(&self, wait: i64) -> bool {
+        let from = self
+            .late
+            .partition_point(|pause| *pause < wait - ONE_LENGTH_NS.get());
+        let until = self
+            .late
+            .partition_point(|pause| *pause <= wait + ONE_LENGTH_NS.get());
+        until - from >= HELD_AWAY.get()
     }
 
     /// Whether nothing left early on a connection of which some held ACKs were followed.

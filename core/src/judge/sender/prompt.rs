@@ -7,7 +7,9 @@ use super::Judged;
 use super::spread::deviation;
 use crate::evidence::Gap;
 use crate::evidence::rtt::{Rtt, now_and_then};
-use crate::judge::limits::{AT_HOST_NS, ENOUGH, NOISE_NS, PATH_LATE, PROMPT_NS, STEADIER};
+use crate::judge::limits::{
+    AT_HOST_NS, CONTROL_STRAYS, ENOUGH, NOISE_NS, PATH_LATE, PROMPT_NS, SOON_NS, STEADIER, TICK_NS,
+};
 
 /// Twice as late as now and then, for the ACK and the segment, and no less than a busy host makes it.
 pub(super) fn limit(path: Option<&Rtt>, jitter: i64) -> i64 {
@@ -19,15 +21,32 @@ pub(super) fn limit(path: Option<&Rtt>, jitter: i64) -> i64 {
 }
 
 /// The same by the sender's clock, which tells the way to the capture from what the program took before: the way of the ACK
-/// wavers as much. None where the clock does not tell, beside the sender, and where all that is prompt is sooner.
+/// wavers as much. No later than its ticks explain where its program's pauses are seen: more was sent later than such a way makes
+/// late, and it keeps its length. None where the clock does not tell, beside the sender, and where all that is prompt is sooner.
 pub(super) fn by_its_clock(gaps: &[Gap], j: &Judged) -> Option<i64> {
     if j.sender_rtt < AT_HOST_NS.get() || j.tight_limit <= NOISE_NS.get() {
         return None;
     }
     let late = gaps.iter().filter_map(|gap| gap.lateness);
     let late: Vec<i64> = late.map(i64::from).collect();
-    let limit = |late| NOISE_NS.get() + (now_and_then(late) as f64 * PATH_LATE.get()) as i64;
-    (late.len() >= ENOUGH.get()).then(|| limit(late))
+    if late.len() < ENOUGH.get() {
+        return None;
+    }
+    let held: Vec<&Gap> = gaps
+        .iter()
+        .filter(|gap| j.is_held(gap) && gap.lateness.is_some())
+        .collect();
+    let sent_late = held
+        .iter()
+        .copied()
+        .filter(|gap| j.sent_after(gap, NOISE_NS.get()));
+    let sent_late: Vec<&Gap> = sent_late.collect();
+    let passed_late = late.iter().filter(|late| **late > NOISE_NS.get()).count();
+    let by_path = PATH_LATE.get() * (passed_late * held.len()) as f64 / late.len() as f64;
+    let pauses =
+        sent_late.len() >= ENOUGH.get() && sent_late.len() as f64 > by_path && keep_their_length(&sent_late);
+    let wavers = if pauses { 0 } else { now_and_then(late) };
+    Some(NOISE_NS.get() + (wavers as f64 * PATH_LATE.get()) as i64)
 }
 
 /// The same where a program's pauses are seen among what the path would explain: no later than on any path. What follows
@@ -55,12 +74,61 @@ pub(super) fn beside_pauses(gaps: &[Gap], j: &Judged) -> i64 {
     }
 }
 
+/// Whether the sender's clock tells what the path took: it counts every millisecond, and the path took no more than all by which
+/// the segments passed late, but for a tick.
+pub(super) fn clock_tells(gaps: &[Gap], j: &Judged) -> bool {
+    let told = gaps.iter().filter(|gap| j.is_held(gap));
+    let told = told.filter_map(|gap| {
+        gap.lateness
+            .map(|way| (gap.release - j.sender_rtt, i64::from(way)))
+    });
+    let (mut all, mut beyond) = (0, 0);
+    for (late, way) in told {
+        all += 1;
+        beyond += usize::from(way > late.max(0) + 2 * TICK_NS);
+    }
+    gaps.iter().any(|gap| gap.fine) && all >= ENOUGH.get() && CONTROL_STRAYS.get() * beyond <= all
+}
+
 impl Judged {
-    /// Whether its program wrote later than the path may have made it, by its own clock: what passed late by that did not.
-    pub(super) fn paused(&self, gap: &Gap) -> bool {
+    /// What the path took of a release beyond its best, for sure: its sender's clock tells that to a tick.
+    pub(super) fn took(&self, gap: &Gap) -> i64 {
+        let way = gap.lateness.filter(|_| self.clock_tells);
+        way.map_or(0, |way| (i64::from(way) - TICK_NS).max(0))
+    }
+
+    /// Whether this left as what a kernel sends: no later than the path may have made it.
+    pub(in crate::judge) fn is_prompt(&self, gap: &Gap) -> bool {
+        self.is_together(gap) || self.late(gap) <= self.tight_limit && !self.paused(gap)
+    }
+
+    /// Whether this left as promptly as its sender's kernel sends, and as a slow one.
+    pub(super) fn is_by_kernel(&self, gap: &Gap) -> [bool; 2] {
+        let within = |limit: i64| self.late(gap) <= limit.min(self.tight_limit);
+        self.kernel_limits
+            .map(|limit| within(limit) || self.is_together(gap))
+    }
+
+    fn is_together(&self, gap: &Gap) -> bool {
+        self.together.binary_search(&gap.frame).is_ok()
+    }
+
+    /// Whether its program wrote this later than the path may have made it, by its own clock.
+    fn paused(&self, gap: &Gap) -> bool {
+        self.pause_limit.is_some_and(|limit| self.sent_after(gap, limit))
+    }
+
+    /// Whether its sender's clock says that this was sent by so much later than its ACK let it.
+    fn sent_after(&self, gap: &Gap, limit: i64) -> bool {
         let late = gap.release - self.sender_rtt;
-        let before = |limit| gap.lateness.is_some_and(|way| late - i64::from(way) > limit);
-        self.pause_limit.is_some_and(before)
+        gap.lateness.is_some_and(|way| late - i64::from(way) > limit)
+    }
+
+    /// Whether this came later than a kernel sends, after as long as its program's pauses take beyond held ACKs.
+    pub(in crate::judge) fn may_be_pause(&self, gap: &Gap) -> bool {
+        self.sender_rtt >= AT_HOST_NS.get()
+            && self.late(gap) > SOON_NS.get() + self.sender_wavering
+            && self.controls.pauses_for(gap.wait + gap.release)
     }
 }
 
@@ -183,6 +251,41 @@ mod tests {
     }
 
     #[test]
+    fn no_path_makes_pauses_that_keep_their_length_late() {
+        // so many are sent long after their ACKs, so many pass 4 ms late, and others at once
+        let limit = |paused, total: &dyn Fn(i64, i64) -> i64, passed: usize| {
+            let passes = |late: u32| {
+                move |gap: Gap| Gap {
+                    lateness: Some(late),
+                    ..gap
+                }
+            };
+            let sent_late = gaps(paused, total).into_iter().map(passes(0));
+            let passed_late = gaps(passed as i64, |_, wait| wait + 6 * MS).into_iter();
+            let others = gaps(20, |_, wait| wait + 2 * MS).into_iter().map(passes(0));
+            let seen = sent_late.chain(passed_late.map(passes(4_000_000))).chain(others);
+            by_its_clock(&seen.collect::<Vec<_>>(), &judged())
+        };
+        let pause = |_, _| 60 * MS;
+        assert_eq!(limit(8, &pause, 3), Some(3 * MS), "NOISE_NS");
+        assert_eq!(
+            limit(8, &pause, 4),
+            Some(11 * MS),
+            "PATH_LATE: as many would be late"
+        );
+        assert_eq!(limit(7, &pause, 3), Some(11 * MS), "ENOUGH");
+        assert_eq!(
+            limit(8, &|_, wait| wait + 15 * MS, 3),
+            Some(11 * MS),
+            "they follow"
+        );
+        // 3 ms later than the ACK lets them is not late
+        let sent = |late: i64| limit(8, &|n, _| 49 * MS + late + n % 2, 3);
+        assert_eq!(sent(2), Some(3 * MS));
+        assert_eq!(sent(0), Some(11 * MS));
+    }
+
+    #[test]
     fn what_a_quarter_of_all_takes_is_the_paths() {
         let jitter = |sender_jitter| {
             let mut j = judged();
@@ -202,5 +305,101 @@ mod tests {
         assert_eq!(both((40, |_| 50 * MS)), 20 * MS);
         assert_eq!(both((8, |wait| wait + 3 * MS)), 10 * MS);
         assert_eq!(both((7, |wait| wait + 3 * MS)), 20 * MS, "ENOUGH");
+    }
+
+    /// Held ACKs behind which segments passed so late, and by their sender's clock the path took so much of that.
+    fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<Gap> {
+        let gap = |late: i64, way| Gap {
+            wait: 40 * MS,
+            release: 2 * MS + late,
+            covered: 40 * MS,
+            timer: true,
+            lateness: Some(way),
+            fine,
+            ..Gap::default()
+        };
+        let each = each
+            .iter()
+            .map(|(count, late, way)| vec![gap(*late, *way); *count]);
+        each.collect::<Vec<_>>().concat()
+    }
+
+    #[test]
+    fn a_clock_tells_what_the_path_took_where_that_was_possible() {
+        let tells = |each: &[(usize, i64, u32)]| clock_tells(&clocked(each, true), &judged());
+        assert!(
+            tells(&[(8, 9 * MS, 9_000_000)]) && !tells(&[(7, 9 * MS, 9_000_000)]),
+            "ENOUGH"
+        );
+        assert!(
+            tells(&[(8, 9 * MS, 11_000_000)]) && !tells(&[(8, 9 * MS, 11_000_001)]),
+            "two ticks"
+        );
+        assert!(tells(&[(8, -MS, 2_000_000)]) && !tells(&[(8, -MS, 2_000_001)]));
+        // one in ten may be a stray
+        let strays = |right| tells(&[(1, 0, 9_000_000), (right, 9 * MS, 9_000_000)]);
+        assert!(strays(9) && !strays(8), "CONTROL_STRAYS");
+        assert!(
+            !clock_tells(&clocked(&[(20, 9 * MS, 9_000_000)], false), &judged()),
+            "a coarse clock"
+        );
+        let mut one_fine = clocked(&[(20, 9 * MS, 9_000_000)], false);
+        one_fine.extend(clocked(&[(1, 9 * MS, 9_000_000)], true));
+        assert!(clock_tells(&one_fine, &judged()), "of another connection");
+        let untold: Vec<Gap> = one_fine
+            .iter()
+            .map(|gap| Gap {
+                lateness: None,
+                ..*gap
+            })
+            .collect();
+        assert!(!clock_tells(&untold, &judged()));
+        let unheld: Vec<Gap> = one_fine.iter().map(|gap| Gap { timer: false, ..*gap }).collect();
+        assert!(!clock_tells(&unheld, &judged()));
+    }
+
+    #[test]
+    fn what_the_path_took_was_not_late() {
+        let late = |late, way, clock_tells| {
+            let gaps = clocked(&[(1, late, way)], true);
+            Judged {
+                clock_tells,
+                ..judged()
+            }
+            .late(&gaps[0])
+        };
+        assert_eq!(late(9 * MS, 6_000_000, true), 4 * MS, "but for a tick");
+        assert_eq!(late(9 * MS, 6_000_000, false), 9 * MS);
+        assert_eq!(late(9 * MS, 900_000, true), 9 * MS);
+        assert_eq!(late(9 * MS, 11_000_000, true), 0);
+        assert_eq!(late(-MS, 11_000_000, true), -MS, "sooner than the best");
+        let gaps = clocked(&[(1, 9 * MS, 6_000_000)], true);
+        let batches = Some(Batches::every(6 * MS));
+        let mut j = Judged {
+            clock_tells: true,
+            batches,
+            ..judged()
+        };
+        assert_eq!(j.late(&gaps[0]), 4 * MS);
+        j.clock_tells = false;
+        assert_eq!(j.late(&gaps[0]), 9 * MS);
+    }
+
+    #[test]
+    fn what_its_program_wrote_later_is_not_prompt() {
+        let prompt = |pause_limit, together: Vec<u64>| {
+            let gaps = clocked(&[(1, 9 * MS, 2_000_000)], true);
+            Judged {
+                pause_limit,
+                together,
+                ..judged()
+            }
+            .is_prompt(&gaps[0])
+        };
+        assert!(prompt(None, vec![]) && prompt(Some(7 * MS), vec![]));
+        assert!(
+            !prompt(Some(7 * MS - 1), vec![]) && prompt(Some(0), vec![0]),
+            "it left with others"
+        );
     }
 }

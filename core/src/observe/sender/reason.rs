@@ -75,6 +75,7 @@ impl Sender {
                     candidate.after_end = self.peer_ended;
                     if d.own_rtt_ns >= AT_HOST_NS.get() {
                         candidate.ticks = p.ticks_until(d);
+                        candidate.fine = self.clock.is_fine();
                         candidate.lateness = d.tsval.and_then(|now| self.clock.lateness(d.at.time_ns, now));
                     }
                     if candidate.arrived == Some(false) && overdue(gap, d) {
@@ -398,10 +399,8 @@ fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
     let time_ns = peer.passed(d.tsecr?)?;
     let latest = d.at.time_ns - d.own_rtt_ns;
     let in_time = p.at.time_ns < time_ns && time_ns <= latest + DATED_NS.get();
-    let ack = At {
-        frame: 0,
-        time_ns: time_ns.min(latest),
-    };
+    let time_ns = time_ns.min(latest);
+    let ack = At { frame: 0, time_ns };
     in_time.then_some(Candidate {
         small: p.at,
         held_from: p.at,

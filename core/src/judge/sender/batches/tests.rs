@@ -54,9 +54,7 @@ fn found(gaps: &[Gap], sender_rtt: i64) -> Option<i64> {
 fn late(gaps: &[Gap], sender_rtt: i64) -> Vec<i64> {
     let mut judged = to(sender_rtt);
     judged.batches = of(gaps, &judged);
-    let late = gaps
-        .iter()
-        .map(|gap| judged.late(gap.wait, gap.release, gap.ticks));
+    let late = gaps.iter().map(|gap| judged.late(gap));
     late.map(|late| late / MS).collect()
 }
 
@@ -203,7 +201,14 @@ fn what_was_sent_between_two_batches_is_late() {
     // what came before its ACK can have freed it is no later for that
     let mut judged = to(7 * MS);
     judged.batches = of(&gaps, &judged);
-    assert_eq!(judged.late(40 * MS, 5 * MS, None), -2 * MS);
+    assert_eq!(
+        judged.late(&Gap {
+            wait: 40 * MS,
+            release: 5 * MS,
+            ..Gap::default()
+        }),
+        -2 * MS
+    );
     // where as many are, the times of their sending say nothing
     assert_eq!(found(&mixed(3), 7 * MS), Some(6_000));
     assert_eq!(found(&mixed(2), 7 * MS), None, "BATCH_PARTS");

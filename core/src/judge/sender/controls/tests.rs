@@ -1,6 +1,9 @@
 //! Both sides of the limits of control groups.
 
 use super::*;
+use crate::judge::limits::SOON_NS;
+
+mod pauses;
 
 const MS: i64 = 1_000_000;
 
@@ -406,36 +409,4 @@ fn what_leaves_early_may_be_flushed_where_it_is_longer_and_took_longer_than_what
     assert!(flushed(&with_stray, 28 * MS, 101));
     assert!(!flushed(&with_stray[1..], 28 * MS, 101), "nor may one be longer");
     assert!(!flushed(&[], 28 * MS, 101));
-}
-
-#[test]
-fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
-    // an ACK that came at once, and a segment 12 ms later than the path's best: as prompt as what others take there
-    let exact = |pause_limit, lateness| {
-        let judged = Judged {
-            sender_rtt: 6 * MS,
-            tight_limit: 25 * MS,
-            hold_least: 25 * MS,
-            pause_limit,
-            ..Judged::default()
-        };
-        let gap = Gap {
-            wait: MS,
-            release: 18 * MS,
-            covered: MS,
-            timer: true,
-            lateness,
-            ..Gap::default()
-        };
-        let mut controls = Controls::default();
-        controls.add(&gap, &judged);
-        controls.all.unheld.first().map(|pause| pause.exact)
-    };
-    assert_eq!(exact(Some(12 * MS - 1), Some(0)), Some(true));
-    assert_eq!(exact(Some(12 * MS), Some(0)), Some(false));
-    // it passed late itself
-    assert_eq!(exact(Some(8 * MS), Some(4_000_000)), Some(false));
-    assert_eq!(exact(Some(8 * MS), Some(3_999_999)), Some(true));
-    assert_eq!(exact(Some(0), None), Some(false), "its clock does not tell");
-    assert_eq!(exact(None, Some(0)), Some(false));
 }

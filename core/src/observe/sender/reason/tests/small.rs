@@ -262,3 +262,25 @@ fn what_is_first_to_echo_a_packet_one_path_ago_left_with_that() {
     assert_eq!(behind_small(near, 80, 90, 91 * MS), clocked(90 * MS));
     assert_eq!(behind_small(near - 1, 80, 90, 91 * MS), filled);
 }
+
+#[test]
+fn a_freed_segment_says_how_its_senders_clock_counts() {
+    let fine = |stamps: [u32; 3]| {
+        let mut before = Sender {
+            small: Some(small(Some(40 * MS))),
+            ..sender()
+        };
+        for stamp in stamps {
+            before.clock.late(0, stamp);
+        }
+        let freed = Data {
+            own_rtt_ns: AT_HOST_NS.get(),
+            ..next(42 * MS)
+        };
+        match why(before, freed) {
+            Wait::Small(candidate) => Some(candidate.fine),
+            _ => None,
+        }
+    };
+    assert_eq!((fine([4, 5, 6]), fine([4, 6, 8])), (Some(true), Some(false)));
+}
