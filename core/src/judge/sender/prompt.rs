@@ -250,21 +250,32 @@ mod tests {
         );
     }
 
+    /// So many that are sent long after their ACKs, so many that pass so late, and others at once.
+    fn paused_beside(
+        paused: i64,
+        total: &dyn Fn(i64, i64) -> i64,
+        passed: i64,
+        passed_late: u32,
+    ) -> Vec<Gap> {
+        let passes = |gaps: Vec<Gap>, late| {
+            gaps.into_iter().map(move |gap| Gap {
+                lateness: Some(late),
+                ..gap
+            })
+        };
+        let sent_late = passes(gaps(paused, total), 0);
+        let late = passes(
+            gaps(passed, |_, wait| wait + 2 * MS + i64::from(passed_late)),
+            passed_late,
+        );
+        let others = passes(gaps(20, |_, wait| wait + 2 * MS), 0);
+        sent_late.chain(late).chain(others).collect()
+    }
+
     #[test]
     fn no_path_makes_pauses_that_keep_their_length_late() {
-        // so many are sent long after their ACKs, so many pass 4 ms late, and others at once
-        let limit = |paused, total: &dyn Fn(i64, i64) -> i64, passed: usize| {
-            let passes = |late: u32| {
-                move |gap: Gap| Gap {
-                    lateness: Some(late),
-                    ..gap
-                }
-            };
-            let sent_late = gaps(paused, total).into_iter().map(passes(0));
-            let passed_late = gaps(passed as i64, |_, wait| wait + 6 * MS).into_iter();
-            let others = gaps(20, |_, wait| wait + 2 * MS).into_iter().map(passes(0));
-            let seen = sent_late.chain(passed_late.map(passes(4_000_000))).chain(others);
-            by_its_clock(&seen.collect::<Vec<_>>(), &judged())
+        let limit = |paused, total: &dyn Fn(i64, i64) -> i64, passed| {
+            by_its_clock(&paused_beside(paused, total, passed, 4_000_000), &judged())
         };
         let pause = |_, _| 60 * MS;
         assert_eq!(limit(8, &pause, 3), Some(3 * MS), "NOISE_NS");
@@ -279,10 +290,32 @@ mod tests {
             Some(11 * MS),
             "they follow"
         );
-        // 3 ms later than the ACK lets them is not late
+        // 3 ms later than the ACK lets them is not late, nor by 3 ms on the way
         let sent = |late: i64| limit(8, &|n, _| 49 * MS + late + n % 2, 3);
-        assert_eq!(sent(2), Some(3 * MS));
-        assert_eq!(sent(0), Some(11 * MS));
+        assert_eq!((sent(2), sent(0)), (Some(3 * MS), Some(11 * MS)));
+        let passed = |late| by_its_clock(&paused_beside(8, &pause, 4, late), &judged());
+        assert_eq!(
+            (passed(3_000_000), passed(3_000_001)),
+            (Some(3 * MS), Some(9 * MS + 2))
+        );
+    }
+
+    #[test]
+    fn only_held_acks_and_told_ways_are_compared() {
+        let limit = |other: Gap| {
+            let mut seen = paused_beside(8, &|_, _| 60 * MS, 3, 4_000_000);
+            seen.extend(vec![other; 40]);
+            by_its_clock(&seen, &judged())
+        };
+        let follows = gaps(1, |_, wait| wait + 2 * MS);
+        assert_eq!(limit(follows[0]), Some(3 * MS), "no clock tells");
+        // the three are fewer of all, and no more late than now and then
+        let unheld = Gap {
+            timer: false,
+            lateness: Some(0),
+            ..follows[0]
+        };
+        assert_eq!(limit(unheld), Some(3 * MS));
     }
 
     #[test]
