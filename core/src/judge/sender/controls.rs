@@ -70,8 +70,8 @@ struct Lists {
 struct Sorted {
     /// Of all streams: rising.
     all: Lists,
-    /// The same by stream, and rising in each.
-    own: Lists,
+    /// The same of each stream.
+    own: AHashMap<u32, Lists>,
 }
 
 impl Sorted {
@@ -80,16 +80,25 @@ impl Sorted {
         all.unheld.sort_unstable_by_key(Pause::rank);
         all.early.sort_unstable_by_key(Pause::rank);
         all.outlasting.sort_unstable_by_key(Pause::rank);
-        let mut own = all.clone();
-        own.unheld.sort_by_key(|pause| pause.stream); // stable: rising in each
-        own.early.sort_by_key(|pause| pause.stream);
-        own.outlasting.sort_by_key(|pause| pause.stream);
-        own.held.sort_unstable();
+        let mut own: AHashMap<u32, Lists> = AHashMap::new();
+        for pause in &all.unheld {
+            own.entry(pause.stream).or_default().unheld.push(*pause);
+        }
+        for pause in &all.early {
+            own.entry(pause.stream).or_default().early.push(*pause);
+        }
+        for pause in &all.outlasting {
+            own.entry(pause.stream).or_default().outlasting.push(*pause);
+        }
+        for stream in &all.held {
+            own.entry(*stream).or_default().held.push(*stream);
+        }
         Sorted { all, own }
     }
 }
 
 /// A part of the lists: rising pauses.
+#[derive(Default)]
 struct Group<'a> {
     unheld: &'a [Pause],
     early: &'a [Pause],
@@ -117,6 +126,19 @@ fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
 }
 
 impl Group<'_> {
+    fn of(lists: &Lists) -> Group<'_> {
+        Group {
+            unheld: &lists.unheld,
+            early: &lists.early,
+            outlasting: &lists.outlasting,
+            held: lists.held.len(),
+        }
+    }
+
+    fn pauses(&self) -> usize {
+        self.unheld.len() + self.early.len()
+    }
+
     /// What these pauses say of a wait.
     fn says(&self, wait: i64) -> Control {
         let (below, near, above) = about(self.unheld, wait);
@@ -264,39 +286,24 @@ impl Controls {
     }
 
     fn of_all(&self) -> Group<'_> {
-        let all = &self.sorted().all;
-        Group {
-            unheld: &all.unheld,
-            early: &all.early,
-            outlasting: &all.outlasting,
-            held: all.held.len(),
-        }
+        Group::of(&self.sorted().all)
     }
 
     fn of_stream(&self, stream: u32) -> Group<'_> {
-        let Sorted { own, .. } = self.sorted();
-        let held = &own.held;
-        Group {
-            unheld: part(&own.unheld, stream),
-            early: part(&own.early, stream),
-            outlasting: part(&own.outlasting, stream),
-            held: held.partition_point(|s| *s <= stream) - held.partition_point(|s| *s < stream),
-        }
+        self.sorted().own.get(&stream).map(Group::of).unwrap_or_default()
     }
 
     /// What the sender's own connection says of a wait, or where it says nothing all of its connections.
     pub(in crate::judge) fn says(&self, stream: u32, wait: i64) -> Control {
-        let own = self.of_stream(stream).says(wait);
+        let group = self.of_stream(stream);
         let all = self.of_all().says(wait);
-        let said = match (own, all) {
+        let said = match (group.says(wait), all) {
             // what left early elsewhere left by a socket with TCP_NODELAY: it tells of that program, not of this wait
             (Control::Nothing, Control::Shorter { .. }) if self.all.unheld.is_empty() => Control::Nothing,
             (Control::Nothing, all) => all,
             (Control::Shorter { .. }, Control::Shorter { .. }) => all,
             // one pause of its program's own tells little of the next one; what was written at once was written so again
-            (Control::Shorter { exact: true, .. }, all) if self.own_pauses(stream) < OWN_CONTROLS.get() => {
-                all
-            }
+            (Control::Shorter { exact: true, .. }, all) if group.pauses() < OWN_CONTROLS.get() => all,
             (own, _) => own,
         };
         // pauses of one length beyond every hold are those of other answers: they say nothing of what was held
@@ -304,11 +311,6 @@ impl Controls {
             return Control::Nothing;
         }
         said
-    }
-
-    fn own_pauses(&self, stream: u32) -> usize {
-        let own = self.of_stream(stream);
-        own.unheld.len() + own.early.len()
     }
 
     fn are_of_one_length(&self, wait: i64) -> bool {
@@ -431,14 +433,6 @@ impl Controls {
         let off = early.iter().filter(|stream| held.binary_search(stream).is_err());
         [every.len(), held.len(), off.count()]
     }
-}
-
-/// The pauses of one stream, of a list by streams.
-fn part(pauses: &[Pause], stream: u32) -> &[Pause] {
-    let from = pauses.partition_point(|pause| pause.stream < stream);
-    let rest = pauses.get(from..).unwrap_or_default();
-    let until = rest.partition_point(|pause| pause.stream == stream);
-    rest.get(..until).unwrap_or_default()
 }
 
 #[cfg(test)]

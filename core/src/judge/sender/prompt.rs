@@ -99,14 +99,14 @@ impl Judged {
 
     /// Whether this left as what a kernel sends: no later than the path may have made it.
     pub(in crate::judge) fn is_prompt(&self, gap: &Gap) -> bool {
-        self.is_together(gap) || self.late(gap) <= self.tight_limit && !self.paused(gap)
+        self.late(gap) <= self.tight_limit && !self.paused(gap) || self.is_together(gap)
     }
 
     /// Whether this left as promptly as its sender's kernel sends, and as a slow one.
     pub(super) fn is_by_kernel(&self, gap: &Gap) -> [bool; 2] {
-        let within = |limit: i64| self.late(gap) <= limit.min(self.tight_limit);
+        let late = self.late(gap);
         self.kernel_limits
-            .map(|limit| within(limit) || self.is_together(gap))
+            .map(|limit| late <= limit.min(self.tight_limit) || self.is_together(gap))
     }
 
     fn is_together(&self, gap: &Gap) -> bool {
