@@ -24,8 +24,9 @@ WORKS = {
 def answers_in_parts(work: str, free: int = 3) -> bytes:
     """Answers that are written in parts, over Nagle's algorithm: heads' ACKs are held for 40 to 44 ms, but those of
     the `free` first answers come at once. Of one program the body's first part follows the head at once, and it works
-    for 20 ms before each other: what waits for a head's ACK was written with it. Where only one answer left freely,
-    that is most likely so (`once`). Seen beside the server.
+    for 20 ms before each other: with the first part two more leave when the ACK comes, and the last of these was
+    written a moment before. Only that moment is the stall's beyond doubt, and nothing where only one answer left freely
+    (`once`). Seen beside the server.
 
     Of the decoys one works before each part, a little longer each time, and one before any part at times.
 

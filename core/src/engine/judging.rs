@@ -111,6 +111,7 @@ impl Analysis {
                     needless: None,
                     spread: false,
                     asked: false,
+                    many: false,
                 };
                 give_exchange(
                     &exchange,
@@ -168,6 +169,7 @@ impl Analysis {
             pools: self.senders.all(),
             spread: self.streams.ledger.multipath.is_spread(exchange.stream),
             asked,
+            many: exchange.row != RowKind::Exchange || exchange.kind == MessageKind::EventStream,
             needless: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),
         }
     }

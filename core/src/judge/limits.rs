@@ -70,7 +70,7 @@ limits! {
     HELD_BEHIND_NS: i64 = 250_000_000, "ns", "TCP_DELACK_MAX (200 ms), and a quarter as much again";
     /// A client that asks again sooner than two of the slowest kernel's ticks did not pause: its host was busy.
     PAUSE_NS: i64 = 20_000_000, "ns", "two ticks of CONFIG_HZ=100";
-    /// No host is busy for as long.
+    /// No host is busy for as long, and no line hands over as late.
     LONG_PAUSE_NS: i64 = 200_000_000, "ns", "chosen";
     /// One part in so many of a connection's time is worth a row.
     ROW_PART: i64 = 10, "parts", "chosen";

@@ -30,7 +30,7 @@ use ahash::AHashSet;
 
 use crate::base::Side;
 use crate::exchange::{Exchange, Piece};
-use crate::observe::Wait;
+use crate::observe::{Candidate, Wait};
 
 pub use backend::explain;
 pub use change::Change;
@@ -55,11 +55,21 @@ pub struct Context<'a> {
     pub spread: bool,
     /// Its server's host sent another request meanwhile, which tells what this one waited for.
     pub asked: bool,
+    /// What one side says is many messages (pushes, events): each of them waits by itself.
+    pub many: bool,
     /// Frames of repeats that were not needed, if there is any.
     pub needless: Option<&'a AHashSet<u64>>,
 }
 
 impl Context<'_> {
+    fn ruling(&self, judged: &Judged, sender: Side, c: &Candidate) -> Ruling {
+        if self.many {
+            judged.rule_first(sender, self.stream, c)
+        } else {
+            judged.rule(sender, self.stream, c)
+        }
+    }
+
     /// The packet of this frame was a repeat that was not needed.
     fn is_needless(&self, frame: u64) -> bool {
         self.needless.is_some_and(|needless| needless.contains(&frame))
@@ -260,17 +270,11 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
         }
         Wait::Suspected { held } => one_way::suspected(cutter, *held, piece),
         Wait::Small(c) => match sender(c.pool) {
-            Some(judged) => nagle::cut(
-                cutter,
-                c,
-                judged.rule(piece.sender, known.stream, c),
-                piece,
-                paths,
-            ),
+            Some(judged) => nagle::cut(cutter, c, known.ruling(judged, piece.sender, c), piece, paths),
             None => gap::unjudged(cutter, piece),
         },
         Wait::FreedTurn { since, candidate } => {
-            let ruling = sender(candidate.pool).map(|j| j.rule(piece.sender, known.stream, candidate));
+            let ruling = sender(candidate.pool).map(|j| known.ruling(j, piece.sender, candidate));
             nagle::in_turn(cutter, *since, candidate, ruling, piece, paths);
         }
         Wait::LoneClocked {

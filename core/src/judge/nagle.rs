@@ -50,10 +50,27 @@ pub enum Ruling {
 impl Judged {
     /// What one candidate of this sender is, on its stream.
     pub fn rule(&self, sender: Side, stream: u32, c: &Candidate) -> Ruling {
-        let gap = Gap::of(stream, c);
+        self.rule_gap(sender, c, &Gap::of(stream, c))
+    }
+
+    /// The same of what began a message: that waited from its first byte on, whatever was written behind it.
+    pub fn rule_first(&self, sender: Side, stream: u32, c: &Candidate) -> Ruling {
+        let bytes = 0;
+        self.rule_gap(
+            sender,
+            c,
+            &Gap {
+                bytes,
+                ..Gap::of(stream, c)
+            },
+        )
+    }
+
+    fn rule_gap(&self, sender: Side, c: &Candidate, gap: &Gap) -> Ruling {
+        let stream = gap.stream;
         let (wait, release) = (gap.wait, gap.release);
         let hold = gap.covered - self.receiver_rtt;
-        let late = self.late(&gap);
+        let late = self.late(gap);
         let program = |grounds: Grounds| {
             let mut grounds = grounds;
             if c.held_back {
@@ -74,30 +91,28 @@ impl Judged {
             };
         }
         if c.unseen {
-            return self.unseen((stream, c.first), hold, late, wait + release);
+            return self.unseen(gap, hold, late);
         }
-        if !self.is_prompt(&gap) {
-            if let Some(soon) = self.soon(c, stream, [hold, wait + release, late], sender) {
+        if !self.is_prompt(gap) {
+            if let Some(soon) = self.soon(c, gap, [hold, late], sender) {
                 return soon;
             }
             return match self.verdict {
                 Verdict::Refuted if self.goes_without(stream, c.freed.frame) => {
                     proven(Because::GoesWithoutAck)
                 }
-                Verdict::AppPause if self.keeps_its_length((stream, c.first), wait + release, late) => {
-                    proven(Because::KeepsItsLength)
-                }
+                Verdict::AppPause if self.keeps_its_length(gap, late) => proven(Because::KeepsItsLength),
                 _ => probable(Because::LateAfterAck),
             };
         }
-        if self.may_be_pause(&gap) {
+        if self.may_be_pause(gap) {
             return probable(Because::ControlUnclear);
         }
         if self.is_relay() {
             return probable(Because::Relayed);
         }
         if c.ack_pure && !c.ack_fin && self.is_hold(hold) {
-            return match self.held((stream, c.first), hold, wait + release, late, sender) {
+            return match self.held(gap, hold, late, sender) {
                 Ok(held) => held,
                 Err(because) => probable(because),
             };
@@ -135,15 +150,9 @@ impl Judged {
     }
 
     /// A segment that followed a held ACK at once, after so long a wait; or what makes a pause of it.
-    fn held(
-        &self,
-        (stream, first): (u32, bool),
-        hold: i64,
-        waited: i64,
-        late: i64,
-        sender: Side,
-    ) -> Result<Ruling, Because> {
-        let said = self.says(stream, first, waited);
+    fn held(&self, gap: &Gap, hold: i64, late: i64, sender: Side) -> Result<Ruling, Because> {
+        let (stream, first, waited) = (gap.stream, gap.first, gap.wait + gap.release);
+        let said = self.says_of_last(gap);
         let (program, likely) = self.program_took(said, first, waited);
         let sure = self.proves(stream, first, said);
         let because = match said {
@@ -189,19 +198,14 @@ impl Judged {
     /// A segment that left a moment after the ACK, later than a kernel at leisure sends: a busy one's. Its sender is one that
     /// waits for ACKs, nothing of its connection went without, and where nothing was held its program took less. A program
     /// would have to end its pause in that very moment.
-    fn soon(
-        &self,
-        c: &Candidate,
-        stream: u32,
-        [hold, waited, late]: [i64; 3],
-        sender: Side,
-    ) -> Option<Ruling> {
+    fn soon(&self, c: &Candidate, gap: &Gap, [hold, late]: [i64; 2], sender: Side) -> Option<Ruling> {
+        let waited = gap.wait + gap.release;
         let busy = self.verdict == Verdict::Proven
             && self.sender_rtt < AT_HOST_NS.get()
             && late <= SOON_NS.get().min(waited / 2)
-            && self.controls.follows_alone(stream)
+            && self.controls.follows_alone(gap.stream)
             && !self.is_relay();
-        let said = self.says(stream, c.first, waited);
+        let said = self.says_of_last(gap);
         if !busy || !c.ack_pure || c.ack_fin || matches!(said, Control::Explains { .. } | Control::Unclear) {
             return None;
         }
@@ -220,11 +224,11 @@ impl Judged {
     }
 
     /// A segment behind an ACK that the capture lacks.
-    fn unseen(&self, (stream, first): (u32, bool), hold: i64, late: i64, waited: i64) -> Ruling {
-        let said = self.says(stream, first, waited);
+    fn unseen(&self, gap: &Gap, hold: i64, late: i64) -> Ruling {
+        let said = self.says_of_last(gap);
         let dated = late.abs() <= DATED_NS.get() + self.tight_limit && self.is_hold(hold);
         match said {
-            Control::Shorter { most, likely, exact } if dated && self.proves(stream, first, said) => {
+            Control::Shorter { most, likely, exact } if dated && self.proves(gap.stream, gap.first, said) => {
                 Ruling::Held {
                     hold,
                     grounds: Grounds::proven(Because::ControlShorter),
@@ -334,7 +338,7 @@ fn beyond(took: i64, paths: &Paths) -> i64 {
 pub fn held_since(wait: &Wait, side: Side, stream: u32, pools: &[Judged], paths: &Paths) -> Option<At> {
     let Wait::Small(c) = wait else { return None };
     let judged = pools.get(c.pool as usize)?;
-    let (since, grounds) = match judged.rule(side, stream, c) {
+    let (since, grounds) = match judged.rule_first(side, stream, c) {
         Ruling::Held { grounds, program, .. } if program < NOISE_NS.get() => (c.small, grounds),
         Ruling::Held {
             hold,

@@ -151,6 +151,7 @@ mod tests {
                 paths: &paths,
                 stream: 0,
                 asked: false,
+                many: false,
                 pools: &[Judged {
                     verdict,
                     ..Judged::default()

@@ -9,14 +9,15 @@ mod places;
 mod prompt;
 mod spread;
 mod together;
+mod wait;
 
 use crate::base::Side;
 use crate::evidence::rtt::Pairs;
 use crate::evidence::{Gap, Pool, Pools};
 
 use super::limits::{
-    ACCIDENT_PARTS, ACCIDENT_SHARE, AT_HOST_NS, CORK_ROUND_NS, FOLLOWS_SLOPE, GROWN, HELD_NS, INSTANT_NS,
-    KERNEL_NS, ONE_LENGTH_NS, PROMPT_NS, REFUTED, REFUTED_SHARE, SOON_NS, WAVER_PART,
+    ACCIDENT_SHARE, AT_HOST_NS, CORK_ROUND_NS, FOLLOWS_SLOPE, GROWN, HELD_NS, INSTANT_NS, KERNEL_NS, REFUTED,
+    REFUTED_SHARE, SOON_NS, WAVER_PART,
 };
 use super::{Change, change, cork, elsewhere};
 use batches::Batches;
@@ -185,19 +186,23 @@ impl Judged {
             receiver_rtt: rtt(receiver),
             ..Judged::default()
         };
-        let path = pairs.get(pool.pair).and_then(|p| p.rtts.get(sender));
+        let [path, to_receiver] =
+            [sender, receiver].map(|side| pairs.get(pool.pair).and_then(|p| p.rtts.get(side)));
         j.sender_jitter = path.map_or(0, |l| l.jitter());
         j.sender_wavering = path.map_or(0, |l| l.wavering());
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
         j.tight_limit = if j.sender_rtt < AT_HOST_NS.get() {
             // there is no path, and of what its program takes to answer nothing tells of the kernel
             j.sender_jitter = path.map_or(0, |rtt| rtt.kernels_jitter()).min(SOON_NS.get());
-            j.kernel_limits = kernel::limits(path, j.sender_jitter, [j.sender_rtt, j.receiver_rtt]);
+            j.kernel_limits = kernel::limits(
+                [path, to_receiver],
+                j.sender_jitter,
+                [j.sender_rtt, j.receiver_rtt],
+            );
             KERNEL_NS.get().max(j.sender_jitter)
         } else {
             prompt::limit(path, j.sender_jitter)
         };
-        let to_receiver = pairs.get(pool.pair).and_then(|p| p.rtts.get(receiver));
         j.hold_least = holds::least(pool, to_receiver, &j);
         j.clock_tells = prompt::clock_tells(&pool.gaps, &j);
         j.batches = batches::of(&pool.gaps, &j);
@@ -264,7 +269,7 @@ impl Judged {
     fn pauses(&self, pool: &Pool) -> bool {
         let held = pool.gaps.iter().filter(|gap| self.is_held(gap));
         let explained = held.filter(|gap| {
-            let said = self.says(gap.stream, gap.first, gap.wait + gap.release);
+            let said = self.says(gap);
             matches!(said, Control::Explains { .. })
         });
         2 * explained.count() > self.held || self.slope.is_some_and(|slope| slope <= FOLLOWS_SLOPE.get())
@@ -285,68 +290,7 @@ impl Judged {
         !self.before_ack(gap.release, gap.arrived)
             && self.is_prompt(gap)
             && !self.may_be_pause(gap)
-            && self.proves(
-                gap.stream,
-                gap.first,
-                self.says(gap.stream, gap.first, gap.wait + gap.release),
-            )
-    }
-
-    /// The control group of a wait behind a message's first segment, or a later one.
-    #[inline]
-    fn controls_at(&self, first: bool) -> &Controls {
-        self.places.at(first).unwrap_or(&self.controls)
-    }
-
-    /// What the control group says of a wait there.
-    pub(super) fn says(&self, stream: u32, first: bool, wait: i64) -> Control {
-        self.controls_at(first).says(stream, wait)
-    }
-
-    /// Whether a wait there of which the control group says this is Nagle's beyond doubt.
-    pub(super) fn proves(&self, stream: u32, first: bool, said: Control) -> bool {
-        !self.is_relay()
-            && match said {
-                Control::Shorter { .. } => {
-                    let near = self.sender_rtt < AT_HOST_NS.get();
-                    let far = || self.by_kernel() && !self.controls.goes_without(stream, self.hold_least);
-                    self.controls_at(first).follow() && (near || far())
-                }
-                Control::Nothing => {
-                    let alone = self.controls.always_follow() && self.follows_alone();
-                    (alone || self.controls.always_follows(stream)) && self.controls.are_kernels()
-                }
-                Control::Explains { .. } | Control::Unclear => false,
-            }
-    }
-
-    /// Whether a kernel sent what followed held ACKs, and next to nothing went without its ACK.
-    fn follows_alone(&self) -> bool {
-        self.refuted * ACCIDENT_PARTS.get() <= self.held as u64 && self.by_kernel()
-    }
-
-    /// Whether all small segments of this connection go without their ACKs by now: this one's did, or no connection's waited.
-    pub(super) fn goes_without(&self, stream: u32, frame: u64) -> bool {
-        self.verdict == Verdict::Refuted
-            && (self.controls.left_early(stream, frame) || self.controls.followed() == 0)
-    }
-
-    /// Whether a wait behind which nothing was prompt is this sender's program's beyond doubt: it outlasted the ACK by more than
-    /// a busy host explains, or it is as long as its pauses are, and where nothing was held none was sooner.
-    pub(super) fn keeps_its_length(&self, (stream, first): (u32, bool), wait: i64, late: i64) -> bool {
-        let alike = self
-            .kept
-            .is_some_and(|kept| (wait - kept).abs() <= ONE_LENGTH_NS.get());
-        let explained = || {
-            let said = self.says(stream, first, wait);
-            matches!(said, Control::Explains { .. } | Control::Nothing)
-        };
-        self.outlasts(late) || alike && explained()
-    }
-
-    /// Whether a segment left so much later than its ACK that its program wrote it then: a busy host takes less.
-    fn outlasts(&self, late: i64) -> bool {
-        late > PROMPT_NS.get().max(self.tight_limit)
+            && self.proves(gap.stream, gap.first, self.says(gap))
     }
 
     /// Whether the path is still as this judgement knew it.

@@ -58,6 +58,7 @@ pub fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], paths: &Paths) -> 
         needless: None,
         spread: false,
         asked: false,
+        many: false,
     };
     judge::partition(&exchange, &known, &mut rows);
     rows

@@ -5,20 +5,21 @@
 //! pauses explain is the program's; of any other the program had at most the longest of them, or where there is one alone
 //! half as much again: it does not show how they differ.
 
+mod group;
 mod pause;
 
 use std::sync::OnceLock;
 
 use ahash::AHashMap;
 
+use self::group::{Group, about};
 pub(super) use self::pause::Pause;
 use super::Judged;
 use super::spread::at_share;
 use crate::evidence::{Gap, Pool};
 use crate::judge::limits::{
-    AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_LONG_NS, CONTROL_SHORT_NS, CONTROL_STRAYS, ENOUGH, FOLLOWED,
-    HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LATE_TIMES, LONE_TIMES, ONE_LENGTH_NS, OUTLASTED, OWN_CONTROLS,
-    PROMPT_NS, REFUTED, UNHELD_NS,
+    AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_STRAYS, ENOUGH, FOLLOWED, HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT,
+    LATE_TIMES, ONE_LENGTH_NS, OUTLASTED, OWN_CONTROLS, PROMPT_NS, REFUTED, UNHELD_NS,
 };
 
 /// What the control group says of one wait.
@@ -46,6 +47,8 @@ pub struct Controls {
     longest_held: i64,
     /// The most bytes of a segment that left where the ACK was not held.
     most_bytes: u32,
+    /// Where nothing was held, its program paused again behind a later segment of its message.
+    goes_on: bool,
     /// The first segment of a stream that left before its ACK.
     first_early: AHashMap<u32, u64>,
     /// Held ACKs that were followed soon, if not at once; and of them as its kernel sends, and as a slow one.
@@ -97,106 +100,6 @@ impl Sorted {
     }
 }
 
-/// A part of the lists: rising pauses.
-#[derive(Default)]
-struct Group<'a> {
-    unheld: &'a [Pause],
-    early: &'a [Pause],
-    outlasting: &'a [Pause],
-    held: usize,
-}
-
-/// How many of a rising list end well before the wait, reach it, and are longer.
-fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
-    let below = rising.partition_point(|pause| pause.ns <= wait - CONTROL_SHORT_NS.get());
-    let reach = rising.partition_point(|pause| pause.ns <= wait + CONTROL_LONG_NS.get());
-    (below, reach - below, rising.len() - reach)
-}
-
-/// What bounds the next of so many first pauses of a rising list: the longest of them, without the strays of a long one. What
-/// an ACK ended was shorter than it is; what ended by itself, and once, may be longer the next time. And the middle one.
-fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
-    let counted = first - first / CONTROL_STRAYS.get();
-    let mut most = rising.get(counted.checked_sub(1)?).copied()?;
-    let middle = rising.get((first - 1) / 2)?.ns;
-    if most.exact && first == 1 {
-        most.ns = (most.ns as f64 * LONE_TIMES.get()) as i64;
-    }
-    Some((most, middle))
-}
-
-impl Group<'_> {
-    fn of(lists: &Lists) -> Group<'_> {
-        Group {
-            unheld: &lists.unheld,
-            early: &lists.early,
-            outlasting: &lists.outlasting,
-            held: lists.held.len(),
-        }
-    }
-
-    fn pauses(&self) -> usize {
-        self.unheld.len() + self.early.len()
-    }
-
-    /// What these pauses say of a wait.
-    fn says(&self, wait: i64) -> Control {
-        let (below, near, above) = about(self.unheld, wait);
-        let (early_below, early_near, _) = about(self.early, wait);
-        if self.unheld.is_empty() && self.early.is_empty() {
-            return Control::Nothing;
-        }
-        if 2 * near > self.unheld.len() || early_near > early_below.max(self.held) {
-            let shorter = |rising: &[Pause]| {
-                let first = rising.partition_point(|pause| pause.ns < wait);
-                longest(rising, first).map(|(_, likely)| likely)
-            };
-            let likely = shorter(self.unheld).or_else(|| shorter(self.early));
-            return Control::Explains {
-                likely: likely.unwrap_or(wait / 2),
-            };
-        }
-        let strays = CONTROL_STRAYS.get() * (near + above) <= self.unheld.len();
-        let early_strays = CONTROL_STRAYS.get() * early_near <= early_near + self.held;
-        let reach = (wait as f64 * LATE_TIMES.get()) as i64;
-        let longer = self.outlasting.partition_point(|pause| pause.ns <= reach);
-        // what left before a held ACK shows as well that the program was done by then
-        let late_strays = CONTROL_STRAYS.get() * longer <= longer + self.held + early_below
-            || self.have_two_lengths([below, early_below, longer]);
-        let most = longest(self.unheld, below).or_else(|| longest(self.early, early_below));
-        match most {
-            Some((most, likely)) if strays && early_strays && late_strays && most.ns < wait => {
-                Control::Shorter {
-                    most: most.ns,
-                    likely,
-                    exact: most.exact,
-                }
-            }
-            _ => Control::Unclear,
-        }
-    }
-
-    /// Whether its pauses are of two lengths, one short and one that outlasts held ACKs: then none ends in between, shortly
-    /// before an ACK. A few that ended by themselves do not show how they differ.
-    fn have_two_lengths(&self, [unheld, early, longer]: [usize; 3]) -> bool {
-        let first = |rising: &[Pause], count| rising.get(..count).unwrap_or_default().to_vec();
-        let (unheld, early) = (first(self.unheld, unheld), first(self.early, early));
-        let few = unheld.len() + early.len() < OWN_CONTROLS.get();
-        let show = !few || unheld.iter().chain(&early).all(|pause| !pause.exact);
-        // where many outlast them the shorter half tells: a busy host adds to the others
-        let share = if longer < ENOUGH.get() { 0.95 } else { 0.5 };
-        show && alike(&unheld, 0.95) && alike(&early, 0.95) && alike(&first(self.outlasting, longer), share)
-    }
-}
-
-/// Whether rising pauses, this share of them, are of one length, but for strays.
-fn alike(rising: &[Pause], share: f64) -> bool {
-    let rising: Vec<i64> = rising.iter().map(|pause| pause.ns).collect();
-    let (low, high) = (at_share(&rising, 0.05), at_share(&rising, share));
-    low.zip(high)
-        .is_none_or(|(low, high)| high - low <= ONE_LENGTH_NS.get())
-}
-
 impl Controls {
     /// Of all that was seen.
     pub(in crate::judge) fn of(pool: &Pool, j: &Judged) -> Controls {
@@ -224,6 +127,25 @@ impl Controls {
         controls.late.sort_unstable();
         controls.late_on.sort_unstable();
         controls
+    }
+
+    /// Of a program that took so long where nothing was held.
+    #[cfg(test)]
+    pub(super) fn paused(unheld: Vec<Pause>) -> Controls {
+        let all = Lists {
+            unheld,
+            ..Lists::default()
+        };
+        Controls {
+            all,
+            ..Controls::default()
+        }
+    }
+
+    /// It writes so many bytes at once, again and again.
+    #[cfg(test)]
+    pub(super) fn writes(&mut self, bytes: u32) {
+        (self.most_bytes, self.goes_on) = (bytes, true);
     }
 
     /// Its program's pauses: those where the ACK was not held, and those where the segment left before it.
@@ -266,7 +188,9 @@ impl Controls {
             && !gap.after_end
             && gap.covered - j.receiver_rtt < UNHELD_NS.get().min(j.hold_least / 5 * 3)
         {
-            self.all.unheld.push(pause(!prompt));
+            let pause = pause(!prompt);
+            self.goes_on |= !gap.first && !pause.is_at_once();
+            self.all.unheld.push(pause);
             self.most_bytes = self.most_bytes.max(gap.bytes);
         }
     }
@@ -304,6 +228,8 @@ impl Controls {
             (Control::Shorter { .. }, Control::Shorter { .. }) => all,
             // one pause of its program's own tells little of the next one; what was written at once was written so again
             (Control::Shorter { exact: true, .. }, all) if group.pauses() < OWN_CONTROLS.get() => all,
+            // nor does one that was longer, where its program pauses for two lengths
+            (Control::Unclear, all @ Control::Shorter { .. }) if group.are_few_and_longer(wait) => all,
             (own, _) => own,
         };
         // pauses of one length beyond every hold are those of other answers: they say nothing of what was held
@@ -337,6 +263,13 @@ impl Controls {
         bytes > self.most_bytes
             && below >= OWN_CONTROLS.get()
             && CONTROL_STRAYS.get() * (near + above) <= unheld.len()
+    }
+
+    /// How many more of its program's writes a segment of so many bytes may hold than one that left where nothing was held.
+    pub(super) fn gathered(&self, bytes: u32) -> i64 {
+        let writes = bytes.div_ceil(self.most_bytes.max(1)).max(1);
+        let gathers = self.goes_on && self.most_bytes > 0;
+        if gathers { i64::from(writes) - 1 } else { 0 }
     }
 
     /// Held ACKs that were followed at once.

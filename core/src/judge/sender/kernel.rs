@@ -5,14 +5,22 @@
 //! the bytes come just behind the client's ACK. But the relay's program has to be woken up and to write them.
 
 use crate::evidence::rtt::Rtt;
-use crate::judge::limits::{AS_SHAKEN, COLD_NS, INSTANT_NS, NEARER_PERCENT};
+use crate::judge::limits::{AS_SHAKEN, COLD_NS, INSTANT_NS, KERNEL_NS, NEARER_PERCENT, STRAY_PART};
 
 /// Most of what its kernel sends leaves within the first, beyond the round trip to it; where its own answers differ by more,
 /// within that. Within the second leaves what a slow kernel sends, or a quick relay. Beside the receiver neither is known: more
-/// than its kernel lies between.
-pub(super) fn limits(path: Option<&Rtt>, jitter: i64, [sender, receiver]: [i64; 2]) -> [i64; 2] {
+/// than its kernel lies between. Where the way to the receiver wavers by far more than any kernel needs, what follows its ACKs
+/// as any kernel may is no relay's: that does not know when they come.
+pub(super) fn limits(
+    [path, to_receiver]: [Option<&Rtt>; 2],
+    jitter: i64,
+    [sender, receiver]: [i64; 2],
+) -> [i64; 2] {
     if sender.saturating_mul(100) >= NEARER_PERCENT.get().saturating_mul(receiver.max(1)) {
         return [i64::MAX; 2];
+    }
+    if to_receiver.is_some_and(|rtt| rtt.wavering() >= STRAY_PART.get() as i64 * KERNEL_NS.get()) {
+        return [KERNEL_NS.get().max(jitter); 2];
     }
     let took = path.and_then(Rtt::kernel_took).unwrap_or(0);
     let prompt = (COLD_NS.get().max(took.saturating_mul(AS_SHAKEN.get())) - sender).max(jitter);
@@ -40,7 +48,7 @@ mod tests {
             pairs.shook(pair, 1, took);
         }
         let path = pairs.get(pair).and_then(|pair| pair.rtts.last());
-        limits(path, jitter, [16 * US, receiver])
+        limits([path, None], jitter, [16 * US, receiver])
     }
 
     #[test]
@@ -57,6 +65,20 @@ mod tests {
             [70 * US; 2],
             "as its own ACKs differ"
         );
+    }
+
+    #[test]
+    fn no_relay_follows_acks_whose_way_wavers_by_far_more_than_a_kernel_needs() {
+        let limits = |wavers, jitter| {
+            let mut to_receiver = Rtt::default();
+            for late in [0, wavers, wavers] {
+                to_receiver.add(4_000 * US + late, false);
+            }
+            limits([None, Some(&to_receiver)], jitter, [16 * US, 4_000 * US])
+        };
+        assert_eq!(limits(1_000 * US, 0), [100 * US; 2], "STRAY_PART, KERNEL_NS");
+        assert_eq!(limits(1_000 * US, 150 * US), [150 * US; 2]);
+        assert_eq!(limits(999 * US, 0), [24 * US, 60 * US]);
     }
 
     #[test]

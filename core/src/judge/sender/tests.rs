@@ -123,7 +123,10 @@ fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends
         follow(&mut pools, 0, 8, sender_rtt + release);
         add(&mut pools, 0, 0, MS, sender_rtt + 5 * MS);
         let judged = judged(&pools, &pairs);
-        let said = judged.says(0, false, 41 * MS + release);
+        let said = judged.says(&Gap {
+            release: 41 * MS + release,
+            ..Gap::default()
+        });
         assert!(matches!(said, Control::Shorter { .. }));
         judged.proves(0, false, said)
     };

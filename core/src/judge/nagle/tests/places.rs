@@ -70,3 +70,23 @@ fn what_pauses_at_no_place_or_at_times_has_one_control_group() {
         Some(21 * MS)
     );
 }
+
+#[test]
+fn what_began_a_message_waited_from_its_first_byte_on() {
+    // two parts of one byte each left freely, 20 ms apart; then three waited together
+    let (mut seen, c) = (Seen::new(), at_place(true, 9, 81 * MS, 40 * US));
+    for frame in (0..3).map(|n| 100 * n) {
+        seen.pools.add(0, &at_place(true, frame, MS, 20 * MS));
+        seen.pools.add(0, &at_place(false, frame + 1, MS, 20 * MS));
+    }
+    for frame in (100..108).map(|n| 100 * n) {
+        seen.pools.add(0, &at_place(true, frame, 81 * MS, 40 * US));
+    }
+    let three = Candidate { freed_bytes: 3, ..c };
+    let (judged, side) = (seen.judged(), Side::Server);
+    let took = |ruling| held(ruling).map(|(grade, _, most, likely)| (grade, most, likely));
+    let known = |most| Some((Grade::Proven, most, 21 * MS));
+    assert_eq!(took(judged.rule(side, 0, &c)), known(21 * MS));
+    assert_eq!(took(judged.rule(side, 0, &three)), known(63 * MS));
+    assert_eq!(took(judged.rule_first(side, 0, &three)), known(21 * MS));
+}

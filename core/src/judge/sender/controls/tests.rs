@@ -1,8 +1,10 @@
 //! Both sides of the limits of control groups.
 
+use super::group::longest;
 use super::*;
 use crate::judge::limits::SOON_NS;
 
+mod lengths;
 mod pauses;
 
 const MS: i64 = 1_000_000;

@@ -1,0 +1,128 @@
+//! Programs that pause for two lengths, and what is written one by one into one segment.
+
+use super::*;
+
+/// What such pauses say of a wait of 50 ms, nine of which were held.
+fn says(short: &[Pause], longer: &[i64], outlasting: &[i64]) -> Control {
+    Group {
+        unheld: &[short, &unheld(longer)].concat(),
+        early: &[],
+        outlasting: &unheld(outlasting),
+        held: 9,
+    }
+    .says(50 * MS)
+}
+
+#[test]
+fn pauses_of_two_lengths_say_nothing_of_what_ends_in_between() {
+    // what an ACK let go, as most of a program that writes at once
+    let short = [pause(0, MS, false); 2];
+    let bound = Control::Shorter {
+        most: MS,
+        likely: MS,
+        exact: false,
+    };
+    assert_eq!(says(&short, &[66 * MS; 3], &[]), bound);
+    assert_eq!(says(&short, &[66 * MS; 2], &[]), Control::Unclear, "OWN_CONTROLS");
+    assert_eq!(
+        says(&short, &[66 * MS; 1], &[66 * MS; 2]),
+        bound,
+        "beyond held ACKs, too"
+    );
+    // the longer ones differ, some reach the wait, or the short ones differ
+    assert_eq!(
+        says(&short, &[66 * MS, 66 * MS, 68 * MS], &[]),
+        bound,
+        "ONE_LENGTH_NS"
+    );
+    assert_eq!(
+        says(&short, &[66 * MS, 66 * MS, 68 * MS + 1], &[]),
+        Control::Unclear
+    );
+    assert_eq!(
+        says(&short, &[66 * MS, 66 * MS, 66 * MS], &[68 * MS + 1]),
+        Control::Unclear
+    );
+    assert_eq!(
+        says(&short, &[55 * MS, 56 * MS, 56 * MS], &[]),
+        Control::Unclear,
+        "near"
+    );
+    let differ = [pause(0, MS, false), pause(0, 4 * MS, false)];
+    assert_eq!(says(&differ, &[66 * MS; 3], &[]), Control::Unclear);
+    let few = [pause(0, MS, true); 2];
+    assert_eq!(
+        says(&few, &[66 * MS; 3], &[]),
+        Control::Unclear,
+        "two that ended by themselves"
+    );
+}
+
+#[test]
+fn a_connection_whose_few_pauses_are_the_longer_ones_is_as_the_others_are() {
+    let says = |own: &[i64], early: usize| {
+        let mut controls = followed(9, &[]);
+        controls.all.unheld = own.iter().map(|ns| pause(0, *ns, true)).collect();
+        let others = [pause(1, MS, false), pause(2, MS, false), pause(3, 66 * MS, true)];
+        controls
+            .all
+            .unheld
+            .extend([others[0], others[1], others[2], others[2]]);
+        controls.all.early = vec![pause(0, 66 * MS, true); early];
+        controls.says(0, 50 * MS)
+    };
+    assert!(matches!(says(&[66 * MS], 0), Control::Shorter { .. }));
+    assert!(matches!(says(&[66 * MS; 2], 0), Control::Shorter { .. }));
+    assert_eq!(says(&[66 * MS; 3], 0), Control::Unclear, "OWN_CONTROLS");
+    assert_eq!(
+        says(&[4 * MS, 66 * MS], 0),
+        Control::Unclear,
+        "not all are longer"
+    );
+    assert_eq!(says(&[66 * MS], 1), Control::Unclear, "some left early");
+}
+
+/// Of a sender whose unheld segment had 300 bytes, and which paused so long behind it or behind the one before.
+fn gathered(first: bool, pause: i64, bytes: u32) -> i64 {
+    let judged = Judged {
+        tight_limit: 100_000,
+        hold_least: 25 * MS,
+        ..Judged::default()
+    };
+    let gap = Gap {
+        wait: MS,
+        release: pause - MS,
+        covered: MS,
+        timer: true,
+        bytes: 300,
+        first,
+        ..Gap::default()
+    };
+    let mut controls = Controls::default();
+    controls.add(&gap, &judged);
+    controls.gathered(bytes)
+}
+
+#[test]
+fn what_is_longer_than_what_left_freely_may_hold_several_writes() {
+    assert_eq!(
+        [300, 301, 600, 601].map(|bytes| gathered(false, 12 * MS, bytes)),
+        [0, 1, 1, 2]
+    );
+    assert_eq!(gathered(false, 12 * MS, 0), 0);
+    assert_eq!(
+        gathered(true, 12 * MS, 900),
+        0,
+        "it was never seen to pause again in a message"
+    );
+    // a busy host's pause is none
+    assert_eq!(
+        (gathered(false, 3 * MS, 900), gathered(false, 3 * MS + 1, 900)),
+        (0, 2)
+    );
+    let nothing = Controls {
+        goes_on: true,
+        ..Controls::default()
+    };
+    assert_eq!(nothing.gathered(900), 0, "nothing left freely");
+}

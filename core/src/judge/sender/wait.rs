@@ -1,0 +1,153 @@
+//! What all that was seen of a sender says of one of its waits: its control group, what proves it to be Nagle's, and what
+//! proves it to be the program's.
+
+use super::controls::{Control, Controls};
+use super::{Judged, Verdict};
+use crate::evidence::Gap;
+use crate::judge::limits::{ACCIDENT_PARTS, AT_HOST_NS, LONG_PAUSE_NS, ONE_LENGTH_NS, PROMPT_NS};
+
+impl Judged {
+    /// The control group of a wait behind a message's first segment, or a later one.
+    #[inline]
+    fn controls_at(&self, first: bool) -> &Controls {
+        self.places.at(first).unwrap_or(&self.controls)
+    }
+
+    /// What the control group says of this wait.
+    pub(in crate::judge) fn says(&self, gap: &Gap) -> Control {
+        self.controls_at(gap.first)
+            .says(gap.stream, gap.wait + gap.release)
+    }
+
+    /// The same of the last write in a segment that may hold several: the pauses between them are in the wait, too. How much of
+    /// it they took is not known, for they end while the first write is held.
+    pub(in crate::judge) fn says_of_last(&self, gap: &Gap) -> Control {
+        let (said, more) = (self.says(gap), self.controls.gathered(gap.bytes));
+        let Control::Shorter { most, likely, exact } = said else {
+            return said;
+        };
+        if more == 0 {
+            return said;
+        }
+        let wait = gap.wait + gap.release;
+        match self.controls.says(gap.stream, wait) {
+            Control::Shorter { most: each, .. } if most + more * each < wait => Control::Shorter {
+                most: most + more * each,
+                likely,
+                exact,
+            },
+            _ => Control::Unclear,
+        }
+    }
+
+    /// Whether a wait there of which the control group says this is Nagle's beyond doubt.
+    pub(in crate::judge) fn proves(&self, stream: u32, first: bool, said: Control) -> bool {
+        !self.is_relay()
+            && match said {
+                Control::Shorter { .. } => {
+                    let near = self.sender_rtt < AT_HOST_NS.get();
+                    let far = || self.by_kernel() && !self.controls.goes_without(stream, self.hold_least);
+                    self.controls_at(first).follow() && (near || far())
+                }
+                Control::Nothing => {
+                    let alone = self.controls.always_follow() && self.follows_alone();
+                    (alone || self.controls.always_follows(stream)) && self.controls.are_kernels()
+                }
+                Control::Explains { .. } | Control::Unclear => false,
+            }
+    }
+
+    /// Whether a kernel sent what followed held ACKs, and next to nothing went without its ACK.
+    pub(super) fn follows_alone(&self) -> bool {
+        self.refuted * ACCIDENT_PARTS.get() <= self.held as u64 && self.by_kernel()
+    }
+
+    /// Whether all small segments of this connection go without their ACKs by now: this one's did, or no connection's waited.
+    pub(in crate::judge) fn goes_without(&self, stream: u32, frame: u64) -> bool {
+        self.verdict == Verdict::Refuted
+            && (self.controls.left_early(stream, frame) || self.controls.followed() == 0)
+    }
+
+    /// Whether a wait behind which nothing was prompt is this sender's program's beyond doubt: it outlasted the ACK by more than
+    /// a busy host explains, or it is as long as its pauses are. Away from the sender a line may have handed that ACK over
+    /// late, though not as late as no host is busy: so where nothing was held none may have been sooner.
+    pub(in crate::judge) fn keeps_its_length(&self, gap: &Gap, late: i64) -> bool {
+        let outlasts = self.outlasts(late);
+        if outlasts && (self.sender_rtt < AT_HOST_NS.get() || late >= LONG_PAUSE_NS.get()) {
+            return true;
+        }
+        let wait = gap.wait + gap.release;
+        let alike = self
+            .kept
+            .is_some_and(|kept| (wait - kept).abs() <= ONE_LENGTH_NS.get());
+        (outlasts || alike) && matches!(self.says(gap), Control::Explains { .. } | Control::Nothing)
+    }
+
+    /// Whether a segment left so much later than its ACK that its program wrote it then: a busy host takes less.
+    pub(super) fn outlasts(&self, late: i64) -> bool {
+        late > PROMPT_NS.get().max(self.tight_limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::sender::controls::Pause;
+
+    const MS: i64 = 1_000_000;
+
+    /// A sender so far away whose program took so long where nothing was held, and whose held ones took 60 ms at the median.
+    fn paused(sender_rtt: i64, pauses: &[i64]) -> Judged {
+        let of_program = pauses.iter().map(|ns| Pause::of_program(*ns));
+        Judged {
+            sender_rtt,
+            tight_limit: 3 * MS,
+            kept: Some(60 * MS),
+            controls: Controls::paused(of_program.collect()),
+            ..Judged::default()
+        }
+    }
+
+    #[test]
+    fn from_afar_a_wait_that_outlasts_its_ack_is_a_pause_where_nothing_was_sooner() {
+        let keeps = |sender_rtt, pauses: &[i64], late| {
+            let gap = Gap {
+                wait: 44 * MS,
+                release: sender_rtt + late,
+                ..Gap::default()
+            };
+            paused(sender_rtt, pauses).keeps_its_length(&gap, late)
+        };
+        assert!(keeps(AT_HOST_NS.get() - 1, &[MS; 3], 4 * MS), "beside it");
+        assert!(!keeps(AT_HOST_NS.get(), &[MS; 3], 4 * MS), "a line may be late");
+        assert!(keeps(6 * MS, &[54 * MS; 3], 4 * MS) && keeps(6 * MS, &[], 4 * MS));
+        assert!(!keeps(6 * MS, &[MS, 54 * MS], 4 * MS), "now more, now less");
+        // so late is no line
+        assert!(keeps(6 * MS, &[MS; 3], LONG_PAUSE_NS.get()));
+        assert!(!keeps(6 * MS, &[MS; 3], LONG_PAUSE_NS.get() - 1));
+    }
+
+    #[test]
+    fn the_last_of_several_writes_is_held_for_what_the_pauses_before_leave() {
+        let says = |bytes, waited| {
+            let mut judged = paused(6 * MS, &[12 * MS; 3]);
+            judged.controls.writes(150);
+            let gap = Gap {
+                wait: waited,
+                bytes,
+                ..Gap::default()
+            };
+            (judged.says(&gap), judged.says_of_last(&gap))
+        };
+        let shorter = |most| Control::Shorter {
+            most,
+            likely: 12 * MS,
+            exact: true,
+        };
+        assert_eq!(says(150, 48 * MS), (shorter(12 * MS), shorter(12 * MS)));
+        assert_eq!(says(450, 48 * MS), (shorter(12 * MS), shorter(36 * MS)));
+        assert_eq!(says(600, 48 * MS + 1).1, shorter(48 * MS));
+        assert_eq!(says(600, 48 * MS).1, Control::Unclear, "they fill the wait");
+        assert_eq!(says(450, 12 * MS).1, says(450, 12 * MS).0, "it is no shorter");
+    }
+}
