@@ -49,6 +49,8 @@ pub struct Controls {
     most_bytes: u32,
     /// Where nothing was held, its program paused again behind a later segment of its message.
     goes_on: bool,
+    /// The capture lacks some ACKs, and so perhaps the requests between what looks like one message.
+    lacks_acks: bool,
     /// The first segment of a stream that left before its ACK.
     first_early: AHashMap<u32, u64>,
     /// Held ACKs that were followed soon, if not at once; and of them as its kernel sends, and as a slow one.
@@ -165,6 +167,7 @@ impl Controls {
             return;
         }
         if gap.unseen {
+            self.lacks_acks = true;
             return; // its ACK is not seen to the microsecond
         }
         let late = j.late(gap);
@@ -268,7 +271,7 @@ impl Controls {
     /// How many more of its program's writes a segment of so many bytes may hold than one that left where nothing was held.
     pub(super) fn gathered(&self, bytes: u32) -> i64 {
         let writes = bytes.div_ceil(self.most_bytes.max(1)).max(1);
-        let gathers = self.goes_on && self.most_bytes > 0;
+        let gathers = self.goes_on && !self.lacks_acks && self.most_bytes > 0;
         if gathers { i64::from(writes) - 1 } else { 0 }
     }
 

@@ -120,6 +120,13 @@ fn what_is_longer_than_what_left_freely_may_hold_several_writes() {
         (gathered(false, 3 * MS, 900), gathered(false, 3 * MS + 1, 900)),
         (0, 2)
     );
+    let lacking = Controls {
+        most_bytes: 300,
+        goes_on: true,
+        lacks_acks: true,
+        ..Controls::default()
+    };
+    assert_eq!(lacking.gathered(900), 0, "a request may be missing");
     let nothing = Controls {
         goes_on: true,
         ..Controls::default()
