@@ -86,7 +86,7 @@ pub struct Judged {
     pub batches: Option<Batches>,
     /// Beside the sender: what its kernel sends leaves within the first, and what a slow one may send within the second.
     pub kernel_limits: [i64; 2],
-    /// How much the path to the sender wavers, with what its program takes and without what it always takes.
+    /// How much the path to the sender wavers, with what its program takes, and without what it always takes.
     pub sender_jitter: i64,
     pub sender_wavering: i64,
     pub hold_min: Option<i64>,
@@ -189,7 +189,7 @@ impl Judged {
         let [path, to_receiver] =
             [sender, receiver].map(|side| pairs.get(pool.pair).and_then(|p| p.rtts.get(side)));
         j.sender_jitter = path.map_or(0, |l| l.jitter());
-        j.sender_wavering = path.map_or(0, |l| l.wavering());
+        j.sender_wavering = path.map_or(0, |l| l.wavering().max(l.handshakes_waver()));
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
         j.tight_limit = if j.sender_rtt < AT_HOST_NS.get() {
             // there is no path, and of what its program takes to answer nothing tells of the kernel

@@ -155,7 +155,7 @@ fn a_hold_moves_behind_a_program_only_where_it_is_more_than_a_busy_host() {
     let moved = |program, rtt| held_at(&c, 40 * MS, program, rtt)[0] - MS;
     assert_eq!(moved(750 * US, 2 * MS), 0);
     assert_eq!(moved(750 * US + 1, 2 * MS), 2 * MS);
-    assert_eq!((moved(MS, 100 * US - 1), moved(MS, 100 * US)), (0, 100 * US));
+    assert_eq!((moved(MS, 70 * US - 1), moved(MS, 70 * US)), (0, 70 * US));
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_release_much_later_than_the_wait_was_none() {
     assert_eq!((half(4 * MS), half(4 * MS + 2)), (None, after));
     // of what is next to nothing a busy host makes more than half
     let short = |release| late(0, 20 * US, release);
-    assert_eq!((short(100 * US), short(100 * US + 1)), (None, after));
+    assert_eq!((short(70 * US), short(70 * US + 1)), (None, after));
 }
 
 #[test]

@@ -19,7 +19,8 @@ use super::spread::at_share;
 use crate::evidence::{Gap, Pool};
 use crate::judge::limits::{
     AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_STRAYS, ENOUGH, FOLLOWED, HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT,
-    LATE_TIMES, ONE_LENGTH_NS, OUTLASTED, OWN_CONTROLS, PROMPT_NS, REFUTED, UNHELD_NS,
+    LATE_TIMES, ONE_LENGTH_NS, OUTLASTED, OWN_CONTROLS, PROMPT_NS, REFUTED, UNHELD_NS, UNWOKEN_NS,
+    UNWOKEN_PARTS,
 };
 
 /// What the control group says of one wait.
@@ -53,9 +54,11 @@ pub struct Controls {
     lacks_acks: bool,
     /// The first segment of a stream that left before its ACK.
     first_early: AHashMap<u32, u64>,
-    /// Held ACKs that were followed soon, if not at once; and of them as its kernel sends, and as a slow one.
+    /// Held ACKs that were followed soon, if not at once; and of them as its kernel sends, and as a slow one; and sooner than
+    /// any program is woken up.
     soon: usize,
     by_kernel: [usize; 2],
+    unwoken: usize,
     at_host: bool,
 }
 
@@ -174,6 +177,7 @@ impl Controls {
         let prompt = j.is_prompt(gap);
         if j.is_held(gap) {
             self.soon += usize::from(late <= PROMPT_NS.get().max(j.tight_limit));
+            self.unwoken += usize::from(late <= UNWOKEN_NS.get());
             for (count, is) in self.by_kernel.iter_mut().zip(j.is_by_kernel(gap)) {
                 *count += usize::from(is);
             }
@@ -340,14 +344,16 @@ impl Controls {
         early as u64 >= REFUTED.get() && CONTROL_STRAYS.get() * early > early + own.held
     }
 
-    /// Beside its sender: what left soon left as promptly as its kernel sends.
+    /// Beside its sender: what left soon left as promptly as its kernel sends, or a part of it before a program could.
     pub(in crate::judge) fn are_kernels(&self) -> bool {
-        self.left_within(0)
+        let before_any =
+            self.unwoken >= HELD_AT_HOST.get() && UNWOKEN_PARTS.get() * self.unwoken >= self.soon;
+        before_any || self.left_within(0)
     }
 
     /// The same as promptly as a slow kernel sends, or a quick relay.
     pub(in crate::judge) fn may_be_kernels(&self) -> bool {
-        self.left_within(1)
+        self.are_kernels() || self.left_within(1)
     }
 
     fn left_within(&self, limit: usize) -> bool {

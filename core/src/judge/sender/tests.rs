@@ -80,8 +80,8 @@ fn a_segment_that_left_before_the_ack_came_is_told_to_the_nanosecond() {
     };
     // the path wavers by AT_HOST_NS at least, and by one part in WAVER_PART at most
     for (jitter, granted) in [
-        (0, 100 * US),
-        (100 * US, 100 * US),
+        (0, 70 * US),
+        (70 * US, 70 * US),
         (150 * US, 150 * US),
         (MS, 200 * US),
     ] {
@@ -104,10 +104,10 @@ fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewher
         };
         judged.by_kernel()
     };
-    let near = |median, jitter| by_kernel(100 * US - 1, median, [jitter, 9 * MS]);
+    let near = |median, jitter| by_kernel(70 * US - 1, median, [jitter, 9 * MS]);
     assert!(near(60 * US, 0) && !near(60 * US + 1, 0));
     assert!(near(70 * US, 10 * US) && !near(71 * US, 10 * US));
-    let far = |median, wavering| by_kernel(100 * US, median, [9 * MS, wavering]);
+    let far = |median, wavering| by_kernel(70 * US, median, [9 * MS, wavering]);
     assert!(far(750 * US, 0) && !far(750 * US + 1, 0));
     assert!(far(2_750 * US, 2 * MS) && !far(2_751 * US, 2 * MS));
     assert!(!Judged::default().by_kernel());
@@ -160,7 +160,7 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
         proven(2 * MS, 25 * MS - 1, 3),
         "right behind: the option was set on the way"
     );
-    let beside = [100 * US - 1, 100 * US].map(|sender_rtt| proven(sender_rtt, 25 * MS, 3));
+    let beside = [70 * US - 1, 70 * US].map(|sender_rtt| proven(sender_rtt, 25 * MS, 3));
     assert_eq!(beside, [true, false], "a kernel's promptness tells");
 }
 
@@ -197,9 +197,9 @@ fn what_refutes_is_weighed_against_what_was_held() {
     assert_eq!(verdict(1, 9, None, 2 * MS, 0), Verdict::Open);
     assert_eq!(verdict(1, 8, None, 2 * MS, 0), Verdict::Refuted);
     // the tail of a queue follows to the microsecond, beside its sender
-    assert_eq!(verdict(1, 8, None, 100 * US - 1, 60 * US), Verdict::Open);
-    assert_eq!(verdict(1, 8, None, 100 * US - 1, 60 * US + 1), Verdict::Refuted);
-    assert_eq!(verdict(1, 8, None, 100 * US, 60 * US), Verdict::Refuted);
+    assert_eq!(verdict(1, 8, None, 70 * US - 1, 60 * US), Verdict::Open);
+    assert_eq!(verdict(1, 8, None, 70 * US - 1, 60 * US + 1), Verdict::Refuted);
+    assert_eq!(verdict(1, 8, None, 70 * US, 60 * US), Verdict::Refuted);
     assert_eq!(verdict(1, 2, None, 0, 0), Verdict::Open);
     assert_eq!(verdict(1, 1, None, 0, 0), Verdict::Refuted);
     // and a pause does not go with its ACK
@@ -265,7 +265,7 @@ fn what_is_let_go_stands_and_who_comes_back_is_judged_anew() {
 
 #[test]
 fn the_path_grants_a_release_what_it_wavers() {
-    let (pools, mut pairs) = seen(100 * US, 0);
+    let (pools, mut pairs) = seen(70 * US, 0);
     let tight = |pairs: &Pairs| {
         pools
             .iter()
@@ -274,14 +274,14 @@ fn the_path_grants_a_release_what_it_wavers() {
     };
     assert_eq!(tight(&pairs), 2 * MS, "PROMPT_NS");
     for _ in 0..40 {
-        pairs.add(0, Side::Server.index(), 3 * MS + 100 * US, false);
+        pairs.add(0, Side::Server.index(), 3 * MS + 70 * US, false);
     }
     assert_eq!(
         tight(&pairs),
         6 * MS,
         "PATH_LATE times what the path is late now and then"
     );
-    let (_, near) = seen(100 * US - 1, 0);
+    let (_, near) = seen(70 * US - 1, 0);
     assert_eq!(tight(&near), 100 * US, "KERNEL_NS beside it");
 }
 
@@ -297,9 +297,9 @@ fn beside_its_sender_a_kernel_sends_within_sixty_microseconds() {
         !judged.sent_by_kernel(1, 0),
         "nothing is known of that connection"
     );
-    judged.sender_rtt = 100 * US - 1;
+    judged.sender_rtt = 70 * US - 1;
     assert!(judged.sent_by_kernel(0, 0));
-    judged.sender_rtt = 100 * US;
+    judged.sender_rtt = 70 * US;
     assert!(!judged.sent_by_kernel(0, 0), "elsewhere");
     (judged.sender_rtt, judged.verdict) = (0, Verdict::Refuted);
     assert!(!judged.sent_by_kernel(0, 0));

@@ -334,6 +334,45 @@ fn kernels_send_two_of_three_at_once_beside_them() {
 }
 
 #[test]
+fn one_in_four_that_left_before_a_program_could_are_a_kernels() {
+    let kernels = |unwoken, soon| {
+        let controls = Controls {
+            at_host: true,
+            soon,
+            unwoken,
+            ..Controls::default()
+        };
+        (controls.are_kernels(), controls.may_be_kernels())
+    };
+    assert_eq!(
+        (kernels(25, 100), kernels(24, 100)),
+        ((true, true), (false, false))
+    );
+    assert_eq!((kernels(3, 12), kernels(2, 8)), ((true, true), (false, false)));
+}
+
+#[test]
+fn what_leaves_within_fifteen_microseconds_left_before_a_program_could() {
+    let count = |release| {
+        let gap = Gap {
+            wait: 41 * MS,
+            release,
+            covered: 41 * MS,
+            timer: true,
+            ..Gap::default()
+        };
+        let judged = Judged {
+            hold_least: 25 * MS,
+            ..Judged::default()
+        };
+        let mut controls = Controls::default();
+        controls.add(&gap, &judged);
+        controls.unwoken
+    };
+    assert_eq!((count(15_000), count(15_001)), (1, 0));
+}
+
+#[test]
 fn pauses_of_one_length_lie_beyond_every_hold() {
     let one_length = |late: &[i64], longest_held, unheld_ns: &[i64]| {
         let mut controls = Controls {
