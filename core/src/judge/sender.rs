@@ -86,13 +86,17 @@ pub struct Judged {
     pub batches: Option<Batches>,
     /// Beside the sender: what its kernel sends leaves within the first, and what a slow one may send within the second.
     pub kernel_limits: [i64; 2],
-    /// How much the path to the sender wavers, with what its program takes, and without what it always takes.
+    /// How much the path to the sender wavers, with what its program takes, and without what it always takes; and by its
+    /// handshakes alone, in which no program has a part.
     pub sender_jitter: i64,
     pub sender_wavering: i64,
+    pub path_wavers: i64,
     pub hold_min: Option<i64>,
     pub hold_median: Option<i64>,
     pub hold_max: Option<i64>,
     pub release_median: Option<i64>,
+    /// The same by its sender's clock, where that tells what the path took.
+    pub sent_median: Option<i64>,
     pub release_p95: Option<i64>,
     pub release_max: Option<i64>,
     /// The receiver's clock tick on whose grid its holds end, and the chance that this is luck.
@@ -189,7 +193,8 @@ impl Judged {
         let [path, to_receiver] =
             [sender, receiver].map(|side| pairs.get(pool.pair).and_then(|p| p.rtts.get(side)));
         j.sender_jitter = path.map_or(0, |l| l.jitter());
-        j.sender_wavering = path.map_or(0, |l| l.wavering().max(l.handshakes_waver()));
+        j.path_wavers = path.map_or(0, |l| l.handshakes_waver());
+        j.sender_wavering = path.map_or(0, |l| l.wavering()).max(j.path_wavers);
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
         j.tight_limit = if j.sender_rtt < AT_HOST_NS.get() {
             // there is no path, and of what its program takes to answer nothing tells of the kernel
@@ -316,6 +321,9 @@ impl Judged {
         self.relayed = held.iter().filter(|s| s.relayed).count();
         let mut releases: Vec<i64> = held.iter().map(|s| self.late(s).max(0)).collect();
         releases.sort_unstable();
+        let mut sent: Vec<i64> = held.iter().map(|s| self.sent(s).max(0)).collect();
+        sent.sort_unstable();
+        self.sent_median = at_share(&sent, 0.5);
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         self.release_max = releases.last().copied();
         held
@@ -353,7 +361,7 @@ impl Judged {
         } else {
             SOON_NS.get() + self.sender_wavering
         };
-        self.release_median.is_some_and(|took| took <= least)
+        self.sent_median.is_some_and(|took| took <= least)
     }
 
     /// Whether a kernel sent this one, so long after the ACK: beside its sender, on a connection of which nothing left early.

@@ -60,6 +60,8 @@ pub struct Controls {
     by_kernel: [usize; 2],
     unwoken: usize,
     at_host: bool,
+    /// How much the path to it wavers, elsewhere.
+    path_wavers: i64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -115,6 +117,11 @@ impl Controls {
     pub(super) fn seen(pool: &Pool, j: &Judged, counts: impl Fn(&Gap) -> bool) -> Controls {
         let mut controls = Controls {
             at_host: j.sender_rtt < AT_HOST_NS.get(),
+            path_wavers: if j.sender_rtt < AT_HOST_NS.get() {
+                0
+            } else {
+                j.path_wavers
+            },
             ..Controls::default()
         };
         let early = pool.early.iter().map(|(stream, early)| Pause {
@@ -217,11 +224,13 @@ impl Controls {
     }
 
     fn of_all(&self) -> Group<'_> {
-        Group::of(&self.sorted().all)
+        Group::of(&self.sorted().all, self.path_wavers)
     }
 
     fn of_stream(&self, stream: u32) -> Group<'_> {
-        self.sorted().own.get(&stream).map(Group::of).unwrap_or_default()
+        let own = self.sorted().own.get(&stream);
+        own.map(|lists| Group::of(lists, self.path_wavers))
+            .unwrap_or_default()
     }
 
     /// What the sender's own connection says of a wait, or where it says nothing all of its connections.

@@ -97,6 +97,12 @@ impl Judged {
         way.map_or(0, |way| (i64::from(way) - TICK_NS).max(0))
     }
 
+    /// How late its sender sent this: by its clock, to half a tick on average, where that tells what the path took.
+    pub(super) fn sent(&self, gap: &Gap) -> i64 {
+        let tick = if self.took(gap) > 0 { TICK_NS } else { 0 };
+        self.late(gap) - tick
+    }
+
     /// Whether this left as what a kernel sends: no later than the path may have made it.
     pub(in crate::judge) fn is_prompt(&self, gap: &Gap) -> bool {
         self.late(gap) <= self.tight_limit && !self.paused(gap) || self.is_together(gap)
@@ -416,6 +422,29 @@ mod tests {
         assert_eq!(j.late(&gaps[0]), 4 * MS);
         j.clock_tells = false;
         assert_eq!(j.late(&gaps[0]), 9 * MS);
+    }
+
+    #[test]
+    fn a_clock_that_tells_of_the_path_tells_when_a_segment_was_sent() {
+        let sent = |late, way, clock_tells| {
+            let gaps = clocked(&[(1, late, way)], true);
+            let judged = Judged {
+                clock_tells,
+                ..judged()
+            };
+            (judged.late(&gaps[0]), judged.sent(&gaps[0]))
+        };
+        assert_eq!(
+            sent(7 * MS, 6_000_000, true),
+            (2 * MS, MS),
+            "half a tick, on average"
+        );
+        assert_eq!(
+            sent(7 * MS, 1_000_000, true),
+            (7 * MS, 7 * MS),
+            "a tick tells nothing"
+        );
+        assert_eq!(sent(7 * MS, 6_000_000, false), (7 * MS, 7 * MS));
     }
 
     #[test]

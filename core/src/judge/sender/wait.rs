@@ -133,7 +133,8 @@ mod tests {
             let mut judged = paused(6 * MS, &[12 * MS; 3]);
             judged.controls.writes(150);
             let gap = Gap {
-                wait: waited,
+                wait: waited - 20 * MS,
+                release: 20 * MS,
                 bytes,
                 ..Gap::default()
             };

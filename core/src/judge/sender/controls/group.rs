@@ -14,6 +14,7 @@ pub(super) struct Group<'a> {
     pub(super) early: &'a [Pause],
     pub(super) outlasting: &'a [Pause],
     pub(super) held: usize,
+    pub(super) path_wavers: i64,
 }
 
 /// How many of a rising list end well before the wait, reach it, and are longer.
@@ -24,11 +25,15 @@ pub(super) fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
 }
 
 /// What bounds the next of so many first pauses of a rising list: the longest of them, without the strays of a long one. What
-/// an ACK ended was shorter than it is; what ended by itself, and once, may be longer the next time. And the middle one.
-pub(super) fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
+/// an ACK ended was shorter than it is, and what the path wavers is in it; what ended by itself, and once, may be longer the
+/// next time. And the middle one.
+pub(super) fn longest(rising: &[Pause], first: usize, path_wavers: i64) -> Option<(Pause, i64)> {
     let counted = first - first / CONTROL_STRAYS.get();
     let mut most = rising.get(counted.checked_sub(1)?).copied()?;
     let middle = rising.get((first - 1) / 2)?.ns;
+    if !most.exact {
+        most.ns = (most.ns - path_wavers).max(middle);
+    }
     if most.exact && first == 1 {
         most.ns = (most.ns as f64 * LONE_TIMES.get()) as i64;
     }
@@ -36,12 +41,13 @@ pub(super) fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
 }
 
 impl Group<'_> {
-    pub(super) fn of(lists: &Lists) -> Group<'_> {
+    pub(super) fn of(lists: &Lists, path_wavers: i64) -> Group<'_> {
         Group {
             unheld: &lists.unheld,
             early: &lists.early,
             outlasting: &lists.outlasting,
             held: lists.held.len(),
+            path_wavers,
         }
     }
 
@@ -65,7 +71,7 @@ impl Group<'_> {
         if 2 * near > self.unheld.len() || early_near > early_below.max(self.held) {
             let shorter = |rising: &[Pause]| {
                 let first = rising.partition_point(|pause| pause.ns < wait);
-                longest(rising, first).map(|(_, likely)| likely)
+                longest(rising, first, 0).map(|(_, likely)| likely)
             };
             let likely = shorter(self.unheld).or_else(|| shorter(self.early));
             return Control::Explains {
@@ -75,7 +81,7 @@ impl Group<'_> {
         let early_strays = CONTROL_STRAYS.get() * early_near <= early_near + self.held;
         let reach = (wait as f64 * LATE_TIMES.get()) as i64;
         let longer = self.outlasting.partition_point(|pause| pause.ns <= reach);
-        let unheld_longer = self.unheld.get(below + near..).unwrap_or_default();
+        let unheld_longer = self.unheld.get(below..).unwrap_or_default(); // asked for where none is near
         let strays = CONTROL_STRAYS.get() * (near + above) <= self.unheld.len()
             || near == 0
                 && above + longer >= OWN_CONTROLS.get()
@@ -83,7 +89,8 @@ impl Group<'_> {
         // what left before a held ACK shows as well that the program was done by then
         let late_strays = CONTROL_STRAYS.get() * longer <= longer + self.held + early_below
             || self.have_two_lengths([below, early_below, longer], &[]);
-        let most = longest(self.unheld, below).or_else(|| longest(self.early, early_below));
+        let most = longest(self.unheld, below, self.path_wavers);
+        let most = most.or_else(|| longest(self.early, early_below, 0));
         match most {
             Some((most, likely)) if strays && early_strays && late_strays && most.ns < wait => {
                 Control::Shorter {

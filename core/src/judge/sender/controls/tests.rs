@@ -1,7 +1,11 @@
 //! Both sides of the limits of control groups.
 
+use std::net::IpAddr;
+
 use super::group::longest;
 use super::*;
+use crate::base::Side;
+use crate::evidence::{Key, Pools};
 use crate::judge::limits::SOON_NS;
 
 mod lengths;
@@ -43,7 +47,7 @@ fn a_pause_is_near_a_wait_from_five_milliseconds_below_to_five_above() {
 #[test]
 fn one_pause_in_ten_is_a_stray() {
     let rising: Vec<i64> = (1..=10).collect();
-    let of = |first| longest(&unheld(&rising), first).map(|(most, middle)| (most.ns, middle));
+    let of = |first| longest(&unheld(&rising), first, 0).map(|(most, middle)| (most.ns, middle));
     assert_eq!(
         (of(0), of(1), of(9), of(10)),
         (None, Some((1, 1)), Some((9, 5)), Some((9, 5)))
@@ -52,11 +56,84 @@ fn one_pause_in_ten_is_a_stray() {
 
 #[test]
 fn one_pause_alone_may_be_half_as_long_again_the_next_time() {
-    let bound = |pauses: &[Pause]| longest(pauses, pauses.len()).map(|(most, middle)| (most.ns, middle));
+    let bound = |pauses: &[Pause]| longest(pauses, pauses.len(), 0).map(|(most, middle)| (most.ns, middle));
     assert_eq!(bound(&unheld(&[20 * MS])), Some((30 * MS, 20 * MS)));
     assert_eq!(bound(&unheld(&[20 * MS, 21 * MS])), Some((21 * MS, 20 * MS)));
     // an ACK ended it: it was shorter than it is
     assert_eq!(bound(&[pause(0, 20 * MS, false)]), Some((20 * MS, 20 * MS)));
+}
+
+#[test]
+fn what_the_path_wavers_is_none_of_a_pause_that_an_ack_ended() {
+    let bound = |exact, path_wavers| {
+        let pauses = [9 * MS, 12 * MS, 30 * MS].map(|ns| pause(0, ns, exact));
+        longest(&pauses, 3, path_wavers).map(|(most, middle)| (most.ns, middle))
+    };
+    assert_eq!(bound(false, 5 * MS), Some((25 * MS, 12 * MS)));
+    assert_eq!(
+        bound(false, 20 * MS),
+        Some((12 * MS, 12 * MS)),
+        "half took no longer"
+    );
+    assert_eq!(
+        bound(true, 5 * MS),
+        Some((30 * MS, 12 * MS)),
+        "it ended by itself"
+    );
+    let says = |sender_rtt, path_wavers| {
+        let judged = Judged {
+            sender_rtt,
+            path_wavers,
+            ..Judged::default()
+        };
+        let mut pools = Pools::default();
+        let [server, client] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
+        let key = Key {
+            server,
+            server_port: 80,
+            client,
+            sender: Side::Server,
+        };
+        let id = pools.id(key, 0);
+        let Some(pool) = pools.get(id) else { return [0, 0] };
+        let mut controls = Controls::seen(pool, &judged, |_| true);
+        controls.all.unheld = [9 * MS, 12 * MS, 30 * MS].map(|ns| pause(0, ns, false)).to_vec();
+        match (controls.says(0, 60 * MS), controls.says(1, 60 * MS)) {
+            (Control::Shorter { most: own, .. }, Control::Shorter { most: all, .. }) => [own, all],
+            _ => [0, 0],
+        }
+    };
+    let near = AT_HOST_NS.get();
+    assert_eq!(
+        (says(near, 5 * MS), says(near - 1, 5 * MS)),
+        ([25 * MS; 2], [30 * MS; 2])
+    );
+}
+
+#[test]
+fn one_near_the_wait_and_one_longer_are_two_strays() {
+    let says = |short: usize| {
+        let mut pauses = vec![MS; short];
+        pauses.extend([50 * MS, 70 * MS]);
+        let unheld = unheld(&pauses);
+        let group = Group {
+            unheld: &unheld,
+            held: 9,
+            ..Group::default()
+        };
+        (group.says(50 * MS), group.are_few_and_longer(50 * MS))
+    };
+    assert_eq!(says(17).0, Control::Unclear, "CONTROL_STRAYS");
+    assert!(matches!(says(18).0, Control::Shorter { .. }));
+    let few = |pauses: &[i64]| {
+        let unheld = unheld(pauses);
+        Group {
+            unheld: &unheld,
+            ..Group::default()
+        }
+        .are_few_and_longer(50 * MS)
+    };
+    assert!(few(&[70 * MS, 70 * MS]) && !few(&[MS, 50 * MS]));
 }
 
 #[test]
@@ -67,6 +144,7 @@ fn what_outlasts_one_held_ack_in_ten_may_end_within_any() {
             early: &[],
             outlasting: &unheld(late),
             held,
+            ..Group::default()
         }
         .says(40 * MS)
     };
@@ -94,6 +172,7 @@ fn what_left_before_a_held_ack_outweighs_what_outlasted_one() {
             early: &vec![pause(0, MS, true); early],
             outlasting: &unheld(&[44 * MS, 50 * MS]),
             held: 9,
+            ..Group::default()
         }
         .says(40 * MS)
     };
@@ -123,6 +202,7 @@ fn pauses_of_two_lengths_end_never_in_between() {
             early: &self::unheld(early),
             outlasting: &self::unheld(longer),
             held: 1,
+            ..Group::default()
         }
         .says(40 * MS);
         assert!(said == Control::Unclear || matches!(said, Control::Shorter { .. }));
@@ -174,6 +254,7 @@ fn a_bound_that_reaches_the_wait_bounds_nothing() {
             early: &[],
             outlasting: &[],
             held: 9,
+            ..Group::default()
         }
         .says(wait)
     };
@@ -201,6 +282,7 @@ fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
             early,
             outlasting: &[],
             held,
+            ..Group::default()
         }
         .says(50 * MS)
     };

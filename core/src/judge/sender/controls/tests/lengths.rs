@@ -9,6 +9,7 @@ fn says(short: &[Pause], longer: &[i64], outlasting: &[i64]) -> Control {
         early: &[],
         outlasting: &unheld(outlasting),
         held: 9,
+        ..Group::default()
     }
     .says(50 * MS)
 }
@@ -28,6 +29,11 @@ fn pauses_of_two_lengths_say_nothing_of_what_ends_in_between() {
         says(&short, &[66 * MS; 1], &[66 * MS; 2]),
         bound,
         "beyond held ACKs, too"
+    );
+    assert_eq!(
+        says(&short, &[66 * MS; 2], &[66 * MS; 1]),
+        bound,
+        "both are counted"
     );
     // the longer ones differ, some reach the wait, or the short ones differ
     assert_eq!(
