@@ -321,11 +321,14 @@ impl Judged {
         self.relayed = held.iter().filter(|s| s.relayed).count();
         let mut releases: Vec<i64> = held.iter().map(|s| self.late(s).max(0)).collect();
         releases.sort_unstable();
-        let mut sent: Vec<i64> = held.iter().map(|s| self.sent(s).max(0)).collect();
-        sent.sort_unstable();
-        self.sent_median = at_share(&sent, 0.5);
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
         self.release_max = releases.last().copied();
+        self.sent_median = self.release_median;
+        if self.clock_tells {
+            let mut sent: Vec<i64> = held.iter().map(|s| self.sent(s).max(0)).collect();
+            sent.sort_unstable();
+            self.sent_median = at_share(&sent, 0.5);
+        }
         held
     }
 
