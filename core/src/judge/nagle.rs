@@ -120,7 +120,7 @@ impl Judged {
         if self.verdict == Verdict::Refuted {
             // what leaves with an ACK that came at once, as a kernel sends, may have had no congestion window before
             let by_kernel = late <= INSTANT_NS.get() && hold < self.hold_least && c.ack_pure;
-            return if by_kernel || !self.controls.left_early(stream, c.freed.frame) {
+            return if by_kernel || !self.controls.leaves_early(stream, c.freed.frame) {
                 program(Grounds::probable(Because::WithTheAck, Cause::Cwnd))
             } else {
                 proven(Because::GoesWithoutAck)

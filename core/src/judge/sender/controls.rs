@@ -52,8 +52,8 @@ pub struct Controls {
     goes_on: bool,
     /// The capture lacks some ACKs, and so perhaps the requests between what looks like one message.
     lacks_acks: bool,
-    /// The first segment of a stream that left before its ACK.
-    first_early: AHashMap<u32, u64>,
+    /// The first and the last segment of a stream that left before their ACKs.
+    early: AHashMap<u32, [u64; 2]>,
     /// Held ACKs that were followed soon, if not at once; and of them as its kernel sends, and as a slow one; and sooner than
     /// any program is woken up.
     soon: usize,
@@ -210,13 +210,14 @@ impl Controls {
     }
 
     fn left_before(&mut self, stream: u32, frame: u64) {
-        let first = self.first_early.entry(stream).or_insert(frame);
-        *first = frame.min(*first);
+        let [first, last] = self.early.entry(stream).or_insert([frame; 2]);
+        (*first, *last) = (frame.min(*first), frame.max(*last));
     }
 
-    /// Whether a segment of this stream had left before its ACK by then.
-    pub(in crate::judge) fn left_early(&self, stream: u32, frame: u64) -> bool {
-        self.first_early.get(&stream).is_some_and(|first| *first <= frame)
+    /// Whether segments of this stream left before their ACKs by then, and afterwards: an option may be switched off.
+    pub(in crate::judge) fn leaves_early(&self, stream: u32, frame: u64) -> bool {
+        let early = self.early.get(&stream);
+        early.is_some_and(|[first, last]| (*first..=*last).contains(&frame))
     }
 
     fn sorted(&self) -> &Sorted {
@@ -378,7 +379,7 @@ impl Controls {
             streams
         };
         let held = distinct(stalls);
-        let early: Vec<u32> = self.first_early.keys().copied().collect();
+        let early: Vec<u32> = self.early.keys().copied().collect();
         let unheld = self.all.unheld.iter().map(|pause| pause.stream).collect();
         let every = distinct([unheld, early.clone(), self.all.held.clone()].concat());
         let off = early.iter().filter(|stream| held.binary_search(stream).is_err());

@@ -62,10 +62,10 @@ impl Judged {
         self.refuted * ACCIDENT_PARTS.get() <= self.held as u64 && self.by_kernel()
     }
 
-    /// Whether all small segments of this connection go without their ACKs by now: this one's did, or no connection's waited.
+    /// Whether all small segments of this connection go without their ACKs then: its others do, or no connection's waited.
     pub(in crate::judge) fn goes_without(&self, stream: u32, frame: u64) -> bool {
         self.verdict == Verdict::Refuted
-            && (self.controls.left_early(stream, frame) || self.controls.followed() == 0)
+            && (self.controls.leaves_early(stream, frame) || self.controls.followed() == 0)
     }
 
     /// Whether a wait behind which nothing was prompt is this sender's program's beyond doubt: it outlasted the ACK by more than

@@ -263,15 +263,14 @@ fn a_bound_that_reaches_the_wait_bounds_nothing() {
 }
 
 #[test]
-fn a_stream_left_early_from_its_first_such_segment_on() {
+fn a_stream_leaves_early_from_its_first_such_segment_to_its_last() {
     let mut controls = Controls::default();
-    controls.left_before(3, 9);
-    controls.left_before(3, 7);
-    assert_eq!(
-        [6, 7, 8].map(|frame| controls.left_early(3, frame)),
-        [false, true, true]
-    );
-    assert!(!controls.left_early(4, 9));
+    for frame in [9, 7, 8] {
+        controls.left_before(3, frame);
+    }
+    let leaves = [6, 7, 8, 9, 10].map(|frame| controls.leaves_early(3, frame));
+    assert_eq!(leaves, [false, true, true, true, false]);
+    assert!(!controls.leaves_early(4, 9));
 }
 
 #[test]
