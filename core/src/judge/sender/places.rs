@@ -22,6 +22,15 @@ pub struct Places {
 }
 
 impl Places {
+    /// Of these pauses behind later segments, and behind first ones.
+    #[cfg(test)]
+    pub(super) fn apart(controls: [Controls; 2]) -> Places {
+        Places {
+            controls: Some(Box::new(controls)),
+            ..Places::default()
+        }
+    }
+
     pub(super) fn of(pool: &Pool, j: &Judged) -> Places {
         if j.controls.pauses().all(Pause::is_at_once) {
             return Places::default(); // it pauses nowhere

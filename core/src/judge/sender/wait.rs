@@ -93,6 +93,7 @@ impl Judged {
 mod tests {
     use super::*;
     use crate::judge::sender::controls::Pause;
+    use crate::judge::sender::places::Places;
 
     const MS: i64 = 1_000_000;
 
@@ -150,5 +151,27 @@ mod tests {
         assert_eq!(says(600, 48 * MS + 1).1, shorter(48 * MS));
         assert_eq!(says(600, 48 * MS).1, Control::Unclear, "they fill the wait");
         assert_eq!(says(450, 12 * MS).1, says(450, 12 * MS).0, "it is no shorter");
+    }
+
+    #[test]
+    fn one_write_alone_is_judged_by_its_place() {
+        let mut judged = paused(6 * MS, &[MS, MS, 48 * MS]);
+        let at = |pauses: &[i64]| Controls::paused(pauses.iter().map(|ns| Pause::of_program(*ns)).collect());
+        judged.controls.writes(150);
+        judged.places = Places::apart([at(&[48 * MS; 3]), at(&[MS; 3])]);
+        let says = |bytes| {
+            judged.says_of_last(&Gap {
+                wait: 48 * MS,
+                bytes,
+                first: true,
+                ..Gap::default()
+            })
+        };
+        assert!(matches!(says(150), Control::Shorter { most: 1_000_000, .. }));
+        assert_eq!(
+            says(300),
+            Control::Unclear,
+            "the other write was behind a later one"
+        );
     }
 }
