@@ -1,13 +1,10 @@
 //! Both sides of the limits of control groups.
 
-use std::net::IpAddr;
-
-use super::group::longest;
 use super::*;
-use crate::base::Side;
-use crate::evidence::{Key, Pools};
 use crate::judge::limits::SOON_NS;
 
+mod bounds;
+mod kernels;
 mod lengths;
 mod pauses;
 
@@ -42,72 +39,6 @@ fn a_pause_is_near_a_wait_from_five_milliseconds_below_to_five_above() {
     let of = |ns| about(&unheld(&[ns]), 50 * MS);
     assert_eq!((of(45 * MS), of(45 * MS + 1)), ((1, 0, 0), (0, 1, 0)));
     assert_eq!((of(55 * MS), of(55 * MS + 1)), ((0, 1, 0), (0, 0, 1)));
-}
-
-#[test]
-fn one_pause_in_ten_is_a_stray() {
-    let rising: Vec<i64> = (1..=10).collect();
-    let of = |first| longest(&unheld(&rising), first, 0).map(|(most, middle)| (most.ns, middle));
-    assert_eq!(
-        (of(0), of(1), of(9), of(10)),
-        (None, Some((1, 1)), Some((9, 5)), Some((9, 5)))
-    );
-}
-
-#[test]
-fn one_pause_alone_may_be_half_as_long_again_the_next_time() {
-    let bound = |pauses: &[Pause]| longest(pauses, pauses.len(), 0).map(|(most, middle)| (most.ns, middle));
-    assert_eq!(bound(&unheld(&[20 * MS])), Some((30 * MS, 20 * MS)));
-    assert_eq!(bound(&unheld(&[20 * MS, 21 * MS])), Some((21 * MS, 20 * MS)));
-    // an ACK ended it: it was shorter than it is
-    assert_eq!(bound(&[pause(0, 20 * MS, false)]), Some((20 * MS, 20 * MS)));
-}
-
-#[test]
-fn what_the_path_wavers_is_none_of_a_pause_that_an_ack_ended() {
-    let bound = |exact, path_wavers| {
-        let pauses = [9 * MS, 12 * MS, 30 * MS].map(|ns| pause(0, ns, exact));
-        longest(&pauses, 3, path_wavers).map(|(most, middle)| (most.ns, middle))
-    };
-    assert_eq!(bound(false, 5 * MS), Some((25 * MS, 12 * MS)));
-    assert_eq!(
-        bound(false, 20 * MS),
-        Some((12 * MS, 12 * MS)),
-        "half took no longer"
-    );
-    assert_eq!(
-        bound(true, 5 * MS),
-        Some((30 * MS, 12 * MS)),
-        "it ended by itself"
-    );
-    let says = |sender_rtt, path_wavers| {
-        let judged = Judged {
-            sender_rtt,
-            path_wavers,
-            ..Judged::default()
-        };
-        let mut pools = Pools::default();
-        let [server, client] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
-        let key = Key {
-            server,
-            server_port: 80,
-            client,
-            sender: Side::Server,
-        };
-        let id = pools.id(key, 0);
-        let Some(pool) = pools.get(id) else { return [0, 0] };
-        let mut controls = Controls::seen(pool, &judged, |_| true);
-        controls.all.unheld = [9 * MS, 12 * MS, 30 * MS].map(|ns| pause(0, ns, false)).to_vec();
-        match (controls.says(0, 60 * MS), controls.says(1, 60 * MS)) {
-            (Control::Shorter { most: own, .. }, Control::Shorter { most: all, .. }) => [own, all],
-            _ => [0, 0],
-        }
-    };
-    let near = AT_HOST_NS.get();
-    assert_eq!(
-        (says(near, 5 * MS), says(near - 1, 5 * MS)),
-        ([25 * MS; 2], [30 * MS; 2])
-    );
 }
 
 #[test]
@@ -392,65 +323,6 @@ fn a_tenth_and_three_that_left_before_late_acks_go_without_them() {
     };
     assert!(goes(9, 3, 25 * MS) && !goes(9, 2, 25 * MS) && !goes(9, 3, 25 * MS - 1));
     assert!(goes(26, 3, 40 * MS) && !goes(27, 3, 40 * MS));
-}
-
-#[test]
-fn kernels_send_two_of_three_at_once_beside_them() {
-    let kernels = |count, soon, at_host| {
-        Controls {
-            at_host,
-            soon,
-            ..followed(count, &[])
-        }
-        .are_kernels()
-    };
-    assert!(kernels(67, 100, true) && !kernels(66, 100, true) && kernels(1, 100, false));
-    let slow = |count| Controls {
-        at_host: true,
-        soon: 100,
-        by_kernel: [0, count],
-        ..Controls::default()
-    };
-    assert!(slow(67).may_be_kernels() && !slow(66).may_be_kernels() && !slow(100).are_kernels());
-}
-
-#[test]
-fn one_in_four_that_left_before_a_program_could_are_a_kernels() {
-    let kernels = |unwoken, soon| {
-        let controls = Controls {
-            at_host: true,
-            soon,
-            unwoken,
-            ..Controls::default()
-        };
-        (controls.are_kernels(), controls.may_be_kernels())
-    };
-    assert_eq!(
-        (kernels(25, 100), kernels(24, 100)),
-        ((true, true), (false, false))
-    );
-    assert_eq!((kernels(3, 12), kernels(2, 8)), ((true, true), (false, false)));
-}
-
-#[test]
-fn what_leaves_within_fifteen_microseconds_left_before_a_program_could() {
-    let count = |release| {
-        let gap = Gap {
-            wait: 41 * MS,
-            release,
-            covered: 41 * MS,
-            timer: true,
-            ..Gap::default()
-        };
-        let judged = Judged {
-            hold_least: 25 * MS,
-            ..Judged::default()
-        };
-        let mut controls = Controls::default();
-        controls.add(&gap, &judged);
-        controls.unwoken
-    };
-    assert_eq!((count(15_000), count(15_001)), (1, 0));
 }
 
 #[test]
