@@ -113,6 +113,7 @@ def _why() -> dict[str, Any]:
         "headline": {"type": "string", "description": "the answer in a sentence"},
         "scene": {"type": "string", "description": "the kind of capture: requests, or scan, traceroute, refused, ..."},
         "fix": {"type": ["string", "null"], "description": "what mends it, in a sentence"},
+        "lead": {"oneOf": [finding, {"type": "null"}], "description": "the finding whose sentence the headline is"},
         "servers": {"type": "array", "items": server, "description": "the one with the most slow requests first"},
         "slow": {
             "type": "object",
@@ -129,7 +130,11 @@ def _why() -> dict[str, Any]:
         "p50_ms": number,
         "p90_ms": number,
         "p99_ms": number,
-        "findings": {"type": "array", "items": finding, "description": "what took time, the most first"},
+        "findings": {
+            "type": "array",
+            "items": finding,
+            "description": "the headline's own, what took time",
+        },
         "events": {"type": "array", "items": finding, "description": "what happened to connections"},
         "quality": {"type": "array", "items": check, "description": "what of the capture limits the answer"},
         "beside": {"type": "array", "description": "what a trace or a log taken beside the capture says of it"},

@@ -20,7 +20,9 @@ from latpcap.findings import (
     evidence,
     fixes,
     gain,
+    harm,
     harmless,
+    lookups,
     losses,
     one_way,
     pushes,
@@ -65,7 +67,7 @@ class Lazy(HasSegments):
     `made` are tables that are so already; `evidence` gives the frames of a row of "causes" where that lacks them.
     """
 
-    NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes")
+    NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes", "lookups", "connects")
 
     def __init__(
         self,
@@ -150,10 +152,12 @@ def rows(
     found = [_of_event(e) for e in floods] + found + silence.found(tables, pushed)
     found += [_of_event(e) for e in events if e not in floods]
     found += setups.before_asking(tables)
+    if "lookups" in tables:
+        found += lookups.found(tables)
     found += one_way.suspects(tables)
     found += changes.of_options(tables["evidence"])
     found += harmless.held_for_nobody(tables)
-    return [replace(finding, finding=number) for number, finding in enumerate(found)]
+    return [replace(harm.made(finding), finding=number) for number, finding in enumerate(found)]
 
 
 def _pushed(tables: Mapping[str, pa.Table]) -> Pushed | None:

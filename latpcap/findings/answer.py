@@ -163,6 +163,7 @@ class Overall(Head, total=False):
     scene: str
     scene_says: str
     headline: str
+    lead: Finding | None
     server: str
     servers: list[Row]
     shown: int

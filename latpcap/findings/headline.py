@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from latpcap.findings import harm, traffic
 from latpcap.findings import presentation as show
-from latpcap.findings import traffic
 from latpcap.findings.answer import Overall
 from latpcap.findings.schema import Finding, LatencyFinding
 from latpcap.findings.slow import beyond, family
@@ -50,8 +50,41 @@ SILENT = {
 """How far connections without a request and its answer got."""
 
 
+def leading(d: Overall) -> Finding | None:
+    """The finding that did more harm than what is said of the requests without it; None where there is none."""
+    lead = harm.worst(d["events"])
+    if lead is None or d["scene"] in _WHOLE or any(e.cause == "syn_flood" for e in d["events"]):
+        return None
+    return lead if harm.of(lead) > _of_rest(d) else None
+
+
+_WHOLE = ("scan", "traceroute", "one_direction")
+"""What a capture is as a whole, whatever else happened in it."""
+
+
+def _of_rest(d: Overall) -> harm.Harm:
+    """What harm does the answer speak of that no finding leads? Requests, what fell silent, and pushes."""
+    if d["verdict"] == "no_exchanges":
+        gone = [e for e in d["events"] if e.kind == "silence" and e.harm is None and _leads(e)]
+        return max([harm.NONE, *(harm.Harm(True, e.total_ms or 0.0) for e in gone)])
+    slow, worst = d["slow"], d["slow"]["worst"]
+    waited = sum(beyond(f["causes"]) for f in d["families"]) if slow["count"] else 0.0
+    late = asked_late(d)
+    found = harm.Harm(False, waited if waited_for(d) else waited / 2)
+    if late is not None:
+        found = max(found, harm.Harm(False, late.total_ms or 0.0))
+    for mute in d["events"]:
+        longer = worst is None or (mute.max_ms or 0.0) > worst["latency_ms"]
+        if mute.kind == "silence" and mute.harm is None and _leads(mute) and longer:
+            found = max(found, harm.Harm(True, mute.total_ms or 0.0))
+    push = pushed(d)
+    return found if push is None else max(found, harm.Harm(False, push.total_ms or 0.0))
+
+
 def of(d: Overall) -> str:
     """The headline: what never was answered before what was slow, a scan before what it came by."""
+    if d["lead"] is not None:
+        return _capital(d["lead"].says or "")
     mute = next((e for e in d["events"] if e.kind == "silence" and _leads(e)), None)
     if d["verdict"] == "no_exchanges":
         lead = pushed(d)
@@ -79,6 +112,8 @@ def pushed(d: Overall) -> Finding | None:
     """What waited that nobody had asked for, where that is the headline: not only now and then, and no request was
     slow, or all of them took less time.
     """
+    if d.get("lead") is not None:
+        return None
     for found in d["events"]:
         if found.kind != "push" or (found.exchanges or 0) < show.HOLDS_UP * (found.of_exchanges or 0):
             continue
@@ -327,7 +362,7 @@ OTHERWISE = {
 def contradicted(d: Overall) -> str | None:
     """What a trace of the program at this server's sockets says against the headline; None where nothing."""
     first = next(iter(d["findings"]), None)
-    if first is None or "server" not in d or d["scene_says"] or pushed(d):
+    if first is None or "server" not in d or d["scene_says"] or d["lead"] or pushed(d):
         return None
     word = "program" if first.cause.endswith("_think") else "stall" if family(first.cause) == "stall" else None
     for one in d["beside"]:

@@ -95,6 +95,7 @@ def _head(capture: Subject) -> Head:
 def overall(capture: Subject, scope: HasTables, stream: int | None, asked: Asked) -> Overall:
     """Of a capture, or of one stream of it."""
     data = _judged(capture, scope, stream, asked)
+    data["lead"] = headline.leading(data)
     data["headline"] = headline.of(data)
     if (
         data["scene"] == "scan" and "server" in data
@@ -102,8 +103,8 @@ def overall(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
         data["verdict"] = "scan"
     if "fix" in data:
         data["fix"] = _fix(data)
-    lead = headline.pushed(data)
-    if lead is not None and headline.says(data, lead):
+    lead = data["lead"] or headline.pushed(data)
+    if lead is not None and (lead is data["lead"] or headline.says(data, lead)):
         data["verdict"], data["confidence"], data["fix"] = lead.cause, lead.confidence, lead.fix
     return data
 

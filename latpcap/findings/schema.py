@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -11,7 +12,11 @@ from latpcap.vocabulary import PROVEN, SUSPECTED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind: TypeAlias = Literal["latency", "queue", "silence", "push", "connection", "setup", "one_way", "change", "harmless"]
+Kind: TypeAlias = Literal[
+    "latency", "queue", "wait", "silence", "push", "connection", "setup", "one_way", "change", "harmless"
+]
+Harmful: TypeAlias = Literal["never", "late", "path"]
+"""What users had of it: `harm.py`."""
 Grade: TypeAlias = Literal["proven", "probable", "suspected", "harmless", "unknown"]
 State: TypeAlias = Literal["on", "off", "mixed", "unknown"]
 """Of a socket option: what the packets tell of it."""
@@ -20,10 +25,10 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "finding": ("uint32", "its number, from 0, the most important first"),
     "kind": (
         "string",
-        "latency (took time of exchanges), queue (what a server's time waited for), silence (not answered, or "
-        "answering no more), push (waited in its sender's kernel, unasked), connection (happened to connections), "
-        "setup (before a request), one_way (suspected from one direction), change (an option was set on the way), "
-        "harmless (nobody waited)",
+        "latency (took time of exchanges), queue (what a server's time waited for), wait (what users waited for that "
+        "is no answered request), silence (not answered, or answering no more), push (waited in its sender's kernel, "
+        "unasked), connection (happened to connections), setup (before a request), one_way (suspected from one "
+        "direction), change (an option was set on the way), harmless (nobody waited)",
     ),
     "server": ("string", "the server's address"),
     "server_port": ("uint16", "the server's port"),
@@ -104,6 +109,12 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "gain_open": ("string", "why nothing may be won; null where something is, at worst"),
     "rate_per_s": ("double", "of a flood: connections a second"),
     "says": ("string", "the finding in a sentence, where it is not about latency"),
+    "harm": (
+        "string",
+        "what users had of it: never (they did not get what they wanted), late (they waited beyond the path), path "
+        "(they waited for round trips that fewer would spare); null where it cannot be the headline",
+    ),
+    "sentence": ("string", "the id of its sentence in the catalogue of words; null where it has none"),
 }
 """Each column's type and meaning."""
 
@@ -187,6 +198,10 @@ class Finding:
     gain_open: str | None = None
     rate_per_s: float | None = None
     says: str | None = None
+    harm: Harmful | None = None
+    sentence: str | None = None
+    values: Mapping[str, Any] | None = None
+    """What the sentence names; no column."""
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain values, in the order of the columns (for JSON and Arrow)."""

@@ -67,14 +67,26 @@ class Why:
         for name in ("findings", "events", "quality"):
             if name in plain:
                 plain[name] = [row.to_dict() for row in plain[name]]
+        if self._lead is not None:
+            plain["findings"].insert(0, self._lead.to_dict())
+        if plain.get("lead") is not None:
+            plain["lead"] = plain["lead"].to_dict()
         if "senders" in plain:
             plain["senders"] = {side: asdict(pool) for side, pool in plain["senders"].items()}
         return plain
 
     @property
+    def _lead(self) -> Finding | None:
+        """The finding whose sentence the headline is; None where it speaks of the requests' causes."""
+        return self.data["lead"] if self.data["kind"] == "overall" else None
+
+    @property
     def findings(self) -> list[Finding]:
-        """What took time of the requests, the most first; then what happened besides."""
-        return [*self.data["findings"], *self.data["events"]] if self.data["kind"] == "overall" else []
+        """The headline's own first; what took time of the requests, the most first; then what happened besides."""
+        if self.data["kind"] != "overall":
+            return []
+        first = [] if self._lead is None else [self._lead]
+        return [*first, *self.data["findings"], *(e for e in self.data["events"] if e is not self._lead)]
 
     @property
     def verdict(self) -> str | None:
@@ -108,7 +120,7 @@ class Why:
         """How sure the headline's cause is: proven, probable, suspected, unknown; None without a judged request."""
         if self.data["kind"] != "overall":
             return None
-        first = headline.pushed(self.data) or next(iter(self.data["findings"]), None)
+        first = self._lead or headline.pushed(self.data) or next(iter(self.data["findings"]), None)
         return first.grade if first is not None else None
 
     @property

@@ -5,7 +5,7 @@ Nothing is computed here that is not in the numbers: whoever reads the JSON can 
 
 from __future__ import annotations
 
-from latpcap.findings import headline, names, push_words, traffic
+from latpcap.findings import harm, headline, names, push_words, traffic
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import Overall, Row, Typical
 from latpcap.findings.schema import Finding, graded
@@ -37,6 +37,8 @@ def overall(d: Overall) -> str:
 
 def _judged(d: Overall) -> list[tuple[int, str]]:
     """The lines of an answer about requests, by what takes most of their time."""
+    if d["lead"] is not None:
+        return [*_opening(d), (0, _latency(d)), *_lead(d["lead"]), *_servers(d), *_also(d)]
     lead = headline.pushed(d)
     if lead is not None and headline.says(d, lead):
         return [*_opening(d), (0, _latency(d)), *push_words.lead(lead), *_servers(d), *_also(d)]
@@ -44,6 +46,20 @@ def _judged(d: Overall) -> list[tuple[int, str]]:
         return _no_time(d)
     stalled = d["findings"][0].cause == STALL and d["verdict"] == STALL and "backend" not in d
     return _stall(d) if stalled else _other(d)
+
+
+def _lead(found: Finding) -> list[tuple[int, str]]:
+    """What stands behind a headline that is a finding's own: its frames, its fix, and how sure it is."""
+    lines = []
+    if found.worst_frames:
+        chain = " > ".join(map(str, dict.fromkeys(found.worst_frames)))
+        where = "" if found.worst_stream is None else f" (tcp.stream eq {found.worst_stream})"
+        lines.append((0, f"  see       frames {chain}{where}"))
+    if found.fix:
+        lines.append((0, f"  fix       {found.fix}"))
+    rival = f"; rival: {found.rival} ({found.rival_lost})" if found.rival else ""
+    lines.append((0, f"  sure?     {graded(found.confidence)}{rival}"))
+    return lines
 
 
 _SAID = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead")
@@ -76,7 +92,7 @@ def _span(seconds: float) -> str:
 
 
 def _no_exchanges(d: Overall) -> list[tuple[int, str]]:
-    told: list[tuple[int, str]] = []
+    told: list[tuple[int, str]] = _lead(d["lead"]) if d["lead"] is not None else []
     if not d["streams"]:
         for row in d["skipped"][:3]:
             told.append((1, f"  skipped   {count(row['frames'], 'frame')} of {d['frames']:,}: {row['reason']}"))
@@ -374,6 +390,8 @@ def _also(d: Overall) -> list[tuple[int, str]]:
     floods += [(0, f"  flood     {_end(e)}: {e.says}") for e in d["events"] if e.cause == "syn_flood"]
     mute = [e for e in d["events"] if e.kind == "silence" and not headline.says(d, e)]
     floods += [(0, f"  silent    {e.says}") for e in mute[:2]]
+    waits = sorted((e for e in d["events"] if e.kind == "wait" and e is not d["lead"]), key=harm.of, reverse=True)
+    floods += [(0, f"  waited    {e.says}") for e in waits[:2]]
     return push_words.beside(d) + floods + before + ([(1, "  also      " + "; ".join(parts))] if parts else [])
 
 

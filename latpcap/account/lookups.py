@@ -1,0 +1,154 @@
+"""How long did clients look for an address? Rows of `lookups` in, one `Resolution` for each name that a client wanted.
+
+A resolver asks more than once for one name: for A and AAAA, again when no answer comes, at the next name server, with
+the names of its search list. Those questions are one resolution, from the first question to the last answer. It does
+not know what came of the address.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from latpcap import arrays
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GAP_NS = 50_000_000
+"""A resolver asks the next question of a list at once; what comes later is another resolution."""
+GIVEN_UP_NS = 30_000_000_000
+"""After no answer it asks again within this: resolv.conf(5), the most that `timeout` may be."""
+RECENT = 16
+"""So many of its last questions tell where a resolution stands."""
+FAILED = ("NXDOMAIN", "SERVFAIL", "REFUSED")
+"""Answers after which a resolver goes on: to the next name of its search list, or to the next server."""
+ADDRESS = ("A", "AAAA", "HTTPS")
+"""What is asked for in order to connect."""
+
+
+class Question(NamedTuple):
+    """One row of `lookups`; instants in ns, `end` None where it was not answered."""
+
+    number: int
+    client: str
+    port: int
+    server: str
+    server_port: int
+    kind: str
+    name: str
+    status: str | None
+    addresses: int
+    start: int
+    end: int | None
+    repeats: int
+    frame: int
+    answer: int | None
+
+    @property
+    def failed(self) -> bool:
+        """Did its answer give no address?"""
+        return self.end is not None and not self.addresses
+
+
+@dataclass
+class Resolution:
+    """The questions that one client asked to get one name's addresses, in order of time."""
+
+    questions: list[Question] = field(default_factory=list)
+    last: int = 0
+
+    @property
+    def client(self) -> str:
+        """Who asked."""
+        return self.questions[0].client
+
+    @property
+    def start(self) -> int:
+        """When it began, in ns."""
+        return self.questions[0].start
+
+    @property
+    def answered(self) -> bool:
+        """Did any answer come?"""
+        return any(question.end is not None for question in self.questions)
+
+    @property
+    def end(self) -> int:
+        """When the last answer came; where none did, the last question."""
+        return max(q.end if q.end is not None else q.start for q in self.questions)
+
+    @property
+    def waited_ms(self) -> float:
+        """From the first question to the last answer."""
+        return (self.end - self.start) / 1e6
+
+    @property
+    def name(self) -> str:
+        """The name that gave an address; else the shortest."""
+        found = [q.name for q in self.questions if q.addresses]
+        return found[0] if found else min((q.name for q in self.questions), key=len)
+
+
+def questions(lookups: pa.Table) -> list[Question]:
+    """The rows of `lookups` in order of time."""
+    if not lookups.num_rows:
+        return []
+    columns = ("lookup", "client", "client_port", "server", "server_port", "method", "target", "status_text",
+               "addresses", "repeats", "request_frame", "response_frame")  # fmt: skip
+    read = {name: lookups[name].to_pylist() for name in columns}
+    start = arrays.numbers(lookups, "start").tolist()
+    latency = lookups["latency_ms"].to_pylist()
+    end = arrays.filled(lookups, "end", 0).tolist()
+    rows = [
+        Question(
+            read["lookup"][at], read["client"][at], read["client_port"][at], read["server"][at],
+            read["server_port"][at], read["method"][at], read["target"][at], read["status_text"][at],
+            len(read["addresses"][at] or ()), start[at], None if latency[at] is None else end[at], read["repeats"][at],
+            read["request_frame"][at], read["response_frame"][at],
+        )
+        for at in range(lookups.num_rows)
+    ]  # fmt: skip
+    return sorted(rows, key=lambda q: (q.start, q.number))
+
+
+def resolutions(lookups: pa.Table) -> list[Resolution]:
+    """What each client did to get each name's addresses, in order of time. Linear in the rows."""
+    done: list[Resolution] = []
+    open_by: dict[tuple[str, str], Resolution] = {}
+    for question in questions(lookups):
+        if question.kind not in ADDRESS:
+            continue
+        key = question.client, _label(question.name)
+        now = open_by.get(key)
+        if now is None or not _goes_on(now, question):
+            now = open_by[key] = Resolution()
+            done.append(now)
+        now.questions.append(question)
+        now.last = max(now.last, question.end or 0)
+    return done
+
+
+def _label(name: str) -> str:
+    return name.partition(".")[0].lower()
+
+
+def _goes_on(now: Resolution, question: Question) -> bool:
+    """Is this question the next step of that resolution?"""
+    before, recent = now.questions[-1], now.questions[-RECENT:]
+    mine = [q for q in recent if q.name.lower() == before.name.lower()]
+    answered = {q.kind for q in mine if q.end is not None and q.end <= question.start}
+    same = question.name.lower() == before.name.lower()
+    if {q.kind for q in mine} - answered:  # no answer yet: it asks for the other kind, or again
+        return (same or _searched(before, question)) and question.start - before.start <= GIVEN_UP_NS
+    if question.start - now.last > GAP_NS:
+        return False
+    if not any(q.addresses for q in mine) and before.failed and (same or _searched(before, question)):
+        return True
+    return same and question.kind not in answered
+
+
+def _searched(one: Question, other: Question) -> bool:
+    """Can one search list have made both names? One begins with the other, or both go on differently behind a label."""
+    short, long = sorted((one.name.lower(), other.name.lower()), key=len)
+    return long.startswith(f"{short}.") or (short != long and _label(short) == _label(long) and "." in short)

@@ -1,0 +1,60 @@
+"""Is every sentence of the catalogue said, and only with values that it names?"""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+
+from latpcap import words
+from latpcap.findings import harm
+from latpcap.findings.schema import Finding, Harmful
+
+
+def test_a_template_writes_times_counts_and_plurals(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"one": "{n} {n:lookup|lookups}, {span_ms}, {took_ms:s}, {name}"}
+    monkeypatch.setitem(words.CATALOGUES, "en", made)
+    assert (
+        words.say("one", {"n": 1, "span_ms": 5036.2, "took_ms": 12.0, "name": "a"}) == "1 lookup, 5,036 ms, 12.0 ms, a"
+    )
+    many = {"n": 1200, "span_ms": (1002.4, 7134.0), "took_ms": (1000.0, 61000.0), "name": "b"}
+    assert words.say("one", many) == "1,200 lookups, 1,002-7,134 ms, 1.00-61.00 s, b"
+    assert words.fix("one", many) is None
+
+
+def test_every_catalogue_has_the_same_sentences() -> None:
+    first = words.CATALOGUES["en"]
+    for sentences in words.CATALOGUES.values():
+        assert sentences.keys() == first.keys()
+        for sentence, template in sentences.items():
+            named = {field for _, field, _, _ in string.Formatter().parse(template) if field}
+            base = {field for _, field, _, _ in string.Formatter().parse(first[sentence]) if field}
+            assert named <= base or sentence.endswith(".fix"), sentence
+            assert not sentence.endswith(".fix") or sentence.removesuffix(".fix") in first, sentence
+
+
+def wait(harmful: Harmful | None, total: float, hit: int = 1, of: int = 1) -> Finding:
+    return Finding(
+        kind="wait", server="a", server_port=1, cause="x", owner="dns", grade="proven", confidence=0.95, harm=harmful,
+        total_ms=total, exchanges=hit, of_exchanges=of,
+    )  # fmt: skip
+
+
+def test_what_was_never_got_comes_before_what_took_longer() -> None:
+    late, never = wait("late", 9_000.0), wait("never", 1_000.0)
+    assert harm.worst([late, never]) is never
+
+
+def test_an_accident_counts_as_its_time() -> None:
+    late, never = wait("late", 9_000.0), wait("never", 1_000.0, hit=1, of=100)
+    assert harm.worst([late, never]) is late
+
+
+def test_round_trips_count_for_less_than_what_was_waited_for_beyond_them() -> None:
+    late, path = wait("late", 400.0), wait("path", 1_000.0)
+    assert harm.worst([late, path]) is late
+    assert harm.worst([wait("late", 200.0), path]) is path
+
+
+def test_what_did_no_harm_never_leads() -> None:
+    assert harm.worst([wait(None, 1e9)]) is None
