@@ -6,11 +6,13 @@
 
 `Capture` holds the tables (`events`, `streams`, `exchanges`, `causes`, `evidence`, `probes`, `issues`) as pandas data
 frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows for `tcp.stream eq n`.
+`join` lays two captures of the same traffic on one clock.
 `batch` works through thousands of captures, `open_results` asks what they say together, `compare` what changed.
 """
 
 from latpcap.archive.public import batch, compare, open_results
 from latpcap.errors import CaptureError, FilterError, Interrupted, LatpcapError, OutputError
+from latpcap.joined import Joined, join
 from latpcap.views.capture import Capture, Stream, read
 
 __all__ = [
@@ -18,11 +20,13 @@ __all__ = [
     "CaptureError",
     "FilterError",
     "Interrupted",
+    "Joined",
     "LatpcapError",
     "OutputError",
     "Stream",
     "batch",
     "compare",
+    "join",
     "open_results",
     "read",
 ]

@@ -80,6 +80,10 @@ class Analysis:
 
         Frame, raw sequence and acknowledgement number, IPv4 identification (-1: IPv6), time to live, type of service.
         """
+    def watch_packets(self) -> None:
+        """Keeps for `packets` what recognises each packet in another capture; call it before the first block."""
+    def packets(self) -> bytes:
+        """Gives it since the last call, 64 bytes a row of `events`; `core/src/watch.rs` has the layout."""
     def end(self, ns: int, *, relative: bool = False) -> None:
         """Leaves out frames of this instant (ns since 1970, or since frame 1) and later ones; before the first block.
 

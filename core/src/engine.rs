@@ -86,7 +86,7 @@ impl stream::Rows for Taker<'_> {
     fn event(&mut self, event: &Event<'_>) {
         self.tables.event(event);
         if let Some(watch) = &mut self.watch {
-            watch.segment(event.at.frame, event.stream, event.segment, event.facts);
+            watch.event(event);
         }
     }
 }

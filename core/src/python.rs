@@ -176,6 +176,15 @@ impl Analysis {
         PyBytes::new(py, &numbers.flat_map(i64::to_le_bytes).collect::<Vec<_>>())
     }
 
+    fn watch_packets(&mut self) {
+        self.engine.analysis().watch = Some(Watch::packets());
+    }
+
+    fn packets<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let rows = self.engine.analysis().watch.as_mut().map(Watch::take_packets);
+        PyBytes::new(py, &rows.unwrap_or_default())
+    }
+
     #[pyo3(signature = (ns, *, relative=false))]
     fn end(&mut self, ns: i64, relative: bool) {
         let end = if relative { End::After(ns) } else { End::At(ns) };

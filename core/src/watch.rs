@@ -1,11 +1,12 @@
-//! What a second reading wants beside the tables: one stream's segments with their payload, or what all headers say that
-//! `events` does not keep. Takes segments as the streams give them, keeps them until they are taken; knows nothing of order,
-//! repeats and holes.
+//! What a reading can want beside the tables: one stream's segments with their payload, what all headers say that
+//! `events` does not keep, or what recognises a packet in another capture. Takes segments as the streams give them, keeps
+//! them until they are taken; knows nothing of order, repeats and holes.
 
 use std::net::IpAddr;
 
 use crate::facts::Facts;
 use crate::segment::Segment;
+use crate::stream::Event;
 
 /// One segment, with the bytes that the capture holds of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,71 @@ pub enum Watch {
         seen: Vec<SeenPayload>,
     },
     Headers(Vec<HeaderRow>),
+    Packets(Vec<u8>),
+}
+
+/// So many bytes of the payload recognise it: what a snap length of 96 leaves of it behind any usual header.
+const HASHED_BYTES: usize = 16;
+
+/// Bits of a packet's last byte.
+mod bit {
+    pub const FROM_LOW: u8 = 1;
+    pub const FROM_CLIENT: u8 = 2;
+    pub const TIMESTAMPS: u8 = 4;
+    pub const SACK_PERMITTED: u8 = 8;
+    pub const OPTIONS_CUT: u8 = 16;
+    pub const HASHED: u8 = 32;
+}
+
+/// Bytes of one packet in `Watch::Packets`.
+pub const PACKET_BYTES: usize = 64;
+
+/// FNV-1a, which is the same in every process: two captures are compared by it.
+fn hash(payload: &[u8]) -> u64 {
+    payload.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// What recognises a packet in another capture, little-endian: time, frame, payload hash (64 bits each); stream, raw
+/// sequence and acknowledgement number, length, TSval, TSecr, IPv4 identification (-1: IPv6; 32 bits each); flags, raw
+/// window, MSS (16 bits each); window scale (255: none), time to live, type of service, bits, two unused bytes.
+fn packet(out: &mut Vec<u8>, event: &Event<'_>) {
+    let (segment, options) = (event.segment, &event.segment.options);
+    let wanted = HASHED_BYTES.min(segment.len as usize);
+    let begin = segment.payload.get(..wanted);
+    let (tsval, tsecr) = options.timestamps.unwrap_or((0, 0));
+    for wide in [event.at.time_ns as u64, event.at.frame, begin.map_or(0, hash)] {
+        out.extend_from_slice(&wide.to_le_bytes());
+    }
+    let ip_id = segment.ip_id.map_or(u32::MAX, u32::from);
+    for word in [
+        event.stream,
+        segment.seq,
+        segment.ack,
+        segment.len,
+        tsval,
+        tsecr,
+        ip_id,
+    ] {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    for half in [segment.flags, segment.window, options.mss.unwrap_or(0)] {
+        out.extend_from_slice(&half.to_le_bytes());
+    }
+    let bits = [
+        (event.from_low, bit::FROM_LOW),
+        (event.from_client, bit::FROM_CLIENT),
+        (options.timestamps.is_some(), bit::TIMESTAMPS),
+        (options.sack_permitted, bit::SACK_PERMITTED),
+        (options.cut, bit::OPTIONS_CUT),
+        (begin.is_some(), bit::HASHED),
+    ];
+    let bits = bits
+        .iter()
+        .fold(0, |all, (set, bit)| if *set { all | bit } else { all });
+    let wscale = options.wscale.unwrap_or(u8::MAX);
+    out.extend_from_slice(&[wscale, segment.ttl, segment.tos, bits, 0, 0]);
 }
 
 impl Watch {
@@ -52,8 +118,22 @@ impl Watch {
         Watch::Headers(Vec::new())
     }
 
+    /// What recognises each packet elsewhere.
+    pub fn packets() -> Self {
+        Watch::Packets(Vec::new())
+    }
+
+    /// One segment of any stream.
+    #[inline(always)] // so that the event is never built in memory for the others
+    pub fn event(&mut self, event: &Event<'_>) {
+        match self {
+            Watch::Packets(out) => packet(out, event),
+            _ => self.segment(event.at.frame, event.stream, event.segment, event.facts),
+        }
+    }
+
     /// One segment of any stream. Not as an event, so that LLVM keeps that in registers.
-    pub fn segment(&mut self, frame: u64, stream: u32, segment: &Segment<'_>, facts: &Facts) {
+    fn segment(&mut self, frame: u64, stream: u32, segment: &Segment<'_>, facts: &Facts) {
         let (wanted, first, seen) = match self {
             Watch::Stream { stream, first, seen } => (*stream, first, seen),
             Watch::Headers(rows) => {
@@ -66,6 +146,7 @@ impl Watch {
                     segment.tos.into(),
                 ]);
             }
+            Watch::Packets(_) => return,
         };
         if stream != wanted {
             return;
@@ -85,14 +166,35 @@ impl Watch {
     pub fn take(&mut self) -> Vec<SeenPayload> {
         match self {
             Watch::Stream { seen, .. } => std::mem::take(seen),
-            Watch::Headers(_) => Vec::new(),
+            Watch::Headers(_) | Watch::Packets(_) => Vec::new(),
         }
     }
 
     pub fn take_headers(&mut self) -> Vec<HeaderRow> {
         match self {
             Watch::Headers(rows) => std::mem::take(rows),
-            Watch::Stream { .. } => Vec::new(),
+            Watch::Stream { .. } | Watch::Packets(_) => Vec::new(),
         }
+    }
+
+    /// `PACKET_BYTES` for each segment since the last call.
+    pub fn take_packets(&mut self) -> Vec<u8> {
+        match self {
+            Watch::Packets(rows) => std::mem::take(rows),
+            Watch::Stream { .. } | Watch::Headers(_) => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hash;
+
+    #[test]
+    fn the_hash_is_fnv_1a() {
+        // Vectors of its authors (draft-eastlake-fnv, appendix C).
+        assert_eq!(hash(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(hash(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(hash(b"foobar"), 0x8594_4171_f739_67e8);
     }
 }

@@ -1,0 +1,120 @@
+"""Two captures of the same traffic on one clock: `join` gives `Joined`, tables of packets and exchanges.
+
+Reads both captures once. What no packet shows, it does not claim: an asymmetric path looks like an offset, so every
+instant of B has a bound; a packet counts as lost only by proof, or where the other capture is complete.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from latpcap.errors import LatpcapError
+from latpcap.format import escaped
+from latpcap.joined import exchanges, fates, limits, match, pairing, tables, way
+from latpcap.joined.point import Point
+from latpcap.reading import sources
+from latpcap.reading.keylog import Keylog
+from latpcap.tables import to_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from latpcap.joined.clock import Clock
+
+TABLES = ("packets", "exchanges")
+
+
+def join(
+    client: sources.Source, server: sources.Source, *, keylog: Keylog | None = None, progress: bool = False
+) -> Joined:
+    """Where between two points did the time go? Lays two captures of the same traffic on the first one's clock.
+
+    `client` and `server` are sources as `read` takes them; A is the first, B the second, whatever lies between them.
+    The same packets are found though addresses, ports, numbers or options were rewritten, segments merged or cut,
+    frames are missing or the captures began and ended at other times. Through a proxy that keeps no packet, requests
+    are matched by content and nesting.
+
+    LatpcapError where the two have no traffic in common; CaptureError where one cannot be read.
+    """
+    a, b = Point(client, keylog=keylog, progress=progress), Point(server, keylog=keylog, progress=progress)
+    pairs = match.streams(a, b)
+    found = pairing.pair(a, b, pairs) if len(pairs.a) else None
+    if found is not None and len(found.a) >= limits.PAIRED_LEAST:
+        return Joined(a, b, found, exchanges.within(a, b, found))
+    matched = exchanges.through_proxy(a, b)
+    if matched is None:
+        names = escaped(a.name), escaped(b.name)
+        raise LatpcapError(
+            f"{names[0]} and {names[1]} have no traffic in common: no connection has the same packets, and no requests "
+            "of one lie inside those of the other"
+        )
+    return Joined(a, b, None, matched)
+
+
+class Joined:
+    """Two captures of the same traffic on A's clock.
+
+    Tables as pandas frames (`packets`, `exchanges`) or by `arrow(name)`; `clock` has offset, rate, steps and bounds,
+    `way` what was changed between the points. `proxied`: no packet is the same at both, only requests are.
+    """
+
+    def __init__(self, a: Point, b: Point, found: pairing.Pairing | None, matched: exchanges.Matched):
+        self._a, self._b, self._found, self._matched = a, b, found, matched
+        self.names = a.name, b.name
+        self.proxied = found is None
+        self.clock: Clock = matched.line
+
+    @cached_property
+    def way(self) -> way.Way:
+        """What lies between the points; empty for a proxy."""
+        return way.Way() if self._found is None else way.of(self._a, self._b, self._found)
+
+    @cached_property
+    def _fates(self) -> tuple[fates.Fates, fates.Fates] | None:
+        return None if self._found is None else fates.of(self._a, self._b, self._found)
+
+    @cached_property
+    def _packets(self) -> pa.Table:
+        return tables.packets(self._a, self._b, self._found, self._fates, self.clock)
+
+    @cached_property
+    def _exchanges(self) -> pa.Table:
+        return tables.exchanges(self._a, self._b, self._matched)
+
+    def arrow(self, name: str) -> pa.Table:
+        """Give `packets` or `exchanges` as a pyarrow.Table; KeyError for another name."""
+        if name not in TABLES:
+            raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}")
+        table: pa.Table = getattr(self, f"_{name}")
+        return table
+
+    @property
+    def packets(self) -> pd.DataFrame:
+        """What became of each packet: a row for each that either capture has, in order of time.
+
+        `a_frame, b_frame` (null: not seen there), `a_stream, b_stream`, `a_time, b_time` (both on A's clock),
+        `direction` ("a_to_b", "b_to_a"), `delay_ms`, `clock_error_ms` (how far off `b_time` and `delay_ms` can be;
+        null where only one direction was seen), `fate` (passed, lost, doubled, made, unseen, outside, unknown),
+        `because` and `part` (of a segment that was merged or cut; such a segment has several rows).
+        """
+        return to_pandas(self._packets)
+
+    @property
+    def exchanges(self) -> pd.DataFrame:
+        """Where was each exchange's time spent? A row for each that both captures have whole.
+
+        `a_exchange, b_exchange` are numbers of each capture's own table; `latency_ms` is A's: from the request's last
+        byte to the answer's last. It is the sum of `out_ms` (the request's last byte from A to B), `far_ms` (until the
+        answer's last byte left B) and `back_ms`; `clock_error_ms` bounds the error of `out_ms` and `back_ms`, whose sum
+        has none. `method`, `target` and `status` are A's.
+        """
+        return to_pandas(self._exchanges)
+
+    def __repr__(self) -> str:
+        both = "a proxy between" if self._found is None else f"{len(self._found.a):,} packets at both"
+        return f"{self.names[0]} + {self.names[1]}: {both}, {self._exchanges.num_rows:,} exchanges"
+
+
+__all__ = ["TABLES", "Joined", "join"]

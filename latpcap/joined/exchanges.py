@@ -1,0 +1,300 @@
+"""Which exchange of A is which of B, and how long was it on which side? Gives places and instants on A's clock.
+
+Within a connection that both captures have, a request is recognised by the sequence number at which it begins.
+Through a proxy, by what it asks for and by nesting: the back request runs inside the front request. The offset at which
+most of them nest is the clock; where another offset does as well, nothing is matched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from latpcap import arrays
+from latpcap.joined import clock, limits
+from latpcap.joined.match import mixed
+from latpcap.joined.pairing import Pairing
+from latpcap.joined.point import Point
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+
+@dataclass
+class Requests:
+    """The answered exchanges of one capture: their places in its table, and the instants that bound them."""
+
+    place: Array
+    stream: Array
+    start: Array
+    """The request's last byte, in ns of its own clock."""
+    end: Array
+    """The answer's last byte."""
+    first_row: Array
+    """Rows of `packets`: the request's first and last segment, the answer's last."""
+    last_row: Array
+    end_row: Array
+
+
+def requests(point: Point) -> Requests:
+    """The exchanges whose answer is complete and whose segments are known.
+
+    Instants are the packets': the table's never go backwards, and a clock that is set back does.
+    """
+    import numpy as np
+
+    table = point.table("exchanges")
+    rows = {
+        name: point.rows_of(arrays.filled(table, name, 0))
+        for name in ("request_first_frame", "request_last_frame", "response_last_frame")
+    }
+    known = np.logical_and.reduce([found >= 0 for found in rows.values()])
+    known &= ~np.isnan(arrays.numbers(table, "latency_ms"))
+    place = np.flatnonzero(known)
+    return Requests(
+        place,
+        arrays.numbers(table, "stream")[place].astype(np.int64),
+        point.packets["time"][rows["request_last_frame"][place]],
+        point.packets["time"][rows["response_last_frame"][place]],
+        rows["request_first_frame"][place],
+        rows["request_last_frame"][place],
+        rows["response_last_frame"][place],
+    )
+
+
+@dataclass
+class Matched:
+    """Exchanges of both captures that are one: rows of their `Requests`, and the clock that they were laid on."""
+
+    front: Requests
+    back: Requests
+    a: Array
+    b: Array
+    line: clock.Clock
+
+    def instants(self) -> tuple[Array, Array, Array, Array]:
+        """The request's last byte at A and at B, the answer's last byte at B and at A: ns on A's clock."""
+        front, back = self.front, self.back
+        arrived = back.start[self.b] + self.line.shift(back.last_row[self.b], back.start[self.b])
+        left = back.end[self.b] + self.line.shift(back.end_row[self.b], back.end[self.b])
+        return front.start[self.a], arrived, left, front.end[self.a]
+
+    def error_ns(self) -> Array:
+        """How far off both of B's instants can be."""
+        import numpy as np
+
+        back = self.back
+        first = self.line.error_ns(back.last_row[self.b], back.start[self.b])
+        return np.maximum(first, self.line.error_ns(back.end_row[self.b], back.end[self.b]))
+
+
+def within(a: Point, b: Point, found: Pairing) -> Matched:
+    """Match the exchanges of connections that both captures have."""
+    import numpy as np
+
+    front, back = requests(a), requests(b)
+    pair_a, pair_b = found.sides.pair_a[front.first_row], found.sides.pair_b[back.first_row]
+    key_a = _ranked(pair_a, a.packets["seq"][front.first_row])
+    key_b = _ranked(pair_b, found.sides.seq_b[back.first_row])
+    _, ia, ib = np.intersect1d(key_a, key_b, return_indices=True)
+    known = pair_a[ia] >= 0
+    ia, ib = ia[known], ib[known]
+    more_a, more_b = _in_turn(a, b, front, back, pair_a, pair_b, ia, ib)
+    ia, ib = np.concatenate([ia, more_a]), np.concatenate([ib, more_b])
+    order = np.argsort(ia, kind="stable")
+    return Matched(front, back, ia[order], ib[order], found.clock)
+
+
+def _ranked(pair: Array, seq: Array) -> Array:
+    """A key of each request: its connection, where it begins, and which of those that begin there it is."""
+    import numpy as np
+
+    key = (pair.astype(np.int64) << 32) | seq
+    order = np.argsort(key, kind="stable")
+    first = np.searchsorted(key[order], key[order])
+    rank = np.empty(len(key), np.int64)
+    rank[order] = np.arange(len(key)) - first
+    return mixed(key, rank)
+
+
+def _in_turn(
+    a: Point, b: Point, front: Requests, back: Requests, pair_a: Array, pair_b: Array, ia: Array, ib: Array
+) -> tuple[Array, Array]:
+    """What begins at another byte because segments were merged: the next of the connection that asks for the same."""
+    import numpy as np
+
+    left_a, left_b = np.setdiff1d(np.arange(len(pair_a)), ia), np.setdiff1d(np.arange(len(pair_b)), ib)
+    left_a, left_b = left_a[pair_a[left_a] >= 0], left_b[pair_b[left_b] >= 0]
+    if not len(left_a) or not len(left_b):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    names_a, names_b = contents(a, front), contents(b, back)
+    waiting: dict[tuple[int, Any], list[int]] = {}
+    for place in left_b[::-1].tolist():
+        waiting.setdefault((int(pair_b[place]), names_b[place]), []).append(place)
+    found = []
+    for place in left_a.tolist():
+        same = waiting.get((int(pair_a[place]), names_a[place]))
+        if same:
+            found.append((place, same.pop()))
+    columns = np.array(found, np.int64).reshape(-1, 2).T
+    return columns[0], columns[1]
+
+
+def contents(point: Point, of: Requests) -> list[Any]:
+    """What each request asks for and what it gets; where no protocol names that, its sizes and its first bytes."""
+    table = point.table("exchanges")
+    columns = [_words(table, name) for name in ("protocol", "method", "target")]
+    status = arrays.filled(table, "status", -1).tolist()
+    sizes = [arrays.filled(table, name, -1).tolist() for name in ("request_bytes", "response_bytes")]
+    hashes = point.packets["hash"]
+    found: list[Any] = []
+    for place, row in zip(of.place.tolist(), of.first_row.tolist(), strict=True):
+        protocol, method, target = (column[place] for column in columns)
+        if method is not None or target is not None:
+            found.append((protocol, method, target, status[place]))
+        else:
+            found.append((protocol, sizes[0][place], sizes[1][place], int(hashes[row])))
+    return found
+
+
+def _words(table: pa.Table, name: str) -> list[str | None]:
+    import pyarrow as pa
+
+    found: list[str | None] = table[name].cast(pa.string()).to_pylist()
+    return found
+
+
+def through_proxy(a: Point, b: Point) -> Matched | None:
+    """Match front requests of A with back requests of B by content and nesting; None where that is no proof."""
+    import numpy as np
+
+    front, back = requests(a), requests(b)
+    names_a, names_b = contents(a, front), contents(b, back)
+    if _same_ends(a, b) or min(len(front.place), len(back.place)) < limits.PROXY_LEAST:
+        return None
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names_a))}
+    key_a = np.array([numbers[name] for name in names_a], np.int64)
+    key_b = np.array([numbers.get(name, -1) for name in names_b], np.int64)
+    best, rival = _offsets(front, back, key_a, key_b)
+    if best is None:
+        return None
+    fixed = clock.Clock(0, 0, [], 0.0)
+    shift = np.full(len(back.start), best)
+    slack = 0
+    ia, ib = _nested(front, back, key_a, key_b, shift, slack)
+    overlap = _in_both(front, back, shift)
+    if len(ia) < max(limits.PROXY_LEAST, limits.PROXY_SHARE * overlap):
+        return None
+    if rival is not None:
+        again, _ = _nested(front, back, key_a, key_b, np.full(len(back.start), rival), slack)
+        if len(again) > limits.PROXY_RIVAL * len(ia):
+            return None
+    for _ in range(2):
+        fixed = _fitted(a, b, front, back, ia, ib)
+        shift = fixed.shift(back.last_row, back.start)
+        ia, ib = _nested(front, back, key_a, key_b, shift, int(limits.STAMP_NS))
+    order = np.argsort(ia, kind="stable")
+    return Matched(front, back, ia[order], ib[order], _fitted(a, b, front, back, ia, ib))
+
+
+def _same_ends(a: Point, b: Point) -> bool:
+    """Do both captures show the same clients at the same servers? Then no proxy stands between, and packets decide."""
+    names = ("client", "server", "server_port")
+
+    def ends(point: Point) -> set[tuple[Any, ...]]:
+        columns = point.table("streams").select(names).to_pydict()
+        return set(zip(*(columns[name] for name in names), strict=True))
+
+    return bool(ends(a) & ends(b))
+
+
+def _offsets(front: Requests, back: Requests, key_a: Array, key_b: Array) -> tuple[int | None, int | None]:
+    """The offset at which most back requests lie inside a front request of the same content, and the next best."""
+    import numpy as np
+
+    few_a, few_b = (np.argsort(of.start, kind="stable")[: limits.PROXY_TRIES] for of in (front, back))
+    one, other = np.nonzero(key_a[few_a][:, None] == key_b[few_b][None, :])
+    one, other = few_a[one], few_b[other]
+    low, high = front.start[one] - back.start[other], front.end[one] - back.end[other]
+    room = low <= high
+    low, high = low[room], high[room]
+    if not len(low):
+        return None, None
+    edges = np.concatenate([low, high])
+    turns = np.concatenate([np.ones(len(low), np.int64), -np.ones(len(high), np.int64)])
+    order = np.lexsort((-turns, edges))
+    edges, depth = edges[order], np.cumsum(turns[order])
+    top = int(depth.argmax())
+    best = int((edges[top] + edges[min(top + 1, len(edges) - 1)]) // 2)
+    apart = int(np.max(front.end[one] - front.start[one]))
+    far = np.flatnonzero(abs(edges - best) > 2 * apart)
+    if not len(far):
+        return best, None
+    second = int(far[depth[far].argmax()])
+    return best, int((edges[second] + edges[min(second + 1, len(edges) - 1)]) // 2)
+
+
+def _in_both(front: Requests, back: Requests, shift: Array) -> int:
+    """How many requests of the capture that has fewer fall into the time of both?"""
+    begin = max(front.start.min(), (back.start + shift).min())
+    end = min(front.end.max(), (back.end + shift).max())
+    ran_a = (front.start >= begin) & (front.end <= end)
+    ran_b = (back.start + shift >= begin) & (back.end + shift <= end)
+    return int(min(ran_a.sum(), ran_b.sum()))
+
+
+def _nested(
+    front: Requests, back: Requests, key_a: Array, key_b: Array, shift: Array, slack: int
+) -> tuple[Array, Array]:
+    """Give each front request the back request inside it: of its connection's usual one first, else the tightest."""
+    import numpy as np
+
+    start_b, end_b = back.start + shift, back.end + shift
+    order_b = np.lexsort((start_b, key_b))
+    candidates: list[tuple[int, int, int]] = []
+    for place in range(len(key_a)):
+        first, last = np.searchsorted(key_b[order_b], [key_a[place], key_a[place] + 1])
+        mine = order_b[first:last]
+        begin = np.searchsorted(start_b[mine], front.start[place] - slack)
+        for other in mine[begin:].tolist():
+            if start_b[other] > front.end[place] + slack:
+                break
+            if end_b[other] <= front.end[place] + slack:
+                loose = int(front.end[place] - front.start[place] - end_b[other] + start_b[other])
+                candidates.append((loose, place, other))
+    pairs: dict[tuple[int, int], int] = {}
+    for _, one, other in candidates:
+        ends = int(front.stream[one]), int(back.stream[other])
+        pairs[ends] = pairs.get(ends, 0) + 1
+    most: dict[int, int] = {}
+    for (one, _), votes in pairs.items():
+        most[one] = max(most.get(one, 0), votes)
+
+    def rank(found: tuple[int, int, int]) -> tuple[int, int, int]:
+        ends = int(front.stream[found[1]]), int(back.stream[found[2]])
+        return most[ends[0]] - pairs[ends], found[0], found[1]
+
+    used_a: set[int] = set()
+    used_b: set[int] = set()
+    chosen = []
+    for _, one, other in sorted(candidates, key=rank):
+        if one not in used_a and other not in used_b:
+            used_a.add(one)
+            used_b.add(other)
+            chosen.append((one, other))
+    columns = np.array(chosen, np.int64).reshape(-1, 2).T
+    return columns[0], columns[1]
+
+
+def _fitted(a: Point, b: Point, front: Requests, back: Requests, ia: Array, ib: Array) -> clock.Clock:
+    """The clock by which every back request begins after its front request and ends before it."""
+    import numpy as np
+
+    place = np.concatenate([back.last_row[ib], back.end_row[ib]])
+    b_time = np.concatenate([back.start[ib], back.end[ib]])
+    a_time = np.concatenate([front.start[ia], front.end[ia]])
+    up = np.concatenate([np.ones(len(ib), bool), np.zeros(len(ib), bool)])
+    tolerance = limits.STAMP_NS + a.resolution_ns + b.resolution_ns
+    return clock.fit(place, b_time, a_time, up, tolerance)

@@ -1,0 +1,229 @@
+"""Which connection and which packet of one capture is which of the other? Gives pairs of rows; knows no clock offset.
+
+A packet is recognised by what no router changes: sequence and acknowledgement number, flags, length, time stamps, and
+the IP identification where it is kept. Connections whose numbers were rewritten are recognised by time stamps and
+payload, then by identification and payload, and their numbers are shifted before packets are compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from latpcap.joined import limits
+from latpcap.joined.point import ACK, FIN, HASHED, SYN, TIMESTAMPS, Point
+
+if TYPE_CHECKING:
+    from latpcap.arrays import Array
+
+
+@dataclass
+class Streams:
+    """Pairs of connections: `a` and `b` are stream numbers, a row a pair; `by` says what recognised each."""
+
+    a: Array
+    b: Array
+    by: Array
+    shift: Array
+    """What is added to B's sequence numbers to get A's, of the client's and of the server's side (pairs x 2)."""
+
+
+def mixed(*columns: Array) -> Array:
+    """A 64-bit key of these columns' values."""
+    import numpy as np
+
+    key = np.full(len(columns[0]), 0x9E3779B97F4A7C15, np.uint64)
+    for column in columns:
+        key ^= column.astype(np.uint64)
+        key *= np.uint64(0xBF58476D1CE4E5B9)
+        key ^= key >> np.uint64(29)
+    return key
+
+
+def unique_pairs(a: Array, b: Array) -> tuple[Array, Array]:
+    """Places of the keys that each side has exactly once."""
+    import numpy as np
+
+    def once(keys: Array) -> tuple[Array, Array]:
+        order = np.argsort(keys)
+        ordered = keys[order]
+        new = np.ones(len(keys) + 1, bool)
+        new[1:-1] = ordered[1:] != ordered[:-1]
+        alone = new[:-1] & new[1:]
+        return ordered[alone], order[alone]
+
+    (ka, pa), (kb, pb) = once(a), once(b)
+    if not len(ka) or not len(kb):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    place = np.minimum(np.searchsorted(kb, ka), len(kb) - 1)
+    same = kb[place] == ka
+    return pa[same], pb[place[same]]
+
+
+def _acked(p: Array) -> Array:
+    import numpy as np
+
+    return np.where(p["flags"] & ACK, p["ack"], 0)
+
+
+def _stamps(p: Array) -> tuple[Array, Array]:
+    return p["tsval"], p["tsecr"]
+
+
+def _keys(p: Array, level: int) -> tuple[Array, Array]:
+    """The key of each packet at this level of likeness, and which packets it is good for."""
+    import numpy as np
+
+    hashed = ((p["bits"] & HASHED) != 0) & ((p["len"] > 0) | ((p["flags"] & SYN) != 0))
+    if level == 0:
+        return mixed(p["seq"], _acked(p), p["flags"], p["len"], *_stamps(p)), np.ones(len(p), bool)
+    marks = p["flags"] & (SYN | FIN)
+    if level == 1:
+        return mixed(p["seq"], marks, p["len"], p["hash"]), hashed
+    if level == 2:
+        return mixed(*_stamps(p), marks, p["len"], p["hash"]), hashed & ((p["bits"] & TIMESTAMPS) != 0)
+    return mixed(p["ip_id"], marks, p["len"], p["hash"]), hashed & (p["ip_id"] > 0) & (p["ip_id"] < 1 << 16)
+
+
+LEVELS = ("numbers", "sequence", "time stamps", "identification")
+
+
+def streams(a: Point, b: Point) -> Streams:
+    """Find the connections that both captures have."""
+    import numpy as np
+
+    found: list[tuple[int, int, int]] = []
+    shifts: list[tuple[int, int]] = []
+    for level in range(len(LEVELS)):
+        left_a = ~np.isin(a.packets["stream"], [pair[0] for pair in found])
+        left_b = ~np.isin(b.packets["stream"], [pair[1] for pair in found])
+        if not left_a.any() or not left_b.any():
+            break
+        rows_a, rows_b = np.flatnonzero(left_a), np.flatnonzero(left_b)
+        (ka, ga), (kb, gb) = _keys(a.packets[rows_a], level), _keys(b.packets[rows_b], level)
+        rows_a, rows_b, ka, kb = rows_a[ga], rows_b[gb], ka[ga], kb[gb]
+        ia, ib = unique_pairs(ka, kb)
+        ra, rb = rows_a[ia], rows_b[ib]
+        for sa, sb in _voted(a, b, ra, rb, level):
+            mine = (a.packets["stream"][ra] == sa) & (b.packets["stream"][rb] == sb)
+            found.append((sa, sb, level))
+            shifts.append(_shift(a, b, ra[mine], rb[mine]) if level >= 2 else (0, 0))
+    columns = np.array(found, np.int64).reshape(-1, 3).T
+    return Streams(columns[0], columns[1], columns[2], np.array(shifts, np.int64).reshape(-1, 2))
+
+
+def _voted(a: Point, b: Point, ra: Array, rb: Array, level: int) -> list[tuple[int, int]]:
+    """Pairs of streams that choose each other by most packets."""
+    import numpy as np
+
+    sa, sb = a.packets["stream"][ra].astype(np.int64), b.packets["stream"][rb].astype(np.int64)
+    alike = a.client[ra] == b.client[rb]
+    pairs, votes = np.unique((sa[alike] << 32) | sb[alike], return_counts=True)
+    order = np.argsort(-votes, kind="stable")
+    seen_a: set[int] = set()
+    seen_b: set[int] = set()
+    chosen = []
+    sizes_a = np.bincount(a.packets["stream"], a.packets["len"] > 0) if level == len(LEVELS) - 1 else None
+    sizes_b = np.bincount(b.packets["stream"], b.packets["len"] > 0) if level == len(LEVELS) - 1 else None
+    for place in order.tolist():
+        one, other, count = int(pairs[place] >> 32), int(pairs[place] & 0xFFFFFFFF), int(votes[place])
+        if one in seen_a or other in seen_b:
+            continue
+        if level and count < limits.VOTES:
+            continue
+        if sizes_a is not None and sizes_b is not None:
+            smaller = min(sizes_a[one], sizes_b[other])
+            if count < limits.WEAK_VOTES or count < limits.VOTE_SHARE * smaller:
+                continue
+        seen_a.add(one)
+        seen_b.add(other)
+        chosen.append((one, other))
+    return chosen
+
+
+def _shift(a: Point, b: Point, ra: Array, rb: Array) -> tuple[int, int]:
+    """By how much do A's numbers differ from B's, of the client's and of the server's side? The commonest counts."""
+    import numpy as np
+
+    found = []
+    for client in (True, False):
+        mine = a.client[ra] == client
+        moved = (a.packets["seq"][ra[mine]].astype(np.int64) - b.packets["seq"][rb[mine]]) % (1 << 32)
+        values, counts = np.unique(moved, return_counts=True)
+        found.append(int(values[counts.argmax()]) if len(values) else 0)
+    return found[0], found[1]
+
+
+@dataclass
+class Sides:
+    """The packets of both captures in one form: `pair` is the row of `Streams` (-1: a connection of one capture
+    alone), numbers are A's."""
+
+    pair_a: Array
+    pair_b: Array
+    seq_b: Array
+    ack_b: Array
+
+
+def sides(a: Point, b: Point, pairs: Streams) -> Sides:
+    """Number both captures' packets by their pair of connections, and shift B's numbers to A's."""
+    import numpy as np
+
+    def numbered(point: Point, mine: Array) -> Array:
+        count = int(point.packets["stream"].max()) + 1 if len(point.packets) else 0
+        of = np.full(count, -1, np.int32)
+        of[mine] = np.arange(len(mine))
+        numbers: Array = of[point.packets["stream"]]
+        return numbers
+
+    pair_a, pair_b = numbered(a, pairs.a), numbered(b, pairs.b)
+    seq, ack = b.packets["seq"], b.packets["ack"]
+    if pairs.shift.any():
+        side = np.where(b.client, 0, 1)
+        shift = pairs.shift[np.maximum(pair_b, 0)] * (pair_b >= 0)[:, None]
+        rows = np.arange(len(seq))
+        seq = ((seq.astype(np.int64) + shift[rows, side]) % (1 << 32)).astype(np.uint32)
+        ack = ((ack.astype(np.int64) + shift[rows, 1 - side]) % (1 << 32)).astype(np.uint32)
+    return Sides(pair_a, pair_b, seq, np.where(b.packets["flags"] & ACK, ack, 0))
+
+
+@dataclass
+class Kept:
+    """Which fields the way leaves alone; those that it rewrites recognise no packet."""
+
+    ip_id: bool
+    stamps: bool
+    ack: bool
+
+
+def keys(a: Point, b: Point, of: Sides, rows_a: Array, rows_b: Array, kept: Kept) -> tuple[Array, Array]:
+    """A key for each of these packets, the same where both captures have the same packet."""
+    pa, pb = a.packets[rows_a], b.packets[rows_b]
+    marks = 0x1FF if kept.ack else SYN | FIN
+    ka = [of.pair_a[rows_a], a.client[rows_a], pa["seq"], pa["flags"] & marks, pa["len"]]
+    kb = [of.pair_b[rows_b], b.client[rows_b], of.seq_b[rows_b], pb["flags"] & marks, pb["len"]]
+    if kept.ack:
+        ka, kb = [*ka, _acked(pa)], [*kb, of.ack_b[rows_b]]
+    if kept.stamps:
+        ka, kb = [*ka, *_stamps(pa)], [*kb, *_stamps(pb)]
+    if kept.ip_id:
+        ka, kb = [*ka, pa["ip_id"]], [*kb, pb["ip_id"]]
+    return mixed(*ka), mixed(*kb)
+
+
+def kept(a: Point, b: Point, of: Sides) -> Kept:
+    """Which of identification, time stamps and acknowledgement numbers are the same at both points?"""
+    import numpy as np
+
+    rows_a, rows_b = np.flatnonzero(of.pair_a >= 0), np.flatnonzero(of.pair_b >= 0)
+    for numbers in (True, False):
+        ka, kb = keys(a, b, of, rows_a, rows_b, Kept(False, False, numbers))
+        ia, ib = unique_pairs(ka, kb)
+        if len(ia) * 2 >= min(len(rows_a), len(rows_b)) * limits.KEPT_SHARE:
+            break
+    pa, pb = a.packets[rows_a[ia]], b.packets[rows_b[ib]]
+    if not len(pa):
+        return Kept(True, True, True)
+    stamps = (pa["tsval"] == pb["tsval"]) & (pa["tsecr"] == pb["tsecr"])
+    same_id = pa["ip_id"] == pb["ip_id"]
+    return Kept(bool(same_id.mean() >= limits.KEPT_SHARE), bool(stamps.mean() >= limits.KEPT_SHARE), numbers)

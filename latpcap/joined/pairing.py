@@ -1,0 +1,226 @@
+"""Which frame of A is which frame of B, on one clock? Gives rows in pairs, copies, and parts of segments.
+
+First the packets whose key each capture has once: they fit the clock. Then equal keys by the least delay, and
+segments that offload merged or cut by the bytes that they carry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from latpcap.joined import clock, limits, match
+from latpcap.joined.point import FIN, SYN, Point
+
+if TYPE_CHECKING:
+    from latpcap.arrays import Array
+
+
+@dataclass
+class Pairing:
+    """Rows of both captures that belong together."""
+
+    a: Array
+    b: Array
+    part: Array
+    """Is it a part of a segment that was merged or cut?"""
+    copies_a: Array
+    """Further copies of a packet that A has already; the sender sent one."""
+    copies_b: Array
+    up_a: Array
+    """Of each packet of A: does it travel from A to B?"""
+    up_b: Array
+    clock: clock.Clock
+    time_b: Array
+    """Of each packet of B its time on A's clock, in ns."""
+    sides: match.Sides
+    kept: match.Kept
+    streams: match.Streams
+    typical: dict[bool, tuple[float, float, float]]
+    """Least, median and greatest delay of each direction (True: A to B), in ns."""
+
+
+def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
+    """Pair the packets of these connections; None where no packet is the same."""
+    import numpy as np
+
+    of = match.sides(a, b, pairs)
+    kept = match.kept(a, b, of)
+    rows_a, rows_b = np.flatnonzero(of.pair_a >= 0), np.flatnonzero(of.pair_b >= 0)
+    keys_a, keys_b = match.keys(a, b, of, rows_a, rows_b, kept)
+    ia, ib = match.unique_pairs(keys_a, keys_b)
+    ra, rb = rows_a[ia], rows_b[ib]
+    if not len(ra):
+        return None
+    turned = _turned(a, b, of, ra, rb, len(pairs.a))
+    up_a, up_b = _up(a, of.pair_a, turned), _up(b, of.pair_b, turned)
+    tolerance = limits.STAMP_NS + a.resolution_ns + b.resolution_ns
+    line = clock.fit(rb, b.packets["time"][rb], a.packets["time"][ra], up_a[ra], tolerance)
+    time_b = b.packets["time"] + line.shift(np.arange(len(b.packets)), b.packets["time"])
+    typical = _typical(a.packets["time"][ra], time_b[rb], up_a[ra])
+    left_a, left_b = np.ones(len(rows_a), bool), np.ones(len(rows_b), bool)
+    left_a[ia], left_b[ib] = False, False
+    ga, gb, copies_a, copies_b = _equal(
+        rows_a, rows_b, keys_a, keys_b, a.packets["time"], time_b, up_a, typical, (left_a, left_b)
+    )
+    ra, rb = np.concatenate([ra, ga]), np.concatenate([rb, gb])
+    rest_a, rest_b = np.setdiff1d(rows_a, [*ra, *copies_a]), np.setdiff1d(rows_b, [*rb, *copies_b])
+    pa, pb = _parts(a, b, of, rest_a, rest_b, time_b, up_a, kept, typical)
+    part = np.concatenate([np.zeros(len(ra), bool), np.ones(len(pa), bool)])
+    ra, rb = np.concatenate([ra, pa]), np.concatenate([rb, pb])
+    return Pairing(ra, rb, part, copies_a, copies_b, up_a, up_b, line, time_b, of, kept, pairs, typical)
+
+
+def _turned(a: Point, b: Point, of: match.Sides, ra: Array, rb: Array, count: int) -> Array:
+    """Of each pair of connections: does B lie on the client's side of A?
+
+    Between two packets of opposite directions A's clock less B's grows by the round trip where the first came from A's
+    side. Where a connection says nothing the others decide.
+    """
+    import numpy as np
+
+    order = np.lexsort((rb, of.pair_a[ra]))
+    pair, client = of.pair_a[ra][order], a.client[ra][order]
+    difference = (a.packets["time"][ra] - b.packets["time"][rb])[order]
+    meets = (pair[1:] == pair[:-1]) & (client[1:] != client[:-1])
+    rises = np.diff(difference)[meets] * np.where(client[:-1][meets], 1, -1)
+    signs = np.sign(rises)
+    turned = np.bincount(pair[1:][meets], -signs, count) > 0
+    known = np.bincount(pair[1:][meets], np.abs(signs), count) > 0
+    if len(rises) and float(np.median(signs)) < 0:
+        turned[~known] = True
+    return turned
+
+
+def _up(point: Point, pair: Array, turned: Array) -> Array:
+    """Does each packet travel from A to B? Connections of one capture alone go as most of the others."""
+    import numpy as np
+
+    common = bool(turned.mean() > 1 / 2) if len(turned) else False
+    flip = np.where(pair >= 0, turned[np.maximum(pair, 0)], common)
+    up: Array = point.client != flip
+    return up
+
+
+def _typical(a_time: Array, b_time: Array, up: Array) -> dict[bool, tuple[float, float, float]]:
+    import numpy as np
+
+    found = {}
+    for direction in (True, False):
+        mine = up == direction
+        delay = (b_time[mine] - a_time[mine]) * (1 if direction else -1)
+        found[direction] = (
+            (float(delay.min()), float(np.median(delay)), float(delay.max())) if len(delay) else (0.0, 0.0, 0.0)
+        )
+    return found
+
+
+def _equal(
+    rows_a: Array,
+    rows_b: Array,
+    keys_a: Array,
+    keys_b: Array,
+    time_a: Array,
+    time_b: Array,
+    up_a: Array,
+    typical: dict[bool, tuple[float, float, float]],
+    left: tuple[Array, Array],
+) -> tuple[Array, Array, Array, Array]:
+    """Pair packets whose key comes more than once, those of the least delay first; what stays over is a copy.
+
+    A copy is what the receiver has more often than the sender.
+    """
+    import numpy as np
+
+    both = np.intersect1d(keys_a[left[0]], keys_b[left[1]])
+    at_a, at_b = (np.flatnonzero(mine & np.isin(keys, both)) for mine, keys in ((left[0], keys_a), (left[1], keys_b)))
+    order_a, order_b = at_a[np.argsort(keys_a[at_a], kind="stable")], at_b[np.argsort(keys_b[at_b], kind="stable")]
+    first_a = np.searchsorted(keys_a[order_a], both)
+    first_b = np.searchsorted(keys_b[order_b], both)
+    last_a = np.searchsorted(keys_a[order_a], both, "right")
+    last_b = np.searchsorted(keys_b[order_b], both, "right")
+    pa: list[int] = []
+    pb: list[int] = []
+    copies_a: list[int] = []
+    copies_b: list[int] = []
+    for sa, ea, sb, eb in zip(first_a.tolist(), last_a.tolist(), first_b.tolist(), last_b.tolist(), strict=True):
+        group_a, group_b = rows_a[order_a[sa:ea]].tolist(), rows_b[order_b[sb:eb]].tolist()
+        up = bool(up_a[group_a[0]])
+        least, usual, most = typical[up]
+        slack = max(usual - least, least / 2, limits.STEP_LEAST_NS)
+        sign = 1 if up else -1
+        near = []
+        for one in group_a:
+            for place, other in enumerate(group_b):
+                delay = sign * (int(time_b[other]) - int(time_a[one]))
+                if least - slack <= delay <= most + slack:
+                    near.append((delay, place, one, other))
+        used_a: set[int] = set()
+        used_b: set[int] = set()
+        for _, _, one, other in sorted(near):
+            if one not in used_a and other not in used_b:
+                used_a.add(one)
+                used_b.add(other)
+                pa.append(one)
+                pb.append(other)
+        rest_a, rest_b = [r for r in group_a if r not in used_a], [r for r in group_b if r not in used_b]
+        if used_a and up and len(group_b) > len(group_a):
+            copies_b += rest_b
+        if used_a and not up and len(group_a) > len(group_b):
+            copies_a += rest_a
+    return tuple(np.array(found, np.int64) for found in (pa, pb, copies_a, copies_b))  # type: ignore[return-value]
+
+
+def _parts(
+    a: Point,
+    b: Point,
+    of: match.Sides,
+    rest_a: Array,
+    rest_b: Array,
+    time_b: Array,
+    up_a: Array,
+    kept: match.Kept,
+    typical: dict[bool, tuple[float, float, float]],
+) -> tuple[Array, Array]:
+    """Pair data segments that share bytes, one of which is cut or merged: same time stamp, other bounds."""
+    import numpy as np
+
+    def sized(point: Point, rows: Array, seq: Array) -> tuple[Array, Array, Array]:
+        rows = rows[point.packets["len"][rows] > 0]
+        begin = seq[rows].astype(np.int64)
+        return rows, begin, begin + point.packets["len"][rows]
+
+    ra, begin_a, end_a = sized(a, rest_a, a.packets["seq"])
+    rb, begin_b, end_b = sized(b, rest_b, of.seq_b)
+    group_a = of.pair_a[ra].astype(np.int64) * 2 + a.client[ra]
+    group_b = of.pair_b[rb].astype(np.int64) * 2 + b.client[rb]
+    pa: list[int] = []
+    pb: list[int] = []
+    for group in np.intersect1d(group_a, group_b).tolist():
+        mine_a, mine_b = np.flatnonzero(group_a == group), np.flatnonzero(group_b == group)
+        order = mine_b[np.argsort(begin_b[mine_b], kind="stable")]
+        starts = begin_b[order]
+        longest = int((end_b[order] - begin_b[order]).max())
+        for place in mine_a.tolist():
+            one, up = int(ra[place]), bool(up_a[ra[place]])
+            least, usual, most = typical[up]
+            lowest = np.searchsorted(starts, begin_a[place] - longest, "right")
+            for other_place in order[lowest : np.searchsorted(starts, end_a[place])].tolist():
+                other = int(rb[other_place])
+                if end_b[other_place] <= begin_a[place]:
+                    continue
+                same = begin_a[place] == begin_b[other_place] and end_a[place] == end_b[other_place]
+                stamps = a.packets["tsval"][one] == b.packets["tsval"][other]
+                delay = (int(time_b[other]) - int(a.packets["time"][one])) * (1 if up else -1)
+                slack = max(usual - least, least / 2, limits.STEP_LEAST_NS)
+                if not same and (stamps or not kept.stamps) and least - slack <= delay <= most + slack + usual:
+                    pa.append(one)
+                    pb.append(other)
+    return np.array(pa, np.int64), np.array(pb, np.int64)
+
+
+def counted(point: Point, rows: Array) -> Array:
+    """How many sequence numbers does each of these packets take? Data, and one for SYN and FIN each."""
+    flags = point.packets["flags"][rows]
+    takes: Array = point.packets["len"][rows].astype("int64") + ((flags & SYN) != 0) + ((flags & FIN) != 0)
+    return takes

@@ -1,0 +1,101 @@
+"""The tables of two joined captures, as Arrow: `packets` and `exchanges`. Reads what was matched, decides nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from latpcap.joined.clock import Clock
+from latpcap.joined.exchanges import Matched
+from latpcap.joined.fates import BECAUSE, FATES, NO_WAY, UNKNOWN, Fates
+from latpcap.joined.pairing import Pairing
+from latpcap.joined.point import Point
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+NS = 1e6
+"""Nanoseconds in a millisecond."""
+
+
+def packets(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, clock: Clock) -> pa.Table:
+    """A row for each pair of packets, and for each packet without one."""
+    import numpy as np
+    import pyarrow as pa
+
+    places = np.arange(len(b.packets))
+    time_b = b.packets["time"] + clock.shift(places, b.packets["time"])
+    error = clock.error_ns(places, b.packets["time"])
+    if found is None or fates is None:
+        both_a = both_b = np.zeros(0, np.int64)
+        part = np.zeros(0, bool)
+        up_a, up_b = a.client, b.client
+        fate_a, fate_b = np.full(len(a.packets), UNKNOWN), np.full(len(b.packets), UNKNOWN)
+        because_a, because_b = np.full(len(a.packets), NO_WAY), np.full(len(b.packets), NO_WAY)
+    else:
+        both_a, both_b, part = found.a, found.b, found.part
+        up_a, up_b = found.up_a, found.up_b
+        (fate_a, because_a), (fate_b, because_b) = ((one.fate, one.because) for one in fates)
+    alone_a = np.setdiff1d(np.arange(len(a.packets)), both_a)
+    alone_b = np.setdiff1d(places, both_b)
+    row_a = np.concatenate([both_a, alone_a, np.full(len(alone_b), -1)]).astype(np.int64)
+    row_b = np.concatenate([both_b, np.full(len(alone_a), -1), alone_b]).astype(np.int64)
+    at_a, at_b = row_a >= 0, row_b >= 0
+    when = np.where(at_a, a.packets["time"][row_a] if len(a.packets) else 0, time_b[row_b] if len(time_b) else 0)
+    order = np.lexsort((row_b, row_a, when))
+    row_a, row_b, at_a, at_b = row_a[order], row_b[order], at_a[order], at_b[order]
+    part = np.concatenate([part, np.zeros(len(alone_a) + len(alone_b), bool)])[order]
+    up = np.where(at_a, up_a[row_a], up_b[row_b])
+    delay = (time_b[row_b] - a.packets["time"][row_a]) / NS * np.where(up, 1, -1)
+    bound = error[row_b] / NS
+
+    def column(values: Array, known: Array, kind: pa.DataType) -> pa.Array:
+        return pa.array(values, kind, mask=~known)
+
+    def words(codes: Array, names: tuple[str, ...]) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(names))
+
+    stamp = pa.timestamp("ns", "UTC")
+    return pa.table(
+        {
+            "a_frame": column(a.packets["frame"][row_a].astype(np.int64), at_a, pa.int64()),
+            "b_frame": column(b.packets["frame"][row_b].astype(np.int64), at_b, pa.int64()),
+            "a_stream": column(a.packets["stream"][row_a].astype(np.int64), at_a, pa.int64()),
+            "b_stream": column(b.packets["stream"][row_b].astype(np.int64), at_b, pa.int64()),
+            "a_time": column(a.packets["time"][row_a], at_a, pa.int64()).cast(stamp),
+            "b_time": column(time_b[row_b], at_b, pa.int64()).cast(stamp),
+            "direction": words(np.where(up, 0, 1), ("a_to_b", "b_to_a")),
+            "delay_ms": column(delay, at_a & at_b, pa.float64()),
+            "clock_error_ms": column(bound, at_b & np.isfinite(bound), pa.float64()),
+            "fate": words(np.where(at_a, fate_a[row_a], fate_b[row_b]), FATES),
+            "because": words(np.where(at_a, because_a[row_a], because_b[row_b]), BECAUSE),
+            "part": pa.array(part),
+        }
+    )
+
+
+def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:
+    """A row for each exchange that both captures have whole."""
+    import numpy as np
+    import pyarrow as pa
+
+    left, arrived, answered, back = matched.instants()
+    error = matched.error_ns() / NS
+    table_a, table_b = a.table("exchanges"), b.table("exchanges")
+    rows_a, rows_b = matched.front.place[matched.a], matched.back.place[matched.b]
+    took_a, took_b = table_a.take(pa.array(rows_a)), table_b.take(pa.array(rows_b))
+    columns = {
+        "a_exchange": took_a["exchange"].cast(pa.int64()),
+        "b_exchange": took_b["exchange"].cast(pa.int64()),
+        "a_stream": took_a["stream"].cast(pa.int64()),
+        "b_stream": took_b["stream"].cast(pa.int64()),
+        **{name: took_a[name] for name in ("protocol", "method", "target", "status")},
+        "start": pa.array(left).cast(pa.timestamp("ns", "UTC")),
+        "latency_ms": pa.array((back - left) / NS),
+        "out_ms": pa.array((arrived - left) / NS),
+        "far_ms": pa.array((answered - arrived) / NS),
+        "back_ms": pa.array((back - answered) / NS),
+        "clock_error_ms": pa.array(error, pa.float64(), mask=~np.isfinite(error)),
+    }
+    return pa.table(columns)

@@ -1,0 +1,240 @@
+"""`latpcap.join`: two simulated captures whose clocks, losses and rewritings are known."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from makepcap import EPOCH_NS, Ends, Segment
+from twopoints import MS, MSS, Talker, Wire, capture, talk
+
+import latpcap as lp
+
+SECOND = 1000 * MS
+
+
+def clock(offset_ms: float = 0, ppm: float = 0, step_ms: float = 0, step_at: int = 0) -> Callable[[int], int]:
+    def shown(time: int) -> int:
+        stepped = int(step_ms * MS) if step_ms and time >= step_at else 0
+        return time + int(offset_ms * MS) + int(time * ppm / 1e6) + stepped
+
+    return shown
+
+
+def joined(wire: Wire, *, shown: Callable[[int], int] = int, **changes: Callable[[Segment], Segment]) -> lp.Joined:
+    return lp.join(capture(wire.frames(False)), capture(wire.frames(True), clock=shown, **changes))
+
+
+def check(wire: Wire, found: lp.Joined, *, within_ms: float | None = 0.1) -> None:
+    """Each pair is one packet; each of B's instants lies within its bound and, on a quiet line, near the truth."""
+    at_a, at_b = wire.frames(False), wire.frames(True)
+    rows = found.packets
+    both = rows[rows.a_frame.notna() & rows.b_frame.notna()]
+    assert len(both) >= 0.999 * (wire.number - len(wire.lost))
+    for row in both.itertuples():
+        true_time, number, _ = at_b[int(row.b_frame) - 1]
+        assert at_a[int(row.a_frame) - 1][1] == number
+        wrong = abs(row.b_time.value - EPOCH_NS - true_time) / MS
+        assert wrong <= row.clock_error_ms + 0.0021
+        assert within_ms is None or wrong <= within_ms
+    parts = found.exchanges
+    assert (abs(parts.out_ms + parts.far_ms + parts.back_ms - parts.latency_ms) < 2e-6).all()
+    assert (parts[["out_ms", "back_ms"]].min(axis=1) >= -parts.clock_error_ms - 0.002).all()
+
+
+@pytest.mark.parametrize("offset_ms", [0.0, 1750.0, -3_600_000.5, 86_400_000_000.0])
+@pytest.mark.parametrize("ppm", [0.0, 60.0, -200.0])
+def test_offset_and_rate(offset_ms: float, ppm: float) -> None:
+    wire = Wire(seed=int(ppm) + 1000)
+    talk(wire, pause_ms=1200)
+    found = joined(wire, shown=clock(offset_ms, ppm))
+    check(wire, found)
+    assert found.clock.seconds >= 10
+    assert found.clock.ppm == pytest.approx(ppm, abs=2)
+    assert not found.clock.steps
+    assert len(found.exchanges) == 60
+
+
+@pytest.mark.parametrize("step_ms", [-400.0, -12.5, -2.0, 1.0, 6.0, 25.0])
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8])
+def test_a_step_is_found_where_it_was(step_ms: float, share: float) -> None:
+    wire = Wire(seed=3)
+    talk(wire)
+    at = int(wire.frames(True)[-1][0] * share)
+    found = joined(wire, shown=clock(300, 20, step_ms, at))
+    check(wire, found)
+    ((place, moved),) = found.clock.steps
+    assert moved / MS == pytest.approx(step_ms, abs=0.1)
+    true_place = sum(time < at for time, _, _ in wire.frames(True))
+    assert abs(place - true_place) <= 2
+
+
+def test_no_step_where_a_line_becomes_slower_for_good() -> None:
+    wire = Wire(seed=5)
+    talk(wire)
+    wire.there_ms += 5  # one direction, as when a route changes: no clock does that
+    talker = Talker(wire, Ends(("10.0.0.1", 41_000), ("10.0.0.2", 80)))
+    now = talker.open(wire.frames(True)[-1][0] + 50 * MS)
+    for asked in range(20):
+        now = talker.ask(now + 20 * MS, f"/later/{asked}", 5.0, 100)
+    found = joined(wire)
+    assert not found.clock.steps
+    check(wire, found, within_ms=None)
+
+
+def test_an_asymmetric_path_is_within_the_bound() -> None:
+    wire = Wire(there_ms=1.0, back_ms=7.0)
+    talk(wire)
+    found = joined(wire)
+    check(wire, found, within_ms=3.2)
+    assert 3.9 < found.packets.clock_error_ms.median() < 4.6
+
+
+def nat(segment: Segment) -> Segment:
+    return replace(segment, ends=Ends(("192.0.2.1", segment.ends.client[1] + 10_000), ("198.51.100.7", 8080)))
+
+
+def other_numbers(segment: Segment) -> Segment:
+    up = segment.from_client
+    mine, theirs = (1_000_003, 77) if up else (77, 1_000_003)
+    return replace(segment, seq=segment.seq + mine, ack=segment.ack + theirs if "A" in segment.flags else 0)
+
+
+def without_stamps(segment: Segment) -> Segment:
+    return replace(segment, options=())
+
+
+def other_ids(segment: Segment) -> Segment:
+    return replace(segment, ip_id=(segment.ip_id * 7919 + 13) % 65536)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (nat, "client 10.0.0.1 becomes 192.0.2.1"),
+        (other_numbers, "sequence numbers rewritten"),
+        (without_stamps, "time stamps rewritten"),
+        (other_ids, "IP identification rewritten"),
+        (lambda segment: other_ids(nat(other_numbers(segment))), "sequence numbers rewritten"),
+    ],
+    ids=["nat", "numbers", "stamps", "identification", "all"],
+)
+def test_what_was_rewritten(change: Callable[[Segment], Segment], words: str) -> None:
+    wire = Wire(seed=9)
+    talk(wire)
+    found = joined(wire, change=change)
+    check(wire, found)
+    assert words in found.way.sentence()
+    assert len(found.exchanges) == 60
+
+
+def test_without_time_stamps_numbers_are_recognised_by_identification() -> None:
+    wire = Wire(seed=10)
+    talk(wire, stamps=False)
+    found = joined(wire, change=other_numbers)
+    check(wire, found)
+    assert "sequence numbers rewritten" in found.way.sentence()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lost_and_doubled_packets(seed: int) -> None:
+    chance = random.Random(seed)
+    losing = {number for number in range(4000) if chance.random() < 0.02}
+    wire = Wire(seed=seed, lose=losing.__contains__, double=lambda number: number % 37 == 5)
+    talk(wire)
+    found = joined(wire, shown=clock(1000, 10))
+    check(wire, found)
+    rows = found.packets
+    lost = rows[rows.fate == "lost"]
+    at_a, at_b = wire.frames(False), wire.frames(True)
+    numbers = {at_a[int(frame) - 1][1] for frame in lost.a_frame.dropna()}
+    numbers |= {at_b[int(frame) - 1][1] for frame in lost.b_frame.dropna()}
+    assert numbers <= set(wire.lost)
+    assert len(numbers) >= 0.9 * len(wire.lost)  # those at the ends are outside
+    assert (rows.fate == "doubled").sum() == len(wire.doubled)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_frame_that_a_capture_lacks_is_never_called_lost(seed: int) -> None:
+    wire = Wire(seed=seed)
+    talk(wire)
+    chance = random.Random(seed)
+    kept = [seen for seen in wire.frames(True) if chance.random() > 0.05]
+    rows = lp.join(capture(wire.frames(False)), capture(kept, clock=clock(50))).packets
+    assert not (rows.fate == "lost").any()
+    assert (rows.fate == "unseen").sum() > 4
+
+
+def test_a_capture_that_began_late_and_ended_early() -> None:
+    wire = Wire(seed=4)
+    talk(wire)
+    frames = wire.frames(True)
+    part = frames[len(frames) // 4 : -len(frames) // 4]
+    rows = lp.join(capture(wire.frames(False)), capture(part, clock=clock(-9))).packets
+    assert set(rows[rows.b_frame.isna()].fate) == {"outside"}
+
+
+def merged(seen: list[tuple[int, int, Segment]]) -> list[tuple[int, int, Segment]]:
+    """Full segments that follow each other closely are one, as a receiver's offload makes them."""
+    out: list[tuple[int, int, Segment]] = []
+    for time, number, segment in seen:
+        last = out[-1][2] if out else None
+        if (
+            last is not None
+            and segment.payload
+            and last.from_client == segment.from_client
+            and last.ends == segment.ends
+            and last.options == segment.options
+            and last.seq + len(last.payload) == segment.seq
+            and len(last.payload) % MSS == 0
+            and last.payload
+        ):
+            out[-1] = (out[-1][0], number, replace(last, payload=last.payload + segment.payload))
+        else:
+            out.append((time, number, segment))
+    return out
+
+
+@pytest.mark.parametrize("at_b", [True, False], ids=["sender", "receiver"])
+def test_segments_that_offload_merged(at_b: bool) -> None:
+    wire = Wire(seed=6, jitter_ms=0.001)
+    talk(wire)
+    a, b = wire.frames(False), wire.frames(True)
+    whole = len(b) if at_b else len(a)
+    a, b = (a, merged(b)) if at_b else (merged(a), b)
+    assert whole - 20 > len(b if at_b else a)
+    found = lp.join(capture(a), capture(b, clock=clock(77)))
+    rows = found.packets
+    assert set(rows.fate) == {"passed"}
+    assert rows.part.sum() > 40
+    assert len(found.exchanges) == 60
+    assert "offload" in found.way.sentence()
+
+
+def test_other_traffic_is_refused_in_one_sentence() -> None:
+    one, other = Wire(seed=1), Wire(seed=2)
+    talk(one)
+    talk(other)
+    with pytest.raises(lp.LatpcapError, match=r"have no traffic in common") as refused:
+        lp.join(capture(one.frames(False)), capture(other.frames(True)))
+    assert "\n" not in str(refused.value)
+
+
+def test_the_other_way_round() -> None:
+    wire = Wire(seed=8)
+    talk(wire)
+    found = lp.join(capture(wire.frames(True), clock=clock(5)), capture(wire.frames(False)))
+    rows = found.packets
+    assert set(rows.fate) == {"passed"}
+    assert rows.delay_ms.min() > 3.9
+    syn = rows.iloc[0]
+    assert syn.direction == "b_to_a"
+
+
+def test_wrong_table() -> None:
+    wire = Wire(seed=8)
+    talk(wire)
+    with pytest.raises(KeyError, match="packets"):
+        joined(wire).arrow("streams")
