@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 from latpcap.errors import LatpcapError
 from latpcap.format import escaped
-from latpcap.joined import exchanges, fates, limits, match, pairing, tables, way
-from latpcap.joined.point import Point
 from latpcap.reading import sources
 from latpcap.reading.keylog import Keylog
 from latpcap.tables import to_pandas
@@ -21,7 +19,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from latpcap.joined import exchanges, fates, pairing, way
     from latpcap.joined.clock import Clock
+    from latpcap.joined.point import Point
 
 TABLES = ("packets", "exchanges")
 
@@ -38,6 +38,9 @@ def join(
 
     LatpcapError where the two have no traffic in common; CaptureError where one cannot be read.
     """
+    from latpcap.joined import exchanges, limits, match, pairing
+    from latpcap.joined.point import Point
+
     a, b = Point(client, keylog=keylog, progress=progress), Point(server, keylog=keylog, progress=progress)
     pairs = match.streams(a, b)
     found = pairing.pair(a, b, pairs) if len(pairs.a) else None
@@ -69,18 +72,26 @@ class Joined:
     @cached_property
     def way(self) -> way.Way:
         """What lies between the points; empty for a proxy."""
+        from latpcap.joined import way
+
         return way.Way() if self._found is None else way.of(self._a, self._b, self._found)
 
     @cached_property
     def _fates(self) -> tuple[fates.Fates, fates.Fates] | None:
+        from latpcap.joined import fates
+
         return None if self._found is None else fates.of(self._a, self._b, self._found)
 
     @cached_property
     def _packets(self) -> pa.Table:
+        from latpcap.joined import tables
+
         return tables.packets(self._a, self._b, self._found, self._fates, self.clock)
 
     @cached_property
     def _exchanges(self) -> pa.Table:
+        from latpcap.joined import tables
+
         return tables.exchanges(self._a, self._b, self._matched)
 
     def arrow(self, name: str) -> pa.Table:
