@@ -3,9 +3,9 @@
     check_scores.py FOLDER [--raise]
 
 FOLDER has what the scorers wrote: lab.json and lab3.json (score_lab.py --json), real.json (score_real.py --json),
-calibration.json (calibration.py --json), protocols.json (score_protocols.py --json), answers.json (score_answers.py
---json), gain-real.txt and gain-lab.txt (printed by score_gain.py), wireshark.txt
-(printed by score_wireshark.py). A floor has "at_least", "at_most" or both; a figure that a scorer did not give is
+calibration.json (calibration.py --json), protocols.json (score_protocols.py --json), answers.json and answers2.json
+(score_answers.py --json), reports.json, transfers.json and join.json (their scorers' --json), gain-real.txt and
+gain-lab.txt (printed by score_gain.py), wireshark.txt (printed by score_wireshark.py). A floor has "at_least", "at_most" or both; a figure that a scorer did not give is
 below every floor. `--raise` writes floors that became reachable, rounded to the careful side, and never lowers one;
 one with both sides stays. Exit code 1 if any figure is on the wrong side of its floor.
 """
@@ -39,10 +39,10 @@ def of_lab(text: str, lab: str) -> dict[str, float]:
 
 
 def of_numbers(text: str, kind: str) -> dict[str, float]:
-    """The numbers of score_real.py's or calibration.py's JSON: `real.precision`, `calibration.proven`, ..."""
+    """The numbers of a scorer's JSON, and how long its lists of failures are: `real.precision`, `reports.right`, ..."""
     data = json.loads(text)
-    failed = {"failed": len(data["failed"])} if isinstance(data.get("failed"), list) else {}
-    return {f"{kind}.{key}": value for key, value in (data | failed).items() if isinstance(value, int | float)}
+    data |= {key: len(value) for key, value in data.items() if key in ("failed", "proven_wrong")}
+    return {f"{kind}.{key}": value for key, value in data.items() if isinstance(value, int | float)}
 
 
 def of_protocols(text: str, kind: str) -> dict[str, float]:
@@ -101,6 +101,10 @@ READERS = {
     "calibration.json": of_numbers,
     "protocols.json": of_protocols,
     "answers.json": of_numbers,
+    "answers2.json": of_numbers,
+    "reports.json": of_numbers,
+    "transfers.json": of_numbers,
+    "join.json": of_numbers,
     "gain-real.txt": of_gain,
     "gain-lab.txt": of_gain,
     "wireshark.txt": of_wireshark,
