@@ -5,9 +5,10 @@
 FOLDER has what the scorers wrote: lab.json and lab3.json (score_lab.py --json), real.json (score_real.py --json),
 calibration.json (calibration.py --json), protocols.json (score_protocols.py --json), answers.json and answers2.json
 (score_answers.py --json), reports.json, transfers.json and join.json (their scorers' --json), gain-real.txt and
-gain-lab.txt (printed by score_gain.py), wireshark.txt (printed by score_wireshark.py). A floor has "at_least", "at_most" or both; a figure that a scorer did not give is
-below every floor. `--raise` writes floors that became reachable, rounded to the careful side, and never lowers one;
-one with both sides stays. Exit code 1 if any figure is on the wrong side of its floor.
+gain-lab.txt (printed by score_gain.py), wireshark.txt (printed by score_wireshark.py). A floor has "at_least",
+"at_most" or both; a figure that a scorer did not give is below every floor. `--raise` writes floors
+that became reachable, rounded to the careful side, and never lowers one; one with both sides stays. Exit code 1 if any
+figure is on the wrong side of its floor.
 """
 
 import argparse

@@ -14,7 +14,7 @@ from makepcap import Ends, Segment, Talk, answer, get, pcap
 
 import latpcap as lp
 from latpcap.plot.flow_draw import ROW, footer
-from latpcap.plot.flow_scale import LONGEST, Step, nice, scale_of, stack
+from latpcap.plot.flow_layout import LONGEST, Step, nice, scale_of, stack
 from latpcap.plot.text import tenths
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"

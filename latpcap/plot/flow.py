@@ -1,28 +1,26 @@
-"""What does Wireshark's flow graph show of these streams, and why did it take so long?
+"""What does Wireshark's flow graph show of these streams, and why did it take so long? Or of two, side by side?
 
 Reads the `events`, `causes` and `exchanges` tables of one or a few streams, or other packets; gives a picture that can
 be shown, saved or drawn on given axes; knows nothing of captures. flow_pages.py computes what is on a page,
-flow_layout.py places, flow_draw.py lines, flow_text.py tshark's text, figure.py the file's bytes.
+flow_layout.py places, flow_draw.py lines, flow_rows.py tshark's text, figure.py the file's bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from latpcap import files
 from latpcap.bars import bar
 from latpcap.options import TimeFormat
 from latpcap.plot import figure as paper
-from latpcap.plot import flow_draw, flow_layout, flow_pages, flow_text
-from latpcap.plot.flow_artist import Ink, root
-from latpcap.plot.flow_brackets import FlowBracket
-from latpcap.plot.flow_clock import Clock
+from latpcap.plot import flow_draw, flow_layout, flow_pages, flow_rows
+from latpcap.plot.flow_draw import Ink, root
 from latpcap.plot.flow_pages import FlowPages
-from latpcap.plot.flow_pair import FlowPair
-from latpcap.plot.flow_rows import FlowRow, Record
-from latpcap.plot.flow_waits import FlowMark
+from latpcap.plot.flow_rows import Clock, FlowRow, Record, seconds
+from latpcap.plot.flow_waits import FlowBracket, FlowMark
 from latpcap.plot.text import tenths
 
 if TYPE_CHECKING:
@@ -106,7 +104,7 @@ class FlowGraph:
 
         `events`: their rows of the events table in frame order; `causes`: the rows of the causes table of
         their exchanges (None: no causes known); `exchanges`: those that get brackets (None: no brackets). Times are
-        written as `time` says (see `flow_clock.FORMATS`): from `start_ns`, in ns since the epoch (Wireshark: the
+        written as `time` says (see `flow_rows.FORMATS`): from `start_ns`, in ns since the epoch (Wireshark: the
         capture's first frame; default: the first of `events`), with `digits` decimals (default: 6, or 9 if an instant
         is not whole microseconds); `before` maps frames to the instant of the frame before them, for "delta". Waits
         of at least `mark_ms` milliseconds are marked. `frames=(a, b)` shows frames a to b only. At most `max_rows`
@@ -263,12 +261,12 @@ class FlowGraph:
         if self._book is not None:
             return self._book.text()
         rows = [
-            flow_text.TextRow(
+            flow_rows.TextRow(
                 r.stream, r.time, self.nodes[r.source], self.nodes[r.target], r.sport, r.dport, r.label, r.comment
             )
             for r in self.rows
         ]
-        return iter(flow_text.as_text(rows).splitlines())
+        return iter(flow_rows.as_text(rows).splitlines())
 
     def _for_print(self) -> FlowGraph:
         return self if self._book is None else self._of_page(self._book.printed, 0, self.title, self.to_scale)
@@ -364,3 +362,101 @@ def _note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
         low, high = book.frames(number + 1)
         ways = f"the next ones are frames {low}-{high}, {ways}"
     return f"{missing} of {len(book)} rows are not shown: {ways}."
+
+
+_SIDE, _GUTTER = 38.0, 1.5  # em: the least width of a side, and the space between the two
+
+
+class Graph(Protocol):
+    """What of a `FlowGraph` stands on one side."""
+
+    title: str
+    note: str
+    nodes: tuple[str, ...]
+    rows: tuple[FlowRow, ...]
+    marks: tuple[FlowMark, ...]
+    brackets: tuple[FlowBracket, ...]
+
+
+class FlowPair:
+    """What happened here, and what there, at the same time after the beginning?
+
+    Made by `FlowGraph.beside`. `left` and `right` are the graphs (what is on their first pages); `names` stand before
+    their titles. The space between rows is time, the same on both sides; below one row's height it is not to scale.
+
+    Attributes: as given; after `plot`: `ax_`, the axes, and `figure_`, their figure.
+    """
+
+    ax_: Axes
+    figure_: Figure
+
+    def __init__(self, left: Graph, right: Graph, *, names: tuple[str, str] = ("", "")) -> None:
+        self.left, self.right = left, right
+        self.names = names
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """How do I draw it, on axes of mine or on a figure of its own? Only draws; returns the pair itself."""
+        sides = (self.left, self.right)
+        rows = [_counted(side) for side in sides]
+        pages = [
+            flow_layout.columns(
+                ": ".join(word for word in (name, side.title) if word),
+                side.nodes,
+                shown,
+                side.marks,
+                side.brackets,
+                least=_SIDE,
+                comments=False,
+            )
+            for side, name, shown in zip(sides, self.names, rows, strict=True)
+        ]
+        body = max(page.body[0] for page in pages)
+        for page in pages:
+            flow_layout.lower(page, body - page.body[0])
+        em_per_ns = flow_layout.scale_of([[row.at_ns for row in shown] for shown in rows], SCALE_NS)
+        steps = [flow_layout.steps(page, shown) for page, shown in zip(pages, rows, strict=True)]
+        places, breaks = flow_layout.stack(steps, em_per_ns)
+        for page, place in zip(pages, places, strict=True):
+            flow_layout.put(page, place, breaks, em_per_ns)
+        width = pages[0].width + _GUTTER + pages[1].width
+        bottom = max(page.height for page in pages)
+        foot = flow_draw.footer(
+            " ".join(side.note for side in sides if side.note),
+            "equal heights are equal times since each side's first row",
+            [],
+            [*sides[0].marks, *sides[1].marks],
+            width,
+            em_per_ns,
+        )
+        with paper.house_style():
+            pen = Ink.on(ax, width, bottom + flow_draw.footer_height(foot))
+            flow_draw.draw_body(pen, pages[0], rows[0])
+            flow_draw.draw_body(pen.moved(pages[0].width + _GUTTER, 0), pages[1], rows[1])
+            flow_draw.draw_footer(pen, bottom, foot, width, em_per_ns)
+            pen.dry()
+        self.ax_, self.figure_ = pen.ax, root(pen.ax)
+        return self
+
+    def save(self, path: str | Path, *, dpi: float = paper.DPI) -> Self:
+        """How do I put it into a ticket? Writes PNG, SVG or PDF, by the path's suffix; the same input gives the same
+        bytes. ValueError for other suffixes; OSError if the file cannot be written.
+        """
+        files.write(path, self._render(paper.suffix_of(path), dpi))
+        return self
+
+    def _render(self, suffix: str, dpi: float) -> bytes:
+        fresh = FlowPair(self.left, self.right, names=self.names).plot()
+        return paper.render(fresh.figure_, suffix, dpi, colours=flow_draw.COLOURS)
+
+    def _repr_png_(self) -> bytes:
+        return self._render(".png", paper.DPI)
+
+    def __repr__(self) -> str:
+        return f"FlowPair({self.left!r}, {self.right!r})"
+
+
+def _counted(side: Graph) -> list[FlowRow]:
+    """The rows with their times counted from the first of them, with as many decimals as they had."""
+    zero = side.rows[0].at_ns
+    digits = max(len(row.time.rpartition(".")[2]) if "." in row.time else 0 for row in side.rows)
+    return [replace(row, at_ns=row.at_ns - zero, time=seconds(row.at_ns - zero, digits)) for row in side.rows]

@@ -11,12 +11,87 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import accumulate, pairwise
 
-from latpcap.plot import flow_scale
 from latpcap.plot.figure import drawable, font
-from latpcap.plot.flow_brackets import FlowBracket
 from latpcap.plot.flow_rows import FlowRow
-from latpcap.plot.flow_waits import FlowMark
+from latpcap.plot.flow_waits import FlowBracket, FlowMark
+
+ORDINARY, LONGEST = 10.0, 24.0  # em: the height of a long, but not unusual gap; one that would be higher is broken
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row: its instant in ns, and the least distance in em to the row above it."""
+
+    at_ns: int
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A gap that is drawn shorter than it was: between which heights, and how long it was in ns."""
+
+    top: float
+    bottom: float
+    ns: int
+
+
+def scale_of(sides: Sequence[Sequence[int]], mark_ns: float) -> float:
+    """How many em is a ns? Of the gaps of at least `mark_ns`, three quarters are not higher than `ORDINARY` em; without
+    such a gap the longest one gets as much. `sides` hold instants in order; 0.0 if all are the same.
+    """
+    gaps = [after - before for times in sides for before, after in pairwise(times)]
+    waits = sorted(gap for gap in gaps if gap >= mark_ns)
+    typical = waits[-(-3 * len(waits) // 4) - 1] if waits else max(gaps, default=0)
+    return ORDINARY / typical if typical > 0 else 0.0
+
+
+def stack(sides: Sequence[Sequence[Step]], em_per_ns: float | None) -> tuple[list[list[float]], list[Break]]:
+    """Where do the rows of one graph, or of several beside each other, stand? Counted from 0, downwards.
+
+    Rows of a side never stand closer than they need. Without a scale that is where they stand. With one (then the
+    instants of all sides count from the same zero) they stand at least `em_per_ns` apart for each ns, and what has the
+    same instant on two sides has the same height; a gap of more than `LONGEST` em is broken there.
+    """
+    places: list[list[float]] = [[] for _ in sides]
+    if em_per_ns is None:
+        for place, side in zip(places, sides, strict=True):
+            y = 0.0
+            for step in side:
+                y += step.least
+                place.append(y)
+        return places, []
+    breaks: list[Break] = []
+    order: list[tuple[int, int, int]] = []
+    for number, side in enumerate(sides):
+        # a clock that was set back makes a row that is earlier than the one above it: it stands below all the same
+        instants = accumulate((step.at_ns for step in side), max)
+        order += [(at, number, place) for place, at in enumerate(instants)]
+    order.sort()
+    reached, now = 0.0, order[0][0] if order else 0
+    for at, number, _ in order:
+        place, side = places[number], sides[number]
+        step = side[len(place)]
+        wanted = em_per_ns * (at - now)
+        own = (place[-1] if place else 0.0) + step.least
+        y = max(own, reached + min(wanted, LONGEST))
+        if wanted > LONGEST and y - reached < wanted:
+            breaks.append(Break(reached, y, at - now))
+        place.append(y)
+        reached, now = max(reached, y), at
+    return places, breaks
+
+
+def nice(value: float) -> float:
+    """The largest of 1, 2, 5, 10, 20 ... (or 0.5, 0.2 ...) that is not above the value."""
+    power = 1.0
+    while power > value:
+        power /= 10
+    while power * 10 <= value:
+        power *= 10
+    return next((power * step for step in (5, 2) if power * step <= value), power)
+
 
 WIDTH = 54.0  # 8 inches; wider only if the texts need it
 MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45
@@ -121,7 +196,7 @@ class Layout:
     slots: list[Slot] = field(default_factory=list)
     braces: list[Brace] = field(default_factory=list)
     em_per_ns: float | None = None
-    breaks: list[flow_scale.Break] = field(default_factory=list)
+    breaks: list[Break] = field(default_factory=list)
 
 
 def arrange(
@@ -138,8 +213,8 @@ def arrange(
     `scale_ns`: the space between rows is time; gaps of at least so many ns decide on the scale.
     """
     page = columns(title, nodes, rows, marks, brackets)
-    em_per_ns = None if scale_ns is None else flow_scale.scale_of([[row.at_ns for row in rows]], scale_ns)
-    (places,), breaks = flow_scale.stack([steps(page, rows)], em_per_ns)
+    em_per_ns = None if scale_ns is None else scale_of([[row.at_ns for row in rows]], scale_ns)
+    (places,), breaks = stack([steps(page, rows)], em_per_ns)
     put(page, places, breaks, em_per_ns)
     return page
 
@@ -223,17 +298,17 @@ def lower(page: Layout, by: float) -> None:
     page.body = (page.body[0] + by, page.body[1])
 
 
-def steps(page: Layout, rows: Sequence[FlowRow]) -> list[flow_scale.Step]:
+def steps(page: Layout, rows: Sequence[FlowRow]) -> list[Step]:
     """How much room does each row need, with the waits and the brackets' words above it?"""
     above = [ROW] * len(rows)
     for slot in page.slots:
         above[slot.mark.lower] += _slot_height(slot)
     for brace in page.braces:
         above[brace.bracket.upper] += LINE
-    return [flow_scale.Step(row.at_ns, least) for row, least in zip(rows, above, strict=True)]
+    return [Step(row.at_ns, least) for row, least in zip(rows, above, strict=True)]
 
 
-def put(page: Layout, places: Sequence[float], breaks: Sequence[flow_scale.Break], em_per_ns: float | None) -> None:
+def put(page: Layout, places: Sequence[float], breaks: Sequence[Break], em_per_ns: float | None) -> None:
     """Places everything from the top downwards, once the rows' places are known."""
     top = page.body[0]
     page.em_per_ns = em_per_ns

@@ -12,11 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from latpcap.plot import flow_rows, flow_runs, flow_text, flow_waits
-from latpcap.plot.flow_brackets import FlowBracket, brackets, spoken
-from latpcap.plot.flow_clock import Clock
-from latpcap.plot.flow_rows import FlowRow, Record
-from latpcap.plot.flow_waits import FlowMark
+from latpcap.plot import flow_rows, flow_waits
+from latpcap.plot.flow_rows import Clock, FlowRow, Record
+from latpcap.plot.flow_waits import FlowBracket, FlowMark, brackets, spoken
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,9 +35,9 @@ _EVENTS = (
     "len",
     "flags",
     "release_frame",
-    *flow_runs.FACTS,
+    *flow_rows.FACTS,
 )
-_OPTIONAL = ("from_client", "release_frame", *flow_runs.FACTS)
+_OPTIONAL = ("from_client", "release_frame", *flow_rows.FACTS)
 _CAUSES = ("start", "end", "cause", "parent", "owner", "from_frame", "to_frame", "confidence")
 _EXCHANGES = (
     "exchange",
@@ -109,7 +107,7 @@ class FlowPages:
         self.mark_ms = mark_ms
         self._begins: NDArray[np.int64] | None = None
         if collapse is not False and len(packets):
-            self._begins = self._groups(flow_runs.ASKED if collapse else flow_runs.LONG)
+            self._begins = self._groups(flow_rows.ASKED if collapse else flow_rows.LONG)
 
     def _groups(self, least: int) -> NDArray[np.int64]:
         """Where rows begin: neither a wait that is marked nor an exchange may begin or end inside one."""
@@ -125,7 +123,7 @@ class FlowPages:
             marked = self._causes.filter(pc.greater_equal(took, int(self.mark_ms * 1e6)))
             before.append(marked["to_frame"])
             after.append(marked["from_frame"])
-        return flow_runs.groups(self._packets, least, self.mark_ms, before=_numbers(before), after=_numbers(after))
+        return flow_rows.groups(self._packets, least, self.mark_ms, before=_numbers(before), after=_numbers(after))
 
     @property
     def printed(self) -> FlowPages:
@@ -195,7 +193,7 @@ class FlowPages:
         first, last = self.places(number)
         shown = self._records(first, last - first + 1)
         nodes, rows = flow_rows.rows_of(shown, self.clock)
-        rows = tuple(replace(row, fact=flow_runs.fact(packet)) for row, packet in zip(rows, shown, strict=True))
+        rows = tuple(replace(row, fact=flow_rows.fact(packet)) for row, packet in zip(rows, shown, strict=True))
         if number and self.clock.kind == "delta_displayed":
             rows = (self._after(first, rows[0], shown[0]), *rows[1:])
         reasons = [] if self._causes is None else records(_around(self._causes, shown), _CAUSES)
@@ -227,7 +225,7 @@ class FlowPages:
         for row, (begin, end) in enumerate(pairwise([*begins, len(rows)])):
             at += [row] * (end - begin)
             alone = end == begin + 1
-            folded.append(rows[begin] if alone else flow_runs.folded(shown[begin:end], rows[begin:end]))
+            folded.append(rows[begin] if alone else flow_rows.folded(shown[begin:end], rows[begin:end]))
         moved = [
             replace(mark, upper=at[mark.upper] if mark.upper >= 0 else -1, lower=at[mark.lower])
             for mark in marks
@@ -248,9 +246,9 @@ class FlowPages:
             addresses.setdefault(packet["src"])
             addresses.setdefault(packet["dst"])
             streams.add(_conversation(packet))
-        return flow_text.lines(self._text_rows(), list(addresses), several=len(streams) > 1)
+        return flow_rows.lines(self._text_rows(), list(addresses), several=len(streams) > 1)
 
-    def _text_rows(self) -> Iterator[flow_text.TextRow]:
+    def _text_rows(self) -> Iterator[flow_rows.TextRow]:
         before: int | None = None
         for packet in self._all():
             yield _text_row(packet, self.clock.text(packet["frame"], packet["time"], before))
@@ -288,7 +286,7 @@ def _conversation(packet: Record) -> int:
     return 0 if "label" in packet else packet["stream"]
 
 
-def _text_row(packet: Record, time: str) -> flow_text.TextRow:
+def _text_row(packet: Record, time: str) -> flow_rows.TextRow:
     """Wireshark's numbers have 32 bits; ours go on."""
     if "label" in packet:
         label, comment = packet["label"], packet["comment"]
@@ -296,7 +294,7 @@ def _text_row(packet: Record, time: str) -> flow_text.TextRow:
         seq, ack = (None if packet[name] is None else packet[name] % 2**32 for name in ("seq", "ack"))
         label = flow_rows.label(packet["flags"], packet["len"])
         comment = flow_rows.comment(packet["flags"], seq, ack)
-    return flow_text.TextRow(
+    return flow_rows.TextRow(
         conversation=_conversation(packet),
         time=time,
         source=packet["src"],

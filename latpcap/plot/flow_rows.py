@@ -1,16 +1,79 @@
-"""Which rows does a flow graph show?
+"""The rows of a flow graph: which packets have one, what it shows, and the same as tshark's text.
 
-Reads packets as plain values (rows of the `events` table, or of other frames); gives nodes and rows in Wireshark's
-words (Statistics > Flow Graph); knows nothing of fonts, pixels or matplotlib.
+Reads packets as plain values, or a table of events; gives rows in Wireshark's words (Statistics > Flow Graph), runs of
+data in one row, the Time column's text and the text of `tshark -z flow,tcp,network`. Knows nothing of pages, fonts or
+pixels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
-from latpcap.plot.flow_clock import Clock
+from latpcap.format import count
+from latpcap.options import TimeFormat
+from latpcap.plot.text import tenths
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+FORMATS: dict[TimeFormat, str] = {
+    "relative": "seconds since the capture's first frame",
+    "delta": "seconds since the frame before in the capture",
+    "delta_displayed": "seconds since the row before",
+    "date": "date and time of day, UTC",
+    "epoch": "seconds since 1970",
+}
+"""What the Time column can hold: tshark's -t r, d, dd, ud and e."""
+
+_SECOND = 1_000_000_000
+
+
+def seconds(ns: int, digits: int) -> str:
+    """How are nanoseconds written as seconds with so many decimals?"""
+    whole, rest = divmod(abs(ns), _SECOND)
+    decimals = f".{rest:09d}"[: digits + 1] if digits else ""
+    return f"{'-' if ns < 0 else ''}{whole}{decimals}"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Which time does a row show?
+
+    `start_ns` is the capture's first frame, in ns since 1970; `digits` are the decimals of a second that the capture's
+    clock tells; `before` gives, for "delta", the instant of the frame before a frame. Where that is not known, the time
+    is empty.
+    """
+
+    start_ns: int
+    digits: int = 6
+    kind: TimeFormat = "relative"
+    before: Mapping[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind not in FORMATS:
+            raise ValueError(f"time={self.kind!r} is not one of {', '.join(FORMATS)}")
+
+    def text(self, frame: int, ns: int, row_before_ns: int | None) -> str:
+        """What stands in the Time column? `row_before_ns` is the instant of the row above, None for the first."""
+        if self.kind == "relative":
+            return seconds(ns - self.start_ns, self.digits)
+        if self.kind == "epoch":
+            return seconds(ns, self.digits)
+        if self.kind == "date":
+            whole, rest = divmod(ns, _SECOND)
+            day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=whole)
+            return f"{day:%Y-%m-%d %H:%M:%S}{seconds(rest, self.digits)[1:]}"
+        before = row_before_ns if self.kind == "delta_displayed" else self.before.get(frame)
+        if before is None:
+            first = self.kind == "delta_displayed" or frame == 1
+            return seconds(0, self.digits) if first else ""
+        return seconds(ns - before, self.digits)
+
 
 Record = Mapping[str, Any]
 
@@ -125,3 +188,221 @@ def words_of(event: Record) -> tuple[str, str]:
     if "label" in event:
         return event["label"], event["comment"]
     return label(event["flags"], event["len"]), comment(event["flags"], event["seq"], event["ack"])
+
+
+LONG = 8
+"""So many data segments are told in one row where nobody asked: fewer are read as fast one by one."""
+ASKED = 3
+"""So many where runs were asked for: two rows are no longer than what is said of them."""
+
+FACTS = {
+    "zero_window_probe": "zero-window probe",
+    "zero_window": "zero window",
+    "window_full": "window full",
+    "fast_retransmission": "fast retransmission",
+    "spurious_retransmission": "needless retransmission",
+    "retransmission": "retransmission",
+    "out_of_order": "out of order",
+    "lost_segment": "hole before it",
+    "ack_lost_segment": "ACK of unseen data",
+    "duplicate_ack": "duplicate ACK",
+    "keep_alive": "keep-alive",
+    "reused_ports": "ports used again",
+}
+"""Wireshark's marks (tcp.analysis) that a picture names, the most telling first; columns of `events`."""
+
+
+def fact(packet: Record) -> str:
+    """What Wireshark marks this packet with, in words; empty for an ordinary one."""
+    return next((words for name, words in FACTS.items() if packet.get(name)), "")
+
+
+def groups(
+    packets: pa.Table | Sequence[Record],
+    least: int,
+    mark_ms: float,
+    *,
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Where does each row begin? Places of packets; a row goes on to where the next one begins.
+
+    A run is `least` or more segments of data that follow each other on one stream in one direction, with the other
+    side's plain ACKs between and behind them. What Wireshark marks, SYN, FIN and RST stand alone; a run ends before a
+    gap of `mark_ms`, before the frames `before` and behind the frames `after`.
+    """
+    import numpy as np
+
+    frame, stream, time, client, length, plain, acks = _columns(packets)
+    data = plain & (length > 0)
+    ack = plain & (length == 0) & acks
+    member = (data | ack) & (stream >= 0)
+    way = client ^ ack  # whose data goes on; an ACK belongs to what it acknowledges
+    if len(frame) == 0:
+        return np.zeros(0, np.int64)
+    cut = np.ones(len(frame), bool)
+    cut[1:] = ~member[1:] | ~member[:-1] | (stream[1:] != stream[:-1]) | (way[1:] != way[:-1])
+    cut[1:] |= np.diff(time) >= mark_ms * 1e6
+    cut |= np.isin(frame, before)
+    cut[1:] |= np.isin(frame[:-1], after)
+    cut |= _leading(cut, data)
+    begins = np.flatnonzero(cut)
+    segments = np.add.reduceat(data.astype(np.int64), begins)
+    few = np.repeat(segments < least, np.diff(begins, append=len(frame)))
+    return np.flatnonzero(cut | few)
+
+
+def _leading(cut: NDArray[np.bool_], data: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """What stands in front of a run's first data, and that data: ACKs there are rows of their own."""
+    import numpy as np
+
+    places, begins = np.arange(len(cut)), np.flatnonzero(cut)
+    known = np.append(np.flatnonzero(data), len(cut))
+    first = known[np.searchsorted(known, begins)]  # of a run without data: that of a later one
+    found: NDArray[np.bool_] = places <= first[np.cumsum(cut) - 1]
+    return found
+
+
+def _columns(packets: pa.Table | Sequence[Record]) -> tuple[Any, ...]:
+    """Frame, stream, time, whether from the client, length, whether nothing is remarkable, whether a plain ACK."""
+    import numpy as np
+
+    if isinstance(packets, Sequence):
+        rows = [_row(packet) for packet in packets]
+        kinds = (np.int64, np.int64, np.int64, bool, np.int64, bool, bool)
+        return tuple(np.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True))
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def column(name: str, unknown: int) -> Any:
+        if name not in packets.column_names:
+            return np.full(packets.num_rows, unknown)
+        values = packets[name]
+        if pa.types.is_timestamp(values.type):
+            values = values.cast(pa.timestamp("ns", tz=values.type.tz))
+        return values.cast(pa.int64()).fill_null(unknown).to_numpy()
+
+    flags = packets["flags"].cast(pa.string()).fill_null("")
+    ends = pc.match_substring_regex(flags, "SYN|FIN|RST").to_numpy(zero_copy_only=False)
+    marked = np.zeros(packets.num_rows, bool)
+    for name in FACTS:
+        marked |= column(name, 0) != 0
+    plain_ack = pc.equal(flags, "ACK").to_numpy(zero_copy_only=False)
+    client = column("from_client", 1) != 0
+    frame, stream, time, length = (column(name, 0) for name in ("frame", "stream", "time", "len"))
+    return frame, stream, time, client, length, ~(ends | marked), plain_ack
+
+
+def _row(packet: Record) -> tuple[Any, ...]:
+    flags = packet.get("flags") or ""
+    ends = any(word in flags for word in ("SYN", "FIN", "RST"))
+    return (
+        packet["frame"],
+        packet["stream"],
+        packet["time"],
+        packet["from_client"] is not False,
+        packet.get("len") or 0,
+        not (ends or fact(packet)),
+        flags == "ACK",
+    )
+
+
+def folded(packets: Sequence[Record], rows: Sequence[FlowRow]) -> FlowRow:
+    """One row for a run: the first of its rows, with how many bytes went in which time."""
+    lengths = [packet["len"] for packet in packets if packet["len"]]
+    same = len(set(lengths[:-1])) == 1 and lengths[-1] == lengths[0]
+    size = f"{len(lengths)} \N{MULTIPLICATION SIGN} {lengths[0]} B"
+    if not same:
+        size = f"{len(lengths)} segments, {sum(lengths):,} B"
+    acks = len(packets) - len(lengths)
+    ns = packets[-1]["time"] - packets[0]["time"]
+    first, last = (next(p for p in way if p["len"]).get("seq") for way in (packets, packets[::-1]))
+    told = [f"Seq = {first} \N{HORIZONTAL ELLIPSIS} {last}"] if first is not None and last is not None else []
+    told += [count(acks, "ACK")] if acks else []
+    return replace(
+        rows[0],
+        label=f"{size}, {tenths(ns / 1e6)} ms",
+        comment=", ".join(told),
+        packets=len(packets),
+        said=next((row.said for row in rows if row.said), ""),
+    )
+
+
+CELL = 20  # characters of an address's column, its bar included
+MOST_NODES = 40
+_HEAD = CELL // 2 - 1  # characters of the time's cell and of a port's
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """What does one packet's pair of lines say? `conversation` is the stream; labels are not cut yet."""
+
+    conversation: int
+    time: str
+    source: str
+    target: str
+    sport: int
+    dport: int
+    label: str
+    comment: str
+
+
+def as_text(rows: Sequence[TextRow]) -> str:
+    """Which text does tshark write for these packets? Ends with a line feed; empty without packets."""
+    nodes = dict.fromkeys(address for row in rows for address in (row.source, row.target))
+    several = any(row.conversation != rows[0].conversation for row in rows)
+    return "".join(f"{line}\n" for line in lines(rows, list(nodes), several=several))
+
+
+def lines(rows: Iterable[TextRow], addresses: Sequence[str], *, several: bool) -> Iterator[str]:
+    """Which lines are that? Without line feeds, as the packets come.
+
+    `addresses` in the order in which they appear, a packet's source before its target; `several`: there is more than
+    one conversation.
+    """
+    if not addresses:
+        return
+    nodes = {address: number for number, address in enumerate(addresses)}
+    columns = min(len(nodes), MOST_NODES)
+    yield from _titles(addresses[:columns], several)
+    blank = (" " * 5 if several else "") + "|" + " " * _HEAD + "|"
+    cells = (" " * (CELL - 1) + "|") * columns
+    last: int | None = None
+    for row in rows:
+        if last is not None and row.conversation != last:
+            yield "-" * (len(blank) + len(cells) + 1)
+        last = row.conversation
+        head = f"{row.conversation:<5}" if several else ""
+        head += f"|{row.time:<{_HEAD}}|"
+        # an address without a column stands behind all columns, with one of them between
+        source = nodes[row.source] if nodes[row.source] < columns else MOST_NODES + 1
+        target = nodes[row.target] if nodes[row.target] < columns else MOST_NODES + 1
+        left, right = (source, target) if source < target else (target, source)
+        right = max(right, left + 1)
+        length, begin = CELL * (right - left), CELL * left + _HEAD
+        yield _over(head + cells, len(head) + begin, row.label[:length]) + row.comment
+        dashes = "-" * (length - 2)
+        arrow = f"{dashes}>" if source <= target else f"<{dashes}"
+        ports = (row.sport, row.dport) if source <= target else (row.dport, row.sport)
+        line = _over(blank + cells, len(blank) + begin, arrow)
+        line = _over(line, len(blank) + CELL * left, f"({ports[0]})")
+        yield _over(line, len(blank) + CELL * right + _HEAD + 1, f"({ports[1]})")
+
+
+def _titles(nodes: Sequence[str], several: bool) -> Iterator[str]:
+    """The two lines of addresses: even ones on the first, odd ones on the second."""
+    yield ("Conv.| Time    |" if several else "|Time     |") + "".join(
+        f" {node:<{2 * CELL - 2}}|" for node in nodes[::2]
+    )
+    line = (" " * 5 if several else "") + "|" + " " * _HEAD + "|" + " " * (CELL - 1)
+    for node in nodes[1::2]:
+        short = len(node) < CELL - 2
+        line += f"| {node:<{CELL - 2}}|{'':{CELL - 1}}" if short else f"| {node:<{2 * CELL - 2}}"
+    yield line
+
+
+def _over(line: str, at: int, text: str) -> str:
+    """The line with a text written over it; a text that does not fit is put between, or behind the end."""
+    at = min(at, len(line))
+    end = at + len(text)
+    return line[:at] + text + line[end if end <= len(line) else at :]

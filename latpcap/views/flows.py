@@ -182,7 +182,7 @@ def _other(
 ) -> FlowGraph:
     """The frames that are not TCP, and with `flows="all"` those that are, in the order of the file."""
     from latpcap.plot.flow import FlowGraph
-    from latpcap.plot.flow_clock import Clock
+    from latpcap.plot.flow_rows import Clock
     from latpcap.reading import packet_info
 
     low, high = frames or (1, capture.frames)
