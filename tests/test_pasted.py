@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,22 @@ import latpcap as lp
 PASTED = Path(__file__).parent / "pasted"
 SAMPLE = Path(__file__).parents[1] / "sample_pcaps" / "nginx-latency.pcap"
 PROBES = SAMPLE.with_name("probes.pcap")
+TOLD = [
+    "src",
+    "sport",
+    "dst",
+    "dport",
+    "seq",
+    "ack",
+    "len",
+    "flags",
+    "window",
+    "tsval",
+    "tsecr",
+    "mss",
+    "wscale",
+    "sack",
+]
 LINE = "1700000000.000001 IP 192.0.2.1.4000 > 192.0.2.2.80: "
 
 
@@ -49,17 +67,33 @@ def test_pings_and_probes_are_found_again() -> None:
     assert printed.probes[columns].equals(captured.probes[columns])
 
 
-def test_text_with_names_is_refused_with_the_way_out() -> None:
-    text = b"12:00:00.000001 IP client.example.4000 > web.example.http: Flags [S], seq 1, win 512, length 0\n"
+def test_text_without_ends_is_refused_with_the_way_out() -> None:
+    text = b"12:00:00.000001 IP (tos 0x0, ttl 64)\n"
     with pytest.raises(lp.CaptureError, match="tcpdump -n -tt"):
         lp.read(text)
+
+
+def test_names_have_addresses_and_services_ports() -> None:
+    """The same name is the same host; a name that spells an address is that address."""
+    text = (
+        "12:00:00.000001 IP client.example.4000 > web.example.https: Flags [S], seq 1, win 512, length 0\n"
+        "12:00:00.000002 IP web.example.https > client.example.4000: Flags [R.], seq 0, ack 2, win 0, length 0\n"
+        "12:00:00.000003 IP ip-10-1-2-3.ec2.internal.4001 > localhost.domain: Flags [S], seq 1, win 512, length 0\n"
+        "12:00:00.000004 IP6 ip6-localhost.4001 > six.example.ssh: Flags [S], seq 1, win 512, length 0\n"
+    )
+    rows = lp.read(text.encode()).arrow("events").to_pylist()
+    assert (rows[0]["src"], rows[0]["dport"]) == (rows[1]["dst"], 443)
+    assert rows[0]["src"] != rows[0]["dst"]
+    assert (rows[2]["src"], rows[2]["dst"], rows[2]["dport"]) == ("10.1.2.3", "127.0.0.1", 53)
+    assert (rows[3]["src"], rows[3]["dport"]) == ("::1", 22)
+    assert [row["stream"] for row in rows] == [0, 0, 1, 2]
 
 
 def test_a_packet_that_is_not_told_keeps_its_number() -> None:
     """Frame n is the n-th packet, whatever is printed of it."""
     lines = [
         LINE + "Flags [S], seq 9, win 512, length 0",
-        "1700000000.000002 ARP, Request who-has 192.0.2.2 tell 192.0.2.1, length 28",
+        "1700000000.000002 STP 802.1d, Config, Flags [none], length 42",
         LINE + "Flags [R], seq 10, win 0, length 0",
     ]
     capture = lp.read("\n".join(lines).encode())
@@ -89,6 +123,95 @@ def test_sack_blocks_and_ipv6() -> None:
     events = lp.read(text.encode()).arrow("events").to_pylist()
     assert [row["seq"] for row in events] == [0, 0, 101, 1]
     assert events[3]["sack"] == [101, 201] or events[3]["sack"] == [{"left": 101, "right": 201}]
+
+
+def _printed(capture: Path, *options: str) -> lp.Capture:
+    tcpdump = shutil.which("tcpdump")
+    if tcpdump is None:
+        pytest.skip("tcpdump is not here")
+    return lp.read(subprocess.run([tcpdump, "-r", capture, *options], capture_output=True, check=False).stdout)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["-n"], ["-tt"], ["-ntttt", "-v"], ["-nttt"], ["-nttttt"], ["-nSK", "-vv"], ["-ne"], ["-n#"], ["-nXX"], ["-nx"]],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("capture", ["lost-tail", "path40-nagle"])
+def test_rows_are_those_of_the_capture(capture: str, options: list[str]) -> None:
+    """Whatever tcpdump is asked to print."""
+    file = SAMPLE.parent / "more" / f"{capture}.pcap"
+    events, printed = lp.read(file).arrow("events"), _printed(file, *options).arrow("events")
+    for column in TOLD:
+        assert printed[column].to_pylist() == events[column].to_pylist(), column
+
+
+def test_a_lookup_is_read_with_its_answer() -> None:
+    """tcpdump's answer does not repeat the question."""
+    text = (
+        "12:45:11.418264 IP 192.0.2.87.55126 > 192.0.2.1.53: 31077+ [1au] A? www.example.com. (44)\n"
+        "12:45:16.418264 IP 192.0.2.87.55126 > 192.0.2.1.53: 31077+ [1au] A? www.example.com. (44)\n"
+        "12:45:16.435864 IP 192.0.2.1.53 > 192.0.2.87.55126: 31077 2/0/1 CNAME web.example.com., A 198.51.100.7 (81)\n"
+        "12:45:16.500000 IP 192.0.2.87.55127 > 192.0.2.1.53: 31078+ AAAA? nowhere. (25)\n"
+        "12:45:16.600000 IP 192.0.2.1.53 > 192.0.2.87.55127: 31078 NXDomain* 0/1/0 (98)\n"
+    )
+    found, missing = lp.read(text.encode()).lookups.to_dict("records")
+    assert (found["target"], found["repeats"], found["status_text"]) == ("www.example.com", 1, "NOERROR")
+    assert list(found["addresses"]) == ["198.51.100.7"]
+    assert found["latency_ms"] == pytest.approx(5017.6)
+    assert (missing["target"], missing["method"], missing["status_text"]) == ("nowhere", "AAAA", "NXDOMAIN")
+
+
+def test_an_icmp_error_quotes_the_packet_that_it_answers() -> None:
+    """As the text prints it, else the last one of the text that went the same way."""
+    text = (
+        "1.000001 IP 192.0.2.1.4000 > 192.0.2.9.80: Flags [S], seq 9, win 512, length 0\n"
+        "1.000002 IP 192.0.2.254 > 192.0.2.1: ICMP host 192.0.2.9 unreachable - admin prohibited, length 36\n"
+        "2.000001 IP 192.0.2.1.4001 > 192.0.2.8.80: Flags [S], seq 9, win 512, length 0\n"
+        "2.000002 IP (tos 0x0, ttl 64, id 1, offset 0, flags [none], proto ICMP (1), length 56)\n"
+        "    192.0.2.254 > 192.0.2.1: ICMP time exceeded in-transit, length 36\n"
+        "\tIP (tos 0x0, ttl 1, id 1, offset 0, flags [DF], proto TCP (6), length 40)\n"
+        "    192.0.2.1.4001 > 192.0.2.8.80: Flags [S], seq 9, win 512, length 0\n"
+    )
+    probes = lp.read(text.encode()).probes
+    assert list(probes["answer_frame"]) == [2, 4]
+    assert set(probes["answer_from"]) == {"192.0.2.254"}
+
+
+def test_the_inside_of_a_tunnel_is_read() -> None:
+    inside = "IP 10.0.0.1.4000 > 10.0.0.2.80: Flags [S], seq 9, win 512, length 0"
+    text = (
+        f"1.000001 IP 192.0.2.1.31444 > 192.0.2.2.4789: VXLAN, flags [I] (0x08), vni 7\n{inside}\n"
+        f"1.000002 IP 192.0.2.1 > 192.0.2.2: GREv0, length 44: {inside}\n"
+        f"1.000003 IP6 2001:db8::1 > 2001:db8::2: {inside}\n"
+        f"1.000004 IP 192.0.2.1.31444 > 192.0.2.2.6081: Geneve, Flags [none], vni 0x7: {inside}\n"
+    )
+    assert list(lp.read(text.encode()).events["src"]) == ["10.0.0.1"] * 4
+
+
+def test_arp_and_vlans_are_ethernet() -> None:
+    text = (
+        "1.000001 ARP, Request who-has 192.0.2.2 tell 192.0.2.1, length 28\n"
+        "1.000002 02:00:00:00:00:01 > 02:00:00:00:00:02, ethertype 802.1Q (0x8100), length 58: vlan 10, p 0, "
+        "ethertype IPv4 (0x0800), 192.0.2.1.4000 > 192.0.2.2.80: Flags [S], seq 9, win 512, length 0\n"
+    )
+    capture = lp.read(text.encode())
+    assert list(capture.events["frame"]) == [2]
+    assert capture.issues.empty
+
+
+def test_flags_of_tcpdump_3() -> None:
+    """`S`, `.` and `P` without brackets, lengths in round ones."""
+    text = (
+        "12:00:00.000001 IP 192.0.2.1.4000 > 192.0.2.2.80: S 9:9(0) win 512 <mss 1460,nop,wscale 2> (DF)\n"
+        "12:00:00.000002 IP 192.0.2.2.80 > 192.0.2.1.4000: S 7:7(0) ack 10 win 512 <mss 1460>\n"
+        "12:00:00.000003 IP 192.0.2.1.4000 > 192.0.2.2.80: . ack 1 win 512\n"
+        "12:00:00.000004 IP 192.0.2.1.4000 > 192.0.2.2.80: P 1:101(100) ack 1 win 512\n"
+    )
+    rows = lp.read(text.encode()).events
+    assert list(rows["len"]) == [0, 0, 0, 100]
+    assert list(rows["flags"]) == ["SYN", "SYN, ACK", "ACK", "PSH, ACK"]
+    assert rows["mss"].iloc[0] == 1460
 
 
 @given(st.lists(st.text(alphabet="0123456789.:>[]{}(), FSRP-seqackwinlengthTSvalecr", max_size=90), max_size=8))
