@@ -39,6 +39,8 @@ ORDER = [
     "reading.pasted.names",
     "reading.pasted.icmp",
     "reading.pasted.tcpdump",
+    "reading.pasted.columns",
+    "reading.pasted.fields",
     "reading.pasted",
     "reading.web",
     "reading.spec",

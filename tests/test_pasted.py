@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -212,6 +213,117 @@ def test_flags_of_tcpdump_3() -> None:
     assert list(rows["len"]) == [0, 0, 0, 100]
     assert list(rows["flags"]) == ["SYN", "SYN, ACK", "ACK", "PSH, ACK"]
     assert rows["mss"].iloc[0] == 1460
+
+
+def _shown(capture: Path, *options: str) -> bytes:
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        pytest.skip("tshark is not here")
+    return subprocess.run([tshark, "-n", "-r", capture, *options], capture_output=True, check=False).stdout
+
+
+WHOLE = "frame.number frame.time_epoch ip.src tcp.srcport ip.dst tcp.dstport tcp.flags tcp.seq_raw tcp.ack_raw tcp.len"
+OPTIONS = "tcp.window_size_value tcp.options ip.ttl ip.id"
+EXPORTS = [
+    ["-T", "json"],
+    ["-T", "ek"],
+    ["-T", "pdml"],
+    ["-T", "json", "-x"],
+    ["-V"],
+    ["-T", "fields", "-E", "header=y", *(word for name in f"{WHOLE} {OPTIONS}".split() for word in ("-e", name))],
+]
+
+
+@pytest.mark.parametrize("options", EXPORTS, ids=lambda options: " ".join(options[:4]))
+def test_exported_fields_are_those_of_the_capture(options: list[str]) -> None:
+    file = SAMPLE.parent / "more" / "lost-tail.pcap"
+    events, shown = lp.read(file).arrow("events"), lp.read(_shown(file, *options)).arrow("events")
+    for column in TOLD:
+        assert shown[column].to_pylist() == events[column].to_pylist(), column
+
+
+@pytest.mark.parametrize("options", [[], ["-t", "ad"], ["-t", "d"], ["-t", "e"], ["-N", "nt"]], ids=" ".join)
+def test_columns_have_the_numbers_of_the_capture(options: list[str]) -> None:
+    """Rows of HTTP show neither ports nor sequence numbers: the rows around them do."""
+    file = SAMPLE.parent / "more" / "lost-tail.pcap"
+    events, shown = lp.read(file).arrow("events"), lp.read(_shown(file, *options)).arrow("events")
+    for column in ("src", "sport", "dst", "dport", "seq", "ack", "len", "mss", "wscale", "retransmission"):
+        assert shown[column].to_pylist() == events[column].to_pylist(), column
+
+
+RACE = """\
+    41 2025-03-04 08:00:00.000000  10.0.0.7   10.0.0.9   TCP   74  28811 → 3000 [SYN] Seq=0 Win=26883 Len=0 WS=256
+    42 2025-03-04 08:00:00.000400  10.0.0.9   10.0.0.7   TCP   74  3000 → 28811 [SYN, ACK] Seq=0 Ack=1 Len=0 WS=128
+    43 2025-03-04 08:00:00.000500  10.0.0.7   10.0.0.9   TCP   54  28811 → 3000 [ACK] Seq=1 Ack=1 Win=27136 Len=0
+    44 2025-03-04 08:00:00.000600  10.0.0.7   10.0.0.9   HTTP  654  POST /api/items HTTP/1.1  (application/json)
+    45 2025-03-04 08:00:00.001000  10.0.0.9   10.0.0.7   TCP   54  3000 → 28811 [ACK] Seq=1 Ack=601 Win=28160 Len=0
+    46 2025-03-04 08:00:00.002000  10.0.0.9   10.0.0.7   HTTP  254  HTTP/1.1 200 OK
+"""
+
+
+def _cells(text: str) -> list[list[str]]:
+    """The rows of a list by their columns."""
+    found = [re.split(r" {2,}", row.strip(), maxsplit=5) for row in text.splitlines()]
+    return [[*first.split(" ", 1), *rest] for first, *rest in found]
+
+
+HEAD = '"No.","Time","Source","Destination","Protocol","Length","Info"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        RACE,
+        RACE.replace("→", "?"),
+        "\n".join("\t".join(row) for row in _cells(RACE)),
+        "\n".join([HEAD, *('"' + '","'.join(row) + '"' for row in _cells(RACE))]),
+        "\n".join('"' + '","'.join(row) + '"' for row in _cells(RACE)),
+    ],
+    ids=["columns", "arrows lost", "tabs", "csv", "csv without a header"],
+)
+def test_rows_of_wireshark_without_ports_find_their_connection(text: str) -> None:
+    """A copied list, whatever separates its columns."""
+    capture = lp.read(text.encode())
+    rows = capture.events
+    assert list(rows["sport"]) == [28811, 3000, 28811, 28811, 3000, 3000]
+    assert list(rows["seq"]) == [0, 0, 1, 1, 1, 1]
+    assert list(rows["len"]) == [0, 0, 0, 600, 0, 200]
+    assert list(rows["wscale"].dropna()) == [8, 7]
+    first = capture.exchanges.iloc[0]
+    assert (first["method"], first["target"], first["status"]) == ("POST", "/api/items", 200)
+
+
+def test_rows_before_the_first_with_ports_belong_to_its_connection() -> None:
+    text = (
+        "877\t2025-05-13 09:27:38.204417\t11.630218\t10.0.0.1\t10.0.0.2\tTLSv1.2\t85\tEncrypted Alert\n"
+        "878\t2025-05-13 09:27:38.204518\t11.630319\t10.0.0.1\t10.0.0.2\tTCP\t60\t"
+        "443 → 63120 [FIN, ACK] Seq=4128 Ack=2781 Win=64128 Len=0\n"
+    )
+    rows = lp.read(text.encode()).arrow("events").to_pylist()
+    assert [row["sport"] for row in rows] == [443, 443]
+    assert [row["len"] for row in rows] == [31, 0]
+    assert rows[1]["seq"] - rows[0]["seq"] == 31
+    assert not any(row["retransmission"] or row["lost_segment"] for row in rows)
+
+
+def test_a_lookup_of_wireshark_is_read() -> None:
+    text = (
+        "1 0.000000 10.0.0.1 → 10.0.0.53 DNS 75 Standard query 0x1a2b A www.example.com\n"
+        "2 5.000000 10.0.0.1 → 10.0.0.53 DNS 75 Standard query 0x1a2b A www.example.com\n"
+        "3 5.012000 10.0.0.53 → 10.0.0.1 DNS 91 Standard query response 0x1a2b A www.example.com A 192.0.2.7\n"
+        "4 6.000000 10.0.0.1 → 10.0.0.53 DNS 74 Standard query 0x1a2c AAAA nowhere\n"
+        "5 6.100000 10.0.0.53 → 10.0.0.1 DNS 149 Standard query response 0x1a2c No such name AAAA nowhere SOA a.b\n"
+    )
+    found, missing = lp.read(text.encode()).lookups.to_dict("records")
+    assert (found["target"], found["repeats"], list(found["addresses"])) == ("www.example.com", 1, ["192.0.2.7"])
+    assert missing["status_text"] == "NXDOMAIN"
+
+
+@given(st.lists(st.text(alphabet='0123456789.:>[]=,\t→ ACKSYNTCPHTTPseqLenWin"{}<', max_size=90), max_size=8))
+def test_no_columns_escape_as_anything_but_a_capture_error(rests: list[str]) -> None:
+    rows = [f"{n} 0.00{n} 10.0.0.1 → 10.0.0.2 TCP 66 {rest}" for n, rest in enumerate(rests)]
+    with contextlib.suppress(lp.CaptureError):
+        lp.read("\n".join(rows).encode() or b"1")
 
 
 @given(st.lists(st.text(alphabet="0123456789.:>[]{}(), FSRP-seqackwinlengthTSvalecr", max_size=90), max_size=8))

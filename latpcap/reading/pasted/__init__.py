@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 from latpcap.errors import CaptureError
+from latpcap.reading.pasted import columns, fields, tcpdump
 from latpcap.reading.pasted import frames as wire
-from latpcap.reading.pasted import tcpdump
 
 _HEAD_BYTES = 1 << 14
 _HEAD_LINES = 60
@@ -34,19 +34,31 @@ def captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     if not _like_text(head):
         yield from whole
         return
-    lines = _text(head).splitlines()[:_HEAD_LINES]
-    if any(map(tcpdump.packets_of, lines)):
-        printed = tcpdump.Printed()
-        held: list[bytes] = []
-        for block in wire.capture(printed.frames(_lines(whole))):
-            held.append(block)
-            if printed.read:
-                yield from held
-                held.clear()
-        if not printed.read:
-            raise CaptureError(name, "is tcpdump's text without two ends in any packet: print it with `tcpdump -n -tt`")
-    else:
+    printed = _reader(head)
+    if printed is None:
         yield from whole
+        return
+    held: list[bytes] = []
+    for block in wire.capture(printed.frames(_lines(whole))):
+        held.append(block)
+        if printed.read:
+            yield from held
+            held.clear()
+    if not printed.read:
+        reason = "shows packets, but no two ends of any: print it with `tcpdump -n -tt`, or save the capture itself"
+        raise CaptureError(name, reason)
+
+
+def _reader(head: bytes) -> tcpdump.Printed | columns.Columns | fields.Exported | None:
+    """What reads a text that begins so."""
+    text = _text(head)
+    kind = fields.looks_like(text)
+    if kind is not None:
+        return fields.Exported(kind)
+    lines = text.splitlines()[:_HEAD_LINES]
+    if any(map(tcpdump.packets_of, lines)):
+        return tcpdump.Printed()
+    return columns.reader(lines)
 
 
 def _like_text(head: bytes) -> bool:

@@ -17,6 +17,7 @@ _TYPES = {
     "A": 1, "NS": 2, "CNAME": 5, "SOA": 6, "PTR": 12, "HINFO": 13, "MX": 15, "TXT": 16, "AAAA": 28, "SRV": 33,
     "NAPTR": 35, "OPT": 41, "DS": 43, "DNSKEY": 48, "SVCB": 64, "HTTPS": 65, "ANY": 255,
 }  # fmt: skip
+TYPE_NAMES = {number: name for name, number in _TYPES.items()}
 _RCODES = {
     "formerr": 1, "servfail": 2, "nxdomain": 3, "notimp": 4, "refused": 5,
     "format error": 1, "server failure": 2, "no such name": 3, "not implemented": 4,
