@@ -16,6 +16,8 @@ RUST = ROOT / "core" / "src"
 
 ORDER = [
     "format",
+    "words.en",
+    "words",
     "errors",
     "files",
     "_core",
@@ -27,8 +29,6 @@ ORDER = [
     "longarrays",
     "arrays",
     "tables",
-    "words.en",
-    "words",
     "account.lookups",
     "account",
     "reading",
@@ -81,6 +81,7 @@ ORDER = [
     "findings.schema",
     "findings.harm",
     "findings.segments",
+    "findings.course",
     "findings.pushed",
     "findings.quality",
     "findings.slow",
@@ -105,6 +106,7 @@ ORDER = [
     "findings.one_way",
     "findings.setups",
     "findings.lookups",
+    "findings.hung",
     "findings.silence",
     "findings.queue",
     "findings.legs",

@@ -239,6 +239,9 @@ impl Analysis {
                     let from = icmp.src;
                     self.streams.answered(&head, SynAnswer { kind, from, at });
                 }
+                if let (Some(mtu), Some(head)) = (icmp.next_mtu, icmp.quoted.or(icmp.brief)) {
+                    self.streams.too_big(&head, mtu);
+                }
                 if let Some(note) = self.probes.icmp(icmp, at) {
                     self.issue(note.at(record.offset).in_frame(record.frame));
                 }

@@ -188,6 +188,7 @@ class Overall(Head, total=False):
     owners: dict[str, str]
     backend: Behind
     typical: Typical
+    closes_late: bool
     fin_released: int
     first_fast: int
     senders: Mapping[str, Pool]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from latpcap import words
 from latpcap.findings import harm, traffic
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import Overall
@@ -186,7 +187,7 @@ def _slow(d: Overall) -> str:
         return _stall(d, first)
     if not waited_for(d) and first.cause in PROGRAMS:
         return _unread(d)
-    who = BY_BOTH if _by_both(d) else phrase(first)
+    who = words.say("late_close", {}) if d["closes_late"] else BY_BOTH if _by_both(d) else phrase(first)
     goes = SURE[first.grade]
     if slow["how"] == "typical":
         slowly = f"{name} is slow" if first.owner == "server" else f"requests to {name} are slow"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from latpcap import arrays, findings, longarrays
+from latpcap import arrays, findings, longarrays, words
 from latpcap.findings import backend as back
 from latpcap.findings import (
     evidence,
@@ -114,6 +114,8 @@ def _fix(data: Overall) -> str | None:
     late, first = headline.asked_late(data), data["findings"][0]
     if late is not None:
         return late.fix
+    if data["closes_late"] and data["slow"]["count"]:
+        return words.fix("late_close", {})
     if first.grade == "unknown" or not (data["slow"]["count"] or first.cause == STALL):
         return None
     changed = [e for e in data["events"] if e.kind == "change" and e.sender == data["owners"].get("nagle")]
@@ -358,6 +360,17 @@ def _main(data: Overall, item: totals.Spent, tables: Mapping[str, pa.Table]) -> 
         "confidence": first.confidence,
     }
     data["fin_released"], data["first_fast"] = _spared(item, tables)
+    data["closes_late"] = _closes_late(item, tables["causes"])
+
+
+def _closes_late(item: totals.Spent, causes: pa.Table) -> bool:
+    """Is it mostly the time until the server closed behind its last byte?"""
+    rule, rules = arrays.codes(causes, "rule")
+    if "late_close" not in rules:
+        return False
+    mine = item.causes[rule[item.causes] == rules.index("late_close")]
+    late = float(arrays.numbers(causes, "duration_ms")[mine].sum())
+    return late > item.total_ms / 2
 
 
 def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, int]:

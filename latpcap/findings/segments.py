@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 COLUMNS = (
-    "frame", "time", "stream", "from_client", "ack", "len", "tsval", "retransmission", "zero_window", "ack_hold_ms",
-    "release_frame",
+    "frame", "time", "stream", "from_client", "seq", "ack", "len", "tsval", "retransmission", "zero_window",
+    "ack_hold_ms", "release_frame",
 )  # fmt: skip
 SHUT = ["from_client", "zero_window", "zero_window_probe", "stream", "time", "frame", "flags"]
+COURSE = ["frame", "time", "stream", "from_client", "seq", "ack", "len", "flags", "window", "mss", "sack"]
+"""What tells how a connection came to its end."""
+STUCK_REPEATS = 3
+"""So many repeats of the same bytes are more than a loss: the timer has fired again and again."""
 DATA = ("stream", "from_client", "seq", "ack", "len", "tsval", "time")
 """What tells two copies of a data segment."""
 _NEAR = ("time", "tsval", "stream", "from_client")
@@ -31,6 +35,12 @@ MOST_JUMPS, NEARBY = 16, 2_000
 """So many of the longest silences are asked whether the clock alone made them, by so many packets on each side."""
 _MOST_REPEATS = 1 << 18
 """So many repeats are kept before those go that were answered since."""
+
+
+def _none() -> Array:
+    import numpy as np
+
+    return np.zeros(0, np.int64)
 
 
 @dataclass
@@ -65,6 +75,7 @@ class Segments:
         self._recent: deque[dict[str, Array]] = deque()
         self._last: dict[str, Array] = {}
         self._repeats: list[tuple[Array, ...]] = []
+        self._stuck: Array = _none()
         self._shut: list[Array] = []
 
     @classmethod
@@ -99,6 +110,36 @@ class Segments:
             rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), streams))
             found.append(events.select(SHUT).take(arrays.column(rows)))
         return pa.concat_tables(found)
+
+    def of_streams(self, streams: Array) -> pa.Table:
+        """The columns COURSE of all events of these streams."""
+        import numpy as np
+        import pyarrow as pa
+
+        found = []
+        for events in self.again():
+            rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), streams))
+            found.append(events.select(COURSE).take(arrays.column(rows)))
+        return pa.concat_tables(found)
+
+    def stuck(self) -> Array:
+        """The streams on which the same bytes were repeated STUCK_REPEATS times, for `stuck_ms` and more."""
+        import numpy as np
+
+        found = [self._stuck, *([self._stuck_now()] if self._repeats else [])]
+        return np.unique(np.concatenate(found))
+
+    def _stuck_now(self) -> Array:
+        import numpy as np
+
+        key, time, _, _, seq = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
+        order = np.lexsort((time, seq, key))
+        key, time, seq = key[order], time[order], seq[order]
+        first = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]) | (seq[1:] != seq[:-1])])
+        last = np.r_[first[1:], len(key)] - 1
+        which = (last - first + 1 >= STUCK_REPEATS) & (time[last] - time[first] >= LIMITS["stuck_ms"] * 1e6)
+        found: Array = key[first[which]] >> 1
+        return found
 
     def add(self, events: pa.Table) -> None:
         """Takes what matters of the next events."""
@@ -193,20 +234,22 @@ class Segments:
         rows = np.flatnonzero(columns["retransmission"].astype(bool) & (columns["len"] > 0))
         if len(rows):
             frame, ack = columns["frame"][rows].astype(np.int64), columns["ack"][rows].astype(float)
-            self._repeats.append((key[rows], columns["time"][rows], frame, ack))
+            seq = columns["seq"][rows].astype(np.int64)
+            self._repeats.append((key[rows], columns["time"][rows], frame, ack, seq))
         if sum(len(r[0]) for r in self._repeats) > _MOST_REPEATS:
+            self._stuck = np.unique(np.concatenate([self._stuck, self._stuck_now()]))
             self._repeats = [self._unanswered()]
 
-    def _unanswered(self) -> tuple[Array, Array, Array, Array]:
+    def _unanswered(self) -> tuple[Array, Array, Array, Array, Array]:
         """The repeats behind the last packet of their other side, where it sent any."""
         import numpy as np
 
-        key, time, frame, ack = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
+        key, time, frame, ack, seq = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
         last = self._last["frame"]
         other = key ^ 1
         heard = np.where(other < len(last), last[np.minimum(other, len(last) - 1)], 0)
         late = (frame > heard) & (heard > 0)
-        return key[late], time[late], frame[late], ack[late]
+        return key[late], time[late], frame[late], ack[late], seq[late]
 
     def gone(self, streams: Array) -> list[tuple[int, bool, int, int, int, int]]:
         """Of these streams, which side said nothing any more while the other one repeated what it had sent?
@@ -218,7 +261,7 @@ class Segments:
 
         if not self._repeats:
             return []
-        key, time, _, ack = self._unanswered()
+        key, time, _, ack, _ = self._unanswered()
         mine = np.isin(key >> 1, streams)
         key, time, ack = key[mine], time[mine], ack[mine]
         order = np.argsort(key, kind="stable")

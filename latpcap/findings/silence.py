@@ -7,15 +7,17 @@ makes its other side repeat what nobody takes: those repeats repair nothing, and
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
+from latpcap.findings import course, hung
 from latpcap.findings.pushed import Pushed
 from latpcap.findings.schema import Finding
 from latpcap.findings.segments import segments
 from latpcap.findings.slow import polls
+from latpcap.findings.slow import streams as streaming
 from latpcap.findings.totals import SETUP, endpoint, server_keys
 from latpcap.findings.traffic import called
 from latpcap.format import ms
@@ -42,14 +44,10 @@ ENDS = ("server", "server_port", "client")
 
 
 @dataclass(frozen=True)
-class _Case:
-    stream: int
-    client: str
-    frame: int
-    waited_ms: float
-    words: str
-    exchange: int | None = None
-    number: int = 0
+class _Case(hung.Case):
+    cause: str = ""
+    """What it is where its packets say no more; of a peer that fell silent its side."""
+    repeats: int = 0
 
 
 def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[Finding]:
@@ -57,25 +55,102 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
 
     `pushed`: on which streams servers speak unasked.
     """
-    return sorted(_unanswered(tables, pushed) + _gone(tables), key=lambda f: -(f.max_ms or 0.0))
+    asked, asked_of = _unanswered(tables, pushed)
+    gone = _gone(tables)
+    explained, done, known = _explained(tables, [*asked, *gone], asked_of)
+    groups: dict[tuple[str, str, int], list[_Case]] = defaultdict(list)
+    for case in asked:
+        if case.cause and case.exchange not in known:
+            groups[case.cause, case.server, case.port].append(case)
+    found = [_row(cause, "server", at, mine, asked_of[at]) for cause, at, mine in _keyed(groups)]
+    groups.clear()
+    for case in gone:
+        if case.stream not in done:
+            groups[case.cause, case.server, case.port].append(case)
+    found += [_row("silent_peer", side, at, mine, 0) for side, at, mine in _keyed(groups)]
+    return sorted(explained + found, key=lambda f: -(f.max_ms or 0.0))
 
 
-def _unanswered(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]:
-    """Requests that had a second and more, and got nothing, until their stream ended, or the capture; and those whose
-    connection the server closed instead.
+def _explained(
+    tables: Mapping[str, pa.Table], cases: Sequence[_Case], asked_of: Mapping[tuple[str, int], int]
+) -> tuple[list[Finding], set[int], set[int | None]]:
+    """What the packets of these streams, and of those that stand still, explain: findings, streams and exchanges."""
+    import numpy as np
+
+    streams, events = tables["streams"], segments(tables)
+    if events is None:
+        return [], set(), set()
+    numbers = arrays.numbers(streams, "stream")
+    standing = [n for n in events.stuck().tolist() if n not in {case.stream for case in cases}]
+    ends = arrays.looked_up(streams, "stream", np.array(standing, numbers.dtype), ENDS)
+    more = [
+        hung.Case(number, client, server, port, 0, 0.0, "")
+        for number, (server, port, client) in zip(standing, ends, strict=True)
+    ]
+    every = sorted([*cases, *more], key=lambda case: -case.waited_ms)
+    courses = course.of(events, np.array(list(dict.fromkeys(case.stream for case in every)), numbers.dtype))
+    named = ("client_icmp_too_big", "client_icmp_next_mtu", "server_icmp_too_big", "server_icmp_next_mtu", "position")
+    wanted = np.array(list(courses), numbers.dtype)
+    facts = dict(zip(courses, arrays.looked_up(streams, "stream", wanted, named), strict=True))
+    told = {n: ((f[0] or 0) + (f[2] or 0), f[3] or f[1] or 0) for n, f in facts.items()}
+    streams_done: set[int] = set()
+    exchanges_done: set[int | None] = set()
+    found: list[Finding] = []
+    idled = hung.survived(tables["exchanges"], streams) if tables["exchanges"].num_rows else {}
+    later = _next_answered(streams)
+    rules: list[Callable[[list[hung.Case]], list[tuple[hung.Case, Finding]]]] = [
+        lambda left: hung.path_mtu(left, courses, told),
+        lambda left: hung.after_idling(left, courses, idled, later, asked_of),
+        lambda left: hung.half_way(left, courses, lambda n: facts[n][4] == "at_server", asked_of),
+    ]
+    for rule in rules:
+        left = [case for case in every if case.stream not in streams_done]
+        rows, numbered, exchanges = hung.told(rule(left))
+        found += rows
+        streams_done |= numbered
+        exchanges_done |= exchanges
+    return found, streams_done, exchanges_done - {None}
+
+
+def _next_answered(streams: pa.Table) -> Callable[[hung.Case, int], int | None]:
+    """When did the next connection to the same server that was answered begin, behind this instant?"""
+    import numpy as np
+
+    start, answers = arrays.numbers(streams, "start"), arrays.numbers(streams, "server_packets")
+    (server, servers), port = arrays.codes(streams, "server"), arrays.numbers(streams, "server_port")
+
+    def next_at(case: hung.Case, instant: int) -> int | None:
+        here = (server == servers.index(case.server)) & (port == case.port)
+        rows = np.flatnonzero(here & (start > instant) & (answers > 0))
+        return int(start[rows].min()) if len(rows) else None
+
+    return next_at
+
+
+def _keyed(groups: Mapping[tuple[str, str, int], list[_Case]]) -> Iterator[tuple[str, tuple[str, int], list[_Case]]]:
+    for (word, server, port), mine in groups.items():
+        yield word, (server, port), mine
+
+
+def _unanswered(
+    tables: Mapping[str, pa.Table], pushed: Pushed | None
+) -> tuple[list[_Case], dict[tuple[str, int], int]]:
+    """Requests that had a second and more, and got nothing, until their stream ended, or the capture; those whose
+    connection the server closed instead; and, without a cause, those whose answer began and did not end. And how many
+    requests each server got.
     """
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
     if not exchanges.num_rows:
-        return []
+        return [], {}
     place = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     answers, end = arrays.numbers(streams, "server_packets") > 0, arrays.numbers(streams, "end")
     closed = arrays.codes(streams, "closed_by")[0] >= 0
     shut = _is(streams, "closed_by", "server_fin", "server_rst")
     lost = _unread_answers(streams, exchanges, place)
     last = _last(end, exchanges, place)
-    found, long, hung_up, counts = [], [], [], np.zeros(streams.num_rows, np.uint32)
+    found, long, hung_up, begun, counts = [], [], [], [], np.zeros(streams.num_rows, np.uint32)
     for span, rows in arrays.sliced(exchanges):
         asked = ~_is(rows, "protocol", SETUP)
         np.add.at(counts, place[span][asked], 1)
@@ -85,27 +160,34 @@ def _unanswered(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[F
         left = (last[mine] - asked_at) / MS
         still = _is(rows, "cut_by", "capture_end") & ~closed[mine] & (left < MOST_MS)
         waited = np.where(still, left, (end[mine] - asked_at) / MS)
-        which = asked & ~polls(rows) & ~_is(rows, "cut_by", "gap")  # a poll that is meant to wait may wait
-        which &= answers[mine] & ~lost[mine] & silent & incomplete & (arrays.codes(rows, "method")[0] >= 0)
+        which = asked & ~polls(rows)  # a poll that is meant to wait may wait
+        which &= answers[mine] & incomplete & (arrays.codes(rows, "method")[0] >= 0)
+        half = which & ~silent & (end[mine] - asked_at >= LIMITS["stuck_ms"] * MS) & ~streaming(rows)
+        half &= ~_is(rows, "protocol", TALK)
+        which &= ~lost[mine] & silent & ~_is(rows, "cut_by", "gap")
         never = waited >= LIMITS["stuck_ms"]
         instead = shut[mine] & _is(rows, "cut_by", "fin", "rst") & _is(rows, "protocol", *ALL_ANSWERED) & ~never
         which &= never | instead
+        which |= half
         if pushed is not None:  # there nobody says whether a message asks for anything, or what is an answer to it
             which &= ~(_is(rows, "protocol", TALK) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0))
         found.append(np.flatnonzero(which) + span.start)
         long.append(waited[which])
         hung_up.append(instead[which])
-    rows, waited, instead = (np.concatenate(parts) for parts in (found, long, hung_up))
+        begun.append(half[which])
+    rows, waited, instead, halves = (np.concatenate(parts) for parts in (found, long, hung_up, begun))
     columns = ("exchange", "stream", "request_first_frame", "method", "target")
     seen = zip(*(arrays.taken(exchanges, c, rows).to_pylist() for c in columns), strict=True)
-    groups: dict[tuple[str, tuple[str, int]], list[_Case]] = defaultdict(list)
     ends = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], ENDS)
-    cases = zip(seen, ends, waited.tolist(), instead.tolist(), strict=True)
-    for (number, stream, frame, method, target), (server, port, client), wait, closes in cases:
-        cause = "closed_on_request" if closes else "unanswered_request"
-        groups[cause, (server, port)].append(_Case(stream, client, frame, wait, called(method, target), number))
-    asked_of = _requests(streams, counts) if groups else {}
-    return [_row(cause, "server", key, mine, asked_of[key]) for (cause, key), mine in groups.items()]
+    each = zip(seen, ends, waited.tolist(), instead.tolist(), halves.tolist(), strict=True)
+    cases = [
+        _Case(
+            stream, client, server, port, frame, wait, called(method, target) or "one turn", number, half=half,
+            cause="" if half else "closed_on_request" if closes else "unanswered_request",
+        )
+        for (number, stream, frame, method, target), (server, port, client), wait, closes, half in each
+    ]  # fmt: skip
+    return cases, _requests(streams, counts) if cases else {}
 
 
 def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
@@ -155,7 +237,7 @@ def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
     return dict(zip(zip(servers, ports, strict=True), asked, strict=True))
 
 
-def _gone(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def _gone(tables: Mapping[str, pa.Table]) -> list[_Case]:
     """Peers that said nothing any more while the other side repeated what it had sent, for a second and more."""
     import numpy as np
 
@@ -165,7 +247,7 @@ def _gone(tables: Mapping[str, pa.Table]) -> list[Finding]:
     wanted = arrays.numbers(streams, "stream")[(many[0] | many[1]) & both]
     if events is None or not len(wanted):
         return []
-    groups: dict[tuple[str, str, int], list[_Case]] = defaultdict(list)
+    found = []
     gone = [
         (number, is_client, frame, (until - since) / MS, repeats)
         for number, is_client, frame, since, repeats, until in events.gone(wanted)
@@ -173,9 +255,9 @@ def _gone(tables: Mapping[str, pa.Table]) -> list[Finding]:
     ]
     ends = arrays.looked_up(streams, "stream", np.array([number for number, *_ in gone], wanted.dtype), ENDS)
     for (number, is_client, frame, waited, repeats), (server, port, client) in zip(gone, ends, strict=True):
-        case = _Case(number, client, frame, waited, "", number=repeats)
-        groups["client" if is_client else "server", server, port].append(case)
-    return [_row("silent_peer", side, (server, port), cases, 0) for (side, server, port), cases in groups.items()]
+        side = "client" if is_client else "server"
+        found.append(_Case(number, client, server, port, frame, waited, "", repeats=repeats, cause=side))
+    return found
 
 
 def _row(cause: str, owner: str, key: tuple[str, int], cases: list[_Case], of: int) -> Finding:
@@ -185,7 +267,7 @@ def _row(cause: str, owner: str, key: tuple[str, int], cases: list[_Case], of: i
     if cause == "silent_peer":
         says = _silent_words(owner, name, cases)
     else:
-        what = f"{worst.words} (frame {worst.frame})"
+        what = f"{worst.name} (frame {worst.frame})"
         many = f"{len(cases):,} of {of:,} requests"
         passed = f"{ms(worst.waited_ms)} ms" if worst.waited_ms < MOST_MS else "more than an hour"
         says = f"{name} never answered {what}: {passed} passed without an answer"
@@ -212,7 +294,7 @@ def _silent_words(owner: str, name: str, cases: list[_Case]) -> str:
     who = f"{name} says" if owner == "server" else f"the client of {name} says"
     other = "client" if owner == "server" else "server"
     says = (
-        f"{who} nothing after frame {worst.frame}: the {other} repeats its data {worst.number:,} times in "
+        f"{who} nothing after frame {worst.frame}: the {other} repeats its data {worst.repeats:,} times in "
         f"{ms(worst.waited_ms)} ms and gets no acknowledgement"
     )
     return says if len(cases) == 1 else f"{says}; the same on {len(cases):,} connections"

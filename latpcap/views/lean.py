@@ -215,7 +215,8 @@ class Streams:
     WORDS = ("client", "server", "protocol", "position", "closed_by", "server_software", "server_name")
     SIDES: ClassVar = {
         "packets": "uint64", "payload_bytes": "uint64", "retransmissions": "uint64", "out_of_order": "uint64",
-        "sacks": "uint64", "dsacks": "uint64", "unseen_frames": "uint64",
+        "sacks": "uint64", "dsacks": "uint64", "unseen_frames": "uint64", "icmp_too_big": "uint32",
+        "icmp_next_mtu": "uint32",
     }  # fmt: skip
     NUMBERS: ClassVar = {
         "stream": "uint32", "client_port": "uint16", "server_port": "uint16", "start": "int64", "end": "int64",
@@ -223,7 +224,9 @@ class Streams:
         **{f"{side}_{what}": kind for what, kind in SIDES.items() for side in ("client", "server")},
     }  # fmt: skip
     """As wide as they come: sums of them are asked for."""
-    NULLABLE = ("client_unseen_frames", "server_unseen_frames")
+    NULLABLE = (
+        "client_unseen_frames", "server_unseen_frames", "client_icmp_next_mtu", "server_icmp_next_mtu",
+    )  # fmt: skip
     """Kept one higher: 0 is null."""
     COLUMNS = (*NUMBERS, *WORDS)
 

@@ -5,6 +5,16 @@ A finding's sentence has no full stop and begins in lower case, unless with a na
 
 from __future__ import annotations
 
+_MTU = (
+    'Let ICMP "fragmentation needed" (IPv6: "packet too big") reach the sender, or clamp the MSS to the path '
+    "(nft: tcp option maxseg size set rt mtu; iptables: TCPMSS --clamp-mss-to-pmtu), or lower the interface's MTU."
+)
+_STALLED = (
+    "Find what the server's program waited for when it stopped (its log, a stack dump, the server behind it); the "
+    "client should end such a wait with a time-out of its own and ask again."
+)
+"""Fixes that several sentences share."""
+
 SENTENCES = {
     # in front of a connection: names
     "dns_dead": (
@@ -50,4 +60,111 @@ SENTENCES = {
         "{name})"
     ),
     "dns_never.fix": "Mend the name server {server} or the way to it, or take it out of resolv.conf.",
+    # what takes the time of answered requests
+    "late_close": (
+        "the server's program, which closes the connection late: these answers end only with its FIN (no "
+        "Content-Length)"
+    ),
+    "late_close.fix": (
+        "Send Content-Length or chunked encoding, or close right behind the last byte: without a length the client has "
+        "to wait for the connection's end."
+    ),
+    # connections that hang
+    "stalled_answer": (
+        "{server} stopped in the middle of its answer to {name} (frame {frame}): after {bytes} bytes nothing more came "
+        "for {span_ms}, until {until}"
+    ),
+    "stalled_answers": (
+        "{server} stopped in the middle of {n} of {of} answers, one of them to {name} (frame {frame}): after {bytes} "
+        "bytes nothing more came for {span_ms}, until {until}"
+    ),
+    "stalled_answer.fix": _STALLED,
+    "stalled_answers.fix": _STALLED,
+    "path_mtu": (
+        "packets with {length} bytes of data do not get through from {sender} to {receiver}, smaller ones do (path MTU "
+        "black hole): on {n} {n:connection|connections} they were repeated up to {repeats} times, for {span_ms}, and "
+        "never acknowledged"
+    ),
+    "path_mtu_in_vain": (
+        "full-size packets from {sender} to {receiver} never arrive here, smaller ones do (path MTU black hole): on "
+        "{n} {n:connection|connections} {length} bytes were missing for {span_ms}"
+    ),
+    "path_mtu_perhaps": (
+        "packets with {length} bytes of data from {sender} to {receiver} were repeated {repeats} times in {span_ms} "
+        "and never acknowledged, while small ones had been and the receiver was alive: their size may be more than the "
+        "path's MTU"
+    ),
+    "path_mtu_cut": (
+        "packets with {length} bytes of data did not get through from {sender} to {receiver} (path MTU): after "
+        "{span_ms} they were sent again with {cut} bytes, and passed; so on {n} {n:connection|connections}"
+    ),
+    "path_mtu_icmp": (
+        "packets with {length} bytes of data are too big for the path from {sender} to {receiver}: ICMP said so {told} "
+        "{told:time|times} (next hop MTU {mtu}), and the sender repeated them all the same, {repeats} times in "
+        "{span_ms}"
+    ),
+    "path_mtu_icmp_heeded": (
+        "packets with {length} bytes of data were too big for the path from {sender} to {receiver}: ICMP said so (next "
+        "hop MTU {mtu}), and smaller ones followed after {span_ms}"
+    ),
+    "path_mtu.fix": _MTU,
+    "path_mtu_in_vain.fix": _MTU,
+    "path_mtu_perhaps.fix": _MTU,
+    "path_mtu_cut.fix": _MTU,
+    "path_mtu_icmp_heeded.fix": _MTU,
+    "path_mtu_icmp.fix": (
+        "Let the ICMP messages reach the sender's kernel (a firewall on the host, a balancer that does not pass them "
+        "on), or clamp the MSS to {mss} at the router (tcp option maxseg size set rt mtu)."
+    ),
+    "keepalive_race": (
+        "{server} closed {n} {n:connection that was|connections that were} idle for {idle_ms:s}, just as the next "
+        "request was on its way ({name}, frame {frame}): its keep-alive time-out raced the client"
+    ),
+    "keepalive_race.fix": (
+        "Let the client give up idle connections sooner than the server does ({idle_ms:s}{timer}), or raise the "
+        "server's keep-alive time-out above the client's; a request that meets the close may be sent again on a new "
+        "connection."
+    ),
+    "idle_reset": (
+        "after {idle_ms:s} idle {n} {n:connection|connections} to {server} met an RST at the next request ({name}, "
+        "frame {frame}): its other end, or a balancer or firewall between, had forgotten {n:it|them}"
+    ),
+    "idle_reset.fix": (
+        "Close idle connections at the client sooner than that, or send TCP keep-alives before it "
+        "(net.ipv4.tcp_keepalive_time, SO_KEEPALIVE): the idle time-out on the way is {least}at most "
+        "{idle_ms:s}{timer}."
+    ),
+    "idle_drop": (
+        "after {idle_ms:s} idle {n} {n:connection|connections} to {server} {n:was|were} dead: the client repeats its "
+        "data {repeats} times and gets no acknowledgement for {span_ms}, while a new connection works: a firewall, NAT "
+        "or balancer between has dropped the idle one without a word"
+    ),
+    "idle_drop.fix": (
+        "Close idle connections at the client sooner than that, or send TCP keep-alives before it "
+        "(net.ipv4.tcp_keepalive_time, SO_KEEPALIVE): the idle time-out on the way is {least}at most "
+        "{idle_ms:s}{timer}; TCP_USER_TIMEOUT ends the wait for a dead connection."
+    ),
+    # parts of these
+    "until_end": "the capture's end",
+    "until_client": "the client gave up",
+    "until_server": "it closed the connection",
+    "timer_least": "more than {longest_ms:s} and ",
+    "timer_like": "; that is like {whose}",
+    "timer_5": "Node's keepAliveTimeout, Apache's KeepAliveTimeout",
+    "timer_10": "a keep-alive time-out of 10 s",
+    "timer_15": "a keep-alive time-out of 15 s",
+    "timer_60": "an AWS ALB, HAProxy or proxy time-out of 60 s",
+    "timer_65": "nginx's keepalive_timeout as shipped by some",
+    "timer_75": "nginx's keepalive_timeout",
+    "timer_120": "IIS, Go programs",
+    "timer_240": "Azure's load balancer and NAT",
+    "timer_300": "a firewall's or proxy's 5 min",
+    "timer_350": "AWS NLB and NAT gateway",
+    "timer_600": "Google Cloud's 10 min",
+    "timer_900": "a firewall's 15 min",
+    "timer_1800": "a firewall's 30 min",
+    "timer_3600": "a firewall's hour",
+    "timer_7200": "the kernel's tcp_keepalive_time",
+    "timer_28800": "MySQL's wait_timeout",
+    "timer_432000": "conntrack's 5 days",
 }

@@ -273,6 +273,10 @@ impl Tracker {
         }
         if segment.has(FIN) && !segment.has(SYN) {
             let end = seen.facts.seq + i64::from(segment.len);
+            let acknowledged = pick(&mut self.senders, side).is_acknowledged();
+            if segment.len == 0 && acknowledged && !pick(&mut self.assemblers, side).waits() {
+                self.pairing.closes(side, at, ledger);
+            }
             self.read(
                 side,
                 at,

@@ -46,6 +46,11 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
         v6,
         kind,
         code: head.u8::<1>(),
+        next_mtu: match (v6, kind, head.u8::<1>()) {
+            (false, 3, 4) => Some(u32::from(head.be16::<6>())),
+            (true, 2, _) => Some(head.be32::<4>()),
+            _ => None,
+        },
         id,
         seq,
         ttl: carrier.ttl,

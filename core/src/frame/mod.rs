@@ -184,6 +184,9 @@ pub struct Icmp<'a> {
     pub v6: bool,
     pub kind: u8,
     pub code: u8,
+    /// The MTU of the next hop, of "fragmentation needed" (RFC 1191) and "packet too big" (RFC 4443); routers older
+    /// than that say 0.
+    pub next_mtu: Option<u32>,
     /// Identifier and sequence number of an echo or time stamp message, else 0.
     pub id: u16,
     pub seq: u16,

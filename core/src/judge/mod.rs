@@ -306,6 +306,7 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
                 sender(*pool).map_or(Grounds::proven(Because::LeftBeforeAck), |j| j.early(took, *bytes));
             program::paused(cutter, grounds, piece, paths);
         }
+        Wait::Close => program::closed_late(cutter, piece, paths),
         Wait::Queued => path::queued(cutter, piece, paths),
         Wait::Cork => cork::tail(cutter, piece),
         Wait::Corked { small, ack } => cork::unfinished(cutter, *small, *ack, piece, paths),

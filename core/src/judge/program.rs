@@ -174,6 +174,21 @@ pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds, piece: &Piece<'_
     );
 }
 
+/// The answer ends with its connection, and the FIN came behind its last byte: the program closed only then. Away from its
+/// host the FIN may be a repeat.
+pub(super) fn closed_late(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
+    let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
+    let grounds = if paths.away(side) {
+        Grounds::probable(Because::CopyMayBeLost, Cause::Rto)
+    } else {
+        Grounds::proven(Because::NothingOpen)
+    };
+    cutter.cut(
+        piece.end,
+        row(think(side), Owner::of(side), Rule::LateClose, grounds, ends),
+    );
+}
+
 /// Right behind the previous segment, which was not full: the program wrote again.
 #[inline(always)]
 pub(super) fn wrote_again(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {

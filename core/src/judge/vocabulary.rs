@@ -207,6 +207,7 @@ words! {
     "nagle_fin_release" NagleFinRelease "small after small, with the ACK in the peer's FIN"
     "elsewhere" Elsewhere "answers that take a held ACK's time and end on a tick: it is held on another connection"
     "backend" Backend "as the request was judged that its host sent to another server meanwhile"
+    "late_close" LateClose "the answer ends with its connection, and the FIN came behind its last byte, which was acknowledged"
 }
 
 words! {

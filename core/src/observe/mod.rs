@@ -178,6 +178,8 @@ pub enum Wait {
         small: At,
         ack: At,
     },
+    /// A FIN without data ends the message, and all before it was acknowledged: its program closed only now.
+    Close,
     /// A kernel's answer to a SYN or SYN/ACK: no program is asked.
     Handshake,
     /// The capture lacks frames here.
@@ -286,9 +288,12 @@ impl Step {
                 frame: None,
                 waited: None,
             },
-            Wait::App | Wait::Unsure | Wait::Filled { .. } | Wait::Early { .. } | Wait::Probe { .. } => {
-                Release::new(Released::App, None, waited)
-            }
+            Wait::App
+            | Wait::Close
+            | Wait::Unsure
+            | Wait::Filled { .. }
+            | Wait::Early { .. }
+            | Wait::Probe { .. } => Release::new(Released::App, None, waited),
             Wait::Hole | Wait::Handshake | Wait::Queued | Wait::Suspected { .. } => Release::default(),
             Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
             Wait::Spaced => Release::new(Released::Pacing, None, waited),

@@ -52,6 +52,7 @@ fn icmp(src: u8, dst: u8, kind: u8, seq: u16) -> Icmp<'static> {
         dst: ip(dst),
         v6: false,
         kind,
+        next_mtu: None,
         code: 0,
         id: 7,
         seq,

@@ -35,6 +35,9 @@ pub struct Unusual {
     /// Segments with SACK blocks, and those of them that report bytes that came twice.
     pub sacks: u64,
     pub dsacks: u64,
+    /// ICMP messages that called a segment too big, and the least MTU of the next hop that one named.
+    pub too_big: u32,
+    pub next_mtu: Option<u32>,
     /// The newest repeat or late segment: an ACK of it, or of what was sent before it, does not measure the
     /// path (Karn).
     poisoned: u64,
@@ -43,6 +46,14 @@ pub struct Unusual {
 impl Counts {
     pub fn unusual(&self) -> Unusual {
         self.unusual.as_deref().cloned().unwrap_or_default()
+    }
+
+    /// ICMP called a segment of this side too big for the next hop. 0: it did not say how big that is.
+    pub(super) fn too_big(&mut self, mtu: u32) {
+        let unusual = self.unusual.get_or_insert_default();
+        unusual.too_big = unusual.too_big.saturating_add(1);
+        let named = (mtu > 0).then_some(mtu);
+        unusual.next_mtu = [unusual.next_mtu, named].into_iter().flatten().min();
     }
 
     /// A SYN of it is in the capture.

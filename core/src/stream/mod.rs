@@ -229,6 +229,24 @@ impl Streams {
         }
     }
 
+    /// ICMP says that this segment, which it quotes, is larger than the MTU of the next hop.
+    #[cold]
+    pub fn too_big(&mut self, quoted: &Segment<'_>, mtu: u32) {
+        let (key, from_low) = FourTuple::of(quoted);
+        if let Some((id, _)) = self.index.get(self.index.half(&key), &key, &self.store)
+            && let Some(stream) = self.store.whole(id)
+        {
+            let side = if from_low == stream.client_is_low {
+                Side::Client
+            } else {
+                Side::Server
+            };
+            let [client, server] = &mut stream.counts;
+            let counts = if side == Side::Client { client } else { server };
+            counts.too_big(mtu);
+        }
+    }
+
     /// The segment's stream, opened where it is new: its number, whether the segment comes from its smaller
     /// endpoint, and whether it reuses the ports of an older stream.
     #[inline(always)]

@@ -38,6 +38,7 @@ mod side_has {
     pub const WINDOW_MIN: u32 = 1 << 6;
     pub const RTT: u32 = 1 << 7;
     pub const RTT_STDEV: u32 = 1 << 8;
+    pub const NEXT_MTU: u32 = 1 << 9;
 }
 
 blocks! {
@@ -73,6 +74,8 @@ blocks! {
         unseen: Partial<UInt64Type, { side_has::UNSEEN }>,
         sacks: Full<UInt64Type>,
         dsacks: Full<UInt64Type>,
+        too_big: Full<UInt32Type>,
+        next_mtu: Partial<UInt32Type, { side_has::NEXT_MTU }>,
         mss: Partial<UInt16Type, { side_has::MSS }>,
         scale: Partial<UInt8Type, { side_has::SCALE }>,
         window_min: Partial<UInt32Type, { side_has::WINDOW_MIN }>,
@@ -203,10 +206,12 @@ impl OfSide {
         self.out_of_order.set(row, unusual.out_of_order);
         self.sacks.set(row, unusual.sacks);
         self.dsacks.set(row, unusual.dsacks);
+        self.too_big.set(row, unusual.too_big);
         self.samples.set(row, trips.samples());
         self.held.set(row, trips.held());
         let mut has = self.best_rtt.set_some(row, rtt.map(ms));
         has |= self.unseen.set_some(row, counts.ip_ids.unseen());
+        has |= self.next_mtu.set_some(row, unusual.next_mtu);
         has |= self.mss.set_some(row, counts.mss);
         has |= self.scale.set_some(row, counts.scale);
         has |= self.window_min.set_some(row, window_min);
@@ -237,6 +242,8 @@ impl OfSide {
             self.unseen.column(&has, name("unseen_frames")),
             self.sacks.column(rows, name("sacks")),
             self.dsacks.column(rows, name("dsacks")),
+            self.too_big.column(rows, name("icmp_too_big")),
+            self.next_mtu.column(&has, name("icmp_next_mtu")),
             self.mss.column(&has, name("mss")),
             self.scale.column(&has, name("wscale")),
             nullable(

@@ -41,6 +41,7 @@ fn every_wait_fills_its_time_exactly() {
         };
         let waits = [
             Wait::Turn { since: a, acked: 0 },
+            Wait::Close,
             Wait::LateTurn {
                 since: b,
                 acked: 0,

@@ -253,6 +253,18 @@ impl Pairing {
         }
     }
 
+    /// A FIN without data, where an answer may end with its connection: that took time, too.
+    pub(super) fn closes(&mut self, side: Side, at: At, ledger: &mut Ledger) {
+        let begun = (self.open.iter().rev())
+            .find_map(|e| e.response.as_ref().filter(|r| !r.complete).map(|r| r.last));
+        if let (Side::Server, Some(from)) = (side, begun)
+            && from.time_ns < at.time_ns
+        {
+            let (to, wait) = (at, Wait::Close);
+            self.keep(side, Step { from, to, wait }, ledger);
+        }
+    }
+
     /// A needed repeat may move the end of the message that holds its bytes.
     pub(super) fn repaired(&mut self, side: Side, data: &Data, at: At) {
         let mut waiting = self.settling.iter_mut().chain(&mut self.open);

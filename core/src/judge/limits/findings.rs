@@ -3,7 +3,7 @@
 use super::{DOUBLE_NS, FOLLOWS_SLOPE, HELD_LEAST_NS, HELD_MOST_NS, TICK_LUCK};
 
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
-pub const OF_FINDINGS: [(&str, f64); 74] = [
+pub const OF_FINDINGS: [(&str, f64); 82] = [
     // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
     ("doubled_most_share", 0.5),
     // Fewer doubles than this are a path's. Chosen.
@@ -96,6 +96,22 @@ pub const OF_FINDINGS: [(&str, f64); 74] = [
     // --- whose exchanges are judged
     // An exchange that never ended and waited for TCP this long is judged. Chosen.
     ("stuck_ms", 1_000.0),
+    // A connection was idle when nothing was said on it for this long. Chosen: pauses inside a page are shorter.
+    ("idle_least_ms", 1_000.0),
+    // What a rule over the packets of a connection that hangs is worth, by its grade. Chosen.
+    ("hung_proven_confidence", 0.9),
+    // Payload of the least packet that a path may be too narrow for: 576 bytes pass everywhere (RFC 791), less headers and
+    // options.
+    ("mtu_least_bytes", 500.0),
+    // So many copies of one packet, and nothing of its size acknowledged, are no accident where smaller ones pass. Chosen:
+    // at a loss of 10 % four in a row are one in 10,000.
+    ("mtu_copies", 4.0),
+    // So many show a packet that hangs.
+    ("hung_copies", 3.0),
+    // A connection that was idle for longer than a known timer, by less than this share, ran into it. Chosen.
+    ("timer_near_share", 0.1),
+    ("hung_probable_confidence", 0.7),
+    ("hung_suspected_confidence", 0.5),
     // Who closes later than this after its last message had waited for an answer. Chosen.
     ("goodbye_ns", 1_000_000_000.0),
     // --- predictions: exchanges from which one is made, and what shows a closed loop and a busy server. Chosen.

@@ -1,0 +1,319 @@
+"""What never ended: answers that stop, packets too large for the path, idle connections that were closed or dropped.
+
+Beside each what only looks like it.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from makepcap import Ends, Segment, Talk, answer, get, pcap, pcap_of
+from rawip import icmp
+
+import latpcap as lp
+from latpcap.findings.schema import Finding
+
+FULL = b"x" * 1460
+
+
+def causes(capture: bytes) -> dict[str, Finding]:
+    """The findings that are no latency, by cause."""
+    return {f.cause: f for f in lp.read(capture).why().findings if f.kind != "latency"}
+
+
+def sack(*blocks: tuple[int, int], isn: int = 5000) -> tuple[int, bytes]:
+    """Selective acknowledgements, relative as `Talk` counts."""
+    return 5, b"".join(struct.pack(">II", left + isn, right + isn) for left, right in blocks)
+
+
+def black_hole(*, full: int = 2, tail: int = 300, passes: bool = True, repeats: int = 5) -> Talk:
+    """The server answers with full segments and a tail; only the tail comes, and the first full one is repeated."""
+    talk = Talk(server_leg=0.01, client_leg=8.0)
+    talk.open()
+    talk.client(20.0, get("/page"))
+    head = answer(1460 * full + tail)[0]
+    sent = head + b"x" * (1460 * full + tail - len(head))
+    for number in range(full):
+        talk.server(21.0, sent[1460 * number :][:1460])
+    talk.server(21.0, sent[1460 * full :])
+    if passes:
+        talk.client(29.0, ack=1, options=[sack((1460 * full + 1, len(sent) + 1))])
+    at, pause = 250.0, 200.0
+    for _ in range(repeats):
+        talk.server(at, sent[:1460], seq=1)
+        at, pause = at + pause * 2, pause * 2
+    talk.client(at, flags="FA", ack=1)
+    talk.server(at + 0.1)
+    return talk
+
+
+def test_full_segments_that_never_arrive_are_the_paths_mtu() -> None:
+    why = lp.read(pcap(black_hole().tape)).why()
+    [found] = [f for f in why.findings if f.cause == "path_mtu"]
+    assert (found.owner, found.grade) == ("network", "proven")
+    assert "packets with 1,460 bytes of data do not get through from 10.0.0.2:80 to 10.0.0.1" in (found.says or "")
+    assert "repeated up to 5 times" in (found.says or "")
+    assert why.headline.startswith("Packets with 1,460 bytes") and why.grade == "proven"
+    assert "clamp the MSS" in (why.fix or "")
+
+
+def test_one_full_segment_that_passed_excludes_the_mtu() -> None:
+    talk = black_hole(full=3, passes=False, repeats=0)
+    talk.tape = talk.tape[:-2]
+    talk.client(29.0, ack=1, options=[sack((1461, 4000))])  # the first is lost, the next full ones came
+    for at in (250.0, 650.0, 1450.0, 3050.0, 6250.0):
+        talk.server(at, FULL, seq=1)
+    talk.client(9000.0, flags="FA", ack=1)
+    assert "path_mtu" not in causes(pcap(talk.tape))
+
+
+def test_a_full_segment_that_had_been_acknowledged_excludes_the_mtu() -> None:
+    talk = Talk(server_leg=0.01, client_leg=8.0)
+    talk.open()
+    talk.client(20.0, get("/page"))
+    head = answer(6000)[0]
+    talk.server(21.0, head + b"x" * (1460 - len(head)))
+    talk.client(29.0)
+    talk.server(29.1, FULL)
+    talk.server(29.1, b"y" * 200)
+    talk.client(38.0, ack=1461, options=[sack((2921, 3121))])
+    for at in (250.0, 650.0, 1450.0, 3050.0, 6250.0):
+        talk.server(at, FULL, seq=1461)
+    talk.client(9000.0, flags="FA", ack=1461)
+    assert "path_mtu" not in causes(pcap(talk.tape))
+
+
+def test_a_dead_host_is_no_mtu() -> None:
+    talk = black_hole(passes=False)
+    talk.tape = talk.tape[:-2]  # nothing is heard of the client any more
+    found = causes(pcap(talk.tape))
+    assert "path_mtu" not in found and "silent_peer" in found
+
+
+def test_without_selective_acks_the_size_is_suspected_only() -> None:
+    talk = Talk(server_leg=0.01, client_leg=8.0)
+    talk.open()
+    talk.client(20.0, get("/page"))
+    talk.server(21.0, answer(5840)[0])
+    talk.client(30.0)
+    start = talk.s.sent
+    for _ in range(4):
+        talk.server(31.0, FULL)
+    for at in (250.0, 650.0, 1450.0, 3050.0, 6250.0):
+        talk.server(at, FULL, seq=start)
+    talk.client(9000.0, flags="FA", ack=start)
+    found = causes(pcap(talk.tape))["path_mtu"]
+    assert found.grade == "suspected" and "their size may be more than the path's MTU" in (found.says or "")
+
+
+def test_smaller_copies_that_pass_prove_the_mtu() -> None:
+    talk = black_hole(full=1, tail=0, passes=False, repeats=0)
+    talk.tape = talk.tape[:-2]
+    for at in (250.0, 650.0, 1450.0, 3050.0):
+        talk.server(at, FULL, seq=1)
+    talk.server(6250.0, FULL[:512], seq=1)
+    talk.client(6260.0, ack=513)
+    talk.server(6261.0, FULL[512:1024], seq=513)
+    talk.client(6270.0, ack=1025)
+    talk.server(6271.0, FULL[1024:], seq=1025)
+    talk.client(6280.0, ack=1461)
+    found = causes(pcap(talk.tape))["path_mtu"]
+    assert "they were sent again with 512 bytes, and passed" in (found.says or "")
+
+
+def test_at_the_receiver_a_hole_of_full_size_stays_open() -> None:
+    tape = [s for s in black_hole().tape if len(s.payload) < 1460]  # the others never came here
+    found = causes(pcap(tape))["path_mtu"]
+    assert found.grade == "probable" and "never arrive here, smaller ones do" in (found.says or "")
+
+
+def with_icmp(tape: list[Segment], mtu: int) -> bytes:
+    """A router's "fragmentation needed" behind every full segment."""
+    packets = []
+    for segment in tape:
+        frame = segment.frame()
+        packets.append((segment.time_ns, frame))
+        if len(segment.payload) >= 1460:
+            body = icmp(3, struct.pack(">HH", 0, mtu), frame[14 : 14 + 28])
+            body = body[:1] + b"\x04" + body[2:]
+            head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(body), 0, 0, 64, 1, 0)
+            packets.append(
+                (segment.time_ns + 300_000, frame[:14] + head + bytes([10, 9, 9, 9]) + bytes([10, 0, 0, 2]) + body)
+            )
+    return pcap_of(sorted(packets))
+
+
+def test_icmp_that_is_not_heeded_names_the_mtu() -> None:
+    capture = with_icmp(black_hole().tape, 1400)
+    row = lp.read(capture).streams.iloc[0]
+    assert (row["server_icmp_too_big"], row["server_icmp_next_mtu"]) == (7, 1400)
+    assert row["client_icmp_too_big"] == 0
+    why = lp.read(capture).why()
+    assert "ICMP said so 7 times (next hop MTU 1,400)" in why.headline and why.grade == "proven"
+    assert "clamp the MSS to 1,360" in (why.fix or "")
+
+
+def test_icmp_that_is_heeded_late_is_said_so() -> None:
+    talk = black_hole(full=1, tail=0, passes=False, repeats=0)
+    talk.tape = talk.tape[:-2]
+    for at in (250.0, 650.0, 1450.0):
+        talk.server(at, FULL, seq=1)
+    talk.server(3050.0, FULL[:1000], seq=1)
+    talk.client(3060.0, ack=1001)
+    talk.server(3061.0, FULL[1000:], seq=1001)
+    talk.client(3070.0, ack=1461)
+    found = causes(with_icmp(talk.tape, 1040))["path_mtu"]
+    assert "and smaller ones followed after 3,039 ms" in (found.says or "")
+
+
+def test_an_answer_that_stops_half_way_took_until_the_client_gave_up() -> None:
+    talk = Talk(server_leg=8.0, client_leg=0.01)
+    talk.open()
+    talk.client(20.0, get("/report"))
+    talk.server(40.0, answer(9000)[0] + b"x" * 4000)
+    talk.client(40.1)
+    talk.client(7040.1, flags="FA")
+    talk.server(7048.2)
+    why = lp.read(pcap(talk.tape)).why()
+    assert "stopped in the middle of its answer to GET /report (frame 4)" in why.headline
+    assert "nothing more came for 7,000 ms, until the client gave up" in why.headline
+    assert why.grade == "probable" and "stack dump" in (why.fix or "")
+
+
+def test_several_that_stop_are_counted() -> None:
+    tape: list[Segment] = []
+    for number in range(4):
+        talk = Talk(server_leg=8.0, client_leg=0.01, ends=Ends(("10.0.0.1", 40_000 + number)), tape=tape)
+        at = 100.0 * number
+        talk.open(at)
+        talk.client(at + 20.0, get("/part"))
+        talk.server(at + 40.0, b"".join(answer(2000)) if number % 2 else answer(2000)[0])
+        talk.client(at + 40.1)
+        talk.client(at + (41.0 if number % 2 else 2540.1), flags="FA")
+        talk.server(at + (49.0 if number % 2 else 2548.1), flags="FA")
+    tape.sort(key=lambda s: s.time_ns)
+    assert "stopped in the middle of 2 of 4 answers" in lp.read(pcap(tape)).why().headline
+
+
+def test_a_client_that_takes_nothing_more_is_not_the_servers_stop() -> None:
+    talk = Talk(server_leg=8.0, client_leg=0.01)
+    talk.open()
+    talk.client(20.0, get("/report"))
+    talk.server(40.0, answer(9000)[0] + b"x" * 4000)
+    talk.client(40.1, window=0)
+    talk.client(7040.1, flags="FA", window=0)
+    assert "stalled_answer" not in causes(pcap(talk.tape))
+
+
+def test_an_answer_in_pieces_is_under_way() -> None:
+    talk = Talk(server_leg=8.0, client_leg=0.01)
+    talk.open()
+    talk.client(20.0, get("/slow"))
+    talk.server(40.0, answer(9000)[0])
+    for at in (1500.0, 3000.0, 4500.0, 6000.0):
+        talk.server(at, b"x" * 100)
+        talk.client(at + 0.1)
+    talk.client(7500.0, get("/late")[:0], flags="A")
+    assert "stalled_answer" not in causes(pcap(talk.tape))
+
+
+def idle(pause: float, requests: int = 2) -> Talk:
+    """Requests with their answers, and a last one after a pause."""
+    talk = Talk(server_leg=8.0, client_leg=0.01)
+    talk.open()
+    for number in range(requests):
+        talk.client(20.0 + 100 * number, get("/a"))
+        talk.server(30.0 + 100 * number, b"".join(answer(40)))
+        talk.client(30.1 + 100 * number)
+    return talk
+
+
+@pytest.mark.parametrize(("pause", "like"), [(363_000.0, "AWS NLB"), (1_234_000.0, None)])
+def test_a_reset_after_idling_says_for_how_long(pause: float, like: str | None) -> None:
+    talk = idle(pause)
+    talk.client(130.1 + pause, get("/again"))
+    talk.server(138.2 + pause, flags="R")
+    why = lp.read(pcap(talk.tape)).why()
+    seconds = f"{pause / 1000:,.2f} s"
+    assert why.headline.startswith(f"After {seconds} idle 1 connection to 10.0.0.2:80 met an RST")
+    assert why.grade == "probable" and "keep-alives" in (why.fix or "")
+    assert ("that is like" in (why.fix or "")) == (like is not None) and (like or "") in (why.fix or "")
+
+
+def test_a_reset_is_not_for_idling_where_longer_pauses_were_survived() -> None:
+    tape: list[Segment] = []
+    first = Talk(server_leg=8.0, client_leg=0.01, ends=Ends(("10.0.0.1", 41_000)), tape=tape)
+    first.open()
+    for at in (20.0, 9000.0):
+        first.client(at, get("/a"))
+        first.server(at + 10, b"".join(answer(40)))
+        first.client(at + 10.1)
+    talk = Talk(server_leg=8.0, client_leg=0.01, tape=tape)
+    talk.open(50.0)
+    talk.client(70.0, get("/a"))
+    talk.server(80.0, b"".join(answer(40)))
+    talk.client(80.1)
+    talk.client(5000.0, get("/again"))
+    talk.server(5008.1, flags="R")
+    tape.sort(key=lambda s: s.time_ns)
+    found = causes(pcap(tape))
+    assert "idle_reset" not in found and "closed_on_request" in found
+
+
+def test_a_close_that_crosses_the_request_is_a_race() -> None:
+    talk = idle(0)
+    seen = talk.c.sent
+    talk.client(5133.0, get("/again"))
+    talk.server(5137.0, flags="FA", ack=seen)  # it had not seen the request
+    talk.server(5141.2, flags="R")
+    why = lp.read(pcap(talk.tape)).why()
+    assert "closed 1 connection that was idle for 5.01 s, just as the next request was on its way" in why.headline
+    assert why.grade == "proven" and "Node's keepAliveTimeout" in (why.fix or "")
+
+
+def test_a_close_that_has_seen_the_request_is_no_race() -> None:
+    talk = idle(0)
+    talk.client(5133.0, get("/again"))
+    talk.server(5141.1)
+    talk.server(5160.0, flags="FA")
+    found = causes(pcap(talk.tape))
+    assert "keepalive_race" not in found and "closed_on_request" in found
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_an_idle_connection_that_is_dead_while_others_work_was_dropped(works: bool) -> None:
+    talk = idle(0)
+    at = 601_130.0
+    start = talk.c.sent
+    talk.client(at, get("/again"))
+    for pause in (300.0, 900.0, 2100.0, 4500.0, 9300.0):
+        talk.client(at + pause, get("/again"), seq=start)
+    other = Talk(server_leg=8.0, client_leg=0.01, ends=Ends(("10.0.0.1", 41_000)), tape=talk.tape)
+    if works:
+        other.open(at + 15_000)
+        other.client(at + 15_020, get("/a"))
+        other.server(at + 15_030, b"".join(answer(40)))
+    found = causes(pcap(talk.tape))
+    assert ("idle_drop" in found) == works and ("silent_peer" in found) != works
+    if works:
+        assert "After 601.00 s idle" in lp.read(pcap(talk.tape)).why().headline
+        assert "gets no acknowledgement for 15,000 ms" in (found["idle_drop"].says or "")
+        assert "Google Cloud's 10 min" in (found["idle_drop"].fix or "")
+
+
+@pytest.mark.parametrize("late", [0.05, 400.0])
+def test_an_answer_that_ends_with_its_connection_ends_when_the_server_closes(late: float) -> None:
+    talk = Talk(server_leg=0.01, client_leg=8.0)
+    talk.open()
+    talk.client(20.0, get("/old"))
+    talk.server(21.0, b"HTTP/1.0 200 OK\r\n\r\nhello")
+    talk.client(29.0)
+    talk.server(29.0 + late, flags="FA")
+    talk.client(37.1 + late, flags="FA")
+    capture = lp.read(pcap(talk.tape))
+    rows = capture.causes
+    assert "capture_gap" not in set(rows["cause"])
+    closing = rows[rows["rule"] == "late_close"]
+    assert closing["duration_ms"].sum() == pytest.approx(8.0 + late, abs=0.1)
+    assert set(closing["owner"]) == {"server"}
