@@ -98,7 +98,11 @@ class Analysis:
     def finish_some(self) -> bool:
         """A part of `finish`, for whoever takes the rows away in between; True while there is more to do."""
     def take(self, name: str) -> Table:
-        """Gives the finished rows of a table, once. Raises KeyError for a name that is not in TABLES."""
+        """Gives the finished rows of a table, once. Raises KeyError for a name that is not in TABLES.
+
+        Rows that belong together are finished together: between two blocks, `causes` has all those of the rows of
+        `exchanges`, `connects`, `pushes` and `gaps`.
+        """
     @property
     def frames(self) -> int: ...
     @property

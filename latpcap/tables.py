@@ -28,11 +28,13 @@ class HasTables(Protocol):
 class Kept(NamedTuple):
     """What of a table a report or a picture reads: these columns, and of its rows those that `rows` marks. None: all.
 
-    `rows` gets some of the table's rows, with all columns, and gives a truth for each.
+    `rows` gets some of the table's rows, with all columns, and gives a truth for each. `of_kept`, for causes alone:
+    those of exchanges, connects, pushes and gaps that are kept.
     """
 
     columns: Sequence[str] | None
     rows: Callable[[pa.Table], pa.ChunkedArray] | None = None
+    of_kept: bool = False
 
 
 Needed: TypeAlias = Mapping[TableName, Kept]
@@ -128,7 +130,7 @@ def of_stretches(causes: pa.Table, pushes: bool = False) -> pa.Table:
     return causes.set_column(causes.schema.get_field_index("exchange"), "exchange", number)
 
 
-def of_rows(causes: pa.Table, numbers: dict[str, Any]) -> pa.Table:
+def of_rows(causes: pa.Table, numbers: Mapping[str, Any]) -> pa.Table:
     """Which of these causes belong to these rows? `numbers` has those of `exchange`, `connect`, `push` and `gap`."""
     import pyarrow.compute as pc
 

@@ -3,6 +3,8 @@ folder `latpcap` in it has no core unless the install was an editable one.
 """
 
 import os
+import random
+import secrets
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,3 +30,11 @@ def open_folder() -> Iterator[Path]:
 
     with archives.open_folder() as folder:
         yield folder
+
+
+@pytest.fixture
+def rng() -> random.Random:
+    """Another seed in every run, which a failure shows; LATPCAP_SEED repeats one."""
+    seed = int(os.environ.get("LATPCAP_SEED") or secrets.randbits(32))
+    sys.stdout.write(f"LATPCAP_SEED={seed}\n")
+    return random.Random(seed)

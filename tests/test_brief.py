@@ -23,6 +23,7 @@ from latpcap import longarrays
 from latpcap.findings import Lazy
 from latpcap.findings.segments import Segments
 from latpcap.findings.segments import segments as of_tables
+from latpcap.reading import portions
 from latpcap.views import brief, lean
 from latpcap.views import capture as capture_module
 
@@ -36,7 +37,7 @@ def told(why: object) -> tuple[str, str]:
 @pytest.mark.parametrize("part", range(8))
 def test_the_same_answer_to_the_last_digit(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where rows come in small portions, and columns of more than a few rows lie in files."""
-    monkeypatch.setattr(brief, "TAKE_BYTES", 20_000)
+    monkeypatch.setattr(portions, "TAKE_BYTES", 20_000)
     if part % 2:
         monkeypatch.setattr(longarrays, "LEAST_BYTES", 256)
         monkeypatch.setattr(longarrays, "PART", 128)

@@ -21,15 +21,19 @@ from latpcap.errors import CaptureError, LatpcapError
 from latpcap.format import phrase
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, places, sources
+from latpcap.reading.portions import TABLES, Portion, taken
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from latpcap.options import TableName
 
 _HAND_ON_BYTES = 1 << 20
 """Rows are taken out of the engine after so many bytes of the capture."""
 _AHEAD = 2
 """So many portions of rows may wait for the Parquet writer, which works beside the engine."""
-_GROWING = ("events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "lookups", "probes")
+_LEFT: tuple[TableName, ...] = ("evidence", "issues")
+"""Known when a capture has ended."""
 
 
 class Stopped(LatpcapError):  # noqa: N818
@@ -174,7 +178,7 @@ class _Capture:
         self._task, self._options, self._watch = work.task, work.options, work.watch
         self._id = identity(heads[0].part.name)
         self._engine = _core.Analysis(links.read, keys.text(self._options.keylog))
-        self._stored = dict.fromkeys((n for n in _core.TABLES if self._options.events or n != "events"), 0)
+        self._stored = dict.fromkeys((n for n in TABLES if self._options.events or n != "events"), 0)
         """Rows of each table that were stored."""
         self._parts: list[Part] = []
         self._sizes: list[int] = []
@@ -271,7 +275,7 @@ class _Capture:
 
     def _hand_on(self) -> None:
         """Takes the finished rows out of the engine; they are written while it goes on."""
-        rows = {name: self._engine.take(name) for name in _GROWING}
+        rows = taken(self._engine, left=_LEFT)
         self._handed_on = self._pushed
         self._watch.seen(self._engine.frames - self._told)
         self._told = self._engine.frames
@@ -279,14 +283,14 @@ class _Capture:
             self._waiting.popleft().result()
         self._waiting.append(self._work.beside.submit(self._add, rows))
 
-    def _add(self, rows: dict[str, _core.Table]) -> None:
+    def _add(self, rows: Portion) -> None:
         import pyarrow as pa
 
         for name, of in rows.items():
             if name in self._stored and len(of):
                 self._store(name, pa.table(of))
 
-    def _store(self, name: str, table: pa.Table) -> None:
+    def _store(self, name: TableName, table: pa.Table) -> None:
 
         self._work.given |= table.num_rows > 0
         self._stored[name] += table.num_rows
@@ -307,9 +311,10 @@ class _Capture:
         while self._waiting:
             self._waiting.popleft().result()
         self._watch.seen(self._engine.frames - self._told)
-        issues = self._issues(pa.table(self._engine.take("issues")))
+        rows = taken(self._engine)
+        issues = self._issues(pa.table(rows["issues"]))
         for name in self._stored:
-            self._store(name, issues if name == "issues" else pa.table(self._engine.take(name)))
+            self._store(name, issues if name == "issues" else pa.table(rows[name]))
         row = self._row(issues)
         self._work.files.rows.append(row)
         outcome.captures.append(layout.told(self._id, row))

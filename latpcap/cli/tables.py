@@ -146,62 +146,59 @@ def _of_headers(name: str, columns: str | None) -> list[str]:
 
 def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.Table]:
     """The rows of a table as they are finished, in their order; then warnings, as behind any reading."""
-    import pyarrow as pa
-
-    from latpcap.bars import bar
     from latpcap.cli.options import warn
+    from latpcap.reading import portions
     from latpcap.reading.feed import Feed
     from latpcap.views.capture import Capture
 
     feed = Feed(source, keylog)
-    others = [other for other in Capture.tables() if other not in (name, "issues")]
-    held: pa.Table | None = None
-
-    def taken() -> pa.Table:
-        for other in others:
-            feed.analysis.take(other)  # they would add up
-        return pa.RecordBatchReader.from_stream(feed.analysis.take(name)).read_all()
-
-    read, begun = 0, 0
-    with bar(f"reading {feed.name}", feed.size) as shown:
-        for size in feed.run():
-            shown.add(size)
-            read += size
-            if read >= _TAKE_BYTES:
-                read = 0
-                ready, held, begun = _in_order(held, taken(), name, begun)
-                if ready.num_rows:
-                    yield ready
-        rest, _, _ = _in_order(held, taken(), name, None)
-    yield rest
+    turns = _Turns() if name == "exchanges" else None
+    for portion in portions.portions(feed, take_bytes=_TAKE_BYTES, progress=True):
+        rows = portions.table(portion[name])
+        ready = rows if turns is None else turns.ready(rows)
+        if ready.num_rows:
+            yield ready
+    yield rows[:0] if turns is None else turns.rest()
     warn(Capture(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog))
 
 
-def _in_order(held: pa.Table | None, new: pa.Table, name: str, begun: int | None) -> tuple[Any, Any, int]:
-    """The rows whose turn it is, the others, and the next number. Exchanges are finished in any order.
+class _Turns:
+    """Exchanges are finished in any order, and printed in the order of their numbers.
 
-    Where more than MOST_HELD rows wait for one that is not finished (the first of a long connection, say), their turn
-    has come, and the late one follows when it is.
+    Where more than MOST_HELD rows wait for one that is not finished (the first of a long connection, say), the next
+    one's turn has come, and the late one follows when it is. All by the order of rows alone, not by their portions.
     """
-    if name != "exchanges":
-        return new, None, 0
-    import numpy as np
-    import pyarrow as pa
 
-    from latpcap import arrays
+    def __init__(self) -> None:
+        self._held: pa.Table | None = None
+        self._waiting: list[tuple[int, int]] = []
+        self._next = 0
 
-    together = new if held is None else pa.concat_tables([held, new])
-    together = together.sort_by("exchange")
-    if begun is None:
-        return together, None, 0
-    numbers = arrays.numbers(together, "exchange").astype(np.int64)
-    late = int(np.count_nonzero(numbers < begun))
-    waiting = numbers[late:]
-    turn = int(np.count_nonzero(waiting == begun + np.arange(len(waiting))))
-    if len(waiting) - turn > MOST_HELD:
-        turn = len(waiting)
-    begun = int(waiting[turn - 1]) + 1 if turn else begun
-    return together[: late + turn], together[late + turn :], begun
+    def ready(self, new: pa.Table) -> pa.Table:
+        """The rows whose turn it is, of these and those that were held."""
+        import heapq
+
+        import pyarrow as pa
+
+        from latpcap import arrays
+
+        begin = 0 if self._held is None else self._held.num_rows
+        together = new if self._held is None else pa.concat_tables([self._held, new])
+        turn: list[int] = []
+        for place, number in enumerate(arrays.numbers(new, "exchange").tolist(), begin):
+            heapq.heappush(self._waiting, (number, place))
+            while self._waiting and (self._waiting[0][0] <= self._next or len(self._waiting) > MOST_HELD):
+                number, place = heapq.heappop(self._waiting)
+                self._next = max(self._next, number + 1)
+                turn.append(place)
+        self._waiting.sort()
+        self._held = together.take([place for _, place in self._waiting])
+        self._waiting = [(number, place) for place, (number, _) in enumerate(self._waiting)]
+        return together.take(turn)
+
+    def rest(self) -> pa.Table:
+        """The rows that are left when all are finished."""
+        return self._held
 
 
 def _first(tables: Iterator[pa.Table], top: int | None) -> Iterator[pa.Table]:

@@ -6,7 +6,7 @@ Reads files; knows nothing of tables. Whoever drives it may take rows out betwee
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from latpcap import _core
@@ -23,8 +23,20 @@ _PACKED = (".gz", ".zst", ".lz4", ".bz2", ".xz")
 class Feed:
     """A source on its way into the engine: `analysis`; `broken` are the files that could not be read whole."""
 
-    def __init__(self, source: sources.Source, keylog: Keylog | None = None, end: Given | None = None):
-        self.origins = sources.origins(source)
+    def __init__(
+        self,
+        source: sources.Source,
+        keylog: Keylog | None = None,
+        end: Given | None = None,
+        *,
+        again: Sequence[sources.Origin] = (),
+        was_broken: bool = False,
+    ):
+        """`again`: the origins of a reading before this one, instead of a source. What could not be read of them then
+        (`was_broken`) is no news; what changed since is a CaptureError.
+        """
+        self.origins = again or sources.origins(source)
+        self._again, self._was_broken = bool(again), was_broken
         self.analysis = _core.Analysis(links.read, keys.text(keylog))
         if end is not None:
             self.analysis.end(end.ns, relative=end.relative)
@@ -59,7 +71,7 @@ class Feed:
         for origin in self.origins:
             before, opened = analysis.frames, False
             try:
-                for block in origin.first_blocks():
+                for block in origin.blocks() if self._again else origin.first_blocks():
                     if not opened:
                         analysis.next_file(escaped(origin.name))
                         opened = True
@@ -70,6 +82,10 @@ class Feed:
                 if not opened:
                     analysis.next_file(escaped(origin.name))
             except CaptureError as problem:
+                if self._again:
+                    if self._was_broken:
+                        continue
+                    raise
                 problem.__context__ = None  # its frames hold what unpacked the file: 64 MB and more of xz
                 self.broken.append(problem.with_traceback(None))
                 lost += analysis.frames == before

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from latpcap import _core
 from latpcap.errors import CaptureError
-from latpcap.format import escaped
-from latpcap.reading import keylog as keys
-from latpcap.reading import links
+from latpcap.reading.feed import Feed
 from latpcap.reading.instants import Given
 from latpcap.reading.keylog import Keylog
+from latpcap.reading.portions import taken
 
 if TYPE_CHECKING:
     from latpcap.reading.sources import Origin
@@ -80,29 +79,17 @@ def _through(reader: _core.Records, read: Callable[[bytes], T], origins: Sequenc
 
 def headers(origins: Sequence[Origin], *, broken: bool = False, end: Given | None = None) -> Iterator[bytes]:
     """Give what `events` lacks of the headers, as `_core.Analysis.headers` packs it."""
-    analysis = _core.Analysis(links.read)
-    analysis.watch_headers()
-    if end is not None:
-        analysis.end(end.ns, relative=end.relative)
-    for _ in _analysed(analysis, origins, broken):
-        yield analysis.headers()
+    feed = Feed((), end=end, again=origins, was_broken=broken)
+    feed.analysis.watch_headers()
+    for _ in _analysed(feed):
+        yield feed.analysis.headers()
 
 
-def _analysed(analysis: _core.Analysis, origins: Sequence[Origin], broken: bool) -> Iterator[None]:
+def _analysed(feed: Feed) -> Iterator[None]:
     """Analyses the capture again; stops after each block, for what is wanted of it."""
-    for origin in origins:
-        analysis.next_file(escaped(origin.name))
-        try:
-            for block in origin.blocks():
-                analysis.push(block)
-                yield
-                for table in _core.TABLES:  # they are here already
-                    analysis.take(table)
-                if analysis.halted:
-                    break
-        except CaptureError:
-            if not broken:
-                raise
+    for _ in feed.run(by_parts=True):
+        yield
+        taken(feed.analysis)  # they are here already
 
 
 class Segments:
@@ -120,20 +107,17 @@ class Segments:
         keylog: Keylog | None = None,
         end: Given | None = None,
     ):
-        self._origins, self._broken = origins, broken
-        self._analysis = _core.Analysis(links.read, keys.text(keylog))
-        self._analysis.follow(stream)
-        if end is not None:
-            self._analysis.end(end.ns, relative=end.relative)
+        self._feed = Feed((), keylog, end, again=origins, was_broken=broken)
+        self._feed.analysis.follow(stream)
 
     def __iter__(self) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:
-        for _ in _analysed(self._analysis, self._origins, self._broken):
-            yield from self._analysis.followed()
+        for _ in _analysed(self._feed):
+            yield from self._feed.analysis.followed()
 
     def decryption(self) -> _core.Decryption | None:
         """Open the stream's TLS with the keys that were given or found; None without any. Call it after the last
         segment."""
-        return self._analysis.decryption()
+        return self._feed.analysis.decryption()
 
 
 def packet(record: Record, name: str) -> Any:

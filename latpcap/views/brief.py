@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from latpcap import _core, arrays, longarrays
-from latpcap.bars import bar
-from latpcap.errors import CaptureError
 from latpcap.findings import Lazy
 from latpcap.findings.making import Asked, stall_frames
 from latpcap.findings.pushed import Pushed
 from latpcap.findings.segments import COLUMNS as EVENTS
 from latpcap.findings.segments import Segments
 from latpcap.findings.why import Why
-from latpcap.reading import keylog as keys
 from latpcap.reading import links, slices, sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
+from latpcap.reading.portions import Portion, portions, taken
+from latpcap.reading.portions import table as as_table
 from latpcap.tables import LINKS, as_exchanges, of_stretches
 from latpcap.views import recording
 from latpcap.views.lean import Causes, Exchanges, Streams, requests
@@ -32,11 +31,9 @@ if TYPE_CHECKING:
     from latpcap.options import TableName
 
 
-TAKE_BYTES, TAKE_ROWS = 16 << 20, 1 << 18
-"""Rows are taken out of the engine after so many bytes, or about so many rows: a segment of pipelined requests has
-hundreds. Few enough to be small, so many that it costs little."""
 _ENDS = ("client", "client_port", "server", "server_port")
-_GROWING: tuple[TableName, ...] = ("exchanges", "connects", "pushes", "gaps", "causes", "streams", "events")
+_LEFT: tuple[TableName, ...] = ("evidence", "lookups", "probes", "issues")
+"""They are small, and kept as a whole."""
 _LED = ("connect", "first_frame", "dns_ms", "dns_name")
 """Of connects that a lookup led to. All others are among the stretches."""
 
@@ -45,17 +42,8 @@ def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool
     """Reads a capture as `latpcap.read` does, and keeps what its answer needs. It is read again where that is more."""
     feed = Feed(source, keylog)
     rows = _Rows()
-    with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
-        waiting, most = 0, TAKE_BYTES // 8
-        for size in feed.run(by_parts=True):
-            shown.add(size)
-            waiting += size
-            if waiting >= most or not size:
-                taken = rows.take(feed.analysis)
-                if waiting:
-                    most = min(TAKE_BYTES, waiting * TAKE_ROWS // max(taken, 1))
-                waiting = 0
-    rows.take(feed.analysis)
+    for portion in portions(feed, left=_LEFT, progress=progress):
+        rows.add(portion)
     found = Brief(feed, rows, keylog)
     del rows
     longarrays.give_back()
@@ -69,14 +57,14 @@ class _Rows:
         self.segments, self.pushed = Segments(tuple), Pushed()
         self.exchanges, self.causes, self.streams = Exchanges(), Causes(), Streams()
         self.led: list[pa.Table] = []
-        self.counts: dict[str, int] = dict.fromkeys(("connects", "gaps"), 0)
+        self.counts: dict[TableName, int] = dict.fromkeys(("connects", "gaps"), 0)
 
-    def take(self, analysis: _core.Analysis) -> int:
-        """The rows that are finished; how many they are."""
-        exchanges = _whole(analysis.take("exchanges"))
+    def add(self, portion: Portion) -> None:
+        """The next rows."""
+        exchanges = _whole(portion["exchanges"])
         self.exchanges.add(exchanges)
         for name in self.counts:
-            others = _whole(analysis.take(name))
+            others = _whole(portion[name])
             if name == "gaps":
                 self.pushed.add(name, others)
             if others.num_rows:
@@ -84,24 +72,21 @@ class _Rows:
                 self.exchanges.add(as_exchanges(others, name, exchanges.schema))
             if name == "connects" and others["dns_ms"].null_count < others.num_rows:
                 self.led.append(others.select(_LED).filter(others["dns_ms"].is_valid()))
-        self.pushed.add("pushes", _whole(analysis.take("pushes")))
-        causes = _whole(analysis.take("causes"), (*LINKS, *Causes.COLUMNS))
-        events = _whole(analysis.take("events"), EVENTS)
+        self.pushed.add("pushes", _whole(portion["pushes"]))
+        causes = _whole(portion["causes"], (*LINKS, *Causes.COLUMNS))
+        events = _whole(portion["events"], EVENTS)
         self.pushed.add("causes", causes)
         self.causes.add(of_stretches(causes))
         self.segments.add(events)
-        streams = _whole(analysis.take("streams"), Streams.COLUMNS)
+        streams = _whole(portion["streams"], Streams.COLUMNS)
         if streams.num_rows:
             self.streams.add(streams)
         longarrays.rest()
-        return sum(int(table.num_rows) for table in (exchanges, causes, events))
 
 
-def _whole(taken: _core.Table, columns: Sequence[str] | None = None) -> pa.Table:
+def _whole(rows: _core.Table, columns: Sequence[str] | None = None) -> pa.Table:
     """These columns, or all, each in one piece: what is done with a piece takes as long for few rows."""
-    import pyarrow as pa
-
-    table = pa.RecordBatchReader.from_stream(taken).read_all()
+    table = as_table(rows)
     return (table if columns is None else table.select(columns)).combine_chunks()
 
 
@@ -165,7 +150,8 @@ class Brief(recording.Recording):
         analysis = _core.Analysis(links.read)
         analysis.push(held.getvalue())
         analysis.finish()
-        events, turned = _whole(analysis.take("events")), self._turned(_whole(analysis.take("streams")))
+        rows = taken(analysis)
+        events, turned = _whole(rows["events"]), self._turned(_whole(rows["streams"]))
         if turned is None or events.num_rows != len(frames):
             return self.arrow("events")
         made = {
@@ -192,29 +178,6 @@ class Brief(recording.Recording):
 
     def _again(self, wanted: TableName) -> Iterator[pa.Table]:
         """The rows of this table once more. What could not be read the first time is no news."""
-        analysis: Any = _core.Analysis(links.read, keys.text(self._keylog))
-        for origin in self._origins:
-            analysis.next_file()
-            waiting = 0
-            try:
-                for block in origin.blocks():
-                    analysis.push(block)
-                    waiting += len(block)
-                    if waiting >= TAKE_BYTES:
-                        yield _taken(analysis, wanted)
-                        waiting = 0
-                    if analysis.halted:
-                        break
-            except CaptureError:
-                if not self._broken:
-                    raise
-        analysis.finish()
-        yield _taken(analysis, wanted)
-
-
-def _taken(analysis: _core.Analysis, wanted: TableName) -> pa.Table:
-    """The finished rows of one table; those of the others are dropped."""
-    for name in _GROWING:
-        if name != wanted:
-            analysis.take(name)
-    return _whole(analysis.take(wanted))
+        feed = Feed((), self._keylog, again=self._origins, was_broken=bool(self._broken))
+        for portion in portions(feed):
+            yield _whole(portion[wanted])

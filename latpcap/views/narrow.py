@@ -5,21 +5,20 @@ Nothing else of the growing tables is kept, so that what is made of a long captu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
-from latpcap.bars import bar
 from latpcap.reading import sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
-from latpcap.tables import LINKS, Kept, Needed, in_order
+from latpcap.reading.portions import portions, table
+from latpcap.tables import LINKS, Kept, Needed, in_order, of_rows
 from latpcap.views import recording
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.arrays import Array
     from latpcap.options import TableName
 
 TAKE_BYTES = 4 << 20
@@ -44,60 +43,31 @@ def of_stream(number: int) -> Needed:
 
 
 def of_streams(numbers: Sequence[int]) -> Needed:
-    """All rows of these streams, and `streams`. The engine gives causes together with the rows that they are of."""
-    found: dict[str, Array] = {}
+    """All rows of these streams, and `streams`."""
 
-    def chosen(link: str | None) -> Kept:
-        def marked(rows: pa.Table) -> pa.ChunkedArray:
-            import numpy as np
-
-            mine = np.isin(arrays.numbers(rows, "stream"), numbers)
-            if link is not None:
-                found[link] = arrays.numbers(rows, link)[mine]
-            return arrays.column(mine)
-
-        return Kept(None, marked)
-
-    def of_them(causes: pa.Table) -> pa.ChunkedArray:
+    def mine(rows: pa.Table) -> pa.ChunkedArray:
         import numpy as np
 
-        mine = np.zeros(causes.num_rows, bool)
-        for link, numbers in found.items():
-            mine |= np.isin(arrays.filled(causes, link, -1), numbers)
-        found.clear()
-        return arrays.column(mine)
+        return arrays.column(np.isin(arrays.numbers(rows, "stream"), numbers))
 
-    tables = {name: chosen(link) for link, name in LINKS.items()}
-    return {"streams": Kept(None), "events": chosen(None), **tables, "causes": Kept(None, of_them)}
+    theirs = Kept(None, mine)
+    tables = dict.fromkeys(LINKS.values(), theirs)
+    return {"streams": Kept(None), "events": theirs, **tables, "causes": Kept(None, of_kept=True)}
 
 
 def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Narrow:
     """Reads a capture as `latpcap.read` does, and keeps what is needed of these tables; `issues` as a whole."""
     feed = Feed(source, keylog)
     kept: dict[TableName, _Rows] = {name: _Rows(name, of) for name, of in needed.items() if name != "issues"}
-    with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
-        waiting = 0
-        for size in feed.run(by_parts=True):
-            shown.add(size)
-            waiting += size
-            if waiting >= TAKE_BYTES or not size:
-                _take(feed, kept)
-                waiting = 0
-    _take(feed, kept)
+    for portion in portions(feed, take_bytes=TAKE_BYTES, progress=progress):
+        numbers: dict[str, pa.ChunkedArray] = {}
+        for name in [*LINKS.values(), *(name for name in kept if name not in LINKS.values())]:
+            if name in kept:
+                found = kept[name].add(table(portion[name]), numbers)
+                numbers |= {link: found[link] for link, of in LINKS.items() if of == name}
     found = Narrow(feed, kept, keylog)
     longarrays.give_back()
     return found
-
-
-def _take(feed: Feed, kept: dict[TableName, _Rows]) -> None:
-    """The rows that are finished."""
-    import pyarrow as pa
-
-    for name in recording.TABLES:
-        if name in kept:
-            kept[name].add(pa.RecordBatchReader.from_stream(feed.analysis.take(name)).read_all())
-        elif name != "issues":
-            feed.analysis.take(name)
 
 
 class _Rows:
@@ -107,18 +77,23 @@ class _Rows:
         self._name = name
         self._order = _ORDER.get(name, ())
         self._columns = None if kept.columns is None else list(dict.fromkeys([*self._order, *kept.columns]))
-        self._chosen = kept.rows
+        self._chosen, self._of_kept = kept.rows, kept.of_kept
         self._parts: list[pa.Table] = []
         self._waiting: list[pa.Table] = []
 
-    def add(self, rows: pa.Table) -> None:
-        """The next rows."""
+    def add(self, rows: pa.Table, numbers: Mapping[str, pa.ChunkedArray]) -> pa.Table:
+        """Takes the next rows, and gives those of them that are kept, with all columns. `numbers` are of rows that are
+        kept of this portion.
+        """
+        if self._of_kept:
+            rows = of_rows(rows, numbers)
         if self._chosen is not None and rows.num_rows:
             rows = rows.filter(self._chosen(rows))
         if rows.num_rows or not (self._parts or self._waiting):
             self._waiting.append(rows if self._columns is None else rows.select(self._columns))
         if sum(len(part) for part in self._waiting) >= COPY_ROWS:
             self._copy()
+        return rows
 
     def _copy(self) -> None:
         import pyarrow as pa

@@ -10,12 +10,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from latpcap import _core, longarrays
 from latpcap.errors import CaptureError
 from latpcap.format import count, escaped
 from latpcap.reading import instants, sources
+from latpcap.reading.portions import TABLES, taken
 from latpcap.tables import in_order, to_pandas
 from latpcap.views.view import View
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from latpcap.reading.packets import Record, Segments
 
 _CACHES = ("_frames", "_found", "_heads", "_kept")
-TABLES: tuple[TableName, ...] = cast("tuple[TableName, ...]", tuple(_core.TABLES))
 
 
 class Recording(View):
@@ -59,7 +59,7 @@ class Recording(View):
         self.zero_ns = analysis.zero_ns
         self.first_ns = analysis.first_ns
         self.last_ns = analysis.last_ns
-        self._raw = {table: analysis.take(table) for table in TABLES}
+        self._raw = {name: rows for name, rows in taken(analysis).items()}
         self._broken = broken
         self._arrow: dict[str, pa.Table] = {}
         self.display_filter: str | None = None

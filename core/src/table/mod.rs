@@ -59,6 +59,9 @@ pub const NAMES: [&str; 11] = [
     "issues",
 ];
 
+/// `causes`, and the tables whose rows its own are of.
+const LINKED: [&str; 5] = ["exchanges", "connects", "pushes", "gaps", "causes"];
+
 /// A column: name, whether it may be null, values.
 struct Column {
     name: Cow<'static, str>,
@@ -292,9 +295,15 @@ impl Tables {
         self.keep("issues", issues::columns(files, &issues.collect::<Vec<_>>()));
     }
 
-    /// The batches of one table that are ready, with its schema; they are given once.
+    /// The batches of one table that are ready, with its schema; they are given once. Of rows that belong together
+    /// (an exchange, connect, push or gap and its causes) all are ready, or none is: their batches fill at other times.
     pub fn take(&mut self, name: &str) -> Option<(SchemaRef, Vec<RecordBatch>)> {
         let place = NAMES.iter().position(|known| *known == name)?;
+        if LINKED.contains(&name) {
+            self.flush_exchanges();
+            self.flush_beside();
+            self.flush_causes();
+        }
         let batches = std::mem::take(self.batches.get_mut(place)?);
         Some((Arc::clone(SCHEMAS.get(place)?), batches))
     }
