@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Iterator
@@ -127,3 +128,21 @@ def test_one_place_takes_rows_out_of_the_engine() -> None:
     }
     columns_alone = {"latpcap/schemas.py", "latpcap/archive/dataset.py"}
     assert naming - columns_alone == {"latpcap/reading/portions.py"}
+
+
+def test_exchanges_take_their_turns_however_they_come(rng: random.Random) -> None:
+    numbers = sorted(rng.sample(range(30_000), 15_000))
+    numbers = [number for _, number in sorted((place + rng.randrange(40), n) for place, n in enumerate(numbers))]
+    numbers.append(numbers.pop(0))
+    rows = pa.table({"exchange": pa.array(numbers, pa.uint64())})
+    found = []
+    for most in (100, 3000, 10**6):
+        turns, at, printed_rows = printed._Turns(), 0, []
+        while at < len(numbers):
+            size = rng.randrange(most + 1)  # nothing is a portion, too
+            printed_rows += turns.ready(rows.slice(at, size))["exchange"].to_pylist()
+            at += size
+        found.append(printed_rows + turns.rest()["exchange"].to_pylist())
+    assert sorted(found[0]) == sorted(numbers)
+    assert found[0] == found[1] == found[2]
+    assert sum(a > b for a, b in itertools.pairwise(found[0])) <= 1, "the one that more than MOST_HELD rows came before"

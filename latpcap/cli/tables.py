@@ -192,9 +192,9 @@ class _Turns:
                 self._next = max(self._next, number + 1)
                 turn.append(place)
         self._waiting.sort()
-        self._held = together.take([place for _, place in self._waiting])
+        self._held = together.take(pa.array([place for _, place in self._waiting], pa.int64()))
         self._waiting = [(number, place) for place, (number, _) in enumerate(self._waiting)]
-        return together.take(turn)
+        return together.take(pa.array(turn, pa.int64()))
 
     def rest(self) -> pa.Table:
         """The rows that are left when all are finished."""
