@@ -38,10 +38,15 @@ def test_the_answer_stays(path: Path, tmp_path: Path) -> None:
     if keyed or not set(lp.read(path).arrow("streams")["protocol"].to_pylist()) <= KEPT:
         assert before["streams"] == after["streams"]
         return
-    for name in ("verdict", "confidence", "p50_ms", "p99_ms"):
+    lookups = str(before.get("verdict")).startswith("dns")  # UDP is left out, and what it said leads no more
+    for name in ("p50_ms", "p99_ms") if lookups else ("verdict", "confidence", "p50_ms", "p99_ms"):
         assert before.get(name) == after.get(name), name
     told = [
-        [(row["cause"], row["server_port"], row["owner"], row["grade"]) for row in answer["findings"]]
+        [
+            (row["cause"], row["server_port"], row["owner"], row["grade"])
+            for row in answer["findings"]
+            if not lookups or not row["cause"].startswith("dns")
+        ]
         for answer in (before, after)
     ]
     assert told[0] == told[1]

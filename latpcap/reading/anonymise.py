@@ -24,8 +24,13 @@ LOOPBACK = {4: bytes([127]), 16: bytes(15) + b"\x01"}
 addresses that would turn into such ones take the place that is left."""
 TCP = 6
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789"
-_PLAIN_OPTIONS = {2, 3, 4, 5, 8}
-"""TCP options of which every byte is needed and none names anybody: MSS, window scale, SACK, time stamps."""
+_PLAIN_OPTIONS = {2: (4,), 3: (3,), 4: (2,), 5: (10, 18, 26, 34), 8: (10,)}
+"""TCP options of which every byte is needed and none names anybody, with their lengths: MSS, window scale, SACK, time
+stamps."""
+_MULTIPATH = 30
+"""Of this option the kind of message stays (RFC 8684, 3): half a byte."""
+_PAD = 1
+"""An option of IPv6's extension headers that says nothing (RFC 8200, 4.2)."""
 
 
 class Names:
@@ -78,13 +83,15 @@ class Layout(NamedTuple):
     payload: int
     end: int
     whole: bool
+    padded: bool
+    """Do hardware addresses stand in fields of 8 bytes?"""
 
 
 def layout(link: int | None, data: bytes) -> Layout | None:
     """Where does this frame have its TCP segment? None for what is none, in a tunnel, a fragment or cut in a header."""
     try:
         hardware, ip = _link(link, data)
-        return None if ip is None else _internet(hardware, ip, data)
+        return None if ip is None else _internet(hardware, ip, data, link in (113, 276))
     except (IndexError, struct.error):
         return None
 
@@ -105,7 +112,7 @@ def _link(link: int | None, data: bytes) -> tuple[tuple[tuple[int, int], ...], i
     return (), 0 if link in RAW_LINKS else None
 
 
-def _internet(hardware: tuple[tuple[int, int], ...], ip: int, data: bytes) -> Layout | None:
+def _internet(hardware: tuple[tuple[int, int], ...], ip: int, data: bytes, padded: bool) -> Layout | None:
     version = data[ip] >> 4
     if version == 4:
         header = (data[ip] & 15) * 4
@@ -127,7 +134,7 @@ def _internet(hardware: tuple[tuple[int, int], ...], ip: int, data: bytes) -> La
     payload = tcp + (data[tcp + 12] >> 4) * 4
     if not tcp + 20 <= payload <= end or captured < tcp + 20:
         return None
-    return Layout(hardware, ip, tcp, min(payload, captured), captured, end <= len(data))
+    return Layout(hardware, ip, tcp, min(payload, captured), captured, end <= len(data), padded)
 
 
 @dataclass
@@ -206,6 +213,8 @@ def _rewritten(data: bytes, place: Layout, payload: bytes, names: Names) -> byte
     found = bytearray(data[: place.payload] + payload + bytes(len(data) - place.end))
     for at, length in place.hardware:
         found[at : at + length] = names.hardware(bytes(data[at : at + length])) if length else b""
+        if place.padded:
+            found[at + length : at + 8] = bytes(8 - length)
     version = data[place.ip] >> 4
     size, source = (4, place.ip + 12) if version == 4 else (16, place.ip + 8)
     for at in (source, source + size):
@@ -216,6 +225,9 @@ def _rewritten(data: bytes, place: Layout, payload: bytes, names: Names) -> byte
         found[place.ip + 10 : place.ip + 12] = _checksum(found[place.ip : place.tcp])
     else:
         found[place.ip + 1 : place.ip + 4] = bytes([found[place.ip + 1] & 0xF0, 0, 0])  # the flow label
+        _mask_extensions(found, place)
+    if not found[place.tcp + 13] & 0x20:
+        found[place.tcp + 18 : place.tcp + 20] = bytes(2)  # an urgent pointer that counts for nothing
     _mask_options(found, place)
     found[place.tcp + 16 : place.tcp + 18] = bytes(2)
     if place.whole:
@@ -226,18 +238,31 @@ def _rewritten(data: bytes, place: Layout, payload: bytes, names: Names) -> byte
 
 
 def _mask_options(found: bytearray, place: Layout) -> None:
-    """Zeros what other options hold (a cookie, a key's digest, multipath's addresses), but for their first byte."""
+    """Zeros what stands in other options (a cookie, a key's digest, multipath's addresses), and behind the last."""
     at = place.tcp + 20
     while at < place.payload and found[at] != 0:
         if found[at] == 1:
             at += 1
             continue
-        length = found[at + 1] if at + 1 < place.payload else 0
+        kind, length = found[at], found[at + 1] if at + 1 < place.payload else 0
         if length < 2 or at + length > place.payload:
             break
-        if found[at] not in _PLAIN_OPTIONS:
-            found[at + 3 : at + length] = bytes(max(0, length - 3))
+        if length not in _PLAIN_OPTIONS.get(kind, ()):
+            message = found[at + 2] & 0xF0 if kind == _MULTIPATH and length > 2 else 0
+            found[at + 2 : at + length] = bytes([message]).ljust(length - 2, b"\0")[: length - 2]
         at += length
+    found[at : place.payload] = bytes(max(0, place.payload - at))
+
+
+def _mask_extensions(found: bytearray, place: Layout) -> None:
+    """Options of IPv6's extension headers (a home address, a jumbo length) become padding."""
+    at = place.ip + 40
+    while at < place.tcp:
+        size = (found[at + 1] + 1) * 8
+        found[at + 2 : at + size] = bytes([_PAD, min(size - 4, 255)]) + bytes(size - 4)
+        for extra in range(at + 4 + 255, at + size):
+            found[extra] = 0  # Pad1
+        at += size
 
 
 def _checksum(data: bytes | bytearray) -> bytes:

@@ -12,10 +12,18 @@ from collections.abc import Callable
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 5, 6, 7, 9
-_PLAIN = {2: 5, RST_STREAM: 4, 8: 4}
-"""PRIORITY, RST_STREAM, WINDOW_UPDATE: numbers of the protocol's own, and how many bytes they take."""
+PRIORITY, WINDOW_UPDATE = 2, 8
+_PLAIN = {PRIORITY: 5, RST_STREAM: 4, WINDOW_UPDATE: 4}
+"""Numbers of the protocol's own, and how many bytes they take."""
+_FLAGS = {DATA: 0x9, HEADERS: 0x2D, SETTINGS: 0x1, PUSH_PROMISE: 0xC, PING: 0x1, CONTINUATION: 0x4}
+"""Flags that these frames have (RFC 9113, 6); others have none."""
+_SETTINGS = {1, 2, 3, 4, 5, 6, 8, 9}
+"""Settings that are registered (RFC 9113, 8441, 9218)."""
+_ERRORS = 0xD
+"""The highest error code."""
 _PADDED, _PRIORITY = 0x8, 0x20
 OPENING = 8
+_OPCODES = {0, 1, 2, 8, 9, 10}
 _LONGEST = 1 << 20
 _GET, _OK = (b"\x82", b"\x84", b"\x86"), (b"\x88",)
 """Of HPACK's static table (RFC 7541, A): method GET, path /, scheme http; status 200."""
@@ -40,18 +48,22 @@ def http2(data: bytes, *, from_client: bool, grpc: bool) -> bytes:
         at = len(found)
         length, kind, flags = int.from_bytes(data[at : at + 3], "big"), data[at + 3], data[at + 4]
         stream = int.from_bytes(data[at + 5 : at + 9], "big") & 0x7FFF_FFFF
-        if length > _LONGEST or kind > CONTINUATION or length != _PLAIN.get(kind, length):
+        unknown = kind > CONTINUATION or flags & ~_FLAGS.get(kind, 0) or data[at + 5] & 0x80
+        if length > _LONGEST or unknown or length != _PLAIN.get(kind, length):
             break  # a capture that begins inside a frame: these are no heads
         payload = data[at + 9 : at + 9 + length]
         found += data[at : at + 9]
-        if kind in _PLAIN:
+        if kind == WINDOW_UPDATE:
             found += payload
+        elif kind == RST_STREAM:
+            found += _error(payload)
         elif kind == SETTINGS:
-            known = length % 6 == 0 and all(payload[place] == 0 for place in range(0, len(payload), 6))
-            found += payload if known else bytes(len(payload))
+            for place in range(0, len(payload), 6):
+                one = payload[place : place + 6]
+                found += one if len(one) == 6 and int.from_bytes(one[:2], "big") in _SETTINGS else bytes(len(one))
         elif kind == GOAWAY:
-            found += payload[:8] + bytes(len(payload[8:]))
-        elif kind == PING:
+            found += payload[:4] + _error(payload[4:8]) + bytes(len(payload[8:]))
+        elif kind in (PING, PRIORITY):
             found += bytes(len(payload))
         else:
             head = (1 if flags & _PADDED and kind != CONTINUATION else 0) + (
@@ -59,7 +71,7 @@ def http2(data: bytes, *, from_client: bool, grpc: bool) -> bytes:
             )
             padding = payload[0] if flags & _PADDED and kind != CONTINUATION and payload else 0
             body = payload[head : max(head, length - padding)]
-            found += payload[:head]
+            found += (payload[:1] if padding else b"").ljust(min(head, len(payload)), b"\0")
             if kind == DATA:
                 found += _messages(body, stream, messages) if grpc else opaque(body)
             else:
@@ -70,6 +82,11 @@ def http2(data: bytes, *, from_client: bool, grpc: bool) -> bytes:
                     begun.add(stream)
             found += bytes(max(0, len(payload) - head - len(body)))
     return bytes(found[: len(data)]) + opaque(data[len(found) :])
+
+
+def _error(code: bytes) -> bytes:
+    """An error code that is known, else 0."""
+    return code if int.from_bytes(code, "big") <= _ERRORS else bytes(len(code))
 
 
 class _Fields:
@@ -146,8 +163,8 @@ def websocket(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
         extra = 2 if length == 126 else 8 if length == 127 else 0
         if extra:
             length = int.from_bytes(data[at + 2 : at + 2 + extra], "big")
-        if data[at] & 0x70 == 0x70 or length >= 1 << 32:
-            break
+        if data[at] & 0x30 or data[at] & 0xF not in _OPCODES or length >= 1 << 32:
+            break  # no extension that is in use sets these bits
         found += data[at : at + 2 + extra]
         key = data[len(found) : len(found) + 4] if masked else bytes(4)
         found += bytes(4 if masked else 0)

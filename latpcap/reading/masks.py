@@ -1,13 +1,14 @@
 """What was said, masked: as long as before, cut into the same messages, and telling nothing.
 
 Reads the bytes of one direction, put together; gives as many. HTTP and TLS keep what says where a message begins and
-ends (`mask_frames.py` has HTTP/2, WebSocket, DNS). Of everything else all is masked: its messages are read as turns.
+ends (`mask_frames.py` has HTTP/2, WebSocket, DNS). Lists say what stays, by values and lengths; whatever else stands
+there is masked. Of other protocols all is masked: their messages are read as turns.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 
 from latpcap.reading.mask_frames import dns, http2, opaque, websocket
@@ -18,15 +19,32 @@ Word = Callable[[bytes], bytes]
 _REQUEST = re.compile(rb"([A-Z][A-Z-]{1,19}) ([^ \r\n]{1,8000}) (HTTP/1\.[01])\r?\n")
 _STATUS = re.compile(rb"(HTTP/1\.[01] [1-5]\d\d)( [^\r\n]*)?\r?\n")
 _LINE = re.compile(rb"([^\r\n]*)(\r?\n)")
-_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})([^\r\n]*)(\r?\n)")
-_TOKEN = re.compile(rb"[A-Za-z0-9%_~-]+")
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})([^\r\n]*)(\r?\n)")
+_PART = re.compile(rb"[^/?&=.:;,#\[\]]+")
+"""A part of a target or a host: any bytes between marks of RFC 3986."""
 _METHODS = (
     b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"PROPFIND", b"PROPPATCH",
     b"MKCOL", b"COPY", b"MOVE", b"LOCK", b"UNLOCK", b"REPORT", b"SEARCH",
 )  # fmt: skip
 """What is asked for (RFC 9110, 4918, 3253, 5323). Other words before a target may be the end of a body."""
-_FRAMING = (b"connection", b"content-length", b"expect", b"server", b"te", b"transfer-encoding", b"upgrade")
-"""Header fields that stay whole: where a message ends, how it goes on, and whose the server's software is."""
+_PLAIN_WORDS = {
+    b"connection": {b"close", b"keep-alive", b"upgrade", b"te", b"http2-settings"},
+    b"expect": {b"100-continue"},
+    b"te": {b"trailers", b"gzip", b"deflate"},
+    b"transfer-encoding": {b"chunked", b"gzip", b"deflate", b"compress", b"identity"},
+    b"upgrade": {b"websocket", b"h2c"},
+    b"server": set(
+        b"nginx openresty apache httpd caddy envoy istio-envoy haproxy varnish lighttpd cloudflare akamaighost gunicorn"
+        b" uvicorn hypercorn daphne werkzeug python basehttp simplehttp tornadoserver aiohttp cherrypy waitress twisted"
+        b" jetty tomcat apache-coyote undertow netty kestrel microsoft-iis microsoft-httpapi node express puma thin"
+        b" unicorn webrick cowboy mochiweb go php openssl traefik squid minio gws ats mod_ssl mod_wsgi ubuntu debian"
+        b" centos unix win32 win64 red hat linux".split()
+    ),
+}
+"""Header fields of which known words stay: where a message ends, how it goes on, whose the server's software is."""
+_VERSION = re.compile(rb"\d{1,3}(?:\.\d{1,3}){0,3}")
+_DIGITS = 15
+"""Of a body's length: a petabyte."""
 _KNOWN = (
     b"accept", b"accept-encoding", b"accept-language", b"accept-ranges", b"age", b"authorization", b"cache-control",
     b"content-encoding", b"content-type", b"cookie", b"date", b"etag", b"host", b"if-modified-since", b"if-none-match",
@@ -42,8 +60,14 @@ _RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2
 """The random of a HelloRetryRequest (RFC 8446, 4.1.3): a constant, by which it is known."""
 _RECORD = re.compile(rb"[\x14-\x18]\x03[\x00-\x04][\x00-\x48]")
 """A record's kind, version and length (RFC 8446, 5.1; TLS 1.2 allows 2,048 bytes more)."""
-_PLAIN_EXTENSIONS = {16, 43}
-"""ALPN and supported versions: which protocol follows."""
+_SNI, _ALPN, _VERSIONS = 0, 16, 43
+_ALPNS = {b"h2", b"h2c", b"http/1.1", b"http/1.0", b"http/0.9", b"h3", b"spdy/3.1", b"ftp", b"imap", b"pop3", b"dot",
+          b"mqtt", b"postgresql", b"acme-tls/1", b"stun.turn", b"xmpp-client", b"xmpp-server", b"irc"}  # fmt: skip
+"""Protocols that are registered; whatever else stands there may be a name of the user's own."""
+_EXTENSIONS = {*range(64), 17513, 17613, 65037, 65281}
+"""Numbers of extensions that are registered or common."""
+_UNKNOWN = b"\x0a\x0a"
+"""GREASE (RFC 8701): what stands for an extension, a suite or a version that is not known."""
 
 
 def masked(protocol: str, data: bytes, from_client: bool, word: Word) -> bytes:
@@ -110,7 +134,8 @@ class _Head:
         self.mask: Mask = opaque
         self._word = word
         if from_client:
-            target = _TOKEN.sub(lambda name: word(name.group()), start.group(2))
+            target = start.group(2)
+            target = target if target == b"*" else _PART.sub(lambda name: word(name.group()), target)
             verb = start.group(1) if start.group(1) in _METHODS else b"X" * len(start.group(1))
             found = bytearray(verb + b" " + target + b" " + start.group(3))
             bare = until_close = False
@@ -140,19 +165,29 @@ class _Head:
     def _field(self, line: bytes) -> bytes:
         name, colon, value = line.partition(b":")
         known = name.strip().lower()
-        if known in _FRAMING:
-            if known == b"content-length" and value.strip().isdigit():
-                self._length = int(value)
-            elif known == b"transfer-encoding" and b"chunked" in value.lower():
-                self._chunked = True
-            self._upgrade = self._upgrade or known == b"upgrade"
+        if known == b"content-length" and value.strip().isdigit() and len(value.strip()) <= _DIGITS:
+            self._length = int(value)
             return line
+        if known in _PLAIN_WORDS:
+            self._chunked = self._chunked or (known == b"transfer-encoding" and b"chunked" in value.lower())
+            self._upgrade = self._upgrade or known == b"upgrade"
+            plain = _PLAIN_WORDS[known]
+            return name + colon + _MARKED.sub(lambda part: _plain(part.group(), plain, known == b"server"), value)
         if known == b"host" and colon:
-            return name + colon + _TOKEN.sub(lambda part: self._word(part.group()), value)
+            text = value.lstrip(b" \t")
+            return name + colon + value[: len(value) - len(text)] + _PART.sub(lambda p: self._word(p.group()), text)
         if known == b"content-type" and (kind := _STREAMED.match(value)):
             self.mask = _lines
             return name + colon + kind.group() + opaque(value[kind.end() :])
         return (name if known in _KNOWN else opaque(name)) + colon + _spaced(value)
+
+
+_MARKED = re.compile(rb"[^ \t,;/()]+")
+
+
+def _plain(word: bytes, known: Container[bytes], numbered: bool) -> bytes:
+    """A word where it is known, or a version's number where one may stand; else as many bytes."""
+    return word if word.lower() in known or (numbered and _VERSION.fullmatch(word)) else opaque(word)
 
 
 def _lines(body: bytes) -> bytes:
@@ -205,7 +240,7 @@ def _tls(data: bytes, word: Word) -> bytes:
         content = data[at + 5 : at + 5 + length]
         found += data[at : at + 5]
         if kind == 20 or (kind == 21 and length == 2):
-            found += content
+            found += content if content[:1] in (b"\1", b"\2") and kind + len(content) <= 23 else bytes(len(content))
         elif kind == 22 and plain:
             masked_content, left = _handshake(content, left, word)
             found += masked_content
@@ -235,28 +270,65 @@ def _handshake(content: bytes, left: int, word: Word) -> tuple[bytes, int]:
 
 
 def _hello(message: bytes, client: bool, word: Word) -> bytes:
-    found = bytearray(message)
-    if message[2:34] != _RETRY:
-        found[2:34] = bytes(len(message[2:34]))
+    """A hello (RFC 8446, 4.1.2): its lengths stay, and of its values those that are known."""
+    found = bytearray(len(message))
+
+    def keep(at: int, value: bytes) -> None:
+        found[at : at + len(value)] = value[: max(0, len(message) - at)]
+
+    if message[:1] == b"\3":
+        keep(0, message[:2] if message[1:2] <= b"\4" else b"\3\3")
+    if message[2:34] == _RETRY:
+        keep(2, _RETRY)
     at = 34
     if at >= len(message):
         return bytes(found)
-    session = message[at]
-    found[at + 1 : at + 1 + session] = bytes(len(message[at + 1 : at + 1 + session]))
-    at += 1 + session
+    keep(at, message[at : at + 1])
+    at += 1 + message[at]
     if client:
-        at += 2 + int.from_bytes(message[at : at + 2], "big")  # the cipher suites
+        size = int.from_bytes(message[at : at + 2], "big")
+        keep(at, message[at : at + 2])
+        for place in range(at + 2, at + 2 + size - 1, 2):
+            keep(place, _suite(message[place : place + 2]))
+        at += 2 + size
+        keep(at, message[at : at + 1])
         at += 1 + (message[at] if at < len(message) else 0)
     else:
+        keep(at, _suite(message[at : at + 2]))
         at += 3
+    keep(at, message[at : at + 2])
     at += 2
     while at + 4 <= len(message):
         kind, length = int.from_bytes(message[at : at + 2], "big"), int.from_bytes(message[at + 2 : at + 4], "big")
         value = message[at + 4 : at + 4 + length]
-        if kind == 0 and len(value) > 5:
-            name = _TOKEN.sub(lambda part: word(part.group()), value[5:])
-            found[at + 4 : at + 4 + len(value)] = value[:5] + name
-        elif kind not in _PLAIN_EXTENSIONS:
-            found[at + 4 : at + 4 + len(value)] = bytes(len(value))
+        keep(at, message[at : at + 2] if kind in _EXTENSIONS else _UNKNOWN)
+        keep(at + 2, message[at + 2 : at + 4])
+        keep(at + 4, _extension(kind, value, client, word))
         at += 4 + length
     return bytes(found)
+
+
+def _suite(suite: bytes) -> bytes:
+    """A cipher suite of those that are registered, else GREASE."""
+    known = suite[:1] in (b"\0", b"\xc0") or suite[:1] in (b"\x13", b"\xcc")
+    return suite if known else _UNKNOWN[: len(suite)]
+
+
+def _extension(kind: int, value: bytes, client: bool, word: Word) -> bytes:
+    """What an extension holds: the name that is asked for is replaced, protocols and versions stay where known."""
+    if kind == _SNI and len(value) > 5 and int.from_bytes(value[3:5], "big") == len(value) - 5:
+        head = (len(value) - 2).to_bytes(2, "big") + b"\0" + value[3:5]
+        return head + re.sub(rb"[^.]+", lambda part: word(part.group()), value[5:])
+    if kind == _ALPN and int.from_bytes(value[:2], "big") == len(value) - 2:
+        found = bytearray(value[:2])
+        while len(found) < len(value):
+            name = value[len(found) + 1 : len(found) + 1 + value[len(found)]]
+            found += bytes([len(name)]) + (name if name in _ALPNS else word(name))
+        return bytes(found)
+    if kind == _VERSIONS:
+        head = value[:1] if client else b""
+        pairs = [value[at : at + 2] for at in range(len(head), len(value), 2)]
+        if not client or head == bytes([len(value) - 1]):
+            known = (pair if pair[:1] == b"\3" and pair[1:] <= b"\4" else _UNKNOWN[: len(pair)] for pair in pairs)
+            return head + b"".join(known)
+    return bytes(len(value))
