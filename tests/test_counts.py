@@ -11,6 +11,7 @@ from tsharkfacts import needs_tshark
 import latpcap as lp
 
 TO_SERVER = "tcp.dstport==80"
+OF_ASKS = "openflow_v4.type in {5, 18, 20, 24}"
 ANSWERED = "!(ldap.protocolOp==2)"  # an unbind has no answer, and is no request
 # protocol: the capture, how tshark is told, its filter, and the field of which each value is a request
 COUNTED = {
@@ -19,6 +20,8 @@ COUNTED = {
     "grpc": ("tests/cases/grpc_calls/capture.pcap", "http2", TO_SERVER, "http2.headers.method"),
     "modbus": ("tests/cases/modbus_polls/capture.pcap", "mbtcp", TO_SERVER, "mbtcp.trans_id"),
     "dnp3": ("tests/cases/dnp3_polls/capture.pcap", "dnp3", f"{TO_SERVER} && dnp3.al.func > 0", "dnp3.al.func"),
+    "openflow": ("tests/cases/openflow_controller_asks/capture.pcap", "openflow", OF_ASKS, "openflow_v4.type"),
+    "s7comm": ("tests/cases/s7_reads/capture.pcap", "tpkt", "s7comm.header.rosctr==1 || cotp.type==0xe", "cotp.type"),
     "ldap": ("tests/cases/ldap_searches_at_once/capture.pcap", "ldap", f"{TO_SERVER} && {ANSWERED}", "ldap.messageID"),
 }
 

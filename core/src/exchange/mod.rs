@@ -211,6 +211,8 @@ pub struct Exchange {
     /// Of a connection's set-up.
     pub opening: Option<Box<Opening>>,
     pub kind: MessageKind,
+    /// The side that accepted the connection asks, and the one that opened it answers (an OpenFlow controller).
+    pub by_server: bool,
     /// By which its answer is known, in protocols that answer in any order.
     key: Option<u64>,
     pub protocol: Option<Protocol>,
@@ -272,6 +274,7 @@ impl Exchange {
             row,
             opening,
             kind,
+            by_server,
             key,
             protocol,
             method,
@@ -291,7 +294,7 @@ impl Exchange {
             before,
             steps,
         } = self;
-        (*row, *kind, *key) = (RowKind::Exchange, MessageKind::Turn, None);
+        (*row, *kind, *key, *by_server) = (RowKind::Exchange, MessageKind::Turn, None, false);
         (*opening, *before) = (None, None);
         (*protocol, *method, *target, *host) = (None, None, None, None);
         (*status, *status_text, *error) = (None, None, false);
@@ -311,11 +314,21 @@ impl Exchange {
         self.request.first.time_ns
     }
 
+    /// Who sends its request.
+    #[inline(always)]
+    pub fn asker(&self) -> Side {
+        if self.by_server {
+            Side::Server
+        } else {
+            Side::Client
+        }
+    }
+
     /// Who sends the first message of it.
     pub fn begun_by(&self) -> Side {
         match self.row {
             RowKind::Push => Side::Server,
-            _ => Side::Client,
+            _ => self.asker(),
         }
     }
 
@@ -346,14 +359,19 @@ impl Exchange {
         }
     }
 
-    /// The same of what is no dialogue: first the client's, then the server's.
+    /// The same of what is no dialogue: first the asker's, then the other side's.
     #[inline(always)]
     pub fn pieces_by_side(&self) -> [impl Iterator<Item = Piece<'_>>; 2] {
         let (start, border, end) = self.parts();
         let [client, server] = &self.steps;
+        let (asked, answered) = if self.by_server {
+            (server, client)
+        } else {
+            (client, server)
+        };
         [
-            CutSteps::new(client, Side::Client, start, border),
-            CutSteps::new(server, Side::Server, border, end),
+            CutSteps::new(asked, self.asker(), start, border),
+            CutSteps::new(answered, self.asker().other(), border, end),
         ]
     }
 

@@ -32,6 +32,9 @@ pub(super) enum Told {
     Part(u64),
     /// The request, or the answer, of this exchange ends with it.
     Last(u64),
+    /// The same where either side may ask: the request of this exchange ends with it, or its answer.
+    Asked(u64),
+    Answered(u64),
     /// What is said so far of this exchange is no answer: that is still to come.
     Interim(u64),
     /// A push ends with it.
@@ -338,7 +341,10 @@ impl<D: Dialect> Framed<D> {
         let half = self.half(sink.side());
         half.have += bytes;
         let ends = half.len.is_none_or(|len| half.have >= len);
-        if let Some(Told::Part(key) | Told::Last(key) | Told::Interim(key)) = half.told {
+        if let Some(
+            Told::Part(key) | Told::Last(key) | Told::Asked(key) | Told::Answered(key) | Told::Interim(key),
+        ) = half.told
+        {
             sink.of(key).piece(bytes);
         }
         if !ends {
@@ -348,7 +354,8 @@ impl<D: Dialect> Framed<D> {
         match told.unwrap_or_default() {
             Told::Nothing | Told::Part(_) => {}
             Told::Last(key) if sink.side() == Side::Client => sink.of(key).asked(),
-            Told::Last(key) => sink.of(key).answered(),
+            Told::Asked(key) => sink.of(key).asked(),
+            Told::Last(key) | Told::Answered(key) => sink.of(key).answered(),
             Told::Interim(key) => sink.of(key).interim(),
             Told::Push(push) => {
                 let first = push.since.unwrap_or_else(|| sink.marked());

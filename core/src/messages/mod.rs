@@ -35,6 +35,7 @@ mod framed;
 mod http1;
 mod http2;
 mod interactive;
+mod iso;
 mod joined;
 mod kafka;
 mod ldap;
@@ -47,6 +48,7 @@ mod mongodb;
 mod mqtt;
 mod mysql;
 mod notes;
+mod openflow;
 mod parcel;
 mod pieces;
 mod postgres;
@@ -57,6 +59,7 @@ mod sink;
 mod sip;
 mod smb;
 mod sql;
+mod synchrophasor;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -208,6 +211,7 @@ impl Messages {
         match &self.reader {
             _ if self.stage == Stage::Undecided => None,
             AnyReader::Tls(tls) => tls.inner_protocol().or(Some(Protocol::Tls)),
+            AnyReader::WebSocket(frames) => frames.inner_protocol().or(Some(Protocol::WebSocket)),
             reader => Some(reader.protocol()),
         }
     }

@@ -51,6 +51,11 @@ fn sniff(first: &First<'_>) -> Guess {
     }
 }
 
+/// Whether a client's first bytes, however few, may begin a connection.
+pub(super) fn may_connect(first: &[u8]) -> bool {
+    !first.is_empty() && packet::is_connect(first) != Some(false)
+}
+
 /// Packets of which one subscribes: only a client does.
 fn subscribes(first: &[u8]) -> bool {
     first.first() == Some(&0x82) && framed::fit::<Mqtt>(Side::Client, first) == Fit::Whole

@@ -4,8 +4,8 @@
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
-    amqp, commands, dnp3, dns, http1, http2, interactive, kafka, ldap, memcached, modbus, mongodb, mqtt,
-    mysql, postgres, redis, rpc, sip, smb, tls, transfer, turns, websocket,
+    amqp, commands, dnp3, dns, http1, http2, interactive, iso, kafka, ldap, memcached, modbus, mongodb, mqtt,
+    mysql, openflow, postgres, redis, rpc, sip, smb, synchrophasor, tls, transfer, turns, websocket,
 };
 
 /// How a protocol is known. Ports play no part.
@@ -111,6 +111,9 @@ readers! {
     Rdp(interactive::Interactive), "rdp", interactive::RDP;
     Telnet(interactive::Interactive), "telnet", interactive::TELNET;
     OpenVpn(interactive::Interactive), "openvpn", interactive::OPENVPN;
+    S7(iso::Reader), "s7comm", iso::S7;
+    Mms(iso::Reader), "mms", iso::MMS;
+    Synchrophasor(synchrophasor::Reader), "c37.118", synchrophasor::RECOGNITION;
     Sip(sip::SipReader), "sip", sip::SIP;
     Rtsp(sip::RtspReader), "rtsp", sip::RTSP;
     Smtp(commands::Commands), "smtp", commands::SMTP;
@@ -129,6 +132,7 @@ readers! {
     Kafka(kafka::Reader), "kafka", kafka::RECOGNITION;
     Dnp3(dnp3::Reader), "dnp3", dnp3::RECOGNITION;
     Modbus(modbus::Reader), "modbus", modbus::RECOGNITION;
+    OpenFlow(openflow::Reader), "openflow", openflow::RECOGNITION;
     WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;
     FtpData(transfer::Transfer), "ftp-data", transfer::RECOGNITION;
     + Grpc, "grpc";

@@ -9,6 +9,7 @@ mod dnp3;
 mod dns;
 mod frames;
 mod http2;
+mod industrial;
 mod interactive;
 mod joined;
 mod kafka;

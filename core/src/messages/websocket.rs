@@ -3,10 +3,12 @@
 //!
 //! The protocol says nothing of what answers what. A message of the server answers the one whose id it repeats. Where
 //! ids are not used, it answers the oldest that waits, as long as the server has never spoken unasked; a server that
-//! has answers only where a single message waits, and not with what begins as its pushes do.
+//! has answers only where a single message waits, and not with what begins as its pushes do. Where the messages carry
+//! another protocol that is known, its reader reads them as one stream (`inner.rs`).
 
 mod frames;
 mod id;
+mod inner;
 
 use std::collections::VecDeque;
 
@@ -16,6 +18,7 @@ use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Stretch};
 use frames::{Fit, Frame, Frames, Part};
+use inner::Inner;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::WebSocket,
@@ -50,6 +53,8 @@ pub(super) struct WebSocket {
     unasked: Vec<[u8; OPENING]>,
     /// A message of the client may not be in the capture, so its answer seems to answer nothing.
     unsure: bool,
+    /// What the messages carry.
+    inner: Inner,
 }
 
 #[derive(Debug)]
@@ -86,6 +91,8 @@ struct Message {
     /// Its beginning, as text; empty where it cannot be read.
     text: Vec<u8>,
     readable: bool,
+    /// It is not compressed.
+    plain: bool,
     /// The frame that is being read is its last.
     last: bool,
 }
@@ -129,6 +136,11 @@ impl WebSocket {
         Box::default()
     }
 
+    /// What its messages carry, where that is a protocol of its own.
+    pub(super) fn inner_protocol(&self) -> Option<Protocol> {
+        self.inner.protocol()
+    }
+
     fn joined() -> Box<WebSocket> {
         let mut reader = WebSocket {
             unsure: true,
@@ -164,14 +176,15 @@ impl WebSocket {
         while !bytes.is_empty() {
             let half = self.half(side);
             let here = bytes;
-            if !half.frames.is_inside() {
+            if !half.frames.is_inside() && !self.inner.is_known() {
                 sink.mark();
             }
+            let half = self.half(side);
             let fits = match half.frames.next(side, &mut bytes) {
                 Part::Partly => true,
                 Part::Header(frame) => half.begins(frame),
                 Part::Payload(piece) => {
-                    half.payload(piece);
+                    self.payload(sink, piece);
                     true
                 }
                 Part::Wrong => false,
@@ -180,23 +193,38 @@ impl WebSocket {
                 sink.lost("not a frame of WebSocket");
                 return Err(here);
             }
-            if !half.frames.is_inside() {
+            if !self.half(side).frames.is_inside() {
                 self.frame_ends(sink);
             }
         }
         Ok(())
     }
 
+    /// A piece of a frame's payload.
+    fn payload(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: &[u8]) {
+        let side = sink.side();
+        let reads = self.inner.reads();
+        let half = self.half(side);
+        half.payload(piece);
+        if reads && half.counts {
+            let plain = half.message.as_ref().is_some_and(|message| message.plain);
+            let text: Vec<u8> = half.frames.unmasked(piece).collect();
+            self.inner.read(sink, &text, plain);
+        }
+    }
+
     fn frame_ends(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let side = sink.side();
+        let known = self.inner.is_known();
         let half = self.half(side);
         if let Some(message) = half.message.take_if(|message| half.counts && message.last) {
             match side {
+                _ if known => return,
                 Side::Client => self.asks(sink, &message),
                 Side::Server => self.speaks(sink, &message),
             }
         }
-        if self.half(side).message.is_none() {
+        if self.half(side).message.is_none() && !known {
             sink.unmark();
         }
     }
@@ -261,6 +289,10 @@ impl WebSocket {
     fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
         let half = self.half(side);
+        if half.counts || !half.frames.is_inside() {
+            self.inner.missing(sink, missing);
+        }
+        let half = self.half(side);
         let searching = half.search != Search::Found;
         if searching || half.frames.skip(missing) {
             if let Some(message) = half.message.as_mut().filter(|_| half.counts) {
@@ -298,6 +330,7 @@ impl Half {
         }
         let message = self.message.get_or_insert_with(|| Message {
             readable: frame.opcode == frames::TEXT && !frame.compressed,
+            plain: !frame.compressed,
             ..Message::default()
         });
         message.bytes += frame.header;

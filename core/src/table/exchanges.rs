@@ -11,6 +11,7 @@ use super::columns::{EVERY, Full, Partial, blocks, instants, some_instants};
 use super::spent::Spent;
 use super::words::{Fixed, Heard, Listed, Texts, dictionary};
 use super::{Column, column, ms, nullable};
+use crate::base::Side;
 use crate::evidence::rtt::Pairs;
 use crate::exchange::{CutBy, Exchange, Message};
 use crate::judge::{Cause, Paths, Row};
@@ -35,6 +36,8 @@ mod has {
     pub const PIECES: u32 = 1 << 12;
     /// Two pieces and more.
     pub const GAP: u32 = 1 << 13;
+    /// The side that accepted the connection asks.
+    pub const SERVER_ASKS: u32 = 1 << 14;
 }
 
 blocks! {
@@ -123,6 +126,9 @@ impl Exchanges {
             has |= has::HOST;
         }
         has |= columns.kind.set_some(row, e.kind.word());
+        if e.by_server {
+            has |= has::SERVER_ASKS;
+        }
         has |= columns.status.set_some(row, e.status.map(u32::from));
         has |= errors(e);
         columns.start.set(row, start);
@@ -145,7 +151,7 @@ impl Exchanges {
                 columns.service.set(row, ms(service));
                 columns.response_spread.set(row, ms(response_spread));
                 has |= has::LATENCY;
-                let latency = client_latency(end - start, paths).map(ms);
+                let latency = client_latency(end - start, e.asker(), paths).map(ms);
                 has |= columns.client_latency.set_some(row, latency);
             }
         }
@@ -190,6 +196,7 @@ impl Exchanges {
             nullable("target", self.target.take()),
             nullable("host", c.host.take(&has)),
             nullable("kind", c.kind.take(&has)),
+            column("server_asks", has.booleans(has::SERVER_ASKS)),
             c.status.column(&has, "status"),
             nullable("status_text", self.status_text.take()),
             nullable("error", has.some_booleans(has::ERROR, has::ERROR_KNOWN)),
@@ -233,11 +240,11 @@ fn errors(e: &Exchange) -> u32 {
     }
 }
 
-/// The client's own clock starts half a round trip before the request passes the capture and ends half a
+/// The asker's own clock starts half a round trip before the request passes the capture and ends half a
 /// round trip after the response did.
-fn client_latency(latency: i64, paths: &Paths) -> Option<i64> {
-    let [client, _] = paths.min;
-    Some(latency + client?)
+fn client_latency(latency: i64, asker: Side, paths: &Paths) -> Option<i64> {
+    let round_trip = paths.min.get(asker.index()).copied().flatten();
+    Some(latency + round_trip?)
 }
 
 /// TRANSUM's three: the request on the wire, until the first answer, the answer on the wire. Their sum is

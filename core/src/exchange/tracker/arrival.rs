@@ -112,7 +112,8 @@ impl Pairing {
     pub(super) fn finish(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
         exchange.protocol = exchange.protocol.or(self.protocol);
         let request = &mut exchange.request;
-        if exchange.response.is_none() && request.copies.0.is_some() && self.server_ack < request.end_offset {
+        let lost = exchange.response.is_none() && request.copies.0.is_some() && !exchange.by_server;
+        if lost && self.server_ack < request.end_offset {
             request.last = request.whole; // no copy ever came to a server that was still there
         }
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
@@ -141,6 +142,12 @@ impl Pairing {
             [(start, end); 2]
         } else {
             [(start, border), (border, end)]
+        };
+        let [first, second] = parts;
+        let parts = if exchange.by_server {
+            [second, first]
+        } else {
+            parts
         };
         for ((own, all), (start, end)) in exchange.steps.iter_mut().zip(&self.steps).zip(parts) {
             own.extend(between(all, start, end).cloned());

@@ -267,27 +267,19 @@ impl Pairing {
 
     /// A needed repeat may move the end of the message that holds its bytes.
     pub(super) fn repaired(&mut self, side: Side, data: &Data, at: At) {
-        let mut waiting = self.settling.iter_mut().chain(&mut self.open);
-        match side {
-            Side::Server => {
+        for e in self.settling.iter_mut().chain(&mut self.open) {
+            if e.asker() != side {
                 // an open response has no end yet: the repeat is of its bytes
-                let hit = waiting
-                    .filter_map(|e| e.response.as_mut())
-                    .find(|r| !r.complete || data.start < r.end_offset);
-                if let Some(response) = hit {
-                    response.repeated(at, data);
+                let hit = e.response.as_mut();
+                if let Some(response) = hit.filter(|r| !r.complete || data.start < r.end_offset) {
+                    return response.repeated(at, data);
                 }
-            }
-            Side::Client => {
-                let hit = waiting.find(|e| {
-                    e.response.is_none() && (!e.request.complete || data.start < e.request.end_offset)
-                });
-                if let Some(e) = hit {
-                    e.request.repeated(at, data);
-                    if e.request.complete {
-                        e.request.last = at;
-                    }
+            } else if e.response.is_none() && (!e.request.complete || data.start < e.request.end_offset) {
+                e.request.repeated(at, data);
+                if e.request.complete {
+                    e.request.last = at;
                 }
+                return;
             }
         }
     }

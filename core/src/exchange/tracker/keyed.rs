@@ -56,22 +56,22 @@ impl Pairing {
         ledger: &mut Ledger,
     ) {
         match said {
-            Said::Asks(kind) if side == Side::Client => return self.ask(key, kind, at, ledger),
-            Said::Asks(_) => return,
+            Said::Asks(kind) => return self.ask(key, side, kind, at, ledger),
             Said::Adopt => return self.adopt(key),
             Said::Answered | Said::Reset | Said::GivenUp => return self.over(key, said, at, come, ledger),
             _ => {}
         }
         let (at, unseen) = self.seen(at);
         let Some(e) = self.find(key) else { return };
-        match (said, side) {
+        let asks = side == e.asker();
+        match (said, asks) {
             (Said::Named(named), _) => e.named(named),
             // more of what seemed whole: the next round of a log-in
-            (Said::Bytes(bytes), Side::Client) if !e.request.complete || e.response.is_none() => {
+            (Said::Bytes(bytes), true) if !e.request.complete || e.response.is_none() => {
                 e.request.bytes = e.request.bytes.saturating_add(bytes);
                 e.request.last = at;
             }
-            (Said::Bytes(bytes), Side::Server) => {
+            (Said::Bytes(bytes), false) => {
                 let response = e.answer(at);
                 response.bytes = response.bytes.saturating_add(bytes);
                 response.last = at;
@@ -80,10 +80,10 @@ impl Pairing {
                 e.request.last = e.request.newest_copy().unwrap_or(e.request.last);
                 (e.request.complete, e.request.end_offset) = (true, come);
             }
-            (Said::Answers, Side::Server) => drop(e.answer(at)),
+            (Said::Answers, false) => drop(e.answer(at)),
             (Said::Status(status), _) => e.ends_with(status),
             (Said::Streams, _) => e.kind = Kind::EventStream,
-            (Said::Piece, Side::Server) => e.pieces.add(at),
+            (Said::Piece, false) => e.pieces.add(at),
             (Said::Dialogue, _) => e.dialogue = true,
             (Said::Interim, _) => (e.response, e.pieces) = (None, Default::default()),
             _ => {}
@@ -101,7 +101,7 @@ impl Pairing {
         self.open.iter_mut().rev().find(|e| e.key == Some(key))
     }
 
-    fn ask(&mut self, key: u64, kind: Kind, at: At, ledger: &mut Ledger) {
+    fn ask(&mut self, key: u64, side: Side, kind: Kind, at: At, ledger: &mut Ledger) {
         let rises = self.highest < Some(key);
         self.highest = self.highest.max(Some(key));
         let most = if rises { MAX_OPEN } else { MAX_KEYED };
@@ -117,7 +117,10 @@ impl Pairing {
             );
             self.give_up(oldest, ledger);
         }
-        self.open_exchange(at, ledger);
+        match side {
+            Side::Client => self.open_exchange(at, ledger),
+            Side::Server => self.open_by_server(at, ledger),
+        }
         if let Some(e) = self.open.back_mut() {
             (e.key, e.kind) = (Some(key), kind);
         }
@@ -151,6 +154,9 @@ impl Pairing {
         let response = e.answer(at);
         (response.last, response.end_offset, response.complete) = (at, come, true);
         e.complete = e.cut_by.is_none();
+        if e.by_server {
+            return self.finish(e, ledger); // which ACK says that it arrived is not followed
+        }
         self.settles(e, at);
     }
 

@@ -252,6 +252,17 @@ impl Pairing {
         self.exchanges += 1;
     }
 
+    /// The server asks: what its client pauses for, or had held, is no part of that.
+    #[cold]
+    pub(super) fn open_by_server(&mut self, at: At, ledger: &mut Ledger) {
+        let (paused, freed) = (self.paused.take(), std::mem::take(&mut self.freed));
+        self.open_exchange(at, ledger);
+        (self.paused, self.freed) = (paused, freed);
+        if let Some(e) = self.open.back_mut() {
+            (e.by_server, e.pool) = (true, u32::MAX);
+        }
+    }
+
     /// The newest request has been answered, or too many wait.
     #[cold]
     #[inline(never)]

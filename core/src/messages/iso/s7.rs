@@ -1,0 +1,138 @@
+//! S7 communication (of Wireshark's dissector `s7comm`, and its successor `s7comm-plus` as far as it is plain): functions
+//! and errors. Remembers nothing.
+
+use smol_str::{SmolStr, format_smolstr};
+
+use super::Meaning;
+use crate::cursor::{self, Cursor};
+
+const S7: u8 = 0x32;
+const PLUS: u8 = 0x72;
+/// A request of either side, an acknowledgement, an answer with data, and what has types of its own.
+const JOB: u8 = 1;
+const ACK: u8 = 2;
+const ACK_DATA: u8 = 3;
+const USERDATA: u8 = 7;
+/// The high half of a userdata's type.
+const USER_REQUEST: u8 = 4;
+const USER_ANSWER: u8 = 8;
+
+pub(super) fn is_mine(data: &[u8]) -> bool {
+    match data {
+        [S7, JOB | ACK | ACK_DATA | USERDATA, 0, 0, ..] => true,
+        [PLUS, 1..=3, ..] => plus(data).is_some(),
+        _ => false,
+    }
+}
+
+pub(super) fn read(data: &[u8]) -> Option<Meaning> {
+    match *data.first()? {
+        S7 => plain(data),
+        PLUS => plus(data),
+        _ => None,
+    }
+}
+
+fn word(function: u8) -> &'static str {
+    match function {
+        0x00 => "CpuServices",
+        0x04 => "ReadVar",
+        0x05 => "WriteVar",
+        0x1A => "RequestDownload",
+        0x1B => "DownloadBlock",
+        0x1C => "DownloadEnded",
+        0x1D => "StartUpload",
+        0x1E => "Upload",
+        0x1F => "EndUpload",
+        0x28 => "PlcControl",
+        0x29 => "PlcStop",
+        0xF0 => "SetupCommunication",
+        _ => "Job",
+    }
+}
+
+fn plain(data: &[u8]) -> Option<Meaning> {
+    let mut cursor = Cursor::new(data);
+    let (_, kind) = (cursor.u8()?, cursor.u8()?);
+    cursor.u16be()?;
+    let (id, _, _) = (u32::from(cursor.u16be()?), cursor.u16be()?, cursor.u16be()?);
+    Some(match kind {
+        JOB => Meaning::Request {
+            id,
+            method: word(cursor.u8()?),
+            target: SmolStr::default(),
+        },
+        ACK | ACK_DATA => {
+            let (class, code) = (cursor.u8()?, cursor.u8()?);
+            let fails = class != 0 || code != 0;
+            Meaning::Answer {
+                id,
+                error: fails.then(|| format_smolstr!("error {class:02x}{code:02x}")),
+            }
+        }
+        USERDATA => {
+            // three bytes that open it, its length, how, type and group, what of the group, its number
+            let parameter = cursor.rest();
+            let (kind, sub) = (cursor::u8_at(parameter, 5)?, cursor::u8_at(parameter, 6)?);
+            match kind >> 4 {
+                USER_REQUEST => Meaning::Request {
+                    id,
+                    method: "UserData",
+                    target: format_smolstr!("{}/{sub}", kind & 0xF),
+                },
+                USER_ANSWER => {
+                    let error = cursor::be16_at(parameter, 10).filter(|error| *error != 0);
+                    Meaning::Answer {
+                        id,
+                        error: error.map(|error| format_smolstr!("error {error:04x}")),
+                    }
+                }
+                _ => Meaning::Push("UserData"),
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// Its successor: an operation, a function, a number.
+fn plus(data: &[u8]) -> Option<Meaning> {
+    let version = cursor::u8_at(data, 1)?;
+    let body = cursor::from(data, 4);
+    // in between stands a digest behind its length
+    let digest = usize::from(cursor::u8_at(body, 0)?) + 1;
+    let body = if version == 3 {
+        cursor::from(body, digest)
+    } else {
+        body
+    };
+    let mut cursor = Cursor::new(body);
+    let operation = cursor.u8()?;
+    if operation == 0x33 {
+        return Some(Meaning::Push("Notification"));
+    }
+    let (_, function, _) = (cursor.u16be()?, cursor.u16be()?, cursor.u16be()?);
+    let id = u32::from(cursor.u16be()?);
+    let method = match function {
+        0x04BB => "Explore",
+        0x04CA => "CreateObject",
+        0x04D4 => "DeleteObject",
+        0x04F2 => "SetVariable",
+        0x0524 => "GetLink",
+        0x0542 => "SetMultiVariables",
+        0x054C => "GetMultiVariables",
+        0x0556 => "BeginSequence",
+        0x0560 => "EndSequence",
+        0x056B => "Invoke",
+        0x0586 => "GetVarSubStreamed",
+        _ => return None,
+    };
+    match operation {
+        0x31 => Some(Meaning::Request {
+            id,
+            method,
+            target: SmolStr::default(),
+        }),
+        0x32 => Some(Meaning::Answer { id, error: None }),
+        _ => None,
+    }
+}

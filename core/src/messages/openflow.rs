@@ -1,0 +1,214 @@
+//! OpenFlow 1.0 to 1.5 (ONF TS-025): requests and answers of controller and switch, paired by transaction id. The
+//! controller asks, though the switch opens the connection; so each exchange says which side asked. Echoes, what a
+//! switch reports by itself and commands that nobody answers are not told of. Reads types, no flow.
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use crate::cursor::{self, Cursor};
+use smol_str::format_smolstr;
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::OpenFlow,
+    sniff,
+    // both sides may ask, so a message tells no side
+    opens: |_, _| false,
+    resumes: |side, first| framed::fit::<OpenFlow>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::OpenFlow(Box::default()),
+};
+
+pub(super) type Reader = Framed<OpenFlow>;
+
+/// Version, type, length, transaction id.
+const HEADER: u16 = 8;
+const HELLO: u8 = 0;
+const ERROR: u8 = 1;
+/// The highest type of any version.
+const LAST_TYPE: u8 = 35;
+/// A reply of several parts: another follows.
+const MORE: u16 = 1;
+/// The element of a HELLO that lists versions (1.3.1 and later).
+const VERSIONS: u16 = 1;
+
+#[derive(Debug, Default)]
+pub(super) struct OpenFlow;
+
+/// What a type is, in this version.
+enum Meaning {
+    Request(&'static str),
+    Reply,
+    /// A reply that may have several parts.
+    Parts,
+    Error,
+    Other,
+}
+
+fn meaning(version: u8, kind: u8) -> Meaning {
+    use Meaning::{Error, Other, Parts, Reply, Request};
+    match (version, kind) {
+        (_, ERROR) => Error,
+        (_, 5) => Request("FEATURES_REQUEST"),
+        (_, 7) => Request("GET_CONFIG_REQUEST"),
+        (_, 6 | 8) => Reply,
+        (1, 16) => Request("STATS_REQUEST"),
+        (1, 17) => Parts,
+        (1, 18) => Request("BARRIER_REQUEST"),
+        (1, 20) => Request("QUEUE_GET_CONFIG_REQUEST"),
+        (1, 19 | 21) => Reply,
+        (1, _) => Other,
+        (_, 18) => Request("MULTIPART_REQUEST"),
+        (_, 19) => Parts,
+        (_, 20) => Request("BARRIER_REQUEST"),
+        (_, 22) => Request("QUEUE_GET_CONFIG_REQUEST"),
+        (_, 24) => Request("ROLE_REQUEST"),
+        (_, 26) => Request("GET_ASYNC_REQUEST"),
+        (_, 21 | 23 | 25 | 27) => Reply,
+        (5.., 34) => Request("BUNDLE_CONTROL"),
+        _ => Other,
+    }
+}
+
+/// What a multipart request asks for (7.3.5); the first ones are those of 1.0, too.
+fn part(kind: u16) -> &'static str {
+    match kind {
+        0 => "DESC",
+        1 => "FLOW",
+        2 => "AGGREGATE",
+        3 => "TABLE",
+        4 => "PORT_STATS",
+        5 => "QUEUE",
+        6 => "GROUP",
+        7 => "GROUP_DESC",
+        8 => "GROUP_FEATURES",
+        9 => "METER",
+        10 => "METER_CONFIG",
+        11 => "METER_FEATURES",
+        12 => "TABLE_FEATURES",
+        13 => "PORT_DESC",
+        _ => "",
+    }
+}
+
+/// Both sides greet first, mostly; else both sides' messages have to fit.
+fn sniff(first: &First<'_>) -> Guess {
+    let long = usize::from(HEADER);
+    match framed::sniff::<OpenFlow>(first) {
+        Guess::Yes if first.said.len() < long || first.other.len() < long => Guess::Other,
+        guess => guess,
+    }
+}
+
+struct Message {
+    version: u8,
+    kind: u8,
+    id: u32,
+}
+
+impl Message {
+    fn read(head: &[u8]) -> Option<Message> {
+        let mut cursor = Cursor::new(head);
+        let (version, kind, _) = (cursor.u8()?, cursor.u8()?, cursor.u16be()?);
+        let id = cursor.u32be()?;
+        Some(Message { version, kind, id })
+    }
+
+    /// The exchange that this side asks, or the other one.
+    fn key(&self, asker: Side) -> u64 {
+        (asker.index() as u64) << 32 | u64::from(self.id)
+    }
+}
+
+impl Dialect for OpenFlow {
+    const HEAD: usize = 16;
+    const TELLS: usize = 8;
+    const WRONG: &'static str = "not a message of OpenFlow";
+
+    fn length(&self, _side: Side, first: &[u8]) -> Length {
+        let (version, kind) = (cursor::u8_at(first, 0), cursor::u8_at(first, 1));
+        if version.is_some_and(|version| !(1..=6).contains(&version)) {
+            return Length::Wrong;
+        }
+        match (kind, cursor::be16_at(first, 2)) {
+            (Some(kind), _) if kind > LAST_TYPE => Length::Wrong,
+            (_, Some(len)) if len >= HEADER => Length::Is(u64::from(len)),
+            (_, Some(_)) => Length::Wrong,
+            _ => Length::More,
+        }
+    }
+
+    fn fits(_side: Side, head: Head<'_>) -> bool {
+        let kind = cursor::u8_at(head.bytes, 1);
+        // a HELLO has elements since 1.3.1, of which one is known; each says its length
+        let element = [cursor::be16_at(head.bytes, 8), cursor::be16_at(head.bytes, 10)];
+        let listed = match element {
+            [Some(kind), _] if kind != VERSIONS => false,
+            [_, Some(len)] => len >= 8 && u64::from(HEADER) + u64::from(len) <= head.len,
+            _ => true,
+        };
+        let greets = kind != Some(HELLO) || head.len == u64::from(HEADER) || listed;
+        let answers = kind != Some(ERROR) || head.len >= u64::from(HEADER) + 4;
+        greets && answers
+    }
+
+    fn marked(_side: Side) -> bool {
+        false
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        let Some(message) = Message::read(head.bytes) else {
+            return Told::Nothing;
+        };
+        let side = sink.side();
+        let more = cursor::be16_at(head.bytes, 10).is_some_and(|flags| flags & MORE != 0);
+        match meaning(message.version, message.kind) {
+            Meaning::Request(method) => {
+                let parts = matches!(method, "STATS_REQUEST" | "MULTIPART_REQUEST");
+                let asked = cursor::be16_at(head.bytes, 8).filter(|_| parts);
+                let key = message.key(side);
+                let mut exchange = sink.of(key);
+                exchange.ask(Kind::Request);
+                exchange.name(Named {
+                    method,
+                    target: asked.map_or("", part),
+                    host: "",
+                });
+                Told::Asked(key)
+            }
+            Meaning::Parts if more => Told::Part(answer(sink, &message)),
+            Meaning::Reply | Meaning::Parts => {
+                let key = answer(sink, &message);
+                ends(sink, key, None);
+                Told::Answered(key)
+            }
+            Meaning::Error => {
+                let key = answer(sink, &message);
+                ends(sink, key, cursor::be32_at(head.bytes, 8));
+                Told::Answered(key)
+            }
+            Meaning::Other => Told::Nothing,
+        }
+    }
+
+    fn lost(&mut self, _side: Side) {}
+}
+
+fn answer(sink: &mut MessageSink<'_, impl Listener>, message: &Message) -> u64 {
+    let key = message.key(sink.side().other());
+    sink.of(key).answer();
+    key
+}
+
+/// The error's type and code, if it is one.
+fn ends(sink: &mut MessageSink<'_, impl Listener>, key: u64, error: Option<u32>) {
+    let text = match error {
+        Some(error) => format_smolstr!("error {}/{}", error >> 16, error & 0xFFFF),
+        None => "ok".into(),
+    };
+    sink.of(key).status(Status {
+        code: None,
+        text: Some(&text),
+        error: error.is_some(),
+    });
+}

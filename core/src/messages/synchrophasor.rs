@@ -1,0 +1,158 @@
+//! Synchrophasors over TCP (IEEE C37.118.2): commands for headers and configurations, and the frames that answer them. A
+//! data frame is a push: it comes at the rhythm that was asked for once. Reads frame types and stations, no values.
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use crate::cursor;
+use smol_str::format_smolstr;
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Synchrophasor,
+    sniff,
+    opens: |side, first| {
+        begins(first) == Some(true) && framed::fit::<Synchrophasor>(side, first) == Fit::Whole
+    },
+    resumes: |side, first| framed::fit::<Synchrophasor>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::Synchrophasor(Box::default()),
+};
+
+pub(super) type Reader = Framed<Synchrophasor>;
+
+/// The first byte of each frame; the second has the type in bits 4 to 6 and the standard's version in bits 0 to 3.
+const SYNC: u8 = 0xAA;
+const DATA: u8 = 0;
+const HEADER: u8 = 1;
+const CONFIGURATION_1: u8 = 2;
+const CONFIGURATION_2: u8 = 3;
+const COMMAND: u8 = 4;
+const CONFIGURATION_3: u8 = 5;
+/// Sync, size, station, two words of time, and the checksum.
+const LEAST: u16 = 16;
+/// Where a command's word stands, and how long a command without more is.
+const WORD: usize = 14;
+const COMMAND_LEN: u64 = 18;
+
+#[derive(Debug, Default)]
+pub(super) struct Synchrophasor;
+
+/// CRC-CCITT of a whole frame: its last two bytes are the checksum of those before.
+fn is_whole(frame: &[u8]) -> bool {
+    let step = |crc: u16| {
+        if crc & 0x8000 == 0 {
+            crc << 1
+        } else {
+            crc << 1 ^ 0x1021
+        }
+    };
+    let fold = |crc: u16, byte: &u8| (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| step(crc));
+    frame
+        .split_last_chunk::<2>()
+        .is_some_and(|(said, check)| said.iter().fold(0xFFFF, fold) == u16::from_be_bytes(*check))
+}
+
+/// Whether the first frame's checksum is right; `None` where the frame is not whole.
+fn begins(said: &[u8]) -> Option<bool> {
+    let len = usize::from(cursor::be16_at(said, 2)?);
+    Some(is_whole(said.get(..len)?))
+}
+
+/// One side's first frame proves it by its checksum.
+fn sniff(first: &First<'_>) -> Guess {
+    match framed::fit::<Synchrophasor>(first.side, first.said) {
+        Fit::No => Guess::No,
+        _ if first.said.len() < usize::from(LEAST) => Guess::More,
+        _ => match begins(first.said) {
+            Some(true) => Guess::Yes,
+            Some(false) => Guess::No,
+            None => framed::sniff::<Synchrophasor>(first),
+        },
+    }
+}
+
+fn kind(head: &[u8]) -> Option<u8> {
+    Some(cursor::u8_at(head, 1)? >> 4)
+}
+
+/// What a command asks for: its name, and the frame that answers it.
+fn asked(word: u16) -> Option<(&'static str, u8)> {
+    Some(match word {
+        3 => ("SendHeader", HEADER),
+        4 => ("SendConfiguration1", CONFIGURATION_1),
+        5 => ("SendConfiguration2", CONFIGURATION_2),
+        6 => ("SendConfiguration3", CONFIGURATION_3),
+        _ => return None,
+    })
+}
+
+impl Dialect for Synchrophasor {
+    const HEAD: usize = 32;
+    const TELLS: usize = 14;
+    const WRONG: &'static str = "not a frame of C37.118";
+
+    fn length(&self, side: Side, first: &[u8]) -> Length {
+        let wrong = |byte: u8| {
+            let kind = byte >> 4;
+            let commands = kind == COMMAND;
+            kind > CONFIGURATION_3 || commands != (side == Side::Client) || byte & 0xF == 0
+        };
+        match (cursor::u8_at(first, 0), cursor::u8_at(first, 1)) {
+            (Some(sync), _) if sync != SYNC => Length::Wrong,
+            (_, Some(byte)) if wrong(byte) => Length::Wrong,
+            _ => match cursor::be16_at(first, 2) {
+                Some(len) if len >= LEAST => Length::Is(u64::from(len)),
+                Some(_) => Length::Wrong,
+                None => Length::More,
+            },
+        }
+    }
+
+    fn fits(_side: Side, head: Head<'_>) -> bool {
+        kind(head.bytes) != Some(COMMAND) || head.len >= COMMAND_LEN
+    }
+
+    fn marked(_side: Side) -> bool {
+        true
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        let Some(kind) = kind(head.bytes) else {
+            return Told::Nothing;
+        };
+        let station = format_smolstr!("{}", cursor::be16_at(head.bytes, 4).unwrap_or(0));
+        match kind {
+            COMMAND => {
+                let Some((method, answer)) = cursor::be16_at(head.bytes, WORD).and_then(asked) else {
+                    return Told::Nothing; // data on, data off: nobody answers
+                };
+                let mut exchange = sink.of(u64::from(answer));
+                exchange.ask(Kind::Request);
+                exchange.name(Named {
+                    method,
+                    target: &station,
+                    host: "",
+                });
+                Told::Last(u64::from(answer))
+            }
+            DATA => Told::Push(Push {
+                method: "Data",
+                target: station,
+                ..Push::default()
+            }),
+            _ => {
+                let mut exchange = sink.of(u64::from(kind));
+                exchange.answer();
+                exchange.status(Status {
+                    code: None,
+                    text: Some("ok"),
+                    error: false,
+                });
+                Told::Last(u64::from(kind))
+            }
+        }
+    }
+
+    fn lost(&mut self, _side: Side) {}
+}
