@@ -26,6 +26,7 @@ class Server(http.server.BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     asked: list[str]
+    private: list[str | None]
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -115,6 +116,24 @@ class Server(http.server.BaseHTTPRequestHandler):
     def moved(self) -> None:
         self.answer(302, Location="/whole.pcap")
 
+    def away(self) -> None:
+        """To another server: the same one by another name."""
+        port = self.server.server_port  # type: ignore[attr-defined]
+        self.answer(302, Location=f"http://localhost:{port}/open.pcap")
+
+    def near(self) -> None:
+        self.answer(302, Location="/secret.pcap")
+
+    def downgraded(self) -> None:
+        self.answer(302, Location="ftp://127.0.0.1/whole.pcap")
+
+    def open(self) -> None:
+        self.private.append(self.headers["Authorization"])
+        self.answer(body=DATA)
+
+    def part(self) -> None:
+        self.answer(206, DATA[:PART])
+
     def circle(self) -> None:
         self.answer(302, Location="/circle.pcap")
 
@@ -139,7 +158,7 @@ class Server(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[str]:
-    Server.asked = []
+    Server.asked, Server.private = [], []
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -184,6 +203,8 @@ REFUSED = [
     ("none", "no such file"),
     ("broken", r"cannot be opened \(the server answered 500 Internal Server Error\)"),
     ("secret", r"cannot be opened \(the server answered 401 Unauthorized\)"),
+    ("downgraded", r"cannot be opened \(the server redirects to ftp://, which is not followed\)"),
+    ("part", r"cannot be opened \(the server answered 206, expected the whole file \(200\)\)"),
     ("circle", r"cannot be opened \(the server answered 302 Found\)"),
     ("garbage", r"cannot be opened \(no answer that HTTP knows: .*no answer at all\)"),
 ]
@@ -219,6 +240,15 @@ def test_names_and_passwords(place: str) -> None:
     assert Server.asked[-1] == "GET /caf%C3%A9%20[1]/whole.pcap"
     cap = lp.read(place.replace("//", "//me:p%40ss@") + "/secret.pcap")
     assert cap.frames == 4000 and cap.name == f"{place}/secret.pcap"
+
+
+def test_a_password_goes_to_its_own_server_alone(place: str) -> None:
+    with_password = place.replace("//", "//me:p%40ss@")
+    assert lp.read(f"{with_password}/near.pcap").frames == 4000, "the same server is asked with it"
+    assert lp.read(f"{with_password}/away.pcap").frames == 4000
+    assert Server.private == [None]
+    assert lp.read(f"{with_password}/open.pcap").frames == 4000
+    assert Server.private[1] is not None
 
 
 def test_a_batch_of_downloads(place: str, tmp_path: Path) -> None:

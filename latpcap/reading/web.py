@@ -1,7 +1,8 @@
 """What does a web server hold under this address? Bytes by http and https, with the standard library alone.
 
 Gives a download as a file object, and size and version without one. A transfer that ends before its length is an
-error here: rows up to the break are kept, and the break is said. Knows nothing of captures.
+error here: rows up to the break are kept, and the break is said. A redirection leads to web servers alone, and a
+password goes to the server that it was given for. Knows nothing of captures.
 """
 
 from __future__ import annotations
@@ -11,15 +12,22 @@ import email.utils
 import hashlib
 import http.client
 import io
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from typing import Any, NamedTuple
 
-_SILENCE_S = 60.0
+_SILENCE_S = 20.0
 """A server that says nothing for so long is given up."""
+_OPENING_S = 60.0
+"""A server that has not begun to send a file by then is given up, with all its redirections."""
+_SCHEMES = ("http", "https")
+_PRIVATE = ("authorization", "cookie", "proxy-authorization")
+"""Headers that are meant for one server."""
 _KEPT = "/:?#[]@!$&'()*+,;=%~"
 """Characters of a URL that have a meaning, or stand for others already."""
+_WHOLE = 200
 _NO_HEAD = (403, 405, 501)
 """What servers answer that refuse to tell a length alone."""
 
@@ -103,7 +111,11 @@ def _asked(url: str, method: str) -> Any:
     plain = begin + mark + host + slash + urllib.parse.quote(path, safe=_KEPT)
     request = urllib.request.Request(plain, headers=headers, method=method)
     try:
-        return urllib.request.urlopen(request, timeout=_SILENCE_S)
+        answer = _opener().open(request, timeout=_SILENCE_S)
+        if answer.status != _WHOLE:  # nobody asked for a part
+            answer.close()
+            raise ConnectionError(f"the server answered {answer.status}, expected the whole file (200)")
+        return answer
     except urllib.error.HTTPError:
         raise
     except urllib.error.URLError as problem:
@@ -111,6 +123,49 @@ def _asked(url: str, method: str) -> Any:
         raise reason if isinstance(reason, OSError) else ConnectionError(str(reason)) from None
     except (http.client.HTTPException, ValueError) as problem:
         raise ConnectionError(f"no answer that HTTP knows: {problem}") from None
+
+
+class _Redirections(urllib.request.HTTPRedirectHandler):
+    """Follows to web servers, each time with what the next one may know, until time is up."""
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + _OPENING_S
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        """The request to the next place. ConnectionError for one that is not followed."""
+        before, after = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
+        if after.scheme.lower() not in _SCHEMES:
+            raise ConnectionError(f"the server redirects to {after.scheme}://, which is not followed")
+        if time.monotonic() > self._until:
+            raise TimeoutError(f"the server redirected for {_OPENING_S:.0f} s")
+        if "@" in after.netloc:
+            newurl = after._replace(netloc=after.netloc.rpartition("@")[2]).geturl()
+        found = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if found is not None and _server(before) != _server(after):
+            for name in [name for name in found.headers if name.lower() in _PRIVATE]:
+                found.remove_header(name)
+        return found
+
+
+def _server(parts: urllib.parse.SplitResult) -> tuple[str, str, int]:
+    scheme = parts.scheme.lower()
+    return scheme, (parts.hostname or "").lower(), parts.port or (443 if scheme == "https" else 80)
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Speaks HTTP and HTTPS, through the proxies of the environment, and nothing else."""
+    found = urllib.request.OpenerDirector()
+    kinds = (
+        urllib.request.ProxyHandler,
+        urllib.request.HTTPHandler,
+        urllib.request.HTTPSHandler,
+        urllib.request.HTTPDefaultErrorHandler,
+        urllib.request.HTTPErrorProcessor,
+        _Redirections,
+    )
+    for kind in kinds:
+        found.add_handler(kind())
+    return found
 
 
 def _refused(problem: urllib.error.HTTPError) -> OSError:
