@@ -1,13 +1,43 @@
-"""How is a file written so that it is there whole or not at all? Beside its place first, then renamed."""
+"""How is a file written so that it is there whole or not at all? Beside its place first, then renamed.
+
+A command's outputs never take the place of its inputs, by whatever name or link. Outputs that are symbolic links keep
+their link: the file that they point to is replaced.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+
+_inputs: set[tuple[int, int]] | None = None
+"""Device and number of each file that a command has read; None outside commands, where files may be read and written
+in turn.
+"""
+
+
+@contextlib.contextmanager
+def kept_inputs() -> Iterator[None]:
+    """For as long as a command works: a file that was read (`was_read`) is not replaced."""
+    global _inputs
+    before, _inputs = _inputs, set()
+    try:
+        yield
+    finally:
+        _inputs = before
+
+
+def was_read(path: str | os.PathLike[str]) -> None:
+    """Notes an input; what is no regular file cannot be destroyed."""
+    if _inputs is not None:
+        with contextlib.suppress(OSError, ValueError):
+            found = os.stat(path)
+            if stat.S_ISREG(found.st_mode):
+                _inputs.add((found.st_dev, found.st_ino))
 
 
 @contextlib.contextmanager
@@ -21,6 +51,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         before: os.stat_result | None = os.stat(target)
     except OSError:
         before = None
+    if before is not None and _inputs is not None and (before.st_dev, before.st_ino) in _inputs:
+        raise FileExistsError(errno.EEXIST, "is a file that was read, and would be lost: give another name")
     regular = before is None or stat.S_ISREG(before.st_mode)
     beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     if not regular or not os.access(target.parent, os.W_OK) or (before and not os.access(target, os.W_OK)):

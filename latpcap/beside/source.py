@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from latpcap import files
 from latpcap.errors import LatpcapError
 from latpcap.format import phrase
 
@@ -30,6 +31,7 @@ class Beside:
 
 def lines_of(path: str | Path) -> list[str]:
     """The lines of a text file; LatpcapError where it cannot be read, or is longer than 1 GiB."""
+    files.was_read(path)
     try:
         if Path(path).stat().st_size > MOST_BYTES:
             raise LatpcapError(f"{path}: is longer than {MOST_BYTES:,} bytes: cut out the time of the capture")

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, TextIO
 
+from latpcap import files
 from latpcap.errors import CaptureError, LatpcapError
 from latpcap.format import escaped, phrase
 
@@ -31,7 +32,8 @@ def run(work: Callable[[], int | None]) -> None:
     _occupied()
     _told_apart()
     try:
-        code, sentence = _ending(work)
+        with files.kept_inputs():
+            code, sentence = _ending(work)
     finally:
         before.restored()
     gone = type(sys.stdout).__name__.lstrip("_") == "PacifyFlushWrapper"  # click's, which makes an exit code 1 of it

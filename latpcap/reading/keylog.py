@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TypeAlias
 
+from latpcap import files
 from latpcap.errors import CaptureError
 from latpcap.format import phrase
 
@@ -23,6 +24,7 @@ def text(keylog: Keylog | None) -> bytes | None:
     if keylog is None:
         return None
     name = os.fspath(keylog)
+    files.was_read(name)
     try:
         with open(name, "rb") as file:
             return file.read(MAX_BYTES + 1)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from latpcap import files
 from latpcap.format import phrase
 
 _WILD = re.compile(r"[*?\[]")
@@ -178,6 +179,7 @@ def open_bytes(place: str) -> BinaryIO:
 
         return cast(BinaryIO, web.Download(place))
     if not is_url(place):
+        files.was_read(place)
         return open(place, "rb", buffering=0)
     filesystem, path = resolve(place)
     return cast(BinaryIO, filesystem.open_input_stream(path, compression=None, buffer_size=_READ_AHEAD_BYTES))

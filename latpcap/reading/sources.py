@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 import io
 import os
 import stat
@@ -35,6 +36,7 @@ SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "nginx-latency.pcap"
 _HELD = (bytes, bytearray, memoryview)
 BLOCK_BYTES = 1 << 17
 _PEEK_BYTES = 1 << 22
+_END_BYTES = 1 << 12
 
 
 def name_of(source: One) -> str:
@@ -58,10 +60,12 @@ class Origin:
         self.name = name_of(source)
         self._start: int | None = None
         self._file: os.stat_result | None = None
+        self._ends: bytes | None = None
         self._peeked: Iterator[bytes] | None = None
         if _is_path(source):
             with contextlib.suppress(OSError, ValueError):
                 self._file = os.stat(cast(str, source))
+                self._ends = _ends(cast(str, source), self._file)
         elif not isinstance(source, _HELD):
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 self._start = cast(BinaryIO, source).tell()
@@ -111,6 +115,10 @@ class Origin:
                     now = os.stat(source)
                     if (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino) or now.st_size < before.st_size:
                         raise CaptureError(self.name, "was replaced since it was read")
+                    touched = now.st_mtime_ns != before.st_mtime_ns
+                    grown = now.st_size > before.st_size  # it is still being written: what was read must be there
+                    if (touched and not grown) or self._ends != _ends(source, before):
+                        raise CaptureError(self.name, "was changed since it was read")
         elif not isinstance(source, _HELD):
             try:
                 if self._start is None:
@@ -122,6 +130,16 @@ class Origin:
                 )
                 raise CaptureError(self.name, reason) from None
         yield from blocks(source)
+
+
+def _ends(path: str | os.PathLike[str], size: os.stat_result) -> bytes | None:
+    """The first and the last block of what a regular file held when it had this size, as a hash."""
+    if not stat.S_ISREG(size.st_mode):
+        return None
+    with open(path, "rb", buffering=0) as file:
+        first = file.read(min(_END_BYTES, size.st_size))
+        file.seek(max(0, size.st_size - _END_BYTES))
+        return hashlib.sha256(first + file.read(min(_END_BYTES, size.st_size))).digest()
 
 
 def origins(source: Source) -> list[Origin]:
