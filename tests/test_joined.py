@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from commands import answered, complains
 from makepcap import EPOCH_NS, Ends, Segment
 from twopoints import MS, MSS, Talker, Wire, capture, talk
 
@@ -238,3 +241,85 @@ def test_wrong_table() -> None:
     talk(wire)
     with pytest.raises(KeyError, match="packets"):
         joined(wire).arrow("streams")
+
+
+class Stall(Talker):
+    """Answers in two parts: the second waits until the client acknowledges the first, which it holds."""
+
+    def stalled(self, time_ns: int, target: str, held_ms: float) -> int:
+        text = f"GET {target} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+        came = self.wire.send(time_ns, self.packet(time_ns, True, "PA", text))
+        assert came is not None
+        wrote = came + MS
+        head = self.wire.send(wrote, self.packet(wrote, False, "PA", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"))
+        assert head is not None
+        acked = head + int(held_ms * MS)
+        freed = self.wire.send(acked, self.packet(acked, True, "A"))
+        assert freed is not None
+        over = self.wire.send(freed + MS // 100, self.packet(freed + MS // 100, False, "PA", b"012345678"))
+        assert over is not None
+        self.wire.send(over, self.packet(over, True, "A"))
+        return over
+
+
+def stalled(held: list[float], shown: Callable[[int], int] = int) -> lp.Joined:
+    wire = Wire(seed=12)
+    talker = Stall(wire, Ends(("10.0.0.1", 40_000), ("10.0.0.2", 80)))
+    now = talker.open(0)
+    for asked, held_ms in enumerate(held):
+        now = talker.stalled(now + 15 * MS, f"/{asked}", held_ms)
+    return joined(wire, shown=shown)
+
+
+@pytest.mark.parametrize("shown", [int, clock(-700, 90), clock(5000, -300)], ids=["same", "behind", "ahead"])
+def test_how_long_an_ack_was_held_is_measured_where_it_was_held(shown: Callable[[int], int]) -> None:
+    held = [40.0 + number % 5 for number in range(30)]
+    found = stalled(held, shown)
+    rows = found.parts[(found.parts.place == "client") & (found.parts.cause == "delayed_ack")]
+    assert len(rows) == 30
+    assert rows.duration_ms.to_numpy() == pytest.approx(held, abs=0.01)
+    assert set(rows.grade) == {"proven"}
+    assert (rows.clock_error_ms == 0).all()
+    sums = found.parts.groupby("a_exchange").duration_ms.sum()
+    assert sums.to_numpy() == pytest.approx(found.exchanges.latency_ms.to_numpy(), abs=2e-6)
+    text = str(found.why())
+    assert "acknowledgements that the client's side holds back" in text
+    assert "held by the client (proven at the client)" in text
+
+
+def test_a_prompt_ack_on_a_long_way_is_not_the_clients() -> None:
+    wire = Wire(there_ms=20, back_ms=20, seed=13)
+    talker = Stall(wire, Ends(("10.0.0.1", 40_000), ("10.0.0.2", 80)))
+    now = talker.open(0)
+    for asked in range(30):
+        now = talker.stalled(now + 15 * MS, f"/{asked}", 0.02)
+    found = joined(wire)
+    client = found.parts[found.parts.place == "client"]
+    assert client.duration_ms.sum() < 0.05 * 30
+    assert "between the two points" in found.why().headline
+
+
+def test_losses_are_between_the_points() -> None:
+    wire = Wire(seed=2, lose=lambda number: number % 23 == 11)
+    talk(wire, requests=40)
+    answer = joined(wire).why()
+    assert answer.to_dict()["packets"]["a_to_b"].get("lost", 0) + answer.to_dict()["packets"]["b_to_a"].get("lost", 0)
+    assert "until lost packets were sent again" in str(answer)
+
+
+def test_the_answer_of_the_command(tmp_path: Path) -> None:
+    wire = Wire(seed=14)
+    talk(wire)
+    a, b, other = (tmp_path / name for name in ("a.pcap", "b.pcap", "other.pcap"))
+    a.write_bytes(capture(wire.frames(False)))
+    b.write_bytes(capture(wire.frames(True), clock=clock(1500)))
+    said = answered("why", "--join", str(a), str(b))
+    assert said.startswith(f"a.pcap + b.pcap: {wire.number} of {wire.number} packets at both points, 60 exchanges\n")
+    assert "B's clock is 1.5 s ahead of A's" in said or "B's clock is 1.50" in said
+    rows = json.loads(answered("join", str(a), str(b), "--json"))
+    assert len(rows) == 60
+    assert rows[0]["out_ms"] + rows[0]["far_ms"] + rows[0]["back_ms"] == pytest.approx(rows[0]["latency_ms"], abs=2e-6)
+    stranger = Wire(seed=15)
+    talk(stranger)
+    other.write_bytes(capture(stranger.frames(True)))
+    assert "have no traffic in common" in complains(2, "why", "--join", str(a), str(other))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 
 import typer
 
-from latpcap.cli import archive, colour
+from latpcap.cli import archive, colour, joining
 from latpcap.cli.options import FilterOption, KeylogOption, StreamOption, over_time, span
 from latpcap.errors import CaptureError
 from latpcap.format import count, ms, shortest
@@ -50,6 +50,9 @@ def register(app: typer.Typer, read: Callable[..., Capture], brief: Callable[...
         ] = None,
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
+        join: Annotated[
+            bool, typer.Option("--join", help="Two captures of the same traffic: the client's side, the server's side.")
+        ] = False,
         together: Annotated[bool, typer.Option("--together", help="One answer over all of several captures.")] = False,
         slow_ms: Annotated[
             float | None,
@@ -73,6 +76,15 @@ def register(app: typer.Typer, read: Callable[..., Capture], brief: Callable[...
         """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
         whole = stream is None and exchange is None and display_filter is None and not span()
         wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
+        if join:
+            limited = strace or access_log or slow_ms or server or top or together
+            if len(files) != 2 or not whole or limited:
+                raise typer.BadParameter(
+                    "takes two captures, the client's side first, and no limit", param_hint="--join"
+                )
+            pair = joining.joined(files[0], files[1], keylog).why()
+            typer.echo(json.dumps(pair.to_dict(), indent=2) if as_json else colour.answer(str(pair)))
+            return
         if strace is not None or access_log is not None:
             if len(files) > 1 or stream is not None or exchange is not None:
                 raise typer.BadParameter("is for one capture, as a whole", param_hint="--strace, --access-log")

@@ -15,7 +15,7 @@ import typer
 import typer.main
 
 from latpcap import longarrays
-from latpcap.cli import answers, archive, flow, guard, live, mcp, packets, plots, report, tables
+from latpcap.cli import answers, archive, flow, guard, joining, live, mcp, packets, plots, report, tables
 from latpcap.cli.options import SAMPLE, span, warn
 from latpcap.errors import CaptureError
 from latpcap.reading import sources
@@ -172,6 +172,7 @@ app.command()(archive.compare)
 flow.register(app, _read, _stream, _again)
 packets.register(app, _read, _stream)
 plots.register(app, _read, _narrow, _stream)
+joining.register(app)
 report.register(app, _read, _narrow, _brief, _again)
 mcp.register(app)
 

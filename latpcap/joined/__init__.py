@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from latpcap.joined import exchanges, fates, pairing, way
     from latpcap.joined.clock import Clock
     from latpcap.joined.point import Point
+    from latpcap.joined.words import JoinedWhy
 
-TABLES = ("packets", "exchanges")
+TABLES = ("packets", "exchanges", "parts")
 
 
 def join(
@@ -59,14 +60,17 @@ def join(
 class Joined:
     """Two captures of the same traffic on A's clock.
 
-    Tables as pandas frames (`packets`, `exchanges`) or by `arrow(name)`; `clock` has offset, rate, steps and bounds,
-    `way` what was changed between the points. `proxied`: no packet is the same at both, only requests are.
+    Tables as pandas frames (`packets`, `exchanges`, `parts`) or by `arrow(name)`; `clock` has offset, rate,
+    steps and bounds, `way` what was changed between the points. `broken` are the files that are damaged.
+    `proxied`: no packet is the same at both, only requests
+    are.
     """
 
     def __init__(self, a: Point, b: Point, found: pairing.Pairing | None, matched: exchanges.Matched):
         self._a, self._b, self._found, self._matched = a, b, found, matched
         self.names = a.name, b.name
         self.proxied = found is None
+        self.broken = [*a.broken, *b.broken]
         self.clock: Clock = matched.line
 
     @cached_property
@@ -94,8 +98,15 @@ class Joined:
 
         return tables.exchanges(self._a, self._b, self._matched)
 
+    @cached_property
+    def _parts(self) -> pa.Table:
+        from latpcap.joined import shares
+
+        parts = shares.of(self._a, self._b, self._found, self._fates, self._matched)
+        return shares.table(parts, self._exchanges)
+
     def arrow(self, name: str) -> pa.Table:
-        """Give `packets` or `exchanges` as a pyarrow.Table; KeyError for another name."""
+        """Give `packets`, `exchanges` or `parts` as a pyarrow.Table; KeyError for another name."""
         if name not in TABLES:
             raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}")
         table: pa.Table = getattr(self, f"_{name}")
@@ -122,6 +133,28 @@ class Joined:
         has none. `method`, `target` and `status` are A's.
         """
         return to_pandas(self._exchanges)
+
+    @property
+    def parts(self) -> pd.DataFrame:
+        """Whose was each part of an exchange? Rows that follow each other and add up to its latency.
+
+        `a_exchange, b_exchange`, `place` (client, between, server, unknown), `cause` (as in a capture's `causes`),
+        `duration_ms`, `clock_error_ms` (0.0 where one clock measured it), `grade`, `because`.
+        """
+        return to_pandas(self._parts)
+
+    def why(self) -> JoinedWhy:
+        """Where between the two points did the time go, and how sure is that? Prints as lines; `to_dict()`, `headline`.
+
+        What was probable at one end is proven or refuted by the other: the client's capture has how long it held an
+        acknowledgement, both have which packet was lost between them.
+        """
+        from latpcap.joined import words
+
+        found = words.numbers(
+            self._packets, self._exchanges, self._parts, self.clock, self.way.sentence(), self.proxied
+        )
+        return words.JoinedWhy(self.names, found)
 
     def __repr__(self) -> str:
         both = "a proxy between" if self._found is None else f"{len(self._found.a):,} packets at both"

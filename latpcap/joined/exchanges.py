@@ -99,9 +99,9 @@ def within(a: Point, b: Point, found: Pairing) -> Matched:
     key_a = _ranked(pair_a, a.packets["seq"][front.first_row])
     key_b = _ranked(pair_b, found.sides.seq_b[back.first_row])
     _, ia, ib = np.intersect1d(key_a, key_b, return_indices=True)
-    known = pair_a[ia] >= 0
+    known = (pair_a[ia] >= 0) & found.up_a[front.first_row[ia]]  # the client is on A's side
     ia, ib = ia[known], ib[known]
-    more_a, more_b = _in_turn(a, b, front, back, pair_a, pair_b, ia, ib)
+    more_a, more_b = _in_turn(a, b, front, back, pair_a, pair_b, ia, ib, found.up_a[front.first_row])
     ia, ib = np.concatenate([ia, more_a]), np.concatenate([ib, more_b])
     order = np.argsort(ia, kind="stable")
     return Matched(front, back, ia[order], ib[order], found.clock)
@@ -120,13 +120,21 @@ def _ranked(pair: Array, seq: Array) -> Array:
 
 
 def _in_turn(
-    a: Point, b: Point, front: Requests, back: Requests, pair_a: Array, pair_b: Array, ia: Array, ib: Array
+    a: Point,
+    b: Point,
+    front: Requests,
+    back: Requests,
+    pair_a: Array,
+    pair_b: Array,
+    ia: Array,
+    ib: Array,
+    up: Array,
 ) -> tuple[Array, Array]:
     """What begins at another byte because segments were merged: the next of the connection that asks for the same."""
     import numpy as np
 
     left_a, left_b = np.setdiff1d(np.arange(len(pair_a)), ia), np.setdiff1d(np.arange(len(pair_b)), ib)
-    left_a, left_b = left_a[pair_a[left_a] >= 0], left_b[pair_b[left_b] >= 0]
+    left_a, left_b = left_a[(pair_a[left_a] >= 0) & up[left_a]], left_b[pair_b[left_b] >= 0]
     if not len(left_a) or not len(left_b):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     names_a, names_b = contents(a, front), contents(b, back)

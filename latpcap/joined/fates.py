@@ -32,12 +32,13 @@ BECAUSE = (
     "another time to live than its connection",
     "its sender went on",
     "its sender sent one",
-    "the other capture did not run then",
+    "the other capture has nothing of that time",
     "never came to this point",
     "its way is not known",
+    "refused by something between",
 )
 (SEEN, HOLE, ACKED, ECHOED, NOT_ECHOED, COMPLETE, INCOMPLETE, RECEIVED, TTL, WENT_ON, ONCE, NOT_RUN, NO_STREAM,
- NO_WAY) = range(len(BECAUSE))  # fmt: skip
+ NO_WAY, REFUSED) = range(len(BECAUSE))  # fmt: skip
 
 
 @dataclass
@@ -252,12 +253,24 @@ def _alone(
     names = ways(here.point)
     others = ways(there.point)
     same_way = {names[int(s)][:3] for s, o in zip(mine, other, strict=True) if names[int(s)][1:] == others[int(o)][1:]}
+    received = np.flatnonzero((fates.fate == PASSED) & (here.up != at_a))
+    known: dict[str, set[int]] = {}
+    for pair in np.unique(here.pair[received]).tolist():
+        ttls = here.point.packets["ttl"][received[here.pair[received] == pair]]
+        known.setdefault(names[int(mine[pair])][1], set()).update(np.unique(ttls).tolist())
     for one in np.unique(stream[rows]).tolist():
         of_it = rows[stream[rows] == one]
         sent = here.up[of_it] == at_a
         ran = _ran(here.time[of_it], run, found.typical[at_a], 1)
         answers = here.point.packets["flags"][of_it[~sent]]
         fates.fate[of_it[~ran]], fates.because[of_it[~ran]] = OUTSIDE, NOT_RUN
+        usual = known.get(names[one][1])
+        refused = of_it[~sent & ((here.point.packets["flags"][of_it] & RST) != 0)]
+        only_refused = bool(usual) and len(refused) == (~sent).sum() and len(refused) > 0
+        if only_refused and not np.isin(here.point.packets["ttl"][refused], list(usual or ())).any():
+            fates.fate[refused], fates.because[refused] = MADE, TTL
+            fates.fate[of_it[sent]], fates.because[of_it[sent]] = LOST, REFUSED
+            continue
         if names[one][:3] not in same_way or not complete or bool(((answers & RST) == 0).any()):
             continue
         fates.fate[of_it[ran & sent]], fates.because[of_it[ran & sent]] = LOST, NO_STREAM

@@ -14,6 +14,10 @@ SKEW_MOST = 1e-3
 """The most by which two clocks' rates differ (1,000 ppm: a quartz has 100, a virtual machine's clock 500)."""
 SKEW_SIGMAS = 2.0
 """A rate that differs from A's by less than so many of its standard errors is taken as A's (factor)."""
+RATE_SECONDS = 5.0
+"""A clock's rate is reported from so many seconds on (s; 10 us of jitter are 2 ppm of them)."""
+RATE_PPM = 0.5
+"""Rates that differ by less count as the same (ppm)."""
 SECTION_NS = 120_000_000_000
 """A clock's rate is taken as constant for so long (ns; the temperature of a quartz moves it by 0.1 ppm in minutes)."""
 SECTION_LEAST = 8

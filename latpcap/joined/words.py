@@ -1,0 +1,306 @@
+"""The answer over two captures: whose time it was, the clocks, what lies between, what was lost. Reads finished tables.
+
+Every sentence is a template with named values in `CATALOGUE`; which of them are printed is decided here, from numbers
+alone. Nothing is claimed of exchanges that only one capture has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from latpcap.format import count, escaped, ms, percent, shortest
+from latpcap.joined import limits
+from latpcap.joined.shares import BETWEEN, CLIENT, PLACES, SERVER, UNKNOWN
+from latpcap.vocabulary import CAUSES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.joined.clock import Clock
+
+CATALOGUE = {
+    "title": "{a} + {b}: {packets}, {exchanges}",
+    "packets": "{both:,} of {all:,} packets at both points",
+    "proxy": "a proxy between (no packet is the same, requests are)",
+    "held": "Answers wait for acknowledgements that the client's side holds back, as its own capture shows.",
+    "lost": "Packets are lost between the two points, and requests wait until they are sent again.",
+    "way": "Most of the time is spent between the two points.",
+    "way_proxy": "Most of the time is spent between the two points: on the path and in the proxy.",
+    "server": "Most of the time is spent on the server's side: {cause}.",
+    "client": "Most of the time is spent on the client's side: {cause}.",
+    "unknown": "Most of the time is of no known cause.",
+    "none": "No exchange is whole in both captures.",
+    "typical": "of {latency} ms (the median request): {places}",
+    "held_part": "{time} held by the client (proven at the client)",
+    "client_part": "{time} on the client's side",
+    "way_part": "{time}{bound} on the way",
+    "lost_part": "{time} until lost packets were sent again",
+    "program_part": "{time} in the server's program",
+    "server_part": "{time} elsewhere on the server's side",
+    "unknown_part": "{time} unknown",
+    "total": "{places}; {latency} ms",
+    "split": "{out} ms from A to B, {far} until the answer left B, {back} from B to A{bound}",
+    "split_bound": "; there and back each \N{PLUS-MINUS SIGN} {bound}, their sum exact",
+    "clock": "B's clock is {offset} A's, within {bound} ms (least round trip {gap} ms){skew}{steps}",
+    "one_way": "B's clock seems {offset} A's; packets of one direction do not show how much of that is the way",
+    "rate_unknown": "; {seconds} s are too short for its rate",
+    "rate_same": ", at the same rate",
+    "rate_faster": ", {ppm} ppm faster",
+    "rate_slower": ", {ppm} ppm slower",
+    "held_proof": "the client's capture has when the data came and when the ACK left in {held} of {all} exchanges",
+    "lost_proof": "{all} for packets that one point sent and the other never got",
+    "asymmetry": "how much of the way was there and how much back: the estimate takes both least delays as alike",
+    "loss": "{lost} of {sent:,} packets {direction} ({share})",
+    "unseen": "{a} capture lacks {count} that passed",
+    "doubled": "{count} came twice",
+    "made": "{count} came into being between the points ({what})",
+    "doubt": "of {count} it is not known whether they were lost: the capture at their receiver lacks others too",
+}
+DIRECTIONS = {"a_to_b": "from A to B", "b_to_a": "from B to A"}
+
+
+class JoinedWhy:
+    """The answer over two captures; prints as lines, `to_dict()` has every number."""
+
+    def __init__(self, names: tuple[str, str], numbers: dict[str, Any]):
+        self.names, self._numbers = names, numbers
+
+    @property
+    def headline(self) -> str:
+        """Whose time it was, in a sentence."""
+        return str(self._numbers["verdict"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number of the answer."""
+        return dict(self._numbers)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self.names, self._numbers))
+
+    __repr__ = __str__
+
+
+def numbers(
+    packets: pa.Table, exchanges: pa.Table, parts: pa.Table, clock: Clock, way: str, proxied: bool
+) -> dict[str, Any]:
+    """Everything that the answer says, as numbers and words."""
+    found: dict[str, Any] = {"schema": 1, "proxied": proxied, "exchanges": exchanges.num_rows}
+    found["packets"] = _fates(packets)
+    found["places"] = _places(parts)
+    found["losses_ms"] = _lost(parts)
+    found["held_in"] = _count(parts, (("place", CLIENT), ("cause", "delayed_ack"), ("grade", "proven")))
+    found["lost_in"] = _count(parts, (("because", "lost between the points"),))
+    found["latency_ms"] = float(sum(exchanges["latency_ms"].to_pylist()))
+    found["typical"] = _typical(exchanges, parts)
+    found["clock"] = {
+        "offset_ms": clock.offset_ns / 1e6,
+        "error_ms": _bound(packets),
+        "skew_ppm": clock.ppm,
+        "seconds": clock.seconds,
+        "round_trip_ms": _least_gap(clock),
+        "steps_ms": [moved / 1e6 for _, moved in clock.steps],
+    }
+    found["way"] = way
+    found["lead"], found["verdict"] = _verdict(found)
+    fixed = {"held": "nagle", SERVER: "server_think"}.get(found["lead"])
+    found["fix"] = None if fixed is None else CAUSES[fixed].fix
+    return found
+
+
+def _count(parts: pa.Table, wanted: tuple[tuple[str, str], ...]) -> int:
+    import pyarrow.compute as pc
+
+    for column, value in wanted:
+        parts = parts.filter(pc.equal(parts[column], value))
+    return int(parts.num_rows)
+
+
+def _least_gap(clock: Clock) -> float | None:
+    """The least round trip between the points; None where only one direction was seen."""
+    gaps = [section.gap_ns for section in clock.sections if section.gap_ns != float("inf")]
+    return min(gaps) / 1e6 if gaps else None
+
+
+def _fates(packets: pa.Table) -> dict[str, Any]:
+    import pyarrow.compute as pc
+
+    found: dict[str, Any] = {
+        "a": int(pc.count_distinct(packets["a_frame"]).as_py()),
+        "b": int(pc.count_distinct(packets["b_frame"]).as_py()),
+        "both": int(pc.sum(pc.and_(packets["a_frame"].is_valid(), packets["b_frame"].is_valid())).as_py() or 0),
+    }
+    sent = packets.filter(pc.is_in(packets["fate"], value_set=_strings(("passed", "lost"))))
+    for direction in DIRECTIONS:
+        mine = packets.filter(pc.equal(packets["direction"], direction))
+        of = sent.filter(pc.equal(sent["direction"], direction))
+        tallies = {row["values"]: row["counts"] for row in pc.value_counts(mine["fate"]).to_pylist()}
+        found[direction] = {"sent": of.num_rows, **tallies}
+    missing = packets.filter(pc.equal(packets["fate"], "unseen"))
+    found["a_lacks"] = int(pc.sum(missing["a_frame"].is_null()).as_py() or 0)
+    found["b_lacks"] = int(pc.sum(missing["b_frame"].is_null()).as_py() or 0)
+    return found
+
+
+def _strings(words: tuple[str, ...]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(words, pa.string())
+
+
+def _places(parts: pa.Table) -> dict[str, dict[str, float]]:
+    """Milliseconds by place and cause."""
+    found: dict[str, dict[str, float]] = {place: {} for place in PLACES}
+    for row in parts.group_by(["place", "cause"]).aggregate([("duration_ms", "sum")]).to_pylist():
+        found[row["place"]][row["cause"]] = row["duration_ms_sum"]
+    return found
+
+
+def _lost(parts: pa.Table) -> float:
+    import pyarrow.compute as pc
+
+    return float(
+        pc.sum(parts.filter(pc.equal(parts["because"], "lost between the points"))["duration_ms"]).as_py() or 0
+    )
+
+
+def _typical(exchanges: pa.Table, parts: pa.Table) -> dict[str, Any] | None:
+    """The median exchange, cut: its parts add up to its latency."""
+    import pyarrow.compute as pc
+
+    if not exchanges.num_rows:
+        return None
+    order = exchanges.sort_by("latency_ms")
+    row = order.slice((order.num_rows - 1) // 2, 1).to_pylist()[0]
+    mine = parts.filter(pc.equal(parts["a_exchange"], row["a_exchange"]))
+    return {**{name: row[name] for name in ("a_exchange", "b_exchange", "latency_ms", "out_ms", "far_ms", "back_ms",
+                                            "clock_error_ms")},
+            "places": _places(mine), "losses_ms": _lost(mine)}  # fmt: skip
+
+
+def _bound(packets: pa.Table) -> float | None:
+    import pyarrow.compute as pc
+
+    found = pc.max(packets["clock_error_ms"]).as_py()
+    return None if found is None else float(found)
+
+
+def _verdict(found: dict[str, Any]) -> tuple[str, str]:
+    """Which place has most of the time, and its sentence."""
+    sums = {place: sum(causes.values()) for place, causes in found["places"].items()}
+    if not any(sums.values()):
+        return "none", CATALOGUE["none"]
+    held = found["places"][CLIENT].get("delayed_ack", 0.0)
+    lost = found["losses_ms"]
+    rest = {**sums, CLIENT: sums[CLIENT] - held, BETWEEN: sums[BETWEEN] - lost, "held": held, "lost": lost}
+    lead = max(rest, key=lambda place: rest[place])
+    if lead == BETWEEN:
+        return lead, CATALOGUE["way_proxy" if found["proxied"] else "way"]
+    if lead in (SERVER, CLIENT):
+        causes = {name: time for name, time in found["places"][lead].items() if (lead, name) != (CLIENT, "delayed_ack")}
+        return lead, CATALOGUE[lead].format(cause=CAUSES[max(causes, key=lambda name: causes[name])].meaning)
+    return lead, CATALOGUE[lead]
+
+
+def _shares(places: dict[str, dict[str, float]], lost: float, bound: float | None, proxied: bool) -> str:
+    """The parts of a latency, largest first; what is under 0.05 % of it is left out."""
+    held = places[CLIENT].get("delayed_ack", 0.0)
+    program = places[SERVER].get("server_think", 0.0)
+    known = f" \N{PLUS-MINUS SIGN} {ms(bound)}" if bound is not None and proxied else ""
+    times = [
+        ("held_part", held, ""),
+        ("client_part", sum(places[CLIENT].values()) - held, ""),
+        ("lost_part", lost, ""),
+        ("way_part", sum(places[BETWEEN].values()) - lost, known),
+        ("program_part", program, ""),
+        ("server_part", sum(places[SERVER].values()) - program, ""),
+        ("unknown_part", sum(places[UNKNOWN].values()), ""),
+    ]
+    least = sum(time for _, time, _ in times) / 2000
+    shown = sorted((row for row in times if row[1] > least), key=lambda row: -row[1])
+    return ", ".join(CATALOGUE[name].format(time=ms(time), bound=more) for name, time, more in shown)
+
+
+def _lines(names: tuple[str, str], found: dict[str, Any]) -> list[str]:
+    packets = CATALOGUE["proxy"] if found["proxied"] else CATALOGUE["packets"].format(
+        both=found["packets"]["both"], all=max(found["packets"]["a"], found["packets"]["b"]))  # fmt: skip
+    a, b = shortest(names)
+    title = CATALOGUE["title"].format(
+        a=escaped(a), b=escaped(b), packets=packets, exchanges=count(found["exchanges"], "exchange")
+    )
+    lines = [title, found["verdict"]]
+
+    def line(label: str, text: str) -> None:
+        lines.append(f"  {label:9} {text}")
+
+    typical, clock = found["typical"], found["clock"]
+    if typical is not None:
+        bound = typical["clock_error_ms"]
+        shares = _shares(typical["places"], typical["losses_ms"], bound, found["proxied"])
+        line("time", CATALOGUE["typical"].format(latency=ms(typical["latency_ms"]), places=shares))
+        thirds = {name: ms(typical[f"{name}_ms"]) for name in ("out", "far", "back")}
+        known = "" if bound is None else CATALOGUE["split_bound"].format(bound=ms(bound))
+        line("split", CATALOGUE["split"].format(**thirds, bound=known))
+        shares = _shares(found["places"], found["losses_ms"], None, False)
+        line("in all", CATALOGUE["total"].format(places=shares, latency=ms(found["latency_ms"])))
+    proofs = []
+    if found["held_in"]:
+        proofs.append(CATALOGUE["held_proof"].format(held=found["held_in"], all=found["exchanges"]))
+    if found["lost_in"]:
+        proofs.append(CATALOGUE["lost_proof"].format(all=count(found["lost_in"], "wait")))
+    if proofs:
+        line("sure?", "proven: " + "; ".join(proofs))
+    if found["fix"]:
+        line("fix", found["fix"])
+    line("clock", _clock(clock))
+    if not found["proxied"]:
+        line("way", found["way"])
+        line("packets", "; ".join(_packets(found["packets"])))
+    if clock["round_trip_ms"] is not None:
+        line("unknown", CATALOGUE["asymmetry"])
+    return lines
+
+
+def _clock(clock: dict[str, Any]) -> str:
+    offset = clock["offset_ms"]
+    size = f"{abs(offset) / 1000:,.6g} s" if abs(offset) >= 1000 else f"{ms(abs(offset))} ms"
+    steps = [f"{'+' if step > 0 else '-'}{ms(abs(step))} ms" for step in clock["steps_ms"]]
+    known = clock["error_ms"]
+    if known is None or clock["round_trip_ms"] is None:
+        return CATALOGUE["one_way"].format(offset=f"{size} {'ahead of' if offset > 0 else 'behind'}")
+    return CATALOGUE["clock"].format(
+        offset=f"{size} {'ahead of' if offset > 0 else 'behind'}",
+        bound=ms(known),
+        gap=ms(clock["round_trip_ms"]),
+        skew=_rate(clock),
+        steps=f"; it was set by {', '.join(steps)}" if steps else "",
+    )
+
+
+def _rate(clock: dict[str, Any]) -> str:
+    ppm = clock["skew_ppm"]
+    if clock["seconds"] < limits.RATE_SECONDS:
+        return CATALOGUE["rate_unknown"].format(seconds=f"{clock['seconds']:.1f}")
+    if abs(ppm) < limits.RATE_PPM:
+        return CATALOGUE["rate_same"]
+    return CATALOGUE["rate_faster" if ppm > 0 else "rate_slower"].format(ppm=f"{abs(ppm):.1f}")
+
+
+def _packets(found: dict[str, Any]) -> list[str]:
+    """What became of packets that are not at both points."""
+    said = []
+    for direction, words in DIRECTIONS.items():
+        lost, sent = found[direction].get("lost", 0), found[direction]["sent"]
+        if lost:
+            said.append(CATALOGUE["loss"].format(lost=lost, sent=sent, direction=words, share=percent(lost / sent)))
+    said = [f"lost {' and '.join(said)}" if said else "none lost"]
+    for name in ("a", "b"):
+        if found[f"{name}_lacks"]:
+            said.append(CATALOGUE["unseen"].format(a=f"{name.upper()}'s", count=found[f"{name}_lacks"]))
+    tallies = {fate: sum(found[d].get(fate, 0) for d in DIRECTIONS) for fate in ("doubled", "made", "unknown")}
+    if tallies["doubled"]:
+        said.append(CATALOGUE["doubled"].format(count=tallies["doubled"]))
+    if tallies["made"]:
+        said.append(CATALOGUE["made"].format(count=tallies["made"], what="a middlebox answered"))
+    if tallies["unknown"]:
+        said.append(CATALOGUE["doubt"].format(count=tallies["unknown"]))
+    return said
