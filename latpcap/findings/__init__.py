@@ -17,6 +17,7 @@ from latpcap.findings import (
     backend,
     changes,
     connections,
+    errors,
     evidence,
     fixes,
     gain,
@@ -33,6 +34,7 @@ from latpcap.findings import (
     silence,
     sockets,
     totals,
+    turns,
 )
 from latpcap.findings.presentation import LEAST_P99_SHARE, LEAST_SHARE
 from latpcap.findings.pushed import Pushed
@@ -145,6 +147,7 @@ def rows(
         waited = queue.of(server, spent, tables)
         if waited is not None:
             found.append(queue.finding(waited, server))
+        found += [one for one in (turns.pool(server, tables), turns.buffered(server, tables)) if one is not None]
     events = connections.of(tables["streams"], tables.get("probes"))
     if pushed is not None:
         found += pushes.found(pushed, tables["streams"], pooled, checks, ledger.slow_ms)
@@ -154,6 +157,7 @@ def rows(
     found += setups.before_asking(tables)
     if "lookups" in tables:
         found += lookups.found(tables)
+    found += errors.alerts(tables) if tables["exchanges"].num_rows else []
     found += one_way.suspects(tables)
     found += changes.of_options(tables["evidence"])
     found += harmless.held_for_nobody(tables)

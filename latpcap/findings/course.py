@@ -120,6 +120,19 @@ class Course:
         named = self._mss[self._mss > 0]
         return int(named.min()) if len(named) else 0
 
+    def unseen(self, client: bool) -> int:
+        """How many bytes behind the last packet of this side with any does its FIN say that it has sent?"""
+        import numpy as np
+
+        mine = np.flatnonzero(self.client == client)
+        fins = np.intersect1d(self.fins, mine)
+        data = mine[(self.len[mine] > 0) | (self.seq[mine] == 0)]
+        if not len(fins) or not len(data):
+            return 0
+        seen = int((self.seq + np.maximum(self.len, 1))[data].max())
+        last = int(fins[0])
+        return max(0, int(self.seq[last] + self.len[last]) - seen)
+
     def full(self, client: bool) -> int:
         """The largest segment that this side has sent."""
         mine = self.len[self.client == client]

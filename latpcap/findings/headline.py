@@ -265,7 +265,15 @@ def _behind(d: Overall) -> str:
     if not rows:
         return ""
     named = max(rows[0]["causes"], key=lambda cause: rows[0]["causes"][cause])
-    return f" ({percent(d['families'][0]['share'])}; {percent(rows[0]['share'])} to {named})"
+    return f" ({percent(_share(d))}; {percent(rows[0]['share'])} to {named})"
+
+
+def _share(d: Overall) -> float:
+    """What the cause that is named takes of the families' time; the whole family, where all of it is meant."""
+    first, family_ = d["findings"][0].cause, d["families"][0]
+    if first not in family_["causes"] or _by_both(d):
+        return family_["share"]
+    return family_["share"] * family_["causes"][first] / (sum(family_["causes"].values()) or 1.0)
 
 
 def _nothing(d: Overall) -> str:

@@ -36,18 +36,20 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
         repairs = np.isin(arrays.numbers(rows, "stream"), mended)
         position, positions = arrays.codes(rows, "position")
         for side, peer in SIDES.items():
-            again, late, needless, packets = (
+            again, late, needless, spurious, packets = (
                 arrays.numbers(rows, f"{whose}_{what}").astype(np.int64)
                 for whose, what in (
                     (side, "retransmissions"),
                     (side, "out_of_order"),
                     (peer, "dsacks"),
+                    (side, "spurious_retransmissions"),
                     (side, "packets"),
                 )
             )
             ours, theirs = (
                 position == (positions.index(f"at_{s}") if f"at_{s}" in positions else -2) for s in (side, peer)
             )
+            needless = np.maximum(needless, spurious)  # a DSACK may tell of the same repeat
             # what is out of order where it is sent was sent before; nobody overtakes there
             repaired = np.maximum(np.where(ours, again + late, again) - needless, 0)
             skipped = arrays.numbers(rows, f"{side}_unseen_frames").astype(float)

@@ -17,6 +17,8 @@ BY_ITSELF = (
     "those requests lie inside these, from just behind the request to just before the answer, whenever that is",
 )
 """What else may put one server's request inside another's, and why that lost."""
+TOO_LONG = ("a connection on which the host waited meanwhile", "it is not in this capture")
+"""Of a wait that no kernel holds so long."""
 OTHERS = {
     "fast_retransmit": ("packets overtaken on the path", "duplicate or selective ACKs made the sender repeat them"),
     "tlp": REPEATED,
@@ -51,6 +53,8 @@ def rival(
     if item.cause == STALL:
         return f"the {item.owner}'s program pauses between its writes", _against_pause(pools[item.owner])
     if item.cause in ("server_think", "client_think"):
+        if float(item.ordered[0]) > LIMITS["held_most_ms"]:
+            return TOO_LONG
         return _against_stall(pools[item.owner], item.owner)
     if item.cause == "network":
         return "the programs are slow", _against_programs(handshake_ms)

@@ -38,8 +38,8 @@ ASKED_FIRST = ("http", "tls")
 """In these the server says nothing before it is asked."""
 ALL_ANSWERED = ("http", "http2", "grpc")
 """In these no request goes without an answer, not even the last one."""
-TALK = "websocket"
-"""In this both sides may speak when they like."""
+TALK, ANSWERS = "websocket", 3
+"""In this both sides may speak when they like: that messages ask for answers is seen by so many that got one."""
 ENDS = ("server", "server_port", "client")
 
 
@@ -57,11 +57,12 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
     """
     asked, asked_of = _unanswered(tables, pushed)
     gone = _gone(tables)
-    explained, done, known = _explained(tables, [*asked, *gone], asked_of)
+    explained, done, known, answered = _explained(tables, [*asked, *gone], asked_of)
     groups: dict[tuple[str, str, int], list[_Case]] = defaultdict(list)
     for case in asked:
         if case.cause and case.exchange not in known:
             groups[case.cause, case.server, case.port].append(case)
+    known |= {case.exchange for case in asked if case.stream in answered}
     found = [_row(cause, "server", at, mine, asked_of[at]) for cause, at, mine in _keyed(groups)]
     groups.clear()
     for case in gone:
@@ -73,13 +74,15 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
 
 def _explained(
     tables: Mapping[str, pa.Table], cases: Sequence[_Case], asked_of: Mapping[tuple[str, int], int]
-) -> tuple[list[Finding], set[int], set[int | None]]:
-    """What the packets of these streams, and of those that stand still, explain: findings, streams and exchanges."""
+) -> tuple[list[Finding], set[int], set[int | None], set[int]]:
+    """What the packets of these streams, and of those that stand still, explain: findings, streams and exchanges. And
+    streams on which the server said more than the capture has.
+    """
     import numpy as np
 
     streams, events = tables["streams"], segments(tables)
     if events is None:
-        return [], set(), set()
+        return [], set(), set(), set()
     numbers = arrays.numbers(streams, "stream")
     standing = [n for n in events.stuck().tolist() if n not in {case.stream for case in cases}]
     ends = arrays.looked_up(streams, "stream", np.array(standing, numbers.dtype), ENDS)
@@ -109,7 +112,8 @@ def _explained(
         found += rows
         streams_done |= numbered
         exchanges_done |= exchanges
-    return found, streams_done, exchanges_done - {None}
+    answered = {number for number, one in courses.items() if one.unseen(client=False) > 0}
+    return found, streams_done, exchanges_done - {None}, answered
 
 
 def _next_answered(streams: pa.Table) -> Callable[[hung.Case, int], int | None]:
@@ -150,6 +154,7 @@ def _unanswered(
     shut = _is(streams, "closed_by", "server_fin", "server_rst")
     lost = _unread_answers(streams, exchanges, place)
     last = _last(end, exchanges, place)
+    talks = _answered_talks(streams.num_rows, exchanges, place)
     found, long, hung_up, begun, counts = [], [], [], [], np.zeros(streams.num_rows, np.uint32)
     for span, rows in arrays.sliced(exchanges):
         asked = ~_is(rows, "protocol", SETUP)
@@ -164,6 +169,7 @@ def _unanswered(
         which &= answers[mine] & incomplete & (arrays.codes(rows, "method")[0] >= 0)
         half = which & ~silent & (end[mine] - asked_at >= LIMITS["stuck_ms"] * MS) & ~streaming(rows)
         half &= ~_is(rows, "protocol", TALK)
+        which &= ~_is(rows, "protocol", TALK) | (talks[mine] >= ANSWERS)
         which &= ~lost[mine] & silent & ~_is(rows, "cut_by", "gap")
         never = waited >= LIMITS["stuck_ms"]
         instead = shut[mine] & _is(rows, "cut_by", "fin", "rst") & _is(rows, "protocol", *ALL_ANSWERED) & ~never
@@ -188,6 +194,17 @@ def _unanswered(
         for (number, stream, frame, method, target), (server, port, client), wait, closes, half in each
     ]  # fmt: skip
     return cases, _requests(streams, counts) if cases else {}
+
+
+def _answered_talks(count: int, exchanges: pa.Table, place: Array) -> Array:
+    """How many messages of each stream were answered, where both sides may speak when they like?"""
+    import numpy as np
+
+    found = np.zeros(count, np.uint32)
+    for span, rows in arrays.sliced(exchanges):
+        which = _is(rows, "protocol", TALK) & arrays.numbers(rows, "complete").astype(bool)
+        np.add.at(found, place[span][which], 1)
+    return found
 
 
 def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:

@@ -27,8 +27,8 @@ TCP_PORTS = {
     110: "POP3", 119: "NNTP", 135: "RPC", 139: "SMB", 143: "IMAP", 179: "BGP", 389: "LDAP", 443: "TLS", 445: "SMB",
     465: "SMTP", 502: "Modbus", 513: "rlogin", 514: "RSH", 515: "LPD", 548: "AFP", 554: "RTSP", 587: "SMTP",
     631: "IPP", 636: "LDAP", 873: "rsync", 993: "IMAP", 995: "POP3", 1080: "SOCKS", 1194: "OpenVPN", 1433: "TDS",
-    1521: "Oracle", 1883: "MQTT", 2049: "NFS", 2404: "IEC 104", 3128: "HTTP", 3268: "LDAP", 3306: "MySQL",
-    3389: "RDP", 3868: "Diameter", 4840: "OPC UA", 5060: "SIP", 5222: "XMPP", 5269: "XMPP", 5432: "PostgreSQL",
+    1521: "Oracle", 1883: "MQTT", 2049: "NFS", 2404: "IEC 104", 3128: "HTTP", 3260: "iSCSI", 3268: "LDAP",
+    3306: "MySQL", 3389: "RDP", 3868: "Diameter", 4840: "OPC UA", 5060: "SIP", 5222: "XMPP", 5269: "XMPP", 5432: "PostgreSQL",
     5672: "AMQP", 5900: "VNC", 6379: "Redis", 6633: "OpenFlow", 6653: "OpenFlow", 6667: "IRC", 8080: "HTTP",
     9042: "Cassandra", 9092: "Kafka", 9100: "a printer", 11211: "memcached", 20000: "DNP3", 27017: "MongoDB",
     44818: "EtherNet/IP",
@@ -86,7 +86,9 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
     import numpy as np
 
     (spoken, protocols), (method, methods) = arrays.codes(exchanges, "protocol"), arrays.codes(exchanges, "method")
-    most = protocols[int(longarrays.counted(spoken, len(protocols), rows).argmax())]
+    often = longarrays.counted(spoken, len(protocols), rows)
+    known = np.array([word != UNREAD for word in protocols])  # of as many the one that a reader knows
+    most = protocols[int(np.lexsort((known, often))[-1])]
     target, targets = arrays.codes(exchanges, "target")
     said, seen = Counter[str](), np.zeros(len(targets) + 1, np.int64)
     errors = away = refused = 0
@@ -174,6 +176,9 @@ def _called(protocol: str, port: int, software: str | None) -> str:
 
 def _kind(found: Traffic, away: int, refused: int) -> str | None:
     """Which kind of trouble do the answers show? None where most are fine."""
+    everyday = found["protocol"] in ("http", "http2")
+    if found["errors"] and not everyday and found["errors"] >= show.MANY_ERRORS * found["answers"]:
+        return "errors"
     if found["answers"] < show.LEAST_KIND:
         return None
     share = show.MOST_ANSWERS * found["answers"]
@@ -192,6 +197,8 @@ def sentence(t: Traffic, server: str) -> str | None:
     if t["kind"] == "errors" and many < show.MOST_ANSWERS * t["answers"]:
         seen = _answers(t)
         return f"{server} answers with errors: {seen} of {t['answers']:,}"
+    if t["kind"] == "errors" and t["answers"] == 1:
+        return f"{server} answers with an error: {_status(t, status)}"
     said = f"{many:,} of {count(t['answers'], 'answer')} of {server} are {_status(t, status)}"
     if t["kind"] == "redirect_loop":
         what = f" ({printable(t['target'])[:60]} was asked {t['asked_again']:,} times)" if t["target"] else ""

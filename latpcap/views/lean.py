@@ -216,6 +216,7 @@ class Streams:
     SIDES: ClassVar = {
         "packets": "uint64", "payload_bytes": "uint64", "retransmissions": "uint64", "out_of_order": "uint64",
         "sacks": "uint64", "dsacks": "uint64", "unseen_frames": "uint64", "icmp_too_big": "uint32",
+        "spurious_retransmissions": "uint64",
         "icmp_next_mtu": "uint32",
     }  # fmt: skip
     NUMBERS: ClassVar = {

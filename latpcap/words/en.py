@@ -13,6 +13,14 @@ _STALLED = (
     "Find what the server's program waited for when it stopped (its log, a stack dump, the server behind it); the "
     "client should end such a wait with a time-out of its own and ask again."
 )
+_POOL = (
+    "More workers (php-fpm: pm.max_children; gunicorn: --workers; more threads or processes), quicker work, or fewer "
+    "requests at once."
+)
+_BUFFERED = (
+    "Switch the proxy's buffering off for it (nginx: proxy_buffering off, or the answer's header X-Accel-Buffering: "
+    "no; Apache: flushpackets=on), and no compression that waits for more."
+)
 """Fixes that several sentences share."""
 
 SENTENCES = {
@@ -69,6 +77,31 @@ SENTENCES = {
         "Send Content-Length or chunked encoding, or close right behind the last byte: without a length the client has "
         "to wait for the connection's end."
     ),
+    "pool_of_one": (
+        "{server} answers one at a time: {n} requests that came together waited for each other (each takes {each_ms}, "
+        "the last waited {most_ms})"
+    ),
+    "pool_of_one.fix": _POOL,
+    "pool_of_some": (
+        "{server} answers {workers} at a time: {n} requests that came together waited for each other (each takes "
+        "{each_ms}, the last waited {most_ms})"
+    ),
+    "pool_of_some.fix": _POOL,
+    "buffered_events": (
+        "{server} buffers the event stream of {behind}: its first event was there after {first_ms}, and it passed "
+        "events on only {held_ms} later, all at once ({name}, frame {frame})"
+    ),
+    "buffered_events.fix": _BUFFERED,
+    "buffered": (
+        "{server} collects the answer of {behind} before it passes it on: that began after {first_ms}, and its client "
+        "got the first byte {held_ms} later ({name}, frame {frame})"
+    ),
+    "buffered.fix": _BUFFERED,
+    # handshakes and answers that failed
+    "tls_alert": (
+        "{server}: {n} of {of} TLS {of:handshake|handshakes} failed: the {side} sent the alert {alert} (frame {frame})"
+    ),
+    "tls_alert.fix": "{hint}",
     # connections that hang
     "stalled_answer": (
         "{server} stopped in the middle of its answer to {name} (frame {frame}): after {bytes} bytes nothing more came "
@@ -144,6 +177,19 @@ SENTENCES = {
         "(net.ipv4.tcp_keepalive_time, SO_KEEPALIVE): the idle time-out on the way is {least}at most "
         "{idle_ms:s}{timer}; TCP_USER_TIMEOUT ends the wait for a dead connection."
     ),
+    # what an alert asks for
+    "alert_trust": (
+        "The client does not trust the server's certificate: give the client that CA, or let the server send its "
+        "intermediate certificates."
+    ),
+    "alert_expired": "Renew the certificate (or set the clock right).",
+    "alert_versions": (
+        "The two sides have no protocol version or cipher in common: allow one that both know (ssl_protocols, "
+        "MinProtocol, the client's TLS version)."
+    ),
+    "alert_name": "Ask for a name or protocol that this server serves (SNI, ALPN).",
+    "alert_client": "The server wants a client certificate that it trusts.",
+    "alert_other": "The log of the side that sent the alert says more.",
     # parts of these
     "until_end": "the capture's end",
     "until_client": "the client gave up",

@@ -233,6 +233,14 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
+    /// How the server's open message ends, as either side's newest packet says it.
+    pub(super) fn status_of_answer(&mut self, status: Status<'_>) {
+        if self.message(Side::Server).open {
+            self.open.recognised = true;
+            self.listener.note(Note::Status(status));
+        }
+    }
+
     /// The pieces of the server's message come when there is something to say.
     pub(super) fn streams(&mut self) {
         self.listener.note(Note::Streams);

@@ -10,7 +10,7 @@ mod known;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{At, Close, Listener, MessageReader, Read, Side, Stretch};
+use super::{At, Close, Listener, MessageReader, Read, Side, Status, Stretch};
 use handshake::Handshake;
 use inside::Inside;
 
@@ -25,6 +25,8 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 const HEADER: usize = 5;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
+/// An alert in the clear: its level, and what it says.
+const ALERT_BYTES: u32 = 2;
 const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 const HEARTBEAT: u8 = 24;
@@ -88,6 +90,8 @@ struct Half {
     finished: bool,
     /// Its newest record was an alert, or as short as one: whoever closes has said all.
     over: bool,
+    /// What its newest alert says (RFC 8446 6), where that can be read.
+    alert: u8,
 }
 
 /// Where a record's bytes are counted.
@@ -151,6 +155,9 @@ impl Tls {
                 let here = bytes.len().min(half.left as usize);
                 let (body, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
                 let tells = half.kind == HANDSHAKE && half.belongs == Belongs::Message && !half.changed;
+                if half.kind == ALERT && half.len == ALERT_BYTES && !half.changed {
+                    half.alert = body.last().copied().unwrap_or_default();
+                }
                 if let (Some(handshake), true) = (&mut self.handshake, tells) {
                     handshake.says(sink.side(), body);
                 }
@@ -304,6 +311,9 @@ impl Tls {
         }
         let (side, modern, keyed) = (sink.side(), self.modern, self.keyed());
         let kind = self.half(side).kind;
+        if kind == ALERT {
+            self.fails(sink);
+        }
         let mut padded = false;
         if let Some(handshake) = &mut self.handshake {
             handshake.record(side, kind);
@@ -335,6 +345,44 @@ impl Tls {
         if self.client.finished && self.server.finished {
             self.established(sink);
         }
+    }
+
+    /// An alert that can be read ends the handshake: its word is the answer's status. A name that is not recognised is a warning.
+    fn fails(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        let side = sink.side();
+        let word = match std::mem::take(&mut self.half(side).alert) {
+            10 => "unexpected_message",
+            20 => "bad_record_mac",
+            22 => "record_overflow",
+            40 => "handshake_failure",
+            42 => "bad_certificate",
+            43 => "unsupported_certificate",
+            44 => "certificate_revoked",
+            45 => "certificate_expired",
+            46 => "certificate_unknown",
+            47 => "illegal_parameter",
+            48 => "unknown_ca",
+            49 => "access_denied",
+            50 => "decode_error",
+            51 => "decrypt_error",
+            70 => "protocol_version",
+            71 => "insufficient_security",
+            80 => "internal_error",
+            86 => "inappropriate_fallback",
+            109 => "missing_extension",
+            116 => "certificate_required",
+            120 => "no_application_protocol",
+            _ => return,
+        };
+        let text = match side {
+            Side::Client => format!("client alert {word}"),
+            Side::Server => format!("server alert {word}"),
+        };
+        sink.status_of_answer(Status {
+            code: None,
+            text: Some(&text),
+            error: true,
+        });
     }
 
     /// The handshake ends with the packet that the sink stands for.

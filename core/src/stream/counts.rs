@@ -32,6 +32,8 @@ pub struct Counts {
 pub struct Unusual {
     pub retransmissions: u64,
     pub out_of_order: u64,
+    /// Of the repeats those whose bytes the peer had acknowledged before: nothing was lost.
+    pub spurious: u64,
     /// Segments with SACK blocks, and those of them that report bytes that came twice.
     pub sacks: u64,
     pub dsacks: u64,
@@ -148,6 +150,7 @@ fn count_unusual(stream: &mut Stream, segment: &Segment<'_>, frame: u64, side: S
         let unusual = counts.unusual.get_or_insert_default();
         unusual.retransmissions += u64::from(facts.flags & flag::RETRANSMISSION != 0);
         unusual.out_of_order += u64::from(facts.flags & flag::OUT_OF_ORDER != 0);
+        unusual.spurious += u64::from(facts.flags & flag::SPURIOUS_RETRANSMISSION != 0);
         unusual.sacks += u64::from(sacks);
         unusual.dsacks += u64::from(sacks && facts.flags & flag::DSACK != 0);
         if late {

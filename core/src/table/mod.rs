@@ -35,7 +35,7 @@ use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-const LAYOUT: u32 = 17;
+const LAYOUT: u32 = 18;
 
 /// The version of all tables: their layout, and how many causes have columns.
 pub fn schema_version() -> String {

@@ -71,6 +71,7 @@ blocks! {
         payload: Full<UInt64Type>,
         retransmissions: Full<UInt64Type>,
         out_of_order: Full<UInt64Type>,
+        spurious: Full<UInt64Type>,
         unseen: Partial<UInt64Type, { side_has::UNSEEN }>,
         sacks: Full<UInt64Type>,
         dsacks: Full<UInt64Type>,
@@ -204,6 +205,7 @@ impl OfSide {
         self.payload.set(row, counts.payload);
         self.retransmissions.set(row, unusual.retransmissions);
         self.out_of_order.set(row, unusual.out_of_order);
+        self.spurious.set(row, unusual.spurious);
         self.sacks.set(row, unusual.sacks);
         self.dsacks.set(row, unusual.dsacks);
         self.too_big.set(row, unusual.too_big);
@@ -239,6 +241,7 @@ impl OfSide {
             self.payload.column(rows, name("payload_bytes")),
             self.retransmissions.column(rows, name("retransmissions")),
             self.out_of_order.column(rows, name("out_of_order")),
+            self.spurious.column(rows, name("spurious_retransmissions")),
             self.unseen.column(&has, name("unseen_frames")),
             self.sacks.column(rows, name("sacks")),
             self.dsacks.column(rows, name("dsacks")),

@@ -3,7 +3,7 @@
 use super::{DOUBLE_NS, FOLLOWS_SLOPE, HELD_LEAST_NS, HELD_MOST_NS, TICK_LUCK};
 
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
-pub const OF_FINDINGS: [(&str, f64); 82] = [
+pub const OF_FINDINGS: [(&str, f64); 89] = [
     // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
     ("doubled_most_share", 0.5),
     // Fewer doubles than this are a path's. Chosen.
@@ -108,6 +108,16 @@ pub const OF_FINDINGS: [(&str, f64); 82] = [
     ("mtu_copies", 4.0),
     // So many show a packet that hangs.
     ("hung_copies", 3.0),
+    // A pool: so many requests at least; the quickest takes so long; the longest grows to so many times that; answers are
+    // as a line would give them within this share, so many of them. Chosen.
+    ("pool_least", 5.0),
+    ("pool_most", 1_000.0),
+    ("pool_least_ms", 5.0),
+    ("pool_grows", 3.0),
+    ("pool_near_share", 0.2),
+    ("pool_fits_share", 0.8),
+    // A TLS alert in the clear is a fact.
+    ("alert_confidence", 0.95),
     // A connection that was idle for longer than a known timer, by less than this share, ran into it. Chosen.
     ("timer_near_share", 0.1),
     ("hung_probable_confidence", 0.7),
