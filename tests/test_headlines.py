@@ -303,7 +303,7 @@ def test_a_round_trip_that_fast_requests_take_too_makes_none_slow() -> None:
 
 def streams(position: str, **counted: float | None) -> pa.Table:
     """One stream with these counts of its server's segments, which its client waited for."""
-    names = ("packets", "retransmissions", "out_of_order", "dsacks", "unseen_frames")
+    names = ("packets", "retransmissions", "out_of_order", "spurious_retransmissions", "dsacks", "unseen_frames")
     sides = {f"{side}_{name}": [0.0] for side in ("client", "server") for name in names}
     found = {"stream": [0], "position": [position], **sides, "server_packets": [100.0]}
     return pa.table(found | {name: pa.array([value], pa.float64()) for name, value in counted.items()})

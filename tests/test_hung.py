@@ -317,3 +317,123 @@ def test_an_answer_that_ends_with_its_connection_ends_when_the_server_closes(lat
     closing = rows[rows["rule"] == "late_close"]
     assert closing["duration_ms"].sum() == pytest.approx(8.0 + late, abs=0.1)
     assert set(closing["owner"]) == {"server"}
+
+
+def together(count: int, workers: int, each: float = 50.0, jitter: float = 0.0) -> bytes:
+    """Requests that come together to so many workers, each of which takes so long for one."""
+    tape: list[Segment] = []
+    free = [0.0] * workers
+    for number in range(count):
+        talk = Talk(server_leg=2.0, client_leg=0.01, ends=Ends(("10.0.0.1", 42_000 + number)), tape=tape)
+        at = 1.5 * number
+        talk.open(at)
+        talk.client(at + 3.0, get("/work"))
+        talk.server(at + 5.0)
+        worker = free.index(min(free))
+        free[worker] = max(at + 4.0, free[worker]) + each + jitter * (number % 3)
+        talk.server(free[worker] + 1.0, b"".join(answer(30)))
+        talk.client(free[worker] + 1.1)
+    tape.sort(key=lambda s: s.time_ns)
+    return pcap(tape)
+
+
+@pytest.mark.parametrize(("workers", "said"), [(1, "answers one at a time: 9 requests"), (2, "answers 2 at a time")])
+def test_requests_that_wait_for_a_worker_are_a_pool(workers: int, said: str) -> None:
+    why = lp.read(together(9, workers)).why()
+    assert said in why.headline and "each takes 5" in why.headline
+    assert why.verdict == "pool" and why.grade == "probable" and "max_children" in (why.fix or "")
+
+
+def test_slow_work_side_by_side_is_no_pool() -> None:
+    assert "pool" not in causes(together(9, 9))
+
+
+def test_work_of_any_length_is_no_pool() -> None:
+    assert "pool" not in causes(together(9, 1, each=20.0, jitter=60.0))
+
+
+def proxied(*, late: bool, near: bool = True) -> bytes:
+    """A server behind a proxy sends events for three seconds; the proxy passes on each, or all at the end."""
+    tape: list[Segment] = []
+    front = Talk(server_leg=0.01, client_leg=5.0, tape=tape)
+    host = "127.0.0.1" if near else "10.7.7.7"
+    back = Talk(server_leg=0.01, client_leg=0.01, ends=Ends((host, 50_000), ("127.0.0.1", 9000)), tape=tape)
+    front.open()
+    front.client(10.0, get("/events", "GET", "Accept: text/event-stream"))
+    back.open(10.2)
+    back.client(10.4, get("/events", "GET", "Accept: text/event-stream"))
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    event = b"9\r\ndata: x\n\n\r\n"
+    events = [head, *[event] * 6, b"0\r\n\r\n"]
+    for number, part in enumerate(events):
+        at = 11.0 + 500.0 * number
+        back.server(at, part)
+        back.client(at + 0.05)
+        if not late:
+            front.server(at + 0.2, part)
+    if late:
+        front.server(11.5 + 500.0 * (len(events) - 1), b"".join(events))
+    tape.sort(key=lambda s: s.time_ns)
+    return pcap(tape)
+
+
+def test_a_proxy_that_keeps_events_until_the_end_buffers() -> None:
+    why = lp.read(proxied(late=True)).why()
+    assert "10.0.0.2:80 buffers the event stream of 127.0.0.1:9000" in why.headline
+    assert "proxy_buffering off" in (why.fix or "")
+
+
+@pytest.mark.parametrize(("late", "near"), [(False, True), (True, False)])
+def test_a_proxy_that_passes_events_on_does_not(late: bool, near: bool) -> None:
+    assert "buffered" not in causes(proxied(late=late, near=near))
+
+
+def tls(by_client: bool, alert: int, level: int = 2) -> bytes:
+    """A handshake that an alert ends."""
+    hello = b"\x01\x00\x00\x26\x03\x03" + b"r" * 32 + b"\x00\x00\x02\x00\x2f\x01\x00"[:6]
+    talk = Talk(server_leg=8.0, client_leg=0.01)
+    talk.open()
+    talk.client(10.0, b"\x16\x03\x01" + struct.pack(">H", len(hello)) + hello)
+    said = b"\x15\x03\x03\x00\x02" + bytes([level, alert])
+    if by_client:
+        reply = b"\x02\x00\x00\x26\x03\x03" + b"s" * 32 + b"\x00\x00\x2f\x00"
+        talk.server(19.0, b"\x16\x03\x03" + struct.pack(">H", len(reply)) + reply)
+        talk.client(19.5, said)
+        talk.client(19.6, flags="RA")
+    else:
+        talk.server(19.0, said)
+        talk.server(19.1, flags="FA")
+    return pcap(talk.tape)
+
+
+@pytest.mark.parametrize(
+    ("by_client", "alert", "said", "fix"),
+    [
+        (True, 48, "the client sent the alert unknown_ca", "does not trust the server's certificate"),
+        (False, 70, "the server sent the alert protocol_version", "in common"),
+        (False, 116, "the server sent the alert certificate_required", "client certificate"),
+        (True, 45, "the client sent the alert certificate_expired", "Renew"),
+        (False, 120, "the server sent the alert no_application_protocol", "ALPN"),
+        (False, 80, "the server sent the alert internal_error", "log of the side"),
+    ],
+)
+def test_an_alert_that_ends_a_handshake_is_the_answer(by_client: bool, alert: int, said: str, fix: str) -> None:
+    capture = lp.read(tls(by_client, alert))
+    row = capture.exchanges.iloc[0]
+    assert row["error"] and row["status_text"].split(" alert ")[0] == ("client" if by_client else "server")
+    why = capture.why()
+    assert said in why.headline and "1 of 1 TLS handshake failed" in why.headline
+    assert why.verdict == "tls_alert" and fix in (why.fix or "")
+
+
+def test_a_close_notify_is_no_failure() -> None:
+    assert "tls_alert" not in causes(tls(False, 0, level=1))
+
+
+def test_what_the_server_said_unseen_is_an_answer() -> None:
+    talk = Talk(server_leg=8.0, client_leg=0.01)
+    talk.open()
+    talk.client(20.0, get("/a"))
+    talk.server(28.0)
+    talk.server(5028.0, flags="FA", seq=1625)  # 1,624 bytes before it are not in the capture
+    assert "unanswered_request" not in causes(pcap(talk.tape))

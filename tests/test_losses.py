@@ -10,7 +10,7 @@ import pytest
 from latpcap.findings import losses
 from latpcap.limits import LIMITS
 
-COUNTS = ("retransmissions", "out_of_order", "dsacks", "packets")
+COUNTS = ("retransmissions", "out_of_order", "spurious_retransmissions", "dsacks", "packets")
 
 
 def table(position: str | None, *, waited_ms: float = 0.0, **told: int | None) -> tuple[pa.Table, pa.Table]:

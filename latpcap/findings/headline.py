@@ -127,6 +127,13 @@ def pushed(d: Overall) -> Finding | None:
     return None
 
 
+def beside(d: Overall, other: str) -> str:
+    """The headline behind what most of the capture is, which is no TCP."""
+    first, rest = d["headline"][:1], d["headline"][1:]
+    word = first.lower() if rest[:1].islower() else first
+    return words.say("mostly_other", {"other": other, "rest": f"{word}{rest}"})
+
+
 def _capital(says: str) -> str:
     """A finding's words as a sentence."""
     return f"{says[:1].upper()}{says[1:]}."

@@ -97,6 +97,9 @@ def overall(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
     data = _judged(capture, scope, stream, asked)
     data["lead"] = headline.leading(data)
     data["headline"] = headline.of(data)
+    other = _mostly(data, scope) if stream is None else None
+    if other is not None:
+        data["headline"] = headline.beside(data, other)
     if (
         data["scene"] == "scan" and "server" in data
     ):  # then that is the headline, and not what the requests that were answered waited for
@@ -107,6 +110,17 @@ def overall(capture: Subject, scope: HasTables, stream: int | None, asked: Asked
     if lead is not None and (lead is data["lead"] or headline.says(data, lead)):
         data["verdict"], data["confidence"], data["fix"] = lead.cause, lead.confidence, lead.fix
     return data
+
+
+def _mostly(data: Overall, scope: HasTables) -> str | None:
+    """What most frames are, where few are TCP's and no filter chose them."""
+    if not data["streams"] or data["filter"] is not None or not hasattr(scope, "records"):
+        return None
+    streams = findings.read_from(scope)["streams"]
+    segments = sum(int(arrays.numbers(streams, f"{side}_packets").sum()) for side in ("client", "server"))
+    if 2 * segments > data["frames"] or data["frames"] < show.MANY_FRAMES:
+        return None
+    return others.mostly(scope.records(), segments)
 
 
 def _fix(data: Overall) -> str | None:

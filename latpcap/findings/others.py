@@ -67,6 +67,23 @@ def of(records: Iterable[Record]) -> tuple[str, str] | None:
     return "no_tcp", f"No TCP: {_kinds(seen, total)}{told}"
 
 
+def mostly(records: Iterable[Record], segments: int) -> str | None:
+    """What is most of a capture that has only so many segments of TCP, in a few words; None where that is not known."""
+    seen, asked, errors = Counter[str](), Counter[bytes](), Counter[tuple[str, bytes]]()
+    total = 0
+    try:
+        for record in records:
+            total += 1
+            _look(record, seen, asked, errors)
+            if total == show.MOST_OTHERS:
+                break
+    except CaptureError:
+        return None
+    if not seen or seen.total() <= max(total / 2, segments):
+        return None
+    return _kinds(seen, total)
+
+
 def _kinds(seen: Counter[str], total: int) -> str:
     """How many frames are of which kind?"""
     first, *more = seen.most_common(show.MOST_WORDS)

@@ -47,6 +47,8 @@ MOST_WORDS = 4
 """So many methods, and statuses, are named."""
 LEAST_KIND, MOST_ANSWERS = 3, 0.8
 """From so many answers on, and this share of them, one status is what a server says."""
+MANY_FRAMES = 100
+"""Of so many frames and more what most are is named first, where that is no TCP."""
 MANY_ERRORS = 0.5
 """From this share of errors on they are what a server says; of HTTP, where pages may be missing, from LEAST_KIND on."""
 LOOPED, LOOP_S = 5, 1.0

@@ -68,6 +68,8 @@ SENTENCES = {
         "{name})"
     ),
     "dns_never.fix": "Mend the name server {server} or the way to it, or take it out of resolv.conf.",
+    # what the capture is of
+    "mostly_other": "Mostly no TCP: {other}; {rest}",
     # what takes the time of answered requests
     "late_close": (
         "the server's program, which closes the connection late: these answers end only with its FIN (no "

@@ -14,7 +14,7 @@ use crate::assemble::Assembler;
 use crate::base::{At, Side};
 use crate::facts::flag;
 use crate::messages::{Close, Messages, Protocol, Stretch};
-use crate::observe::{OneWay, Passed, PeerPacket, Release, Sender};
+use crate::observe::{OneWay, Passed, PeerPacket, Release, Sender, Wait};
 use crate::segment::{FIN, RST, SYN};
 use hearing::Hearing;
 use pairing::Pairing;
@@ -274,8 +274,9 @@ impl Tracker {
         if segment.has(FIN) && !segment.has(SYN) {
             let end = seen.facts.seq + i64::from(segment.len);
             let acknowledged = pick(&mut self.senders, side).is_acknowledged();
-            if segment.len == 0 && acknowledged && !pick(&mut self.assemblers, side).waits() {
-                self.pairing.closes(side, at, ledger);
+            if segment.len == 0 && !pick(&mut self.assemblers, side).waits() {
+                let wait = if acknowledged { Wait::Close } else { Wait::Unsure };
+                self.pairing.closes(side, at, wait, ledger);
             }
             self.read(
                 side,

@@ -254,14 +254,13 @@ impl Pairing {
     }
 
     /// A FIN without data, where an answer may end with its connection: that took time, too.
-    pub(super) fn closes(&mut self, side: Side, at: At, ledger: &mut Ledger) {
+    pub(super) fn closes(&mut self, side: Side, at: At, wait: Wait, ledger: &mut Ledger) {
         let begun = (self.open.iter().rev())
             .find_map(|e| e.response.as_ref().filter(|r| !r.complete).map(|r| r.last));
         if let (Side::Server, Some(from)) = (side, begun)
             && from.time_ns < at.time_ns
         {
-            let (to, wait) = (at, Wait::Close);
-            self.keep(side, Step { from, to, wait }, ledger);
+            self.keep(side, Step { from, to: at, wait }, ledger);
         }
     }
 
