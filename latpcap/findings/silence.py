@@ -58,11 +58,11 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
     asked, asked_of = _unanswered(tables, pushed)
     gone = _gone(tables)
     explained, done, known, answered = _explained(tables, [*asked, *gone], asked_of)
+    known |= {case.exchange for case in asked if case.stream in answered}
     groups: dict[tuple[str, str, int], list[_Case]] = defaultdict(list)
     for case in asked:
         if case.cause and case.exchange not in known:
             groups[case.cause, case.server, case.port].append(case)
-    known |= {case.exchange for case in asked if case.stream in answered}
     found = [_row(cause, "server", at, mine, asked_of[at]) for cause, at, mine in _keyed(groups)]
     groups.clear()
     for case in gone:
