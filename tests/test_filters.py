@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import struct
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from randomtalk import crowd
 import latpcap as lp
 from latpcap.reading.filters import grammar
 from latpcap.reading.filters.fields import FIELDS
+from latpcap.reading.filters.tls import Tls
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_pcaps"
@@ -376,3 +378,79 @@ def test_threads_may_filter_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(grammar.parse, "abcd")) == list("abcd")
     assert max(most) == 1
+
+
+def test_frames_of_every_protocol_pass(tmp_path: Path) -> None:
+    """Rows are TCP's, numbers and slices of other frames are there."""
+    probes = lp.read(ROOT / "sample_pcaps" / "probes.pcap")
+    assert probes.others == []
+    arp = probes.filter("arp")
+    assert (arp.others, len(arp.events)) == ([1, 2, 76, 77], 0)
+    assert arp.to_pcap(tmp_path / "arp.pcap") == 4
+    assert lp.read(tmp_path / "arp.pcap").frames == 4
+    both = probes.filter("eth.type == 0x0806 or tcp.flags.syn == 1")
+    assert both.to_pcap(tmp_path / "both.pcap") == 4 + len(both.events)
+    pings = probes.filter("icmp.type == 8").others
+    assert pings == probes.probes.query("kind == 'icmp_echo'")["sent_frame"].tolist()
+    assert probes.filter("frame[12:2] == 08:06 and arp.opcode == 1").others == [1, 76]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("tcp[13] & 2", "tcp.flags.syn == 1"),
+        ("tcp[13] == 18", "tcp.flags == 0x018"),
+        ("tcp[0:2] == 1f:90", "tcp.srcport == 8080"),
+        ('tcp.payload[0:4] == "GET "', "http.request"),
+        ('tcp.payload contains "GET /"', "tcp.payload contains 47:45:54:20:2f"),
+        ("tcp.payload", "tcp.len > 0"),
+        ("tcp.hdr_len == 40", "tcp.flags.syn == 1"),
+        ("tcp.option_kind == 3", "tcp.options.wscale"),
+        ("tcp.options.sack_perm and tcp.options.wscale.multiplier == 1024", "tcp.options.wscale.shift == 10"),
+        ("ip.proto == 6 and ip.version == 4 and eth.type == 0x0800", "tcp"),
+        ("ip[9] == 06", "tcp"),
+        ('http.request.full_uri contains "http://"', "http.request"),
+        ('http.response.phrase == "OK"', "http.response.code == 200"),
+        ('http.server contains "nginx"', "http.response"),
+        ("tcp.window_size_scalefactor == 1024", "tcp.flags.syn == 0"),
+        ("tcp.window_size_scalefactor == -1", "tcp.len < 0"),
+    ],
+)
+def test_two_ways_to_choose_the_same_segments(stalls: lp.Capture, one: str, other: str) -> None:
+    """A field of the frames' bytes against one of `events`."""
+    frames = stalls.filter(other).events["frame"].tolist()
+    assert stalls.filter(one).events["frame"].tolist() == frames
+
+
+def test_tls_is_read_record_by_record() -> None:
+    """A ClientHello, and a record that two segments carry; a repeat says nothing."""
+    name = b"web.example"
+    sni = struct.pack(">HHHBH", 0, len(name) + 5, len(name) + 3, 0, len(name)) + name
+    hello = b"\x03\x03" + bytes(33) + b"\0\x02\x13\x01\x01\0" + struct.pack(">H", len(sni)) + sni
+    message = b"\x01" + len(hello).to_bytes(3, "big") + hello
+    record = b"\x16\x03\x01" + struct.pack(">H", len(message)) + message
+    data = b"\x17\x03\x03\0\x0a" + bytes(10)
+    seen: list[dict[str, list[object]]] = []
+    tls = Tls()
+    for seq, payload in (
+        (0, record[:20]),
+        (20, record[20:] + data[:6]),
+        (20, record[20:]),
+        (len(record) + 6, data[6:]),
+    ):
+        seen.append({})
+        tls.segment(("a", "b"), seq, False, payload, seen[-1])
+    assert seen[0] == seen[2] == {}
+    assert seen[1]["tls.handshake.extensions_server_name"] == ["web.example"]
+    assert seen[1]["tls.handshake.ciphersuite"] == [0x1301]
+    assert seen[3]["tls.record.content_type"] == [23]
+
+
+def test_what_no_filter_reads_is_named() -> None:
+    cap = lp.read(ROOT / "sample_pcaps" / "probes.pcap")
+    with pytest.raises(lp.FilterError, match="no filter reads smb2, tshark -Y may"):
+        cap.filter("smb2.cmd == 5")
+    with pytest.raises(lp.FilterError, match="cannot be sliced"):
+        cap.filter("tcp.port[0] == 1")
+    with pytest.raises(lp.FilterError, match="is no slice"):
+        cap.filter("tcp[a] == 1")

@@ -24,6 +24,10 @@ class Recorded(HasTables, Protocol):
     def unfiltered(self) -> Recorded:
         """The capture of which this is a part; itself where it is whole."""
 
+    @property
+    def others(self) -> list[int]:
+        """The frames that pass its filter and are no segments; none without a filter."""
+
     def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
         """These frames with their bytes, or all of them, in file order."""
 

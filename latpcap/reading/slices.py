@@ -64,6 +64,8 @@ def write_slice(
         scope = scope or capture
         about = "an anonymised part of a capture; comments have its frame numbers"
     frames = None if scope is None else scope.arrow("events")["frame"].to_pylist()
+    if frames is not None and not anonymise and scope is capture:  # other protocols' frames may pass a filter, too
+        frames = sorted({*frames, *capture.others})
     found: Iterator[Record] = (record for record in capture.records(frames) if record.link is not None)
     if anonymise and scope is not None:
         from latpcap.reading.anonymise import anonymised

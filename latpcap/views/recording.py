@@ -268,8 +268,9 @@ class Recording(View):
         """Keep what passes this Wireshark display filter: a Capture of those segments and what belongs to them.
 
         `events`: the segments that pass; `streams`: those that have one, each row as it was; `exchanges` and `causes`:
-        those that such a segment is a part of, whole. Frame, stream and exchange numbers stay. FilterError shows the
-        place of a mistake. The fields are in docs/filters.md; a frame that is not TCP never passes.
+        those that such a segment is a part of, whole. `others`: the frames of other protocols that pass, which
+        `to_pcap` writes, too. Frame, stream and exchange numbers stay. FilterError shows the place of a mistake. The
+        fields are in docs/filters.md.
         """
         from latpcap.reading.filters.limit import tables
 
@@ -283,6 +284,20 @@ class Recording(View):
         before = self.display_filter
         limited.display_filter = expression if before is None else f"({before}) and ({expression})"
         return limited
+
+    @property
+    def others(self) -> list[int]:
+        """The frames that pass the display filter and are no TCP segments, by a second reading; [] without a filter.
+
+        CaptureError where the source cannot be read twice.
+        """
+        if self.display_filter is None:
+            return []
+        from latpcap.reading.filters.evaluate import frames
+
+        passed = frames(self.unfiltered, self.display_filter).to_pylist()
+        segments = set(self.unfiltered.arrow("events")["frame"].to_pylist())
+        return [frame for frame in passed if frame not in segments]
 
     @property
     def seconds(self) -> float:

@@ -11,12 +11,14 @@ import functools
 import operator
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from latpcap.errors import FilterError
 from latpcap.reading.filters import grammar
 from latpcap.reading.filters.fields import FIELDS, Field
-from latpcap.reading.filters.source import Column, Datagrams, Keyed, Source, mapped
+from latpcap.reading.filters.source import Column, Datagrams, Frames, Keyed, Source, mapped
+from latpcap.reading.filters.values import KINDS as _KINDS
 from latpcap.reading.filters.values import Meaning, address
 
 if TYPE_CHECKING:
@@ -42,19 +44,28 @@ _Truths = Callable[[Any], Any]
 def mask(capture: Recorded, expression: str) -> pa.ChunkedArray:
     """Which segments pass? One truth for each row of `events`, none of them null. FilterError for a mistake."""
     tree = grammar.parse(expression)
-    return _Evaluation(Source(capture), expression).truths(tree)
+    return _Evaluation(Source(capture), expression, tree).truths(tree)
+
+
+def frames(capture: Recorded, expression: str) -> pa.Array:
+    """The numbers of the frames that pass, of every protocol, in order."""
+    tree = grammar.parse(expression)
+    source = Frames(capture)
+    passed = _Evaluation(source, expression, tree).truths(tree)
+    return source.events["frame"].filter(passed).combine_chunks()
 
 
 def datagrams(capture: Recorded, expression: str) -> pa.Array:
     """Which frames of `lookups` over UDP pass? Their numbers."""
-    source = Datagrams(capture)
-    passed = _Evaluation(source, expression).truths(grammar.parse(expression))
+    source, tree = Datagrams(capture), grammar.parse(expression)
+    passed = _Evaluation(source, expression, tree).truths(tree)
     return source.events["frame"].filter(passed).combine_chunks()
 
 
 class _Evaluation:
-    def __init__(self, source: Source, expression: str):
+    def __init__(self, source: Source, expression: str, tree: Any):
         self.expression = expression
+        source.wanted |= _names(tree)
         self.meaning = Meaning(expression)
         self.source = source
 
@@ -66,18 +77,22 @@ class _Evaluation:
         if isinstance(node, grammar.Not):
             return pc.invert(self.truths(node.inner))
         field = self.field(node.field)
+        if FIELDS[node.field.name].kind == "protocol" and (node.field.slices or _searches(node)):
+            field = replace(field, get=lambda source: source.shown(node.field.name))  # its bytes
         if isinstance(node, grammar.Exists):
             if node.field.mask is not None:
                 bits = self.meaning.value(node.field.mask, field, node.field.name)
+                if isinstance(bits, bytes):
+                    return self.some(field, self.octets(node.field, lambda held: any(_masked(held, bits))))
                 return self.some(field, lambda column: pc.not_equal(pc.bit_wise_and(column.cast("int64"), bits), 0))
-            if field.kind == "bytes":  # every frame has some
+            if node.field.name == "frame" and not node.field.slices:  # every frame has some
                 return pc.is_valid(self.source.events["frame"])
-            return self.some(field, pc.is_valid)
+            return self.some(field, self.sliced(node.field, pc.is_valid))
+        if field.kind == "protocol" and not node.field.slices and not _searches(node):
+            reason = f"{node.field.name} is there or not: write it alone, or search it with 'contains' or 'matches'"
+            raise FilterError(self.expression, node.field.at, reason, length=len(node.field.name))
         if field.kind == "label":
             reason = f"{node.field.name} is there or not and has no value: write it alone"
-            raise FilterError(self.expression, node.field.at, reason, length=len(node.field.name))
-        if field.kind == "bytes" and not (isinstance(node, grammar.Test) and node.operator in ("contains", "matches")):
-            reason = f"{node.field.name} is searched with 'contains' or 'matches'"
             raise FilterError(self.expression, node.field.at, reason, length=len(node.field.name))
         if isinstance(node, grammar.Among):
             tests = [self.item(item, field, node.field) for item in node.items]
@@ -93,8 +108,16 @@ class _Evaluation:
             near = difflib.get_close_matches(node.name.lower(), FIELDS, 3, 0.6)
             near += [name for name in FIELDS if name.startswith(node.name + ".")][: 3 - len(near)]
             reason = f"{node.name!r} is no field that latpcap filters by"
+            first = node.name.partition(".")[0]
+            if first not in {name.partition(".")[0] for name in FIELDS}:
+                reason += f": no filter reads {first}, tshark -Y may"
             raise FilterError(self.expression, node.at, reason, length=len(node.name), near=near)
-        if node.mask is not None and field.kind != "int":
+        if node.slices and field.kind not in ("bytes", "protocol", "ether", "text"):
+            reason = f"{node.name} is {_KINDS.get(field.kind, 'no row of bytes')} and cannot be sliced"
+            raise FilterError(self.expression, node.at, reason, length=len(node.name))
+        if node.slices:
+            field = replace(field, kind="text" if field.kind == "text" else "bytes")
+        if node.mask is not None and field.kind not in ("int", "bytes"):
             reason = f"'&' is for numbers, and {node.name} is none"
             raise FilterError(self.expression, node.at, reason, length=len(node.name))
         return field
@@ -123,10 +146,10 @@ class _Evaluation:
     def test(self, node: grammar.Test, field: Field) -> Any:
         name = node.field.name
         if node.operator in ("contains", "matches"):
-            if field.kind not in ("text", "bytes"):
+            if field.kind not in ("text", "bytes", "protocol"):
                 reason = f"{name} is no text, and {node.operator!r} is for text"
                 raise FilterError(self.expression, node.field.at, reason, length=len(name))
-            truths = self.searching(node) if field.kind == "bytes" else self.containing(node)
+            truths = self.searching(node) if field.kind in ("bytes", "protocol") else self.containing(node)
             return self.every(field, truths) if node.field.every else self.some(field, truths)
         word = {"any_eq": "eq", "all_eq": "eq", "any_ne": "ne", "all_ne": "ne"}.get(node.operator, node.operator)
         every = node.operator in ("all_eq", "all_ne") if node.field.every is None else node.field.every
@@ -134,6 +157,18 @@ class _Evaluation:
             return self.two_fields(node, field, word, every)
         truths = self.compared(node.value, field, node.field, word)
         return self.every(field, truths) if every else self.some(field, truths)
+
+    def columns(self, field: Field) -> list[Column | Keyed]:
+        """A field's values, one a frame where each frame has at most one."""
+        import pyarrow.compute as pc
+
+        out: list[Column | Keyed] = []
+        for column in field.get(self.source):
+            if isinstance(column, Keyed) and len(pc.unique(column.frames)) == len(column.frames):
+                rows = pc.index_in(self.source.events["frame"], value_set=column.frames.combine_chunks())
+                column = Column(pc.take(column.values, rows))
+            out.append(column)
+        return out
 
     def compared(self, value: Any, field: Field, named: grammar.Field, word: str) -> _Truths:
         """A column against one literal."""
@@ -157,7 +192,11 @@ class _Evaluation:
                 raise self.meaning.error(value, "a prefix has no order: compare it with '==' or '!='")
             return lambda c: mapped(c, lambda w: w and compare(address(w), bound), "bool")
         if field.kind == "text":
-            return lambda c: mapped(c, lambda w: compare(w.encode(), literal.encode()), "bool")
+            cut = _cutter(named)
+            return lambda c: mapped(c, lambda w: compare(cut(w).encode(), literal.encode()), "bool")
+        if isinstance(literal, bytes):
+            octets = None if named.mask is None else self.meaning.value(named.mask, field, named.name)
+            return self.octets(named, lambda held: compare(held if octets is None else _masked(held, octets), literal))
         arrow = getattr(pc, _ARROW[word])
         bits = None if named.mask is None else self.meaning.value(named.mask, field, named.name)
 
@@ -169,23 +208,39 @@ class _Evaluation:
         return truths
 
     def containing(self, node: grammar.Test) -> _Truths:
+        cut = _cutter(node.field)
         if node.operator == "contains":
             part = node.value.text
-            return lambda c: mapped(c, lambda w: part in w, "bool")
+            return lambda c: mapped(c, lambda w: part in cut(w), "bool")
         pattern = self.meaning.pattern(node.value)
-        return lambda c: mapped(c, lambda w: pattern.search(w) is not None, "bool")
+        return lambda c: mapped(c, lambda w: pattern.search(cut(w)) is not None, "bool")
 
     def searching(self, node: grammar.Test) -> _Truths:
         """Bytes for a string, or for bytes as `47:45:54`."""
-        import pyarrow as pa
-
         if node.operator == "contains":
             part = self.meaning.octets(node.value)
             found: Callable[[bytes], bool] = lambda octets: part in octets  # noqa: E731
         else:
             pattern = self.meaning.pattern(node.value, octets=True)
             found = lambda octets: pattern.search(octets) is not None  # noqa: E731
-        return lambda c: pa.chunked_array([[w is not None and found(w) for w in c.to_pylist()]], "bool")
+        return self.octets(node.field, found)
+
+    def octets(self, named: grammar.Field, found: Callable[[bytes], bool]) -> _Truths:
+        """A test of bytes, of those that a field's slices leave."""
+        import pyarrow as pa
+
+        cut = _cutter(named)
+
+        def one(held: bytes | None) -> bool:
+            if held is None or (named.slices and not cut(held)):
+                return False
+            return found(cut(held))
+
+        return lambda c: pa.chunked_array([[one(held) for held in c.to_pylist()]], "bool")
+
+    def sliced(self, named: grammar.Field, there: _Truths) -> _Truths:
+        """Whether a field is there, and has the bytes that are asked for."""
+        return self.octets(named, lambda held: True) if named.slices else there
 
     def item(self, item: Any, field: Field, named: grammar.Field) -> _Truths:
         """One member of a set: a value, or a range with both of its ends."""
@@ -204,7 +259,7 @@ class _Evaluation:
         other = FIELDS[node.value.text]
         if other.kind != field.kind or field.kind == "label":
             raise self.meaning.error(node.value, f"{node.field.name} and {node.value.text} are not of one kind")
-        left, right = field.get(self.source), other.get(self.source)
+        left, right = self.columns(field), self.columns(other)
         if not all(isinstance(column, Column) for column in (*left, *right)) or field.kind == "text":
             raise self.meaning.error(node.value, "values of HTTP and of SACK are compared with literals only")
         if field.kind in ("ipv4", "ipv6") and word not in ("eq", "ne"):
@@ -216,3 +271,29 @@ class _Evaluation:
             there = pc.and_(self.some(field, pc.is_valid), self.some(other, pc.is_valid))
             return pc.and_not(there, found)
         return found
+
+
+def _names(node: Any) -> set[str]:
+    """Every name in a tree that may be a field."""
+    if isinstance(node, grammar.Joined):
+        return set().union(*map(_names, node.parts))
+    if isinstance(node, grammar.Not):
+        return _names(node.inner)
+    value = getattr(node, "value", None)
+    return {node.field.name} | ({value.text} if isinstance(value, grammar.Word) else set())
+
+
+def _searches(node: Any) -> bool:
+    return isinstance(node, grammar.Test) and node.operator in ("contains", "matches")
+
+
+def _cutter(named: grammar.Field) -> Callable[[Any], Any]:
+    """What a field's slices leave of a value."""
+    slices = [slice(*pair) for pair in named.slices]
+    if not slices:
+        return lambda held: held
+    return lambda held: functools.reduce(operator.add, (held[one] for one in slices))
+
+
+def _masked(held: bytes, bits: bytes) -> bytes:
+    return bytes(one & other for one, other in zip(held, bits, strict=False))

@@ -5,10 +5,12 @@ A field that a segment may have twice (tcp.port) has two. Null: the segment has 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from latpcap.reading.filters.heads import NAMES, OTHERS
 from latpcap.reading.filters.source import Column, Keyed, Source, between, mapped
 
 if TYPE_CHECKING:
@@ -40,14 +42,16 @@ FLAGS = {"fin": 0, "syn": 1, "reset": 2, "push": 3, "ack": 4, "urg": 5, "ece": 6
 class Field:
     """What kind of value, and how to get it.
 
-    `kind`: "int" (with `bits`), "bool", "duration" and "instant" (both in ns), "seconds" (a float), "ipv4", "ipv6",
-    "text", "bytes" (searched only), or "label": there or not, without a value.
+    `kind`: "int" (with `bits`), "signed", "bool", "duration" and "instant" (both in ns), "seconds" (a float), "ipv4",
+    "ipv6", "text", "bytes", "ether" (six bytes), "protocol" (bytes from its header on, without a value of its own), or
+    "label": there or not, without a value. `shown`: it is read from the frames' bytes.
     """
 
     kind: str
     get: Callable[[Source], list[Column | Keyed]]
     meaning: str
     bits: int = 32
+    shown: bool = False
 
 
 def _one(name: str) -> Callable[[Source], list[Column | Keyed]]:
@@ -204,15 +208,6 @@ def _dns_response(source: Source) -> list[Column | Keyed]:
     return [Keyed(asked.frames, pc.multiply(asked.values, 0)), answered]  # type: ignore[union-attr]
 
 
-def _bytes(source: Source) -> list[Column | Keyed]:
-    """The captured bytes of each frame, by a second reading."""
-    import pyarrow as pa
-
-    frames = source.events["frame"].to_pylist()
-    held = {record.frame: record.data for record in source.capture.records(frames)}
-    return [Column(pa.chunked_array([pa.array([held.get(frame) for frame in frames], pa.large_binary())]))]
-
-
 def _http_time(source: Source) -> list[Column | Keyed]:
     """From the frame that completed the request to the one that completed the answer."""
     import pyarrow.compute as pc
@@ -221,9 +216,33 @@ def _http_time(source: Source) -> list[Column | Keyed]:
     return [Keyed(table["response_in"], between(table, source.capture.unfiltered.arrow("events")))]
 
 
-def _any_mark(source: Source) -> pa.ChunkedArray:
-    import functools
+def _scale(source: Source) -> list[Column | Keyed]:
+    """The window's factor: -1 without the handshake, -2 where one side does not scale; SYNs have none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
+    whole = [_of_stream(name)(source)[0].values for name in ("client_wscale", "server_wscale", "completeness")]
+    client, server, seen = whole
+    answered = pc.not_equal(pc.bit_wise_and(seen.cast("int64"), 2), 0)
+    own = pc.if_else(source.column("from_client"), client, server).cast("int64")
+    both = pc.and_(pc.is_valid(client), pc.is_valid(server))
+    factor = pc.fill_null(pc.shift_left(pa.scalar(1, pa.int64()), own), -1)
+    factor = pc.if_else(pc.and_(answered, pc.invert(both)), -2, factor)
+    syn = pc.equal(pc.bit_wise_and(source.flags, 2), 0)
+    return [Column(pc.if_else(syn, factor, pa.scalar(None, pa.int64())))]
+
+
+def _initial_rtt(source: Source) -> list[Column | Keyed]:
+    """The handshake's round trip, on every segment behind it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    took = pc.round(pc.multiply(_of_stream("initial_rtt_ms")(source)[0].values, 1e6)).cast("int64")
+    behind = pc.equal(pc.bit_wise_and(source.flags, 2), 0)
+    return [Column(pc.if_else(behind, took, pa.scalar(None, pa.int64())))]
+
+
+def _any_mark(source: Source) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
     return functools.reduce(pc.or_, (source.column(mark) for mark in MARKS))
@@ -234,7 +253,7 @@ def _http_any(source: Source) -> list[Column | Keyed]:
 
 
 FIELDS: dict[str, Field] = {
-    "frame": Field("bytes", _bytes, "its bytes, as captured"),
+    "frame": Field("bytes", lambda s: s.shown("frame"), "its bytes, as captured"),
     "frame.number": Field("int", _one("frame"), "the frame's number, from 1"),
     "frame.time": Field("instant", lambda s: [Column(s.times)], "when it was captured"),
     "frame.time_epoch": Field("seconds", lambda s: [Column(s.times)], "the same in seconds since 1970"),
@@ -271,6 +290,8 @@ FIELDS: dict[str, Field] = {
     "tcp.flags": Field("int", lambda s: [Column(s.flags)], "the nine flags as a number", 16),
     **{f"tcp.flags.{name}": Field("bool", _flag(bit), f"the flag {name.upper()}") for name, bit in FLAGS.items()},
     "tcp.window_size": Field("int", _one("window"), "window, scaled"),
+    "tcp.window_size_scalefactor": Field("signed", _scale, "its factor; -1 unknown, -2 not scaled"),
+    "tcp.analysis.initial_rtt": Field("duration", _initial_rtt, "the handshake's round trip"),
     "tcp.options.mss": Field("label", _one("mss"), "option MSS"),
     "tcp.options.mss_val": Field("int", _one("mss"), "its value", 16),
     "tcp.options.wscale": Field("label", _one("wscale"), "option window scale"),
@@ -315,3 +336,139 @@ FIELDS: dict[str, Field] = {
     "dns.time": Field("duration", _http("response_in", "took", "dns"), "from the question to the answer"),
 }
 """Every field of the subset; docs/filters.md lists them."""
+
+
+def _from_bytes(name: str, source: Source) -> list[Column | Keyed]:
+    return source.shown(name)
+
+
+def _from_head(name: str, source: Source) -> list[Column | Keyed]:
+    return source.head(name)
+
+
+def _add(kind: str, meanings: dict[str, str], bits: int = 16) -> None:
+    for name, meaning in meanings.items():
+        FIELDS[name] = Field(kind, functools.partial(_from_bytes, name), meaning, bits, shown=True)
+
+
+_add("protocol", {
+    "mdns": "multicast DNS", "llmnr": "link-local multicast names", "eth": "Ethernet", "vlan": "a VLAN tag",
+    "arp": "ARP", "icmp": "ICMP", "icmpv6": "ICMPv6",
+})  # fmt: skip
+_add("ether", {
+    "eth.src": "source", "eth.dst": "destination", "eth.addr": "source and destination",
+    "arp.src.hw_mac": "the sender's Ethernet address", "arp.dst.hw_mac": "the target's Ethernet address",
+})  # fmt: skip
+_add("bool", {
+    "eth.src.ig": "source: a group's address", "eth.dst.ig": "destination: a group's address",
+    "eth.src.lg": "source: locally administered", "eth.dst.lg": "destination: locally administered",
+    "eth.ig": "a group's address", "eth.lg": "locally administered", "arp.isgratuitous": "about the sender itself",
+    "ip.flags.rb": "reserved bit", "ip.flags.df": "do not fragment", "ip.flags.mf": "more fragments",
+    "dns.flags.truncated": "truncated", "dns.flags.recdesired": "recursion desired",
+    "dns.flags.checkdisable": "checking disabled", "dns.flags.authoritative": "authoritative",
+    "dns.flags.recavail": "recursion available", "dns.flags.authenticated": "answer authenticated",
+    "vlan.dei": "drop eligible",
+}, 1)  # fmt: skip
+_add("int", {
+    "eth.type": "what it carries", "eth.len": "length, of IEEE 802.3", "vlan.id": "the VLAN's number",
+    "vlan.priority": "priority", "vlan.etype": "what it carries", "arp.opcode": "1 asks, 2 answers",
+    "arp.hw.type": "hardware", "arp.proto.type": "protocol", "ip.len": "total length", "ip.checksum": "header checksum",
+    "ip.frag_offset": "fragment offset in bytes", "icmp.checksum": "checksum", "icmp.ident": "identifier",
+    "icmp.seq": "sequence number", "icmp.seq_le": "the same, little-endian", "icmp.mtu": "the next hop's MTU",
+    "icmpv6.checksum": "checksum", "icmpv6.echo.identifier": "identifier",
+    "icmpv6.echo.sequence_number": "sequence number", "ipv6.plen": "payload length", "udp.length": "length",
+    "udp.checksum": "checksum", "tcp.window_size_value": "window as it stands in the header",
+    "tcp.checksum": "checksum", "tcp.urgent_pointer": "urgent pointer", "tcp.options.wscale.multiplier": "its factor",
+    "dns.id": "transaction", "dns.flags": "the flags as a number", "dns.count.queries": "questions",
+    "dns.count.answers": "answers", "dns.count.auth_rr": "authority records", "dns.count.add_rr": "additional records",
+    "dns.qry.type": "type asked for: 1 A, 28 AAAA", "dns.qry.class": "class asked for",
+    "dns.qry.name.len": "letters of the name asked for", "dns.resp.type": "type of a record",
+    "dns.resp.class": "class of a record", "dns.resp.len": "length of a record",
+})  # fmt: skip
+_add("int", {
+    "ip.version": "4", "ip.hdr_len": "header length in bytes", "ip.dsfield": "differentiated services and ECN",
+    "ip.flags": "the three flags as a number", "ip.proto": "protocol: 1 ICMP, 6 TCP, 17 UDP", "icmp.type": "type",
+    "icmp.code": "code", "icmpv6.type": "type", "icmpv6.code": "code", "ipv6.version": "6", "ipv6.nxt": "next header",
+    "tcp.hdr_len": "header length in bytes", "tcp.flags.res": "reserved bits", 
+    "tcp.option_kind": "kinds of its options",
+    "tcp.option_len": "lengths of its options",
+}, 8)  # fmt: skip
+_add("int", {
+    "ipv6.tclass": "traffic class", "ipv6.flow": "flow label", "icmpv6.mtu": "MTU", "dns.resp.ttl": "seconds to live",
+}, 32)  # fmt: skip
+_add("ipv4", {
+    "arp.src.proto_ipv4": "the sender", "arp.dst.proto_ipv4": "who is asked for", "dns.a": "addresses of an answer",
+    "icmp.redir_gw": "gateway of a redirect",
+})  # fmt: skip
+_add("ipv6", {
+    "dns.aaaa": "addresses of an answer", "icmpv6.nd.ns.target_address": "who is asked for",
+    "icmpv6.nd.na.target_address": "who answers",
+})  # fmt: skip
+_add("text", {
+    "ip.src_host": "source as text", "ip.dst_host": "destination as text", "ip.host": "both as text",
+    "ipv6.src_host": "source as text", "ipv6.dst_host": "destination as text", "ipv6.host": "both as text",
+    "tcp.flags.str": "the flags as Wireshark shows them", "dns.cname": "names of an answer", "dns.ns": "name servers",
+    "dns.resp.name": "name of a record", "dns.ptr.domain_name": "name of an address",
+    "dns.mx.mail_exchange": "mail servers",
+})  # fmt: skip
+_add("bytes", {
+    "tcp.payload": "what it carries", "tcp.options": "all options", "udp.payload": "what it carries",
+})  # fmt: skip
+_add("label", {
+    "tcp.options.nop": "option NOP", "tcp.options.sack_perm": "option SACK permitted",
+    "tcp.options.eol": "end of options",
+})  # fmt: skip
+
+_add("label", {
+    "tls.record": "a record", "tls.handshake": "a message of the handshake, encrypted or not",
+    "tls.change_cipher_spec": "ChangeCipherSpec", "tls.alert_message": "an alert, encrypted or not",
+})  # fmt: skip
+_add("protocol", {"tls": "a frame that completes a TLS record"})
+_add("bytes", {"tls.app_data": "encrypted data"})
+_add("int", {
+    "tls.record.content_type": "21 alert, 22 handshake, 23 data", "tls.record.opaque_type": "the same of TLS 1.3",
+    "tls.handshake.type": "1 ClientHello, 2 ServerHello, 11 Certificate", "tls.alert_message.level": "2 is fatal",
+    "tls.alert_message.desc": "which alert", "tls.handshake.session_id_length": "length of the session's id",
+}, 8)  # fmt: skip
+_add("int", {
+    "tls.record.version": "version of the record", "tls.record.length": "length", "tls.handshake.length": "length",
+    "tls.handshake.version": "version of the hello", "tls.handshake.ciphersuite": "offered or chosen",
+    "tls.handshake.extension.type": "extensions of the hello",
+    "tls.handshake.extensions.supported_version": "versions offered or chosen",
+}, 32)  # fmt: skip
+_add("text", {
+    "tls.handshake.extensions_server_name": "SNI", "tls.handshake.extensions_alpn_str": "protocols offered or chosen",
+})  # fmt: skip
+for _name, _meaning in {**NAMES, **OTHERS}.items():
+    FIELDS[_name] = Field(
+        "int" if _name == "http.content_length" else "text",
+        functools.partial(_from_head, _name),
+        f"header {_meaning}" if _name in NAMES else _meaning,
+        63,
+        shown=True,
+    )
+
+_WIDE = [
+    *("ip.src", "ip.dst", "ip.addr", "ip.ttl", "ip.id", "ip.dsfield.dscp", "ip.dsfield.ecn", "ipv6.src", "ipv6.dst"),
+    *("ipv6.addr", "ipv6.hlim", "ipv6.tclass.dscp", "ipv6.tclass.ecn", "tcp.srcport", "tcp.dstport", "tcp.port"),
+    *("tcp.flags", "udp.srcport", "udp.dstport", "udp.port", "dns.qry.name", "dns.flags.rcode", "dns.flags.response"),
+    *(f"tcp.flags.{name}" for name in FLAGS),
+]
+"""Fields of `events` that other frames have, too: from their bytes where every frame is asked."""
+_PROTOCOLS = ["ip", "ipv6", "tcp", "udp", "dns"]
+
+
+def _widen(name: str, kind: str | None = None) -> None:
+    """Takes a field from the frames' bytes where every frame is asked."""
+    known = FIELDS[name]
+
+    def get(source: Source) -> list[Column | Keyed]:
+        return source.shown(name) if source.whole else known.get(source)
+
+    FIELDS[name] = replace(known, kind=kind or known.kind, get=get)
+
+
+for _name in _WIDE:
+    _widen(_name)
+for _name in _PROTOCOLS:
+    _widen(_name, "protocol")

@@ -25,6 +25,7 @@ class Field:
     at: int
     mask: Word | None = None
     every: bool | None = None  # `all` and `any` before it
+    slices: tuple[tuple[int | None, int | None], ...] = ()  # from and to, as Python's
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ RESERVED = {*WORDS, "and", "or", "not", "in", "all", "any"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
 _ONE_AT_A_TIME = threading.Lock()
 """pyparsing learns how many arguments an action takes when it first runs, and two threads confuse it."""
+_SLICE = re.compile(r"(?P<begin>-?\d{1,9})?(?:(?P<colon>:)(?P<length>\d{1,9})?|-(?P<last>-?\d{1,9}))?")
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 
 
@@ -181,7 +183,7 @@ def _unescaped(text: str, start: int, body: str) -> str:
 @functools.cache
 def _grammar() -> pp.ParserElement:
     plain = r"(?:(?!\.\.)[\w./:-])"
-    name = pp.Regex(r"[A-Za-z_](?:(?!\.\.)[\w.-])*").set_name("a field").set_parse_action(_name)
+    name = pp.Regex(r"[A-Za-z_](?:(?!\.\.)[\w.-])*(?:\[[^\]]*\])?").set_name("a field").set_parse_action(_name)
     word = pp.Regex(rf"-?[\w:]{plain}*").set_name("a value")
     word.set_parse_action(lambda s, at, found: Word(found[0], at))
     quoted = pp.Regex(r'"((?:[^"\\]|\\.)*)"', re.DOTALL).set_name("a string")
@@ -231,6 +233,27 @@ def _name(text: str, at: int, found: Any) -> Word:
     return Word(found[0], at)
 
 
+def _slices(text: str, at: int, inside: str) -> tuple[tuple[int | None, int | None], ...]:
+    """Wireshark's slices `[i:length]`, `[i-j]`, `[i]`, `[:length]` and `[i:]` as begin and end."""
+    out: list[tuple[int | None, int | None]] = []
+    for part in inside.split(","):
+        found = _SLICE.fullmatch(part.strip())
+        if not found or part.strip() in ("", ":"):
+            raise pp.ParseFatalException(
+                text, at, f"{part.strip()!r} is no slice: [start:length], [first-last] or [byte]"
+            )
+        begin = int(found["begin"] or 0)
+        end: int | None
+        if found["last"] is not None:
+            end = int(found["last"]) + 1
+        elif found["colon"] is None:
+            end = begin + 1
+        else:
+            end = begin + int(found["length"]) if found["length"] else None
+        out.append((begin, None if end == 0 and begin < 0 else end))
+    return tuple(out)
+
+
 def _item(text: str, at: int, found: Any) -> Any:
     return Range(found[0], found[1], at) if len(found) > 1 else found[0]
 
@@ -238,7 +261,9 @@ def _item(text: str, at: int, found: Any) -> Any:
 def _operand(text: str, at: int, found: Any) -> Field:
     parts = list(found)
     every = {"all": True, "any": False}[parts.pop(0)] if isinstance(parts[0], str) else None
-    return Field(parts[0].text, parts[0].at, parts[1] if len(parts) > 1 else None, every)
+    word, _, inside = parts[0].text.partition("[")
+    slices = _slices(text, parts[0].at + len(word), inside[:-1]) if inside else ()
+    return Field(word, parts[0].at, parts[1] if len(parts) > 1 else None, every, slices)
 
 
 def _test(text: str, at: int, found: Any) -> Exists | Test | Among:

@@ -39,9 +39,52 @@ class Keyed:
 class Source:
     """The tables of one capture, each read when a field first asks for it."""
 
+    whole = False
+    """Whether every frame of the capture is asked, not only TCP segments."""
+
     def __init__(self, capture: Recorded, events: pa.Table | None = None):
         self.capture = capture
         self.events = capture.arrow("events") if events is None else events
+        self.wanted: set[str] = set()
+
+    @cached_property
+    def dissected(self) -> dict[str, Keyed]:
+        """The wanted fields of these frames from their bytes, by a second reading."""
+        from latpcap.reading.filters.dissect import values
+        from latpcap.reading.filters.tls import Tls
+
+        found: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in self.wanted}
+        tls = Tls() if any(name.partition(".")[0] == "tls" for name in self.wanted) else None
+        for record in self.capture.unfiltered.records(self.of_records()):
+            shown = values(record.data, record.link, tls)
+            for name, (frames, held) in found.items():
+                for value in shown.get(name, ()):
+                    frames.append(record.frame)
+                    held.append(value)
+        return {name: _keyed(*columns) for name, columns in found.items()}
+
+    @cached_property
+    def heads(self) -> dict[str, Keyed]:
+        """Header fields of HTTP/1 by their names."""
+        from latpcap.reading.filters.heads import values
+
+        whole = self.capture.unfiltered
+        found = values(whole, self.http, whole.arrow("events"))
+        return {
+            name: _keyed([frame for frame, _ in rows], [value for _, value in rows]) for name, rows in found.items()
+        }
+
+    def head(self, name: str) -> list[Column | Keyed]:
+        """The values of a header field."""
+        return [self.heads.get(name) or _keyed([], [])]
+
+    def of_records(self) -> list[int] | None:
+        """The frames whose bytes are looked at; None stands for all."""
+        return [int(frame) for frame in self.events["frame"].to_pylist()]
+
+    def shown(self, name: str) -> list[Column | Keyed]:
+        """The values of a field that is read from the frames' bytes."""
+        return [self.dissected[name]]
 
     @cached_property
     def http(self) -> pa.Table:
@@ -144,6 +187,49 @@ class Datagrams(Source):
     def udp(self, port: str) -> pa.ChunkedArray:
         """The UDP port of each frame."""
         return self.ports[port].cast("int64")
+
+
+class Frames(Source):
+    """The same of every frame of the capture; what only TCP has is there for the frames of `events`."""
+
+    whole = True
+
+    def __init__(self, capture: Recorded):
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        events = capture.arrow("events")
+        heads = np.frombuffer(b"".join(capture.heads()), "<i8").reshape(-1, 3)
+        frames = pa.array(np.arange(1, len(heads) + 1, dtype=np.uint64)).cast(events.schema.field("frame").type)
+        table = events.take(pc.index_in(frames, value_set=events["frame"].combine_chunks()))
+        kind = events.schema.field("time").type
+        named = {"frame": frames, "time": pa.array(heads[:, 0]).cast(kind)}
+        for name, column in named.items():
+            table = table.set_column(table.column_names.index(name), name, pa.chunked_array([column]))
+        super().__init__(capture, table)
+
+    def of_records(self) -> list[int] | None:
+        """All of them."""
+        return None
+
+    @cached_property
+    def dns(self) -> pa.Table:
+        """Questions over TCP and UDP."""
+        import pyarrow as pa
+
+        both = [super().dns, Datagrams(self.capture).dns]
+        names = ["request_in", "response_in", "target", "status", "took"]
+        parts = [table.select(names) for table in both]
+        return pa.concat_tables([part.cast(parts[0].schema) for part in parts])
+
+
+def _keyed(frames: list[int], values: list[Any]) -> Keyed:
+    import pyarrow as pa
+
+    kind = pa.large_binary() if values and isinstance(values[0], bytes) else None
+    held = pa.array(values, kind) if values else pa.array([], pa.int64())
+    return Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([held]))
 
 
 _OF_DATAGRAMS = ("frame", "time", "src", "dst")

@@ -16,6 +16,7 @@ from latpcap.reading.filters.grammar import Text, Word
 
 KINDS = {
     "int": "a number",
+    "signed": "a number",
     "bool": "a boolean",
     "duration": "a time in seconds",
     "instant": "a date and time",
@@ -24,6 +25,8 @@ KINDS = {
     "ipv6": "an IPv6 address",
     "text": "a string",
     "bytes": "bytes",
+    "protocol": "bytes",
+    "ether": "an Ethernet address",
 }
 _TRUTHS = {"True": 1, "TRUE": 1, "False": 0, "FALSE": 0}
 _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*")
@@ -44,7 +47,7 @@ class Meaning:
 
     def value(self, node: Word | Text, field: Field, name: str) -> Any:
         """An int for numbers, booleans and times (ns), a network for addresses, a str for text."""
-        if isinstance(node, Text) and field.kind not in ("text", "instant"):
+        if isinstance(node, Text) and field.kind not in ("text", "instant", "bytes", "protocol"):
             wanted = KINDS[field.kind]
             raise self.error(node, f'{name} is {wanted}, "{node.text}" is a string: write it without quotes')
         of: Callable[[Word | Text, Field, str], Any] = getattr(self, f"_{field.kind}")
@@ -60,6 +63,11 @@ class Meaning:
         if number >= 2**field.bits:
             raise self.error(node, f"{number} is too big for {name}, whose greatest value is {2**field.bits - 1}")
         return number
+
+    def _signed(self, node: Word | Text, field: Field, name: str) -> int:
+        if not re.fullmatch(r"-?[0-9]{1,9}", node.text):
+            raise self.error(node, f"{node.text!r} is no number, and {name} is one")
+        return int(node.text)
 
     def _bool(self, node: Word | Text, field: Field, name: str) -> int:
         if node.text in _TRUTHS:
@@ -122,6 +130,19 @@ class Meaning:
 
     def _text(self, node: Word | Text, field: Field, name: str) -> str:
         return node.text
+
+    def _ether(self, node: Word | Text, field: Field, name: str) -> bytes:
+        found = re.fullmatch(r"[0-9A-Fa-f]{2}([:.-]?[0-9A-Fa-f]{2}){5}", node.text)
+        if not found:
+            raise self.error(node, f"{node.text!r} is no Ethernet address, as in 02:42:ac:11:00:02")
+        return bytes.fromhex(re.sub("[:.-]", "", node.text))
+
+    def _bytes(self, node: Word | Text, field: Field, name: str) -> bytes:
+        if isinstance(node, Word) and re.fullmatch(r"(?:0x)?[0-9A-Fa-f]{1,2}", node.text):
+            return bytes([int(node.text, 16)])
+        return self.octets(node)
+
+    _protocol = _bytes
 
     def octets(self, node: Word | Text) -> bytes:
         """A string's bytes, or those of `47:45:54`."""

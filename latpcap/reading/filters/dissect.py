@@ -1,0 +1,386 @@
+"""Values of header fields from a frame's own bytes.
+
+A record in, the values of its fields by Wireshark's names out, each in the order of the frame: outer headers first, the
+packet that an ICMP error quotes last. Ethernet, VLAN, ARP, IP, ICMP, UDP, TCP and DNS; no state, nothing reassembled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+from latpcap.reading.filters.tls import Tls
+
+Values = dict[str, list[Any]]
+_MAX_DEPTH = 8
+_MAX_NAME = 255
+_MAX_RECORDS = 256
+_TAGS = {0x8100, 0x88A8, 0x9100}
+_DNS_PORTS = {53: "dns", 5353: "mdns", 5355: "llmnr"}
+_FLAGS = ("fin", "syn", "reset", "push", "ack", "urg", "ece", "cwr", "ae")
+
+
+def values(data: bytes, link: int | None, tls: Tls | None = None) -> Values:
+    """Every field of a frame that these few dissectors know; TLS where its state is given."""
+    found = _Frame(tls)
+    with contextlib.suppress(IndexError, struct.error):  # cut or damaged: what came before it counts
+        found.link(data, link)
+    found.out["frame"] = [data]
+    return found.out
+
+
+class _Frame:
+    def __init__(self, tls: Tls | None) -> None:
+        self.out: Values = {}
+        self.tls = tls
+
+    def add(self, name: str, value: Any) -> None:
+        self.out.setdefault(name, []).append(value)
+
+    def link(self, data: bytes, link: int | None) -> None:
+        if link == 1:
+            self.ethernet(data)
+        elif link in (12, 14, 101, 228, 229):
+            self.ip(data, 0)
+        elif link in (0, 108):
+            self.ip(data[4:], 0)
+        elif link == 113:
+            self.of_type(struct.unpack_from(">H", data, 14)[0], data[16:], 0)
+        elif link == 276:
+            self.of_type(struct.unpack_from(">H", data, 0)[0], data[20:], 0)
+        elif link == 9:
+            skip = 2 if data[:2] == b"\xff\x03" else 0
+            self.of_type(
+                {0x21: 0x800, 0x57: 0x86DD}.get(struct.unpack_from(">H", data, skip)[0], 0), data[skip + 2 :], 0
+            )
+
+    def ethernet(self, data: bytes, depth: int = 0) -> None:
+        target, source, kind = data[:6], data[6:12], struct.unpack_from(">H", data, 12)[0]
+        self.add("eth", data)
+        for name, address in (("dst", target), ("src", source)):
+            self.add(f"eth.{name}", address)
+            self.add("eth.addr", address)
+            for bit, word in ((1, "ig"), (2, "lg")):
+                self.add(f"eth.{name}.{word}", int(bool(address[0] & bit)))
+                self.add(f"eth.{word}", int(bool(address[0] & bit)))
+        if kind >= 0x600:
+            self.add("eth.type", kind)
+            self.of_type(kind, data[14:], depth)
+        else:
+            self.add("eth.len", kind)
+
+    def of_type(self, kind: int, data: bytes, depth: int) -> None:
+        while kind in _TAGS:
+            tag, kind = struct.unpack_from(">HH", data, 0)
+            self.add("vlan", data)
+            self.add("vlan.id", tag & 0xFFF)
+            self.add("vlan.priority", tag >> 13)
+            self.add("vlan.dei", tag >> 12 & 1)
+            self.add("vlan.etype", kind)
+            data = data[4:]
+        if kind in (0x800, 0x86DD):
+            self.ip(data, depth)
+        elif kind == 0x806:
+            self.arp(data)
+        elif kind == 0x8864 and data[6:8] in (b"\0\x21", b"\0\x57"):
+            self.ip(data[8:], depth)
+        elif kind == 0x8847:
+            while not data[2] & 1:
+                data = data[4:]
+            self.ip(data[4:], depth)
+
+    def arp(self, data: bytes) -> None:
+        hardware, protocol, hlen, plen, opcode = struct.unpack_from(">HHBBH", data, 0)
+        self.add("arp", data[: 8 + 2 * (hlen + plen)])
+        self.add("arp.hw.type", hardware)
+        self.add("arp.proto.type", protocol)
+        self.add("arp.opcode", opcode)
+        if (hlen, plen) != (6, 4) or len(data) < 28:
+            return
+        self.add("arp.src.hw_mac", data[8:14])
+        self.add("arp.src.proto_ipv4", str(IPv4Address(data[14:18])))
+        self.add("arp.dst.hw_mac", data[18:24])
+        self.add("arp.dst.proto_ipv4", str(IPv4Address(data[24:28])))
+        if data[14:18] == data[24:28]:
+            self.add("arp.isgratuitous", 1)
+
+    def ip(self, data: bytes, depth: int) -> None:
+        if depth > _MAX_DEPTH:
+            return
+        version = data[0] >> 4
+        if version == 4:
+            self.ip4(data, depth)
+        elif version == 6:
+            self.ip6(data, depth)
+
+    def ip4(self, data: bytes, depth: int) -> None:
+        head, tos, total, ident, place, ttl, protocol, checksum = struct.unpack_from(">BBHHHBBH", data, 0)
+        size = (head & 15) * 4
+        if size < 20 or len(data) < 20:
+            return
+        self.add("ip", data)
+        self.add("ip.version", 4)
+        self.add("ip.hdr_len", size)
+        self.add("ip.dsfield", tos)
+        self.add("ip.dsfield.dscp", tos >> 2)
+        self.add("ip.dsfield.ecn", tos & 3)
+        self.add("ip.len", total)
+        self.add("ip.id", ident)
+        self.add("ip.flags", place >> 13)
+        self.add("ip.flags.rb", place >> 15)
+        self.add("ip.flags.df", place >> 14 & 1)
+        self.add("ip.flags.mf", place >> 13 & 1)
+        offset = (place & 0x1FFF) * 8
+        self.add("ip.frag_offset", offset)
+        self.add("ip.ttl", ttl)
+        self.add("ip.proto", protocol)
+        self.add("ip.checksum", checksum)
+        self.addresses("ip", str(IPv4Address(data[12:16])), str(IPv4Address(data[16:20])))
+        if offset == 0 and not place & 0x2000:
+            self.above(protocol, data[size : total if size <= total else None], depth)
+
+    def ip6(self, data: bytes, depth: int) -> None:
+        first, length, following, hops = struct.unpack_from(">IHBB", data, 0)
+        if len(data) < 40:
+            return
+        self.add("ipv6", data)
+        self.add("ipv6.version", 6)
+        self.add("ipv6.tclass", first >> 20 & 0xFF)
+        self.add("ipv6.tclass.dscp", first >> 22 & 0x3F)
+        self.add("ipv6.tclass.ecn", first >> 20 & 3)
+        self.add("ipv6.flow", first & 0xFFFFF)
+        self.add("ipv6.plen", length)
+        self.add("ipv6.nxt", following)
+        self.add("ipv6.hlim", hops)
+        self.addresses("ipv6", str(IPv6Address(data[8:24])), str(IPv6Address(data[24:40])))
+        rest = data[40 : 40 + length if length else None]
+        for _ in range(16):
+            if following in (0, 43, 60):
+                following, rest = rest[0], rest[8 + rest[1] * 8 :]
+            elif following == 44:
+                if struct.unpack_from(">H", rest, 2)[0] & 0xFFF9:
+                    return
+                following, rest = rest[0], rest[8:]
+            else:
+                break
+        self.above(following, rest, depth)
+
+    def addresses(self, name: str, source: str, target: str) -> None:
+        for word, address in (("src", source), ("dst", target)):
+            self.add(f"{name}.{word}", address)
+            self.add(f"{name}.{word}_host", address)
+            self.add(f"{name}.addr", address)
+            self.add(f"{name}.host", address)
+
+    def above(self, protocol: int, data: bytes, depth: int) -> None:
+        reader: Callable[[bytes, int], None] | None = {
+            1: self.icmp, 4: self._inner, 6: self.tcp, 17: self.udp, 41: self._inner, 47: self.gre, 58: self.icmp6,
+        }.get(protocol)  # fmt: skip
+        if reader is not None:
+            reader(data, depth)
+
+    def _inner(self, data: bytes, depth: int) -> None:
+        self.ip(data, depth + 1)
+
+    def gre(self, data: bytes, depth: int) -> None:
+        flags, kind = struct.unpack_from(">HH", data, 0)
+        if flags & 7:
+            return
+        rest = data[4 + 4 * (bool(flags & 0x8000) + bool(flags & 0x2000) + bool(flags & 0x1000)) :]
+        if kind == 0x6558:
+            self.ethernet(rest, depth + 1)
+        else:
+            self.of_type(kind, rest, depth + 1)
+
+    def icmp(self, data: bytes, depth: int) -> None:
+        kind, code, checksum = struct.unpack_from(">BBH", data, 0)
+        self.add("icmp", data)
+        self.add("icmp.type", kind)
+        self.add("icmp.code", code)
+        self.add("icmp.checksum", checksum)
+        if kind in (0, 8):
+            ident, seq = struct.unpack_from(">HH", data, 4)
+            swapped = struct.unpack_from("<HH", data, 4)
+            for value in (ident, swapped[0]):
+                self.add("icmp.ident", value)
+            self.add("icmp.seq", seq)
+            self.add("icmp.seq_le", swapped[1])
+        elif kind in (3, 4, 5, 11, 12):
+            if kind == 3 and code == 4:
+                self.add("icmp.mtu", struct.unpack_from(">H", data, 6)[0])
+            if kind == 5:
+                self.add("icmp.redir_gw", str(IPv4Address(data[4:8])))
+            self.ip(data[8:], depth + 1)
+
+    def icmp6(self, data: bytes, depth: int) -> None:
+        kind, code, checksum = struct.unpack_from(">BBH", data, 0)
+        self.add("icmpv6", data)
+        self.add("icmpv6.type", kind)
+        self.add("icmpv6.code", code)
+        self.add("icmpv6.checksum", checksum)
+        if kind in (128, 129):
+            ident, seq = struct.unpack_from(">HH", data, 4)
+            self.add("icmpv6.echo.identifier", ident)
+            self.add("icmpv6.echo.sequence_number", seq)
+        elif kind in (135, 136) and len(data) >= 24:
+            word = "ns" if kind == 135 else "na"
+            self.add(f"icmpv6.nd.{word}.target_address", str(IPv6Address(data[8:24])))
+        elif kind in (1, 2, 3, 4):
+            if kind == 2:
+                self.add("icmpv6.mtu", struct.unpack_from(">I", data, 4)[0])
+            self.ip(data[8:], depth + 1)
+
+    def udp(self, data: bytes, depth: int) -> None:
+        source, target, length, checksum = struct.unpack_from(">HHHH", data, 0)
+        self.add("udp", data)
+        self.add("udp.srcport", source)
+        self.add("udp.dstport", target)
+        self.add("udp.port", source)
+        self.add("udp.port", target)
+        self.add("udp.length", length)
+        self.add("udp.checksum", checksum)
+        payload = data[8 : length if length >= 8 else None]
+        if payload:
+            self.add("udp.payload", payload)
+        if ports := _DNS_PORTS.keys() & {source, target}:
+            self.dns(payload, _DNS_PORTS[ports.pop()])
+        elif target == 4789:
+            self.ethernet(payload[8:], depth + 1)
+        elif target == 6081:
+            kind = struct.unpack_from(">H", payload, 2)[0]
+            inner = payload[8 + (payload[0] & 63) * 4 :]
+            self.ethernet(inner, depth + 1) if kind == 0x6558 else self.of_type(kind, inner, depth + 1)
+
+    def tcp(self, data: bytes, depth: int) -> None:
+        source, target = struct.unpack_from(">HH", data, 0)
+        for name, value in (("srcport", source), ("dstport", target), ("port", source), ("port", target)):
+            self.add(f"tcp.{name}", value)
+        if len(data) < 20:
+            self.add("tcp", data)
+            return
+        word, window, checksum, urgent = struct.unpack_from(">HHHH", data, 12)
+        size, flags = (word >> 12) * 4, word & 0xFFF
+        self.add("tcp", data)
+        self.add("tcp.hdr_len", size)
+        self.add("tcp.flags", flags)
+        self.add("tcp.flags.res", flags >> 9)
+        self.add("tcp.flags.str", "".join(_letter(flags, bit) for bit in range(11, -1, -1)))
+        for bit, name in enumerate(_FLAGS):
+            self.add(f"tcp.flags.{name}", flags >> bit & 1)
+        self.add("tcp.window_size_value", window)
+        self.add("tcp.checksum", checksum)
+        self.add("tcp.urgent_pointer", urgent)
+        if size > 20:
+            self.add("tcp.options", data[20:size])
+            self.options(data[20:size])
+        payload = data[size:]
+        if self.tls is not None and depth == 0:
+            hosts = (
+                (self.out.get("ip.src") or self.out["ipv6.src"])[-1],
+                (self.out.get("ip.dst") or self.out["ipv6.dst"])[-1],
+            )
+            ends = ((hosts[0], source), (hosts[1], target))
+            self.tls.segment(ends, struct.unpack_from(">I", data, 4)[0], bool(flags & 2), payload, self.out)
+        if payload:
+            self.add("tcp.payload", payload)
+            if (
+                53 in (source, target)
+                and len(payload) > 14
+                and struct.unpack_from(">H", payload)[0] == len(payload) - 2
+            ):
+                self.dns(payload[2:], "dns")
+
+    def options(self, data: bytes) -> None:
+        place = 0
+        while place < len(data):
+            kind = data[place]
+            self.add("tcp.option_kind", kind)
+            if kind == 0:
+                self.add("tcp.options.eol", 1)
+                return
+            if kind == 1:
+                self.add("tcp.options.nop", 1)
+                place += 1
+                continue
+            length = data[place + 1]
+            if length < 2:
+                return
+            self.add("tcp.option_len", length)
+            if kind == 4:
+                self.add("tcp.options.sack_perm", 1)
+            elif kind == 3 and length == 3:
+                self.add("tcp.options.wscale.multiplier", 1 << min(data[place + 2], 14))
+            place += length
+
+    def dns(self, data: bytes, protocol: str) -> None:
+        if len(data) < 12:
+            return
+        ident, flags, *counts = struct.unpack_from(">HHHHHH", data, 0)
+        self.add(protocol, data)
+        self.add("dns.id", ident)
+        self.add("dns.flags", flags)
+        response = flags >> 15
+        bits = [("response", 15), ("truncated", 9), ("recdesired", 8), ("checkdisable", 4)]
+        if response:
+            bits += [("authoritative", 10), ("recavail", 7), ("authenticated", 5)]
+            self.add("dns.flags.rcode", flags & 15)
+        for name, bit in bits:
+            self.add(f"dns.flags.{name}", flags >> bit & 1)
+        self.add("dns.flags.opcode", flags >> 11 & 15)
+        for name, count in zip(("queries", "answers", "auth_rr", "add_rr"), counts, strict=True):
+            self.add(f"dns.count.{name}", count)
+        place = 12
+        for _ in range(min(counts[0], _MAX_RECORDS)):
+            name, place = _name(data, place)
+            kind, class_ = struct.unpack_from(">HH", data, place)
+            place += 4
+            self.add("dns.qry.name", name or "<Root>")
+            self.add("dns.qry.name.len", len(name) if name else 6)
+            self.add("dns.qry.type", kind)
+            self.add("dns.qry.class", class_)
+        for _ in range(min(sum(counts[1:]), _MAX_RECORDS)):
+            name, place = _name(data, place)
+            kind, class_, ttl, length = struct.unpack_from(">HHIH", data, place)
+            place += 10
+            self.add("dns.resp.name", name or "<Root>")
+            self.add("dns.resp.type", kind)
+            if kind != 41:
+                self.add("dns.resp.class", class_)
+                self.add("dns.resp.ttl", ttl)
+            self.add("dns.resp.len", length)
+            held = data[place : place + length]
+            if kind == 1 and len(held) == 4:
+                self.add("dns.a", str(IPv4Address(held)))
+            elif kind == 28 and len(held) == 16:
+                self.add("dns.aaaa", str(IPv6Address(held)))
+            elif kind in (2, 5, 12):
+                word = {2: "dns.ns", 5: "dns.cname", 12: "dns.ptr.domain_name"}[kind]
+                self.add(word, _name(data, place)[0] or "<Root>")
+            elif kind == 15:
+                self.add("dns.mx.mail_exchange", _name(data, place + 2)[0])
+            place += length
+
+
+def _letter(flags: int, bit: int) -> str:
+    return "FSRPAUECA···"[bit] if flags >> bit & 1 and bit < 9 else "·"
+
+
+def _name(data: bytes, place: int) -> tuple[str, int]:
+    """A name, and where what follows it begins."""
+    labels: list[str] = []
+    end, size = 0, 0
+    while (length := data[place]) and size < _MAX_NAME:
+        if length >= 0xC0:
+            end = end or place + 2
+            target = (length & 0x3F) << 8 | data[place + 1]
+            if target >= place:
+                break
+            place = target
+            continue
+        labels.append(data[place + 1 : place + 1 + length].decode("utf-8", "replace"))
+        place += 1 + length
+        size += 1 + length
+    return ".".join(labels), end or place + 1
