@@ -84,7 +84,8 @@ def test_tables_are_rows() -> None:
     worst = exchanges.nlargest(3, "latency_ms")
     assert found["of_rows"] == len(exchanges)
     assert [row["latency_ms"] for row in found["rows"]] == worst.latency_ms.tolist()
-    assert len(call("tables", file=SLOW, table="events", top=10**9)["rows"]) == ours.MOST_ROWS
+    few = {"columns": ["frame", "len"], "top": 10**9}
+    assert len(call("tables", file=SLOW, table="events", **few)["rows"]) == ours.MOST_ROWS
     assert call("tables", file=SLOW, table="findings")["rows"][0]["cause"] == "nagle + delayed_ack"
 
 
@@ -163,3 +164,26 @@ def test_the_command_speaks_over_stdin_and_stdout(tmp_path: Path) -> None:
         return await client.call_tool("why", {"file": SLOW})
 
     assert answer(asked(stdio_client(starts), talk)) == str(lp.read(SAMPLES / SLOW).why())
+
+
+def test_an_argument_that_a_tool_does_not_have_is_refused() -> None:
+    """`filter=` for `display_filter=` gave the answer for the whole capture."""
+    for tool in ("why", "tables", "flow"):
+        with pytest.raises(ValueError, match="filter"):
+            call(tool, file=SLOW, filter="tcp.stream == 3")
+
+
+def test_no_answer_is_longer_than_an_agent_reads() -> None:
+    async def talk(client: Client) -> Any:
+        words = {"file": SLOW, "table": "exchanges", "top": 500}
+        return await client.call_tool("tables", words), await client.call_tool("captures", {})
+
+    for found in asked(ours.server([SAMPLES]), talk):
+        structured = len(json.dumps(found.structured_content))
+        assert (
+            sum(len(one.text) for one in found.content) <= ours.MOST_CHARACTERS and structured <= ours.MOST_CHARACTERS
+        )
+    rows = call("tables", file=SLOW, table="exchanges", top=500)
+    left = 500 - len(rows["rows"])
+    assert 0 < left < 500 and rows["left_out"].startswith(f"{left} more rows")
+    assert "left_out" not in call("tables", file=SLOW, table="exchanges", top=3)

@@ -120,6 +120,24 @@ def test_a_store_that_breaks_while_results_are_read(store: Any, monkeypatch: pyt
     monkeypatch.setattr("fsspec.implementations.memory.MemoryFile.read", refuse)
     with pytest.raises(lp.CaptureError, match=r"cannot be read \(the network is gone\); ask again when it can be"):
         results.exchanges.to_arrow()
+    with pytest.raises(lp.CaptureError, match=r"memory://archive/out/.* \(the network is gone\)"):
+        lp.open_results("memory://archive/out").why()
+
+
+def test_an_outage_of_one_file_is_no_smaller_answer(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    lp.batch("memory://archive/in", "memory://archive/out", quiet=True)
+    results = lp.open_results("memory://archive/out")
+    opened = type(store)._open
+
+    def refuse(self: Any, path: str, *words: Any, **options: Any) -> Any:
+        if "causes" in path:
+            raise ConnectionResetError(104, "Connection reset by peer")
+        return opened(self, path, *words, **options)
+
+    monkeypatch.setattr(type(store), "_open", refuse)
+    with pytest.raises(lp.CaptureError, match="connection reset by peer"):
+        results.why()
+    assert results.failed == [] or all("reset" not in failure.reason for failure in results.failed)
 
 
 def test_a_store_that_needs_what_is_not_installed() -> None:

@@ -372,12 +372,19 @@ impl Engine {
             return;
         }
         if !self.analysis.files.is_empty() {
-            self.reader.finish(&mut self.analysis);
+            self.end_file();
             self.reader.next_file();
         }
         self.analysis.files.push(name.to_string());
         if let Some(until) = &mut self.analysis.until {
             until.next_file();
+        }
+    }
+
+    /// Says what the file lacks at its end; of one that was left at an instant, nothing is known of that.
+    fn end_file(&mut self) {
+        if !self.analysis.until.as_ref().is_some_and(Until::over) {
+            self.reader.finish(&mut self.analysis);
         }
     }
 
@@ -400,9 +407,11 @@ impl Engine {
     pub fn finish_some(&mut self) -> bool {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::Reading => {
-                self.reader.finish(&mut self.analysis);
-                self.analysis.fragments.finish();
-                self.analysis.fragment_issues();
+                self.end_file();
+                if !self.analysis.until.as_ref().is_some_and(|until| until.left_out) {
+                    self.analysis.fragments.finish();
+                    self.analysis.fragment_issues();
+                }
                 self.analysis.end_some(0)
             }
             Stage::Ending(next) => self.analysis.end_some(next),

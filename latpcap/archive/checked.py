@@ -17,6 +17,7 @@ import pyarrow.fs as fs
 
 from latpcap.errors import CaptureError
 from latpcap.format import phrase
+from latpcap.reading import places
 
 BLOCK_BYTES = 1 << 18
 """Large enough that their list is short (8 characters each), small enough that a look at few rows stays cheap."""
@@ -41,6 +42,13 @@ class DamagedError(CaptureError):
     def __init__(self, file: str, reason: str, pack: str, *, offset: int | None = None, way_out: str = AGAIN):
         self.pack = pack
         super().__init__(file, f"{reason}; {way_out}", offset=offset, layer="results")
+
+
+class OutageError(CaptureError):
+    """Which store gives no answer now? Nothing is known of its files: an answer without them would be a smaller one."""
+
+    def __init__(self, file: str, problem: Exception):
+        super().__init__(file, f"cannot be read ({phrase(problem)}); {LATER}", layer="store")
 
 
 class CheckedFile(io.RawIOBase):
@@ -101,6 +109,8 @@ class CheckedFile(io.RawIOBase):
             self._file.seek(begin)
             data = bytes(self._file.read(end - begin))
         except Exception as problem:  # a file system of fsspec's raises what it likes
+            if places.is_url(self._name):
+                raise OutageError(self._name, problem) from None
             raise DamagedError(
                 self._name, f"cannot be read ({phrase(problem)})", self._pack, offset=begin, way_out=LATER
             ) from None
@@ -155,6 +165,8 @@ class Checking(fs.FileSystemHandler):  # type: ignore[misc]
         try:
             file = self.inner.open_input_file(path)
         except OSError as problem:
+            if places.is_url(name) and not isinstance(problem, FileNotFoundError):
+                raise OutageError(name, problem) from None
             way_out = AGAIN if isinstance(problem, FileNotFoundError) else LATER
             raise DamagedError(name, f"cannot be read ({phrase(problem)})", pack, way_out=way_out) from None
         return pa.PythonFile(CheckedFile(file, digest, name, pack), mode="r")

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from latpcap.errors import OutputError
+from latpcap.errors import LatpcapError, OutputError
 from latpcap.format import phrase
 from latpcap.reading import places
 
@@ -39,7 +39,11 @@ class Output:
     def _errors(self, doing: str, relative: str = "") -> Iterator[None]:
         try:
             yield
-        except OSError as problem:
+        except LatpcapError:
+            raise
+        except Exception as problem:  # a file system of fsspec's raises what it likes
+            if self.local and not isinstance(problem, OSError):
+                raise
             where = places.bare(places.join(self.place, relative) if relative else self.place)
             raise OutputError(f"{where}: {doing} ({phrase(problem)})") from None
 

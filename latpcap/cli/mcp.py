@@ -26,6 +26,8 @@ HELD = 2
 MOST_ROWS = 500
 MOST_CHARACTERS = 50_000
 """What one answer holds at most: an agent reads all of it."""
+_AROUND, _DEEPER = 500, 6
+"""Characters around an answer's rows, and before each of their lines with its end."""
 INSTRUCTIONS = (
     "Packet captures: why each request was slow, who waited for whom, and which frames show it. Begin with `why`; its "
     "answer names servers, causes, grades and frames. `proven` may be acted on; `probable` names a rival; `suspected` "
@@ -114,12 +116,13 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
 
         # a picture is content of its own; what else is no text is structured
         serves.add_tool(asked, structured_output=False if answer.__annotations__["return"] == "Any" else None)
+        _refuse_unknown(serves, answer.__name__)
         return asked
 
     @tool
     def captures() -> list[dict[str, Any]]:
         """List the captures that can be read, the newest first."""
-        return desk.files()
+        return _fitting(desk.files())[0]
 
     @tool
     def why(
@@ -137,7 +140,12 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
         capture = desk.capture(file, display_filter)
         answer = capture.why(stream=stream, exchange=exchange)
         if numbers:
-            return json.dumps(answer.to_dict())
+            whole = json.dumps(answer.to_dict())
+            if len(whole) > MOST_CHARACTERS:
+                raise ValueError(
+                    f"the numbers take {len(whole):,} characters, {MOST_CHARACTERS:,} fit: limit the answer"
+                )
+            return whole
         return "\n".join([*(f"warning: {sentence}" for sentence in capture.damage), str(answer)])
 
     @tool
@@ -160,7 +168,12 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
                 raise ValueError(f"{table} has no column {name!r}; there are {', '.join(whole.column_names)}")
         chosen = whole if sort is None else _largest(whole, sort)
         chosen = chosen[: max(0, min(top, MOST_ROWS))]
-        return {"table": table, "of_rows": whole.num_rows, "rows": rows(chosen.select(columns) if columns else chosen)}
+        found, left = _fitting(rows(chosen.select(columns) if columns else chosen))
+        answer: dict[str, Any] = {"table": table, "of_rows": whole.num_rows, "rows": found}
+        if left:
+            more = f"{left} more rows fit in no answer: choose columns or a filter"
+            answer["left_out"] = more
+        return answer
 
     @tool
     def flow(
@@ -186,6 +199,26 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
             return said if left <= 0 else f"{said[:MOST_CHARACTERS]}\n[{left:,} characters more]"
 
     return serves
+
+
+def _fitting(found: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+    """The first rows that an answer has room for, and how many it has not. As text a client gets them indented."""
+    room = MOST_CHARACTERS - _AROUND
+    for place, row in enumerate(found):
+        text = json.dumps(row, default=str, indent=2)
+        room -= len(text) + _DEEPER * (text.count("\n") + 1)
+        if room < 0:
+            return found[:place], len(found) - place
+    return found, 0
+
+
+def _refuse_unknown(serves: Any, name: str) -> None:
+    """An argument that the tool does not have is an error: `filter=` would answer for the whole capture."""
+    model = serves._tool_manager.get_tool(name)
+    arguments = model.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    model.parameters = {**model.parameters, "additionalProperties": False}
 
 
 def _largest(table: Any, column: str) -> Any:

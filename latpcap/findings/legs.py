@@ -31,22 +31,24 @@ def fronts(servers: Sequence[Server], exchanges: pa.Table) -> dict[int, int]:
 
 def in_order(count: int, behind: dict[int, int]) -> list[int]:
     """The places of so many servers, each with those behind it after it; the first one stays the first."""
-    order: list[int] = []
+    order: dict[int, None] = {}
+    backs: dict[int, list[int]] = {}
+    for back, front in behind.items():
+        backs.setdefault(front, []).append(back)
 
     def put(place: int) -> None:
         if place not in order:
-            order.append(place)
-            for back, front in behind.items():
-                if front == place:
-                    put(back)
+            order[place] = None
+            for back in backs.get(place, ()):
+                put(back)
 
     for place in range(count):
-        front = behind.get(place)
-        if place == 0 or front is None or front in order:
+        ahead = behind.get(place)
+        if place == 0 or ahead is None or ahead in order:
             put(place)
     for place in range(count):
         put(place)
-    return order
+    return list(order)
 
 
 def _asks(front: Server, back: Server) -> bool:

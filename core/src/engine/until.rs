@@ -18,11 +18,17 @@ pub(super) struct Until {
     end: End,
     /// Of this file nothing more is wanted, however its bytes are cut into blocks.
     over: bool,
+    /// Frames were left out: what is not whole now may be whole in the file.
+    pub left_out: bool,
 }
 
 impl Until {
     pub fn new(end: End) -> Self {
-        Until { end, over: false }
+        Until {
+            end,
+            over: false,
+            left_out: false,
+        }
     }
 
     pub fn next_file(&mut self) {
@@ -42,7 +48,9 @@ impl Until {
             End::After(ns) => zero.saturating_add(ns),
         };
         self.over |= time_ns >= end.saturating_add(LATE_NS);
-        self.over || time_ns >= end
+        let late = self.over || time_ns >= end;
+        self.left_out |= late;
+        late
     }
 }
 

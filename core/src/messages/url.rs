@@ -1,14 +1,14 @@
-//! What of a URL is no name: the password before its host, and values of parameters that say they are secrets. Knows no
-//! protocol, and reads nothing behind `#`.
+//! What of a URL is no name: the password before its host, and values of parameters that say they are secrets, also in
+//! other words for the same bytes (`%70assword`, `user[password]`) and in URLs that a value holds. Knows no protocol.
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2, memmem, memrchr};
+use memchr::{memchr, memchr3, memmem, memrchr};
 
 /// Stands for a secret.
 const MASK: &[u8] = b"?";
 /// A parameter is a secret where its name, without `-`, `_` and `.`, ends with one of these, in any case.
-const ENDS: [&[u8]; 7] = [
+const ENDS: [&[u8]; 13] = [
     b"token",
     b"password",
     b"passwd",
@@ -16,9 +16,26 @@ const ENDS: [&[u8]; 7] = [
     b"secret",
     b"apikey",
     b"signature",
+    b"sessionid",
+    b"sessid",
+    b"accesskey",
+    b"privatekey",
+    b"credential",
+    b"credentials",
 ];
 /// Or is one of these.
-const WHOLE: [&[u8]; 7] = [b"pass", b"pwd", b"sig", b"jwt", b"sid", b"sessionid", b"auth"];
+const WHOLE: [&[u8]; 10] = [
+    b"pass",
+    b"pwd",
+    b"sig",
+    b"jwt",
+    b"sid",
+    b"auth",
+    b"authorization",
+    b"otp",
+    b"pin",
+    b"bearer",
+];
 /// These name secrets and harmless things alike: an OAuth code (RFC 6749 4.1.2) or a country's, an API key or a cache's.
 /// A secret is long and has digits and letters; an API key has no other signs.
 const EITHER: [&[u8]; 2] = [b"code", b"key"];
@@ -26,21 +43,45 @@ const EITHER: [&[u8]; 2] = [b"code", b"key"];
 const SECRET_FROM: usize = 16;
 /// Longer names of parameters are none of these.
 const LONGEST: usize = 64;
+/// URLs inside values of URLs are looked at so deep.
+const NESTED: u8 = 3;
 
 /// The URL, or its path and query, as it may be shown.
 #[inline(always)]
 pub(super) fn shown(url: &[u8]) -> Cow<'_, [u8]> {
-    if memchr2(b'?', b'@', url).is_none() {
+    if memchr3(b'?', b'@', b';', url).is_none() {
         return Cow::Borrowed(url);
     }
-    masked(url)
+    masked(url, NESTED)
+}
+
+/// A host, with or without a port, as it may be shown: no password stands before it.
+#[inline(always)]
+pub(super) fn host(host: &str) -> Cow<'_, str> {
+    match host.rsplit_once('@') {
+        None => Cow::Borrowed(host),
+        Some((before, behind)) => {
+            let user = before.split_once(':').map_or(before, |(user, _)| user);
+            Cow::Owned(format!("{user}:?@{behind}"))
+        }
+    }
 }
 
 #[cold]
 #[inline(never)]
-fn masked(url: &[u8]) -> Cow<'_, [u8]> {
+fn masked(url: &[u8], deep: u8) -> Cow<'_, [u8]> {
     let (place, query) = url.split_at(memchr(b'?', url).unwrap_or(url.len()));
     let (mut out, mut hides) = (Vec::with_capacity(url.len()), false);
+    // parameters of a path (RFC 3986, 3.3): nothing of it is shown behind a secret
+    let (place, sealed) = match memchr(b';', place) {
+        Some(mark) => {
+            let (path, behind) = place.split_at(mark + 1);
+            let (shown, hidden) = parameters(behind, deep);
+            let kept = path.len() + shown.len();
+            (place.get(..kept).unwrap_or(place), !hidden.is_empty())
+        }
+        None => (place, false),
+    };
     match password(place) {
         Some((before, behind)) => {
             out.extend([before, MASK, behind].concat());
@@ -48,11 +89,15 @@ fn masked(url: &[u8]) -> Cow<'_, [u8]> {
         }
         None => out.extend_from_slice(place),
     }
+    if sealed {
+        out.extend_from_slice(MASK);
+        hides = true;
+    }
     for (place, part) in query.split(|byte| *byte == b'&').enumerate() {
         if place > 0 {
             out.push(b'&');
         }
-        let (shown, hidden) = parameters(part);
+        let (shown, hidden) = parameters(part, deep);
         out.extend_from_slice(shown);
         if !hidden.is_empty() {
             out.extend_from_slice(MASK);
@@ -68,7 +113,7 @@ fn masked(url: &[u8]) -> Cow<'_, [u8]> {
 
 /// What may be shown between two `&`, and the rest. Some separate parameters by `;`, and in others' values it stands for
 /// itself: nothing behind a secret is shown.
-fn parameters(part: &[u8]) -> (&[u8], &[u8]) {
+fn parameters(part: &[u8], deep: u8) -> (&[u8], &[u8]) {
     let mut begin = 0;
     while let Some(equals) = part.get(begin..).and_then(|rest| memchr(b'=', rest)) {
         let value = begin + equals + 1;
@@ -78,7 +123,8 @@ fn parameters(part: &[u8]) -> (&[u8], &[u8]) {
             .unwrap_or(name);
         let rest = part.get(value..).unwrap_or_default();
         let end = memchr(b';', rest).unwrap_or(rest.len());
-        if is_secret(name, rest.get(..end).unwrap_or(rest)) {
+        let holds = rest.get(..end).unwrap_or(rest);
+        if is_secret(name, holds) || hides(rest, deep) {
             return part.split_at_checked(value).unwrap_or((part, &[]));
         }
         match part.get(value..).and_then(|rest| memchr(b';', rest)) {
@@ -89,9 +135,53 @@ fn parameters(part: &[u8]) -> (&[u8], &[u8]) {
     (part, &[])
 }
 
-/// What stands before and behind the password of `scheme://user:password@host`.
+/// Does a value hold a secret itself, plain or encoded, as a URL does or its query?
+fn hides(value: &[u8], deep: u8) -> bool {
+    let Some(deep) = deep.checked_sub(1) else {
+        return false;
+    };
+    let plain = decoded(value);
+    let inner = &*plain;
+    // what stands plain in a value is found where it stands; encoded, or behind a mark of its own, it is found here
+    let marked = memchr(b'?', inner).is_some() || memmem::find(inner, b"://").is_some();
+    if !marked && plain.len() == value.len() {
+        return false;
+    }
+    let query = memchr(b'?', inner).map_or(0, |mark| mark + 1);
+    let parts = inner.get(query..).unwrap_or_default();
+    password(inner).is_some()
+        || parts
+            .split(|byte| *byte == b'&')
+            .any(|part| !parameters(part, deep).1.is_empty())
+        || plain.len() != value.len() && hides(inner, deep)
+}
+
+/// The bytes that percent signs stand for (RFC 3986, 2.1).
+fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
+    if memchr(b'%', text).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| *first == b'%');
+        let byte = digits
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        out.push(byte.unwrap_or(*first));
+        rest = byte.and_then(|_| behind.get(2..)).unwrap_or(behind);
+    }
+    Cow::Owned(out)
+}
+
+/// What stands before and behind the password of `scheme://user:password@host`, of `//user:password@host`, and of a
+/// host alone (CONNECT).
 fn password(place: &[u8]) -> Option<(&[u8], &[u8])> {
-    let begin = memmem::find(place, b"://")? + 3;
+    let begin = match memmem::find(place, b"://") {
+        Some(mark) => mark + 3,
+        None if place.starts_with(b"//") => 2,
+        None if place.starts_with(b"/") => return None,
+        None => 0,
+    };
     let authority = place.get(begin..)?;
     let authority = authority.get(..memchr(b'/', authority).unwrap_or(authority.len()))?;
     let at = memrchr(b'@', authority)?;
@@ -103,9 +193,9 @@ fn is_secret(name: &[u8], value: &[u8]) -> bool {
     if name.len() > LONGEST {
         return false;
     }
-    let name: Vec<u8> = name
+    let name: Vec<u8> = decoded(name)
         .iter()
-        .filter(|byte| !b"-_.".contains(byte))
+        .filter(|byte| !b"-_.[]".contains(byte))
         .map(u8::to_ascii_lowercase)
         .collect();
     let name = name.as_slice();
@@ -135,7 +225,7 @@ mod tests {
             ("/a?b=c&X-Amz-Signature=s3", "/a?b=c&X-Amz-Signature=?"),
             ("/a?b=c;pwd=s3;d&sid=s3", "/a?b=c;pwd=?&sid=?"),
             ("/a?token=s3=?&b", "/a?token=?&b"),
-            ("/a?b=?token=s3", "/a?b=?token=s3"),
+            ("/a?b=?token=s3", "/a?b=?"),
             (
                 "/a?tokens=3&side=4&author=me&token",
                 "/a?tokens=3&side=4&author=me&token",
@@ -146,6 +236,20 @@ mod tests {
             ("http://me@h:80/b", "http://me@h:80/b"),
             ("http://h/a:b@c", "http://h/a:b@c"),
             ("/@me:s", "/@me:s"),
+            ("//me:s3@h/b", "//me:?@h/b"),
+            ("me:s3@h:443", "me:?@h:443"),
+            ("/a;jsessionid=s3", "/a;jsessionid=?"),
+            ("/a;v=1/b?c=d", "/a;v=1/b?c=d"),
+            ("/a;JSESSIONID=s3?b=c", "/a;JSESSIONID=??b=c"),
+            ("/a?user[password]=s3", "/a?user[password]=?"),
+            ("/a?user%5Bpassword%5D=s3&b=c", "/a?user%5Bpassword%5D=?&b=c"),
+            ("/a?%70assword=s3", "/a?%70assword=?"),
+            ("/a?u=http://me:s3@h/", "/a?u=?"),
+            ("/a?u=http%3A%2F%2Fme%3As3%40h%2F&b=c", "/a?u=?&b=c"),
+            ("/a?u=%2Fb%3Ftoken%3Ds3", "/a?u=?"),
+            ("/a?u=%252Fb%253Ftoken%253Ds3", "/a?u=?"),
+            ("/a?u=%2Fb%3Fc%3Dd", "/a?u=%2Fb%3Fc%3Dd"),
+            ("/a?PHPSESSID=s3", "/a?PHPSESSID=?"),
             ("?", "?"),
             ("", ""),
         ] {
@@ -177,6 +281,17 @@ mod tests {
             ),
         ] {
             assert_eq!(String::from_utf8_lossy(&shown(url.as_bytes())), seen, "{url}");
+        }
+    }
+
+    #[test]
+    fn hosts_have_no_passwords() {
+        for (given, seen) in [
+            ("h:80", "h:80"),
+            ("me:s3@h:80", "me:?@h:80"),
+            ("me:a@b@h", "me:?@h"),
+        ] {
+            assert_eq!(host(given), seen, "{given}");
         }
     }
 

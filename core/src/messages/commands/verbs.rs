@@ -105,13 +105,59 @@ fn smtp<'a>(verb: &str, rest: &'a [u8]) -> (&'a [u8], Does) {
     match verb {
         "MAIL" => (address(rest), Does::Plain),
         "RCPT" => (address(rest), Does::Recipient),
-        "AUTH" => (word(rest).0, Does::Rounds),
+        "AUTH" => (mechanism(rest), Does::Rounds),
         "STARTTLS" => (b"", Does::Tls),
         "BDAT" => (b"", Does::Octets(number(word(rest).0).unwrap_or(0))),
         "LHLO" => (rest, Does::Apart),
         "HELO" | "EHLO" | "VRFY" | "EXPN" | "HELP" | "ETRN" => (rest, Does::Plain),
         _ => (b"", Does::Plain),
     }
+}
+
+/// The mechanism that an AUTH names, where it is one (IANA's list for SASL; RFC 2228, 4217 for FTP). Of other protocols,
+/// and by mistake, a password stands there.
+fn mechanism(rest: &[u8]) -> &[u8] {
+    const NAMES: [&str; 34] = [
+        "9798-M-DSA-SHA1",
+        "9798-M-ECDSA-SHA1",
+        "9798-M-RSA-SHA1-ENC",
+        "9798-U-DSA-SHA1",
+        "9798-U-ECDSA-SHA1",
+        "9798-U-RSA-SHA1-ENC",
+        "ANONYMOUS",
+        "CRAM-MD5",
+        "DIGEST-MD5",
+        "ECDH-X25519-CHALLENGE",
+        "ECDSA-NIST256P-CHALLENGE",
+        "EXTERNAL",
+        "GS2-KRB5",
+        "GS2-KRB5-PLUS",
+        "GSS-SPNEGO",
+        "GSSAPI",
+        "KERBEROS_V4",
+        "KERBEROS_V5",
+        "LOGIN",
+        "NMAS-SAMBA-AUTH",
+        "NMAS_AUTHEN",
+        "NMAS_LOGIN",
+        "NTLM",
+        "OAUTHBEARER",
+        "OPENID20",
+        "OTP",
+        "PLAIN",
+        "SAML20",
+        "SCRAM-SHA-1",
+        "SCRAM-SHA-1-PLUS",
+        "SCRAM-SHA-256",
+        "SCRAM-SHA-256-PLUS",
+        "SECURID",
+        "XOAUTH2",
+    ];
+    let first = word(rest).0;
+    let known = NAMES
+        .iter()
+        .any(|name| first.eq_ignore_ascii_case(name.as_bytes()));
+    if known { first } else { b"" }
 }
 
 /// Whether servers of mail have a command with this verb; experimental ones begin with X.
@@ -141,7 +187,7 @@ fn pop3<'a>(verb: &str, rest: &'a [u8]) -> (&'a [u8], Does) {
         "RETR" | "TOP" | "CAPA" => (word(rest).0, Does::Text),
         "LIST" | "UIDL" if alone => (b"", Does::Text),
         "AUTH" if alone => (b"", Does::Text),
-        "AUTH" => (word(rest).0, Does::Rounds),
+        "AUTH" => (mechanism(rest), Does::Rounds),
         "STLS" => (b"", Does::Tls),
         "USER" | "APOP" | "LIST" | "UIDL" | "DELE" => (word(rest).0, Does::Plain),
         _ => (b"", Does::Plain),
@@ -163,7 +209,7 @@ fn ftp<'a>(verb: &str, rest: &'a [u8]) -> (&'a [u8], Does) {
         .any(|word| rest.eq_ignore_ascii_case(word));
     match verb {
         "AUTH" if tls => (rest, Does::Tls),
-        "AUTH" => (rest, Does::Plain),
+        "AUTH" => (mechanism(rest), Does::Plain),
         "SITE" | "OPTS" => (word(rest).0, Does::Plain),
         _ if FTP_NAMES.contains(&verb) => (rest, Does::Plain),
         _ => (b"", Does::Plain),
@@ -193,7 +239,10 @@ fn imap(line: &[u8]) -> Option<Command> {
     Some(Command {
         tag: text::name(tag),
         method,
-        target: argument(rest),
+        target: match does {
+            Does::Rounds => text::name(mechanism(rest)),
+            _ => argument(rest),
+        },
         does,
     })
 }
@@ -239,6 +288,11 @@ mod tests {
             (Smtp, "MAIL FROM:<a@lab> SIZE=9", "MAIL", "a@lab", Does::Plain),
             (Smtp, "RCPT TO: <b@lab>", "RCPT", "b@lab", Does::Recipient),
             (Smtp, "AUTH PLAIN AGFubmEAcHc=", "AUTH", "PLAIN", Does::Rounds),
+            (Smtp, "AUTH hunter2", "AUTH", "", Does::Rounds),
+            (Pop3, "AUTH hunter2", "AUTH", "", Does::Rounds),
+            (Pop3, "AUTH xoauth2", "AUTH", "xoauth2", Does::Rounds),
+            (Ftp, "AUTH hunter2", "AUTH", "", Does::Plain),
+            (Imap, "a1 AUTHENTICATE hunter2", "AUTHENTICATE", "", Does::Rounds),
             (Smtp, "BDAT 86 LAST", "BDAT", "", Does::Octets(86)),
             (Smtp, "FOO secret", "FOO", "", Does::Plain),
             (Pop3, "PASS pw", "PASS", "", Does::Plain),

@@ -1,6 +1,7 @@
 //! HTTP/1 heads: start line and the few headers that say where the body ends. Reads a head's bytes,
 //! gives a `Head`; refuses to know what the other headers mean.
 
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig, Request, Response, Status};
@@ -179,7 +180,13 @@ fn value<'a>(headers: &[Header<'a>], name: &str) -> Option<&'a [u8]> {
 
 /// The value of `Host` (RFC 9110 7.2).
 fn host(headers: &[Header<'_>]) -> SmolStr {
-    value(headers, "host").map_or(SmolStr::default(), |host| text::name_up_to(host, MAX_HOST, false))
+    value(headers, "host").map_or(SmolStr::default(), |host| {
+        let shown = String::from_utf8_lossy(host);
+        match url::host(&shown) {
+            Cow::Borrowed(_) => text::name_up_to(host, MAX_HOST, false),
+            Cow::Owned(shown) => text::name_up_to(shown.as_bytes(), MAX_HOST, false),
+        }
+    })
 }
 
 /// RFC 9110 7.8.

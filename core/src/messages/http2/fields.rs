@@ -30,7 +30,7 @@ impl Fields {
         match name {
             Name::Method => self.method = text.into(),
             Name::Path => self.path = String::from_utf8_lossy(&url::shown(text.as_bytes())).into(),
-            Name::Authority => self.authority = text.into(),
+            Name::Authority => self.authority = url::host(text).into_owned().into(),
             Name::Status => self.status = text.parse().ok().filter(|status| (100..1000).contains(status)),
             Name::Protocol => self.protocol = true,
             Name::ContentType => {

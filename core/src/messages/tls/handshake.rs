@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use super::super::{Secured, Side};
 use super::{APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE};
 use crate::decrypt::handshake::{self as hello, TLS13};
-use crate::messages::text;
+use crate::messages::{text, url};
 
 /// So much of a hello is kept. Those with the key shares of their time have 2 KB.
 const MAX_HELLO: usize = 4096;
@@ -168,7 +168,8 @@ fn server_name(body: &[u8]) -> Option<SmolStr> {
     };
     let name = name.get(..u16::from_be_bytes([*high, *low]).into())?;
     let printable = name.len() <= LONGEST && name.iter().all(u8::is_ascii_graphic);
-    printable.then(|| text::name(name))
+    let shown = std::str::from_utf8(name).ok().filter(|_| printable)?;
+    Some(text::name(url::host(shown).as_bytes()))
 }
 
 fn offered(body: &[u8]) -> Option<SmolStr> {
