@@ -319,6 +319,51 @@ def test_a_lookup_of_wireshark_is_read() -> None:
     assert missing["status_text"] == "NXDOMAIN"
 
 
+FIRST = "1 0.000000 10.0.0.1 → 10.0.0.2 TCP 74 4000 → 80 [SYN] Seq=0 Win=512 Len=0 MSS=1460"
+LINES = (
+    "12:00:00.000001 IP 192.0.2.1.4000 > 192.0.2.2.80: Flags [S], seq 9, win 512, length 0\n"
+    "12:00:01.000001 IP 192.0.2.1.4000 > 192.0.2.2.80: Flags [S], seq 9, win 512, length 0\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        re.sub("(?m)^", "> ", LINES),
+        re.sub("(?m)^", "    ", LINES),
+        re.sub("(?m)^", "Feb  1 10:00:00 web1 tcpdump[123]: ", LINES),
+        re.sub("(?m)^", "[pod/web-1/tcpdump] ", LINES),
+        LINES.replace(" IP", " eth0  In  IP"),
+        LINES.replace("000001", "000"),
+        f"This is all that I have:\n\n```\n{LINES}```\n",
+        "\n".join(re.sub(r"\s*$", "", line) for line in LINES.split("\n")).replace("\n", "\r\n"),
+    ],
+    ids=["quoted", "indented", "syslog", "kubectl", "any", "milliseconds", "fenced", "crlf"],
+)
+def test_what_mails_and_logs_put_around_lines_is_passed_over(text: str) -> None:
+    capture = lp.read(text.encode())
+    assert list(capture.events["retransmission"]) == [False, True]
+    assert capture.seconds == pytest.approx(1)
+
+
+def test_text_in_utf_16_is_read() -> None:
+    """PowerShell's redirection writes it."""
+    assert len(lp.read(LINES.encode("utf-16")).events) == 2
+    assert len(lp.read(f"{FIRST}\n".encode("utf-16")).events) == 1
+
+
+def test_text_without_times_is_refused() -> None:
+    with pytest.raises(lp.CaptureError, match="without times"):
+        lp.read(re.sub(r"(?m)^\S+ ", "", LINES).encode())
+
+
+def test_rows_without_a_column_for_the_length_take_it_from_the_rows_behind() -> None:
+    text = re.sub(r"(TCP|HTTP) +\d+ ", r"\1 ", RACE)
+    rows = lp.read(text.encode()).events
+    assert list(rows["len"])[:5] == [0, 0, 0, 600, 0]
+    assert rows["len"].iloc[5] > 0
+
+
 @given(st.lists(st.text(alphabet='0123456789.:>[]=,\t→ ACKSYNTCPHTTPseqLenWin"{}<', max_size=90), max_size=8))
 def test_no_columns_escape_as_anything_but_a_capture_error(rests: list[str]) -> None:
     rows = [f"{n} 0.00{n} 10.0.0.1 → 10.0.0.2 TCP 66 {rest}" for n, rest in enumerate(rests)]

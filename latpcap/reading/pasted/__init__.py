@@ -6,6 +6,8 @@ else passes as it is.
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Iterator
 from itertools import chain
 
@@ -17,6 +19,8 @@ _HEAD_BYTES = 1 << 14
 _HEAD_LINES = 60
 _LINE_BYTES = 1 << 16
 _TCPDUMP = "tcpdump's text"
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BEFORE = re.compile(r"^(?:(?:> ?)+|\[[^\]\s]{1,120}\] |[^\n]{0,120}?\btcpdump(?:\[\d+\])?: )+")
 _STARTS = tuple(bytes([code]) for code in (0x09, 0x0A, 0x0D, *range(0x20, 0x7F), 0xEF, 0xFF, 0xFE))
 
 
@@ -25,7 +29,10 @@ def captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
 
     CaptureError where the text has packets, but none with addresses that can be read.
     """
-    head = b""
+    head = next(blocks, b"")
+    if head[:2] in _UTF16:  # PowerShell's redirection
+        blocks = _narrow(chain([head], blocks))
+        head = b""
     while len(head) < _HEAD_BYTES and (more := next(blocks, b"")):
         head += more
         if not _like_text(head):
@@ -35,6 +42,8 @@ def captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
         yield from whole
         return
     printed = _reader(head)
+    if printed is None and _timeless(head):
+        raise CaptureError(name, "is tcpdump's text without times, so nothing can be said of delays: print it with -tt")
     if printed is None:
         yield from whole
         return
@@ -55,10 +64,27 @@ def _reader(head: bytes) -> tcpdump.Printed | columns.Columns | fields.Exported 
     kind = fields.looks_like(text)
     if kind is not None:
         return fields.Exported(kind)
-    lines = text.splitlines()[:_HEAD_LINES]
+    lines = [_bare(line) for line in text.splitlines()[:_HEAD_LINES]]
     if any(map(tcpdump.packets_of, lines)):
         return tcpdump.Printed()
     return columns.reader(lines)
+
+
+def _timeless(head: bytes) -> bool:
+    """Whether `tcpdump -t` printed this."""
+    return len(re.findall(r"(?m)^IP6? \S+ > \S+: (?:Flags \[|ICMP|UDP)", _text(head))) > 0
+
+
+def _bare(line: str) -> str:
+    """A line without what mails, logs and tools put before it: `> `, `[pod/name] `, `host tcpdump[1]: `."""
+    return _BEFORE.sub("", line)
+
+
+def _narrow(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """UTF-16 with its mark as UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    for block in blocks:
+        yield decoder.decode(block).encode()
 
 
 def _like_text(head: bytes) -> bool:
@@ -73,7 +99,7 @@ def _lines(blocks: Iterator[bytes]) -> Iterator[str]:
     rest = b""
     for block in blocks:
         *whole, rest = (rest + block).split(b"\n")
-        yield from map(_text, whole)
+        yield from (_bare(_text(line)) for line in whole)
         rest = rest[:_LINE_BYTES]
     if rest:
-        yield _text(rest)
+        yield _bare(_text(rest))

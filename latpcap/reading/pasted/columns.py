@@ -31,7 +31,7 @@ _ROW = re.compile(
     rf"^\s*(?:(?P<number>\d{{1,10}})\s+)?(?P<times>{_WHEN}(?:\s+{_WHEN})*)"
     rf"\s+(?P<from>{_HOST})\s+(?:{_ARROW}\s+)?(?P<to>{_HOST})"
     rf"\s+(?:(?P<sport>\d{{1,5}})\s+(?:{_ARROW}\s+)?(?P<dport>\d{{1,5}})\s+)?"
-    r"(?P<protocol>[A-Za-z0-9][\w./+-]*)\s+(?P<length>\d{1,7})\s+(?P<info>\S.*)$"
+    r"(?P<protocol>[A-Za-z0-9][\w./+-]*)(?:\s+(?P<length>\d{1,7})(?!\s*(?:→|->|>|\?)))?\s+(?P<info>\S.*)$"
 )
 _HEADER = {
     "no.": "number", "no": "number", "number": "number", "frame": "number", "time": "time", "source": "from",
@@ -342,6 +342,8 @@ class Columns:
             self.between.setdefault((hosts[1], hosts[0]), []).append((ports[1], ports[0]))
         options = _options(row) if "Seq" in row.values else b"\1" * ours.options
         payload = row.values.get("Len", max(0, room - 20 - len(_padded(options))))
+        if not row.length and "Len" not in row.values:  # no column for it
+            payload = self._until(row, ours, chunk, place)
         if "Seq" not in row.values:
             row.ports = ports
             self._place(row, payload, (ours, theirs), chunk, place)
@@ -387,6 +389,22 @@ class Columns:
             if flow is not None and flow.at is not None and abs(at - flow.at - payload) <= 24:
                 return ports
         return known[-1] if known else later
+
+    def _until(self, row: Row, ours: _Flow, chunk: list[Row], place: int) -> int:
+        """How many bytes a row carried, by the numbers of the rows behind it; at least what it shows of them."""
+        least = max(1, len(row.shown))
+        for other in chunk[place + 1 : place + 1 + _AHEAD]:
+            same = (other.source, other.destination) == (row.source, row.destination)
+            if "Seq" not in other.values:
+                if same:
+                    return least
+                continue
+            at = other.values["Seq"] if same else other.values.get("Ack", 0)
+            if same or (other.destination, other.source) == (row.source, row.destination):
+                size = at - (ours.at or 0)
+                if size > 0 or same:
+                    return size if 0 < size <= 0xFFFF else least
+        return least
 
     def _place(self, row: Row, payload: int, flows: tuple[_Flow, _Flow], chunk: list[Row], place: int) -> None:
         """Where a row without numbers lies in its connection, where no row before it says so."""

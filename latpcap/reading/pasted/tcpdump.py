@@ -21,7 +21,7 @@ from latpcap.reading.pasted.names import Questions
 
 _LINE_BYTES = 1 << 16
 _LOOK_AHEAD = 64
-_TIME = r"(?:\d{1,10}|(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d)\.\d{6,9}"
+_TIME = r"(?:\d{1,10}|(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d)\.\d{3,9}"
 _START = re.compile(rf"^\s*(?:\d+\s+)?({_TIME})\s+(?=\S)")
 _FAMILY = r"(?:IP6?|ip6?|ARP|arp|RARP|STP|LLDP|MPLS|PPPoE|802\.3|EAPOL|CDPv\d|IPX|Loopback|LLC)\b"
 _WHERE = re.compile(r"^(?:\S+ +)??(?:In|Out|B|M|P|Br) +(?:ifindex \d+ +)?")
