@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 TableName: TypeAlias = Literal[
-    "events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "evidence", "findings", "lookups",
-    "probes", "issues",
+    "events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "transfers", "evidence", "findings",
+    "lookups", "probes", "issues",
 ]  # fmt: skip
 """What `arrow(name)` gives: the tables of the core, and the findings, which are computed from them."""
 

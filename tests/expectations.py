@@ -20,7 +20,7 @@ TESTS = ("min", "max", "not", "has")
 LINKS = {"exchange": "exchanges", "connect": "connects", "push": "pushes", "gap": "gaps", "stream": "streams"}
 """A column that names a row of another table; `exchange.index` is that row's `index`."""
 NAMES = ("exchanges", "connects", "pushes", "gaps", "causes", "evidence", "findings", "events", "streams")
-NAMES += ("lookups", "probes", "issues")
+NAMES += ("transfers", "lookups", "probes", "issues")
 PROVEN = 0.9
 SAME = 1e-6
 """Of a number: a thousandth of the nanosecond, where it is milliseconds."""

@@ -1,19 +1,101 @@
-"""Which command does a data connection of FTP serve? Held against tshark's `ftp-data.command`."""
+"""Is what limits a transfer named, from either end, and not what only looks like it?"""
 
 from __future__ import annotations
 
-from conftest import ROOT
-from tsharkfacts import needs_tshark, tshark
+from typing import Any
+
+import pytest
+from transfer_simulator import Transfer
 
 import latpcap as lp
 
-CASE = ROOT / "tests" / "cases" / "ftp_data" / "capture.pcap"
+FAR = {"sender_program", "sender_buffer", "pacing", "http2_window"}
+"""What cannot be told apart away from the sender."""
 
 
-@needs_tshark
-def test_data_connections_serve_the_commands_that_tshark_says() -> None:
-    wanted = tshark(CASE, ["tcp.stream", "ftp-data.command"])
-    said = {int(stream): command for stream, command in wanted if command}
-    rows = lp.read(CASE).arrow("streams").select(["stream", "command"]).to_pylist()
-    assert len(said) == 2
-    assert {row["stream"]: row["command"] for row in rows if row["command"]} == said
+def row(made: Transfer, end: str) -> dict[str, Any]:
+    rows = lp.read(made.captures()[end]).arrow("transfers").to_pylist()
+    (found,) = rows
+    return found
+
+
+CASES: dict[str, tuple[Transfer, str]] = {
+    "window": (Transfer(window=65_536), "receiver_window"),
+    "window, far": (Transfer(window=131_072, rtt=110), "receiver_window"),
+    "no scaling": (Transfer(scaled=False, rtt=45), "receiver_window"),
+    "window of an upload": (Transfer(window=65_536, download=False), "receiver_window"),
+    "slow reader": (Transfer(window=131_072, reader=9), "receiver_program"),
+    "slow writer": (Transfer(writes=(64_000, 50.0)), "sender_program"),
+    "slow writer, small": (Transfer(writes=(8_000, 12.0), bytes=800_000), "sender_program"),
+    "line": (Transfer(line=10, ceiling=200), "line"),
+    "line, upload": (Transfer(line=5, ceiling=120, download=False, rtt=20), "line"),
+    "losses": (Transfer(lost=tuple(range(90, 1300, 60))), "congestion"),
+    "start": (Transfer(bytes=60_000, rtt=90), "start"),
+    "paced": (Transfer(pace=5, bytes=1_500_000), "pacing"),
+    "buffer": (Transfer(buffer=40_000, bytes=1_500_000), "sender_buffer"),
+}
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+@pytest.mark.parametrize("case", CASES)
+def test_the_limit_is_named_at_both_ends(case: str, end: str) -> None:
+    made, limit = CASES[case]
+    found = row(made, end)
+    if end == "receiver" and limit in FAR:
+        assert found["limited_by"] in FAR and found["grade"] == "suspected" and found["rival"]
+    else:
+        assert found["limited_by"] == limit, found
+    assert found["at_sender"] == (end == "sender")
+    assert found["bytes"] == made.bytes
+    assert found["direction"] == ("to_client" if made.download else "to_server")
+    assert found["rtt_idle_ms"] == pytest.approx(made.rtt, abs=1.1)
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+def test_a_line_has_its_rate_and_its_queue(end: str) -> None:
+    found = row(Transfer(line=10, ceiling=200, rtt=40), end)
+    assert found["rate_mbit"] == pytest.approx(10, rel=0.05)
+    assert found["burst_mbit"] == pytest.approx(10, rel=0.15)
+    # 200 segments in flight take 232 ms at this rate
+    assert found["rtt_load_ms"] == pytest.approx(232, rel=0.1)
+    assert found["queue_ms"] == pytest.approx(192, rel=0.15)
+    assert found["owner"] == "network"
+
+
+def test_a_window_says_its_size_and_its_scale() -> None:
+    without = row(Transfer(scaled=False, rtt=45), "receiver")
+    assert (without["window_bytes"], without["window_scaling"], without["wscale"]) == (65_535, False, None)
+    assert (without["owner"], without["grade"]) == ("client", "proven")
+    found = row(Transfer(window=65_536), "receiver")
+    assert (found["window_bytes"], found["window_scaling"], found["wscale"]) == (65_536, True, 7)
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+def test_reordering_is_no_line_and_no_loss(end: str) -> None:
+    found = row(Transfer(late=tuple(range(40, 1300, 14)), bytes=3_000_000), end)
+    assert found["limited_by"] in ("congestion", "none")
+    assert found["grade"] in ("suspected", "unknown")
+    assert found["cut_by"] in (None, "reordering")
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+@pytest.mark.parametrize(
+    "made",
+    [Transfer(window=65_536, stamped=False), Transfer(line=10, ceiling=200, stamped=False)],
+    ids=["window", "line"],
+)
+def test_without_time_stamps_nobody_else_is_accused(made: Transfer, end: str) -> None:
+    found = row(made, end)
+    right = "line" if made.line else "receiver_window"
+    assert found["limited_by"] == right or found["grade"] in ("suspected", "unknown"), found
+
+
+def test_a_window_that_is_full_behind_a_queue_is_the_lines() -> None:
+    """More of a window would make the queue longer, and nothing faster."""
+    found = row(Transfer(line=10, window=200_000, rtt=30), "receiver")
+    assert (found["limited_by"], found["rival"]) == ("line", "receiver_window")
+
+
+def test_messages_are_no_transfer() -> None:
+    captures = Transfer(bytes=25_000).captures()
+    assert lp.read(captures["sender"]).arrow("transfers").num_rows == 0

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from latpcap.archive.dataset import Stored
 
 _BEGIN = {"events": "time", "streams": "start", "exchanges": "start", "connects": "start",
-          "pushes": "start", "gaps": "start", "causes": "start", "lookups": "start", "probes": "sent"}  # fmt: skip
+          "pushes": "start", "gaps": "start", "causes": "start", "transfers": "start",
+          "lookups": "start", "probes": "sent"}  # fmt: skip
 """The column that says when a row was."""
 
 

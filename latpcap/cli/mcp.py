@@ -36,8 +36,8 @@ INSTRUCTIONS = (
 )
 
 Table = Literal[
-    "exchanges", "connects", "pushes", "gaps", "causes", "findings", "streams", "events", "evidence",
-    "lookups", "probes", "issues",
+    "exchanges", "connects", "pushes", "gaps", "causes", "findings", "streams", "events", "transfers",
+    "evidence", "lookups", "probes", "issues",
 ]  # fmt: skip
 
 

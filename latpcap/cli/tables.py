@@ -37,6 +37,7 @@ _TABLES: dict[TableName, str] = {
     "gaps": "When did nobody wait for an answer? One row a client's pause, or a suspicion of one direction.",
     "causes": "Where did each exchange's time go? Rows that follow each other without gap.",
     "findings": "What is wrong, who owns it, how sure is that, and what would mend it? One row a server and cause.",
+    "transfers": "How fast was each transfer, and what held it back? One row a direction that moved 30 kB or more.",
     "evidence": "Does Nagle act here, or not? One row a sender and peer, with the counts for and against.",
     "lookups": "Is it DNS? One row a question to a name server, with its answer.",
     "probes": "Did the other end answer, and how fast? One row a ping, or a SYN of a connection without data.",

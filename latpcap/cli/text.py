@@ -32,6 +32,8 @@ BRIEF = {
     "pushes": "push stream protocol method target bytes duration_ms top_cause first_frame last_frame start",
     "gaps": "gap stream index kind duration_ms top_cause first_frame last_frame start",
     "causes": "exchange cause owner duration_ms grade from_frame to_frame because rival start",
+    "transfers": "stream direction client server bytes duration_ms rate_mbit limited_by owner grade rival rtt_idle_ms "
+    "rtt_load_ms queue_ms window_bytes window_needed_bytes retransmissions",
     "evidence": "server server_port client sender verdict opportunities held refuted slope hold_median_ms",
     "lookups": "client server method target status_text latency_ms repeats addresses request_frame start",
     "probes": "kind src dst dport answer answer_from rtt_ms repeats sent",

@@ -31,6 +31,7 @@ _ORDER: dict[TableName, tuple[str, ...]] = {
     "connects": ("connect",),
     "pushes": ("push",),
     "gaps": ("gap",),
+    "transfers": ("stream", "start"),
     "lookups": ("lookup",),
     "causes": ("exchange", "start"),
 }

@@ -90,6 +90,8 @@ class Recording(View):
                 table = table.sort_by("exchange")
             elif name in ("connects", "pushes", "gaps", "lookups"):
                 table = table.unify_dictionaries().sort_by(table.column_names[0])
+            elif name == "transfers":
+                table = table.unify_dictionaries().sort_by([("stream", "ascending"), ("start", "ascending")])
             elif name == "streams":
                 table = numbered(table)
             elif name == "causes":

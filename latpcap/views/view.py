@@ -40,7 +40,7 @@ class View:
         """Which rows does this table hold? A pyarrow.Table, without a copy.
 
         `name` is one of "events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "evidence",
-        "lookups", "probes", "issues" and "findings"; KeyError otherwise.
+        "transfers", "lookups", "probes", "issues" and "findings"; KeyError otherwise.
         """
         raise NotImplementedError
 
@@ -323,6 +323,21 @@ class View:
         RFC 1035.
         """
         return self._frame("lookups")
+
+    @property
+    def transfers(self) -> pd.DataFrame:
+        """How fast was each transfer, and what held it back? One row a direction that moved 30 kB and more in one go.
+
+        `stream, direction` ("to_client", "to_server"), ends; `start, end, bytes, segments`; `duration_ms` (at the
+        receiver, without waits for the other side's data), `rate_mbit` of that, `burst_mbit`: of segments that follow
+        each other. `limited_by`: receiver_window, receiver_program, sender_program, sender_buffer, congestion, start,
+        line, pacing, http2_window, none; its `owner` and `grade`, the `rival` that is left, and what `cut_by` the
+        congestion window (losses, ecn, reordering). `rtt_idle_ms, rtt_load_ms`, the standing queue `queue_ms,
+        queue_bytes`; `window_bytes` (the largest), `window_needed_bytes` (burst rate x idle round trip),
+        `window_scaling, wscale`; `retransmissions, ecn_marks, at_sender`; shares of the time by what the sender can
+        have waited for. Null: not seen. docs/events-and-streams.md has each column.
+        """
+        return self._frame("transfers")
 
     @property
     def probes(self) -> pd.DataFrame:

@@ -79,6 +79,31 @@ limits! {
     /// An ACK that comes sooner after a repeat than this share of the round trip was caused by the first copy.
     ANSWERED_SHARE: f64 = 0.95, "share", "chosen: the best round trip, less what it wavers";
 
+    // what limits a transfer
+
+    /// A direction is watched for what limits it from this many bytes on that the other side did not answer with data.
+    WATCHED_BYTES: u32 = 8_192, "bytes", "chosen: less than the ten segments of a first window (RFC 6928)";
+    /// Fewer bytes in one go are no transfer.
+    TRANSFER_BYTES: u32 = 30_000, "bytes", "two first windows (RFC 6928)";
+    /// A limit that holds this share of the time is the transfer's.
+    LIMIT_SHARE: f64 = 0.5, "share", "chosen";
+    /// The largest share decides from here on, and is less sure.
+    LESSER_LIMIT_SHARE: f64 = 0.3, "share", "chosen";
+    /// Segments that arrive one by one fill this share of the time: a line hands them over at its own rate.
+    EVEN_SHARE: f64 = 0.75, "share", "the labelled transfers: 0.99 behind a line, 0.08 and less elsewhere";
+    /// The best round trip of each turn is longer than the idle one by this share: a queue stands.
+    STANDING_SHARE: f64 = 0.08, "share", "the labelled transfers: 0.2 to 5 behind a line, 0.01 elsewhere";
+    /// And at least by this.
+    STANDING_NS: i64 = 700_000, "ns", "chosen: what a busy host takes";
+    /// Bytes that the receiver acknowledged without moving the window's edge, as a share: its program does not read.
+    SHUT_SHARE: f64 = 0.1, "share", "the labelled transfers: 0.3 and more with a slow reader, 0.01 without";
+    /// Pauses that vary by less than this share of their mean are a timer's.
+    STEADY_SHARE: f64 = 0.5, "share", "chosen";
+    /// Pauses that end a write, as a share: a program's.
+    ENDED_SHARE: f64 = 0.12, "share", "the labelled transfers: 0.2 and more of a slow writer, 0 of a paced sender";
+    /// Of all segments so many came late, and soon: the path changes their order.
+    REORDERED_SHARE: f64 = 0.01, "share", "the labelled transfers: 0.04 where 5 of 100 are late, 0 elsewhere";
+
     // what a capture shows of its senders
 
     /// Two processors that hand over their frames swap them by less than this; a clock that is set goes back further.

@@ -22,6 +22,7 @@ mod path;
 mod program;
 mod repair;
 mod sender;
+pub mod transfer;
 mod vocabulary;
 mod window;
 mod worth;
@@ -41,7 +42,7 @@ use partition::Cutter;
 pub use partition::{Evidence, Row};
 pub use path::Paths;
 pub use sender::{Judged, Senders, Tick, Verdict};
-pub use vocabulary::{Because, Cause, Family, Grade, Hypothesis, Owner, Rival, Rule};
+pub use vocabulary::{Because, Cause, Family, Grade, Hypothesis, Limiter, Owner, Rival, Rule};
 
 /// What the whole capture says, for the judging of one exchange.
 #[derive(Debug, Clone, Copy)]

@@ -330,6 +330,21 @@ impl Owner {
     }
 }
 
+words! {
+    /// What limits a transfer.
+    Limiter:
+    "receiver_window" ReceiverWindow "the receiver's window: the sender had sent all that it allows, and waited for it to open"
+    "receiver_program" ReceiverProgram "the receiver's program: it reads more slowly than data come, and the window closes"
+    "sender_program" SenderProgram "the sender's program: it had written no more when everything could be sent"
+    "sender_buffer" SenderBuffer "the sender's socket buffer: as much as it holds is in flight, and never more"
+    "congestion" Congestion "the sender's congestion window, after losses, marks or reordering made it smaller"
+    "start" Start "slow start: the transfer was over while the congestion window still grew"
+    "line" Line "the slowest line of the path: segments arrive one by one at its rate, and a queue stands before it"
+    "pacing" Pacing "the sender's own rate limit: segments leave by a timer, neither held by an ACK nor by the program"
+    "http2_window" Http2Window "the window of HTTP/2: the sender went on when WINDOW_UPDATE frames came"
+    "none" None "nothing that the capture shows"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,6 +366,7 @@ mod tests {
         check(&Family::ALL, &Family::WORDS);
         check(&Grade::ALL, &Grade::WORDS);
         check(&Rule::ALL, &Rule::WORDS);
+        check(&Limiter::ALL, &Limiter::WORDS);
         check(&Because::ALL, &Because::WORDS);
         check(&Hypothesis::ALL, &Hypothesis::WORDS);
         let rivals: Vec<&str> = (0..Rival::COUNT).map(Rival::word).collect();

@@ -7,6 +7,8 @@
 mod clock;
 mod one_way;
 mod sender;
+mod spacing;
+pub mod transfer;
 
 use crate::base::At;
 use crate::facts::Covered;

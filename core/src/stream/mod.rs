@@ -24,6 +24,7 @@ use crate::exchange::setup::Setup;
 use crate::facts::{self, Facts, Flow, Scale, Shared, UnackedRoom};
 use crate::issue::{Issue, Kind};
 use crate::observe::Release;
+use crate::observe::transfer::{self, Transfers};
 use crate::segment::{Multipath, RST, SYN, Segment};
 
 pub use asked::{AnswerKind, SentSyn, SynAnswer};
@@ -74,6 +75,7 @@ pub struct Stream {
     /// It waits to become compact.
     tired: bool,
     pub tracking: Tracking,
+    pub transfers: Transfers,
 }
 
 impl Stream {
@@ -150,6 +152,7 @@ impl Stream {
             heard: Vec::new(),
             tired: false,
             tracking: Tracking::default(),
+            transfers: Transfers::default(),
         }
     }
 
@@ -177,6 +180,7 @@ impl Stream {
             heard,
             tired,
             tracking,
+            transfers,
         } = self;
         ([*low, *high], *first, *last) = (ends, at, at);
         (*client_is_low, *roles_by) = (sender_is_client == from_low, by);
@@ -189,6 +193,7 @@ impl Stream {
         (*only_asked, *tired) = (true, false);
         heard.clear();
         *tracking = Tracking::default();
+        *transfers = Transfers::default();
     }
 }
 
@@ -406,6 +411,18 @@ impl Streams {
         if !facts.ordinary {
             stream.ask(segment, from_low, at);
         }
+
+        let own = if side == Side::Client {
+            &stream.counts[0]
+        } else {
+            &stream.counts[1]
+        };
+        let known = transfer::Known {
+            rtts: &stream.rtts,
+            mss: own.full.mss() as u16,
+            scaled: scale_known,
+        };
+        stream.transfers.segment(segment, &facts, side, at, &known);
 
         let mut release = Release::default();
         track(

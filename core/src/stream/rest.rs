@@ -8,6 +8,7 @@ use super::{Closing, Endpoint, RolesBy, Stream, Tracking};
 use crate::base::At;
 use crate::exchange::setup::{Kept, Setup};
 use crate::facts::{self, Facts, Marks, Shared, Waiting};
+use crate::observe::transfer::Transfers;
 use crate::segment::{Multipath, Options, RST, SYN, Sack, Segment};
 
 /// SYNs, their answers and refusals of one stream that are kept instead of what they say: Linux sends a SYN seven times
@@ -115,6 +116,7 @@ pub(super) struct Closed {
     /// Where it is worth a row, or further segments may belong to it.
     setup: Option<Kept>,
     told: ReadSoFar,
+    transfers: Transfers,
 }
 
 impl Closed {
@@ -216,6 +218,7 @@ impl Stream {
                 .filter(lasts)
                 .map(|setup| Kept::of(setup, self.first)),
             told,
+            transfers: std::mem::take(&mut self.transfers),
         }
     }
 
@@ -238,6 +241,7 @@ impl Stream {
         (self.first, self.last) = (closed.first, closed.last);
         self.counts = closed.counts;
         self.rtts = closed.rtts.map(|rtt| (rtt != i64::MAX).then_some(rtt));
+        self.transfers = closed.transfers;
         self.setup = closed.setup.map(|kept| kept.setup(closed.first));
         self.asked.clear();
         self.stay();

@@ -14,6 +14,7 @@ mod lookups;
 mod probes;
 mod spent;
 mod streams;
+mod transfers;
 mod words;
 
 use std::borrow::Cow;
@@ -45,7 +46,7 @@ pub fn schema_version() -> String {
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
 pub const BATCH_ROWS: usize = 4096;
 
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "events",
     "streams",
     "exchanges",
@@ -53,6 +54,7 @@ pub const NAMES: [&str; 11] = [
     "pushes",
     "gaps",
     "causes",
+    "transfers",
     "evidence",
     "lookups",
     "probes",
@@ -193,6 +195,7 @@ pub struct Tables {
     pushes: Vec<beside::PushRow>,
     gaps: Vec<beside::GapRow>,
     streams: Box<streams::StreamColumns>,
+    transfers: Vec<transfers::Row>,
     lookups: Vec<Lookup>,
     probes: Vec<Probe>,
     /// The number of the first of these.
@@ -258,6 +261,10 @@ impl Tables {
         if self.streams.push(id, stream, ledger) {
             self.flush_streams();
         }
+        transfers::of_stream(id, stream, &mut self.transfers);
+        if self.transfers.len() >= beside::ROWS {
+            self.flush_transfers();
+        }
     }
 
     /// A lookup that is over.
@@ -289,6 +296,7 @@ impl Tables {
         self.flush_beside();
         self.flush_causes();
         self.flush_streams();
+        self.flush_transfers();
         self.flush_lookups();
         self.flush_probes();
         self.keep("evidence", evidence::columns(streams, judged));
@@ -357,6 +365,14 @@ impl Tables {
         }
     }
 
+    fn flush_transfers(&mut self) {
+        if !self.transfers.is_empty() {
+            let built = transfers::columns(&self.transfers);
+            self.transfers.clear();
+            self.keep("transfers", built);
+        }
+    }
+
     fn flush_lookups(&mut self) {
         if !self.lookups.is_empty() {
             let built = lookups::columns(&self.lookups);
@@ -398,6 +414,7 @@ fn without_rows(name: &str) -> Vec<Column> {
         "pushes" => beside::pushes(&[]),
         "gaps" => beside::gaps(&[]),
         "causes" => causes::Causes::default().take(),
+        "transfers" => transfers::columns(&[]),
         "evidence" => evidence::columns(&Streams::default(), &[]),
         "lookups" => lookups::columns(&[]),
         "probes" => probes::columns(0, &[]),

@@ -1,0 +1,85 @@
+//! How far apart segments are: a histogram of the time that a full segment takes, weighted by bytes.
+//!
+//! Its median is the time on the slowest line where a queue stands before that line, whatever the pauses between bursts.
+
+/// Four bins an octave, from 1 µs on.
+const BINS: usize = 96;
+const LEAST_BITS: u32 = 10;
+
+#[derive(Debug, Clone)]
+pub struct Spacing {
+    bins: [u32; BINS],
+}
+
+impl Default for Spacing {
+    fn default() -> Self {
+        Spacing { bins: [0; BINS] }
+    }
+}
+
+impl Spacing {
+    /// So many bytes came so long after those before.
+    pub fn add(&mut self, gap: i64, bytes: u32, mss: u16) {
+        let mss = u64::from(mss.max(1));
+        let each = (gap.max(0) as u64).saturating_mul(mss) / u64::from(bytes.max(1));
+        let weight = u64::from(bytes).div_ceil(mss).min(1 << 16) as u32;
+        if let Some(bin) = self.bins.get_mut(bin(each)) {
+            *bin = bin.saturating_add(weight);
+        }
+    }
+
+    /// The time that half of all segments took less than, in ns: the middle of its bin.
+    pub fn median(&self) -> Option<i64> {
+        let all: u64 = self.bins.iter().map(|n| u64::from(*n)).sum();
+        let mut sum = 0;
+        for (place, n) in self.bins.iter().enumerate() {
+            sum += u64::from(*n);
+            if *n > 0 && sum * 2 >= all {
+                return Some(middle(place));
+            }
+        }
+        None
+    }
+}
+
+fn bin(ns: u64) -> usize {
+    let bits = 63 - (ns | 1).leading_zeros();
+    if bits < LEAST_BITS {
+        return 0;
+    }
+    let quarter = (ns >> (bits - 2)) & 3;
+    ((bits - LEAST_BITS) as usize * 4 + quarter as usize + 1).min(BINS - 1)
+}
+
+fn middle(place: usize) -> i64 {
+    let Some(place) = place.checked_sub(1) else {
+        return 1 << (LEAST_BITS - 1);
+    };
+    let (octave, quarter) = (place / 4, place % 4);
+    let unit = 1_i64 << (LEAST_BITS as usize + octave - 3);
+    unit * (2 * (quarter as i64 + 4) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_within_an_eighth() {
+        for ns in [1_500, 12_000, 120_000, 1_200_000, 48_000_000] {
+            let mut spacing = Spacing::default();
+            (0..9).for_each(|_| spacing.add(ns, 1448, 1448));
+            spacing.add(ns * 50, 1448, 1448);
+            let median = spacing.median().unwrap();
+            assert!((median - ns).abs() * 8 <= ns, "{ns}: {median}");
+        }
+    }
+
+    #[test]
+    fn two_segments_take_twice_as_long() {
+        let mut spacing = Spacing::default();
+        spacing.add(2_400_000, 2896, 1448);
+        let median = spacing.median().unwrap();
+        assert!((median - 1_200_000).abs() * 8 <= 1_200_000);
+    }
+}

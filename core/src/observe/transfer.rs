@@ -1,0 +1,544 @@
+//! What held one direction of a stream back, gap by gap, once it moves more than a first window.
+//!
+//! Reads segments with their facts, of both directions; gives sums of time by what the sender can have waited for, and
+//! samples of round trips. It holds no threshold that a verdict rests on and reaches no conclusion: `judge::transfer` does.
+//!
+//! A sender knows only the ACKs that have reached it. At its own end that is the newest one; elsewhere the time stamp that
+//! its data echo (RFC 7323) says which one it was, and without time stamps the best round trip to it does.
+
+use std::collections::VecDeque;
+
+use super::spacing::Spacing;
+use crate::base::{At, Side};
+use crate::facts::{Facts, flag};
+use crate::judge::limits::{AT_ENDPOINT_NS, WATCHED_BYTES};
+use crate::segment::{ACK, FIN, PSH, SYN, Segment};
+
+/// ACKs that the sender does not know yet; pairs of them are merged beyond it.
+const MOST_AHEAD: usize = 64;
+/// Round trips that are kept; pairs of them are merged beyond it.
+const MOST_ROUNDS: usize = 64;
+
+/// Both directions of a stream.
+#[derive(Debug, Default)]
+pub struct Transfers {
+    runs: [Run; 2],
+    watched: [Option<Box<Transfer>>; 2],
+}
+
+/// What one side sent since the other one last sent data.
+#[derive(Debug, Default)]
+struct Run {
+    since: i64,
+    bytes: u32,
+}
+
+/// What is known of a stream beside the segment.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// Best round trips from the capture to each side and back, by `Side`.
+    pub rtts: &'a [Option<i64>; 2],
+    /// The largest segment of the segment's sender.
+    pub mss: u16,
+    /// What the window of the segment's sender stands for is known.
+    pub scaled: bool,
+}
+
+impl Transfers {
+    /// Those that are watched, by `Side` of the sender.
+    pub fn watched(&self) -> impl Iterator<Item = (Side, &Transfer)> {
+        let sides = [Side::Client, Side::Server].into_iter();
+        sides
+            .zip(&self.watched)
+            .filter_map(|(side, one)| Some((side, one.as_deref()?)))
+    }
+
+    #[inline(always)]
+    pub fn segment(&mut self, segment: &Segment<'_>, facts: &Facts, side: Side, at: At, known: &Known<'_>) {
+        if segment.len > 0 {
+            let [client, server] = &mut self.runs;
+            let (own, other) = if side == Side::Client {
+                (client, server)
+            } else {
+                (server, client)
+            };
+            if own.bytes == 0 {
+                own.since = at.time_ns;
+            }
+            own.bytes = own.bytes.saturating_add(segment.len);
+            other.bytes = 0;
+            if own.bytes >= WATCHED_BYTES.get() {
+                self.begin(side);
+            }
+        }
+        if self.watched.iter().any(Option::is_some) {
+            self.watch(segment, facts, side, at, known);
+        }
+    }
+
+    #[inline(never)]
+    fn begin(&mut self, side: Side) {
+        let [client, server] = &mut self.watched;
+        let place = if side == Side::Client { client } else { server };
+        if place.is_none() {
+            let since = self.runs.get(side.index()).map_or(0, |run| run.since);
+            *place = Some(Box::new(Transfer::new(since)));
+        }
+    }
+
+    #[inline(never)]
+    fn watch(&mut self, segment: &Segment<'_>, facts: &Facts, side: Side, at: At, known: &Known<'_>) {
+        let [client, server] = &mut self.watched;
+        let (own, other) = if side == Side::Client {
+            (client, server)
+        } else {
+            (server, client)
+        };
+        if segment.len > 0
+            && let Some(own) = own
+        {
+            let run = self.runs.get(side.index()).map_or(0, |run| run.bytes);
+            own.data(segment, facts, at, known, side, run);
+        }
+        if let Some(other) = other
+            && segment.has(ACK)
+            && !segment.has(SYN)
+        {
+            other.ack(segment, facts, at, known);
+        }
+    }
+}
+
+/// An ACK as the sender of the data knows it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Heard {
+    tsval: u32,
+    /// The first and the last of them that passed the capture.
+    first: i64,
+    last: i64,
+    ack: i64,
+    edge: i64,
+}
+
+/// One round trip of the sender.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Round {
+    pub start: i64,
+    pub ns: i64,
+    /// What it took on the side of the receiver, smoothed as a kernel does, and at best; 0 is unknown.
+    pub smooth: i64,
+    pub best: i64,
+    /// Bytes in flight, at most.
+    pub flight: i64,
+    /// Its time, as far as the sender reached the edge of the window in it.
+    pub edge_ns: i64,
+}
+
+/// Time between segments by what the sender can have waited for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Waited {
+    /// The receive window had no room for two segments more.
+    pub window: i64,
+    /// Something was being sent again.
+    pub repair: i64,
+    /// The last segment ended a write, and no ACK had come when the next one left.
+    pub program: i64,
+    /// The last segment was full, and no ACK had come when the next one left.
+    pub timer: i64,
+    /// An ACK had come, and the window had room: before anything was lost, while each round trip carried more ...
+    pub growing: i64,
+    /// ... and when it carried no more; ...
+    pub level: i64,
+    /// ... and after something was lost.
+    pub cut: i64,
+    /// The other side's data were awaited, with nothing in flight: no part of the transfer.
+    pub turns: i64,
+    /// The other side's data came in the middle, and the next segment left upon them.
+    pub upon_data: i64,
+}
+
+impl Waited {
+    pub fn all(&self) -> i64 {
+        self.window
+            + self.repair
+            + self.program
+            + self.timer
+            + self.growing
+            + self.level
+            + self.cut
+            + self.upon_data
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Transfer {
+    pub first: i64,
+    /// The last new data.
+    pub last: i64,
+    /// What the receiver had room for when it last acknowledged data.
+    pub window_last: i64,
+    /// The first byte's number.
+    base: i64,
+    pub segments: u64,
+    /// The most bytes between two data of the other side.
+    pub longest: u32,
+    pub waited: Waited,
+    pub repeats: u64,
+    /// Segments that came late, and within less than a round trip of the hole before them.
+    pub late: u64,
+    /// Times that the receiver reported holes, and those of them in which something was sent again.
+    pub holes: u64,
+    pub holes_mended: u64,
+    pub congestion_marks: u64,
+    /// Bytes that were acknowledged, and those of them for which the window's edge did not move.
+    pub acked: u64,
+    pub acked_shut: u64,
+    pub zero_windows: u64,
+    pub window_most: i64,
+    pub window_known: bool,
+    /// Writes that ended, and the gaps of a sender that waited for no ACK: how many, their sum and sum of squares.
+    pub writes: u64,
+    pub gaps: (u64, f64, f64),
+    /// Of these gaps the ones behind less than a full segment.
+    pub short_gaps: u64,
+    pub arrivals: Spacing,
+    pub acks: Spacing,
+    pub rounds: Vec<Round>,
+    pub near: bool,
+    pub mss: u16,
+    /// The most bytes in flight in any round trip.
+    pub largest_flight: i64,
+    heard: Heard,
+    ahead: VecDeque<Heard>,
+    newest: Heard,
+    round: Round,
+    mark: i64,
+    high: i64,
+    high_time: i64,
+    /// The last segment: the window's room behind it, and whether it ended a write.
+    room: i64,
+    ended: bool,
+    /// Sending again is over when this is acknowledged.
+    repairing: Option<i64>,
+    mended: bool,
+    lost: bool,
+    hole_at: Option<i64>,
+    poisoned: u64,
+    answered: bool,
+    still: u8,
+    ack_time: i64,
+    smooth: i64,
+    smooth_far: i64,
+}
+
+impl Transfer {
+    /// Bytes that moved, each once.
+    pub fn bytes(&self) -> u64 {
+        (self.high - self.base).max(0) as u64
+    }
+
+    fn new(first: i64) -> Self {
+        Transfer {
+            first,
+            last: first,
+            ..Transfer::default()
+        }
+    }
+
+    /// New data, or data that came again or late.
+    fn data(
+        &mut self,
+        segment: &Segment<'_>,
+        facts: &Facts,
+        at: At,
+        known: &Known<'_>,
+        side: Side,
+        run: u32,
+    ) {
+        let now = at.time_ns;
+        let (near, far) = by_side(known.rtts, side);
+        self.mss = known.mss.max(1);
+        let begins = self.segments == 0;
+        self.longest = self.longest.max(run);
+        let trip = near.unwrap_or(0);
+        self.near = near.is_some_and(|ns| ns < AT_ENDPOINT_NS.get() && far.is_some_and(|far| ns * 4 < far));
+        if segment.tos & 3 == 3 {
+            self.congestion_marks += 1;
+        }
+        self.learn(segment, now, trip);
+        if !begins && facts.seq < self.high {
+            return self.late_data(facts, at, trip + far.unwrap_or(0));
+        }
+        let end = facts.next_seq;
+        if begins {
+            (self.base, self.segments) = (facts.next_seq - i64::from(run), 1);
+            self.round = Round {
+                start: self.first,
+                ..Round::default()
+            };
+        } else {
+            self.segments += 1;
+            let gap = (now - self.high_time).max(0);
+            if self.repairing.is_none() {
+                self.arrivals.add(gap, segment.len, self.mss);
+            }
+            self.attribute(now, gap, trip);
+            if facts.seq > self.high && self.hole_at.is_none() {
+                self.hole_at = Some(now);
+            }
+        }
+        if self.heard.ack >= self.mark {
+            self.end_round(now);
+            self.mark = end;
+        }
+        let heard = self.heard.last != 0;
+        if heard {
+            self.round.flight = self.round.flight.max(end - self.heard.ack);
+        }
+        self.room = if heard && self.window_known {
+            self.heard.edge - end
+        } else {
+            i64::MAX
+        };
+        if self.room < 2 * i64::from(self.mss) {
+            self.round.edge_ns = 1;
+        }
+        let short = !segment.len.is_multiple_of(u32::from(self.mss));
+        self.ended = segment.has(PSH) && short || segment.has(FIN);
+        self.writes += u64::from(self.ended);
+        (self.high, self.high_time, self.last) = (end, now, now);
+        self.answered = false;
+    }
+
+    /// What the sender can have waited for before it sent new data.
+    fn attribute(&mut self, now: i64, gap: i64, trip: i64) {
+        let w = &mut self.waited;
+        let since = if self.near { self.ack_time } else { self.heard.last };
+        let unasked = (now - since - trip).clamp(0, gap);
+        let idle = self.heard.ack >= self.high;
+        let slack = (trip / 16).max(AT_ENDPOINT_NS.get());
+        let place = if self.answered && idle && unasked <= slack.max(gap / 4) {
+            &mut w.turns
+        } else if self.room < 2 * i64::from(self.mss) {
+            &mut w.window
+        } else if self.answered && unasked <= slack {
+            &mut w.upon_data
+        } else if self.repairing.is_some() {
+            &mut w.repair
+        } else if unasked > slack || self.ended && idle && gap > slack {
+            let ms = gap as f64 / 1e6;
+            self.gaps = (self.gaps.0 + 1, self.gaps.1 + ms, self.gaps.2 + ms * ms);
+            if self.ended {
+                self.short_gaps += 1;
+                &mut w.program
+            } else {
+                &mut w.timer
+            }
+        } else if self.lost {
+            &mut w.cut
+        } else if self.still >= 2 {
+            &mut w.level
+        } else {
+            &mut w.growing
+        };
+        *place += gap;
+    }
+
+    #[cold]
+    fn late_data(&mut self, facts: &Facts, at: At, trip: i64) {
+        self.poisoned = at.frame;
+        let hole = self.hole_at.take();
+        let soon = hole.is_some_and(|since| at.time_ns - since < trip / 2);
+        if !self.near && (soon || hole.is_none() && facts.flags & flag::OUT_OF_ORDER != 0) {
+            self.late += 1;
+            return;
+        }
+        self.repeats += 1;
+        self.lost = true;
+        if self.repairing.is_none() {
+            self.repairing = Some(self.high);
+        }
+        if !self.mended {
+            self.mended = true;
+            self.holes_mended += 1;
+        }
+    }
+
+    fn end_round(&mut self, now: i64) {
+        let mut round = self.round;
+        round.ns = now - round.start;
+        round.smooth = self.smooth + self.smooth_far;
+        if round.edge_ns > 0 {
+            round.edge_ns = round.ns;
+        }
+        if round.flight * 8 >= self.largest_flight * 9 {
+            self.still = 0;
+        } else {
+            self.still = self.still.saturating_add(1);
+        }
+        self.largest_flight = self.largest_flight.max(round.flight);
+        if round.ns > 0 {
+            self.rounds.push(round);
+        }
+        if self.rounds.len() >= MOST_ROUNDS {
+            self.rounds = self.rounds.chunks(2).map(merged).collect();
+        }
+        self.round = Round {
+            start: now,
+            ..Round::default()
+        };
+    }
+
+    /// Which of the other side's ACKs the sender knew when it sent this.
+    fn learn(&mut self, segment: &Segment<'_>, now: i64, trip: i64) {
+        if self.near {
+            self.ahead.clear();
+            self.heard = self.newest;
+            return;
+        }
+        let echo = segment.options.timestamps.map(|(_, tsecr)| tsecr);
+        let mut newly = false;
+        while let Some(next) = self.ahead.front() {
+            let knows = match echo {
+                Some(echo) => (echo.wrapping_sub(next.tsval) as i32) >= 0,
+                None => next.first <= now - trip,
+            };
+            if !knows {
+                break;
+            }
+            self.heard = *next;
+            newly = true;
+            self.ahead.pop_front();
+        }
+        if newly && echo.is_some() {
+            let sample = now - self.heard.last;
+            smooth(&mut self.smooth_far, sample);
+            best(&mut self.round.best, sample);
+        }
+    }
+
+    /// An ACK of the receiver, perhaps with data of its own.
+    fn ack(&mut self, segment: &Segment<'_>, facts: &Facts, at: At, known: &Known<'_>) {
+        let now = at.time_ns;
+        if segment.len > 0 {
+            self.answered = true;
+        }
+        let window = i64::from(facts.window);
+        self.window_known |= known.scaled;
+        self.zero_windows += u64::from(window == 0);
+        let edge = facts.ack + window;
+        let before = self.newest;
+        let acked = (facts.ack - before.ack).max(0);
+        if before.last != 0 && acked > 0 {
+            self.acked += acked as u64;
+            if edge - before.edge < acked / 2 {
+                self.acked_shut += acked as u64;
+            }
+        }
+        if acked > 0 && self.ack_time != 0 && self.repairing.is_none() {
+            self.acks
+                .add(now - self.ack_time, acked.min(1 << 24) as u32, self.mss);
+        }
+        self.window_most = self.window_most.max(window);
+        if acked > 0 && !segment.has(FIN) {
+            self.window_last = window;
+        }
+        self.ack_time = now;
+        self.newest = Heard {
+            tsval: segment.options.timestamps.map_or(0, |(tsval, _)| tsval),
+            first: now,
+            last: now,
+            ack: facts.ack.max(before.ack),
+            edge: edge.max(before.edge),
+        };
+        if !self.near {
+            self.remember();
+        }
+        self.holes(segment, facts);
+        let covered = facts.covered.filter(|one| one.first_frame > self.poisoned);
+        if let Some(covered) = covered.filter(|_| self.repairing.is_none()) {
+            smooth(&mut self.smooth, now - covered.first_time);
+            if self.near {
+                best(&mut self.round.best, now - covered.last_time);
+            }
+        }
+    }
+
+    fn remember(&mut self) {
+        let newest = self.newest;
+        match self.ahead.back_mut() {
+            Some(last) if newest.tsval != 0 && last.tsval == newest.tsval => {
+                (last.last, last.ack, last.edge) = (newest.last, newest.ack, newest.edge);
+            }
+            _ => self.ahead.push_back(newest),
+        }
+        if self.ahead.len() >= MOST_AHEAD {
+            // the earlier time with the later edge: never less room than the sender had
+            let mut some = std::mem::take(&mut self.ahead).into_iter();
+            while let Some(first) = some.next() {
+                let then = some.next().unwrap_or(first);
+                self.ahead.push_back(Heard {
+                    tsval: first.tsval,
+                    first: first.first,
+                    ..then
+                });
+            }
+        }
+    }
+
+    /// What the receiver says of holes, and when they are closed.
+    fn holes(&mut self, segment: &Segment<'_>, facts: &Facts) {
+        let sacks = segment.options.sack.count > 0 && facts.flags & flag::DSACK == 0;
+        if sacks && self.repairing.is_none() {
+            self.repairing = Some(self.high);
+            self.mended = false;
+            self.holes += 1;
+        } else if !sacks
+            && self
+                .repairing
+                .is_some_and(|until| facts.ack >= until.min(self.high))
+        {
+            self.repairing = None;
+            self.mended = false;
+        }
+    }
+}
+
+fn by_side(rtts: &[Option<i64>; 2], side: Side) -> (Option<i64>, Option<i64>) {
+    let [client, server] = *rtts;
+    if side == Side::Client {
+        (client, server)
+    } else {
+        (server, client)
+    }
+}
+
+/// RFC 6298 2.3.
+fn smooth(value: &mut i64, sample: i64) {
+    *value += if *value == 0 {
+        sample
+    } else {
+        (sample - *value) / 8
+    };
+}
+
+fn best(value: &mut i64, sample: i64) {
+    if *value == 0 || sample < *value {
+        *value = sample;
+    }
+}
+
+fn merged(pair: &[Round]) -> Round {
+    let mean = |of: fn(&Round) -> i64| {
+        let known = pair.iter().map(of).filter(|value| *value > 0);
+        known.clone().sum::<i64>() / (known.count() as i64).max(1)
+    };
+    Round {
+        start: pair.first().map_or(0, |round| round.start),
+        ns: pair.iter().map(|round| round.ns).sum(),
+        smooth: mean(|round| round.smooth),
+        best: mean(|round| round.best),
+        flight: pair.iter().map(|round| round.flight).max().unwrap_or(0),
+        edge_ns: pair.iter().map(|round| round.edge_ns).sum(),
+    }
+}
