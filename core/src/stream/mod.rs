@@ -412,11 +412,8 @@ impl Streams {
             stream.ask(segment, from_low, at);
         }
 
-        let own = if side == Side::Client {
-            &stream.counts[0]
-        } else {
-            &stream.counts[1]
-        };
+        let [client, server] = &stream.counts;
+        let own = if side == Side::Client { client } else { server };
         let known = transfer::Known {
             rtts: &stream.rtts,
             mss: own.full.mss() as u16,
