@@ -87,6 +87,8 @@ limits! {
     TRANSFER_BYTES: u32 = 30_000, "bytes", "two first windows (RFC 6928)";
     /// A limit that holds this share of the time is the transfer's.
     LIMIT_SHARE: f64 = 0.5, "share", "chosen";
+    /// And from here on nothing else is left to explain.
+    SURE_SHARE: f64 = 0.8, "share", "chosen";
     /// The largest share decides from here on, and is less sure.
     LESSER_LIMIT_SHARE: f64 = 0.3, "share", "chosen";
     /// Segments that arrive one by one fill this share of the time: a line hands them over at its own rate.

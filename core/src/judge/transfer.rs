@@ -6,7 +6,7 @@
 
 use super::limits::{
     ENDED_SHARE, EVEN_SHARE, LESSER_LIMIT_SHARE, LIMIT_SHARE, REORDERED_SHARE, SHUT_SHARE, STANDING_NS,
-    STANDING_SHARE, STEADY_SHARE, TRANSFER_BYTES,
+    STANDING_SHARE, STEADY_SHARE, SURE_SHARE, TRANSFER_BYTES,
 };
 use super::vocabulary::{Grade, Limiter};
 use crate::observe::transfer::{Round, Transfer};
@@ -64,7 +64,7 @@ pub fn judge(t: &Transfer, idle: Option<i64>, http2: bool) -> Judged {
     if verdict.limit == Limiter::ReceiverProgram {
         // what the receiver's kernel still holds is not there yet: its program goes on at its rate
         let (all, held) = (t.bytes() as f64, (t.window_most - t.window_last).max(0) as f64);
-        if held * 2.0 < all {
+        if held + held < all {
             duration = (duration as f64 * all / (all - held)) as i64;
         }
     }
@@ -183,7 +183,7 @@ fn verdict(t: &Transfer, idle: Option<i64>, queue: Option<i64>, each: Option<i64
     match most {
         Limiter::ReceiverWindow => {
             let limit = if shut { Limiter::ReceiverProgram } else { most };
-            let grade = if window >= 0.8 {
+            let grade = if window >= SURE_SHARE.get() {
                 Grade::Proven
             } else {
                 sure(window)
