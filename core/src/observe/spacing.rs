@@ -4,7 +4,7 @@
 
 /// Four bins an octave, from 1 µs on.
 const BINS: usize = 96;
-const LEAST_BITS: u32 = 10;
+const LEAST_BITS: usize = 10;
 
 #[derive(Debug, Clone)]
 pub struct Spacing {
@@ -43,12 +43,12 @@ impl Spacing {
 }
 
 fn bin(ns: u64) -> usize {
-    let bits = 63 - (ns | 1).leading_zeros();
+    let bits = 63 - (ns | 1).leading_zeros() as usize;
     if bits < LEAST_BITS {
         return 0;
     }
     let quarter = (ns >> (bits - 2)) & 3;
-    ((bits - LEAST_BITS) as usize * 4 + quarter as usize + 1).min(BINS - 1)
+    ((bits - LEAST_BITS) * 4 + quarter as usize + 1).min(BINS - 1)
 }
 
 fn middle(place: usize) -> i64 {
@@ -56,7 +56,7 @@ fn middle(place: usize) -> i64 {
         return 1 << (LEAST_BITS - 1);
     };
     let (octave, quarter) = (place / 4, place % 4);
-    let unit = 1_i64 << (LEAST_BITS as usize + octave - 3);
+    let unit = 1_i64 << (LEAST_BITS + octave - 3);
     unit * (2 * (quarter as i64 + 4) + 1)
 }
 
