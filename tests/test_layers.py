@@ -110,6 +110,7 @@ ORDER = [
     "findings.one_way",
     "findings.setups",
     "findings.lookups",
+    "findings.transfers",
     "findings.hung",
     "findings.errors",
     "findings.silence",

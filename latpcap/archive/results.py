@@ -115,9 +115,9 @@ def _expression(given: Filter) -> Any:
 class Results:
     """What do the captures of an archive say together?
 
-    `events`, `streams`, `exchanges`, `connects`, `pushes`, `gaps`, `causes`, `evidence`, `lookups`, `probes`,
-    `issues` and `captures` are `ResultTable`s;
-    `slice` limits all of them and the answers. `why`, `findings` and `latency` never read `events`.
+    `events`, `streams`, `exchanges`, `connects`, `pushes`, `gaps`, `causes`, `transfers`, `evidence`, `lookups`,
+    `probes`, `issues` and `captures` are `ResultTable`s; `slice` limits all of them and the answers.
+    `why`, `findings` and `latency` never read `events`.
     """
 
     events: ResultTable
@@ -128,6 +128,7 @@ class Results:
     gaps: ResultTable
     causes: ResultTable
     evidence: ResultTable
+    transfers: ResultTable
     lookups: ResultTable
     probes: ResultTable
     issues: ResultTable

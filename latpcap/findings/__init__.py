@@ -34,6 +34,7 @@ from latpcap.findings import (
     silence,
     sockets,
     totals,
+    transfers,
     turns,
 )
 from latpcap.findings.presentation import LEAST_P99_SHARE, LEAST_SHARE
@@ -69,7 +70,8 @@ class Lazy(HasSegments):
     `made` are tables that are so already; `evidence` gives the frames of a row of "causes" where that lacks them.
     """
 
-    NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes", "lookups", "connects")
+    NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes", "lookups", "connects",
+             "transfers")  # fmt: skip
 
     def __init__(
         self,
@@ -158,6 +160,8 @@ def rows(
     if "lookups" in tables:
         found += lookups.found(tables)
     found += errors.alerts(tables) if tables["exchanges"].num_rows else []
+    if "transfers" in tables:
+        found += transfers.found(tables)
     found += one_way.suspects(tables)
     found += changes.of_options(tables["evidence"])
     found += harmless.held_for_nobody(tables)

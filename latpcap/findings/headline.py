@@ -56,7 +56,11 @@ def leading(d: Overall) -> Finding | None:
     lead = harm.worst(d["events"])
     if lead is None or d["scene"] in _WHOLE or any(e.cause == "syn_flood" for e in d["events"]):
         return None
-    return lead if harm.of(lead) > _of_rest(d) else None
+    of_rest = _of_rest(d)
+    if lead.kind == "transfer" and not of_rest.never:
+        # the requests' time has the transfer's in it: it leads where it is most of that
+        return lead if 2 * harm.of(lead).waited_ms > of_rest.waited_ms else None
+    return lead if harm.of(lead) > of_rest else None
 
 
 _WHOLE = ("scan", "traceroute", "one_direction")

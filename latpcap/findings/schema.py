@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind: TypeAlias = Literal[
-    "latency", "queue", "wait", "silence", "push", "connection", "setup", "one_way", "change", "harmless"
+    "latency", "queue", "wait", "transfer", "silence", "push", "connection", "setup", "one_way", "change", "harmless"
 ]
 Harmful: TypeAlias = Literal["never", "late", "path"]
 """What users had of it: `harm.py`."""
@@ -26,9 +26,10 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "kind": (
         "string",
         "latency (took time of exchanges), queue (what a server's time waited for), wait (what users waited for that "
-        "is no answered request), silence (not answered, or answering no more), push (waited in its sender's kernel, "
-        "unasked), connection (happened to connections), setup (before a request), one_way (suspected from one "
-        "direction), change (an option was set on the way), harmless (nobody waited)",
+        "is no answered request), transfer (what held back a download or an upload), silence (not answered, or "
+        "answering no more), push (waited in its sender's kernel, unasked), connection (happened to connections), "
+        "setup (before a request), one_way (suspected from one direction), change (an option was set on the way), "
+        "harmless (nobody waited)",
     ),
     "server": ("string", "the server's address"),
     "server_port": ("uint16", "the server's port"),

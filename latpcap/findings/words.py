@@ -392,6 +392,8 @@ def _also(d: Overall) -> list[tuple[int, str]]:
     floods += [(0, f"  silent    {e.says}") for e in mute[:2]]
     waits = sorted((e for e in d["events"] if e.kind == "wait" and e is not d["lead"]), key=harm.of, reverse=True)
     floods += [(0, f"  waited    {e.says}") for e in waits[:2]]
+    moved = [e for e in d["events"] if e.kind == "transfer" and e is not d["lead"]]
+    floods += [(1, f"  transfer  {e.says}") for e in moved[:2]]
     return push_words.beside(d) + floods + before + ([(1, "  also      " + "; ".join(parts))] if parts else [])
 
 

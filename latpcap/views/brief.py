@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _ENDS = ("client", "client_port", "server", "server_port")
-_LEFT: tuple[TableName, ...] = ("evidence", "lookups", "probes", "issues")
+_LEFT: tuple[TableName, ...] = ("evidence", "transfers", "lookups", "probes", "issues")
 """They are small, and kept as a whole."""
 _LED = ("connect", "first_frame", "dns_ms", "dns_name")
 """Of connects that a lookup led to. All others are among the stretches."""

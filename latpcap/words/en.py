@@ -192,7 +192,106 @@ SENTENCES = {
     "alert_name": "Ask for a name or protocol that this server serves (SNI, ALPN).",
     "alert_client": "The server wants a client certificate that it trusts.",
     "alert_other": "The log of the side that sent the alert says more.",
+    # what limits a transfer
+    "transfer_window": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {receiver}'s receive window ({window}) "
+        "allows no more at "
+        "{rtt_ms} of round trip{would}"
+    ),
+    "transfer_window.fix": (
+        "Raise the {receiver}'s receive buffer to {needed} and more: leave out SO_RCVBUF, or raise it and "
+        "net.ipv4.tcp_rmem."
+    ),
+    "transfer_unscaled": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: without window scaling the {receiver}'s receive window "
+        "({window}) allows no more at {rtt_ms} of round trip{would}"
+    ),
+    "transfer_unscaled.fix": (
+        "Switch window scaling on at both ends (net.ipv4.tcp_window_scaling=1), or find the middlebox that removes the "
+        "option from the SYN; a larger buffer alone changes nothing."
+    ),
+    "transfer_reader": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {receiver}'s program reads too slowly, and its receive "
+        "window is full"
+    ),
+    "transfer_reader.fix": (
+        "Read faster, or in larger pieces, in the {receiver}'s program: a larger window or line changes nothing."
+    ),
+    "transfer_program": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {sender}'s program pauses between its writes"
+    ),
+    "transfer_program.fix": (
+        "Find what the {sender}'s program waits for between its writes: path and windows have room."
+    ),
+    "transfer_far": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {sender} pauses while window and path have room: its "
+        "program, a rate limit or its send buffer (a capture at the {sender} tells which)"
+    ),
+    "transfer_buffer": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {sender} never has more in flight than "
+        "before, with room "
+        "in window and path: probably its send buffer (SO_SNDBUF, net.ipv4.tcp_wmem)"
+    ),
+    "transfer_pacing": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {sender} sends at even times (pacing: "
+        "SO_MAX_PACING_RATE, tc, or its own rate limit)"
+    ),
+    "transfer_lost": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: {lost} {lost:segment was|segments were} lost "
+        "and sent again, "
+        "and the {sender} slows down for each loss"
+    ),
+    "transfer_lost.fix": (
+        "Find where the path drops packets (cable, radio, duplex, policer): losses, not the line, set the rate."
+    ),
+    "transfer_marked": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the path marks segments (ECN), and the {sender} slows down "
+        "for them"
+    ),
+    "transfer_reordered": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the path reorders segments, which the "
+        "{sender} takes for losses"
+    ),
+    "transfer_start": (
+        "{end}: {what} of {size} took {took_ms} at {rate}: slow start, which begins with ten segments "
+        "and doubles them "
+        "each round trip ({rtt_ms})"
+    ),
+    "transfer_start.fix": (
+        "Keep connections open and warm (net.ipv4.tcp_slow_start_after_idle=0), move it nearer to the {receiver}, or "
+        "raise the {sender}'s initial window (ip route ... initcwnd)."
+    ),
+    "transfer_line": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the line carries no more; round trips take {loaded_ms} "
+        "meanwhile, {rtt_ms} when idle"
+    ),
+    "transfer_line.fix": (
+        "The line is full: send less (compression, caching) or have more of it; fq_codel or CAKE before it keeps other "
+        "traffic quick meanwhile."
+    ),
+    "transfer_bloat": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}, fills the line and the queue before it: round trips take "
+        "{loaded_ms} meanwhile, {rtt_ms} when idle, for whatever else uses the line"
+    ),
+    "transfer_bloat.fix": (
+        "Manage the queue where the line begins (fq_codel, CAKE), or pace the {sender} below the line's rate: other "
+        "traffic is quick again; the transfer itself is as fast as the line."
+    ),
+    "transfer_line_or": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: segments come one by one at an even rate: perhaps the line, "
+        "perhaps {rival}"
+    ),
+    "transfer_http2": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: HTTP/2 flow control: the {receiver}'s window lets through "
+        "only so much before its next WINDOW_UPDATE, {rtt_ms} of round trip away"
+    ),
+    "transfer_http2.fix": (
+        "Raise the {receiver}'s HTTP/2 windows, of streams (SETTINGS_INITIAL_WINDOW_SIZE) and of the connection."
+    ),
     # parts of these
+    "transfer_would": "; with {needed} up to the {burst} at which its segments follow each other",
+    "transfer_or_pacing": "a rate limit",
+    "transfer_or_receiver_window": "the receive window",
     "until_end": "the capture's end",
     "until_client": "the client gave up",
     "until_server": "it closed the connection",

@@ -101,6 +101,10 @@ limits! {
     SHUT_SHARE: f64 = 0.1, "share", "the labelled transfers: 0.3 and more with a slow reader, 0.01 without";
     /// Pauses that vary by less than this share of their mean are a timer's.
     STEADY_SHARE: f64 = 0.5, "share", "chosen";
+    /// ACKs that come one by one fill this share of the time, and no queue stands: the sender itself meters what it sends.
+    PACED_SHARE: f64 = 0.85, "share", "own recordings: 0.95 and more where paced, 0.7 and less behind a small buffer";
+    /// A pacer sends no more segments at a time, or milliseconds' worth.
+    PACED_BURST: f64 = 3.0, "segments, ms", "tcp_tso_autosize: 1 ms or two segments, and half as much again";
     /// Pauses that end a write, as a share: a program's.
     ENDED_SHARE: f64 = 0.12, "share", "the labelled transfers: 0.2 and more of a slow writer, 0 of a paced sender";
     /// Of all segments so many came late, and soon: the path changes their order.

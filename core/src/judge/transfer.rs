@@ -5,11 +5,11 @@
 //! why: far from the sender its program, its timer and its buffer are one another's rivals.
 
 use super::limits::{
-    ENDED_SHARE, EVEN_SHARE, LESSER_LIMIT_SHARE, LIMIT_SHARE, REORDERED_SHARE, SHUT_SHARE, STANDING_NS,
-    STANDING_SHARE, STEADY_SHARE, SURE_SHARE, TRANSFER_BYTES,
+    ENDED_SHARE, EVEN_SHARE, LESSER_LIMIT_SHARE, LIMIT_SHARE, PACED_BURST, PACED_SHARE, REORDERED_SHARE,
+    SHUT_SHARE, STANDING_NS, STANDING_SHARE, STEADY_SHARE, SURE_SHARE, TRANSFER_BYTES,
 };
 use super::vocabulary::{Grade, Limiter};
-use crate::observe::transfer::{Round, Transfer};
+use crate::observe::transfer::{Round, Transfer, Waited};
 
 /// Where what was seen leads.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Verdict {
 }
 
 /// What one direction of a stream moved, and what held it back.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Judged {
     pub verdict: Verdict,
     /// From the first to the last byte at the receiver, without waits for the other side's data.
@@ -30,19 +30,14 @@ pub struct Judged {
     pub rtt_idle: Option<i64>,
     pub rtt_load: Option<i64>,
     pub queue: Option<i64>,
+    pub waited: Waited,
     /// Time on the slowest line of a full segment, as far as bursts show it.
     pub each: Option<i64>,
 }
 
-impl Transfer {
-    fn share(&self, ns: i64) -> f64 {
-        ns as f64 / self.waited.all().max(1) as f64
-    }
-}
-
 /// Is this more than some messages?
 pub fn matters(transfer: &Transfer) -> bool {
-    transfer.longest >= TRANSFER_BYTES.get()
+    transfer.longest >= i64::from(TRANSFER_BYTES.get())
 }
 
 /// `idle`: the best round trip between the two ends.
@@ -58,9 +53,14 @@ pub fn judge(t: &Transfer, idle: Option<i64>, http2: bool) -> Judged {
     } else {
         t.arrivals.median()
     };
-    let verdict = verdict(t, idle, queue, each, http2);
+    let mut waited = t.waited;
+    if !http2 {
+        // short requests
+        waited.turns += std::mem::take(&mut waited.upon_data);
+    }
+    let verdict = verdict(t, &waited, idle, queue, each);
     let behind = if t.near { over(tail).unwrap_or(0) } else { 0 };
-    let mut duration = t.last + behind - t.first - t.waited.turns;
+    let mut duration = t.last + behind - t.first - waited.turns;
     if verdict.limit == Limiter::ReceiverProgram {
         // what the receiver's kernel still holds is not there yet: its program goes on at its rate
         let (all, held) = (t.bytes() as f64, (t.window_most - t.window_last).max(0) as f64);
@@ -71,6 +71,7 @@ pub fn judge(t: &Transfer, idle: Option<i64>, http2: bool) -> Judged {
     Judged {
         verdict,
         duration,
+        waited,
         rtt_idle: idle,
         rtt_load: rtt_load.filter(|_| t.near || verdict.limit != Limiter::SenderProgram),
         queue: queue.filter(|_| t.near || verdict.limit != Limiter::SenderProgram),
@@ -118,26 +119,33 @@ fn or(limit: Limiter, grade: Grade, rival: Limiter) -> Verdict {
     }
 }
 
-fn verdict(t: &Transfer, idle: Option<i64>, queue: Option<i64>, each: Option<i64>, http2: bool) -> Verdict {
-    let w = &t.waited;
+fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each: Option<i64>) -> Verdict {
     let all = w.all();
+    let part = |ns: i64| ns as f64 / all.max(1) as f64;
     if all <= 0 || t.rounds.is_empty() {
         return is(Limiter::None, Grade::Unknown);
     }
     let edge: i64 = t.rounds.iter().map(|round| round.edge_ns).sum();
-    let window = t.share(w.window).max(if t.waited.timer > 0 {
-        t.share(edge.min(all))
-    } else {
-        0.0
-    });
+    let window = part(w.window).max(if w.timer > 0 { part(edge.min(all)) } else { 0.0 });
     let lost = t.repeats > 0;
     let even = each.is_some_and(|each| each as f64 * t.segments as f64 >= EVEN_SHARE.get() * all as f64);
     let stands = idle.zip(queue).is_some_and(|(idle, queue)| {
         queue >= STANDING_NS.get() && queue as f64 >= STANDING_SHARE.get() * idle as f64
     });
     let ends = w.program > 0 && t.short_gaps as f64 >= ENDED_SHARE.get() * t.gaps.0 as f64;
-    let unasked = t.share(w.program + w.timer);
+    let unasked = part(w.program + w.timer);
+    let full = (t.segments as f64) * t.acks.median().unwrap_or(0) as f64;
+    let metered = full >= PACED_SHARE.get() * all as f64 && !stands && !lost;
     let shut = t.zero_windows > 1 || t.acked_shut as f64 >= SHUT_SHARE.get() * t.acked as f64;
+    let full_behind_queue = || {
+        // before the window was full: did a queue stand already?
+        let free = t.rounds.iter().skip(1);
+        let free =
+            free.filter(|round| round.edge_ns == 0 && round.best > 0 && round.flight * 4 >= t.largest_flight);
+        let best = mean(free.map(|round| (round.best, round.ns)));
+        best.zip(idle)
+            .is_none_or(|(best, idle)| best - idle >= STANDING_NS.get())
+    };
     if even && stands && !(ends && t.near && unasked >= LIMIT_SHARE.get()) {
         if window < LIMIT_SHARE.get() {
             return Verdict {
@@ -145,10 +153,13 @@ fn verdict(t: &Transfer, idle: Option<i64>, queue: Option<i64>, each: Option<i64
                 ..is(Limiter::Line, Grade::Proven)
             };
         }
-        if !shut {
-            // a window that is full because a queue is: more of it would make the queue longer
-            return or(Limiter::Line, Grade::Probable, Limiter::ReceiverWindow);
+        if !shut && full_behind_queue() {
+            // more of a window would make the queue longer, and nothing faster
+            return or(Limiter::Line, Grade::Suspected, Limiter::ReceiverWindow);
         }
+    }
+    if even && !t.near && queue.is_none() && window < LIMIT_SHARE.get() && !ends {
+        return or(Limiter::Line, Grade::Suspected, Limiter::Pacing);
     }
     let sure = |share: f64| {
         if share >= LIMIT_SHARE.get() {
@@ -157,18 +168,18 @@ fn verdict(t: &Transfer, idle: Option<i64>, queue: Option<i64>, each: Option<i64
             Grade::Suspected
         }
     };
-    let program = if ends { unasked } else { t.share(w.program) };
-    let timer = if ends { 0.0 } else { t.share(w.timer) };
-    let cut = t.share(w.repair + w.cut);
-    let http2_share = t.share(w.upon_data);
+    let program = if ends { unasked } else { part(w.program) };
+    let timer = if ends { 0.0 } else { part(w.timer) };
+    let cut = part(w.repair + w.cut);
+    let http2_share = part(w.upon_data);
     let shares = [
         (window, Limiter::ReceiverWindow),
         (program, Limiter::SenderProgram),
         (http2_share, Limiter::Http2Window),
         (cut, Limiter::Congestion),
         (timer, Limiter::Pacing),
-        (t.share(w.level), Limiter::SenderBuffer),
-        (t.share(w.growing), Limiter::Start),
+        (part(w.level), Limiter::SenderBuffer),
+        (part(w.growing), Limiter::Start),
     ];
     let (share, most) =
         shares.into_iter().fold(
@@ -190,10 +201,22 @@ fn verdict(t: &Transfer, idle: Option<i64>, queue: Option<i64>, each: Option<i64
             };
             is(limit, grade)
         }
+        Limiter::SenderBuffer | Limiter::Pacing if metered => {
+            let grade = if t.near && most == Limiter::Pacing {
+                Grade::Probable
+            } else {
+                Grade::Suspected
+            };
+            let rival = if t.near {
+                Limiter::SenderBuffer
+            } else {
+                Limiter::Line
+            };
+            or(Limiter::Pacing, grade, rival)
+        }
         Limiter::SenderProgram if t.near => is(most, sure(share)),
         Limiter::SenderProgram => or(most, Grade::Suspected, Limiter::SenderBuffer),
-        Limiter::Http2Window if http2 => is(most, sure(share)),
-        Limiter::Http2Window => or(Limiter::SenderProgram, Grade::Suspected, Limiter::Http2Window),
+        Limiter::Http2Window => is(most, sure(share)),
         Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if reordered => Verdict {
             cut_by: Some("reordering"),
             ..is(Limiter::Congestion, Grade::Suspected)
@@ -206,7 +229,12 @@ fn verdict(t: &Transfer, idle: Option<i64>, queue: Option<i64>, each: Option<i64
             let (n, sum, squares) = t.gaps;
             let each = sum / n as f64;
             let steady = squares / n as f64 - each * each <= (STEADY_SHARE.get() * each).powi(2);
-            if t.near && steady && share >= LIMIT_SHARE.get() {
+            // a kernel's pacer sends a millisecond's worth at a time (tcp_tso_autosize), at least two segments
+            let burst = t.segments as f64 / n as f64;
+            let fine = burst <= PACED_BURST.get().max(PACED_BURST.get() * burst / each);
+            if !fine {
+                or(Limiter::SenderProgram, Grade::Suspected, most)
+            } else if t.near && steady && share >= LIMIT_SHARE.get() {
                 is(most, Grade::Probable)
             } else if even && !t.near {
                 or(most, Grade::Suspected, Limiter::Line)

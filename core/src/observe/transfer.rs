@@ -153,7 +153,7 @@ pub struct Waited {
     pub cut: i64,
     /// The other side's data were awaited, with nothing in flight: no part of the transfer.
     pub turns: i64,
-    /// The other side's data came in the middle, and the next segment left upon them.
+    /// What has the length of WINDOW_UPDATE frames came, and the next segment left upon it: in HTTP/2 a limit.
     pub upon_data: i64,
 }
 
@@ -180,8 +180,8 @@ pub struct Transfer {
     /// The first byte's number.
     base: i64,
     pub segments: u64,
-    /// The most bytes between two data of the other side.
-    pub longest: u32,
+    /// The most bytes of one answer.
+    pub longest: i64,
     pub waited: Waited,
     pub repeats: u64,
     /// Segments that came late, and within less than a round trip of the hole before them.
@@ -224,7 +224,11 @@ pub struct Transfer {
     lost: bool,
     hole_at: Option<i64>,
     poisoned: u64,
+    /// Since the last segment the other side sent data; or what has the length of WINDOW_UPDATE frames.
     answered: bool,
+    updated: bool,
+    /// Where the newest answer began.
+    begun: i64,
     still: u8,
     ack_time: i64,
     smooth: i64,
@@ -259,7 +263,6 @@ impl Transfer {
         let (near, far) = by_side(known.rtts, side);
         self.mss = known.mss.max(1);
         let begins = self.segments == 0;
-        self.longest = self.longest.max(run);
         let trip = near.unwrap_or(0);
         self.near = near.is_some_and(|ns| ns < AT_ENDPOINT_NS.get() && far.is_some_and(|far| ns * 4 < far));
         if segment.tos & 3 == 3 {
@@ -272,6 +275,7 @@ impl Transfer {
         let end = facts.next_seq;
         if begins {
             (self.base, self.segments) = (facts.next_seq - i64::from(run), 1);
+            self.begun = self.base;
             self.round = Round {
                 start: self.first,
                 ..Round::default()
@@ -282,7 +286,14 @@ impl Transfer {
             if self.repairing.is_none() {
                 self.arrivals.add(gap, segment.len, self.mss);
             }
-            self.attribute(now, gap, trip);
+            if self.attribute(now, gap, trip) {
+                // another answer: the window may have to grow once more (RFC 2861)
+                (self.still, self.largest_flight, self.mark, self.begun) = (0, 0, end, facts.seq);
+                self.round = Round {
+                    start: now,
+                    ..Round::default()
+                };
+            }
             if facts.seq > self.high && self.hole_at.is_none() {
                 self.hole_at = Some(now);
             }
@@ -307,32 +318,40 @@ impl Transfer {
         self.ended = segment.has(PSH) && short || segment.has(FIN);
         self.writes += u64::from(self.ended);
         (self.high, self.high_time, self.last) = (end, now, now);
-        self.answered = false;
+        (self.answered, self.updated) = (false, false);
+        self.longest = self.longest.max(end - self.begun);
     }
 
-    /// What the sender can have waited for before it sent new data.
-    fn attribute(&mut self, now: i64, gap: i64, trip: i64) {
+    /// What the sender can have waited for before it sent new data. Was it the other side's turn?
+    fn attribute(&mut self, now: i64, gap: i64, trip: i64) -> bool {
         let w = &mut self.waited;
         let since = if self.near { self.ack_time } else { self.heard.last };
         let unasked = (now - since - trip).clamp(0, gap);
         let idle = self.heard.ack >= self.high;
         let slack = (trip / 16).max(AT_ENDPOINT_NS.get());
-        let place = if self.answered && idle && unasked <= slack.max(gap / 4) {
+        let turn = self.answered && idle && unasked <= slack.max(gap / 4);
+        let place = if turn {
             &mut w.turns
         } else if self.room < 2 * i64::from(self.mss) {
             &mut w.window
-        } else if self.answered && unasked <= slack {
+        } else if self.updated && unasked <= slack && gap > slack {
             &mut w.upon_data
         } else if self.repairing.is_some() {
             &mut w.repair
-        } else if unasked > slack || self.ended && idle && gap > slack {
+        } else if unasked > slack && !self.ended && self.room < self.window_most / 3 {
+            // tcp_tso_should_defer: a third of the window is waited for
+            &mut w.window
+        } else if unasked > slack {
             let ms = gap as f64 / 1e6;
             self.gaps = (self.gaps.0 + 1, self.gaps.1 + ms, self.gaps.2 + ms * ms);
             if self.ended {
                 self.short_gaps += 1;
                 &mut w.program
-            } else {
+            } else if self.lost || self.still >= 2 {
                 &mut w.timer
+            } else {
+                // pacing follows the congestion window while that grows
+                &mut w.growing
             }
         } else if self.lost {
             &mut w.cut
@@ -342,6 +361,7 @@ impl Transfer {
             &mut w.growing
         };
         *place += gap;
+        turn
     }
 
     #[cold]
@@ -354,6 +374,7 @@ impl Transfer {
             return;
         }
         self.repeats += 1;
+        self.last = at.time_ns;
         self.lost = true;
         if self.repairing.is_none() {
             self.repairing = Some(self.high);
@@ -421,7 +442,9 @@ impl Transfer {
     fn ack(&mut self, segment: &Segment<'_>, facts: &Facts, at: At, known: &Known<'_>) {
         let now = at.time_ns;
         if segment.len > 0 {
-            self.answered = true;
+            let update = is_window_update(segment.len);
+            self.answered |= !update;
+            self.updated |= update;
         }
         let window = i64::from(facts.window);
         self.window_known |= known.scaled;
@@ -502,6 +525,13 @@ impl Transfer {
             self.mended = false;
         }
     }
+}
+
+/// As long as one to five WINDOW_UPDATE frames of HTTP/2 (13 bytes, RFC 9113 6.9), plain or in records of TLS 1.3, which
+/// add 22 bytes to each.
+fn is_window_update(len: u32) -> bool {
+    let frames = |bytes: u32| bytes > 0 && bytes.is_multiple_of(13) && bytes / 13 <= 5;
+    frames(len) || frames(len.saturating_sub(22)) || len.is_multiple_of(13 + 22) && len / (13 + 22) <= 5
 }
 
 fn by_side(rtts: &[Option<i64>; 2], side: Side) -> (Option<i64>, Option<i64>) {

@@ -28,7 +28,6 @@ pub struct Row {
     repeats: u64,
     marks: u64,
     near: bool,
-    waited: Waited,
     window: Option<u32>,
     /// Both SYNs have the option; none where one was not seen.
     scaling: Option<bool>,
@@ -64,7 +63,6 @@ pub fn of_stream(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
             repeats: one.repeats,
             marks: one.congestion_marks,
             near: one.near,
-            waited: one.waited,
             window: Some(one.window_most.clamp(0, i64::from(u32::MAX)) as u32)
                 .filter(|_| one.window_known && one.window_most > 0),
             scaling: syns.then_some(client.scale.is_some() && server.scale.is_some()),
@@ -92,7 +90,7 @@ impl Row {
     }
 
     fn share(&self, ns: i64) -> f64 {
-        ns as f64 / self.waited.all().max(1) as f64
+        ns as f64 / self.judged.waited.all().max(1) as f64
     }
 
     fn owner(&self) -> Option<&'static str> {
@@ -119,7 +117,7 @@ pub fn columns(rows: &[Row]) -> Vec<Column> {
         Some((r.rate()? * 1e6 / 8.0 * queue / 1e9) as u64)
     };
     let port = |of: fn(&Row) -> u16| plain::<arrow_array::types::UInt16Type, Row>(rows, of);
-    let share = |of: fn(&Waited) -> i64| plain::<Float64Type, Row>(rows, |r| r.share(of(&r.waited)));
+    let share = |of: fn(&Waited) -> i64| plain::<Float64Type, Row>(rows, |r| r.share(of(&r.judged.waited)));
     let scaling: BooleanArray = rows.iter().map(|r| r.scaling).collect();
     vec![
         column("stream", plain::<UInt32Type, Row>(rows, |r| r.stream)),

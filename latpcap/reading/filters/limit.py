@@ -18,6 +18,7 @@ def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
 
     `events`: the segments that pass. `streams`: those with such a segment, each row as it is. `exchanges`,
     `connects`, `pushes`, `gaps`: those that such a segment belongs to (see `_kept`), whole, and their `causes`.
+    `transfers`: those of these streams, whole.
     `lookups`: those whose question or answer passes. Other tables are about endpoints and files and stay as they are.
     FilterError for a mistake in the expression.
     """
@@ -40,6 +41,9 @@ def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
         kept = (pc.is_in(lookups[name], value_set=passed) for name in ("request_frame", "response_frame"))
         lookups = lookups.filter(pc.or_(*kept))
     causes = of_rows(capture.arrow("causes"), {link: limited[name][link] for link, name in LINKS.items()})
+    moved = capture.arrow("transfers")
+    moved = moved.filter(pc.is_in(moved["stream"], value_set=streams["stream"].combine_chunks()))
+    limited["transfers"] = moved
     return {"events": events, "streams": streams, **limited, "causes": causes, "lookups": lookups}
 
 

@@ -1,0 +1,86 @@
+"""Transfers that something limits, seen from either end."""
+
+from __future__ import annotations
+
+from transfer_simulator import Transfer
+
+from spoken.registry import says
+
+
+@says(
+    "a download of 2 MB at 16.7 Mbit/s",
+    "the client's receive window (65.5 kB) allows no more at 30.0 ms of round trip",
+    "Raise the client's receive buffer to",
+)
+def a_small_window() -> bytes:
+    return Transfer(window=65_536).captures()["receiver"]
+
+
+@says(
+    "without window scaling the client's receive window (65.5 kB) allows no more at 45.0 ms of round trip",
+    "Switch window scaling on at both ends",
+)
+def a_window_without_scaling() -> bytes:
+    return Transfer(scaled=False, rtt=45).captures()["receiver"]
+
+
+@says(
+    "the server's receive window (65.5 kB) allows no more at 30.0 ms of round trip; with ", "segments follow each other"
+)
+def a_small_window_before_a_fast_line() -> bytes:
+    return Transfer(window=65_536, download=False, line=90).captures()["receiver"]
+
+
+@says("the client's program reads too slowly, and its receive window is full", "Read faster, or in larger pieces")
+def a_slow_reader() -> bytes:
+    return Transfer(window=131_072, reader=9).captures()["sender"]
+
+
+@says("the server's program pauses between its writes", "Find what the server's program waits for between its writes")
+def a_slow_writer() -> bytes:
+    return Transfer(writes=(64_000, 50.0)).captures()["sender"]
+
+
+@says("the server pauses while window and path have room: its program, a rate limit or its send buffer")
+def a_slow_writer_from_afar() -> bytes:
+    return Transfer(writes=(64_000, 50.0)).captures()["receiver"]
+
+
+@says("the server never has more in flight than before, with room in window and path: probably its send buffer")
+def a_small_send_buffer() -> bytes:
+    return Transfer(buffer=40_000, bytes=1_500_000).captures()["sender"]
+
+
+@says("the server sends at even times (pacing:")
+def a_paced_sender() -> bytes:
+    return Transfer(pace=5, bytes=1_500_000).captures()["sender"]
+
+
+@says("segments were lost and sent again, and the server slows down for each loss", "Find where the path drops packets")
+def losses_of_a_transfer() -> bytes:
+    return Transfer(lost=tuple(range(90, 1300, 60))).captures()["sender"]
+
+
+@says("slow start, which begins with ten segments and doubles them each round trip (", "Keep connections open and warm")
+def a_short_transfer_far_away() -> bytes:
+    return Transfer(bytes=150_000, rtt=90).captures()["sender"]
+
+
+@says("fills the line and the queue before it: round trips take ", "Manage the queue where the line begins (fq_codel")
+def a_full_line_with_a_deep_queue() -> bytes:
+    return Transfer(line=10, ceiling=200, download=False).captures()["receiver"]
+
+
+@says("the line carries no more; round trips take ", "The line is full: send less (compression, caching)")
+def a_full_line_with_a_short_queue() -> bytes:
+    return Transfer(line=10, ceiling=45, rtt=40).captures()["sender"]
+
+
+@says("segments come one by one at an even rate: perhaps the line, perhaps a rate limit")
+def an_even_rate_without_time_stamps() -> bytes:
+    return Transfer(line=10, ceiling=200, stamped=False).captures()["receiver"]
+
+
+@says("the path reorders segments, which the server takes for losses")
+def segments_that_others_overtake() -> bytes:
+    return Transfer(late=tuple(range(40, 1300, 14)), bytes=3_000_000, ceiling=100).captures()["receiver"]
