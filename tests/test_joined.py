@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -323,3 +324,91 @@ def test_the_answer_of_the_command(tmp_path: Path) -> None:
     talk(stranger)
     other.write_bytes(capture(stranger.frames(True)))
     assert "have no traffic in common" in complains(2, "why", "--join", str(a), str(other))
+
+
+def test_the_same_traffic_read_twice_is_noticed(tmp_path: Path) -> None:
+    wire = Wire(seed=21)
+    talk(wire)
+    seen = wire.frames(True)
+    a, b, first, second = (tmp_path / name for name in ("a.pcap", "b.pcap", "ring1.pcap", "ring2.pcap"))
+    a.write_bytes(capture(wire.frames(False)))
+    b.write_bytes(capture(seen, clock=clock(900), change=nat))
+    with pytest.warns(UserWarning, match="show the same packets"):
+        lp.read([a, b])
+    first.write_bytes(capture(seen[:100]))
+    second.write_bytes(capture(seen[100:]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lp.read([first, second])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_losses_and_missing_frames_together(seed: int) -> None:
+    chance = random.Random(seed)
+    losing = {number for number in range(4000) if chance.random() < 0.03}
+    wire = Wire(seed=seed, lose=losing.__contains__)
+    talk(wire, requests=30)
+    kept = [seen for seen in wire.frames(True) if chance.random() > 0.03]
+    at_a = wire.frames(False)
+    found = lp.join(capture(at_a), capture(kept, clock=clock(500, 30)))
+    lost = found.packets[found.packets.fate == "lost"]
+    numbers = {at_a[int(frame) - 1][1] for frame in lost.a_frame.dropna()}
+    numbers |= {kept[int(frame) - 1][1] for frame in lost.b_frame.dropna()}
+    assert numbers
+    assert numbers <= set(wire.lost)
+    parts = found.exchanges
+    assert (parts[["out_ms", "back_ms"]].min(axis=1) >= -parts.clock_error_ms - 0.003).all()
+
+
+def proxied(seed: int, requests: int = 40, even: bool = False) -> tuple[bytes, Wire]:
+    """A proxy between two connections; what the client's side and what the server's side saw."""
+    front, back = Wire(there_ms=2, back_ms=2, seed=seed), Wire(there_ms=0.5, back_ms=0.5, seed=seed + 100)
+    one = Talker(front, Ends(("10.0.0.1", 40_000), ("10.0.1.1", 80)))
+    other = Talker(back, Ends(("10.0.2.1", 50_000), ("10.0.2.2", 8080)))
+    now = max(one.open(0), other.open(0))
+    for asked in range(requests):
+        now += 30 * MS if even else int(front.random.uniform(5, 60) * MS)
+        text = (
+            b"GET /same HTTP/1.1\r\nHost: a\r\n\r\n"
+            if even
+            else f"GET /{asked % 3} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+        )
+        came = front.send(now, one.packet(now, True, "PA", text))
+        assert came is not None
+        passed = back.send(came + MS // 10, other.packet(came + MS // 10, True, "PA", text))
+        assert passed is not None
+        ready = passed + int(front.random.uniform(1, 9) * MS)
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd"
+        there = back.send(ready, other.packet(ready, False, "PA", answer))
+        assert there is not None
+        over = front.send(there + MS // 10, one.packet(there + MS // 10, False, "PA", answer))
+        assert over is not None
+        now = over
+    return capture(front.frames(False)), back
+
+
+def test_through_a_proxy_requests_nest() -> None:
+    a, back = proxied(1)
+    found = lp.join(a, capture(back.frames(True), clock=clock(-2200, 30)))
+    assert found.proxied
+    rows = found.exchanges
+    assert len(rows) == 40
+    assert rows.b_exchange.is_monotonic_increasing and rows.b_exchange.is_unique
+    assert (abs(rows.out_ms + rows.far_ms + rows.back_ms - rows.latency_ms) < 2e-6).all()
+    assert rows.out_ms.to_numpy() == pytest.approx(2.6, abs=0.3)
+    assert set(found.packets.fate) == {"unknown"}
+    assert "a proxy between" in str(found.why())
+
+
+def test_requests_of_another_run_do_not_nest() -> None:
+    a, _ = proxied(1)
+    _, back = proxied(2)
+    with pytest.raises(lp.LatpcapError, match="no traffic in common"):
+        lp.join(a, capture(back.frames(True)))
+
+
+def test_requests_in_an_even_beat_nest_at_many_offsets() -> None:
+    a, _ = proxied(3, even=True)
+    _, back = proxied(4, even=True)
+    with pytest.raises(lp.LatpcapError, match="no traffic in common"):
+        lp.join(a, capture(back.frames(True)))

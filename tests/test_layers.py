@@ -54,6 +54,7 @@ ORDER = [
     "reading.links.wrapped",
     "reading.links",
     "reading.feed",
+    "reading.twice",
     "reading.portions",
     "reading.packets",
     "reading.recorded",

@@ -173,10 +173,21 @@ def _line(answer: Why) -> str:
     )
 
 
+def _origins(file: str, sources: Any) -> list[Any]:
+    """What a word names, as far as it can be opened: the batch says what cannot."""
+    try:
+        return list(sources.origins(file))
+    except CaptureError:
+        return []
+
+
 def _over_all(files: list[str], keylog: str | None, wanted: Wanted) -> Why:
     """One answer over several captures, each analysed by itself: by way of results that nobody keeps."""
     from latpcap.archive.public import batch
+    from latpcap.reading import sources, twice
 
+    for sentence in twice.warnings([origin for file in files for origin in _origins(file, sources)]):
+        typer.echo(f"latpcap: warning: {sentence}", err=True)
     with tempfile.TemporaryDirectory(prefix="latpcap-") as scratch:
         folder = Path(scratch) / "all"  # its name begins the answer
         done = batch(files, folder, events=False, series=False, keylog=keylog, quiet=not sys.stderr.isatty())

@@ -42,7 +42,7 @@ def join(
     from latpcap.joined import exchanges, limits, match, pairing
     from latpcap.joined.point import Point
 
-    a, b = Point(client, keylog=keylog, progress=progress), Point(server, keylog=keylog, progress=progress)
+    a, b = (Point(client, keylog=keylog, progress=progress), Point(server, keylog=keylog, progress=progress))
     pairs = match.streams(a, b)
     found = pairing.pair(a, b, pairs) if len(pairs.a) else None
     if found is not None and len(found.a) >= limits.PAIRED_LEAST:

@@ -160,7 +160,7 @@ def _envelopes(y: Array, up: Array) -> tuple[Array, Array, Array, Array]:
     for mine, most in ((up, True), (~up, False)):
         past, coming = rolled(y[mine], most)
         before = np.concatenate([[0], np.cumsum(mine)])[:-1]  # so many of this direction came earlier
-        past, coming = np.concatenate([[np.nan], past]), np.concatenate([coming, [np.nan]])
+        past, coming = (np.concatenate([[np.nan], past]), np.concatenate([coming, [np.nan]]))
         found += [past[before], coming[before]]
     return found[0], found[1], found[2], found[3]
 
@@ -208,28 +208,30 @@ def _steps(x: Array, y: Array, up: Array) -> list[int]:
         edges = sorted([0, *cuts, len(y)])
         start = max(edge for edge in edges if edge <= cut)
         end = min([edge for edge in edges if edge > cut], default=len(y))
+        start, end = max(start, cut - LASTING), min(end, cut + LASTING)
         if _lasts(y, up, start, cut, end, amount):
             cuts.append(cut)
-        reach = np.searchsorted(np.cumsum(up), [np.cumsum(up)[best] - 2 * limits.STEP_WINDOW]), best
-        near = (candidates >= min(int(reach[0][0]), best - 4 * limits.STEP_WINDOW)) & (
-            candidates <= best + 4 * limits.STEP_WINDOW
-        )
+        near = abs(candidates - best) <= 4 * limits.STEP_WINDOW
         candidates = candidates[~near]
     return sorted(cuts)
+
+
+LASTING = 4096
+"""A step lasts if both floors stay moved for so many packets, or to the end."""
 
 
 def _placed(y: Array, up: Array, near: int, amount: float, floors: tuple[float, float]) -> int:
     """The packet at which the step was, by which of both floors each packet around it lies closer to."""
     import numpy as np
 
-    start, end = max(0, near - 4 * limits.STEP_WINDOW), min(len(y), near + 4 * limits.STEP_WINDOW)
+    start, end = (max(0, near - 4 * limits.STEP_WINDOW), min(len(y), near + 4 * limits.STEP_WINDOW))
     part, sent = y[start:end], up[start:end]
 
     def cost(moved: float) -> Array:
         slack = np.where(sent, floors[0] + moved - part, part - floors[1] - moved)
         return np.where(slack >= 0, slack, -10.0 * slack)
 
-    before, after = np.concatenate([[0], np.cumsum(cost(0.0))]), np.concatenate([[0], np.cumsum(cost(amount))])
+    before, after = (np.concatenate([[0], np.cumsum(cost(0.0))]), np.concatenate([[0], np.cumsum(cost(amount))]))
     return start + int((before + after[-1] - after).argmin())
 
 
@@ -237,7 +239,7 @@ def _lasts(y: Array, up: Array, start: int, cut: int, end: int, amount: float) -
     """Do the floors of all packets before and behind differ by the step, in both directions?"""
     found = []
     for direction, most in ((up, True), (~up, False)):
-        before, after = y[start:cut][direction[start:cut]], y[cut:end][direction[cut:end]]
+        before, after = (y[start:cut][direction[start:cut]], y[cut:end][direction[cut:end]])
         if min(len(before), len(after)) < limits.STEP_WINDOW:
             return False
         found.append(float(after.max() - before.max()) if most else float(after.min() - before.min()))

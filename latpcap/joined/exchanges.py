@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
 from latpcap.joined import clock, limits
-from latpcap.joined.match import mixed
+from latpcap.joined.match import mixed, unique_pairs
 from latpcap.joined.pairing import Pairing
 from latpcap.joined.point import Point
 
@@ -95,16 +95,21 @@ def within(a: Point, b: Point, found: Pairing) -> Matched:
     import numpy as np
 
     front, back = requests(a), requests(b)
-    pair_a, pair_b = found.sides.pair_a[front.first_row], found.sides.pair_b[back.first_row]
+    pair_a, pair_b = (found.sides.pair_a[front.first_row], found.sides.pair_b[back.first_row])
     key_a = _ranked(pair_a, a.packets["seq"][front.first_row])
     key_b = _ranked(pair_b, found.sides.seq_b[back.first_row])
-    _, ia, ib = np.intersect1d(key_a, key_b, return_indices=True)
+    ia, ib = unique_pairs(key_a, key_b)
     known = (pair_a[ia] >= 0) & found.up_a[front.first_row[ia]]  # the client is on A's side
     ia, ib = ia[known], ib[known]
     more_a, more_b = _in_turn(a, b, front, back, pair_a, pair_b, ia, ib, found.up_a[front.first_row])
     ia, ib = np.concatenate([ia, more_a]), np.concatenate([ib, more_b])
     order = np.argsort(ia, kind="stable")
-    return Matched(front, back, ia[order], ib[order], found.clock)
+    matched = Matched(front, back, ia[order], ib[order], found.clock)
+    left, arrived, answered, came = matched.instants()
+    error = matched.error_ns()
+    # A frame that B lacks makes a later copy of it B's last: nothing leaves after it came.
+    possible = (arrived - left >= -error) & (came - answered >= -error)
+    return Matched(front, back, matched.a[possible], matched.b[possible], found.clock)
 
 
 def _ranked(pair: Array, seq: Array) -> Array:
@@ -120,21 +125,14 @@ def _ranked(pair: Array, seq: Array) -> Array:
 
 
 def _in_turn(
-    a: Point,
-    b: Point,
-    front: Requests,
-    back: Requests,
-    pair_a: Array,
-    pair_b: Array,
-    ia: Array,
-    ib: Array,
-    up: Array,
+    a: Point, b: Point, front: Requests, back: Requests, pair_a: Array, pair_b: Array, ia: Array, ib: Array, up: Array
 ) -> tuple[Array, Array]:
     """What begins at another byte because segments were merged: the next of the connection that asks for the same."""
     import numpy as np
 
-    left_a, left_b = np.setdiff1d(np.arange(len(pair_a)), ia), np.setdiff1d(np.arange(len(pair_b)), ib)
-    left_a, left_b = left_a[(pair_a[left_a] >= 0) & up[left_a]], left_b[pair_b[left_b] >= 0]
+    free_a, free_b = (pair_a >= 0) & up, pair_b >= 0
+    free_a[ia], free_b[ib] = False, False
+    left_a, left_b = np.flatnonzero(free_a), np.flatnonzero(free_b)
     if not len(left_a) or not len(left_b):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     names_a, names_b = contents(a, front), contents(b, back)

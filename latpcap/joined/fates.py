@@ -55,7 +55,7 @@ class _End:
     def __init__(self, point: Point, time: Array, seq: Array, ack: Array, pair: Array, up: Array):
         import numpy as np
 
-        self.point, self.time, self.seq, self.ack, self.pair, self.up = point, time, seq, ack, pair, up
+        self.point, self.time, self.seq, self.ack, self.pair, self.up = (point, time, seq, ack, pair, up)
         rows = np.flatnonzero(pair >= 0)
         group = pair[rows].astype(np.int64) * 2 + up[rows]
         order = np.lexsort((time[rows], group))
@@ -87,7 +87,7 @@ def of(a: Point, b: Point, found: Pairing) -> tuple[Fates, Fates]:
         _End(b, found.time_b, found.sides.seq_b, found.sides.ack_b, found.sides.pair_b, found.up_b),
     )
     runs = ((a.first_ns, a.last_ns), (int(run_b[0]), int(run_b[1])))
-    matched = (np.unique(found.a), np.unique(found.b))
+    matched = (_once(found.a, len(a.packets)), _once(found.b, len(b.packets)))
     copies = (found.copies_a, found.copies_b)
     fates = tuple(_begun(end.point, rows, more) for end, rows, more in zip(ends, matched, copies, strict=True))
     for here in (0, 1):
@@ -105,6 +105,15 @@ def of(a: Point, b: Point, found: Pairing) -> tuple[Fates, Fates]:
         fates[here].because[rows] = COMPLETE if complete else INCOMPLETE
         _alone(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found, complete)
     return fates[0], fates[1]
+
+
+def _once(rows: Array, count: int) -> Array:
+    """Each of these rows once, in order."""
+    import numpy as np
+
+    there = np.zeros(count, bool)
+    there[rows] = True
+    return np.flatnonzero(there)
 
 
 def _begun(point: Point, matched: Array, copies: Array) -> Fates:
@@ -273,8 +282,8 @@ def _alone(
             continue
         if names[one][:3] not in same_way or not complete or bool(((answers & RST) == 0).any()):
             continue
-        fates.fate[of_it[ran & sent]], fates.because[of_it[ran & sent]] = LOST, NO_STREAM
-        fates.fate[of_it[ran & ~sent]], fates.because[of_it[ran & ~sent]] = MADE, NO_STREAM
+        fates.fate[of_it[ran & sent]], fates.because[of_it[ran & sent]] = (LOST, NO_STREAM)
+        fates.fate[of_it[ran & ~sent]], fates.because[of_it[ran & ~sent]] = (MADE, NO_STREAM)
 
 
 def ways(point: Point) -> dict[int, tuple[str, str, int]]:

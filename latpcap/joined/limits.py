@@ -8,6 +8,8 @@ VOTE_SHARE = 0.5
 """Share of the smaller connection's data packets that must agree where numbers and time stamps were rewritten."""
 WEAK_VOTES = 4
 """Packets that must agree there (count; each agrees in 16 bits of identification, length and payload hash)."""
+SAMPLE = 50_000
+"""What the way rewrites is looked for in the connections that have so many packets together (count)."""
 KEPT_SHARE = 0.5
 """An identification or time stamp that is the same in so many packets is kept on the way, else rewritten (share)."""
 SKEW_MOST = 1e-3

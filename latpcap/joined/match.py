@@ -85,6 +85,8 @@ def _keys(p: Array, level: int) -> tuple[Array, Array]:
     return mixed(p["ip_id"], marks, p["len"], p["hash"]), hashed & (p["ip_id"] > 0) & (p["ip_id"] < 1 << 16)
 
 
+REWRITTEN = 2
+"""From this level on sequence numbers are not the same at both points."""
 LEVELS = ("numbers", "sequence", "time stamps", "identification")
 
 
@@ -100,14 +102,17 @@ def streams(a: Point, b: Point) -> Streams:
         if not left_a.any() or not left_b.any():
             break
         rows_a, rows_b = np.flatnonzero(left_a), np.flatnonzero(left_b)
-        (ka, ga), (kb, gb) = _keys(a.packets[rows_a], level), _keys(b.packets[rows_b], level)
+        (ka, ga), (kb, gb) = (_keys(a.packets[rows_a], level), _keys(b.packets[rows_b], level))
         rows_a, rows_b, ka, kb = rows_a[ga], rows_b[gb], ka[ga], kb[gb]
         ia, ib = unique_pairs(ka, kb)
         ra, rb = rows_a[ia], rows_b[ib]
         for sa, sb in _voted(a, b, ra, rb, level):
-            mine = (a.packets["stream"][ra] == sa) & (b.packets["stream"][rb] == sb)
             found.append((sa, sb, level))
-            shifts.append(_shift(a, b, ra[mine], rb[mine]) if level >= 2 else (0, 0))
+            if level < REWRITTEN:
+                shifts.append((0, 0))
+                continue
+            mine = (a.packets["stream"][ra] == sa) & (b.packets["stream"][rb] == sb)
+            shifts.append(_shift(a, b, ra[mine], rb[mine]))
     columns = np.array(found, np.int64).reshape(-1, 3).T
     return Streams(columns[0], columns[1], columns[2], np.array(shifts, np.int64).reshape(-1, 2))
 
@@ -116,7 +121,7 @@ def _voted(a: Point, b: Point, ra: Array, rb: Array, level: int) -> list[tuple[i
     """Pairs of streams that choose each other by most packets."""
     import numpy as np
 
-    sa, sb = a.packets["stream"][ra].astype(np.int64), b.packets["stream"][rb].astype(np.int64)
+    sa, sb = (a.packets["stream"][ra].astype(np.int64), b.packets["stream"][rb].astype(np.int64))
     alike = a.client[ra] == b.client[rb]
     pairs, votes = np.unique((sa[alike] << 32) | sb[alike], return_counts=True)
     order = np.argsort(-votes, kind="stable")
@@ -126,7 +131,7 @@ def _voted(a: Point, b: Point, ra: Array, rb: Array, level: int) -> list[tuple[i
     sizes_a = np.bincount(a.packets["stream"], a.packets["len"] > 0) if level == len(LEVELS) - 1 else None
     sizes_b = np.bincount(b.packets["stream"], b.packets["len"] > 0) if level == len(LEVELS) - 1 else None
     for place in order.tolist():
-        one, other, count = int(pairs[place] >> 32), int(pairs[place] & 0xFFFFFFFF), int(votes[place])
+        one, other, count = (int(pairs[place] >> 32), int(pairs[place] & 0xFFFFFFFF), int(votes[place]))
         if one in seen_a or other in seen_b:
             continue
         if level and count < limits.VOTES:
@@ -215,7 +220,9 @@ def kept(a: Point, b: Point, of: Sides) -> Kept:
     """Which of identification, time stamps and acknowledgement numbers are the same at both points?"""
     import numpy as np
 
-    rows_a, rows_b = np.flatnonzero(of.pair_a >= 0), np.flatnonzero(of.pair_b >= 0)
+    sizes = np.cumsum(np.bincount(of.pair_a[of.pair_a >= 0]))
+    some = max(int(np.searchsorted(sizes, limits.SAMPLE)), 1)  # so many connections show it
+    rows_a, rows_b = (np.flatnonzero((pair >= 0) & (pair <= some)) for pair in (of.pair_a, of.pair_b))
     for numbers in (True, False):
         ka, kb = keys(a, b, of, rows_a, rows_b, Kept(False, False, numbers))
         ia, ib = unique_pairs(ka, kb)

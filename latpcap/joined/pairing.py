@@ -64,11 +64,21 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
         rows_a, rows_b, keys_a, keys_b, a.packets["time"], time_b, up_a, typical, (left_a, left_b)
     )
     ra, rb = np.concatenate([ra, ga]), np.concatenate([rb, gb])
-    rest_a, rest_b = np.setdiff1d(rows_a, [*ra, *copies_a]), np.setdiff1d(rows_b, [*rb, *copies_b])
+    rest_a, rest_b = (_others(of.pair_a >= 0, ra, copies_a), _others(of.pair_b >= 0, rb, copies_b))
     pa, pb = _parts(a, b, of, rest_a, rest_b, time_b, up_a, kept, typical)
     part = np.concatenate([np.zeros(len(ra), bool), np.ones(len(pa), bool)])
     ra, rb = np.concatenate([ra, pa]), np.concatenate([rb, pb])
     return Pairing(ra, rb, part, copies_a, copies_b, up_a, up_b, line, time_b, of, kept, pairs, typical)
+
+
+def _others(mine: Array, *taken: Array) -> Array:
+    """The rows of these that are not among those."""
+    import numpy as np
+
+    left = mine.copy()
+    for rows in taken:
+        left[rows] = False
+    return np.flatnonzero(left)
 
 
 def _turned(a: Point, b: Point, of: match.Sides, ra: Array, rb: Array, count: int) -> Array:
@@ -132,9 +142,12 @@ def _equal(
     """
     import numpy as np
 
+    if not left[0].any() and not left[1].any():
+        nothing = np.zeros(0, np.int64)
+        return nothing, nothing, nothing, nothing
     both = np.intersect1d(keys_a[left[0]], keys_b[left[1]])
     at_a, at_b = (np.flatnonzero(mine & np.isin(keys, both)) for mine, keys in ((left[0], keys_a), (left[1], keys_b)))
-    order_a, order_b = at_a[np.argsort(keys_a[at_a], kind="stable")], at_b[np.argsort(keys_b[at_b], kind="stable")]
+    order_a, order_b = (at_a[np.argsort(keys_a[at_a], kind="stable")], at_b[np.argsort(keys_b[at_b], kind="stable")])
     first_a = np.searchsorted(keys_a[order_a], both)
     first_b = np.searchsorted(keys_b[order_b], both)
     last_a = np.searchsorted(keys_a[order_a], both, "right")
@@ -144,7 +157,7 @@ def _equal(
     copies_a: list[int] = []
     copies_b: list[int] = []
     for sa, ea, sb, eb in zip(first_a.tolist(), last_a.tolist(), first_b.tolist(), last_b.tolist(), strict=True):
-        group_a, group_b = rows_a[order_a[sa:ea]].tolist(), rows_b[order_b[sb:eb]].tolist()
+        group_a, group_b = (rows_a[order_a[sa:ea]].tolist(), rows_b[order_b[sb:eb]].tolist())
         up = bool(up_a[group_a[0]])
         least, usual, most = typical[up]
         slack = max(usual - least, least / 2, limits.STEP_LEAST_NS)
@@ -163,7 +176,7 @@ def _equal(
                 used_b.add(other)
                 pa.append(one)
                 pb.append(other)
-        rest_a, rest_b = [r for r in group_a if r not in used_a], [r for r in group_b if r not in used_b]
+        rest_a, rest_b = ([r for r in group_a if r not in used_a], [r for r in group_b if r not in used_b])
         if used_a and up and len(group_b) > len(group_a):
             copies_b += rest_b
         if used_a and not up and len(group_a) > len(group_b):
@@ -197,7 +210,7 @@ def _parts(
     pa: list[int] = []
     pb: list[int] = []
     for group in np.intersect1d(group_a, group_b).tolist():
-        mine_a, mine_b = np.flatnonzero(group_a == group), np.flatnonzero(group_b == group)
+        mine_a, mine_b = (np.flatnonzero(group_a == group), np.flatnonzero(group_b == group))
         order = mine_b[np.argsort(begin_b[mine_b], kind="stable")]
         starts = begin_b[order]
         longest = int((end_b[order] - begin_b[order]).max())

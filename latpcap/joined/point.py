@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from latpcap import _core
 from latpcap.bars import bar
+from latpcap.options import TableName
 from latpcap.reading import sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
@@ -19,8 +21,16 @@ if TYPE_CHECKING:
 
 TAKE_BYTES = 4 << 20
 """Rows are taken out of the engine after so many bytes."""
+NEEDED: dict[TableName, tuple[str, ...]] = {
+    "exchanges": ("exchange", "stream", "protocol", "method", "target", "status", "request_first_frame",
+                  "request_last_frame", "response_last_frame", "request_bytes", "response_bytes", "latency_ms"),
+    "streams": ("stream", "client", "client_port", "server", "server_port"),
+    "causes": ("exchange", "start", "end", "cause", "owner", "from_frame", "to_frame", "evidence", "grade"),
+}  # fmt: skip
+"""Columns of the tables that are read."""
+DROPPED = tuple(name for name in _core.TABLES if name not in NEEDED)
 SYN, FIN, RST, ACK = 2, 1, 4, 16
-FROM_LOW, FROM_CLIENT, TIMESTAMPS, SACK_PERMITTED, OPTIONS_CUT, HASHED = 1, 2, 4, 8, 16, 32
+FROM_LOW, FROM_CLIENT, TIMESTAMPS, SACK_PERMITTED, OPTIONS_CUT, HASHED = (1, 2, 4, 8, 16, 32)
 
 
 def layout() -> Any:
@@ -32,6 +42,12 @@ def layout() -> Any:
     halves = [(name, "<u2") for name in ("flags", "window", "mss")]
     small = [(name, "u1") for name in ("wscale", "ttl", "tos", "bits", "spare0", "spare1")]
     return np.dtype([*wide, *words, *halves, *small])
+
+
+def _only(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([schema.field(name) for name in columns])
 
 
 class Point:
@@ -52,19 +68,20 @@ class Point:
                 waiting += size
                 if waiting >= TAKE_BYTES:
                     waiting = 0
-                    feed.analysis.take("events")
+                    for name in DROPPED:
+                        feed.analysis.take(name)
                     parts.append(feed.analysis.packets())
         parts.append(feed.analysis.packets())
-        feed.analysis.take("events")
         self.source, self.keylog = source, keylog
         self.name, self.broken = feed.name, feed.broken
-        self.first_ns, self.last_ns = feed.analysis.first_ns or 0, feed.analysis.last_ns or 0
+        self.first_ns, self.last_ns = (feed.analysis.first_ns or 0, feed.analysis.last_ns or 0)
         self.resolution_ns = 10.0 ** (9 - feed.analysis.digits)
         self.packets = np.frombuffer(b"".join(parts), layout())
         parts.clear()
         self._tables: dict[str, pa.Table] = {}
-        for name in ("exchanges", "streams", "causes"):
-            table = pa.RecordBatchReader.from_stream(feed.analysis.take(name)).read_all()
+        for name, columns in NEEDED.items():
+            rows = pa.RecordBatchReader.from_stream(feed.analysis.take(name))
+            table = pa.Table.from_batches([batch.select(columns) for batch in rows], _only(rows.schema, columns))
             order = {"exchanges": "exchange", "streams": "stream"}.get(name)
             self._tables[name] = table if order is None else table.unify_dictionaries().sort_by(order)
         self.client = self._from_client()

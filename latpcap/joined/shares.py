@@ -152,7 +152,7 @@ class _Cut:
             up = np.concatenate([self.found.up_a[rows_a], self.found.up_b[rows_b]])
             times = np.concatenate([self.a.packets["time"][rows_a], self.found.time_b[rows_b]])
             order = np.lexsort((times, pairs.astype(np.int64) * 2 + up))
-            self.__dict__["_losses"] = (pairs.astype(np.int64) * 2 + up)[order], times[order]
+            self.__dict__["_losses"] = ((pairs.astype(np.int64) * 2 + up)[order], times[order])
         found: tuple[Any, Any] = self.__dict__["_losses"]
         return found
 
@@ -235,7 +235,7 @@ class _Cut:
         pair = int(self.found.sides.pair_b[self.matched.back.first_row[other]])
         lost = (self.fates[1].fate[rows] == LOST).any()
         if not lost and len(rows):
-            begin, end = int(self.found.time_b[rows].min()), int(self.found.time_b[rows].max())
+            begin, end = (int(self.found.time_b[rows].min()), int(self.found.time_b[rows].max()))
             groups, times = self._lost_times()
             mine = (groups // 2 == pair) & (times >= begin) & (times <= end)
             lost = mine.any()

@@ -31,14 +31,15 @@ def packets(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates
         both_a = both_b = np.zeros(0, np.int64)
         part = np.zeros(0, bool)
         up_a, up_b = a.client, b.client
-        fate_a, fate_b = np.full(len(a.packets), UNKNOWN), np.full(len(b.packets), UNKNOWN)
-        because_a, because_b = np.full(len(a.packets), NO_WAY), np.full(len(b.packets), NO_WAY)
+        fate_a, fate_b = (np.full(len(a.packets), UNKNOWN), np.full(len(b.packets), UNKNOWN))
+        because_a, because_b = (np.full(len(a.packets), NO_WAY), np.full(len(b.packets), NO_WAY))
     else:
         both_a, both_b, part = found.a, found.b, found.part
         up_a, up_b = found.up_a, found.up_b
         (fate_a, because_a), (fate_b, because_b) = ((one.fate, one.because) for one in fates)
-    alone_a = np.setdiff1d(np.arange(len(a.packets)), both_a)
-    alone_b = np.setdiff1d(places, both_b)
+    seen_a, seen_b = np.zeros(len(a.packets), bool), np.zeros(len(b.packets), bool)
+    seen_a[both_a], seen_b[both_b] = True, True
+    alone_a, alone_b = np.flatnonzero(~seen_a), np.flatnonzero(~seen_b)
     row_a = np.concatenate([both_a, alone_a, np.full(len(alone_b), -1)]).astype(np.int64)
     row_b = np.concatenate([both_b, np.full(len(alone_a), -1), alone_b]).astype(np.int64)
     at_a, at_b = row_a >= 0, row_b >= 0

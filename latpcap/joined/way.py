@@ -42,8 +42,8 @@ def of(a: Point, b: Point, found: Pairing) -> Way:
     lower = pa["ttl"].astype(int) - pb["ttl"].astype(int)
     for name, up, sign in (("a_to_b", True, 1), ("b_to_a", False, -1)):
         mine = found.up_a[ra] == up
-        values, counts = np.unique(sign * lower[mine], return_counts=True)
-        way.hops[name] = [int(value) for value in values[counts * len(COMMON) >= mine.sum()] if value >= 0]
+        counts = np.bincount(np.maximum(sign * lower[mine], 0))
+        way.hops[name] = np.flatnonzero((counts * COMMON >= mine.sum()) & (counts > 0)).tolist()
     way.changes += _ends(a, b, found)
     syn = (pa["flags"] & SYN) != 0
     complete = ((pa["bits"] | pb["bits"]) & OPTIONS_CUT) == 0
@@ -70,7 +70,7 @@ def of(a: Point, b: Point, found: Pairing) -> Way:
     return way
 
 
-COMMON = (0,) * 20
+COMMON = 20
 """A number of hops counts from one packet in so many on."""
 
 

@@ -61,6 +61,9 @@ def read(
     facts and verdicts rest on it, and left out as by `filter`: segments since then are left, with their exchanges,
     whole. Both stand in `display_filter`; a frame of `end` itself is left out. ValueError for what is no instant.
 
+    Files of a list that show the same packets, as captures at two points do, are read, with a UserWarning: `join` is
+    for them.
+
     `progress` shows a bar in a notebook or terminal where that takes longer than a second.
 
     Raises CaptureError when nothing can be read: no such file or key log, no capture, a header that is cut. A capture
@@ -73,9 +76,21 @@ def read(
         for size in feed.run():
             shown.add(size)
     found = Capture(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog, end=until)
+    if len(feed.origins) > 1:
+        _warn_of_copies(feed.origins)
     if since is None or found.zero_ns is None:
         return found
     return found.filter(f'frame.time >= "{instants.text(since.since_1970(found.zero_ns))}"')
+
+
+def _warn_of_copies(origins: Sequence[sources.Origin]) -> None:
+    """Files that show the same packets are no ring; the reader learns of it as a UserWarning."""
+    import warnings
+
+    from latpcap.reading import twice
+
+    for sentence in twice.warnings(origins):
+        warnings.warn(sentence, stacklevel=3)
 
 
 class Capture(Recording):
