@@ -412,3 +412,15 @@ def test_requests_in_an_even_beat_nest_at_many_offsets() -> None:
     _, back = proxied(4, even=True)
     with pytest.raises(lp.LatpcapError, match="no traffic in common"):
         lp.join(a, capture(back.frames(True)))
+
+
+@pytest.mark.parametrize("step_ms", [5.0, -5.0])
+@pytest.mark.parametrize("share", [0.25, 0.41, 0.7])
+def test_a_step_smaller_than_the_round_trip_between_few_packets_is_no_rate(step_ms: float, share: float) -> None:
+    wire = Wire(seed=17)
+    talk(wire, connections=2, requests=25, pause_ms=1000)
+    at = int(wire.frames(True)[-1][0] * share)
+    found = joined(wire, shown=clock(-20.5, 60, step_ms, at))
+    check(wire, found)
+    assert len(found.clock.steps) == 1
+    assert found.clock.ppm == pytest.approx(60, abs=6)

@@ -42,7 +42,8 @@ def join(
     from latpcap.joined import exchanges, limits, match, pairing
     from latpcap.joined.point import Point
 
-    a, b = (Point(client, keylog=keylog, progress=progress), Point(server, keylog=keylog, progress=progress))
+    a = Point(client, keylog=keylog, causes=False, progress=progress)
+    b = Point(server, keylog=keylog, progress=progress)
     pairs = match.streams(a, b)
     found = pairing.pair(a, b, pairs) if len(pairs.a) else None
     if found is not None and len(found.a) >= limits.PAIRED_LEAST:

@@ -178,7 +178,7 @@ def _coarse_slope(x: Array, y: Array, up: Array) -> float:
         return 0.0
     points = known[:: limits.STEP_WINDOW]
     floor, when = middle[0][points], x[points]
-    far = max(1, len(points) // 3)
+    far = max(1, len(points) // 8)  # a step is between few of such pairs
     span = when[far:] - when[:-far]
     slopes = (floor[far:] - floor[:-far])[span > 0] / span[span > 0]
     slope = float(np.median(slopes)) if len(slopes) else 0.0

@@ -26,6 +26,9 @@ class Streams:
     by: Array
     shift: Array
     """What is added to B's sequence numbers to get A's, of the client's and of the server's side (pairs x 2)."""
+    same_a: Array
+    """Rows of packets whose numbers and time stamps only one packet of each capture has, and B's rows."""
+    same_b: Array
 
 
 def mixed(*columns: Array) -> Array:
@@ -96,6 +99,7 @@ def streams(a: Point, b: Point) -> Streams:
 
     found: list[tuple[int, int, int]] = []
     shifts: list[tuple[int, int]] = []
+    same = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for level in range(len(LEVELS)):
         left_a = ~np.isin(a.packets["stream"], [pair[0] for pair in found])
         left_b = ~np.isin(b.packets["stream"], [pair[1] for pair in found])
@@ -106,6 +110,8 @@ def streams(a: Point, b: Point) -> Streams:
         rows_a, rows_b, ka, kb = rows_a[ga], rows_b[gb], ka[ga], kb[gb]
         ia, ib = unique_pairs(ka, kb)
         ra, rb = rows_a[ia], rows_b[ib]
+        if not level:
+            same = ra, rb
         for sa, sb in _voted(a, b, ra, rb, level):
             found.append((sa, sb, level))
             if level < REWRITTEN:
@@ -114,7 +120,7 @@ def streams(a: Point, b: Point) -> Streams:
             mine = (a.packets["stream"][ra] == sa) & (b.packets["stream"][rb] == sb)
             shifts.append(_shift(a, b, ra[mine], rb[mine]))
     columns = np.array(found, np.int64).reshape(-1, 3).T
-    return Streams(columns[0], columns[1], columns[2], np.array(shifts, np.int64).reshape(-1, 2))
+    return Streams(columns[0], columns[1], columns[2], np.array(shifts, np.int64).reshape(-1, 2), *same)
 
 
 def _voted(a: Point, b: Point, ra: Array, rb: Array, level: int) -> list[tuple[int, int]]:

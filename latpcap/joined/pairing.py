@@ -46,10 +46,15 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
 
     of = match.sides(a, b, pairs)
     kept = match.kept(a, b, of)
-    rows_a, rows_b = np.flatnonzero(of.pair_a >= 0), np.flatnonzero(of.pair_b >= 0)
+    sure_a, sure_b = pairs.same_a, pairs.same_b
+    sure = (of.pair_a[sure_a] >= 0) & (of.pair_a[sure_a] == of.pair_b[sure_b]) & (a.client[sure_a] == b.client[sure_b])
+    if kept.ip_id:
+        sure &= a.packets["ip_id"][sure_a] == b.packets["ip_id"][sure_b]
+    sure_a, sure_b = sure_a[sure], sure_b[sure]
+    rows_a, rows_b = _others(of.pair_a >= 0, sure_a), _others(of.pair_b >= 0, sure_b)
     keys_a, keys_b = match.keys(a, b, of, rows_a, rows_b, kept)
     ia, ib = match.unique_pairs(keys_a, keys_b)
-    ra, rb = rows_a[ia], rows_b[ib]
+    ra, rb = np.concatenate([sure_a, rows_a[ia]]), np.concatenate([sure_b, rows_b[ib]])
     if not len(ra):
         return None
     turned = _turned(a, b, of, ra, rb, len(pairs.a))

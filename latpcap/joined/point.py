@@ -52,13 +52,16 @@ def _only(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:
 
 class Point:
     """A capture: `packets` (a row a TCP segment, in file order), `client` (was it sent by the stream's client?),
-    the tables `exchanges`, `streams` and `causes`, and when it ran."""
+    the tables `exchanges`, `streams` and, where they are wanted, `causes`, and when it ran."""
 
-    def __init__(self, source: sources.Source, *, keylog: Keylog | None = None, progress: bool = False):
+    def __init__(
+        self, source: sources.Source, *, keylog: Keylog | None = None, causes: bool = True, progress: bool = False
+    ):
         import numpy as np
         import pyarrow as pa
 
         feed = Feed(source, keylog)
+        dropped = DROPPED if causes else (*DROPPED, "causes")
         feed.analysis.watch_packets()
         parts: list[bytes] = []
         with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
@@ -68,7 +71,7 @@ class Point:
                 waiting += size
                 if waiting >= TAKE_BYTES:
                     waiting = 0
-                    for name in DROPPED:
+                    for name in dropped:
                         feed.analysis.take(name)
                     parts.append(feed.analysis.packets())
         parts.append(feed.analysis.packets())
@@ -80,6 +83,8 @@ class Point:
         parts.clear()
         self._tables: dict[str, pa.Table] = {}
         for name, columns in NEEDED.items():
+            if name == "causes" and not causes:
+                continue
             rows = pa.RecordBatchReader.from_stream(feed.analysis.take(name))
             table = pa.Table.from_batches([batch.select(columns) for batch in rows], _only(rows.schema, columns))
             order = {"exchanges": "exchange", "streams": "stream"}.get(name)
