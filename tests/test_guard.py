@@ -375,3 +375,13 @@ def test_scratch_is_private(tmp_path: Path) -> None:
     for place in (Output(str(tmp_path)), Output("memory://x")):
         with place.scratch() as folder:
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_numbers_without_end_are_no_bug() -> None:
+    from commands import run
+
+    file = str(Path(__file__).resolve().parents[1] / "sample_pcaps" / "clips" / "think40.pcap")
+    for words in (["flow", file, "--exchange", "9" * 5000], ["flow", file, "--exchange", "9" * 30],
+                  ["why", file, "--exchange", "9" * 30], ["events", file, "--stream", "9" * 5000]):  # fmt: skip
+        code, _, said = run(*words)
+        assert code == 2 and "bug" not in said and said.count("\n") == 1 and len(said) < 12_000, (words[:3], said[:200])

@@ -187,3 +187,17 @@ def test_no_answer_is_longer_than_an_agent_reads() -> None:
     left = 500 - len(rows["rows"])
     assert 0 < left < 500 and rows["left_out"].startswith(f"{left} more rows")
     assert "left_out" not in call("tables", file=SLOW, table="exchanges", top=3)
+
+
+def test_nothing_outside_its_folders_is_listed_and_long_names_are_no_bug(tmp_path: Path) -> None:
+    root, other = tmp_path / "root", tmp_path / "other.pcap"
+    root.mkdir()
+    shutil.copy(SAMPLES / SLOW, root / "a.pcap")
+    shutil.copy(SAMPLES / SLOW, other)
+    (root / "link.pcap").symlink_to(other)
+    (root / "near.pcap").symlink_to(root / "a.pcap")
+    assert {Path(row["file"]).name for row in call("captures", root=root)} == {"a.pcap", "near.pcap"}
+    for name in ("x" * 5000, "../other.pcap", "link.pcap"):
+        with pytest.raises(ValueError, match="no file below") as refused:
+            call("why", root=root, file=name)
+        assert len(str(refused.value)) < 600

@@ -141,7 +141,8 @@ def _flat(table: pa.Table) -> pa.Table:
 
 
 def _plain(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Words of the capture's own: a spreadsheet takes none for a formula (CWE-1236), and control characters go.
+    """Words of the capture's own: a spreadsheet takes none for a formula (CWE-1236), and what no terminal may show goes
+    (control characters, C1 too, marks of direction, line separators).
 
     A cell that begins with = + - or @, also behind blanks, gets a ' in front; LATPCAP_CSV=raw leaves all as it is.
     """
@@ -149,7 +150,7 @@ def _plain(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
     if os.environ.get("LATPCAP_CSV") == "raw":
         return texts
-    texts = pc.replace_substring_regex(texts, pattern=r"[\x00-\x1f\x7f]", replacement="\N{REPLACEMENT CHARACTER}")
+    texts = pc.replace_substring_regex(texts, pattern=r"[\p{C}\p{Zl}\p{Zp}]", replacement="\N{REPLACEMENT CHARACTER}")
     return pc.replace_substring_regex(texts, pattern=r"^(\s*[=+\-@])", replacement=r"'\1")
 
 

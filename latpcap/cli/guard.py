@@ -22,6 +22,8 @@ from latpcap.format import escaped, phrase
 
 EXIT_USAGE = 2
 EXIT_UNREADABLE = 3
+_TOO_LONG = "integer string conversion"
+"""What Python says of numbers of thousands of digits."""
 _ENDING = ("SIGTERM", "SIGHUP")
 """Signals that end the work as Ctrl-C does."""
 
@@ -94,6 +96,8 @@ def _of_others(problem: BaseException) -> str | None:
         return _unwritten(problem)
     if isinstance(problem, OSError):
         return f"{problem.filename}: {phrase(problem)}"
+    if isinstance(problem, OverflowError) or (isinstance(problem, ValueError) and _TOO_LONG in str(problem)):
+        return "a number is too large (see --help)"
     if os.environ.get("LATPCAP_TRACEBACK"):
         traceback.print_exception(problem)
     places = [f for f in traceback.extract_tb(problem.__traceback__) if "latpcap" in f.filename]

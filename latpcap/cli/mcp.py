@@ -6,6 +6,7 @@ starts the server names. Nothing is written and nothing leaves the machine but w
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections import OrderedDict
@@ -26,6 +27,8 @@ HELD = 2
 MOST_ROWS = 500
 MOST_CHARACTERS = 50_000
 """What one answer holds at most: an agent reads all of it."""
+_NAMED = 200
+"""Letters of a name that an error quotes."""
 _AROUND, _DEEPER = 500, 6
 """Characters around an answer's rows, and before each of their lines with its end."""
 INSTRUCTIONS = (
@@ -52,11 +55,12 @@ class Desk:
     def path(self, file: str) -> Path:
         """The file that is meant. ValueError for what is no local file below the folders, wherever a link leads."""
         for root in self.roots:
-            found = (root / file).resolve()
-            if any(found.is_relative_to(one) for one in self.roots) and found.is_file():
-                return found
-        folders = ", ".join(map(str, self.roots))
-        raise ValueError(f"{file}: no file below {folders}; `captures` lists them")
+            with contextlib.suppress(OSError):  # a name that is too long, a folder that may not be entered
+                found = (root / file).resolve()
+                if any(found.is_relative_to(one) for one in self.roots) and found.is_file():
+                    return found
+        folders, named = ", ".join(map(str, self.roots)), file if len(file) <= _NAMED else f"{file[:_NAMED]}..."
+        raise ValueError(f"{named}: no file below {folders}; `captures` lists them")
 
     def capture(self, file: str, display_filter: str | None = None) -> Capture:
         """The capture, read once while it does not change."""
@@ -79,12 +83,16 @@ class Desk:
         capture = self.capture(file, display_filter)
         return capture if stream is None else capture.stream(stream)
 
+    def _inside(self, path: Path) -> bool:
+        """Does this name lead to a file below the folders, whatever links are on the way?"""
+        return any(path.resolve().is_relative_to(root) for root in self.roots)
+
     def files(self) -> list[dict[str, Any]]:
         """Files that are named like captures, the newest first."""
         from latpcap.archive.inputs import CAPTURE_NAME
 
         named = [path for root in self.roots for path in root.rglob("*") if CAPTURE_NAME.fullmatch(path.name)]
-        found = [path for path in dict.fromkeys(named) if path.is_file()]
+        found = [path for path in dict.fromkeys(named) if path.is_file() and self._inside(path)]
         found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         return [{"file": str(path), "bytes": path.stat().st_size} for path in found[:MOST_ROWS]]
 

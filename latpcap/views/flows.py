@@ -122,7 +122,8 @@ def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -
     table = table.set_column(_PICKED.index("start"), "start", table["start"].cast("int64"))
     found: list[dict[str, Any]]
     if not isinstance(which, str):
-        found = table.filter(pc.equal(table[counted_by], which)).to_pylist()
+        known = 0 <= which < 1 << 63  # Arrow compares no larger ones
+        found = table.filter(pc.equal(table[counted_by], which)).to_pylist() if known else []
         found = [row for row in found if _counts(row, counted_by)]
         if not found:
             raise IndexError(f"no exchange {which}: there are {len(table):,}, counted from 0")
