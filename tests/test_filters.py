@@ -16,6 +16,7 @@ from randomtalk import crowd
 
 import latpcap as lp
 from latpcap.reading.filters import grammar
+from latpcap.reading.filters.dissect import values
 from latpcap.reading.filters.fields import FIELDS
 from latpcap.reading.filters.tls import Tls
 
@@ -444,6 +445,31 @@ def test_tls_is_read_record_by_record() -> None:
     assert seen[1]["tls.handshake.extensions_server_name"] == ["web.example"]
     assert seen[1]["tls.handshake.ciphersuite"] == [0x1301]
     assert seen[3]["tls.record.content_type"] == [23]
+
+
+@pytest.mark.parametrize(
+    ("link", "head"),
+    [
+        (1, bytes(12) + b"\x08\0"),
+        (1, bytes(12) + b"\x81\0\0\x0a\x08\0"),
+        (1, bytes(12) + b"\0\x3c\xaa\xaa\x03\0\0\0\x08\0"),
+        (9, b"\xff\x03\0\x21"),
+        (9, b"\x0f\0\x08\0"),
+        (104, b"\x0f\0\x08\0"),
+        (101, b""),
+        (0, b"\x02\0\0\0"),
+        (113, bytes(14) + b"\x08\0"),
+        (276, b"\x08\0" + bytes(18)),
+    ],
+)
+def test_fields_are_found_behind_every_link_header(link: int, head: bytes) -> None:
+    """A UDP datagram, whole and cut anywhere."""
+    packet = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 30, 7, 0, 64, 17, 0, b"\x0a\0\0\x01", b"\x0a\0\0\x02")
+    data = head + packet + struct.pack(">HHHH", 4000, 9, 10, 0) + b"hi"
+    found = values(data, link)
+    assert (found["ip.src"], found["udp.dstport"], found["udp.payload"]) == (["10.0.0.1"], [9], [b"hi"])
+    for length in range(len(data)):
+        assert "udp.payload" not in values(data[:length], link) or length > len(data) - 2
 
 
 def test_what_no_filter_reads_is_named() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from latpcap.reading.filters.tls import Tls
 
 Values = dict[str, list[Any]]
+_SNAP = b"\xaa\xaa\x03\0\0\0"
 _MAX_DEPTH = 8
 _MAX_NAME = 255
 _MAX_RECORDS = 256
@@ -51,7 +52,9 @@ class _Frame:
             self.of_type(struct.unpack_from(">H", data, 14)[0], data[16:], 0)
         elif link == 276:
             self.of_type(struct.unpack_from(">H", data, 0)[0], data[20:], 0)
-        elif link == 9:
+        elif link == 104 or (link in (9, 50) and data[:1] in (b"\x0f", b"\x8f")):  # Cisco's HDLC
+            self.of_type(struct.unpack_from(">H", data, 2)[0], data[4:], 0)
+        elif link in (9, 50):
             skip = 2 if data[:2] == b"\xff\x03" else 0
             self.of_type(
                 {0x21: 0x800, 0x57: 0x86DD}.get(struct.unpack_from(">H", data, skip)[0], 0), data[skip + 2 :], 0
@@ -71,6 +74,8 @@ class _Frame:
             self.of_type(kind, data[14:], depth)
         else:
             self.add("eth.len", kind)
+            if data[14:20] == _SNAP:
+                self.of_type(struct.unpack_from(">H", data, 20)[0], data[22:], depth)
 
     def of_type(self, kind: int, data: bytes, depth: int) -> None:
         while kind in _TAGS:

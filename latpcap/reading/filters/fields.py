@@ -233,12 +233,14 @@ def _scale(source: Source) -> list[Column | Keyed]:
 
 
 def _initial_rtt(source: Source) -> list[Column | Keyed]:
-    """The handshake's round trip, on every segment behind it."""
+    """The handshake's round trip, on every segment of which Wireshark says something more."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     took = pc.round(pc.multiply(_of_stream("initial_rtt_ms")(source)[0].values, 1e6)).cast("int64")
     behind = pc.equal(pc.bit_wise_and(source.flags, 2), 0)
+    more = [pc.is_valid(source.column(name)) for name in ("acks_frame", "bytes_in_flight", "push_bytes_sent")]
+    behind = pc.and_(behind, functools.reduce(pc.or_, [*more, pc.fill_null(_any_mark(source), False)]))
     return [Column(pc.if_else(behind, took, pa.scalar(None, pa.int64())))]
 
 
