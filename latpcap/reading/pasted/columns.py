@@ -50,7 +50,7 @@ _PORTS = re.compile(
 )
 _VALUE = re.compile(r"\b(Seq|Ack|Win|Len|MSS|WS|SACK_PERM|TSval|TSV|TSecr|TSER|SLE|SRE|Urg)(?:=(\d{1,10})|\b)")
 _ECHO = re.compile(
-    r"Echo \(ping\) (request|reply)\s+id=0x([0-9a-f]{4}), seq=(\d+)(?:/\d+)?(?:, (?:ttl|hop limit)=(\d+))?"
+    r"Echo \(ping\) (request|reply)\s+id=0x([0-9a-f]{4}), seq=(\d{1,9})(?:/\d+)?(?:, (?:ttl|hop limit)=(\d{1,9}))?"
 )
 _ASK = re.compile(r"Who has ([\d.]+)\?\s+Tell ([\d.]+)")
 _IS_AT = re.compile(r"([\d.]+) is at ([0-9a-f:]{17})", re.I)
@@ -113,7 +113,7 @@ def reader(lines: list[str]) -> Columns | None:
         for place, line in enumerate(lines[:5]):
             if line.count(mark) < 4:
                 continue
-            cells = next(csv.reader([line], delimiter=mark), [])
+            cells = cells_of(line, mark)
             names = [_HEADER.get(cell.strip().lower().strip("\ufeff"), "") for cell in cells]
             if {"from", "to"} <= set(names) and ("info" in names or "protocol" in names):
                 return Columns(mark, [name if name not in names[:i] else "" for i, name in enumerate(names)], place + 1)
@@ -168,7 +168,7 @@ class Columns:
                 cells["from"].split(",")[0].strip(),
                 cells["to"].split(",")[0].strip(),
                 cells.get("protocol", "").strip(),
-                min(int(number), wire.MAX_LENGTH) if number.isdecimal() else 0,
+                min(int(number), wire.MAX_LENGTH) if re.fullmatch(r"[0-9]{1,9}", number) else 0,
                 cells.get("info", "").strip(),
             )
             self._info(row, cells)
@@ -177,7 +177,7 @@ class Columns:
     def _cells(self, line: str) -> dict[str, str] | None:
         """A line's columns by name."""
         if self.names:
-            cells = next(csv.reader([line], delimiter=self.mark), [])
+            cells = cells_of(line, self.mark)
             if len(cells) < len(self.names) - 1:
                 return None
             found = {name: cell for name, cell in zip(self.names, cells, strict=False) if name}
@@ -194,7 +194,7 @@ class Columns:
         """What the column Info shows of TCP's header, or of the ports."""
         info = row.info
         ports = (cells.get("sport", ""), cells.get("dport", ""))
-        if ports[0].isdecimal() and ports[1].isdecimal():
+        if all(re.fullmatch(r"[0-9]{1,5}", port) for port in ports):
             row.ports = int(ports[0]), int(ports[1])
         tcp = _TCP_INFO.search(info)
         found = tcp or (_PORTS.search(info) if row.protocol.upper() in ("UDP", "TCP") else None)
@@ -432,9 +432,17 @@ class Columns:
             return
 
 
+def cells_of(line: str, mark: str) -> list[str]:
+    """The cells of a line of CSV; none where it is none."""
+    try:
+        return next(csv.reader([line.replace("\r", " ")], delimiter=mark), [])
+    except csv.Error:
+        return []
+
+
 def _unquoted(line: str, mark: str) -> str:
     """A line of cells as one of words."""
-    return "  ".join(cell.strip() for cell in next(csv.reader([line], delimiter=mark), []) if cell.strip())
+    return "  ".join(cell.strip() for cell in cells_of(line, mark) if cell.strip())
 
 
 def _options(row: Row) -> bytes:

@@ -5,7 +5,6 @@ Text in, frames out, one a packet. Fields have Wireshark's names; what a packet 
 
 from __future__ import annotations
 
-import csv
 import ipaddress
 import json
 import re
@@ -16,6 +15,7 @@ from xml.etree import ElementTree
 
 from latpcap.reading.pasted import frames as wire
 from latpcap.reading.pasted.clock import Clock
+from latpcap.reading.pasted.columns import cells_of
 from latpcap.reading.pasted.ends import mac
 from latpcap.reading.pasted.frames import FLAG_BITS, Address, Frame, Network, Part, Tcp
 from latpcap.reading.pasted.names import TYPE_NAMES, Message
@@ -154,7 +154,7 @@ def _packet(fields: Fields) -> Part | None:
             wire.UDP,
             wire.udp(_int(fields, "udp.srcport", -1), _int(fields, "udp.dstport", -1), _datagram(fields, length)),
         )
-    return network.around(_int(fields, "ip.proto", which) or 59, Part(b"", max(0, room)))
+    return network.around(_int(fields, "ip.proto", which) & 0xFF or 59, Part(b"", max(0, room)))
 
 
 def _tcp(fields: Fields, room: int) -> Part:
@@ -163,8 +163,8 @@ def _tcp(fields: Fields, room: int) -> Part:
     payload = min(_int(fields, "tcp.len"), wire.MAX_LENGTH) if "tcp.len" in fields else max(0, room - head)
     shown = _hex(_one(fields, "tcp.payload"))[:payload]
     flags = _one(fields, "tcp.flags")
-    if re.match(r"0x", flags) or flags.isdecimal():
-        bits = int(flags, 0)
+    if re.fullmatch(r"0x[0-9a-fA-F]{1,8}|[0-9]{1,8}", flags):
+        bits = _whole(flags)
     else:
         bits = sum(
             bit
@@ -271,7 +271,7 @@ def _raw(fields: Fields) -> tuple[Part, int] | None:
     if _one(fields, "frame.encap_type") in ("", "1"):
         return Part(data, length - len(data)), wire.ETHERNET
     place = fields.get("ip_raw@") or fields.get("ipv6_raw@")
-    if not place or not place[0].isdecimal():
+    if not place or not re.fullmatch(r"[0-9]{1,9}", place[0]):
         return None
     skip = int(place[0])
     return Part(data[skip:], length - len(data)), wire.RAW
@@ -393,7 +393,7 @@ def _from_rows(lines: Iterable[str]) -> Iterator[Fields]:
             mark = _mark(line.strip()) or "\t"
             names = [name.strip().strip('"') for name in line.strip().split(mark)]
             continue
-        cells = next(csv.reader([line], delimiter=mark), [])
+        cells = cells_of(line, mark)
         if any(cells):
             inner = "," if mark != "," else ";" if ";" in line else ","
             yield {
@@ -430,10 +430,10 @@ def _one(fields: Fields, name: str, which: int = 0) -> str:
 
 
 def _whole(text: str) -> int:
-    try:
-        return max(0, int(text, 0))
-    except ValueError:
-        return int(text) if text.isdecimal() else 0
+    """A number of up to 20 digits; 0 for anything else."""
+    if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", text):
+        return int(text, 16)
+    return int(text) if re.fullmatch(r"[0-9]{1,20}", text) else 0
 
 
 def _int(fields: Fields, name: str, which: int = 0) -> int:

@@ -137,7 +137,7 @@ def icmp(kind: int, code: int, rest: int, payload: Part) -> Part:
 def arp(operation: int, sender: Address, sender_mac: bytes | None, target: Address, target_mac: bytes | None) -> Part:
     """An ARP packet for IPv4; operation 1 asks, 2 answers."""
     return Part(
-        struct.pack(">HHBBH", 1, IPV4_TYPE, 6, 4, operation)
+        struct.pack(">HHBBH", 1, IPV4_TYPE, 6, 4, operation & 0xFFFF)
         + (sender_mac or _NO_MAC)
         + sender.packed[:4]
         + (target_mac or _NO_MAC)
@@ -164,8 +164,9 @@ def capture(frames: Iterable[Frame]) -> Iterator[bytes]:
     size = 0
     for frame in frames:
         ns = max(frame.ns, 0)
-        held = frame.part.held
-        head = struct.pack("<IIIII", frame.link, ns >> 32 & 0xFFFFFFFF, ns & 0xFFFFFFFF, len(held), frame.part.wire)
+        held = frame.part.held[:MAX_LENGTH]
+        wire = max(len(held), min(frame.part.wire, MAX_LENGTH))
+        head = struct.pack("<IIIII", frame.link, ns >> 32 & 0xFFFFFFFF, ns & 0xFFFFFFFF, len(held), wire)
         out.append(_block(6, head + held + b"\0" * (-len(held) % 4)))
         size += len(out[-1])
         if size >= _BLOCK_BYTES:

@@ -29,7 +29,7 @@ _ASK = re.compile(
 )
 _ANSWER = re.compile(
     r"^(?P<id>\d{1,5})(?: (?P<rcode>[A-Z]\w+))?(?P<marks>[*|$-]*)(?: \[[^]]*\])*"
-    r"(?: q: (?P<type>[A-Z][\w-]*)(?: \(Q[MU]\))?\? (?P<name>\S+))? (?P<counts>\d+/\d+/\d+)(?P<rest>.*)",
+    r"(?: q: (?P<type>[A-Z][\w-]*)(?: \(Q[MU]\))?\? (?P<name>\S+))? (?P<counts>\d{1,9}/\d{1,9}/\d{1,9})(?P<rest>.*)",
     re.S,
 )
 _RECORD = re.compile(r"\b(A|AAAA|CNAME) (\S+?)\.?(?=,|\s|$)")
@@ -117,7 +117,7 @@ class Questions:
             kind, name = self.known.get(ident, ("", ""))
         answers = [(type_, value) for type_, value in _RECORD.findall(found["rest"])]
         rcode = _RCODES[found["rcode"].lower()] if found["rcode"] else 0
-        return Message(ident, True, kind, name, rcode=rcode, counts=(len(answers), 0, 0), answers=answers)
+        return Message(ident, True, kind, name, rcode=rcode, counts=(min(len(answers), 0xFFFF), 0, 0), answers=answers)
 
     def _remember(self, ident: int, kind: str, name: str) -> None:
         if len(self.known) > 0xFFFF:
@@ -126,7 +126,7 @@ class Questions:
 
 
 def _number(kind: str) -> int:
-    if kind.startswith("Type") and kind[4:].isdecimal():
+    if kind.startswith("Type") and re.fullmatch(r"[0-9]{1,5}", kind[4:]):
         return int(kind[4:]) & 0xFFFF
     return _TYPES.get(kind.upper(), 0)
 

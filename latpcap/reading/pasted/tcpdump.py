@@ -137,7 +137,9 @@ class Printed:
             return self._network(text), wire.RAW
         kind, rest, tags = _ethertype(found), text[found.end() :], b""
         while (tag := _TAG.match(rest)) and len(tags) < 16:
-            tags += wire.VLAN_TYPE.to_bytes(2, "big") + int(re.findall(r"\d+", rest)[0]).to_bytes(4, "big")[2:]
+            tags += wire.VLAN_TYPE.to_bytes(2, "big") + (int(re.findall(r"\d{1,9}", rest)[0]) & 0xFFFF).to_bytes(
+                2, "big"
+            )
             kind, rest = _ethertype(tag), rest[tag.end() :]
         if kind == wire.ARP_TYPE:
             inner = self._arp(rest)
@@ -263,8 +265,8 @@ class Printed:
         inner, link = self._linked(found["rest"].lstrip(": \n"))
         if inner is None:
             return None
-        network = re.search(r"vni (0x[0-9a-f]+|\d+)", body)
-        number = (int(network[1], 0) & 0xFFFFFF) << 8 if network else 0
+        network = re.search(r"vni (0x[0-9a-f]{1,8}|\d{1,8})", body)
+        number = (int(network[1], 16 if "x" in network[1] else 10) & 0xFFFFFF) << 8 if network else 0
         if link == wire.RAW:
             six = inner.held[:1] >= b"\x60"
             inner = wire.ethernet(wire.IPV6_TYPE if six else wire.IPV4_TYPE, inner)
