@@ -12,6 +12,7 @@ import latpcap as lp
 
 TO_SERVER = "tcp.dstport==80"
 OF_ASKS = "openflow_v4.type in {5, 18, 20, 24}"
+ISCSI_ASKS = "iscsi.opcode in {1, 3}"
 ANSWERED = "!(ldap.protocolOp==2)"  # an unbind has no answer, and is no request
 # protocol: the capture, how tshark is told, its filter, and the field of which each value is a request
 COUNTED = {
@@ -22,6 +23,9 @@ COUNTED = {
     "dnp3": ("tests/cases/dnp3_polls/capture.pcap", "dnp3", f"{TO_SERVER} && dnp3.al.func > 0", "dnp3.al.func"),
     "openflow": ("tests/cases/openflow_controller_asks/capture.pcap", "openflow", OF_ASKS, "openflow_v4.type"),
     "s7comm": ("tests/cases/s7_reads/capture.pcap", "tpkt", "s7comm.header.rosctr==1 || cotp.type==0xe", "cotp.type"),
+    "iscsi": ("tests/cases/iscsi_read_and_write/capture.pcap", "iscsi", ISCSI_ASKS, "iscsi.opcode"),
+    "opcua": ("tests/cases/opcua_services/capture.pcap", "opcua", TO_SERVER, "opcua.transport.type"),
+    "enip": ("tests/cases/enip_reads/capture.pcap", "enip", TO_SERVER, "enip.command"),
     "ldap": ("tests/cases/ldap_searches_at_once/capture.pcap", "ldap", f"{TO_SERVER} && {ANSWERED}", "ldap.messageID"),
 }
 

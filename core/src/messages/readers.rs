@@ -4,8 +4,9 @@
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
-    amqp, commands, dnp3, dns, http1, http2, interactive, iso, kafka, ldap, memcached, modbus, mongodb, mqtt,
-    mysql, openflow, postgres, redis, rpc, sip, smb, synchrophasor, tls, transfer, turns, websocket,
+    amqp, beanstalk, commands, dnp3, dns, enip, http1, http2, interactive, iscsi, iso, kafka, ldap,
+    memcached, modbus, mongodb, mqtt, mysql, nats, opcua, openflow, postgres, rabbit_streams, redis, rpc,
+    sip, smb, synchrophasor, tls, transfer, turns, websocket,
 };
 
 /// How a protocol is known. Ports play no part.
@@ -114,6 +115,7 @@ readers! {
     S7(iso::Reader), "s7comm", iso::S7;
     Mms(iso::Reader), "mms", iso::MMS;
     Synchrophasor(synchrophasor::Reader), "c37.118", synchrophasor::RECOGNITION;
+    OpcUa(opcua::Reader), "opcua", opcua::RECOGNITION;
     Sip(sip::SipReader), "sip", sip::SIP;
     Rtsp(sip::RtspReader), "rtsp", sip::RTSP;
     Smtp(commands::Commands), "smtp", commands::SMTP;
@@ -128,10 +130,15 @@ readers! {
     MemcachedBinary(memcached::Binary), "memcached", memcached::BINARY;
     Rpc(rpc::Reader), "rpc", rpc::RECOGNITION;
     Ldap(ldap::Reader), "ldap", ldap::RECOGNITION;
+    Nats(nats::Reader), "nats", nats::RECOGNITION;
+    Beanstalk(beanstalk::Reader), "beanstalkd", beanstalk::RECOGNITION;
     Dns(dns::Dns), "dns", dns::RECOGNITION;
+    RabbitStreams(rabbit_streams::Reader), "rabbitmq-streams", rabbit_streams::RECOGNITION;
     Kafka(kafka::Reader), "kafka", kafka::RECOGNITION;
     Dnp3(dnp3::Reader), "dnp3", dnp3::RECOGNITION;
     Modbus(modbus::Reader), "modbus", modbus::RECOGNITION;
+    Enip(enip::Reader), "enip", enip::RECOGNITION;
+    Iscsi(iscsi::Reader), "iscsi", iscsi::RECOGNITION;
     OpenFlow(openflow::Reader), "openflow", openflow::RECOGNITION;
     WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;
     FtpData(transfer::Transfer), "ftp-data", transfer::RECOGNITION;

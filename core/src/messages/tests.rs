@@ -26,6 +26,7 @@ mod random;
 mod recorded;
 mod redis;
 mod rpc;
+mod services;
 mod sip;
 mod smb;
 mod tls;

@@ -67,8 +67,8 @@ fn a_stream_that_was_seen_from_its_beginning_is_not_asked_again() {
 }
 
 #[test]
-fn what_only_one_side_would_say_stays_unknown() {
-    // NATS and a work queue say words of others, one side at a time
+fn words_of_others_are_told_apart_by_both_sides() {
+    // NATS says words of Redis, a work queue those of memcached, one side at a time
     let nats: &[(Side, &[u8])] = &[
         (S, b"MSG feed 1 3\r\nabc\r\n"),
         (C, b"PING\r\n"),
@@ -89,8 +89,8 @@ fn what_only_one_side_would_say_stays_unknown() {
         (C, b"reserve\r\n"),
         (S, b"RESERVED 3 1\r\na\r\n"),
     ];
-    for script in [nats, queue] {
-        assert_eq!(spoken(script, true), (Some(Protocol::Turns), 0));
+    for (script, protocol) in [(nats, Protocol::Nats), (queue, Protocol::Beanstalk)] {
+        assert_eq!(spoken(script, true).0, Some(protocol));
     }
 }
 

@@ -6,10 +6,10 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
-use super::super::readers::KNOWN;
+use super::super::readers::{KNOWN, Recognition};
 use super::cases::FIN;
 use super::random::check;
-use super::{C, Note, Protocol, S, Side, Stretch, heard, short};
+use super::{C, First, Guess, Note, Protocol, S, Side, Stretch, heard, short};
 use crate::capture::{CaptureReader, Record, Sink};
 use crate::frame::{self, Packet};
 use crate::issue::Issue;
@@ -243,4 +243,48 @@ fn recorded_streams_with_a_changed_byte_keep_the_grammar() {
             }
         }
     }
+}
+
+/// What a client and a server said first, as far as a reader looks.
+const LOOKED: usize = 512;
+
+#[test]
+fn no_reader_takes_what_another_protocol_said() {
+    let mut taken = Vec::new();
+    for (name, said) in recorded() {
+        let protocols = heard(pieces(&said, |bytes| vec![bytes]), FIN).protocols;
+        let first = |side| said.iter().find(|(whose, _)| *whose == side);
+        let [Some((_, client)), Some((_, server))] = [C, S].map(first) else {
+            continue;
+        };
+        let cut = |bytes: &'_ Vec<u8>| bytes[..bytes.len().min(LOOKED)].to_vec();
+        let (client, server, began) = (cut(client), cut(server), said[0].0);
+        let (one, two) = if began == C {
+            (&client, &server)
+        } else {
+            (&server, &client)
+        };
+        let stages = [(began, one, &Vec::new()), (began.other(), two, one)].map(|(side, said, other)| {
+            let first = First {
+                side,
+                said,
+                other,
+                began,
+            };
+            let takes = |known: &&Recognition| (known.sniff)(&first) == Guess::Yes;
+            KNOWN
+                .iter()
+                .filter(takes)
+                .map(|known| known.protocol)
+                .collect::<Vec<_>>()
+        });
+        // what the first words settle is not asked again
+        let settled = stages
+            .into_iter()
+            .find(|takes| !takes.is_empty())
+            .unwrap_or_default();
+        let others = settled.into_iter().filter(|taker| !protocols.contains(taker));
+        taken.extend(others.map(|other| format!("{name}: {protocols:?} as {}", other.word())));
+    }
+    assert_eq!(taken, [""; 0]);
 }

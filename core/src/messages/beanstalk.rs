@@ -1,0 +1,243 @@
+//! Beanstalkd's work queue (protocol.txt of beanstalkd): lines, some with a job behind, answered in order. Taking a job
+//! may wait for one. Reads commands and tubes, no job.
+
+use std::collections::VecDeque;
+
+use super::framed::{self, Dialect, Framed, Head, Length, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{Kind, Listener, Named, Side, Status, text};
+use smol_str::SmolStr;
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Beanstalk,
+    sniff: framed::sniff::<Beanstalk>,
+    opens: |_, _| false,
+    resumes: |_, _| false,
+    joins: |_, _| false,
+    reader: |_| AnyReader::Beanstalk(Box::default()),
+};
+
+pub(super) type Reader = Framed<Beanstalk>;
+
+/// The longest job that is believed; servers take 64 KiB, 1 GiB at most.
+const MAX_JOB: u64 = 1 << 30;
+/// Requests that may wait; beyond it nobody can tell what an answer belongs to.
+const MAX_WAITING: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct Beanstalk {
+    /// Keys of what waits, oldest first.
+    waiting: VecDeque<u64>,
+    next: u64,
+}
+
+/// Commands, and how many words stand behind.
+const COMMANDS: [(&str, usize); 24] = [
+    ("put", 4),
+    ("use", 1),
+    ("reserve", 0),
+    ("reserve-with-timeout", 1),
+    ("reserve-job", 1),
+    ("delete", 1),
+    ("release", 3),
+    ("bury", 2),
+    ("touch", 1),
+    ("watch", 1),
+    ("ignore", 1),
+    ("peek", 1),
+    ("peek-ready", 0),
+    ("peek-delayed", 0),
+    ("peek-buried", 0),
+    ("kick", 1),
+    ("kick-job", 1),
+    ("stats-job", 1),
+    ("stats-tube", 1),
+    ("stats", 0),
+    ("list-tubes", 0),
+    ("list-tube-used", 0),
+    ("list-tubes-watched", 0),
+    ("pause-tube", 2),
+];
+
+/// Answers, and how many words stand behind at least and at most.
+const ANSWERS: [(&str, usize, usize); 22] = [
+    ("INSERTED", 1, 1),
+    ("BURIED", 0, 1),
+    ("EXPECTED_CRLF", 0, 0),
+    ("JOB_TOO_BIG", 0, 0),
+    ("DRAINING", 0, 0),
+    ("USING", 1, 1),
+    ("RESERVED", 2, 2),
+    ("DEADLINE_SOON", 0, 0),
+    ("TIMED_OUT", 0, 0),
+    ("DELETED", 0, 0),
+    ("NOT_FOUND", 0, 0),
+    ("RELEASED", 0, 0),
+    ("TOUCHED", 0, 0),
+    ("WATCHING", 1, 1),
+    ("NOT_IGNORED", 0, 0),
+    ("FOUND", 2, 2),
+    ("KICKED", 0, 1),
+    ("OK", 1, 1),
+    ("PAUSED", 0, 0),
+    ("OUT_OF_MEMORY", 0, 0),
+    ("INTERNAL_ERROR", 0, 0),
+    ("BAD_FORMAT", 0, 0),
+];
+/// What says that it went wrong.
+const ERRORS: [&str; 9] = [
+    "EXPECTED_CRLF",
+    "JOB_TOO_BIG",
+    "DRAINING",
+    "NOT_FOUND",
+    "NOT_IGNORED",
+    "OUT_OF_MEMORY",
+    "INTERNAL_ERROR",
+    "BAD_FORMAT",
+    "UNKNOWN_COMMAND",
+];
+const UNKNOWN: &str = "UNKNOWN_COMMAND";
+
+/// A line's first word, where this side says it, the words behind, and whether the last of them counts a job.
+struct Line<'a> {
+    word: &'static str,
+    rest: &'a str,
+    carries: bool,
+    len: u64,
+}
+
+impl<'a> Line<'a> {
+    fn read(side: Side, head: &'a [u8]) -> Option<Line<'a>> {
+        let end = head.iter().position(|byte| *byte == b'\n')?;
+        let text = std::str::from_utf8(head.get(..end)?.strip_suffix(b"\r")?).ok()?;
+        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let count = rest.split(' ').filter(|word| !word.is_empty()).count();
+        let word = match side {
+            Side::Client => {
+                COMMANDS
+                    .iter()
+                    .find(|known| known.0 == word && known.1 == count)?
+                    .0
+            }
+            Side::Server if word == UNKNOWN => UNKNOWN,
+            Side::Server => {
+                let fits = |known: &&(&'static str, usize, usize)| {
+                    known.0 == word && (known.1..=known.2).contains(&count)
+                };
+                ANSWERS.iter().find(fits)?.0
+            }
+        };
+        Some(Line {
+            word,
+            rest,
+            carries: matches!(word, "put" | "RESERVED" | "FOUND" | "OK"),
+            len: end as u64 + 1,
+        })
+    }
+}
+
+/// Whether a line may begin so.
+fn begins(side: Side, head: &[u8]) -> bool {
+    let fits = |word: &str| {
+        let line = word.bytes().map(Some).chain([None]);
+        head.iter().zip(line).all(|(here, want)| match want {
+            Some(want) => *here == want,
+            None => matches!(here, b' ' | b'\r'),
+        })
+    };
+    match side {
+        Side::Client => COMMANDS.iter().any(|known| fits(known.0)),
+        Side::Server => ANSWERS.iter().any(|known| fits(known.0)) || fits(UNKNOWN),
+    }
+}
+
+impl Dialect for Beanstalk {
+    // a tube's name has 200 bytes at most
+    const HEAD: usize = 272;
+    const TELLS: usize = 4;
+    const WRONG: &'static str = "not a line of beanstalkd";
+
+    fn length(&self, side: Side, first: &[u8]) -> Length {
+        if !begins(side, first) {
+            return Length::Wrong;
+        }
+        let Some(line) = Line::read(side, first) else {
+            return if first.contains(&b'\n') {
+                Length::Wrong
+            } else {
+                Length::More
+            };
+        };
+        if !line.carries {
+            return Length::Is(line.len);
+        }
+        match line
+            .rest
+            .rsplit(' ')
+            .next()
+            .and_then(|size| size.parse::<u64>().ok())
+        {
+            Some(size) if size <= MAX_JOB => Length::Is(line.len + size + 2),
+            _ => Length::Wrong,
+        }
+    }
+
+    fn fits(_side: Side, _head: Head<'_>) -> bool {
+        true
+    }
+
+    fn marked(_side: Side) -> bool {
+        false
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        let side = sink.side();
+        let Some(line) = Line::read(side, head.bytes) else {
+            return Told::Nothing;
+        };
+        if side == Side::Client {
+            return self.asks(sink, &line);
+        }
+        let Some(key) = self.waiting.pop_front() else {
+            return Told::Nothing;
+        };
+        let mut exchange = sink.of(key);
+        exchange.answer();
+        exchange.status(Status {
+            code: None,
+            text: Some(line.word),
+            error: ERRORS.contains(&line.word),
+        });
+        Told::Last(key)
+    }
+
+    fn lost(&mut self, _side: Side) {
+        self.waiting.clear();
+    }
+}
+
+impl Beanstalk {
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, line: &Line<'_>) -> Told {
+        if self.waiting.len() >= MAX_WAITING {
+            return Told::Nothing;
+        }
+        let key = self.next;
+        self.next += 1;
+        self.waiting.push_back(key);
+        let tube = matches!(
+            line.word,
+            "use" | "watch" | "ignore" | "stats-tube" | "pause-tube"
+        );
+        let name = line.rest.split(' ').next().filter(|_| tube);
+        let waits = line.word.starts_with("reserve");
+        let mut exchange = sink.of(key);
+        exchange.ask(if waits { Kind::LongPoll } else { Kind::Request });
+        exchange.name(Named {
+            method: line.word,
+            target: &name.map_or(SmolStr::default(), |name| text::name(name.as_bytes())),
+            host: "",
+        });
+        Told::Last(key)
+    }
+}

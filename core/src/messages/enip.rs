@@ -1,0 +1,236 @@
+//! EtherNet/IP (ODVA, volume 2) and the CIP services that it carries: requests and answers behind headers of 24 bytes,
+//! paired by the sender's context or by the number of a connected message. Reads services and how they ended, no value.
+
+use std::collections::VecDeque;
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{Kind, Listener, Named, Side, Status};
+use crate::cursor::{self, Cursor};
+use smol_str::{SmolStr, format_smolstr};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Enip,
+    sniff: framed::sniff::<Enip>,
+    opens: |_, _| false,
+    resumes: |side, first| framed::fit::<Enip>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::Enip(Box::default()),
+};
+
+pub(super) type Reader = Framed<Enip>;
+
+/// Command, length, session, status, the sender's context, options.
+const HEADER: u64 = 24;
+const REGISTER: u16 = 0x65;
+/// An unconnected message, and one of a connection.
+const SEND: u16 = 0x6F;
+const SEND_CONNECTED: u16 = 0x70;
+/// Items that carry what is said (volume 2, 2-6.1).
+const CONNECTED_DATA: u16 = 0xB1;
+const UNCONNECTED_DATA: u16 = 0xB2;
+/// A service that answers.
+const ANSWER: u8 = 0x80;
+/// Requests that may wait; beyond it the oldest is forgotten.
+const MAX_WAITING: usize = 256;
+
+#[derive(Debug, Default)]
+pub(super) struct Enip {
+    /// What waits, oldest first: what tells it, and its key.
+    waiting: VecDeque<(u64, u64)>,
+    next: u64,
+}
+
+fn command(number: u16) -> Option<&'static str> {
+    Some(match number {
+        0x04 => "ListServices",
+        0x63 => "ListIdentity",
+        0x64 => "ListInterfaces",
+        REGISTER => "RegisterSession",
+        0x66 => "UnRegisterSession",
+        SEND => "SendRRData",
+        SEND_CONNECTED => "SendUnitData",
+        _ => return None,
+    })
+}
+
+fn service(number: u8) -> &'static str {
+    match number {
+        0x01 => "GetAttributesAll",
+        0x03 => "GetAttributeList",
+        0x04 => "SetAttributeList",
+        0x0A => "MultipleServicePacket",
+        0x0E => "GetAttributeSingle",
+        0x10 => "SetAttributeSingle",
+        0x4B => "ExecutePCCC",
+        0x4C => "ReadTag",
+        0x4D => "WriteTag",
+        0x4E => "ForwardClose",
+        0x52 => "ReadTagFragmented",
+        0x53 => "WriteTagFragmented",
+        0x54 => "ForwardOpen",
+        0x55 => "GetInstanceAttributeList",
+        0x5B => "LargeForwardOpen",
+        _ => "CIP",
+    }
+}
+
+struct Message<'a> {
+    command: u16,
+    status: u32,
+    context: u64,
+    /// The number of a connected message, and what CIP says.
+    number: Option<u16>,
+    cip: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    fn read(head: &'a [u8]) -> Option<Self> {
+        let mut cursor = Cursor::new(head);
+        let (command, _, _) = (cursor.u16le()?, cursor.u16le()?, cursor.u32le()?);
+        let (status, context, _) = (cursor.u32le()?, cursor.u64le()?, cursor.u32le()?);
+        let (number, cip) = items(cursor).unwrap_or_default();
+        Some(Message {
+            command,
+            status,
+            context,
+            number,
+            cip,
+        })
+    }
+
+    /// What an answer repeats.
+    fn id(&self) -> u64 {
+        let number = self.number.map_or(self.context, u64::from);
+        u64::from(self.command) << 48 ^ number
+    }
+}
+
+fn items(mut cursor: Cursor<'_>) -> Option<(Option<u16>, &[u8])> {
+    let (_, _, count) = (cursor.u32le()?, cursor.u16le()?, cursor.u16le()?);
+    for _ in 0..count.min(4) {
+        let (kind, len) = (cursor.u16le()?, usize::from(cursor.u16le()?));
+        match kind {
+            UNCONNECTED_DATA => return Some((None, cursor.rest())),
+            CONNECTED_DATA => return Some((Some(cursor.u16le()?), cursor.rest())),
+            _ => cursor.take(len)?,
+        };
+    }
+    None
+}
+
+impl Dialect for Enip {
+    const HEAD: usize = 96;
+    const TELLS: usize = 24;
+    const WRONG: &'static str = "not a message of EtherNet/IP";
+
+    fn length(&self, side: Side, first: &[u8]) -> Length {
+        let mut cursor = Cursor::new(first);
+        match cursor.u16le() {
+            None => return Length::More,
+            Some(number) if command(number).is_none() => return Length::Wrong,
+            // before a session there is no number of one
+            Some(..=REGISTER)
+                if side == Side::Client && first.iter().skip(4).take(4).any(|byte| *byte != 0) =>
+            {
+                return Length::Wrong;
+            }
+            Some(_) => {}
+        }
+        match cursor.u16le() {
+            Some(len) => Length::Is(u64::from(len) + HEADER),
+            None => Length::More,
+        }
+    }
+
+    fn fits(side: Side, head: Head<'_>) -> bool {
+        let Some(message) = Message::read(head.bytes) else {
+            return true;
+        };
+        let options = cursor::be32_at(head.bytes, 20).is_none_or(|options| options == 0);
+        let whole = match message.command {
+            REGISTER => head.len == HEADER + 4,
+            SEND | SEND_CONNECTED => head.len >= HEADER + 16,
+            _ => true,
+        };
+        options && whole && (side == Side::Server || message.status == 0)
+    }
+
+    fn marked(_side: Side) -> bool {
+        false
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        let Some(message) = Message::read(head.bytes) else {
+            return Told::Nothing;
+        };
+        match sink.side() {
+            Side::Client => self.asks(sink, &message),
+            Side::Server => self.answers(sink, &message),
+        }
+        .unwrap_or_default()
+    }
+
+    fn lost(&mut self, side: Side) {
+        if side == Side::Server {
+            self.waiting.clear(); // the next answer may be another's
+        }
+    }
+}
+
+impl Enip {
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message<'_>) -> Option<Told> {
+        let method = match (message.command, message.cip.first()) {
+            (0x66, _) => return None, // nobody answers
+            (SEND | SEND_CONNECTED, Some(number)) if number & ANSWER == 0 => service(*number),
+            (SEND_CONNECTED, _) => return None,
+            (number, _) => command(number)?,
+        };
+        let key = self.next;
+        self.next += 1;
+        if self.waiting.len() >= MAX_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back((message.id(), key));
+        let sets_up = matches!(method, "RegisterSession" | "ForwardOpen" | "LargeForwardOpen");
+        let mut exchange = sink.of(key);
+        exchange.ask(if sets_up { Kind::Setup } else { Kind::Request });
+        exchange.name(Named {
+            method,
+            ..Named::default()
+        });
+        Some(Told::Last(key))
+    }
+
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message<'_>) -> Option<Told> {
+        let id = message.id();
+        let place = self.waiting.iter().position(|(of, _)| *of == id)?;
+        let (_, key) = self.waiting.remove(place)?;
+        // the service, a zero, how it ended
+        let cip = message
+            .cip
+            .get(2)
+            .copied()
+            .filter(|_| message.cip.first() >= Some(&ANSWER));
+        let code = if message.status > 0 {
+            message.status
+        } else {
+            u32::from(cip.unwrap_or(0))
+        };
+        let text: SmolStr = if code == 0 {
+            "ok".into()
+        } else {
+            format_smolstr!("error {code:#04x}")
+        };
+        let mut exchange = sink.of(key);
+        exchange.answer();
+        exchange.status(Status {
+            code: u16::try_from(code).ok(),
+            text: Some(&text),
+            // 6: more is to come in another answer
+            error: !matches!(code, 0 | 6),
+        });
+        Some(Told::Last(key))
+    }
+}

@@ -1,0 +1,210 @@
+//! iSCSI (RFC 7143): SCSI commands, log-ins and other requests behind headers of 48 bytes, paired by the initiator's task
+//! tag. Data that a write sends when the target is ready belong to its request. Signs of life are not told of, digests
+//! are not known: a connection that uses them is read in turns.
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use crate::cursor;
+use smol_str::{SmolStr, format_smolstr};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Iscsi,
+    sniff,
+    opens: |_, _| false,
+    resumes: |side, first| framed::fit::<Iscsi>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::Iscsi(Box::default()),
+};
+
+pub(super) type Reader = Framed<Iscsi>;
+
+/// The basic header.
+const HEADER: usize = 48;
+/// The longest data segment that is believed; targets take 256 KiB mostly (`MaxRecvDataSegmentLength`), and text says more.
+const MAX_DATA: u32 = 1 << 20;
+const LOGIN: u8 = 3;
+const LOGIN_ANSWER: u8 = 0x23;
+const DATA_IN: u8 = 0x25;
+/// A piece of data that also says how its command ended.
+const WITH_STATUS: u8 = 1;
+
+#[derive(Debug, Default)]
+pub(super) struct Iscsi;
+
+/// A unit's operation, without the bit of immediate delivery.
+fn operation(head: &[u8]) -> Option<u8> {
+    Some(cursor::u8_at(head, 0)? & 0x3F)
+}
+
+fn tag(head: &[u8]) -> Option<u64> {
+    cursor::be32_at(head, 16).map(u64::from)
+}
+
+/// Log-ins may have the tag 0, which chance repeats as well.
+fn sniff(first: &First<'_>) -> Guess {
+    framed::sniff_by_id::<Iscsi>(first, |_, head| {
+        let logs_in = matches!(operation(head)?, LOGIN | LOGIN_ANSWER);
+        tag(head).filter(|tag| logs_in || (1..u64::from(u32::MAX)).contains(tag))
+    })
+}
+
+fn word(command: u8) -> &'static str {
+    match command {
+        0x00 => "TEST UNIT READY",
+        0x03 => "REQUEST SENSE",
+        0x08 | 0x28 | 0x88 | 0xA8 => "READ",
+        0x0A | 0x2A | 0x8A | 0xAA => "WRITE",
+        0x12 => "INQUIRY",
+        0x1A | 0x5A => "MODE SENSE",
+        0x1B => "START STOP UNIT",
+        0x25 | 0x9E => "READ CAPACITY",
+        0x35 | 0x91 => "SYNCHRONIZE CACHE",
+        0x41 | 0x93 => "WRITE SAME",
+        0x42 => "UNMAP",
+        0x5E => "PERSISTENT RESERVE IN",
+        0x5F => "PERSISTENT RESERVE OUT",
+        0x89 => "COMPARE AND WRITE",
+        0xA0 => "REPORT LUNS",
+        0xA3 => "MAINTENANCE IN",
+        _ => "SCSI",
+    }
+}
+
+/// What a status of SCSI is called (SAM-5 5.3.1).
+fn status(code: u8) -> SmolStr {
+    match code {
+        0 => "ok".into(),
+        2 => "CHECK CONDITION".into(),
+        4 => "CONDITION MET".into(),
+        8 => "BUSY".into(),
+        0x18 => "RESERVATION CONFLICT".into(),
+        0x28 => "TASK SET FULL".into(),
+        0x40 => "TASK ABORTED".into(),
+        _ => format_smolstr!("status {code}"),
+    }
+}
+
+impl Dialect for Iscsi {
+    const HEAD: usize = HEADER;
+    const TELLS: usize = 20;
+    const WRONG: &'static str = "not a unit of iSCSI";
+
+    fn length(&self, side: Side, first: &[u8]) -> Length {
+        let known = |operation: u8| match side {
+            Side::Client => matches!(operation, 0..=6 | 0x10),
+            Side::Server => matches!(operation, 0x20..=0x26 | 0x31 | 0x32 | 0x3F),
+        };
+        if operation(first).is_some_and(|operation| !known(operation)) || first.first() > Some(&0x7F) {
+            return Length::Wrong;
+        }
+        match cursor::be32_at(first, 4) {
+            None => Length::More,
+            Some(lengths) if lengths & 0xFF_FFFF > MAX_DATA => Length::Wrong,
+            Some(lengths) => {
+                let (more, data) = (u64::from(lengths >> 24) * 4, u64::from(lengths & 0xFF_FFFF));
+                Length::Is(HEADER as u64 + more + data.next_multiple_of(4))
+            }
+        }
+    }
+
+    fn fits(side: Side, head: Head<'_>) -> bool {
+        // only log-ins and status have something there
+        let empty = cursor::be16_at(head.bytes, 2).is_none_or(|reserved| reserved == 0);
+        side == Side::Server || empty || operation(head.bytes) == Some(LOGIN)
+    }
+
+    fn marked(_side: Side) -> bool {
+        false
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        let (Some(operation), Some(key)) = (operation(head.bytes), tag(head.bytes)) else {
+            return Told::Nothing;
+        };
+        let byte = |at| cursor::u8_at(head.bytes, at).unwrap_or(0);
+        let unit = format_smolstr!("lun {}", byte(9));
+        match operation {
+            1 => ask(sink, key, Kind::Request, word(byte(32)), &unit),
+            2 => ask(sink, key, Kind::Request, "TASK MANAGEMENT", &unit),
+            LOGIN => ask(sink, key, Kind::Setup, "LOGIN", ""),
+            4 => ask(sink, key, Kind::Request, "TEXT", ""),
+            5 => Told::Part(key),
+            6 => ask(sink, key, Kind::Request, "LOGOUT", ""),
+            0x31 => {
+                sink.of(key).dialogue(); // the target is ready for what is to be written
+                Told::Nothing
+            }
+            DATA_IN if byte(1) & WITH_STATUS == 0 => {
+                sink.of(key).answer();
+                Told::Part(key)
+            }
+            DATA_IN | 0x21 => {
+                let failed = if operation == 0x21 { byte(2) } else { 0 };
+                let code = byte(3);
+                let text = if failed > 0 {
+                    format_smolstr!("failure {failed}")
+                } else {
+                    status(code)
+                };
+                answer(
+                    sink,
+                    key,
+                    u16::from(code),
+                    &text,
+                    failed > 0 || !matches!(code, 0 | 4),
+                )
+            }
+            LOGIN_ANSWER => {
+                let code = u16::from(byte(36)) << 8 | u16::from(byte(37));
+                let text = if code == 0 {
+                    "ok".into()
+                } else {
+                    format_smolstr!("{code:04x}")
+                };
+                answer(sink, key, code, &text, byte(36) > 1)
+            }
+            0x22 | 0x26 => {
+                let code = byte(2);
+                let text = if code == 0 {
+                    "ok".into()
+                } else {
+                    format_smolstr!("{code}")
+                };
+                answer(sink, key, u16::from(code), &text, code != 0)
+            }
+            0x24 => answer(sink, key, 0, "ok", false),
+            0x3F => answer(sink, key, u16::from(byte(2)), "reject", true),
+            0x32 => Told::Push(Push {
+                method: "ASYNC MESSAGE",
+                ..Push::default()
+            }),
+            _ => Told::Nothing,
+        }
+    }
+
+    fn lost(&mut self, _side: Side) {}
+}
+
+fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str, target: &str) -> Told {
+    let mut exchange = sink.of(key);
+    exchange.ask(kind);
+    exchange.name(Named {
+        method,
+        target,
+        host: "",
+    });
+    Told::Last(key)
+}
+
+fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, code: u16, text: &str, error: bool) -> Told {
+    let mut exchange = sink.of(key);
+    exchange.answer();
+    exchange.status(Status {
+        code: Some(code),
+        text: Some(text),
+        error,
+    });
+    Told::Last(key)
+}

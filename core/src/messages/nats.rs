@@ -1,0 +1,192 @@
+//! NATS (docs.nats.io, client protocol): lines, some with a payload behind. A message that names where to reply is a
+//! request, and the first message to that subject its answer; what else the server delivers is a push. Reads subjects, no
+//! payload; who connects, subscribes and pings asks for nothing here.
+
+use std::collections::VecDeque;
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{First, Guess, Kind, Listener, Named, Side, text};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Nats,
+    sniff,
+    opens: |_, _| false,
+    resumes: |side, first| framed::fit::<Nats>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::Nats(Box::default()),
+};
+
+pub(super) type Reader = Framed<Nats>;
+
+/// The longest payload that is believed; servers take 1 MiB, and 64 MiB at most (`max_payload`).
+const MAX_PAYLOAD: u64 = 64 << 20;
+/// Requests that may wait; beyond it the oldest is forgotten.
+const MAX_WAITING: usize = 256;
+
+#[derive(Debug, Default)]
+pub(super) struct Nats {
+    /// Where the answers are awaited, and their keys, oldest first.
+    waiting: VecDeque<(Box<[u8]>, u64)>,
+    next: u64,
+}
+
+/// The server's first line says what it is; else both sides' lines have to fit.
+fn sniff(first: &First<'_>) -> Guess {
+    match framed::fit::<Nats>(first.side, first.said) {
+        Fit::No => Guess::No,
+        _ if first.side == Side::Server && first.said.starts_with(b"INFO {\"server_") => Guess::Yes,
+        _ => framed::sniff::<Nats>(first),
+    }
+}
+
+/// A line without its end, and whether it has one.
+fn line(head: &[u8]) -> Option<&[u8]> {
+    let end = head.iter().position(|byte| *byte == b'\n')?;
+    head.get(..end)?.strip_suffix(b"\r")
+}
+
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| matches!(byte, b' ' | b'\t'))
+        .filter(|word| !word.is_empty())
+}
+
+/// What a side's line is called (case does not matter to servers, and clients write it so), and whether a payload follows.
+fn verb(side: Side, head: &[u8]) -> Option<(&'static [u8], bool)> {
+    let own: &[(&'static [u8], bool)] = match side {
+        Side::Client => &[
+            (b"CONNECT ", false),
+            (b"PUB ", true),
+            (b"HPUB ", true),
+            (b"SUB ", false),
+            (b"UNSUB ", false),
+            (b"PING\r\n", false),
+            (b"PONG\r\n", false),
+        ],
+        Side::Server => &[
+            (b"INFO ", false),
+            (b"MSG ", true),
+            (b"HMSG ", true),
+            (b"PING\r\n", false),
+            (b"PONG\r\n", false),
+            (b"+OK\r\n", false),
+            (b"-ERR ", false),
+        ],
+    };
+    let fits = |(verb, _): &&(&'static [u8], bool)| verb.iter().zip(head).all(|(want, here)| want == here);
+    own.iter().find(fits).copied()
+}
+
+impl Dialect for Nats {
+    const HEAD: usize = 4096;
+    const TELLS: usize = 6;
+    const WRONG: &'static str = "not a line of NATS";
+
+    fn length(&self, side: Side, first: &[u8]) -> Length {
+        let Some((_, carries)) = verb(side, first) else {
+            return Length::Wrong;
+        };
+        let Some(line) = line(first) else {
+            return if first.contains(&b'\n') {
+                Length::Wrong
+            } else {
+                Length::More
+            };
+        };
+        let ended = line.len() as u64 + 2;
+        if !carries {
+            return Length::Is(ended);
+        }
+        let size = words(line).last().and_then(|word| std::str::from_utf8(word).ok());
+        match size.and_then(|size| size.parse::<u64>().ok()) {
+            Some(size) if size <= MAX_PAYLOAD => Length::Is(ended + size + 2),
+            _ => Length::Wrong,
+        }
+    }
+
+    fn fits(side: Side, head: Head<'_>) -> bool {
+        let count = |line| words(line).count();
+        match (verb(side, head.bytes), line(head.bytes)) {
+            (Some((b"PUB " | b"SUB ", _)), Some(line)) => (3..=4).contains(&count(line)),
+            (Some((b"HPUB " | b"MSG ", _)), Some(line)) => (4..=5).contains(&count(line)),
+            (Some((b"CONNECT ", _)), Some(line)) => line.starts_with(b"CONNECT {"),
+            (Some((b"INFO ", _)), Some(line)) => line.starts_with(b"INFO {"),
+            (Some(_), _) => true,
+            _ => false,
+        }
+    }
+
+    fn marked(_side: Side) -> bool {
+        false
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        let side = sink.side();
+        let (Some((verb, _)), Some(line)) = (verb(side, head.bytes), line(head.bytes)) else {
+            return Told::Nothing;
+        };
+        let mut words = words(line).skip(1);
+        let Some(subject) = words.next() else {
+            return Told::Nothing;
+        };
+        // behind the subject: where to reply, if anywhere, and one size or two
+        let rest = self::words(line).skip(2).count();
+        match verb {
+            b"PUB " if rest == 2 => self.asks(sink, subject, words.next()),
+            b"HPUB " if rest == 3 => self.asks(sink, subject, words.next()),
+            b"MSG " | b"HMSG " => self.delivers(sink, subject),
+            b"-ERR " => Told::Push(Push {
+                method: "-ERR",
+                ..Push::default()
+            }),
+            _ => Told::Nothing,
+        }
+    }
+
+    fn lost(&mut self, side: Side) {
+        if side == Side::Server {
+            self.waiting.clear();
+        }
+    }
+}
+
+impl Nats {
+    fn asks(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        subject: &[u8],
+        reply: Option<&[u8]>,
+    ) -> Told {
+        let Some(reply) = reply else {
+            return Told::Nothing;
+        };
+        let key = self.next;
+        self.next += 1;
+        if self.waiting.len() >= MAX_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back((reply.into(), key));
+        let mut exchange = sink.of(key);
+        exchange.ask(Kind::Request);
+        exchange.name(Named {
+            method: "request",
+            target: &text::name(subject),
+            host: "",
+        });
+        Told::Last(key)
+    }
+
+    fn delivers(&mut self, sink: &mut MessageSink<'_, impl Listener>, subject: &[u8]) -> Told {
+        let answered = self.waiting.iter().position(|(reply, _)| **reply == *subject);
+        if let Some((_, key)) = answered.and_then(|place| self.waiting.remove(place)) {
+            sink.of(key).answer();
+            return Told::Last(key);
+        }
+        Told::Push(Push {
+            method: "MSG",
+            target: text::name(subject),
+            ..Push::default()
+        })
+    }
+}

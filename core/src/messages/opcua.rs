@@ -1,0 +1,232 @@
+//! OPC UA over TCP (OPC 10000-6, 7.1): services behind a head that says their length, paired by request id. Reads which
+//! service and how it ended, no value. Where messages are encrypted, answers belong to the oldest request.
+
+use std::collections::VecDeque;
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use crate::cursor::{self, Cursor};
+use smol_str::{SmolStr, format_smolstr};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::OpcUa,
+    sniff,
+    opens: |side, first| {
+        side == Side::Client && first.starts_with(b"HELF") && framed::fit::<OpcUa>(side, first) == Fit::Whole
+    },
+    resumes: |side, first| framed::fit::<OpcUa>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::OpcUa(Box::default()),
+};
+
+pub(super) type Reader = Framed<OpcUa>;
+
+/// Kind, chunk, length.
+const HEADER: u32 = 8;
+/// The longest chunk that is believed; stacks use 64 KiB.
+const MAX_CHUNK: u32 = 1 << 24;
+/// Where the request id and the service stand in a message.
+const ID: usize = 20;
+const SERVICE: usize = 24;
+/// Where an answer says how it went: behind the service, its time and the handle of the request.
+const RESULT: usize = SERVICE + 16;
+/// Requests that may wait; beyond it the oldest is forgotten.
+const MAX_WAITING: usize = 256;
+/// The answer of any request that failed.
+const FAULT: u16 = 397;
+/// The keys of set-ups and of encrypted requests; request ids have 32 bits.
+const SETUP: u64 = 1 << 40;
+const SEALED: u64 = 1 << 41;
+
+#[derive(Debug, Default)]
+pub(super) struct OpcUa {
+    /// Encrypted requests that wait, oldest first.
+    waiting: VecDeque<u64>,
+    next: u64,
+    /// By side: chunks of one message go on.
+    going: [Option<u64>; 2],
+}
+
+/// The services (of the namespace's ids for the binary encoding), and the id of their answers, which is 3 more.
+fn word(service: u16) -> Option<&'static str> {
+    Some(match service {
+        422 => "FindServers",
+        428 => "GetEndpoints",
+        446 => "OpenSecureChannel",
+        461 => "CreateSession",
+        467 => "ActivateSession",
+        473 => "CloseSession",
+        527 => "Browse",
+        533 => "BrowseNext",
+        554 => "TranslateBrowsePaths",
+        560 => "RegisterNodes",
+        566 => "UnregisterNodes",
+        631 => "Read",
+        664 => "HistoryRead",
+        673 => "Write",
+        712 => "Call",
+        751 => "CreateMonitoredItems",
+        763 => "ModifyMonitoredItems",
+        769 => "SetMonitoringMode",
+        781 => "DeleteMonitoredItems",
+        787 => "CreateSubscription",
+        793 => "ModifySubscription",
+        799 => "SetPublishingMode",
+        826 => "Publish",
+        832 => "Republish",
+        847 => "DeleteSubscriptions",
+        _ => return None,
+    })
+}
+
+fn sniff(first: &First<'_>) -> Guess {
+    match framed::sniff::<OpcUa>(first) {
+        Guess::Other if first.said.starts_with(b"HELF") && first.said.len() >= 32 => Guess::Yes,
+        guess => guess,
+    }
+}
+
+/// The service of a message, where it can be read: an id of four bytes in the first namespace.
+fn service(head: &[u8]) -> Option<u16> {
+    let mut cursor = Cursor::new(cursor::from(head, SERVICE));
+    let encoding = cursor.u16le()?;
+    cursor.u16le().filter(|_| encoding == 1)
+}
+
+impl Dialect for OpcUa {
+    const HEAD: usize = 64;
+    const TELLS: usize = 8;
+    const WRONG: &'static str = "not a message of OPC UA";
+
+    fn length(&self, side: Side, first: &[u8]) -> Length {
+        let own: &[&[u8]] = match side {
+            Side::Client => &[b"HELF", b"OPNF", b"MSGF", b"MSGC", b"MSGA", b"CLOF"],
+            Side::Server => &[b"ACKF", b"ERRF", b"RHEF", b"OPNF", b"MSGF", b"MSGC", b"MSGA"],
+        };
+        let begins = |word: &&[u8]| word.iter().zip(first).all(|(want, here)| want == here);
+        if !own.iter().any(begins) {
+            return Length::Wrong;
+        }
+        match Cursor::new(cursor::from(first, 4)).u32le() {
+            Some(len) if (HEADER..=MAX_CHUNK).contains(&len) => Length::Is(u64::from(len)),
+            Some(_) => Length::Wrong,
+            None => Length::More,
+        }
+    }
+
+    fn fits(_side: Side, _head: Head<'_>) -> bool {
+        true
+    }
+
+    fn marked(_side: Side) -> bool {
+        true
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        let side = sink.side();
+        let ends = head.bytes.get(3) != Some(&b'C');
+        let going = self
+            .going
+            .get_mut(side.index())
+            .and_then(|going| going.take_if(|_| ends));
+        let kept = going.or(self.going.get(side.index()).copied().flatten());
+        if let Some(key) = kept.filter(|_| head.bytes.starts_with(b"MSG")) {
+            return if ends { Told::Last(key) } else { Told::Part(key) };
+        }
+        let told = match (side, head.bytes.get(..3).unwrap_or_default()) {
+            (Side::Client, b"HEL") => ask(sink, SETUP, Kind::Setup, "Hello"),
+            (Side::Server, b"ACK") => answer(sink, SETUP, 0),
+            (Side::Server, b"ERR") => {
+                let code = Cursor::new(cursor::from(head.bytes, 8)).u32le().unwrap_or(0);
+                let key = self.waiting.pop_front().unwrap_or(SETUP);
+                answer(sink, key, code)
+            }
+            (Side::Client, b"OPN") => ask(sink, SETUP, Kind::Setup, "OpenSecureChannel"),
+            (Side::Server, b"OPN") => answer(sink, SETUP, 0),
+            (Side::Client, b"MSG") => self.asks(sink, head.bytes),
+            (Side::Server, b"MSG") => self.answers(sink, head.bytes),
+            _ => Told::Nothing,
+        };
+        match told {
+            Told::Last(key) if !ends => {
+                if let Some(going) = self.going.get_mut(side.index()) {
+                    *going = Some(key);
+                }
+                Told::Part(key)
+            }
+            told => told,
+        }
+    }
+
+    fn lost(&mut self, side: Side) {
+        if let Some(going) = self.going.get_mut(side.index()) {
+            *going = None;
+        }
+        self.waiting.clear();
+    }
+}
+
+impl OpcUa {
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Told {
+        let service = service(head).and_then(word);
+        let id = Cursor::new(cursor::from(head, ID)).u32le();
+        if let (Some(method), Some(id)) = (service, id) {
+            let kind = match method {
+                "Publish" => Kind::LongPoll,
+                "CreateSession" | "ActivateSession" => Kind::Setup,
+                _ => Kind::Request,
+            };
+            return ask(sink, u64::from(id), kind, method);
+        }
+        let key = SEALED + self.next;
+        self.next += 1;
+        if self.waiting.len() >= MAX_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(key);
+        ask(sink, key, Kind::Request, "message")
+    }
+
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Told {
+        let known = service(head).is_some_and(|id| id == FAULT || id.checked_sub(3).and_then(word).is_some());
+        let id = Cursor::new(cursor::from(head, ID)).u32le().filter(|_| known);
+        let result = Cursor::new(cursor::from(head, RESULT)).u32le();
+        match id {
+            Some(id) => answer(sink, u64::from(id), result.unwrap_or(0)),
+            None => self.waiting.pop_front().map_or(Told::Nothing, |key| {
+                sink.of(key).answer();
+                Told::Last(key)
+            }),
+        }
+    }
+}
+
+fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str) -> Told {
+    let mut exchange = sink.of(key);
+    exchange.ask(kind);
+    exchange.name(Named {
+        method,
+        ..Named::default()
+    });
+    Told::Last(key)
+}
+
+/// The high bit of a result is an error's (OPC 10000-4, 7.39).
+fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32) -> Told {
+    let error = result >> 31 == 1;
+    let text: SmolStr = if result == 0 {
+        "ok".into()
+    } else {
+        format_smolstr!("{result:08x}")
+    };
+    let mut exchange = sink.of(key);
+    exchange.answer();
+    exchange.status(Status {
+        code: None,
+        text: Some(&text),
+        error,
+    });
+    Told::Last(key)
+}

@@ -1,0 +1,185 @@
+//! RabbitMQ's stream protocol (PROTOCOL.adoc of its plugin): commands behind a length, paired by their number; the broker
+//! may ask as well. What it delivers and confirms is a push. Heartbeats, credits and what is published are not told of.
+//! Reads commands and streams, no message.
+
+use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{Kind, Listener, Named, Side, Status, text};
+use crate::cursor::{self, Cursor};
+use smol_str::{SmolStr, format_smolstr};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::RabbitStreams,
+    sniff: framed::sniff::<RabbitStreams>,
+    opens: |_, _| false,
+    resumes: |side, first| framed::fit::<RabbitStreams>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::RabbitStreams(Box::default()),
+};
+
+pub(super) type Reader = Framed<RabbitStreams>;
+
+/// The length of what follows, which counts the command and its version.
+const LENGTH: u64 = 4;
+/// The longest frame that is believed; brokers take 1 MiB (`stream.frame_max`), chunks are larger.
+const MAX_FRAME: u32 = 1 << 26;
+/// A command that answers.
+const ANSWER: u16 = 0x8000;
+/// Versions of commands so far.
+const MAX_VERSION: u16 = 2;
+const OK: u16 = 1;
+const LAST: u16 = 31;
+const HEARTBEAT: u16 = 23;
+const DELIVER: u16 = 8;
+
+#[derive(Debug, Default)]
+pub(super) struct RabbitStreams;
+
+/// What is asked for, and whether a stream's name stands behind the number, or behind one byte more.
+fn word(command: u16) -> Option<(&'static str, Option<usize>)> {
+    Some(match command {
+        1 => ("DeclarePublisher", None),
+        5 => ("QueryPublisherSequence", None),
+        6 => ("DeletePublisher", None),
+        7 => ("Subscribe", Some(1)),
+        11 => ("QueryOffset", None),
+        12 => ("Unsubscribe", None),
+        13 => ("Create", Some(0)),
+        14 => ("Delete", Some(0)),
+        15 => ("Metadata", None),
+        17 => ("PeerProperties", None),
+        18 => ("SaslHandshake", None),
+        19 => ("SaslAuthenticate", None),
+        21 => ("Open", Some(0)),
+        22 => ("Close", None),
+        24 => ("Route", None),
+        25 => ("Partitions", Some(0)),
+        26 => ("ConsumerUpdate", None),
+        27 => ("ExchangeCommandVersions", None),
+        28 => ("StreamStats", Some(0)),
+        29 => ("CreateSuperStream", Some(0)),
+        30 => ("DeleteSuperStream", Some(0)),
+        31 => ("ResolveOffsetSpec", Some(0)),
+        _ => return None,
+    })
+}
+
+/// Whether a side says this command. Who publishes, credits and stores offsets is the client; who delivers and confirms
+/// the broker.
+fn says(side: Side, command: u16) -> bool {
+    match command & !ANSWER {
+        20 | 22 | HEARTBEAT => true,
+        3 | 4 | DELIVER | 16 => side == Side::Server && command & ANSWER == 0,
+        26 => (side == Side::Server) == (command & ANSWER == 0),
+        2 | 10 => side == Side::Client && command & ANSWER == 0,
+        1..=LAST => (side == Side::Client) == (command & ANSWER == 0),
+        _ => false,
+    }
+}
+
+impl Dialect for RabbitStreams {
+    const HEAD: usize = 280;
+    const TELLS: usize = 8;
+    const WRONG: &'static str = "not a frame of RabbitMQ's streams";
+
+    fn length(&self, side: Side, first: &[u8]) -> Length {
+        if cursor::be16_at(first, 4).is_some_and(|command| !says(side, command)) {
+            return Length::Wrong;
+        }
+        match cursor::be16_at(first, 6) {
+            Some(version) if (1..=MAX_VERSION).contains(&version) => {}
+            Some(_) => return Length::Wrong,
+            None => return Length::More,
+        }
+        match cursor::be32_at(first, 0) {
+            Some(len) if (4..=MAX_FRAME).contains(&len) => Length::Is(u64::from(len) + LENGTH),
+            _ => Length::Wrong,
+        }
+    }
+
+    fn fits(_side: Side, head: Head<'_>) -> bool {
+        let command = cursor::be16_at(head.bytes, 4).unwrap_or(HEARTBEAT);
+        match command {
+            HEARTBEAT => head.len == 8,
+            2..=4 | DELIVER | 10 | 16 | 20 => true,
+            // an answer has its number and a code
+            _ if command & ANSWER != 0 => head.len >= 10,
+            _ => head.len >= 9,
+        }
+    }
+
+    fn marked(_side: Side) -> bool {
+        false
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+        self.read(sink, head.bytes).unwrap_or_default()
+    }
+
+    fn lost(&mut self, _side: Side) {}
+}
+
+impl RabbitStreams {
+    fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Told> {
+        let mut cursor = Cursor::new(head);
+        cursor.u32be()?;
+        let (command, _) = (cursor.u16be()?, cursor.u16be()?);
+        let side = sink.side();
+        if side == Side::Server
+            && let Some(method) = pushed(command)
+        {
+            return Some(Told::Push(Push {
+                method,
+                ..Push::default()
+            }));
+        }
+        let (method, named) = word(command & !ANSWER)?;
+        let (asker, id) = match command & ANSWER {
+            0 => (side, cursor.u32be()?),
+            _ => (side.other(), cursor.u32be()?),
+        };
+        let key = (asker.index() as u64) << 32 | u64::from(id);
+        let mut exchange = sink.of(key);
+        if command & ANSWER == 0 {
+            let target = named.and_then(|skip| {
+                cursor.take(skip)?;
+                let len = cursor.u16be()?;
+                cursor.take(usize::from(len)).map(text::name)
+            });
+            let sets_up = matches!(command, 17..=21);
+            exchange.ask(if sets_up { Kind::Setup } else { Kind::Request });
+            exchange.name(Named {
+                method,
+                target: &target.unwrap_or_default(),
+                host: "",
+            });
+            return Some(Told::Asked(key));
+        }
+        exchange.answer();
+        // (a list of streams says how it went for each)
+        if let Some(code) = cursor.u16be().filter(|_| method != "Metadata") {
+            let text: SmolStr = if code == OK {
+                "ok".into()
+            } else {
+                format_smolstr!("error {code}")
+            };
+            exchange.status(Status {
+                code: Some(code),
+                text: Some(&text),
+                error: code != OK,
+            });
+        }
+        Some(Told::Answered(key))
+    }
+}
+
+fn pushed(command: u16) -> Option<&'static str> {
+    Some(match command {
+        3 => "PublishConfirm",
+        4 => "PublishError",
+        DELIVER => "Deliver",
+        16 => "MetadataUpdate",
+        _ => return None,
+    })
+}

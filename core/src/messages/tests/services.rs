@@ -1,0 +1,115 @@
+//! iSCSI, OPC UA, EtherNet/IP, RabbitMQ's streams, NATS and beanstalkd: what only looks like them, holes, and what goes on.
+//! Their conversations are in `tests/cases`, which `recorded.rs` cuts in every way.
+
+use super::frames::*;
+use super::*;
+
+fn turns(client: &[u8], server: &[u8]) {
+    let (notes, protocols) = said(&[(C, client.to_vec()), (S, server.to_vec())]);
+    assert_eq!(protocols, [Protocol::Turns], "{notes}");
+}
+
+/// A unit of iSCSI without data.
+fn unit(operation: u8, tag: u32, len: u8) -> Vec<u8> {
+    let mut unit = vec![0; 48];
+    (unit[0], unit[1], unit[7]) = (operation, 0x80, len);
+    unit[16..20].copy_from_slice(&tag.to_be_bytes());
+    unit
+}
+
+#[test]
+fn zeros_and_other_tags_are_no_scsi() {
+    turns(&unit(1, 0, 0), &unit(0x21, 0, 0)); // zeros repeat zeros
+    turns(&unit(0x11, 7, 0), &unit(0x21, 7, 0)); // no operation of an initiator
+    turns(&[unit(1, 7, 0), vec![0x70]].concat(), &unit(0x21, 7, 0));
+}
+
+#[test]
+fn a_hole_in_a_target_s_data_is_counted() {
+    let (asks, data, ends) = (unit(0x43, 7, 0), unit(0x25, 7, 40), unit(0x21, 7, 0));
+    let login = unit(0x23, 7, 0);
+    let pieces = [
+        (C, Stretch::Bytes(&asks[..])),
+        (S, Stretch::Bytes(&login)),
+        (C, Stretch::Bytes(&asks)),
+        (S, Stretch::Bytes(&data)),
+        (S, Stretch::Missing(40)),
+        (S, Stretch::Bytes(&ends)),
+    ];
+    let notes = short(&stretches(&pieces));
+    assert!(notes.ends_with("S7:88( S7:=0/ok S7:48)"), "{notes}");
+}
+
+fn command(key: u16, id: u32, more: &[u8]) -> Vec<u8> {
+    let len = 8 + more.len() as u32;
+    [
+        &len.to_be_bytes()[..],
+        &key.to_be_bytes(),
+        &[0, 1],
+        &id.to_be_bytes(),
+        more,
+    ]
+    .concat()
+}
+
+#[test]
+fn kafka_and_rabbitmq_streams_are_told_apart() {
+    let asks = command(17, 1, &[0; 4]);
+    let (notes, protocols) = said(&[(C, asks.clone()), (S, command(0x8011, 1, &[0, 1, 0, 0, 0, 0]))]);
+    assert_eq!(protocols, [Protocol::RabbitStreams], "{notes}");
+    // the same words to a broker of Kafka, which repeats the number alone
+    let (notes, protocols) = said(&[
+        (C, asks),
+        (S, [&[0, 0, 0, 8][..], &[0, 0, 0, 1, 0, 0, 0, 0]].concat()),
+    ]);
+    assert_eq!(protocols, [Protocol::Kafka], "{notes}");
+}
+
+fn opcua(kind: &[u8], id: u8, service: u16, more: &[u8]) -> Vec<u8> {
+    let body = [
+        &[1, 0, 0, 0, 1, 0, 0, 0, id, 0, 0, 0, id, 0, 0, 0, 1, 0],
+        &service.to_le_bytes()[..],
+        more,
+    ]
+    .concat();
+    [kind, &(8 + body.len() as u32).to_le_bytes(), &body].concat()
+}
+
+#[test]
+fn messages_of_opc_ua_go_on_in_chunks_and_sealed_ones_keep_their_order() {
+    let hello = [&b"HELF\x20\0\0\0"[..], &[0; 24]].concat();
+    let yes = [&b"ACKF\x1c\0\0\0"[..], &[0; 20]].concat();
+    let script = [
+        (C, hello),
+        (S, yes),
+        (C, opcua(b"MSGF", 5, 631, &[0; 9])),
+        (
+            S,
+            [opcua(b"MSGC", 5, 634, &[0; 16]), opcua(b"MSGF", 5, 9, &[])].concat(),
+        ),
+        (
+            C,
+            [opcua(b"MSGF", 6, 9999, &[]), opcua(b"MSGF", 7, 9999, &[])].concat(),
+        ),
+        (S, opcua(b"MSGF", 1, 9998, &[])),
+    ];
+    let (notes, protocols) = said(&script);
+    assert_eq!(protocols, [Protocol::OpcUa], "{notes}");
+    assert_eq!(
+        notes,
+        "C1099511627776:(Setup C1099511627776:Hello.@ C1099511627776:32) S1099511627776:( S1099511627776:=ok \
+         S1099511627776:28) C5:( C5:Read.@ C5:37) S5:( S5:=ok S5:72) C2199023255552:( C2199023255552:message.@ \
+         C2199023255552:28) C2199023255553:( C2199023255553:message.@ C2199023255553:28) S2199023255552:( \
+         S2199023255552:28)"
+    );
+    turns(b"HELP ", b"no");
+}
+
+#[test]
+fn lines_that_other_servers_say_are_not_theirs() {
+    turns(b"use mail\r\n", b"ERR\r\n");
+    turns(b"PUB a 2\r\nhi\r\n", b"-ERRor\r\n");
+    turns(b"put 1 0 9 2 7\r\n", b"INSERTED 7\r\n");
+    turns(b"stop\r\n", b"OK 2\r\nhi\r\n");
+    turns(&[0x65, 0, 5, 0], b"no");
+}
