@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 
 TableName: TypeAlias = Literal[
     "events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "transfers", "evidence", "findings",
-    "lookups", "probes", "issues",
+    "lookups", "probes", "issues", "waits", "actions",
 ]  # fmt: skip
-"""What `arrow(name)` gives: the tables of the core, and the findings, which are computed from them."""
+"""What `arrow(name)` gives: the tables of the core, and the findings and the account, which are computed from them."""
 
 CauseName: TypeAlias = Literal[
     "network", "queueing", "bandwidth", "server_think", "client_think", "nagle", "delayed_ack", "cork", "cwnd",

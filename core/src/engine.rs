@@ -231,6 +231,16 @@ impl Analysis {
                 let len = claim.unwrap_or(segment.len);
                 self.rare_tcp(&Segment { len, ..*segment }, at, record);
             }
+            Packet::Unsummed(segment) => {
+                let reason = "outer UDP checksum of a tunnel is wrong on a SYN";
+                let note = Issue::new(Kind::Distrusted, "udp", reason).coded(Code::TunnelChecksum);
+                self.issue(note.at(record.offset).in_frame(record.frame));
+                self.rare_tcp(segment, at, record);
+            }
+            Packet::Neighbour(neighbour) => {
+                self.lookups.neighbour(neighbour, at);
+                self.give_lookups();
+            }
             Packet::Icmp(icmp) => {
                 if let Some(segment) = &icmp.quoted {
                     self.streams.quoted(segment, at);

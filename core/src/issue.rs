@@ -36,6 +36,8 @@ pub enum Code {
     ClockBack,
     /// The capturing interface says that it dropped packets; the group is how many.
     Dropped,
+    /// A SYN went through a tunnel with a wrong outer UDP checksum.
+    TunnelChecksum,
 }
 
 impl Code {
@@ -43,6 +45,7 @@ impl Code {
         match self {
             Code::ClockBack => "clock_back",
             Code::Dropped => "dropped",
+            Code::TunnelChecksum => "tunnel_checksum",
         }
     }
 }

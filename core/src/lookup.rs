@@ -11,6 +11,8 @@ use crate::base::{At, Side};
 use crate::frame::Udp;
 use crate::issue::{Issue, Kind};
 use crate::judge::limits::LOOKED_UP_NS;
+use neighbour::Sought;
+
 use crate::messages::dns::{Message, addresses};
 
 /// Questions that wait for an answer; the oldest is given as unanswered beyond it.
@@ -30,7 +32,7 @@ pub struct Said {
     pub message: Box<[u8]>,
 }
 
-/// A question and its answer.
+/// A question and its answer: to a name server, or to a link for the host with an address (ARP).
 #[derive(Debug, Clone)]
 pub struct Lookup {
     pub number: u64,
@@ -87,6 +89,8 @@ pub struct Lookups {
     answers: VecDeque<Resolved>,
     /// By the frame of their SYN.
     connects: AHashMap<u64, Found>,
+    /// Hosts that are looked for on the link.
+    neighbours: AHashMap<(IpAddr, IpAddr), Sought>,
 }
 
 impl Lookups {
@@ -264,10 +268,12 @@ impl Lookups {
     pub fn rest(&mut self) -> Vec<Lookup> {
         self.order.clear();
         let mut rest: Vec<Lookup> = self.waiting.drain().map(|(_, lookup)| lookup).collect();
+        rest.extend(self.missed());
         rest.sort_unstable_by_key(|lookup| lookup.number);
         rest
     }
 }
 
+mod neighbour;
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,8 @@ RECENT = 16
 """So many of its last questions tell where a resolution stands."""
 FAILED = ("NXDOMAIN", "SERVFAIL", "REFUSED")
 """Answers after which a resolver goes on: to the next name of its search list, or to the next server."""
+NEIGHBOUR = ("ARP", "NS")
+"""Questions on the link, for the host with an address."""
 ADDRESS = ("A", "AAAA", "HTTPS")
 """What is asked for in order to connect."""
 
@@ -38,7 +40,7 @@ class Question(NamedTuple):
     kind: str
     name: str
     status: str | None
-    addresses: int
+    addresses: tuple[str, ...]
     start: int
     end: int | None
     repeats: int
@@ -104,8 +106,8 @@ def questions(lookups: pa.Table) -> list[Question]:
         Question(
             read["lookup"][at], read["client"][at], read["client_port"][at], read["server"][at],
             read["server_port"][at], read["method"][at], read["target"][at], read["status_text"][at],
-            len(read["addresses"][at] or ()), start[at], None if latency[at] is None else end[at], read["repeats"][at],
-            read["request_frame"][at], read["response_frame"][at],
+            tuple(read["addresses"][at] or ()), start[at], None if latency[at] is None else end[at],
+            read["repeats"][at], read["request_frame"][at], read["response_frame"][at],
         )
         for at in range(lookups.num_rows)
     ]  # fmt: skip

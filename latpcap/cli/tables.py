@@ -41,8 +41,12 @@ _TABLES: dict[TableName, str] = {
     "evidence": "Does Nagle act here, or not? One row a sender and peer, with the counts for and against.",
     "lookups": "Is it DNS? One row a question to a name server, with its answer.",
     "probes": "Did the other end answer, and how fast? One row a ping, or a SYN of a connection without data.",
+    "actions": "What did a client do to get one thing, and which part took how long? One row an action.",
+    "waits": "What did somebody wait for? One row a lookup, connect, TLS handshake, greeting or request.",
     "issues": "What could not be read or trusted? One row a reason.",
 }
+_ACCOUNT = ("actions", "waits")
+"""Tables that are made of several others."""
 _STREAMED = ("events", "exchanges")
 """Tables whose rows are finished while the capture is read."""
 _TAKE_BYTES = 1 << 20
@@ -95,7 +99,7 @@ def _command(
         parted = stream is not None or display_filter is not None or span()
 
         def opened() -> Capture | Brief | Narrow:
-            if parted or _of_headers(name, columns):
+            if parted or _of_headers(name, columns) or name in _ACCOUNT:
                 return read(file, display_filter, keylog=keylog)
             return few(file, name, keylog)
 

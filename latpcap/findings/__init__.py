@@ -26,6 +26,7 @@ from latpcap.findings import (
     lookups,
     losses,
     one_way,
+    openings,
     pushes,
     quality,
     queue,
@@ -35,6 +36,7 @@ from latpcap.findings import (
     sockets,
     totals,
     transfers,
+    trips,
     turns,
 )
 from latpcap.findings.presentation import LEAST_P99_SHARE, LEAST_SHARE
@@ -150,13 +152,18 @@ def rows(
         if waited is not None:
             found.append(queue.finding(waited, server))
         found += [one for one in (turns.pool(server, tables), turns.buffered(server, tables)) if one is not None]
+    before, known = openings.found(tables)
+    found += before
     events = connections.of(tables["streams"], tables.get("probes"))
     if pushed is not None:
         found += pushes.found(pushed, tables["streams"], pooled, checks, ledger.slow_ms)
     floods = [e for e in events if e.cause == "syn_flood"]
-    found = [_of_event(e) for e in floods] + found + silence.found(tables, pushed)
+    moved = {e.worst_stream for e in before if e.cause == "data_other_address"}
+    mute = [e for e in silence.found(tables, pushed) if e.worst_stream not in moved]  # what these say is why
+    found = [_of_event(e) for e in floods] + found + mute
     found += [_of_event(e) for e in events if e not in floods]
-    found += setups.before_asking(tables)
+    found += trips.found(tables)
+    found += setups.before_asking(tables, known)
     if "lookups" in tables:
         found += lookups.found(tables)
     found += errors.alerts(tables) if tables["exchanges"].num_rows else []
@@ -337,6 +344,7 @@ def _of_event(event: connections.Event) -> Finding:
         kind="connection", server=event.server, server_port=event.port, cause=event.cause, owner=event.owner,
         clients=event.clients, client=event.client if event.clients == 1 else None, streams=event.streams,
         of_streams=event.of, grade=grade(event.cause, event.confidence), confidence=event.confidence, says=event.says,
+        harm="never" if event.waited_ms is not None else None, total_ms=event.waited_ms,
         rate_per_s=event.rate, worst_stream=event.stream, worst_frames=(event.frame,),
         filter=f"tcp.stream eq {event.stream}",
     )  # fmt: skip

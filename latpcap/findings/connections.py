@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SYN, SYN_ACK, ACK, DATA, FIN, RST = 1, 2, 4, 8, 16, 32
 """Bits of Wireshark's completeness."""
+OUTAGE = 3
+"""So many connections without an answer are no accident."""
 SURE = {"traceroute": "refused", "unreachable": "refused"}
 """What a packet says that came back is as sure as a refusal."""
 
@@ -42,6 +44,8 @@ class Event:
     rate: float | None
     says: str
     confidence: float
+    waited_ms: float | None = None
+    """What their clients waited, where it is known that they wanted an answer: others got one."""
 
 
 def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Event]:
@@ -71,7 +75,8 @@ def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Event]:
         (~seen.there() & seen.alive(), "the host answered on other ports, so a firewall drops them, or the path did"),
         (~seen.alive(), "a firewall drops them, or the host is not there"),
     ):
-        found += _events(seen, "unanswered", "server", unanswered & there, f"SYNs of {{n}} were never answered: {why}")
+        mute = _events(seen, "unanswered", "server", unanswered & there, f"SYNs of {{n}} were never answered: {why}")
+        found += [_outage(seen, event, unanswered & there) for event in mute]
     says = "SYNs of {n} were answered by routers on the way (ICMP time exceeded): a traceroute"
     found += [_traced(seen, event, silent) for event in _events(seen, "traceroute", "client", expired, says)]
     says = "SYNs of {n} were answered by ICMP unreachable: no route, no host or no such port"
@@ -98,6 +103,7 @@ class _Seen:
     def __init__(self, streams: pa.Table):
         self._streams = streams
         self._first, self.server, self.of = arrays.grouped(server_keys(streams))
+        self.end = arrays.numbers(streams, "end")
         self.start, self.frame = arrays.numbers(streams, "start"), arrays.numbers(streams, "first_frame")
         self.code = arrays.numbers(streams, "completeness")
         spans = longarrays.parts(streams.num_rows)
@@ -217,6 +223,15 @@ def _flood(seen: _Seen, server: int, half_open: Array) -> Event | None:
         "syn_flood", *seen.name(server), "client", len(half_open), of, sources, first["client"], first["stream"],
         first["first_frame"], rate, says, sure,
     )  # fmt: skip
+
+
+def _outage(seen: _Seen, event: Event, unanswered: Array) -> Event:
+    """The same with what clients waited, where the port answered others and most of the connections got nothing."""
+    if event.streams < OUTAGE or 2 * event.streams < event.of or event.streams == event.of:
+        return event
+    [place] = {place for place, _ in seen.by_server(unanswered) if seen.name(place) == (event.server, event.port)}
+    mine = unanswered & (seen.server == place)
+    return replace(event, waited_ms=float((seen.end[mine] - seen.start[mine]).sum()) / 1e6)
 
 
 def _traced(seen: _Seen, event: Event, silent: Array) -> Event:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from latpcap.account.lookups import FAILED, Question, Resolution, resolutions
+from latpcap.account.lookups import FAILED, NEIGHBOUR, Question, Resolution, questions, resolutions
 from latpcap.findings.harm import made
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.findings.totals import endpoint
@@ -32,8 +32,9 @@ SURE, LIKELY = 0.95, 0.85
 def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """What names were waited for, by reason."""
     rows = resolutions(tables["lookups"])
+    link = [q for q in questions(tables["lookups"]) if q.kind in NEIGHBOUR]
     if not rows:
-        return []
+        return _neighbours(link)
     alive = {q.server for row in rows for q in row.questions if q.end is not None}
     groups: dict[tuple[str, str], list[tuple[float, Resolution, Question]]] = defaultdict(list)
     for row in rows:
@@ -41,7 +42,37 @@ def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
         if case is not None:
             sentence, waited, question = case
             groups[sentence, question.server].append((waited, row, question))
-    return [_finding(sentence, cases, len(rows)) for (sentence, _), cases in groups.items()]
+    return [_finding(sentence, cases, len(rows)) for (sentence, _), cases in groups.items()] + _neighbours(link)
+
+
+def _neighbours(asked: list[Question]) -> list[Finding]:
+    """Hosts on the link that answered only when they were asked again: what is sent to them waits meanwhile. One that
+    never answers may not be there, and nobody may miss it.
+    """
+    groups: dict[tuple[str, str], list[tuple[float, Question]]] = defaultdict(list)
+    for q in asked:
+        waited = 0.0 if q.end is None else (q.end - q.start) / 1e6
+        if waited >= AGAIN_MS:
+            groups[q.client, q.server].append((waited, q))
+    return [_neighbour(sorted(cases, key=lambda case: case[0])) for cases in groups.values()]
+
+
+def _neighbour(cases: list[tuple[float, Question]]) -> Finding:
+    worst, q = cases[-1]
+    values = {
+        "n": len(cases), "span_ms": (cases[0][0], worst), "address": q.name, "client": q.client,
+        "requests": q.repeats + 1,
+        "what": "ARP" if q.kind == "ARP" else "neighbour solicitation",
+    }  # fmt: skip
+    return made(
+        Finding(
+            kind="wait", server=q.server, server_port=0, cause="arp_late", owner="network", clients=1, client=q.client,
+            exchanges=len(cases), of_exchanges=len(cases), total_ms=sum(waited for waited, _ in cases),
+            median_ms=cases[len(cases) // 2][0], max_ms=worst, harm="late",
+            grade="proven" if SURE >= PROVEN else "probable", confidence=SURE, worst_ms=worst,
+            worst_frames=tuple(f for f in (q.frame, q.answer) if f is not None), sentence="arp_late", values=values,
+        )
+    )  # fmt: skip
 
 
 def _case(row: Resolution, alive: set[str]) -> tuple[str, float, Question] | None:

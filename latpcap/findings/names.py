@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypedDict
 
 from latpcap import arrays
+from latpcap.account.lookups import NEIGHBOUR
 from latpcap.findings import presentation as show
 from latpcap.format import count, ms, printable
 from latpcap.limits import LIMITS
@@ -34,7 +35,7 @@ def of(tables: Mapping[str, pa.Table]) -> Lookups | None:
     """What the lookups cost, and what connects waited for them; None where there is no lookup."""
     import numpy as np
 
-    table, connects = tables["lookups"], tables["connects"]
+    table, connects = _names(tables["lookups"]), tables["connects"]
     if not table.num_rows:
         return None
     took = arrays.numbers(table, "latency_ms")
@@ -56,6 +57,15 @@ def of(tables: Mapping[str, pa.Table]) -> Lookups | None:
         "connect_name": None if longest is None else connects["dns_name"][longest].as_py(),
         "connect_frame": None if longest is None else connects["first_frame"][longest].as_py(),
     }
+
+
+def _names(table: pa.Table) -> pa.Table:
+    """Without questions for a host on the link."""
+    import numpy as np
+
+    kinds, words = arrays.codes(table, "method")
+    link = np.isin(kinds, [code for code, word in enumerate(words) if word in NEIGHBOUR])
+    return table.take(arrays.column((~link).nonzero()[0])) if link.any() else table
 
 
 def matters(dns: Lookups) -> bool:

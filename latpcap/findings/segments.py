@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
+from latpcap.account.opens import Opens
 from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 COLUMNS = (
-    "frame", "time", "stream", "from_client", "seq", "ack", "len", "tsval", "retransmission", "zero_window",
+    "frame", "time", "stream", "from_client", "seq", "ack", "len", "flags", "tsval", "retransmission", "zero_window",
     "ack_hold_ms", "release_frame",
 )  # fmt: skip
 SHUT = ["from_client", "zero_window", "zero_window_probe", "stream", "time", "frame", "flags"]
@@ -77,6 +78,8 @@ class Segments:
         self._repeats: list[tuple[Array, ...]] = []
         self._stuck: Array = _none()
         self._shut: list[Array] = []
+        self.opens = Opens()
+        """How connections began."""
 
     @classmethod
     def of(cls, events: pa.Table) -> Segments:
@@ -145,7 +148,8 @@ class Segments:
         """Takes what matters of the next events."""
         if not events.num_rows:
             return
-        columns = {name: arrays.numbers(events, name) for name in COLUMNS}
+        columns = {name: arrays.numbers(events, name) for name in COLUMNS if name != "flags"}
+        self.opens.add(columns, *arrays.codes(events, "flags"))
         self._take_held(columns)
         self._take_silences(columns)
         self._take_repeats(columns)

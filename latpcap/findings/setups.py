@@ -7,7 +7,7 @@ and whoever looks at a capture sees the pause: it has an owner too, and it is no
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
@@ -37,9 +37,9 @@ ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
 SURE = {"syn_rto": "setup_confidence", "client_think": "setup_confidence", "cork": "corked_request_confidence"}
 
 
-def before_asking(tables: Mapping[str, pa.Table]) -> list[Finding]:
+def before_asking(tables: Mapping[str, pa.Table], known: Set[int] = frozenset()) -> list[Finding]:
     """Set-ups that waited for a repeated SYN, those whose client asked late, and requests that a cork held; by server,
-    the longest first.
+    the longest first. Of the streams `known` there is a better reason why a SYN was sent again.
     """
     streams, exchanges = tables["streams"], tables["exchanges"]
     columns = ["server", "server_port", "client", "protocol", "server_packets", "client_unseen_frames"]
@@ -50,6 +50,8 @@ def before_asking(tables: Mapping[str, pa.Table]) -> list[Finding]:
         ms = arrays.numbers(exchanges, f"{cause}_ms")
         ends = arrays.looked_up(streams, "stream", stream[mine], columns)
         for row, (server, port, client, spoken, answers, lost) in zip(mine.tolist(), ends, strict=True):
+            if cause == "syn_rto" and int(stream[row]) in known:
+                continue
             if not answers or (cause == "client_think" and spoken not in ASKS_FIRST):
                 continue
             if cause == "client_think" and lost:  # it may have asked before, and the request was lost

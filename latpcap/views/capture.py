@@ -304,6 +304,8 @@ class Stream(View):
             table = self.capture.arrow(name)
             if name == "causes":
                 table = of_rows(table, {link: self.arrow(of)[link] for link, of in LINKS.items()})
+            elif name == "actions":
+                table = of_rows(table, {"action": self.arrow("waits")["action"]})
             elif "stream" in table.column_names:
                 table = table.filter(pc.equal(table["stream"], pa.scalar(self.number, pa.uint32())))
             self._arrow[name] = table

@@ -76,12 +76,17 @@ class Recording(View):
         """Give a table as a pyarrow.Table, without a copy; KeyError for a wrong name."""
         if name == "findings":
             return self._findings()
+        if name in ("waits", "actions") and name not in self._arrow:
+            from latpcap.account import waits
+
+            made = waits.of({of: self.arrow(of) for of in waits.READS})
+            self._arrow["waits"], self._arrow["actions"] = waits.tables(made)
         if name not in self._arrow:
             raw = self._raw.get(name)
             if raw is None:
                 if name in self._arrow:  # another thread has just made it
                     return self._arrow[name]
-                raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}, findings")
+                raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}, findings, waits, actions")
             import pyarrow as pa
 
             # pa.table() would do the same, and import pandas on the way

@@ -40,7 +40,7 @@ class View:
         """Which rows does this table hold? A pyarrow.Table, without a copy.
 
         `name` is one of "events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "evidence",
-        "transfers", "lookups", "probes", "issues" and "findings"; KeyError otherwise.
+        "transfers", "lookups", "probes", "issues", "waits", "actions" and "findings"; KeyError otherwise.
         """
         raise NotImplementedError
 
@@ -338,6 +338,28 @@ class View:
         have waited for. Null: not seen. docs/events-and-streams.md has each column.
         """
         return self._frame("transfers")
+
+    @property
+    def waits(self) -> pd.DataFrame:
+        """What did somebody wait for? One row a lookup, connect, TLS handshake, greeting or request, answered or not.
+
+        `kind`; `action`: the number of the action that it belongs to; `client, server, server_port`, `name` (a host, a
+        URL, SQL ...); `start, end, waited_ms`; `ended`: `answered, error, refused, reset, given_up` (another address
+        was tried), `never, open` (at the capture's end), `cut`; `family, cause, owner` of requests, as in `exchanges`;
+        `stream`, and in `table` and `row` where more of it stands. docs/exchanges-and-causes.md has each column.
+        """
+        return self._frame("waits")
+
+    @property
+    def actions(self) -> pd.DataFrame:
+        """What did a client do to get one thing, and how long did each part take? One row an action.
+
+        A lookup, the addresses that were tried, TLS, the greeting and the first request are one action; each further
+        request on a connection is one of its own. `total_ms` is the sum of `lookup_ms, connect_ms, tls_ms, greeting_ms,
+        request_ms` and `other_ms` (it waited for nothing that the capture shows), to the nanosecond: where two waits
+        overlap, the time is the earlier one's. docs/exchanges-and-causes.md has each column.
+        """
+        return self._frame("actions")
 
     @property
     def probes(self) -> pd.DataFrame:

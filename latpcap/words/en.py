@@ -30,28 +30,29 @@ SENTENCES = {
         "{other} was asked, and answered in {other_ms} ({name})"
     ),
     "dns_dead.fix": (
-        "Take {server} out of resolv.conf or mend it; until then a short time-out (options timeout:1 attempts:2), or a "
-        "caching resolver on the host."
+        "Take {server} out of resolv.conf or mend it; until then a short time-out (options timeout:1 attempts:2), or "
+        "a caching resolver on the host."
     ),
     "dns_lost": (
         "DNS: {n} {n:lookup|lookups} waited {span_ms} because a question to {server} or its answer was lost, and was "
         "asked again only after the resolver's time-out ({kind} of {name})"
     ),
     "dns_lost.fix": (
-        "Find where UDP to {server} is lost; until then a short time-out (options timeout:1 in resolv.conf), or "
-        "a caching resolver on the host."
+        "Find where UDP to {server} is lost; until then a short time-out (options timeout:1 in resolv.conf), or a "
+        "caching resolver on the host."
     ),
     "dns_lost_pair": (
-        "DNS: {n} {n:lookup|lookups} waited {span_ms} for the lost {kind} answer of {server}, while the other address "
-        "family's was there at once: both are asked from one socket, and the resolver waits for its time-out ({name})"
+        "DNS: {n} {n:lookup|lookups} waited {span_ms} for the lost {kind} answer of {server}, while the other "
+        "address family's was there at once: both are asked from one socket, and the resolver waits for its time-out "
+        "({name})"
     ),
     "dns_lost_pair.fix": (
         "options single-request-reopen timeout:1 in resolv.conf (two sockets, a short time-out), or a caching "
         "resolver on the host; look for a firewall or NAT that drops the second answer."
     ),
     "dns_search": (
-        "DNS: {n} {n:lookup|lookups} took {span_ms} longer because {needless} {needless:name|names} of the search list "
-        "{needless:was|were} tried first and {needless:does|do} not exist (NXDOMAIN; {tried} before {name})"
+        "DNS: {n} {n:lookup|lookups} took {span_ms} longer because {needless} {needless:name|names} of the search "
+        "list {needless:was|were} tried first and {needless:does|do} not exist (NXDOMAIN; {tried} before {name})"
     ),
     "dns_search.fix": (
         "Lower ndots (options ndots:1 in resolv.conf, dnsConfig in Kubernetes), or write the name with a trailing dot."
@@ -59,8 +60,8 @@ SENTENCES = {
     "dns_slow": "DNS: {n} {n:lookup|lookups} took {span_ms} at the name server {server} ({kind} of {name})",
     "dns_slow.fix": "Find what {server} waits for (its own forwarders, recursion), or put a cache before it.",
     "dns_failed": (
-        "DNS: {n} {n:lookup|lookups} failed with {status} after {span_ms} at the name server {server} "
-        "({kind} of {name})"
+        "DNS: {n} {n:lookup|lookups} failed with {status} after {span_ms} at the name server {server} ({kind} of "
+        "{name})"
     ),
     "dns_failed.fix": "Find why {server} cannot resolve {name}: its forwarders, or the zone's own servers.",
     "dns_never": (
@@ -314,4 +315,126 @@ SENTENCES = {
     "timer_7200": "the kernel's tcp_keepalive_time",
     "timer_28800": "MySQL's wait_timeout",
     "timer_432000": "conntrack's 5 days",
+    # in front of a connection: the link, and tunnels
+    "arp_late": (
+        "{what}: {address} did not answer who has its address: {client} asked {requests} times, and waited {span_ms} "
+        "before it could send anything there"
+    ),
+    "arp_late.fix": (
+        "Find why {address} does not answer at first: a switch port that is not forwarding yet (spanning tree: "
+        "portfast), a wrong VLAN, a dropped broadcast, a host that sleeps."
+    ),
+    "tunnel_checksum": (
+        "{n} of {of} {of:connection|connections} to {server} waited {span_ms} for {repeats} {repeats:SYN|SYNs} in a "
+        "tunnel whose outer UDP checksum is wrong: the tunnel's other end drops them"
+    ),
+    "tunnel_checksum.fix": (
+        "Switch off the checksum offload that breaks it (ethtool -K DEVICE tx off, tx-udp_tnl-csum-segmentation off) "
+        "on the tunnel's device, or update its driver; unless the card fills it in behind the capture."
+    ),
+    # in front of a connection: addresses
+    "family_dead": (
+        "{family} to {server} is a black hole: {n} {n:connection|connections} waited {span_ms} for SYNs that nobody "
+        "answered, before the client fell back to {other_family} ({other})"
+    ),
+    "family_dead.fix": (
+        "Mend the {family} route or the firewall that drops it, or take that address out of DNS; until then let "
+        "clients prefer {other_family} (gai.conf), or race both (Happy Eyeballs)."
+    ),
+    "address_dead": (
+        "{address} does not answer: {n} {n:connection|connections} to {server} waited {span_ms} for SYNs that nobody "
+        "answered, before the client tried the next address ({other})"
+    ),
+    "address_dead.fix": (
+        "Take {address} out of DNS or mend it; let clients try the next address sooner (connect time-out)."
+    ),
+    "family_refused": (
+        "{server} refused {n} {n:connection|connections} (RST; it does not listen on {family}): the client tried for "
+        "{span_ms}, {repeats} {repeats:SYN|SYNs} each, before it used {other_family} ({other})"
+    ),
+    "family_refused.fix": (
+        "Let the server listen on {family}, too, or name the {other_family} address (127.0.0.1 instead of "
+        "localhost); or take the {family} address out of DNS and the hosts file."
+    ),
+    "address_refused": (
+        "{server} refused {n} {n:connection|connections} (RST; it does not listen there): the client tried for "
+        "{span_ms}, {repeats} {repeats:SYN|SYNs} each, before it used {other}"
+    ),
+    "address_refused.fix": "Let the server listen on {address}, too, or connect to the address that it listens on.",
+    "syn_other_address": (
+        "{n} of {of} {of:connection|connections} to {server} got the SYN-ACK from another address, {other}, and "
+        "never came about: the answer was not translated back (NAT), so the client rejects it"
+    ),
+    "syn_other_address.fix": (
+        "Let answers pass the NAT that translated the SYN: the same route back, conntrack on that node, masquerading "
+        "of traffic from the same host or subnet (hairpin)."
+    ),
+    "data_other_address": (
+        "an answer of {server} stopped half way for {span_ms}: its segments came from another address, {other}, not "
+        "translated back (NAT), and the client answered them with RST"
+    ),
+    "data_other_address.fix": (
+        "Drop packets that conntrack calls invalid (iptables -m conntrack --ctstate INVALID -j DROP), or set "
+        "nf_conntrack_tcp_be_liberal=1, on the node that translates."
+    ),
+    "syn_old_stamp": (
+        "{n} of {of} {of:connection|connections} to {server} got no answer to {repeats:its SYN|their SYNs} for "
+        "{span_ms}: their time stamps (TSval) are older than those of others from {client}, whose SYNs are answered"
+    ),
+    "syn_old_stamp.fix": (
+        "Switch off tcp_tw_recycle on the server (Linux before 4.12): behind a NAT it drops SYNs with older time "
+        "stamps (PAWS)."
+    ),
+    "syn_challenged": (
+        "{n} of {of} {of:connection|connections} to {server} took {span_ms} to be set up: the SYN met an old "
+        "connection on the same port (TIME_WAIT), was answered with a challenge ACK, reset, and sent again"
+    ),
+    "syn_challenged.fix": (
+        "Reuse connections instead of ports: keep them open, or widen ip_local_port_range, so that no port comes "
+        "again while the server still has its old connection."
+    ),
+    "syn_ecn": (
+        "{n} of {of} {of:connection|connections} to {server} took {span_ms} to be set up: SYNs that offer ECN (ECE, "
+        "CWR) were dropped, those without it were answered"
+    ),
+    "syn_ecn.fix": (
+        "Find the firewall that drops SYNs with ECN and let them pass; until then net.ipv4.tcp_ecn=2 on the client."
+    ),
+    "syn_queue_full": (
+        "{n} of {of} {of:connection|connections} to {server} took {span_ms} to be set up: their SYNs reached the "
+        "server's host, which did not answer until they came again; its accept queue was full"
+    ),
+    "syn_queue_full.fix": (
+        "Let the server accept sooner, or raise its listen backlog and net.core.somaxconn (nstat: ListenOverflows "
+        "counts them)."
+    ),
+    "greeting_late": (
+        "{server} let {n} {n:connection|connections} wait {span_ms} for its greeting: it speaks first here, and said "
+        "nothing after the handshake until then"
+    ),
+    "greeting_late.fix": (
+        "Look for a reverse lookup of the client's address (MySQL: skip-name-resolve; SSH: UseDNS no; mail and FTP: "
+        "reverse lookups, ident), or a greeting delay that is configured."
+    ),
+    # round trips
+    "tls_certificates": (
+        "{n} of {of} TLS {of:handshake|handshakes} with {server} took {span_ms} longer, one more round trip: the "
+        "server's certificates are more than its initial congestion window lets out at once"
+    ),
+    "tls_certificates.fix": (
+        "A shorter chain (no root, ECDSA instead of RSA keys), certificate compression, session resumption, or a "
+        "larger initcwnd on the server's route; and keep connections open."
+    ),
+    "tls_each": (
+        "each of {n} requests to {server} opened a new TLS connection: the handshakes took {span_ms} of each, "
+        "several round trips of {trip_ms} where a kept connection takes one"
+    ),
+    "tls_each.fix": "Reuse connections (keep-alive, a pool, HTTP/2) on the client, or resume TLS sessions.",
+    "in_turn": (
+        "{n} requests to {server} were made one after the other, a round trip of {trip_ms} each: {run} in a row took "
+        "{whole_ms}, nearly all of it the path"
+    ),
+    "in_turn.fix": (
+        "Ask for many at once: one query for all rows (N+1), MGET, a batch or a pipeline, or requests in parallel."
+    ),
 }

@@ -1,7 +1,7 @@
 //! What an ethertype says of the bytes after it: tags, labels and frames in frames, LLC, PPP. Reads from one
 //! layer to the next and ends at IP; knows nothing of link types.
 
-use super::{Packet, View, ip, skipped};
+use super::{Packet, View, ip, neighbour, skipped};
 use crate::cursor::{self, Header};
 
 pub(super) const IPV4: u16 = 0x0800;
@@ -27,6 +27,7 @@ pub(super) fn ethertype(kind: u16, view: View<'_>) -> Packet<'_> {
         let (layer, at, size) = match kind {
             IPV4 => return ip::any(view),
             IPV6 => return ip::v6(view),
+            0x0806 => return neighbour::arp(view),
             0..=LARGEST_LENGTH => return llc(view),
             // 802.1Q, 802.1ad and the older QinQ tag, in any order and number.
             0x8100 | 0x88a8 | 0x9100 | 0x9200 => ("vlan", 2, 4),
@@ -59,11 +60,11 @@ pub(super) fn ethertype(kind: u16, view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// Known to carry no IP: ARP, spanning tree and other neighbours' talk, storage, industry, time, IS-IS, wake-up.
+/// Known to carry no IP: reverse ARP, spanning tree and other neighbours' talk, storage, industry, time, IS-IS, wake-up.
 fn is_other(kind: u16) -> bool {
     matches!(
         kind,
-        0x0806 | 0x8035 | 0x0842 | 0x22f0 | 0x22ea | 0x6000..=0x6007 | 0x809b | 0x80f3 | 0x8137 | 0x8808 | 0x8809
+        0x8035 | 0x0842 | 0x22f0 | 0x22ea | 0x6000..=0x6007 | 0x809b | 0x80f3 | 0x8137 | 0x8808 | 0x8809
             | 0x8819 | 0x8863 | 0x886d | 0x8870 | 0x887b | 0x888e | 0x8892 | 0x889a | 0x88a2 | 0x88a4 | 0x88ab
             | 0x88b5..=0x88bb | 0x88c7 | 0x88ca | 0x88cc | 0x88cd | 0x88dc | 0x88e1 | 0x88e3 | 0x88f5..=0x88f8
             | 0x88fb | 0x8902 | 0x8906 | 0x890d | 0x8914 | 0x8915 | 0x891d | 0x8940 | 0x8980 | 0x9000 | 0x9998

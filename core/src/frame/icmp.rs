@@ -1,6 +1,7 @@
 //! ICMP (RFC 792) and ICMPv6 (RFC 4443): echo numbers, and the TCP header or echo request that an error quotes.
 
 use super::ip;
+use super::neighbour;
 use super::tcp::Ends;
 use super::{Echo, Icmp, Packet, View};
 use crate::cursor::Header;
@@ -14,6 +15,12 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
         return view.cut(if v6 { "icmpv6" } else { "icmp" }, 8);
     };
     let kind = head.u8::<0>();
+    if v6
+        && matches!(kind, neighbour::SOLICITATION | neighbour::ADVERTISEMENT)
+        && let Some(packet) = neighbour::icmp6(view, carrier)
+    {
+        return packet;
+    }
     let numbered = if v6 {
         matches!(kind, 128 | 129)
     } else {

@@ -11,6 +11,7 @@ mod fragment;
 mod icmp;
 mod ip;
 mod link;
+mod neighbour;
 mod tcp;
 #[cfg(test)]
 mod tests;
@@ -34,12 +35,16 @@ pub enum Packet<'a> {
     Icmp(Icmp<'a>),
     /// A datagram to or from the port of name servers.
     Udp(Udp<'a>),
-    /// Understood, and nothing of these: ARP, other UDP, ...
+    /// Who has this address, and who it is: ARP, and IPv6's neighbour discovery.
+    Neighbour(Neighbour),
+    /// Understood, and nothing of these: other UDP, other neighbours' talk, ...
     Other,
     /// A segment whose IP header claims more bytes than its frame had: its length is the frame's, as in
     /// Wireshark. With what it would be by that header, where the header's checksum stands for it
     /// and the frame alone can have cut it.
     Beyond(Segment<'a>, Option<u32>),
+    /// A SYN in a tunnel whose outer UDP checksum is wrong: the tunnel's other end drops it, if it left like this.
+    Unsummed(Segment<'a>),
     /// A segment whose header is beyond its packet: Wireshark shows it, but analyses nothing.
     Malformed(Segment<'a>, Unread),
     /// A segment that denies to have a header: Wireshark gives it a stream, and reads no further.
@@ -49,6 +54,16 @@ pub enum Packet<'a> {
     /// A layer that the core does not read, but a `LinkReader` may.
     Foreign(Foreign<'a>),
     Unread(Unread),
+}
+
+/// A question for the host that has an address on this link, or its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Who asks.
+    pub asker: IpAddr,
+    /// The address that is asked for.
+    pub target: IpAddr,
+    pub is_answer: bool,
 }
 
 /// A UDP datagram.

@@ -1,11 +1,14 @@
 //! Tunnels over IP and UDP: which packet lies inside. A UDP tunnel is known by its port and by a header that
 //! says what it must; any other datagram is no business of ours.
 
+use std::net::IpAddr;
+
 use super::ethertype::{ethernet, ethertype, generic, mpls, ppp};
 use super::ip;
 use super::tcp::Ends;
 use super::{Packet, Udp, View, skipped};
 use crate::cursor::{self, Header};
+use crate::segment::SYN;
 
 /// An IP protocol that is neither TCP, UDP nor ICMP.
 #[inline(never)]
@@ -96,7 +99,10 @@ pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
     let (low, high) = (head.be16::<0>(), head.be16::<2>());
     let read = reader(low.min(high)).or_else(|| reader(low.max(high)));
     match read {
-        Some(read) => inner.enter(read),
+        Some(read) => match inner.enter(read) {
+            Packet::Tcp(segment) if segment.has(SYN) && !is_sound(view, carrier) => Packet::Unsummed(segment),
+            packet => packet,
+        },
         None if !view.quoted && (low == NAME_SERVERS || high == NAME_SERVERS) => Packet::Udp(Udp {
             src: carrier.src,
             dst: carrier.dst,
@@ -106,6 +112,40 @@ pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
         }),
         None => Packet::Other,
     }
+}
+
+/// Whether a datagram's checksum is right (RFC 768), or says nothing: it is 0, or the capture cuts the datagram.
+#[cold]
+fn is_sound(view: View<'_>, carrier: Ends) -> bool {
+    let (length, sum) = (cursor::be16_at(view.held, 4), cursor::be16_at(view.held, 6));
+    let size = usize::from(length.unwrap_or(0));
+    if sum == Some(0) || size < 8 || size > view.held.len() || view.quoted {
+        return true;
+    }
+    let mut total = u32::from(UDP) + size as u32;
+    for end in [carrier.src, carrier.dst] {
+        total += match end {
+            IpAddr::V4(end) => words(&end.octets()),
+            IpAddr::V6(end) => words(&end.octets()),
+        };
+    }
+    total += words(cursor::upto(view.held, size));
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    total == 0xffff
+}
+
+const UDP: u8 = 17;
+
+/// The sum of these bytes as big-endian words; the last one may be half. A datagram has at most 2^15 of them.
+fn words(bytes: &[u8]) -> u32 {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let whole: u32 = pairs
+        .iter()
+        .map(|pair| u32::from(u16::from_be_bytes(*pair)))
+        .sum();
+    whole + rest.iter().map(|byte| u32::from(*byte) << 8).sum::<u32>()
 }
 
 type Read = for<'a> fn(View<'a>) -> Packet<'a>;

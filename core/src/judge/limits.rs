@@ -117,6 +117,10 @@ limits! {
     /// An unanswered ping that is seen again sooner is a copy (a bridge, a capture on all interfaces); later its numbers
     /// have come round.
     ECHO_COPY_NS: i64 = 1_000_000_000, "ns", "chosen: ping sends one a second";
+    /// A host on the link that did not answer so many repeated requests for its address is a row of its own.
+    UNANSWERED_NEIGHBOUR: u32 = 2, "count", "chosen: Linux asks three times (mcast_solicit)";
+    /// After so long without a request the next one begins anew: Linux asks once a second, and gives up after three.
+    NEIGHBOUR_ANEW_NS: i64 = 3_000_000_000, "ns", "chosen: three of retrans_time_ms (1 s)";
     /// A capture beside a host measures a round trip to it below this.
     AT_ENDPOINT_NS: i64 = 1_000_000, "ns", "chosen: a busy host, a virtual machine";
     /// Hosts that are both nearer share a machine or a wire: the packets cannot say at which the capture is.

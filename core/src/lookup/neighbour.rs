@@ -1,0 +1,87 @@
+//! Hosts that are looked for on a link (ARP, neighbour solicitations). Only what had to be asked again is a row: all else
+//! takes no time that anybody waits.
+
+use std::net::IpAddr;
+
+use super::{Lookup, Lookups};
+use crate::base::At;
+use crate::frame::Neighbour;
+use crate::judge::limits::{NEIGHBOUR_ANEW_NS, SYN_TIMER_NS, UNANSWERED_NEIGHBOUR};
+
+/// Hosts that are looked for at a time; beyond it new ones are not seen.
+const MAX_SOUGHT: usize = 1024;
+
+/// A host that is looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Sought {
+    asked: At,
+    last: i64,
+    repeats: u32,
+}
+
+impl Lookups {
+    /// A request, or an answer to one.
+    #[cold]
+    pub fn neighbour(&mut self, seen: &Neighbour, at: At) {
+        let key = (seen.asker, seen.target);
+        if seen.is_answer {
+            if let Some(sought) = self.neighbours.remove(&key).filter(|sought| sought.repeats > 0) {
+                let row = self.sought(key, sought, Some(at));
+                self.done.push(row);
+            }
+            return;
+        }
+        let fresh = Sought {
+            asked: at,
+            last: at.time_ns,
+            repeats: 0,
+        };
+        if let Some(known) = self.neighbours.get_mut(&key) {
+            let since = at.time_ns.saturating_sub(known.last);
+            if since > NEIGHBOUR_ANEW_NS.get() {
+                let old = std::mem::replace(known, fresh);
+                if old.repeats >= UNANSWERED_NEIGHBOUR.get() {
+                    let row = self.sought(key, old, None);
+                    self.done.push(row);
+                }
+            } else if since >= SYN_TIMER_NS.get() {
+                known.repeats = known.repeats.saturating_add(1); // sooner it is a copy
+                known.last = at.time_ns;
+            }
+        } else if self.neighbours.len() < MAX_SOUGHT {
+            self.neighbours.insert(key, fresh);
+        }
+    }
+
+    fn sought(&mut self, (asker, target): (IpAddr, IpAddr), sought: Sought, answered: Option<At>) -> Lookup {
+        let number = self.next;
+        self.next += 1;
+        Lookup {
+            number,
+            stream: None,
+            client: (asker, 0),
+            server: (target, 0),
+            id: 0,
+            kind: if target.is_ipv4() { "ARP" } else { "NS" }.into(),
+            name: target.to_string().into(),
+            asked: sought.asked,
+            repeats: sought.repeats,
+            answered,
+            status: None,
+            addresses: answered.map(|_| target).into_iter().collect(),
+        }
+    }
+
+    /// Those that the capture's end leaves without an answer, and that were asked for again.
+    pub(super) fn missed(&mut self) -> Vec<Lookup> {
+        let mut left: Vec<_> = self
+            .neighbours
+            .drain()
+            .filter(|(_, sought)| sought.repeats >= UNANSWERED_NEIGHBOUR.get())
+            .collect();
+        left.sort_unstable_by_key(|(_, sought)| sought.asked.frame);
+        left.into_iter()
+            .map(|(key, sought)| self.sought(key, sought, None))
+            .collect()
+    }
+}

@@ -1,0 +1,247 @@
+"""What did somebody wait for, and what belongs to one thing that a client did? Tables in, `waits` and `actions` out.
+
+A wait is a lookup of a name, a connect, a TLS handshake, a greeting, or a request, with its end: answered, refused, or
+whatever else ended it. An action is what one client did to get one thing: the lookup, the addresses that it tried, the
+handshakes, and the first request; each further request on a connection is an action of its own. Every nanosecond of an
+action is in exactly one of its parts: where two waits overlap, the earlier one's until it ends, then the later one's.
+
+It finds no fault: causes and owners are those that the core gave to each request.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from latpcap import arrays
+from latpcap.account.attempts import Pair, Streams, instead, names_of
+from latpcap.account.lookups import Resolution, resolutions
+from latpcap.account.opens import Opened, Opens, begun
+from latpcap.vocabulary import CAUSES, OWNERS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.options import TableName
+
+KINDS = ("lookup", "connect", "tls", "greeting", "request")
+"""What a wait can be of, in the order in which an action meets them: its parts."""
+LEADS_NS = 1_000_000_000
+"""A client connects to an address within this of its lookup; later it may have known it."""
+GREETED_NS = 1_000_000
+"""What a server says so soon after the handshake was no wait."""
+READS: tuple[TableName, ...] = ("streams", "exchanges", "lookups", "events")
+"""The tables that the account is made of."""
+CUT = {"fin": "reset", "rst": "reset", "capture_end": "open", "gap": "cut"}
+"""How a request ended that has no whole answer, by `cut_by`."""
+
+
+@dataclass(slots=True)
+class Wait:
+    """One thing that somebody waited for; instants in ns."""
+
+    kind: str
+    client: str
+    server: str
+    server_port: int
+    name: str | None
+    start: int
+    end: int
+    ended: str
+    stream: int | None
+    table: str
+    row: int
+    cause: str | None = None
+    action: int = 0
+
+
+@dataclass(slots=True)
+class Action:
+    """What one client did to get one thing."""
+
+    waits: list[Wait] = field(default_factory=list)
+
+    def parts(self) -> dict[str, int]:
+        """Its time in ns by kind of wait, and "other" where it waited for nothing that the capture shows."""
+        spent = dict.fromkeys((*KINDS, "other"), 0)
+        rows = sorted(self.waits, key=lambda wait: (wait.start, wait.end))
+        now = rows[0].start
+        for wait in rows:
+            if wait.start > now:
+                spent["other"] += wait.start - now
+                now = wait.start
+            if wait.end > now:
+                spent[wait.kind] += wait.end - now
+                now = wait.end
+        return spent
+
+
+def of(tables: Mapping[str, pa.Table]) -> list[Action]:
+    """The actions of a capture, in order of time. `tables`: streams, exchanges, lookups and events."""
+    streams = tables["streams"]
+    if not streams.num_rows and not tables["lookups"].num_rows:
+        return []
+    opens = Opens()
+    for _, part in arrays.sliced(tables["events"]):
+        names = ("stream", "time", "frame", "tsval", "from_client", "seq", "len")
+        opens.add({name: arrays.numbers(part, name) for name in names}, *arrays.codes(part, "flags"))
+    rows = opens.by_stream()
+    all_of = Streams(streams, rows)
+    opened = begun(rows)
+    tried = instead([(o, all_of.ends(o.stream)) for o in opened], all_of, names_of(tables["lookups"]))
+    fallback = {pair.opened.stream: pair for pair in tried}
+    actions = _connections(opened, all_of, fallback, resolutions(tables["lookups"]))
+    _requests(tables["exchanges"], all_of, {o.stream for o in opened}, actions)
+    found = [action for action in actions if action.waits]
+    found.sort(key=lambda action: (action.waits[0].start, action.waits[0].row))
+    for number, action in enumerate(found):
+        action.waits.sort(key=lambda wait: (wait.start, wait.end))
+        for wait in action.waits:
+            wait.action = number
+    return found
+
+
+class _Actions(list[Action]):
+    """Actions, and those whose connection waits for its first request, by stream."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: dict[int, Action] = {}
+
+
+def _connections(
+    opened: Sequence[Opened], all_of: Streams, fallback: Mapping[int, Pair], resolved: Sequence[Resolution]
+) -> _Actions:
+    """An action for each resolution and each connection, those that belong together in one."""
+    actions = _Actions()
+    gave: dict[tuple[str, str], list[tuple[int, Action]]] = defaultdict(list)
+    for resolution in resolved:
+        action = Action([_lookup(resolution)])
+        actions.append(action)
+        for address in {address for q in resolution.questions for address in q.addresses}:
+            gave[resolution.client, address].append((resolution.end, action))
+    by_client: dict[int, Action] = {}  # of the stream that a failed one's client made instead
+    for one in sorted(opened, key=lambda o: o.syns[0]):
+        ends = all_of.ends(one.stream)
+        tried = by_client.get(one.stream)
+        led = gave.get((ends.client, ends.server), [])
+        if tried is None:
+            last = [(end, led_by) for end, led_by in led if 0 <= one.syns[0] - end <= LEADS_NS]
+            if last:
+                tried = last[-1][1]
+                led.remove(last[-1])
+        action = tried or Action()
+        if tried is None:
+            actions.append(action)
+        pair = fallback.get(one.stream)
+        action.waits.append(_connect(one, all_of, None if pair is None else pair.begin))
+        if pair is not None:
+            by_client[pair.stream] = action
+        elif one.answered is not None:
+            actions.open[one.stream] = action
+            greeted = one.spoke if one.server_first else None
+            if greeted is not None and greeted - one.answered >= GREETED_NS:
+                wait = Wait("greeting", ends.client, ends.server, ends.server_port, None, one.answered, greeted,
+                            "answered", one.stream, "streams", one.stream)  # fmt: skip
+                action.waits.append(wait)
+    return actions
+
+
+def _lookup(resolution: Resolution) -> Wait:
+    asked = resolution.questions
+    failed = resolution.answered and not any(q.addresses for q in asked)
+    answering = next((q for q in reversed(asked) if q.end is not None), asked[0])
+    return Wait(
+        "lookup", resolution.client, answering.server, answering.server_port, resolution.name, resolution.start,
+        resolution.end, "error" if failed else "answered" if resolution.answered else "never", None, "lookups",
+        asked[0].number,
+    )  # fmt: skip
+
+
+def _connect(one: Opened, all_of: Streams, given_up: int | None) -> Wait:
+    ends = all_of.ends(one.stream)
+    end, ended = one.answered or one.syns[-1], "answered"
+    if one.answered is None:
+        ended = "refused" if one.refused is not None else "given_up" if given_up is not None else "never"
+        end = given_up or max(one.syns[-1], one.refused or 0)
+    return Wait(
+        "connect", ends.client, ends.server, ends.server_port, None, one.syns[0], end, ended, one.stream, "streams",
+        one.stream, "syn_rto" if len(one.syns) > 1 else "network",
+    )  # fmt: skip
+
+
+def _requests(exchanges: pa.Table, all_of: Streams, known: set[int], actions: _Actions) -> None:
+    """Each request to the action it is the first of, else as an action of its own."""
+    columns = ("exchange", "stream", "protocol", "method", "target", "kind", "complete", "cut_by", "error", "top_cause")
+    read = {name: exchanges[name].to_pylist() for name in columns}
+    start, end = (arrays.numbers(exchanges, name).tolist() for name in ("start", "end"))
+    order = sorted(range(exchanges.num_rows), key=lambda at: (start[at], read["exchange"][at]))
+    for at in order:
+        stream = read["stream"][at]
+        ends = all_of.ends(stream)
+        hello = read["method"][at] == "handshake" and read["protocol"][at] == "tls"
+        words = [word for word in (read["method"][at], read["target"][at]) if word]
+        if read["complete"][at]:
+            ended = "error" if read["error"][at] else "answered"
+        else:
+            ended = CUT.get(read["cut_by"][at] or "capture_end", "cut")
+        wait = Wait(
+            "tls" if hello else "request", ends.client, ends.server, ends.server_port, " ".join(words) or None,
+            start[at], max(end[at], start[at]), ended, stream, "exchanges", read["exchange"][at],
+            read["top_cause"][at],
+        )  # fmt: skip
+        action = actions.open.get(stream)
+        if action is None:
+            action = Action()
+            actions.append(action)
+        action.waits.append(wait)
+        if not hello and read["kind"][at] != "handshake":
+            actions.open.pop(stream, None)
+
+
+def tables(made: Sequence[Action]) -> tuple[pa.Table, pa.Table]:
+    """`waits` and `actions` as Arrow tables."""
+    import pyarrow as pa
+
+    rows = [wait for action in made for wait in action.waits]
+    instant = pa.timestamp("ns", "UTC")
+    causes = [wait.cause for wait in rows]
+    owners = {name: cause.owner if cause.owner in OWNERS else None for name, cause in CAUSES.items()}
+    waits = {
+        "wait": pa.array(range(len(rows)), pa.uint64()),
+        "action": pa.array([wait.action for wait in rows], pa.uint64()),
+        "kind": pa.array([wait.kind for wait in rows], pa.string()),
+        "client": pa.array([wait.client for wait in rows], pa.string()),
+        "server": pa.array([wait.server for wait in rows], pa.string()),
+        "server_port": pa.array([wait.server_port for wait in rows], pa.uint16()),
+        "name": pa.array([wait.name for wait in rows], pa.string()),
+        "start": pa.array([wait.start for wait in rows], instant),
+        "end": pa.array([wait.end for wait in rows], instant),
+        "waited_ms": pa.array([(wait.end - wait.start) / 1e6 for wait in rows], pa.float64()),
+        "ended": pa.array([wait.ended for wait in rows], pa.string()),
+        "family": pa.array([CAUSES[c].family if c in CAUSES else None for c in causes], pa.string()),
+        "cause": pa.array(causes, pa.string()),
+        "owner": pa.array([owners.get(c or "") for c in causes], pa.string()),
+        "stream": pa.array([wait.stream for wait in rows], pa.uint32()),
+        "table": pa.array([wait.table for wait in rows], pa.string()),
+        "row": pa.array([wait.row for wait in rows], pa.uint64()),
+    }
+    parts = [action.parts() for action in made]
+    firsts, lasts = [action.waits[0] for action in made], [action.waits[-1] for action in made]
+    ends = [max(wait.end for wait in action.waits) for action in made]
+    actions = {
+        "action": pa.array(range(len(made)), pa.uint64()),
+        "client": pa.array([wait.client for wait in firsts], pa.string()),
+        "server": pa.array([wait.server for wait in lasts], pa.string()),
+        "server_port": pa.array([wait.server_port for wait in lasts], pa.uint16()),
+        "name": pa.array([next((w.name for w in reversed(a.waits) if w.name), None) for a in made], pa.string()),
+        "start": pa.array([wait.start for wait in firsts], instant),
+        "end": pa.array(ends, instant),
+        "total_ms": pa.array([(e - w.start) / 1e6 for e, w in zip(ends, firsts, strict=True)], pa.float64()),
+        **{f"{kind}_ms": pa.array([p[kind] / 1e6 for p in parts], pa.float64()) for kind in (*KINDS, "other")},
+        "waits": pa.array([len(action.waits) for action in made], pa.uint32()),
+        "ended": pa.array([wait.ended for wait in lasts], pa.string()),
+    }
+    return pa.table(waits), pa.table(actions)

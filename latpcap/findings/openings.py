@@ -1,0 +1,324 @@
+"""What happened in front of a connection's first byte? How connections began in; findings out.
+
+An address family that nobody answers on, an address that refuses and another that does not, SYNs that meet a
+connection of before, that are dropped for what they offer or for their time stamps, that reach a host whose accept
+queue is full, or whose answer comes from another address; a server that greets late.
+
+What a lost SYN costs is in `setups`; this module names the streams that it has a better reason for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from latpcap import arrays
+from latpcap.account.attempts import Ends, Streams, instead, names_of
+from latpcap.account.opens import ACK, CLIENT, RST, SYN, Opened, begun, late
+from latpcap.findings.connections import DATA as CARRIES
+from latpcap.findings.harm import made
+from latpcap.findings.schema import Finding, Harmful
+from latpcap.findings.segments import segments
+from latpcap.findings.totals import endpoint
+from latpcap.limits import LIMITS
+from latpcap.vocabulary import PROVEN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+MS = 1e6
+MOST = 20_000
+"""So many beginnings that took long are looked at."""
+GREETING_MS = 300.0
+"""A server that speaks first does so at once: what its program does before is its start, or a lookup."""
+ANSWERED_NS, STRAY_NS = 1_000_000_000, 5_000_000_000
+"""An answer from elsewhere belongs to the last SYN for so long, a segment from elsewhere to a connection that went
+quiet for so long: a SYN's first timer (RFC 6298 2.1), and some repeats of a segment."""
+STAMPS = 1 << 32
+"""TCP's time stamps wrap here: RFC 7323 5.5."""
+FEW, ENOUGH = 2, 3
+"""So many alike are no accident; so many, with no exception, prove the rule."""
+SURE, LIKELY = 0.95, 0.8
+
+
+@dataclass(frozen=True)
+class Case:
+    """One beginning that took long, or never came to an end."""
+
+    sentence: str
+    opened: Opened
+    ends: Ends
+    waited_ms: float
+    extra: tuple[Any, ...] = ()
+
+
+def found(tables: Mapping[str, pa.Table]) -> tuple[list[Finding], set[int]]:
+    """The findings, and the streams whose SYNs they explain."""
+    events = segments(tables)
+    if events is None:
+        return [], set()
+    rows, streams = events.opens.by_stream(), tables["streams"]
+    which = late(rows, LIMITS["setup_ms"])[:MOST]
+    if not len(which) and not _strays(rows).any():
+        return [], set()
+    all_of = Streams(streams, rows)
+    opened = [(one, all_of.ends(one.stream)) for one in begun(rows, which)]
+    cases: list[Case] = []
+    for search in (_tunnel, _elsewhere, _instead, _paws, _challenged, _ecn, _queue, _greeting):
+        known = {case.opened.stream for case in cases}
+        rest = [(one, ends) for one, ends in opened if one.stream not in known]
+        cases += search(rest, all_of, tables)
+    cases += _moved(all_of, {case.opened.stream for case in cases})
+    groups: dict[tuple[str, str, int], list[Case]] = defaultdict(list)
+    for case in cases:
+        groups[case.sentence, *case.ends.to].append(case)
+    return [_finding(mine, all_of) for mine in groups.values()], {case.opened.stream for case in cases}
+
+
+def _strays(rows: dict[str, Array]) -> Array:
+    """Which streams begin with something else than a client's SYN, and have a RST? Their edges in `rows`."""
+    import numpy as np
+
+    stream, bits = rows["stream"], rows["bits"]
+    if not len(stream):
+        return np.zeros(0, bool)
+    edges = np.flatnonzero(np.r_[True, stream[1:] != stream[:-1]])
+    rst = np.maximum.reduceat((bits & RST != 0).astype(np.int8), edges)
+    no_syn = bits[edges] & (SYN | ACK | CLIENT) != (SYN | CLIENT)
+    found_: Array = np.zeros(len(stream), bool)
+    found_[edges] = no_syn & ((rst > 0) | (bits[edges] & (SYN | ACK) == (SYN | ACK)))
+    return found_
+
+
+Opening = tuple[Opened, Ends]
+
+
+def _elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
+    """SYNs whose answer came from an address that was not asked."""
+    import numpy as np
+
+    rows = all_of.rows
+    first = np.flatnonzero(_strays(rows) & (rows["bits"] & (SYN | ACK) == (SYN | ACK)))
+    if not len(first):
+        return []
+    from_ = {}
+    for at in first.tolist():
+        number = int(rows["stream"][at])
+        ends = all_of.ends(number)
+        from_[ends.client, ends.client_port] = (ends, int(rows["time"][at]), int(rows["frame"][at]))
+    cases = []
+    for one, ends in opened:
+        answer = from_.get((ends.client, ends.client_port))
+        if answer is None or one.answered is not None or answer[0].server == ends.server:
+            continue
+        if 0 <= answer[1] - one.syns[0] <= ends.end - one.syns[0] + ANSWERED_NS:
+            waited = (ends.end - one.syns[0]) / MS
+            cases.append(Case("syn_other_address", one, ends, waited, (answer[0], answer[2])))
+    return cases
+
+
+def _moved(all_of: Streams, known: set[int]) -> list[Case]:
+    """Segments of a connection that came from an address that was not asked, and that the client answered with RST."""
+    import numpy as np
+
+    rows = all_of.rows
+    first = np.flatnonzero(_strays(rows) & (rows["bits"] & SYN == 0))
+    if not len(first) or len(first) > MOST:
+        return []
+    here: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for at in range(len(all_of.number)):
+        here[all_of.clients[int(all_of.client_code[at])], int(all_of.client_port[at])].append(at)
+    cases = []
+    for at in first.tolist():
+        number = int(rows["stream"][at])
+        ends = all_of.ends(number)
+        for mine, other in ((ends.client, ends.server), (ends.server, ends.client)):
+            port = ends.client_port if mine == ends.client else ends.server_port
+            for place in here.get((mine, port), ()):
+                stream = int(all_of.number[place])
+                begun_ = (
+                    int(all_of.start[place])
+                    < int(all_of.start[all_of.place[number]])
+                    <= int(all_of.end[place]) + STRAY_NS
+                )
+                same = all_of.ends(stream)
+                if stream == number or stream in known or not begun_ or same.server == other:
+                    continue
+                if not all_of.answers[place] or not all_of.code[place] & CARRIES:
+                    continue
+                until = max(int(all_of.end[place]), int(all_of.end[all_of.place[number]]))
+                waited = (until - int(all_of.start[all_of.place[number]])) / MS
+                opened = begun(rows, np.array([stream]))
+                if opened:
+                    stray = Ends(
+                        mine, port, other, ends.server_port if mine == ends.client else ends.client_port, None, 0
+                    )
+                    case = Case("data_other_address", opened[0], same, waited, (stray, int(rows["frame"][at])))
+                    cases.append(case)
+                    known.add(stream)
+    return cases
+
+
+def _instead(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+    """Addresses that did not answer, or refused, before the same client connected to another one on the same port."""
+    names = names_of(tables["lookups"]) if "lookups" in tables else {}
+    cases = []
+    for one, ends, begin, other, _ in instead(opened, all_of, names):
+        of = "address" if ends.family == other.family else "family"
+        how = "refused" if one.refused is not None else "dead"
+        cases.append(Case(f"{of}_{how}", one, ends, (begin - one.syns[0]) / MS, (other,)))
+    return cases
+
+
+def _tunnel(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+    """SYNs that went through a tunnel with a wrong outer checksum, and were not answered until they came again."""
+    code, words = arrays.codes(tables["issues"], "code")
+    if "tunnel_checksum" not in words:
+        return []
+    [row] = (
+        tables["issues"]
+        .select(["frame", "last_frame"])
+        .slice(int((code == words.index("tunnel_checksum")).argmax()), 1)
+        .to_pylist()
+    )
+    cases = []
+    for one, ends in opened:
+        if len(one.syns) > 1 and row["frame"] <= one.frames[0] <= row["last_frame"]:
+            until = one.answered or one.syns[-1]
+            cases.append(Case("tunnel_checksum", one, ends, (until - one.syns[0]) / MS))
+    return cases
+
+
+def _paws(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
+    """SYNs that a server leaves unanswered whose time stamps are older than those of others from the same address."""
+    groups: dict[tuple[str, tuple[str, int]], list[Opening]] = defaultdict(list)
+    for one, ends in opened:
+        if (one.answered is None or len(one.syns) > 1) and one.stamps[0] >= 0:
+            groups[ends.client, ends.to].append((one, ends))
+    cases = []
+    for (client, server), mine in groups.items():
+        if len(mine) < FEW:
+            continue
+        syns = sorted(
+            (time, stamp, one.answered is not None and time == one.syns[-1], one.stream)
+            for one in begun(all_of.rows, all_of.to(server, client))
+            for time, stamp in zip(one.syns, one.stamps, strict=True)
+            if stamp >= 0
+        )
+        newest, dropped, passed, against = -1, set(), 0, 0
+        for _time, stamp, answered, stream in syns:
+            old = newest >= 0 and 0 < (newest - stamp) % STAMPS < STAMPS // 2
+            if answered:
+                passed, against = passed + (not old and newest >= 0), against + old
+                newest = stamp if not old else newest
+            elif old:
+                dropped.add(stream)
+            else:
+                against += 1
+        if len(dropped) >= FEW and passed >= FEW and not against:
+            for one, ends in mine:
+                if one.stream in dropped:
+                    until = one.answered or one.syns[-1]
+                    cases.append(Case("syn_old_stamp", one, ends, (until - one.syns[0]) / MS))
+    return cases
+
+
+def _challenged(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
+    """SYNs that were answered for a connection of before: the client sent a RST, and the SYN again."""
+    return [
+        Case("syn_challenged", one, ends, (one.answered - one.syns[0]) / MS)
+        for one, ends in opened
+        if one.answered is not None and one.gave_up is not None and len(one.syns) > 1 and one.gave_up < one.syns[-1]
+    ]
+
+
+def _ecn(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
+    """SYNs that offer ECN and are never answered, while their repeats without it are."""
+    groups: dict[tuple[str, int], list[Opening]] = defaultdict(list)
+    for one, ends in opened:
+        if one.answered is not None and one.ecn[0] and not one.ecn[-1]:
+            groups[ends.to].append((one, ends))
+    cases = []
+    for server, mine in groups.items():
+        every = begun(all_of.rows, all_of.to(server))
+        if len(mine) < FEW or any(one.answered is not None and one.ecn[-1] for one in every):
+            continue  # one that was answered passed: then these were lost
+        for one, ends in mine:
+            cases.append(Case("syn_ecn", one, ends, ((one.answered or 0) - one.syns[0]) / MS))
+    return cases
+
+
+def _queue(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
+    """SYNs that came to the server's own host, which answered them only when they came again."""
+    cases = []
+    at_server: dict[tuple[str, int], bool] = {}
+    for one, ends in opened:
+        if one.answered is None or len(one.syns) < FEW or one.ecn[0] != one.ecn[-1]:
+            continue
+        if ends.to not in at_server:
+            words = Counter(all_of.ends(int(number)).position for number in all_of.to(ends.to)[:MOST])
+            at_server[ends.to] = words["at_server"] > 0 and not (words["at_client"] or words["between"])
+        if at_server[ends.to]:
+            cases.append(Case("syn_queue_full", one, ends, (one.answered - one.syns[0]) / MS))
+    often = Counter(case.ends.to for case in cases)
+    return [case for case in cases if often[case.ends.to] >= FEW]  # one alone may have another reason
+
+
+def _greeting(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
+    """Servers that speak first, and did so long after the handshake."""
+    cases = []
+    for one, ends in opened:
+        if one.answered is None or one.spoke is None or not one.server_first:
+            continue
+        waited = (one.spoke - one.answered) / MS
+        if waited >= GREETING_MS and all_of.code[all_of.place[one.stream]] & CARRIES:
+            cases.append(Case("greeting_late", one, ends, waited))
+    return cases
+
+
+NEVER = ("syn_other_address", "data_other_address", "syn_old_stamp")
+"""What of these did not get through in the end."""
+OWNERS = {
+    "syn_other_address": "network", "data_other_address": "network", "family_dead": "network",
+    "address_dead": "network", "family_refused": "client", "address_refused": "client", "syn_old_stamp": "server",
+    "syn_challenged": "client", "syn_ecn": "network", "tunnel_checksum": "network", "syn_queue_full": "server",
+    "greeting_late": "server",
+}  # fmt: skip
+
+
+def _finding(cases: list[Case], all_of: Streams) -> Finding:
+    cases.sort(key=lambda case: case.waited_ms)
+    worst = cases[-1]
+    one, ends = worst.opened, worst.ends
+    certain = len(cases) >= ENOUGH or worst.sentence in ("syn_other_address", "data_other_address", "greeting_late")
+    certain |= worst.sentence in ("family_dead", "family_refused") and len(cases) >= FEW
+    sure = SURE if certain else LIKELY
+    other: Ends | None = worst.extra[0] if worst.extra else None
+    harm: Harmful = "never" if worst.sentence in NEVER and one.answered is None else "late"
+    harm = "never" if worst.sentence == "data_other_address" else harm
+    frames = [one.frames[0], *one.frames[-1:]]
+    if worst.extra[1:]:
+        frames = [one.frames[0], worst.extra[1]]
+    elif one.answer_frame is not None:
+        frames.append(one.answer_frame)
+    values = {
+        "n": len(cases), "of": all_of.count(ends.to), "span_ms": (cases[0].waited_ms, worst.waited_ms),
+        "server": endpoint(*ends.to), "address": ends.server, "family": ends.family, "repeats": len(one.syns),
+        "other": endpoint(*other.to) if other else "", "other_address": other.server if other else "",
+        "other_family": other.family if other else "", "client": ends.client,
+    }  # fmt: skip
+    return made(
+        Finding(
+            kind="wait", server=ends.server, server_port=ends.server_port, cause=worst.sentence,
+            owner=OWNERS[worst.sentence], clients=len({case.ends.client for case in cases}), client=ends.client,
+            streams=len(cases), of_streams=max(all_of.count(ends.to), len(cases)),
+            total_ms=sum(case.waited_ms for case in cases), median_ms=cases[len(cases) // 2].waited_ms,
+            max_ms=worst.waited_ms, harm=harm, grade="proven" if sure >= PROVEN else "probable", confidence=sure,
+            worst_stream=one.stream, worst_ms=worst.waited_ms, worst_frames=tuple(dict.fromkeys(frames)),
+            sentence=worst.sentence, values=values,
+        )
+    )  # fmt: skip

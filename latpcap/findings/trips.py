@@ -1,0 +1,182 @@
+"""How many round trips did the work take, and which of them would fewer spare? Requests and TLS handshakes in; findings
+out: requests one after the other, a new TLS connection for each request, certificates beyond the initial window.
+
+Nothing here is slow by itself: it is the path's round trip, so many times. What is parallel, or waits for its program,
+is no such work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from latpcap import arrays, longarrays
+from latpcap.findings.harm import made
+from latpcap.findings.schema import Finding, Harmful
+from latpcap.findings.totals import SETUP, endpoint
+from latpcap.vocabulary import PROVEN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+LEAST_TRIP_MS = 5.0
+"""On a shorter path no number of round trips is felt before some hundreds."""
+LEAST_MS = 200.0
+"""So long all of them together are worth a line: a person sees it (Nielsen, 0.1 to 1 s)."""
+MOST_PATH = 0.75
+"""Of a request that only waits for the path at least this share is the path's."""
+AT_ONCE = 0.25
+"""The next one follows within this share of the round trip: the program waited for nothing else."""
+RUN = 16
+"""So many requests one after the other are a loop over rows, not a page's few steps."""
+CONNECTS = 3
+"""So many connections with one request each are a habit."""
+WINDOW = 0.5
+"""A server's flight that waits for an ACK waits for a round trip: at least this share of one."""
+SURE = 0.9
+
+
+def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Work that took more round trips than it has to, by server."""
+    import numpy as np
+
+    streams, rows = tables["streams"], tables["exchanges"]
+    if not rows.num_rows:
+        return []
+    protocol, words = arrays.codes(rows, "protocol")
+    method, methods = arrays.codes(rows, "method")
+    asked = protocol != (words.index(SETUP) if SETUP in words else -2)
+    asked &= arrays.numbers(rows, "complete").astype(bool)
+    hello = asked & (method == (methods.index("handshake") if "handshake" in methods else -2))
+    hello &= protocol == (words.index("tls") if "tls" in words else -2)
+    place = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(rows, "stream"))
+    took, path = (np.nan_to_num(arrays.numbers(rows, f"{name}_ms").astype(float)) for name in ("latency", "network"))
+    of = _Of(streams, place)
+    found_ = _certificates(of, rows, hello, took, path)
+    found_ += _each(of, rows, hello, asked & ~hello, took)
+    return found_ + _in_turn(of, rows, asked & ~hello, took, path)
+
+
+class _Of:
+    """Whose request is which row?"""
+
+    def __init__(self, streams: pa.Table, place: Array):
+        self.place = place
+        self.number = arrays.numbers(streams, "stream")
+        self.server, self.servers = arrays.codes(streams, "server")
+        self.port = arrays.numbers(streams, "server_port")
+        self.rtt = arrays.numbers(streams, "initial_rtt_ms").astype(float)
+
+    def groups(self, places: Array) -> dict[tuple[str, int], Array]:
+        """Positions in `places` (of streams) by server."""
+        import numpy as np
+
+        key = self.server[places].astype(np.int64) << 16 | self.port[places].astype(np.int64)
+        order = np.argsort(key, kind="stable")
+        edges = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0]) if len(key) else order
+        parts = np.split(order, edges[1:]) if len(key) else []
+        return {(self.servers[int(self.server[places[p[0]]])], int(self.port[places[p[0]]])): p for p in parts}
+
+
+def _certificates(of: _Of, rows: pa.Table, hello: Array, took: Array, path: Array) -> list[Finding]:
+    """TLS handshakes in which the server's certificates waited for its congestion window."""
+    import numpy as np
+
+    if not hello.any():
+        return []
+    waited = np.nan_to_num(arrays.numbers(rows, "cwnd_ms").astype(float))
+    at = np.flatnonzero(hello & (waited > 0))
+    made_ = []
+    for server, mine in of.groups(of.place[at]).items():
+        here = at[mine]
+        rtt = np.nan_to_num(of.rtt[of.place[here]])
+        here = here[(waited[here] >= WINDOW * rtt) & (rtt >= LEAST_TRIP_MS)]
+        if len(here):
+            many = int((hello & np.isin(of.place, _streams(of, server))).sum())
+            made_.append(_row("tls_certificates", "server", "late", server, of, rows, here, waited[here], many, took))
+    return made_
+
+
+def _streams(of: _Of, server: tuple[str, int]) -> Array:
+    import numpy as np
+
+    found_: Array = np.flatnonzero((of.server == of.servers.index(server[0])) & (of.port == server[1]))
+    return found_
+
+
+def _each(of: _Of, rows: pa.Table, hello: Array, asked: Array, took: Array) -> list[Finding]:
+    """Servers of which each request, or nearly, got a TLS connection of its own."""
+    import numpy as np
+
+    if not hello.any():
+        return []
+    requests = np.bincount(of.place[asked], minlength=len(of.number))
+    at = np.flatnonzero(hello)
+    made_ = []
+    for server, mine in of.groups(of.place[at]).items():
+        here = at[mine]
+        rtt = np.nan_to_num(of.rtt[of.place[here]])
+        each = requests[of.place[here]]
+        alone = here[(each == 1) & (rtt >= LEAST_TRIP_MS)]
+        if len(alone) < CONNECTS or 2 * len(alone) < len(here):
+            continue
+        spent = took[alone] + np.nan_to_num(of.rtt[of.place[alone]])
+        if spent.sum() >= LEAST_MS:
+            made_.append(_row("tls_each", "client", "path", server, of, rows, alone, spent, len(here), took))
+    return made_
+
+
+def _in_turn(of: _Of, rows: pa.Table, asked: Array, took: Array, path: Array) -> list[Finding]:
+    """Requests one after the other on a connection, each of which waited for the path and hardly for anything else."""
+    import numpy as np
+
+    at = np.flatnonzero(asked)
+    if len(at) < RUN:
+        return []
+    at = at[np.lexsort((arrays.numbers(rows, "start")[at], of.place[at]))]
+    start, end = arrays.numbers(rows, "start")[at], arrays.numbers(rows, "end")[at]
+    alone = (path[at] >= MOST_PATH * took[at]) & (path[at] >= LEAST_TRIP_MS)
+    gap = (start[1:] - end[:-1]) / 1e6
+    follows = alone[1:] & alone[:-1] & (of.place[at][1:] == of.place[at][:-1])
+    follows &= (gap >= 0) & (gap <= AT_ONCE * path[at][1:])
+    edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
+    begins, ends = edges[::2], edges[1::2]
+    long = ends - begins + 1 >= RUN
+    runs = list(zip(begins[long].tolist(), ends[long].tolist(), strict=True))
+    made_ = []
+    places = of.place[at[np.array([begin for begin, _ in runs], np.int64)]]
+    for server, mine in of.groups(places).items():
+        here = np.concatenate([at[runs[run][0] : runs[run][1] + 1] for run in mine.tolist()])
+        longest = max((runs[run] for run in mine.tolist()), key=lambda run: run[1] - run[0])
+        span = (end[longest[1]] - start[longest[0]]) / 1e6
+        if took[here].sum() >= LEAST_MS:
+            extra = {"run": longest[1] - longest[0] + 1, "whole_ms": span, "trip_ms": float(np.median(path[here]))}
+            many = int((asked & np.isin(of.place, _streams(of, server))).sum())
+            row = _row("in_turn", "client", "path", server, of, rows, here, took[here], many, took, extra)
+            made_.append(row)
+    return made_
+
+
+def _row(
+    sentence: str, owner: str, harm: Harmful, server: tuple[str, int], of: _Of, rows: pa.Table, here: Array,
+    waited: Array, many: int, took: Array, extra: Mapping[str, float] | None = None,
+) -> Finding:  # fmt: skip
+    worst = int(waited.argmax())
+    row, ordered = int(here[worst]), sorted(waited.tolist())
+    frame = int(arrays.numbers(rows, "request_first_frame")[row])
+    spare = float(waited.sum()) * (1 - 1 / len(here) if harm == "path" else 1)  # one of them has to be
+    values = {
+        "n": len(here), "of": many, "server": endpoint(*server), "span_ms": (ordered[0], ordered[-1]),
+        "sum_ms": float(waited.sum()), "trip_ms": float(of.rtt[of.place[row]]), **(extra or {}),
+    }  # fmt: skip
+    return made(
+        Finding(
+            kind="wait", server=server[0], server_port=server[1], cause=sentence, owner=owner, exchanges=len(here),
+            of_exchanges=many, total_ms=spare, median_ms=ordered[len(ordered) // 2], max_ms=ordered[-1],
+            harm=harm, grade="proven" if SURE >= PROVEN else "probable", confidence=SURE,
+            worst_stream=int(of.number[of.place[row]]), worst_exchange=int(arrays.numbers(rows, "exchange")[row]),
+            worst_ms=ordered[-1], worst_frames=(frame,), sentence=sentence, values=values,
+        )
+    )  # fmt: skip

@@ -1,0 +1,450 @@
+"""What was waited for in front of a request, and what only looks like it: a capture of each, and its headline."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable
+from ipaddress import ip_address
+from pathlib import Path
+
+import dpkt
+import pytest
+from makepcap import EPOCH_NS, Ends, Segment, mss, timestamps
+
+import latpcap as lp
+from latpcap import words
+from latpcap.account import waits
+from latpcap.views import brief
+
+SERVER, OTHER = ("10.0.0.2", 80), ("10.0.0.3", 80)
+V6 = "2001:db8::1", "2001:db8::2"
+
+
+class Tape:
+    """Frames with their instants in ms."""
+
+    def __init__(self) -> None:
+        self.frames: list[tuple[float, bytes]] = []
+        self.port = 40_000
+
+    def tcp(
+        self, ms: float, flags: str, ends: Ends, seq: int, ack: int = 0, payload: bytes = b"", *,
+        back: bool = False, stamp: int | None = None,
+    ) -> None:  # fmt: skip
+        options = (mss(),) if "S" in flags else ()
+        options += (timestamps(stamp, 1),) if stamp is not None else ()
+        self.frames.append((ms, Segment(not back, flags, seq, ack, payload, options=options, ends=ends).frame()))
+
+    def dns(self, ms: float, name: str, kind: int, number: int, sport: int, server: str, answer: str | None = None,
+            back: bool = False, rcode: int = 0) -> None:  # fmt: skip
+        query = dpkt.dns.DNS(id=number, op=0x8180 if back else 0x0100, qd=[dpkt.dns.DNS.Q(name=name, type=kind)])
+        if back:
+            query.rcode = rcode
+        if answer is not None:
+            query.an = [dpkt.dns.DNS.RR(name=name, type=1, ip=socket.inet_aton(answer), ttl=60)]
+        ports = (53, sport) if back else (sport, 53)
+        udp = dpkt.udp.UDP(sport=ports[0], dport=ports[1], data=bytes(query))
+        udp.ulen = len(udp)
+        ends = ("10.0.0.1", server) if not back else (server, "10.0.0.1")
+        source, target = (ip_address(end).packed for end in ends)
+        packet = dpkt.ip.IP(src=source, dst=target, p=17, ttl=64, data=udp)
+        packet.len = len(packet)
+        frame = dpkt.ethernet.Ethernet(src=b"\2\0\0\0\0\1", dst=b"\2\0\0\0\0\2", type=0x800, data=bytes(packet))
+        self.frames.append((ms, bytes(frame)))
+
+    def lookup(self, ms: float, name: str, server: str = "10.0.0.9", answer: str | None = "10.0.0.2", took: float = 1.0,
+               rcode: int = 0, mute: bool = False) -> None:  # fmt: skip
+        """A question for A, and its answer."""
+        self.port += 1
+        self.dns(ms, name, 1, self.port, self.port, server)
+        if not mute:
+            self.dns(ms + took, name, 1, self.port, self.port, server, answer, True, rcode)
+
+    def talk(self, ms: float, server: tuple[str, int] = SERVER, client: str = "10.0.0.1", rtt: float = 1.0, *,
+             syns: tuple[float, ...] = (0.0,), flags: tuple[str, ...] = (), stamp: int | None = None,
+             greeting: float | None = None, requests: int = 1, think: float = 0.1, apart: float = 0.05,
+             challenged: bool = False, leg: float = 0.02) -> float:  # fmt: skip
+        """A connection whose last SYN is answered, with requests one after the other; when it ended."""
+        self.port += 1
+        ends = Ends((client, self.port), server)
+        for at, syn in enumerate(syns):
+            self.tcp(
+                ms + syn, flags[at] if flags else "S", ends, 1000, stamp=None if stamp is None else stamp + int(syn)
+            )
+            if challenged and syn != syns[-1]:
+                self.tcp(ms + syn + rtt, "A", ends, 77_000, 900_000, back=True)
+                self.tcp(ms + syn + rtt + 0.01, "R", ends, 900_000)
+        now = ms + syns[-1] + rtt
+        self.tcp(now, "SA", ends, 5000, 1001, back=True, stamp=None if stamp is None else 1)
+        self.tcp(now + leg, "A", ends, 1001, 5001)
+        mine, theirs = 1001, 5001
+        if greeting is not None:
+            now += greeting
+            self.tcp(now, "PA", ends, theirs, mine, b"220 here\r\n", back=True)
+            self.tcp(now + 0.02, "A", ends, mine, theirs + 10)
+            theirs += 10
+        for number in range(requests):
+            now += apart
+            ask = b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % number
+            if greeting is not None:
+                ask = b"NOOP\r\n"
+            self.tcp(now, "PA", ends, mine, theirs, ask)
+            mine += len(ask)
+            now += rtt + think
+            reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" if greeting is None else b"250 ok\r\n"
+            self.tcp(now, "PA", ends, theirs, mine, reply, back=True)
+            theirs += len(reply)
+            self.tcp(now + leg, "A", ends, mine, theirs)
+        now += leg
+        self.tcp(now + 1, "FA", ends, mine, theirs)
+        self.tcp(now + 1 + rtt, "FA", ends, theirs, mine + 1, back=True)
+        self.tcp(now + 1 + rtt + leg, "A", ends, mine + 1, theirs + 1)
+        return now + 2 + rtt
+
+    def mute(self, ms: float, server: tuple[str, int] = SERVER, client: str = "10.0.0.1",
+             syns: tuple[float, ...] = (0.0, 1000.0, 3000.0), stamp: int | None = None) -> None:  # fmt: skip
+        """A connection whose SYNs nobody answers."""
+        self.port += 1
+        for syn in syns:
+            ends = Ends((client, self.port), server)
+            self.tcp(ms + syn, "S", ends, 1000, stamp=None if stamp is None else stamp + int(syn))
+
+    def refused(self, ms: float, server: tuple[str, int], client: str, syns: tuple[float, ...]) -> None:
+        """A connection whose SYNs are answered with RST."""
+        self.port += 1
+        for syn in syns:
+            ends = Ends((client, self.port), server)
+            self.tcp(ms + syn, "S", ends, 1000)
+            self.tcp(ms + syn + 0.3, "RA", ends, 0, 1001, back=True)
+
+    def bytes(self) -> bytes:
+        """A pcap file of all frames in order of time."""
+        out = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
+        for ms, frame in sorted(self.frames, key=lambda row: row[0]):
+            seconds, nanos = divmod(EPOCH_NS + round(ms * 1e6), 1_000_000_000)
+            out += struct.pack("<IIII", seconds, nanos, len(frame), len(frame)) + frame
+        return out
+
+
+def dead_server(tape: Tape) -> None:
+    for at in (0.0, 6000.0):
+        tape.lookup(at, "a.example", "10.0.0.8", mute=True)
+        tape.lookup(at + 3000, "a.example")
+        tape.talk(at + 3001.5)
+
+
+def lossy_server(tape: Tape) -> None:
+    """The same, but the first server answers another lookup: it is alive."""
+    dead_server(tape)
+    tape.lookup(20_000, "b.example", "10.0.0.8")
+
+
+def lost_pair(tape: Tape) -> None:
+    for at in (0.0, 9000.0):
+        tape.port += 1
+        for kind, number in ((1, 5), (28, 6)):
+            tape.dns(at, "a.example", kind, number, tape.port, "10.0.0.9")
+        tape.dns(at + 1, "a.example", 1, 5, tape.port, "10.0.0.9", "10.0.0.2", True)
+        tape.dns(at + 5000, "a.example", 1, 5, tape.port, "10.0.0.9")
+        tape.dns(at + 5001, "a.example", 1, 5, tape.port, "10.0.0.9", "10.0.0.2", True)
+        tape.dns(at + 5002, "a.example", 28, 6, tape.port, "10.0.0.9")
+        tape.dns(at + 5003, "a.example", 28, 6, tape.port, "10.0.0.9", None, True)
+        tape.talk(at + 5004)
+
+
+def searched(tape: Tape) -> None:
+    for at in (0.0, 500.0):
+        for step, suffix in enumerate((".x.local", ".y.local", ".z.local")):
+            tape.lookup(at + 41 * step, f"a.example{suffix}", answer=None, took=40.0, rcode=3)
+        tape.lookup(at + 123, "a.example", took=40.0)
+        tape.talk(at + 164)
+
+
+def slow_server(tape: Tape) -> None:
+    tape.lookup(0.0, "a.example", took=900.0)
+    tape.talk(901.0)
+
+
+def failing(tape: Tape) -> None:
+    tape.lookup(0.0, "a.example", answer=None, took=1200.0, rcode=2)
+    tape.talk(1300.0)
+
+
+def no_server(tape: Tape) -> None:
+    for at in (0.0, 5000.0, 10_000.0):
+        tape.lookup(at, "a.example", mute=True)
+
+
+def quick_names(tape: Tape) -> None:
+    """Lookups that cost nothing, and a name that does not exist at all."""
+    tape.lookup(0.0, "a.example")
+    tape.talk(1.5)
+    tape.lookup(100.0, "none.example", answer=None, rcode=3)
+
+
+def black_hole(tape: Tape) -> None:
+    for at in (0.0, 4000.0):
+        tape.mute(at, (V6[1], 80), V6[0], (0.0, 1000.0))
+        tape.talk(at + 2000)
+
+
+def other_sites(tape: Tape) -> None:
+    """An address that does not answer, and connections to others by and by: nobody says that they are the same."""
+    tape.mute(0.0, ("10.0.7.7", 80))
+    for at, last in ((2500.0, 3), (6000.0, 4), (9000.0, 5)):
+        tape.talk(at, (f"10.0.0.{last}", 80))
+
+
+def dead_address(tape: Tape) -> None:
+    for at in (0.0, 8000.0):
+        tape.mute(at, ("10.0.7.7", 80))
+        tape.talk(at + 4000)
+
+
+def refused_family(tape: Tape) -> None:
+    for at in (0.0, 4000.0):
+        tape.refused(at, ("::1", 80), "::1", (0.0, 500.0, 1000.0))
+        tape.talk(at + 1500, ("127.0.0.1", 80), "127.0.0.1", rtt=0.05)
+
+
+def refused_address(tape: Tape) -> None:
+    for at in (0.0, 4000.0):
+        tape.refused(at, OTHER, "10.0.0.1", (0.0, 500.0, 1000.0))
+        tape.talk(at + 1500)
+
+
+def refused_at_once(tape: Tape) -> None:
+    """The next address is tried at once: nobody waited."""
+    for at in (0.0, 4000.0):
+        tape.refused(at, ("::1", 80), "::1", (0.0,))
+        tape.talk(at + 0.5, ("127.0.0.1", 80), "127.0.0.1", rtt=0.05)
+
+
+def old_stamps(tape: Tape) -> None:
+    for number in range(5):
+        tape.talk(number * 1000.0, stamp=900_000 + number * 1000, rtt=20.0)
+        tape.mute(number * 1000.0 + 500, stamp=100_000 + number * 1000)
+
+
+def any_stamps(tape: Tape) -> None:
+    """Stamps that begin anywhere (Linux since 4.10), and SYNs that were lost: some of the older ones are answered."""
+    for number in range(5):
+        tape.talk(number * 1000.0, stamp=900_000 + number * 1000, rtt=20.0)
+        tape.talk(number * 1000.0 + 200, stamp=500_000 + number * 1000, rtt=20.0)
+        tape.mute(number * 1000.0 + 500, stamp=100_000 + number * 1000)
+
+
+def challenged(tape: Tape) -> None:
+    for at in (0.0, 3000.0, 6000.0):
+        tape.talk(at, syns=(0.0, 1010.0), challenged=True)
+
+
+def lost_syn(tape: Tape) -> None:
+    tape.talk(0.0, syns=(0.0, 1010.0))
+    tape.talk(3000.0)
+
+
+def ecn_dropped(tape: Tape) -> None:
+    for at in (0.0, 3000.0, 6000.0):
+        tape.talk(at, syns=(0.0, 1010.0), flags=("SEC", "S"))
+
+
+def ecn_lost(tape: Tape) -> None:
+    """The same, but one SYN with ECN is answered."""
+    ecn_dropped(tape)
+    tape.talk(9000.0, flags=("SEC",))
+
+
+def full_queue(tape: Tape) -> None:
+    """At the server: a round trip of 20 us from SYN to SYN-ACK."""
+    for at in (0.0, 100.0, 200.0, 300.0):
+        tape.talk(at, rtt=0.02, apart=20.0, leg=5.0)
+    for at in (50.0, 5000.0):
+        tape.talk(at, syns=(0.0, 1010.0), rtt=0.02, apart=20.0, leg=5.0)
+
+
+def translated(tape: Tape) -> None:
+    for at in (0.0, 2000.0, 4000.0):
+        tape.port += 1
+        ends, other = Ends(("10.0.0.1", tape.port), SERVER), Ends(("10.0.0.1", tape.port), ("10.0.5.5", 8080))
+        for syn in (0.0, 1000.0):
+            tape.tcp(at + syn, "S", ends, 1000)
+            tape.tcp(at + syn + 1, "SA", other, 5000, 1001, back=True)
+            tape.tcp(at + syn + 1.1, "R", other, 1001)
+
+
+def moved(tape: Tape) -> None:
+    tape.talk(0.0)
+    tape.port += 1
+    ends, other = Ends(("10.0.0.1", tape.port), SERVER), Ends(("10.0.0.1", tape.port), ("10.0.5.5", 8080))
+    tape.tcp(100.0, "S", ends, 1000)
+    tape.tcp(101.0, "SA", ends, 5000, 1001, back=True)
+    tape.tcp(101.1, "A", ends, 1001, 5001)
+    tape.tcp(101.2, "PA", ends, 1001, 5001, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n"
+    tape.tcp(103.0, "A", ends, 5001, 1028, head + bytes(1000), back=True)
+    tape.tcp(103.1, "A", ends, 1028, 6001 + len(head))
+    for at in (104.0, 310.0, 720.0, 1500.0):
+        tape.tcp(at, "A", other, 6001 + len(head), 1028, bytes(1000), back=True)
+        tape.tcp(at + 0.1, "R", other, 1028)
+
+
+def late_greeting(tape: Tape) -> None:
+    for at in (0.0, 4000.0):
+        tape.talk(at, ("10.0.0.2", 25), greeting=3000.0)
+
+
+def prompt_greeting(tape: Tape) -> None:
+    for at in (0.0, 4000.0):
+        tape.talk(at, ("10.0.0.2", 25), greeting=2.0)
+
+
+def one_by_one(tape: Tape) -> None:
+    tape.talk(0.0, rtt=20.0, requests=40)
+
+
+def with_pauses(tape: Tape) -> None:
+    """As many, but a program, or a person, takes its time between them."""
+    tape.talk(0.0, rtt=20.0, requests=40, apart=300.0)
+
+
+def arp(tape: Tape, ms: float, asker: str, target: str, back: bool = False) -> None:
+    ends = [ip_address(end).packed for end in ((target, asker) if back else (asker, target))]
+    body = struct.pack(">HHBBH", 1, 0x800, 6, 4, 2 if back else 1) + b"\2\0\0\0\0\1" + ends[0] + bytes(6) + ends[1]
+    tape.frames.append((ms, b"\xff" * 6 + b"\2\0\0\0\0\1" + b"\x08\x06" + body))
+
+
+def late_neighbour(tape: Tape) -> None:
+    for at in (0.0, 1020.0, 2040.0):
+        arp(tape, at, "10.0.0.1", "10.0.0.2")
+    arp(tape, 2041.0, "10.0.0.1", "10.0.0.2", back=True)
+    tape.talk(2041.1)
+
+
+def prompt_neighbour(tape: Tape) -> None:
+    """One that answers, one that never does and that nobody needs, and one that says who it is."""
+    arp(tape, 0.0, "10.0.0.1", "10.0.0.2")
+    arp(tape, 0.4, "10.0.0.1", "10.0.0.2", back=True)
+    for at in (100.0, 1120.0, 2140.0):
+        arp(tape, at, "10.0.0.1", "10.0.0.77")
+    arp(tape, 50.0, "10.0.0.5", "10.0.0.5")
+    tape.talk(0.5)
+
+
+def tunnelled(tape: Tape, wrong: bool) -> None:
+    """SYNs in VXLAN, with the outer checksum right or wrong, of which the last one is answered outside."""
+    inner = Tape()
+    inner.talk(0.0, syns=(0.0, 1000.0, 3000.0))
+    for ms, frame in inner.frames:
+        body = b"\x08\0\0\0\0\0\x2a\0" + frame
+        udp = dpkt.udp.UDP(sport=5000, dport=4789, data=body)
+        udp.ulen = len(udp)
+        packet = dpkt.ip.IP(src=b"\x0a\1\0\1", dst=b"\x0a\1\0\2", p=17, ttl=64, data=udp)
+        packet.len = len(packet)
+        raw = bytearray(bytes(packet))
+        if wrong:
+            raw[26] ^= 0x55
+        outer = dpkt.ethernet.Ethernet(src=b"\2\0\0\0\0\1", dst=b"\2\0\0\0\0\2", type=0x800, data=bytes(raw))
+        tape.frames.append((ms, bytes(outer)))
+
+
+def broken_tunnel(tape: Tape) -> None:
+    tunnelled(tape, True)
+
+
+def sound_tunnel(tape: Tape) -> None:
+    tunnelled(tape, False)
+
+
+WAITS: dict[str, Callable[[Tape], None]] = {
+    "dns_dead": dead_server, "dns_lost": lossy_server, "dns_lost_pair": lost_pair, "dns_search": searched,
+    "dns_slow": slow_server, "dns_failed": failing, "dns_never": no_server, "family_dead": black_hole,
+    "address_dead": dead_address, "family_refused": refused_family, "address_refused": refused_address,
+    "syn_old_stamp": old_stamps, "syn_challenged": challenged, "syn_ecn": ecn_dropped, "syn_queue_full": full_queue,
+    "syn_other_address": translated, "data_other_address": moved, "greeting_late": late_greeting, "in_turn": one_by_one,
+    "arp_late": late_neighbour, "tunnel_checksum": broken_tunnel,
+}  # fmt: skip
+DECOYS = {
+    "dns_dead": lossy_server, "dns_search": quick_names, "dns_slow": quick_names, "address_dead": other_sites,
+    "family_refused": refused_at_once, "syn_old_stamp": any_stamps, "syn_challenged": lost_syn, "syn_ecn": ecn_lost,
+    "syn_queue_full": lost_syn, "greeting_late": prompt_greeting, "in_turn": with_pauses,
+    "arp_late": prompt_neighbour, "tunnel_checksum": sound_tunnel,
+}  # fmt: skip
+
+
+def read(script: Callable[[Tape], None]) -> lp.Capture:
+    tape = Tape()
+    script(tape)
+    return lp.read(tape.bytes())
+
+
+@pytest.mark.parametrize("sentence", WAITS)
+def test_it_is_the_headline(sentence: str) -> None:
+    why = read(WAITS[sentence]).why()
+    first = why.findings[0]
+    assert first.sentence == sentence, why.headline
+    assert why.headline[1:] == f"{words.say(sentence, first.values or {})}."[1:]
+    assert why.fix == words.fix(sentence, first.values or {})
+    assert why.to_dict()["findings"][0]["owner"] == first.owner
+    assert (first.total_ms or 0) >= 80
+
+
+@pytest.mark.parametrize("sentence", DECOYS)
+def test_what_only_looks_like_it_is_not(sentence: str) -> None:
+    why = read(DECOYS[sentence]).why()
+    assert sentence not in {finding.sentence for finding in why.findings}, why.headline
+
+
+@pytest.mark.parametrize("sentence", WAITS)
+def test_an_answer_alone_says_the_same(sentence: str, tmp_path: Path) -> None:
+    """`latpcap why FILE` keeps less of a capture, and says no less."""
+    tape = Tape()
+    WAITS[sentence](tape)
+    file = tmp_path / "a.pcap"
+    file.write_bytes(tape.bytes())
+    assert str(brief.read(file).why()) == str(lp.read(file).why())
+
+
+@pytest.mark.parametrize("sentence", WAITS)
+def test_every_nanosecond_of_an_action_is_in_one_part(sentence: str) -> None:
+    cap = read(WAITS[sentence])
+    made = waits.of({name: cap.arrow(name) for name in ("streams", "exchanges", "lookups", "events")})
+    assert made
+    for action in made:
+        assert sum(action.parts().values()) == max(w.end for w in action.waits) - min(w.start for w in action.waits)
+    assert cap.waits["waited_ms"].min() >= 0
+    assert len(cap.waits) == sum(len(action.waits) for action in made)
+    assert sorted(set(cap.waits["action"])) == list(cap.actions["action"])
+
+
+def test_an_action_is_what_a_client_did_to_get_one_thing() -> None:
+    tape = Tape()
+    lost_pair(tape)
+    first = lp.read(tape.bytes()).actions.iloc[0]
+    assert first["lookup_ms"] == pytest.approx(5003.0)
+    assert first["connect_ms"] == pytest.approx(1.0)
+    assert first["request_ms"] == pytest.approx(1.1)
+    assert first["other_ms"] == pytest.approx(first["total_ms"] - 5003.0 - 1.0 - 1.1)
+    assert first["ended"] == "answered" and first["server"] == "10.0.0.2"
+
+
+def test_addresses_tried_one_after_the_other_are_one_action() -> None:
+    tape = Tape()
+    black_hole(tape)
+    cap = lp.read(tape.bytes())
+    assert list(cap.actions["connect_ms"].round()) == [2001.0, 2001.0]
+    assert list(cap.waits["ended"][:2]) == ["given_up", "answered"]
+
+
+def test_requests_behind_the_first_are_actions_of_their_own() -> None:
+    tape = Tape()
+    tape.talk(0.0, requests=3)
+    cap = lp.read(tape.bytes())
+    assert list(cap.actions["waits"]) == [2, 1, 1]
+    assert set(cap.waits["kind"]) == {"connect", "request"}
+
+
+def test_no_capture_has_no_actions() -> None:
+    cap = lp.read(Tape().bytes())
+    assert not len(cap.actions) and not len(cap.waits)
