@@ -146,15 +146,21 @@ class Course:
         acks = np.flatnonzero(self.client != client)
         if not len(mine) or not len(acks):
             return None
-        best: Held | None = None
-        seqs, counts = np.unique(self.seq[mine], return_counts=True)
-        for seq in seqs[counts >= 2].tolist():
-            copies = mine[self.seq[mine] == seq]
-            found = self._held(client, seq, copies, mine, acks)
-            longer = best is None or found.last - found.first > best.last - best.first
-            if best is None or (found.copies > 1 and longer):
-                best = found
-        return best
+        order = mine[np.argsort(self.seq[mine], kind="stable")]
+        starts = np.flatnonzero(np.diff(self.seq[order])) + 1
+        acked = np.maximum.accumulate(self.ack[acks])
+        best: tuple[int, Array] | None = None
+        for copies in np.split(order, starts):
+            if len(copies) < 2:
+                continue
+            first = copies[0]
+            passed = max(np.searchsorted(acked, self.seq[first], "right"), np.searchsorted(acks, first, "right"))
+            within = copies if passed == len(acks) else copies[copies < acks[passed]]
+            whole = within[self.len[within] >= self.len[first]]
+            span = int(self.time[whole[-1]] - self.time[first])
+            if best is None or (len(whole) > 1 and span > best[0]):
+                best = span, copies
+        return None if best is None else self._held(client, int(self.seq[best[1][0]]), best[1], mine, acks)
 
     def _held(self, client: bool, seq: int, copies: Array, mine: Array, acks: Array) -> Held:
         first = int(copies[0])
