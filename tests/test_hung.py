@@ -437,3 +437,41 @@ def test_what_the_server_said_unseen_is_an_answer() -> None:
     talk.server(28.0)
     talk.server(5028.0, flags="FA", seq=1625)  # 1,624 bytes before it are not in the capture
     assert "unanswered_request" not in causes(pcap(talk.tape))
+
+
+def events(first: float, between: float) -> bytes:
+    """A stream of events: the time until its first one, and between two."""
+    talk = Talk(server_leg=8.0, client_leg=0.01)
+    talk.open()
+    talk.client(20.0, get("/events", "GET", "Accept: text/event-stream"))
+    talk.server(28.1)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for number in range(5):
+        at = 20.0 + first + between * number
+        talk.server(at, (head if number == 0 else b"") + b"9\r\ndata: x\n\n\r\n")
+        talk.client(at + 0.05)
+    talk.client(21.0 + first + between * 5, flags="RA")
+    return pcap(talk.tape)
+
+
+@pytest.mark.parametrize(("first", "between", "slow"), [(2000.0, 2000.0, 0), (2000.0, 300.0, 1), (9.0, 2000.0, 0)])
+def test_a_stream_is_slow_where_its_first_event_is_later_than_the_others(
+    first: float, between: float, slow: int
+) -> None:
+    data = lp.read(events(first, between)).why().to_dict()
+    assert data["slow"]["count"] == slow
+
+
+@pytest.mark.parametrize("resets", [True, False])
+def test_who_has_reset_its_connection_is_not_silent(resets: bool) -> None:
+    talk = Talk(server_leg=8.0, client_leg=0.01)
+    talk.open()
+    talk.client(20.0, get("/a"))
+    talk.server(29.0, b"".join(answer(30)))
+    talk.client(29.1)
+    if resets:
+        talk.client(40.0, flags="RA")
+    start = talk.s.sent
+    for at in (48.0, 300.0, 800.0, 1800.0, 3800.0):
+        talk.server(at, b"more of it", seq=start)
+    assert ("silent_peer" in causes(pcap(talk.tape))) != resets

@@ -67,6 +67,10 @@ class Course:
         """The places of RSTs."""
         return self.having("RST")
 
+    def reset_by(self, client: bool) -> bool:
+        """Did this side send an RST?"""
+        return bool((self.client[self.resets] == client).any())
+
     @property
     def end(self) -> int:
         """The instant of the last packet."""

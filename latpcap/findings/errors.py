@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, words
+from latpcap.findings.hung import on_stream
 from latpcap.findings.schema import Finding
 from latpcap.findings.totals import endpoint
 from latpcap.limits import LIMITS
@@ -64,7 +65,7 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
                 clients=len({client for _, client in mine}), exchanges=len(mine), of_exchanges=of,
                 total_ms=float(took.sum()), max_ms=float(took.max()), grade="proven",
                 confidence=LIMITS["alert_confidence"], worst_exchange=first["exchange"], worst_stream=first["stream"],
-                worst_frames=(first["request_first_frame"],), filter=f"tcp.stream eq {first['stream']}", harm="never",
+                worst_frames=(first["request_first_frame"],), filter=on_stream(first["stream"]), harm="never",
                 sentence="tls_alert", values=values,
             )
         )  # fmt: skip

@@ -67,7 +67,7 @@ def path_mtu(
     for (server, port, by_client, word), several in groups.items():
         case, values, grade = max(several, key=lambda one: one[1]["span_ms"])
         one_client = len({c.client for c, *_ in several}) == 1
-        there = (case.client if one_client else "its clients", endpoint(server, port))
+        there = (case.client if one_client else words.say("clients", {}), endpoint(server, port))
         sender, receiver = there if by_client else there[::-1]
         values = {**values, "sender": sender, "receiver": receiver, "n": len(several)}
         mine = [c for c, *_ in several]
@@ -282,7 +282,7 @@ def _finding(
         of_exchanges=of if asked else None, streams=len({c.stream for c in cases}),
         total_ms=max(waited_ms, sum(c.waited_ms for c in cases)), max_ms=waited_ms, grade=grade,
         confidence=LIMITS[f"hung_{grade}_confidence"], worst_exchange=worst.exchange, worst_stream=worst.stream,
-        worst_ms=waited_ms, worst_frames=(worst.frame,), filter=f"tcp.stream eq {worst.stream}",
+        worst_ms=waited_ms, worst_frames=(worst.frame,), filter=on_stream(worst.stream),
         harm="never", sentence=word, values=values,
     )  # fmt: skip
 
@@ -305,6 +305,11 @@ def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], fl
     for key, waited in zip(ends, idle[rows].tolist(), strict=True):
         found[key[0], key[1]] = max(found.get((key[0], key[1]), 0.0), waited)
     return found
+
+
+def on_stream(number: int) -> str:
+    """A display filter for Wireshark."""
+    return f"tcp.stream eq {number}"
 
 
 def told(found: Iterable[tuple[Case, Finding]]) -> tuple[list[Finding], set[int], set[int | None]]:

@@ -34,6 +34,7 @@ UDP_PORTS = {
 }  # fmt: skip
 """What a port is usually for (IANA's register). Only for words."""
 UDP = 17
+PPP, FRAMED = 9, b"\xff\x03"
 TIME_EXCEEDED, UNREACHABLE = {(4, 11), (6, 3)}, {(4, 3), (6, 1)}
 """IP's version, and the type of the ICMP message."""
 
@@ -98,6 +99,8 @@ def _look(record: Record, seen: Counter[str], asked: Counter[bytes], errors: Cou
     """Counts one frame by what it carries; not at all where dpkt gives up on it."""
     import dpkt
 
+    if record.link == PPP and not record.data.startswith(FRAMED):
+        record = record._replace(data=FRAMED + record.data)  # RFC 1661: without what frames it (RFC 1662)
     try:
         layer: Any = packet(record, "") if record.link in READ else None
     except CaptureError:

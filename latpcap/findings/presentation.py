@@ -47,6 +47,8 @@ MOST_WORDS = 4
 """So many methods, and statuses, are named."""
 LEAST_KIND, MOST_ANSWERS = 3, 0.8
 """From so many answers on, and this share of them, one status is what a server says."""
+ON_TIME = 1.5
+"""The first piece of a stream of events is late where it takes more than so many times the time between two others."""
 MANY_FRAMES = 100
 """Of so many frames and more what most are is named first, where that is no TCP."""
 MANY_ERRORS = 0.5

@@ -57,7 +57,7 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
     """
     asked, asked_of = _unanswered(tables, pushed)
     gone = _gone(tables)
-    explained, done, known, answered = _explained(tables, [*asked, *gone], asked_of)
+    explained, done, known, answered, left = _explained(tables, [*asked, *gone], asked_of)
     known |= {case.exchange for case in asked if case.stream in answered}
     groups: dict[tuple[str, str, int], list[_Case]] = defaultdict(list)
     for case in asked:
@@ -66,7 +66,7 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
     found = [_row(cause, "server", at, mine, asked_of[at]) for cause, at, mine in _keyed(groups)]
     groups.clear()
     for case in gone:
-        if case.stream not in done:
+        if case.stream not in done and case.stream not in left:
             groups[case.cause, case.server, case.port].append(case)
     found += [_row("silent_peer", side, at, mine, 0) for side, at, mine in _keyed(groups)]
     return sorted(explained + found, key=lambda f: -(f.max_ms or 0.0))
@@ -74,15 +74,15 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
 
 def _explained(
     tables: Mapping[str, pa.Table], cases: Sequence[_Case], asked_of: Mapping[tuple[str, int], int]
-) -> tuple[list[Finding], set[int], set[int | None], set[int]]:
+) -> tuple[list[Finding], set[int], set[int | None], set[int], set[int]]:
     """What the packets of these streams, and of those that stand still, explain: findings, streams and exchanges. And
-    streams on which the server said more than the capture has.
+    streams on which the server said more than the capture has; and those whose silent side had reset them before.
     """
     import numpy as np
 
     streams, events = tables["streams"], segments(tables)
     if events is None:
-        return [], set(), set(), set()
+        return [], set(), set(), set(), set()
     numbers = arrays.numbers(streams, "stream")
     standing = [n for n in events.stuck().tolist() if n not in {case.stream for case in cases}]
     ends = arrays.looked_up(streams, "stream", np.array(standing, numbers.dtype), ENDS)
@@ -113,7 +113,12 @@ def _explained(
         streams_done |= numbered
         exchanges_done |= exchanges
     answered = {number for number, one in courses.items() if one.unseen(client=False) > 0}
-    return found, streams_done, exchanges_done - {None}, answered
+    reset = {
+        case.stream
+        for case in cases
+        if case.stream in courses and courses[case.stream].reset_by(client=case.cause == "client")
+    }
+    return found, streams_done, exchanges_done - {None}, answered, reset
 
 
 def _next_answered(streams: pa.Table) -> Callable[[hung.Case, int], int | None]:
@@ -188,7 +193,7 @@ def _unanswered(
     each = zip(seen, ends, waited.tolist(), instead.tolist(), halves.tolist(), strict=True)
     cases = [
         _Case(
-            stream, client, server, port, frame, wait, called(method, target) or "one turn", number, half=half,
+            stream, client, server, port, frame, wait, called(method, target), number, half=half,
             cause="" if half else "closed_on_request" if closes else "unanswered_request",
         )
         for (number, stream, frame, method, target), (server, port, client), wait, closes, half in each

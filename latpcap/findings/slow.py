@@ -77,6 +77,10 @@ def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
         first = np.where(begun > 0, np.minimum((begun - start) / 1e6, time), time)
         held = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
         each = held / np.maximum(arrays.filled(exchanges, "pieces", 0), 1)
+        pieces = arrays.filled(exchanges, "pieces", 0)
+        rhythm = (arrays.numbers(exchanges, "end") - begun) / 1e6 / np.maximum(pieces - 1, 1)
+        beats = (pieces > 2) & (begun > 0) & (first <= show.ON_TIME * rhythm)  # its first piece comes as the others do
+        first = np.where(beats, 0.0, first)
         own = np.where(stream, np.maximum(first - (time - own), each), own)
     found: Array = (own > limit) & ~polls(exchanges)
     return found

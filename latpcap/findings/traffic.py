@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, TypedDict
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, longarrays, words
 from latpcap.findings import presentation as show
 from latpcap.findings.slow import UNREAD
 from latpcap.format import count, printable
@@ -155,7 +155,9 @@ def _errors(exchanges: pa.Table, rows: Array) -> int:
     """How many answers were errors, as the protocol has it?"""
     import numpy as np
 
-    return int((np.nan_to_num(arrays.numbers(exchanges, "error")[rows].astype(float)) == 1).sum())
+    cut, words_ = arrays.codes(exchanges, "cut_by")
+    ended = cut[rows] != (words_.index("reset") if "reset" in words_ else -2)  # by whoever had enough of it
+    return int((ended & (np.nan_to_num(arrays.numbers(exchanges, "error")[rows].astype(float)) == 1)).sum())
 
 
 def _counted(seen: Array, words: list[str]) -> dict[str, int]:
@@ -197,7 +199,7 @@ def sentence(t: Traffic, server: str) -> str | None:
         seen = _answers(t)
         return f"{server} answers with errors: {seen} of {t['answers']:,}"
     if t["kind"] == "errors" and t["answers"] == 1:
-        return f"{server} answers with an error: {_status(t, status)}"
+        return words.say("one_error", {"server": server, "status": _status(t, status)})
     said = f"{many:,} of {count(t['answers'], 'answer')} of {server} are {_status(t, status)}"
     if t["kind"] == "redirect_loop":
         what = f" ({printable(t['target'])[:60]} was asked {t['asked_again']:,} times)" if t["target"] else ""

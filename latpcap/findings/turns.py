@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays
 from latpcap.findings import slow
+from latpcap.findings.hung import on_stream
 from latpcap.findings.schema import Finding
 from latpcap.findings.totals import SETUP, Server, endpoint
 from latpcap.findings.traffic import called
@@ -66,7 +67,7 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         total_ms=float(server.latency.sum()), max_ms=float(took.max()), grade="probable",
         confidence=LIMITS["hung_probable_confidence"], worst_exchange=row["exchange"], worst_stream=row["stream"],
         worst_ms=float(took.max()), worst_frames=(row["request_first_frame"],),
-        filter=f"tcp.stream eq {row['stream']}", harm="late", sentence=word, values=values,
+        filter=on_stream(row["stream"]), harm="late", sentence=word, values=values,
     )  # fmt: skip
 
 
@@ -138,6 +139,6 @@ def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         total_ms=float(server.latency.sum()), max_ms=held, grade="proven" if events else "probable",
         confidence=LIMITS["hung_proven_confidence" if events else "hung_probable_confidence"],
         worst_exchange=one["exchange"], worst_stream=one["stream"], worst_ms=held,
-        worst_frames=(one["request_first_frame"],), filter=f"tcp.stream eq {one['stream']}", harm="late",
+        worst_frames=(one["request_first_frame"],), filter=on_stream(one["stream"]), harm="late",
         sentence="buffered_events" if events else "buffered", values=values,
     )  # fmt: skip

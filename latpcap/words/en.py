@@ -289,10 +289,12 @@ SENTENCES = {
     "transfer_http2.fix": (
         "Raise the {receiver}'s HTTP/2 windows, of streams (SETTINGS_INITIAL_WINDOW_SIZE) and of the connection."
     ),
-    # parts of these
     "transfer_would": "; with {needed} up to the {burst} at which its segments follow each other",
     "transfer_or_pacing": "a rate limit",
     "transfer_or_receiver_window": "the receive window",
+    "one_error": "{server} answers with an error: {status}",
+    # parts of these
+    "clients": "its clients",
     "until_end": "the capture's end",
     "until_client": "the client gave up",
     "until_server": "it closed the connection",
