@@ -259,7 +259,7 @@ fn a_connection_inside_another_one_stays_sealed() {
     parts.push(Part::Bytes(C, keyed.client.seal(23, &hello)));
     parts.push(Part::Bytes(S, keyed.server.seal(23, &record(21, &[2, 40]))));
     let (notes, protocol) = heard_with(&parts, Some(&keyed.log(&[])));
-    assert_eq!(notes.matches("handshake").count(), 2, "{notes}");
+    assert_eq!(notes.matches("handshake.").count(), 2, "{notes}");
     assert!(!notes.contains("Secret") && protocol == "tls", "{notes}");
 }
 
