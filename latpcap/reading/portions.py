@@ -61,6 +61,6 @@ def portions(
                     rows = sum(len(of) for of in portion.values())
                     enough = max(min(ceiling, waiting * TAKE_ROWS // max(rows, 1)), 1)
                 yield portion
-                del portion
+                portion.clear()  # who took it may still hold it: else two portions were there at once
                 waiting = 0
     yield taken(feed.analysis, left)
