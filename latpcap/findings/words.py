@@ -281,8 +281,11 @@ def _other(d: Overall) -> list[tuple[int, str]]:
 def _opening(d: Overall) -> list[tuple[int, str]]:
     """What was asked; and what of the requests is said behind a headline that is about something else."""
     lines = [(1, traffic.line(d["traffic"]))]
-    plain = headline.of_requests(d)
-    return lines if plain == d["headline"] else [(0, f"  requests  {plain[0].lower()}{plain[1:]}"), *lines]
+    plain, lead = headline.of_requests(d), d["lead"]
+    here = lead is not None and lead.kind == "transfer" and endpoint(lead.server, lead.server_port) == d["server"]
+    if here or plain == d["headline"]:  # what limits a transfer is what its request waited for
+        return lines
+    return [(0, f"  requests  {plain[0].lower()}{plain[1:]}"), *lines]
 
 
 def _shown(t: Typical) -> str:
