@@ -55,6 +55,8 @@ At best this share of their time less, and so many ms: recordings before and aft
 Or an answer is made as soon as the quickest tenth was: a program that is cold at first gets quicker."""
 TURN = "turn"
 """The rule of the time that a program took before its answer began."""
+NO_CONTROL = "follows_acks"
+"""Why it is proven that the ACKs ended waits of which no control group says how long they are."""
 AT_WORK, LATE = "within_control", "late_after_ack"
 """Why a program's time beside a stall is not proven to be the program's."""
 
@@ -170,7 +172,9 @@ def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.T
     best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
     rule, rules = arrays.codes(causes, "rule")
     made = where.sums_of(sure_work & (rule == _code(rules, TURN)))
-    least, more = where.sums([longarrays.chosen(stalls, sure)]), where.sums([at_work])
+    # where there is no control group only the end of a wait is proven, not its length
+    least = where.sums([longarrays.chosen(stalls, sure & (why != _code(words, NO_CONTROL)))])
+    more = where.sums([at_work])
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
     quickest = _percentile(longarrays.taken(made, rows), 0.1)
     left, warm, worst = (longarrays.zeros(len(rows), "float64") for _ in range(3))

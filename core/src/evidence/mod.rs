@@ -43,6 +43,8 @@ pub struct Gap {
     pub wait: i64,
     pub release: i64,
     pub covered: i64,
+    /// How much later than at best the ACK passed, by its sender's clock.
+    pub ack_late: i64,
     pub acked_at: i64,
     /// Of the freed segment, as are its bytes.
     pub frame: u64,
@@ -73,6 +75,7 @@ impl Gap {
             wait: c.ack.time_ns - c.small.time_ns,
             release: c.freed.time_ns - c.ack.time_ns,
             covered: c.ack.time_ns - c.held_from.time_ns,
+            ack_late: c.ack_late,
             acked_at: c.ack.time_ns,
             frame: c.freed.frame,
             bytes: c.freed_bytes,

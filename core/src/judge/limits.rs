@@ -188,6 +188,8 @@ limits! {
 
     /// A SYN/ACK that takes so many times as long as the soonest ACK, and HOST_NS longer, is another host's.
     ANSWERED_FOR: i64 = 4, "times", "chosen: public captures behind a NAT have 100 ms and 0.1 ms";
+    /// For so much time one value says what the path took, in captures that are not long.
+    FINEST_NS: i64 = 65_536_000, "ns", "chosen: a path's wavering lasts longer, a hold and a round trip fit in";
 
     // held ACKs
 
@@ -202,6 +204,9 @@ limits! {
     SHORT_SPREAD_NS: i64 = 5_000_000, "ns", "a tick of CONFIG_HZ=250, and what paths waver";
     /// Such holds are at least so many times as long as a release may be late.
     CLEAR_HOLD: i64 = 3, "times", "chosen";
+    /// Where one in so many late ACKs, and more, came sooner than the shortest timer lets them, and as many later, a line made them
+    /// late.
+    SCATTERED_PARTS: usize = 3, "parts", "measured: lab4, 31 of 83 over Wi-Fi whose receiver acknowledges at once; at most 12 of 44 where it holds";
     /// So many lone segments of a connection at least are acknowledged at once, whatever the option says.
     QUICK_ACKS: u32 = 17, "count", "TCP_MAX_QUICKACKS, and one";
     /// No receiver holds an ACK for longer.
@@ -307,6 +312,10 @@ limits! {
     ONE_LENGTH_NS: i64 = 2_000_000, "ns", "chosen";
     /// They lie so far beyond the holds.
     BEYOND_HOLDS_NS: i64 = 4_000_000, "ns", "chosen: a tick of CONFIG_HZ=250";
+
+    /// Without a control group, so much of a wait before the held ACK that ended it is taken as held, and of the rest nothing is
+    /// known: a program may work between two writes for most of a hold, but hardly up to its very end again and again.
+    UNCONTROLLED_NS: i64 = 15_000_000, "ns", "chosen: most of the shortest hold is left to a program";
 
     // values that lie together
 

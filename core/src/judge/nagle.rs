@@ -9,7 +9,7 @@
 //! was set later.
 
 use super::grounds::Grounds;
-use super::limits::{AT_HOST_NS, DATED_NS, ENOUGH, INSTANT_NS, NOISE_NS, SOON_NS};
+use super::limits::{AT_HOST_NS, DATED_NS, ENOUGH, INSTANT_NS, NOISE_NS, SOON_NS, UNCONTROLLED_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, reach};
 use super::program::{approach, think, thought};
@@ -69,7 +69,7 @@ impl Judged {
     fn rule_gap(&self, sender: Side, c: &Candidate, gap: &Gap) -> Ruling {
         let stream = gap.stream;
         let (wait, release) = (gap.wait, gap.release);
-        let hold = gap.covered - self.receiver_rtt;
+        let hold = self.hold(gap);
         let late = self.late(gap);
         let program = |grounds: Grounds| {
             let mut grounds = grounds;
@@ -271,9 +271,13 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
                 parent: Some(Cause::Nagle),
                 ..row(Cause::DelayedAck, receiver, rule, grounds, evidence)
             };
-            let within = grounds.weaker(Grounds::probable(Because::WithinControl, think(side)));
             let [held_from, held_to] = held_at(c, hold, program, paths.to(side));
-            let known_from = known_from(c, held_from, program);
+            // without a control group the end is known, and not the length
+            let (within, known_from) = match grounds.because {
+                Because::FollowsAcks => (Because::FollowsAcks, held_to - UNCONTROLLED_NS.get()),
+                _ => (Because::WithinControl, known_from(c, held_from, program)),
+            };
+            let within = grounds.weaker(Grounds::probable(within, think(side)));
             if beyond(likely, paths) > 0 {
                 let why = match grounds.because {
                     Because::ControlExplains => Because::ControlExplains,
@@ -317,10 +321,12 @@ fn held_at(c: &Candidate, hold: i64, program: i64, sender_rtt: i64) -> [i64; 2] 
 }
 
 /// Since when what the ACK freed had waited in its kernel for sure, where its program took so long at most: since the small
-/// one where that is no more than a busy host explains, and otherwise since the hold, or as much later.
+/// one where that is no more than a busy host explains, and otherwise since the hold, or as much later. Of an ACK that was late
+/// on its way the hold is not known so well: the later of both.
 fn known_from(c: &Candidate, held_from: i64, program: i64) -> i64 {
     match c.small.time_ns + program {
         _ if program <= SOON_NS.get() => c.small.time_ns,
+        wrote if c.ack_late > 0 => wrote.max(held_from.min(wrote + SOON_NS.get())),
         wrote if (wrote - held_from).abs() <= SOON_NS.get() => held_from,
         wrote => wrote,
     }

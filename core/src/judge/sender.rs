@@ -67,6 +67,10 @@ pub struct Judged {
     pub prompt: u64,
     /// An ACK that came this much later than the path needs was held.
     pub hold_least: i64,
+    /// The frames before which the path took more than at best, as other answers of that time show, and how much.
+    pub slower: Vec<(u64, i64)>,
+    /// Its receiver's ACKs are late as no timer makes them: by more than the shortest one, and by less.
+    pub scattered: bool,
     /// The frames that left with others, as one tick freed them: later than one alone, and as a kernel sends them.
     pub together: Vec<u64>,
     /// Held ones between which and what they freed another server's connection brought what it had waited with.
@@ -77,6 +81,8 @@ pub struct Judged {
     /// The sender's kernel has answered by itself: nothing comes back sooner.
     pub rtt_is_best: bool,
     pub receiver_rtt: i64,
+    /// All ACKs that something waited for were later than at best by so much, by their sender's clock: a queue that stood.
+    pub acks_late: i64,
     pub tight_limit: i64,
     /// What left later than this behind an ACK its program wrote then, as far as its clock tells how the path wavers.
     pub pause_limit: Option<i64>,
@@ -172,7 +178,7 @@ impl Senders {
         if let Some((pool, (judged, had))) = pools.get(id).zip(slots) {
             *judged = Judged::of(pool, pairs);
             (judged.controls, judged.places) = Default::default();
-            judged.together = Vec::new();
+            (judged.together, judged.slower) = (Vec::new(), Vec::new());
             *had = Some(0);
             pools.let_go(id);
         }
@@ -208,7 +214,11 @@ impl Judged {
         } else {
             prompt::limit(path, j.sender_jitter)
         };
+        let late = pool.gaps.iter().filter(|gap| !gap.unseen).map(|gap| gap.ack_late);
+        j.acks_late = late.min().unwrap_or(0);
         j.hold_least = holds::least(pool, to_receiver, &j);
+        j.scattered = holds::are_scattered(pool, &j);
+        j.slower = prompt::slower(&pool.gaps, path, &j);
         j.clock_tells = prompt::clock_tells(&pool.gaps, &j);
         j.batches = batches::of(&pool.gaps, &j);
         j.tight_limit = prompt::beside_pauses(&pool.gaps, &j);
@@ -282,7 +292,12 @@ impl Judged {
 
     /// A pure ACK that its receiver held.
     pub(super) fn is_held(&self, gap: &Gap) -> bool {
-        gap.timer && !gap.unseen && self.is_hold(gap.covered - self.receiver_rtt)
+        gap.timer && !gap.unseen && self.is_hold(self.hold(gap))
+    }
+
+    /// How long its receiver held this ACK: what the path took of it, by its clock, is no hold.
+    pub(in crate::judge) fn hold(&self, gap: &Gap) -> i64 {
+        gap.covered - self.receiver_rtt - (gap.ack_late - self.acks_late).max(0)
     }
 
     /// As long as this receiver holds an ACK.
@@ -334,7 +349,7 @@ impl Judged {
 
     /// How long the receiver held these ACKs, and on which tick.
     pub(super) fn held_by_timer(&mut self, held: &[&Gap]) {
-        let mut holds: Vec<i64> = held.iter().map(|s| s.covered - self.receiver_rtt).collect();
+        let mut holds: Vec<i64> = held.iter().map(|s| self.hold(s)).collect();
         holds.sort_unstable();
         (self.hold_min, self.hold_median) = (holds.first().copied(), at_share(&holds, 0.5));
         self.hold_max = holds.last().copied();

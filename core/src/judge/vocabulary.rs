@@ -222,7 +222,7 @@ words! {
     "goes_without_ack" GoesWithoutAck "this sender's small segments leave over unacknowledged ones: no Nagle's algorithm"
     "keeps_its_length" KeepsItsLength "the gaps keep their length while the ACKs in them move"
     "control_shorter" ControlShorter "with the ACK as a kernel sends, and where no ACK was held the program took less"
-    "follows_acks" FollowsAcks "eight and more such waits end with their ACKs, wherever those fall"
+    "follows_acks" FollowsAcks "eight and more such waits end with their ACKs, wherever those fall; how long each was no control group says"
     "did_not_fit" DidNotFit "it ends beyond the window's edge before that packet, and within it after"
     "called_for" CalledFor "selective or duplicate ACKs called for the repeat"
     "timer_ran_out" TimerRanOut "nothing else came before the repeat, for as long as the timer"

@@ -39,6 +39,8 @@ pub struct Candidate {
     pub ack: At,
     pub ack_pure: bool,
     pub ack_fin: bool,
+    /// By its sender's clock the ACK passed so much later than at best: the path's time, and no part of a hold.
+    pub ack_late: i64,
     /// Whether the ACK had reached the sender, read off the timestamps option (TSecr of the freed segment).
     pub arrived: Option<bool>,
     /// What its sender's clock counted from the small segment to the freed one.

@@ -225,7 +225,8 @@ pub(super) fn sample_rtt(
     let best = rtt.map_or(sample, |rtt| rtt.min(sample));
     *rtt = Some(best);
     if let (Some(pairs), Some(pair)) = (pairs, stream.tracking.pair()) {
-        pairs.add(pair, side.index(), sample, segment.len > 0 || segment.has(FIN));
+        let by_program = segment.len > 0 || segment.has(FIN);
+        pairs.add_at(pair, side.index(), at.time_ns, sample, by_program);
     }
     if segment.has(SYN) || (segment.len == 0 && segment.flags & (FIN | RST) == 0) {
         let handshake = facts.ack == 1 && peer.syn();

@@ -45,6 +45,8 @@ pub struct Controls {
     /// Held ACKs that were not followed at once: the waits until their segments left, rising; and their streams.
     late: Vec<i64>,
     late_on: Vec<u32>,
+    /// One of them was not the path's: its program took longer than the hold.
+    wrote_late: bool,
     longest_held: i64,
     /// The most bytes of a segment that left where the ACK was not held.
     most_bytes: u32,
@@ -194,12 +196,14 @@ impl Controls {
             } else {
                 self.late.push(gap.wait + gap.release);
                 self.late_on.push(gap.stream);
+                self.wrote_late |= j.wrote_after(gap);
                 if j.outlasts(late) {
                     self.all.outlasting.push(pause(true));
                 }
             }
         } else if gap.timer
             && !gap.after_end
+            // an ACK that was late on its way is no control either: its hold is not known so well
             && gap.covered - j.receiver_rtt < UNHELD_NS.get().min(j.hold_least / 5 * 3)
         {
             let pause = pause(!prompt);
@@ -305,12 +309,12 @@ impl Controls {
         held >= least && self.are_kernels() && FOLLOWED.get() * held >= held + self.late.len()
     }
 
-    /// Whether nearly all held ACKs were followed at once, so often that no control group is asked for.
+    /// Whether nearly all held ACKs were followed at once, so often that no control group is asked for. One that its program was seen to
+    /// outlast shows that it works between the two writes: it may have worked in all of them.
     pub(in crate::judge) fn always_follow(&self) -> bool {
         let of_others = self.are_of_one_length(self.longest_held);
-        let late = if of_others { 0 } else { self.late.len() };
-        let nearly_all = CONTROL_STRAYS.get() * late <= self.followed();
-        self.followed() >= ENOUGH.get() && nearly_all && !self.outlast()
+        let nearly_all = !self.wrote_late && CONTROL_STRAYS.get() * self.late.len() <= self.followed();
+        self.followed() >= ENOUGH.get() && (of_others || nearly_all) && !self.outlast()
     }
 
     /// Whether all that a connection was seen to do, beside its sender, is to follow held ACKs as a kernel does.

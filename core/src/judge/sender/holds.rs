@@ -10,7 +10,8 @@ use super::Judged;
 use crate::evidence::rtt::Rtt;
 use crate::evidence::{Gap, Pool};
 use crate::judge::limits::{
-    CLEAR_HOLD, DELACK_LEAST_NS, ENOUGH, HELD_NS, QUICK_ACKS, SHORT_HOLD_NS, SHORT_SPREAD_NS, STRAY_PART,
+    CLEAR_HOLD, DELACK_LEAST_NS, ENOUGH, HELD_NS, QUICK_ACKS, SCATTERED_PARTS, SHORT_HOLD_NS,
+    SHORT_SPREAD_NS, STRAY_PART, UNHELD_NS,
 };
 
 /// The shortest hold of this receiver, to which the path is known: `HELD_NS` says, or its own timer does.
@@ -18,7 +19,7 @@ pub(super) fn least(pool: &Pool, path: Option<&Rtt>, j: &Judged) -> i64 {
     // both leave out what programs always take, and readers that are always late
     let wavers = path.map_or(0, |path| path.jitter().min(path.wavering()));
     let usual = (HELD_NS.least.get() + wavers).min(DELACK_LEAST_NS.get());
-    let late = timed(pool).map(|gap| gap.covered - j.receiver_rtt);
+    let late = timed(pool).map(|gap| j.hold(gap));
     let mut late: Vec<i64> = late.filter(|late| *late >= SHORT_HOLD_NS.get()).collect();
     late.sort_unstable();
     let short = late.partition_point(|late| *late < usual);
@@ -36,6 +37,16 @@ pub(super) fn least(pool: &Pool, path: Option<&Rtt>, j: &Judged) -> i64 {
     } else {
         usual
     }
+}
+
+/// Whether ACKs were late on both sides of the shortest timer, each more than one in so many of the late ones: a line does that
+/// (Wi-Fi, cellular), and a timer has a shortest time, whatever the line adds to it.
+pub(super) fn are_scattered(pool: &Pool, j: &Judged) -> bool {
+    let late = timed(pool).map(|gap| j.hold(gap));
+    let late = late.filter(|late| (UNHELD_NS.get()..=HELD_NS.most.get()).contains(late));
+    let (longer, shorter): (Vec<i64>, Vec<i64>) = late.partition(|late| *late >= DELACK_LEAST_NS.get());
+    let few = longer.len().min(shorter.len());
+    few >= ENOUGH.get() && SCATTERED_PARTS.get() * few > longer.len() + shorter.len()
 }
 
 /// How often the peer acknowledged a lone small segment at once, which it might have held back (RFC 1122 4.2.3.2); 0 where as

@@ -74,6 +74,27 @@ pub(super) fn beside_pauses(gaps: &[Gap], j: &Judged) -> i64 {
     }
 }
 
+/// What was freed later than the path explains at best, but not by more than kernels' answers took around that time beyond what
+/// they usually take: a relay that is always slower is no slow path.
+pub(super) fn slower(gaps: &[Gap], path: Option<&Rtt>, j: &Judged) -> Vec<(u64, i64)> {
+    let Some(path) = path.filter(|_| j.sender_rtt >= AT_HOST_NS.get()) else {
+        return Vec::new();
+    };
+    let Some(usual) = path.usual() else {
+        return Vec::new();
+    };
+    let late = gaps
+        .iter()
+        .filter(|gap| gap.release - j.sender_rtt > SOON_NS.get());
+    let more = late.map(|gap| {
+        let until = gap.acked_at + gap.release;
+        (gap.frame, path.more(gap.acked_at, until, usual))
+    });
+    let mut slower: Vec<(u64, i64)> = more.filter(|(_, more)| *more > 0).collect();
+    slower.sort_unstable();
+    slower
+}
+
 /// Whether the sender's clock tells what the path took: it counts every millisecond, and the path took no more than all by which
 /// the segments passed late, but for a tick.
 pub(super) fn clock_tells(gaps: &[Gap], j: &Judged) -> bool {
@@ -95,6 +116,14 @@ impl Judged {
     pub(super) fn took(&self, gap: &Gap) -> i64 {
         let way = gap.lateness.filter(|_| self.clock_tells);
         way.map_or(0, |way| (i64::from(way) - TICK_NS).max(0))
+            .max(self.slower_by(gap))
+    }
+
+    /// What other answers of that time took beyond the path's best at least.
+    fn slower_by(&self, gap: &Gap) -> i64 {
+        let place = self.slower.binary_search_by_key(&gap.frame, |(frame, _)| *frame);
+        let more = place.ok().and_then(|place| self.slower.get(place));
+        more.map_or(0, |(_, more)| *more)
     }
 
     /// How late its sender sent this, without all that the path took by its clock, where that tells. It may be a tick wrong: the
@@ -125,10 +154,19 @@ impl Judged {
         self.pause_limit.is_some_and(|limit| self.sent_after(gap, limit))
     }
 
+    /// Whether its program wrote this after the ACK: neither its sender's clock nor other answers of that time, nor how much the
+    /// path wavers, say that it was the path that was late. Without that clock nobody knows, but beside it.
+    pub(super) fn wrote_after(&self, gap: &Gap) -> bool {
+        let known = gap.lateness.is_some() || self.sender_rtt < AT_HOST_NS.get();
+        let way = i64::from(gap.lateness.unwrap_or_default()).max(self.slower_by(gap));
+        known && gap.release - self.sender_rtt - way > self.tight_limit + NOISE_NS.get()
+    }
+
     /// Whether its sender's clock says that this was sent by so much later than its ACK let it.
     fn sent_after(&self, gap: &Gap, limit: i64) -> bool {
         let late = gap.release - self.sender_rtt;
-        gap.lateness.is_some_and(|way| late - i64::from(way) > limit)
+        gap.lateness
+            .is_some_and(|way| late - i64::from(way).max(self.slower_by(gap)) > limit)
     }
 
     /// Whether this came later than a kernel sends, after as long as its program's pauses take beyond held ACKs.

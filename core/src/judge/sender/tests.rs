@@ -488,9 +488,53 @@ fn late_waits_of_one_length_lie_four_milliseconds_beyond_the_longest_hold() {
         let (mut pools, pairs) = seen(2 * MS, 0);
         follow(&mut pools, 0, 8, 2 * MS);
         for number in 0..3 {
-            add(&mut pools, 1, number * 50 * MS, 41 * MS, wait - 41 * MS);
+            add(&mut pools, 1, number * 50 * MS, 38 * MS, wait - 38 * MS);
         }
         judged(&pools, &pairs).controls.always_follow()
     };
     assert!(follow_always(47 * MS) && !follow_always(47 * MS - 1));
+}
+
+#[test]
+fn acks_on_both_sides_of_the_shortest_timer_are_a_lines() {
+    let scattered = |shorter, longer| {
+        let (mut pools, pairs) = seen(20 * US, 0);
+        for (count, wait) in [(shorter, 30 * MS), (longer, 41 * MS)] {
+            for number in 0..count {
+                add(&mut pools, 0, number * 50 * MS, wait, 40 * US);
+            }
+        }
+        judged(&pools, &pairs).scattered
+    };
+    assert!(scattered(8, 15) && !scattered(8, 16), "SCATTERED_PARTS");
+    assert!(scattered(15, 8) && !scattered(16, 8) && !scattered(30, 0));
+    assert!(!scattered(7, 8), "ENOUGH");
+}
+
+#[test]
+fn what_an_ack_was_late_on_its_way_is_no_hold() {
+    let hold = |others_late, ack_late| {
+        let (mut pools, pairs) = seen(20 * US, 0);
+        let at = |frame, time_ns| At { frame, time_ns };
+        for late in [others_late, ack_late] {
+            let candidate = Candidate {
+                ack: at(2, 60 * MS),
+                ack_pure: true,
+                ack_late: late,
+                freed: at(3, 60 * MS),
+                ..Candidate::default()
+            };
+            pools.add(0, &candidate);
+        }
+        let judged = judged(&pools, &pairs);
+        let last = pools.iter().next().and_then(|pool| pool.gaps.last().copied());
+        last.map(|gap| (judged.hold(&gap), judged.is_held(&gap)))
+    };
+    assert_eq!(hold(0, 20 * MS), Some((40 * MS, true)));
+    assert_eq!(hold(0, 40 * MS), Some((20 * MS, false)));
+    assert_eq!(
+        hold(15 * MS, 40 * MS),
+        Some((35 * MS, true)),
+        "a queue that stood"
+    );
 }

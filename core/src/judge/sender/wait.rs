@@ -43,6 +43,7 @@ impl Judged {
     /// Whether a wait there of which the control group says this is Nagle's beyond doubt.
     pub(in crate::judge) fn proves(&self, stream: u32, first: bool, said: Control) -> bool {
         !self.is_relay()
+            && !self.scattered
             && match said {
                 Control::Shorter { .. } => {
                     let near = self.sender_rtt < AT_HOST_NS.get();

@@ -1,34 +1,62 @@
-//! When did a packet of the peer pass whose time stamp is known, but not the packet? The peer's time stamps in, a time of the
-//! capture out, to a tick of that clock.
+//! When did a packet of the peer pass whose time stamp is known, but not the packet? And how much later than at best did one
+//! pass that is known? The peer's time stamps in, times of the capture out, to a tick of that clock.
 
-use crate::judge::limits::{BELIEVED_PART, PEER_RATED_NS, TICK_NS};
+use crate::judge::limits::{BELIEVED_PART, CLOCK_WINDOW_NS, PEER_RATED_NS, TICK_NS};
 
 /// The peer's clock: the first time stamp that passed, and the newest.
 #[derive(Debug, Default)]
 pub(super) struct PeerClock {
     first: Option<(i64, u32)>,
     newest: (i64, u32),
+    /// How much the capture's time ran ahead of it at least, since the first: in the window before, and in this one.
+    low: [i64; 2],
+    window: i64,
 }
 
 impl PeerClock {
     pub(super) fn heard(&mut self, time_ns: i64, tsval: u32) {
-        self.first.get_or_insert((time_ns, tsval));
+        let first = *self.first.get_or_insert((time_ns, tsval));
         self.newest = (time_ns, tsval);
+        let ahead = ahead(first, time_ns, tsval);
+        if time_ns.saturating_sub(self.window) > CLOCK_WINDOW_NS.get() {
+            (self.low, self.window) = ([self.low[1], ahead], time_ns);
+        }
+        self.low[1] = ahead.min(self.low[1]);
+    }
+
+    /// How much later than at best this packet passed, beyond a tick; 0 while the clock was not seen to count milliseconds.
+    pub(super) fn late(&self, time_ns: i64, tsval: u32) -> i64 {
+        let Some(first) = self.first.filter(|_| self.counts_ms()) else {
+            return 0;
+        };
+        let [before, now] = self.low;
+        (ahead(first, time_ns, tsval) - before.min(now) - TICK_NS).max(0)
+    }
+
+    fn counts_ms(&self) -> bool {
+        let (time_ns, newest) = self.newest;
+        self.first.is_some_and(|first| {
+            let elapsed = time_ns.saturating_sub(first.0);
+            elapsed >= PEER_RATED_NS.get()
+                && ahead(first, time_ns, newest).saturating_abs() <= elapsed / BELIEVED_PART.get()
+        })
     }
 
     /// When a packet with this time stamp passed; None while the clock was not seen to count milliseconds.
     pub(super) fn passed(&self, tsval: u32) -> Option<i64> {
-        let (first, (time_ns, newest)) = (self.first?, self.newest);
-        let elapsed = time_ns.saturating_sub(first.0);
-        let counted = i64::from(newest.wrapping_sub(first.1).cast_signed()) * TICK_NS;
-        if elapsed < PEER_RATED_NS.get()
-            || counted.saturating_sub(elapsed).saturating_abs() > elapsed / BELIEVED_PART.get()
-        {
+        if !self.counts_ms() {
             return None;
         }
+        let (time_ns, newest) = self.newest;
         let since = i64::from(tsval.wrapping_sub(newest).cast_signed()) * TICK_NS;
         Some(time_ns.saturating_add(since))
     }
+}
+
+/// How much further the capture's time went since the first time stamp than the clock did.
+fn ahead((since, first): (i64, u32), time_ns: i64, tsval: u32) -> i64 {
+    let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
+    time_ns.wrapping_sub(since).wrapping_sub(counted)
 }
 
 #[cfg(test)]
@@ -47,6 +75,31 @@ mod tests {
         coarse.heard(ms(10), 5_000);
         coarse.heard(ms(1_010), 5_100);
         assert_eq!(coarse.passed(5_104), None, "it counts ten milliseconds");
+    }
+
+    #[test]
+    fn what_passed_later_than_at_best_beyond_a_tick_was_late_on_its_way() {
+        let ms = |ms: i64| ms * 1_000_000;
+        let mut clock = PeerClock::default();
+        assert_eq!(clock.late(ms(99), 0), 0);
+        clock.heard(ms(10), 5_000);
+        assert_eq!(clock.late(ms(90), 5_000), 0, "its rate is not known");
+        clock.heard(ms(1_010), 6_000);
+        assert_eq!(
+            (clock.late(ms(1_061), 6_030), clock.late(ms(1_041), 6_030)),
+            (ms(20), 0)
+        );
+        clock.heard(ms(1_105), 6_100); // sooner than any
+        assert_eq!(clock.late(ms(1_061), 6_030), ms(25));
+        // the best of two windows: clocks drift
+        clock.heard(ms(12_020), 17_000);
+        assert_eq!(clock.late(ms(12_061), 17_030), ms(25));
+        clock.heard(ms(23_021), 28_000);
+        assert_eq!(clock.late(ms(23_071), 28_030), ms(20), "the first is forgotten");
+        let mut coarse = PeerClock::default();
+        coarse.heard(0, 0);
+        coarse.heard(ms(1_000), 250);
+        assert_eq!(coarse.late(ms(1_090), 250), 0, "it counts four milliseconds");
     }
 
     #[test]

@@ -73,6 +73,9 @@ impl Sender {
                     let mut candidate = candidate(&p, &ack, d, self.echoes_acks);
                     candidate.held_back = self.may_be_held(d, gap);
                     candidate.after_end = self.peer_ended;
+                    candidate.ack_late = ack
+                        .tsval
+                        .map_or(0, |tsval| self.peer_clock.late(ack.at.time_ns, tsval));
                     if d.own_rtt_ns >= AT_HOST_NS.get() {
                         candidate.ticks = p.ticks_until(d);
                         candidate.fine = self.clock.is_fine();

@@ -180,3 +180,19 @@ fn what_began_a_message_was_held_since_it_was_written() {
     assert_eq!(pushed(paused(5 * MS), 20 * MS), None, "no hold");
     assert_eq!(since(paused(5 * MS), 20 * MS), None, "no hold");
 }
+
+#[test]
+fn without_a_control_group_the_end_is_proven_and_not_the_length() {
+    const END: i64 = 41 * MS + 40 * US;
+    let (proven, probable) = (Grade::Proven, Grade::Probable);
+    let known = 41 * MS - UNCONTROLLED_NS.get();
+    let expected = of(&[
+        (NAGLE, probable, MS),
+        (HELD, probable, known),
+        (HELD, proven, 41 * MS),
+        (NAGLE, proven, END),
+    ]);
+    assert_eq!(rows(0, 0, Because::FollowsAcks), expected);
+    let whole = of(&[(NAGLE, proven, MS), (HELD, proven, 41 * MS), (NAGLE, proven, END)]);
+    assert_eq!(rows(0, 0, Because::ControlShorter), whole, "a control group");
+}

@@ -267,8 +267,19 @@ fn so_many_held_acks_are_no_luck() {
     assert!(follow(5, 0, false) && !follow(4, 0, false));
     // one in three is followed
     assert!(follow(5, 10, false) && !follow(5, 11, false));
-    let always = |count, late: usize| followed(count, &vec![0; late]).always_follow();
-    assert!(always(8, 0) && !always(7, 0) && always(10, 1) && !always(9, 1));
+    let always = |count, late: usize, wrote_late| {
+        let controls = Controls {
+            wrote_late,
+            ..followed(count, &vec![0; late])
+        };
+        controls.always_follow()
+    };
+    assert!(always(8, 0, false) && !always(7, 0, false));
+    assert!(
+        always(10, 1, false) && !always(9, 1, false),
+        "late ones were the path's"
+    );
+    assert!(!always(999, 1, true), "its program outlasted one");
 }
 
 #[test]
@@ -350,7 +361,7 @@ fn pauses_of_one_length_lie_beyond_every_hold() {
         ..followed(8, &three)
     };
     assert!(controls.always_follow());
-    controls.late = vec![60 * MS, 70 * MS, 80 * MS];
+    (controls.late, controls.wrote_late) = (vec![60 * MS, 70 * MS, 80 * MS], true);
     assert!(!controls.always_follow());
 }
 

@@ -313,3 +313,84 @@ fn what_its_program_wrote_later_is_not_prompt() {
         "it left with others"
     );
 }
+
+#[test]
+fn what_the_path_took_around_that_time_is_no_lateness() {
+    let path = |by_program| {
+        let mut path = Rtt::default();
+        for n in 0..12 {
+            path.add_at(n * 70 * MS, 2 * MS, false);
+        }
+        for n in 0..9 {
+            path.add_at(10_000 * MS + n * 50 * MS, 12 * MS, by_program);
+        }
+        path
+    };
+    let (busy, path) = (path(true), path(false));
+    let gap = |at, release, frame| Gap {
+        acked_at: at,
+        release,
+        frame,
+        lateness: Some(0),
+        ..Gap::default()
+    };
+    let gaps = [
+        gap(10_200 * MS, 15 * MS, 7),
+        gap(200 * MS, 15 * MS, 8),
+        gap(5_000 * MS, 15 * MS, 9),
+    ];
+    let mut judged = judged();
+    judged.tight_limit = 2 * MS;
+    judged.slower = slower(&gaps, Some(&path), &judged);
+    let late = gaps.map(|gap| judged.late(&gap));
+    assert_eq!(
+        late,
+        [3 * MS, 13 * MS, 13 * MS],
+        "nothing is known of the last one's time"
+    );
+    assert!(!judged.wrote_after(&gaps[0]) && judged.wrote_after(&gaps[1]));
+    assert!(
+        slower(&gaps, Some(&busy), &judged).is_empty(),
+        "a program was busy then, and not the path"
+    );
+    let mut far = Rtt::default();
+    for n in 0..200 {
+        far.add_at(n * 70 * MS, if n == 0 { 2 * MS } else { 12 * MS }, false);
+    }
+    assert!(
+        slower(&gaps, Some(&far), &judged).is_empty(),
+        "it always takes so long"
+    );
+    judged.sender_rtt = AT_HOST_NS.get() - 1;
+    assert!(
+        slower(&gaps, Some(&path), &judged).is_empty(),
+        "beside it there is no path"
+    );
+    judged.sender_rtt = AT_HOST_NS.get();
+    let least = |late| {
+        slower(
+            &[gap(10_200 * MS, AT_HOST_NS.get() + late, 7)],
+            Some(&path),
+            &judged,
+        )
+        .len()
+    };
+    assert_eq!((least(SOON_NS.get()), least(SOON_NS.get() + 1)), (0, 1));
+}
+
+#[test]
+fn what_left_later_than_any_path_its_program_wrote_then() {
+    let wrote = |late, lateness| {
+        judged().wrote_after(&Gap {
+            release: 2 * MS + late,
+            lateness,
+            ..Gap::default()
+        })
+    };
+    assert!(
+        wrote(23 * MS + 1, Some(0)) && !wrote(23 * MS, Some(0)),
+        "NOISE_NS"
+    );
+    assert!(!wrote(99 * MS, None), "nobody knows");
+    assert!(wrote(27 * MS + 1, Some(4_000_000)) && !wrote(27 * MS, Some(4_000_000)));
+}
