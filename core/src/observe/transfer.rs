@@ -53,6 +53,16 @@ impl Transfers {
             .filter_map(|(side, one)| Some((side, one.as_deref()?)))
     }
 
+    /// Takes what is watched out; None where nothing is.
+    pub fn taken(&mut self) -> Option<Box<Self>> {
+        let transfers = std::mem::take(self);
+        transfers
+            .watched
+            .iter()
+            .any(Option::is_some)
+            .then(|| Box::new(transfers))
+    }
+
     #[inline(always)]
     pub fn segment(&mut self, segment: &Segment<'_>, facts: &Facts, side: Side, at: At, known: &Known<'_>) {
         if segment.len > 0 {

@@ -116,7 +116,8 @@ pub(super) struct Closed {
     /// Where it is worth a row, or further segments may belong to it.
     setup: Option<Kept>,
     told: ReadSoFar,
-    transfers: Transfers,
+    /// Where one was watched: most connections move too little.
+    transfers: Option<Box<Transfers>>,
 }
 
 impl Closed {
@@ -218,7 +219,7 @@ impl Stream {
                 .filter(lasts)
                 .map(|setup| Kept::of(setup, self.first)),
             told,
-            transfers: std::mem::take(&mut self.transfers),
+            transfers: self.transfers.taken(),
         }
     }
 
@@ -241,7 +242,9 @@ impl Stream {
         (self.first, self.last) = (closed.first, closed.last);
         self.counts = closed.counts;
         self.rtts = closed.rtts.map(|rtt| (rtt != i64::MAX).then_some(rtt));
-        self.transfers = closed.transfers;
+        self.transfers = closed
+            .transfers
+            .map_or_else(Transfers::default, |transfers| *transfers);
         self.setup = closed.setup.map(|kept| kept.setup(closed.first));
         self.asked.clear();
         self.stay();
