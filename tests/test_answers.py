@@ -280,6 +280,6 @@ def test_what_cases_are_to_say_in_words() -> None:
         ("kind_mariadb_tls/capture.pcap.gz", "1 incomplete (last words before the client's FIN)\n"),
         ("mixed_some_server/capture.pcap", "server TCP_NODELAY mixed (off on 3 of 6 connections)"),
         ("decoy_more/capture.pcap.gz", "rival: nagle, a small segment held while"),
-        ("decoy_queue/capture.pcap.gz", "rival: queueing, round trip above"),
+        ("decoy_queue/capture.pcap.gz", "fills the line and the queue before it: round trips take 120 ms meanwhile"),
     ):
         assert said in str(lp.read(cases / name).why()), name

@@ -127,7 +127,7 @@ def test_one_place_takes_rows_out_of_the_engine() -> None:
         if re.search(r"(?:analysis|engine)\.take\(", path.read_text(encoding="utf-8"))
     }
     columns_alone = {"latpcap/schemas.py", "latpcap/archive/dataset.py"}
-    assert naming - columns_alone == {"latpcap/reading/portions.py"}
+    assert naming - columns_alone == {"latpcap/reading/portions.py", "latpcap/joined/point.py"}
 
 
 def test_exchanges_take_their_turns_however_they_come(rng: random.Random) -> None:

@@ -192,26 +192,6 @@ def test_rows_come_while_the_capture_is_read(monkeypatch: pytest.MonkeyPatch) ->
     assert first.num_rows and sum(read) < len(source.getvalue()) / 2
 
 
-@pytest.mark.parametrize(
-    ("most", "given"),
-    [(3, [[], [], [0, 1, 2, 3, 4, 5], [6]]), (2, [[], [2, 3, 4], [0, 1, 5], [6]])],
-)
-def test_rows_wait_for_an_unfinished_one_but_not_for_ever(
-    monkeypatch: pytest.MonkeyPatch, most: int, given: list[list[int]]
-) -> None:
-    """The first requests of long connections are judged late: rows behind them come first, and none is lost."""
-    import pyarrow as pa
-
-    monkeypatch.setattr(tables, "MOST_HELD", most)
-    held, begun, got = None, 0, []
-    for numbers in ([2], [4, 3], [1, 0, 5], [6]):
-        new = pa.table({"exchange": pa.array(numbers, pa.uint64())})
-        ready, held, begun = tables._in_order(held, new, "exchanges", begun)
-        got.append(ready["exchange"].to_pylist())
-    assert got == given
-    assert held is not None and held.num_rows == 0
-
-
 # flow
 
 

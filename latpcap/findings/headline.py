@@ -172,7 +172,7 @@ def nothing_judged(d: Overall) -> str:
 
 def of_requests(d: Overall) -> str:
     """What the requests of one server say: how many are slow, and why."""
-    if d["verdict"] == "no_time":
+    if d["verdict"] == "no_time" or not d["findings"]:
         return f"{d['server']}: its answers took no time that the capture's clock shows."
     late = asked_late(d)
     if late:
