@@ -128,9 +128,10 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     let edge: i64 = t.rounds.iter().map(|round| round.edge_ns).sum();
     let window = part(w.window).max(if w.timer > 0 { part(edge.min(all)) } else { 0.0 });
     let lost = t.repeats > 0;
-    // a line's rate explains neither repeats nor what passed before them
-    let span = (t.last - t.first - w.turns).max(all);
-    let even = each.is_some_and(|each| each as f64 * t.segments as f64 >= EVEN_SHARE.get() * span as f64);
+    // what passed before repeats is in no sum: a line's rate does not explain it
+    let unexplained = (t.last - t.first - w.turns - all) as f64 >= LIMIT_SHARE.get() * all as f64;
+    let even = !unexplained
+        && each.is_some_and(|each| each as f64 * t.segments as f64 >= EVEN_SHARE.get() * all as f64);
     let stands = idle.zip(queue).is_some_and(|(idle, queue)| {
         queue >= STANDING_NS.get() && queue as f64 >= STANDING_SHARE.get() * idle as f64
     });
