@@ -30,7 +30,11 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
     words = ["batch", str(archives.SAMPLES / "nginx-good.pcap"), "-o", str(tmp_path / "results"), "--quiet"]
     done = subprocess.run([sys.executable, "-c", run, *words], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
-    assert " of nginx-good.pcap" in done.stderr and "cannot be written (" in done.stderr and "file too large" in done.stderr
+    assert (
+        " of nginx-good.pcap" in done.stderr
+        and "cannot be written (" in done.stderr
+        and "file too large" in done.stderr
+    )
     assert "0 captures done and kept, 1 left" in done.stderr
     assert not list((tmp_path / "results").rglob("*.parquet"))
 

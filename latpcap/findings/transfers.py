@@ -115,10 +115,8 @@ def _would(row: dict[str, Any]) -> str:
 
 
 def _bytes(value: float) -> str:
-    for unit, by in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if value >= by:
-            return f"{value / by:,.3g} {unit}"
-    return f"{value:,.0f} bytes"
+    unit, by = ("GB", 1e9) if value >= 1e9 else ("MB", 1e6) if value >= 1e6 else ("kB", 1e3)
+    return f"{value / by:,.3g} {unit}"
 
 
 def _rate(mbit: float) -> str:

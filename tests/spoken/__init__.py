@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spoken import answers, backends, connections, limits, others, stalls, transfers
+from spoken import answers, backends, connections, limits, others, stalls, transfers, waits
 from spoken.beside import BESIDE, beside
 from spoken.registry import SPOKEN, Spoken, all_said, ask
 
-FILES = (answers, backends, connections, limits, others, stalls, transfers)
+FILES = (answers, backends, connections, limits, others, stalls, transfers, waits)
 
 __all__ = ["BESIDE", "FILES", "SPOKEN", "Spoken", "all_said", "ask", "beside"]
