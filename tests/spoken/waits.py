@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+
+import dpkt
+from makepcap import EPOCH_NS
 from test_waits import Tape, late_neighbour, lost_pair
 from transfer_simulator import Transfer
 
@@ -24,5 +28,7 @@ def a_late_neighbour_beside_lost_names() -> bytes:
 def a_small_window_beside_lost_names() -> bytes:
     tape = Tape()
     lost_pair(tape)
-    moved = Transfer(window=65_536).captures()["receiver"][24:]
-    return tape.bytes() + moved.replace(b"\x0a\0\0\2", b"\x0a\0\0\4")
+    for seconds, frame in dpkt.pcap.Reader(io.BytesIO(Transfer(window=65_536).captures()["receiver"])):
+        since = (float(seconds) - EPOCH_NS / 1e9) * 1000
+        tape.frames.append((since, bytes(frame).replace(b"\x0a\0\0\2", b"\x0a\0\0\4")))
+    return tape.bytes()
