@@ -42,7 +42,7 @@ def of_lab(text: str, lab: str) -> dict[str, float]:
 def of_numbers(text: str, kind: str) -> dict[str, float]:
     """The numbers of a scorer's JSON, and how long its lists of failures are: `real.precision`, `reports.right`, ..."""
     data = json.loads(text)
-    data |= {key: len(value) for key, value in data.items() if key in ("failed", "proven_wrong")}
+    data |= {key: len(value) for key, value in data.items() if isinstance(value, list)}
     return {f"{kind}.{key}": value for key, value in data.items() if isinstance(value, int | float)}
 
 

@@ -23,7 +23,7 @@ RECENT = 16
 """So many of its last questions tell where a resolution stands."""
 FAILED = ("NXDOMAIN", "SERVFAIL", "REFUSED")
 """Answers after which a resolver goes on: to the next name of its search list, or to the next server."""
-NEIGHBOUR = ("ARP", "NS")
+NEIGHBOUR = ("ARP", "NDP")
 """Questions on the link, for the host with an address."""
 ADDRESS = ("A", "AAAA", "HTTPS")
 """What is asked for in order to connect."""

@@ -62,7 +62,7 @@ def _neighbour(cases: list[tuple[float, Question]]) -> Finding:
     values = {
         "n": len(cases), "span_ms": (cases[0][0], worst), "address": q.name, "client": q.client,
         "requests": q.repeats + 1,
-        "what": "ARP" if q.kind == "ARP" else "NDP",
+        "what": q.kind,
     }  # fmt: skip
     return made(
         Finding(

@@ -356,9 +356,9 @@ def _there(d: Overall, row: Finding) -> str:
 def _also(d: Overall) -> list[tuple[int, str]]:
     """What is there and does not matter, or matters elsewhere."""
     parts = []
-    if d["first_fast"]:
+    if d.get("first_fast"):
         parts.append(f"the first exchange of {count(d['first_fast'], 'stream')} was fast (quick ACKs at the start)")
-    if d["fin_released"]:
+    if d.get("fin_released"):
         parts.append(f"{count(d['fin_released'], 'wait')} ended by the peer's FIN, not by its timer")
     parts += [e.says for e in d["events"] if e.kind == "change" and e.says][:1]
     harmless = [e for e in d["events"] if e.kind == "harmless"]

@@ -62,7 +62,7 @@ impl Lookups {
             client: (asker, 0),
             server: (target, 0),
             id: 0,
-            kind: if target.is_ipv4() { "ARP" } else { "NS" }.into(),
+            kind: if target.is_ipv4() { "ARP" } else { "NDP" }.into(),
             name: target.to_string().into(),
             asked: sought.asked,
             repeats: sought.repeats,

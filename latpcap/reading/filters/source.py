@@ -145,7 +145,8 @@ class Datagrams(Source):
         import pyarrow.compute as pc
 
         table = capture.arrow("lookups")
-        self.lookups = table.filter(pc.is_null(table["stream"]))
+        over_udp = pc.and_(pc.is_null(table["stream"]), pc.greater(table["server_port"], 0))  # no ARP, no NDP
+        self.lookups = table.filter(over_udp)
         asked, answered = (self._side(capture, way) for way in ("request", "response"))
         both = pa.concat_tables([asked, answered], promote_options="default").sort_by("frame")
         schema = capture.arrow("events").schema
