@@ -41,16 +41,9 @@ TIME_EXCEEDED, UNREACHABLE = {(4, 11), (6, 3)}, {(4, 3), (6, 1)}
 
 def of(records: Iterable[Record]) -> tuple[str, str] | None:
     """Kind and sentence; None where nothing of it is known, or the bytes cannot be read again."""
-    seen, asked, errors = Counter[str](), Counter[bytes](), Counter[tuple[str, bytes]]()
-    total = 0
-    try:
-        for record in records:
-            total += 1
-            _look(record, seen, asked, errors)
-            if total == show.MOST_OTHERS:
-                break
-    except CaptureError:
+    if (counts := _counted(records)) is None:
         return None
+    total, seen, asked, errors = counts
     routed = Counter({where: n for (word, where), n in errors.items() if word == "time_exceeded"})
     if routed:
         [(where, answers)] = routed.most_common(1)
@@ -68,8 +61,10 @@ def of(records: Iterable[Record]) -> tuple[str, str] | None:
     return "no_tcp", f"No TCP: {_kinds(seen, total)}{told}"
 
 
-def mostly(records: Iterable[Record], segments: int) -> str | None:
-    """What is most of a capture that has only so many segments of TCP, in a few words; None where that is not known."""
+def _counted(
+    records: Iterable[Record],
+) -> tuple[int, Counter[str], Counter[bytes], Counter[tuple[str, bytes]]] | None:
+    """How many of the first records were looked at, their kinds, UDP's targets and ICMP's errors; None: unreadable."""
     seen, asked, errors = Counter[str](), Counter[bytes](), Counter[tuple[str, bytes]]()
     total = 0
     try:
@@ -80,6 +75,14 @@ def mostly(records: Iterable[Record], segments: int) -> str | None:
                 break
     except CaptureError:
         return None
+    return total, seen, asked, errors
+
+
+def mostly(records: Iterable[Record], segments: int) -> str | None:
+    """What is most of a capture that has only so many segments of TCP, in a few words; None where that is not known."""
+    if (counts := _counted(records)) is None:
+        return None
+    total, seen, _, _ = counts
     if not seen or seen.total() <= max(total / 2, segments):
         return None
     return _kinds(seen, total)
