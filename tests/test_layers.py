@@ -422,7 +422,7 @@ NO_VERDICT = {
     "engine/until.rs": {"LATE_NS"},  # how far beyond `end` is read
     "engine/end.rs": {"PART"},  # streams that are handed over at once
     "exchange/tracker.rs": {"BIAS"},
-    "exchange/tracker/hearing.rs": {"FIRST_ERROR"},  # of HTTP
+    "exchange/tracker/listener.rs": {"FIRST_ERROR"},  # of HTTP
     "judge/sender/batches.rs": {"STEP"},  # how finely periods are tried
     "stream/counts.rs": {"TIMESTAMP_BYTES"},  # of TCP
 }

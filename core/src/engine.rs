@@ -51,7 +51,7 @@ pub struct Analysis {
     issues: Reasons,
     senders: Senders,
     /// Buffers of what is judged, for the next.
-    #[allow(clippy::vec_box)] // as in the ledger
+    #[allow(clippy::vec_box)] // as in the context
     judging: Vec<Box<Exchange>>,
     nested: nested::Nested,
     rows: Vec<Row>,
@@ -138,13 +138,13 @@ impl Analysis {
     /// More keys of TLS connections: the text of a key log. They count for what is read from now on.
     pub fn keylog(&mut self, text: &[u8]) {
         let (file, issues) = (self.file(), &mut self.issues);
-        let keys = self.streams.ledger.memory.keys();
+        let keys = self.streams.context.memory.keys();
         keys.read(text, |issue| issues.count(&issue.in_file(file)));
     }
 
     /// Opens another connection of this capture, with the keys that are known so far; none where none were given.
     pub fn decryption(&self) -> Option<Decryption> {
-        self.streams.ledger.memory.shared_keys().map(Decryption::new)
+        self.streams.context.memory.shared_keys().map(Decryption::new)
     }
 
     /// The first record, or one that is earlier than another before it.
@@ -197,10 +197,10 @@ impl Analysis {
             watch: self.watch.as_mut(),
         };
         self.streams.segment(segment, at, record.original_len, &mut to);
-        if !self.streams.ledger.issues.is_empty() {
+        if !self.streams.context.issues.is_empty() {
             self.take_issues(record.offset);
         }
-        if !self.streams.ledger.dns.is_empty() {
+        if !self.streams.context.dns.is_empty() {
             self.take_dns(record.offset);
         }
         self.judge_some();
@@ -347,7 +347,7 @@ impl Analysis {
     /// What was read of DNS over TCP in the packet at `offset`.
     #[cold]
     fn take_dns(&mut self, offset: u64) {
-        for said in std::mem::take(&mut self.streams.ledger.dns) {
+        for said in std::mem::take(&mut self.streams.context.dns) {
             let ends = self.streams.ends(said.stream);
             let note = ends.and_then(|(client, server)| self.lookups.said(client, server, &said));
             if let Some(note) = note {
@@ -360,12 +360,12 @@ impl Analysis {
     /// What the streams had to say about the packet at `offset`.
     fn take_issues(&mut self, offset: u64) {
         let file = self.file();
-        for issue in &mut self.streams.ledger.issues {
+        for issue in &mut self.streams.context.issues {
             issue.file = file;
             issue.offset = (offset > 0).then_some(offset).or(issue.offset);
             self.issues.count(issue);
         }
-        self.streams.ledger.issues.clear();
+        self.streams.context.issues.clear();
     }
 }
 

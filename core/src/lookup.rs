@@ -24,7 +24,7 @@ const MAX_CONNECTS: usize = 1 << 16;
 
 /// A message of DNS that a stream's reader found.
 #[derive(Debug)]
-pub struct Said {
+pub struct DnsMessage {
     pub stream: u32,
     pub side: Side,
     pub at: At,
@@ -105,7 +105,7 @@ impl Lookups {
 
     /// The same of a stream between these two.
     #[cold]
-    pub fn said(&mut self, client: (IpAddr, u16), server: (IpAddr, u16), said: &Said) -> Option<Issue> {
+    pub fn said(&mut self, client: (IpAddr, u16), server: (IpAddr, u16), said: &DnsMessage) -> Option<Issue> {
         let message = Message::parse(&said.message)?;
         self.message(
             (client, server, Some(said.stream)),

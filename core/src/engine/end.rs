@@ -32,9 +32,9 @@ impl Analysis {
                 .setup(id, stream, self.lookups.before(stream.first.frame))
         {
             self.partition(&exchange, &paths);
-            self.streams.ledger.done(exchange);
+            self.streams.context.done(exchange);
         }
-        self.tables.stream(id, stream, &self.streams.ledger);
+        self.tables.stream(id, stream, &self.streams.context);
     }
 
     /// Ends some streams.
@@ -45,7 +45,7 @@ impl Analysis {
         }
         self.take_issues(0);
         if until < all {
-            if self.streams.ledger.settled.len() + self.streams.ledger.plain.len() >= MAX_PENDING {
+            if self.streams.context.settled.len() + self.streams.context.plain.len() >= MAX_PENDING {
                 self.settle(false);
             }
             return Stage::Ending(until);

@@ -23,10 +23,10 @@ impl Analysis {
     /// Judges exchanges that need not wait, or cannot wait longer.
     #[inline(always)]
     pub(super) fn judge_some(&mut self) {
-        if self.streams.ledger.plain.len() >= MAX_PLAIN {
+        if self.streams.context.plain.len() >= MAX_PLAIN {
             self.settle_plain();
         }
-        if self.streams.ledger.settled.len() >= MAX_PENDING {
+        if self.streams.context.settled.len() >= MAX_PENDING {
             self.settle(false);
         }
         if self.streams.retired.len() >= MAX_RETIRED {
@@ -51,12 +51,12 @@ impl Analysis {
 
     /// Judges what is pending with the evidence there is, in the order in which it was asked.
     pub(super) fn settle(&mut self, last: bool) {
-        let mut pending = std::mem::take(&mut self.streams.ledger.settled);
-        pending.append(&mut self.streams.ledger.plain);
+        let mut pending = std::mem::take(&mut self.streams.context.settled);
+        pending.append(&mut self.streams.context.plain);
         pending.sort_by_key(|e| e.id);
         self.senders
-            .judge(&self.streams.ledger.pools, &self.streams.pairs, last);
-        if self.streams.ledger.pools.hosts.have_relay() {
+            .judge(&self.streams.context.pools, &self.streams.pairs, last);
+        if self.streams.context.pools.hosts.have_relay() {
             for exchange in pending.iter_mut().filter(|exchange| exchange.before.is_some()) {
                 self.begin_before(exchange);
             }
@@ -68,10 +68,10 @@ impl Analysis {
                 }
                 let paths = self.paths(&exchange);
                 self.partition(&exchange, &paths);
-                self.streams.ledger.done(exchange);
+                self.streams.context.done(exchange);
             }
         }
-        if self.streams.ledger.pools.are_crowded() {
+        if self.streams.context.pools.are_crowded() {
             self.let_go();
         }
     }
@@ -92,7 +92,7 @@ impl Analysis {
     #[cold]
     fn let_go(&mut self) {
         self.senders
-            .let_go(&mut self.streams.ledger.pools, &self.streams.pairs);
+            .let_go(&mut self.streams.context.pools, &self.streams.pairs);
         let reason = "much evidence on small segments; that on senders that were quiet longest was let go";
         self.issue(Issue::new(Kind::Distrusted, "tcp", reason).in_frame(self.frame));
     }
@@ -100,8 +100,8 @@ impl Analysis {
     /// The exchanges that wait for nothing but the path, where its round trips have been measured often enough.
     fn settle_plain(&mut self) {
         let next = std::mem::take(&mut self.judging);
-        let mut plain = std::mem::replace(&mut self.streams.ledger.plain, next);
-        let joined = self.streams.ledger.multipath.joined;
+        let mut plain = std::mem::replace(&mut self.streams.context.plain, next);
+        let joined = self.streams.context.multipath.joined;
         for exchange in plain.drain(..) {
             if !joined && self.streams.pairs.is_firm(exchange.pair) && !self.may_nest(&exchange) {
                 let known = Context {
@@ -120,13 +120,13 @@ impl Analysis {
                     &mut self.rows,
                     &mut self.tables,
                 );
-                self.streams.ledger.done(exchange);
+                self.streams.context.done(exchange);
             } else {
-                self.streams.ledger.settled.push(exchange);
+                self.streams.context.settled.push(exchange);
             }
         }
         self.judging = plain;
-        if self.streams.ledger.pools.are_crowded() {
+        if self.streams.context.pools.are_crowded() {
             self.settle(false);
         }
     }
@@ -162,12 +162,12 @@ impl Analysis {
 
     /// What the whole capture says for the judging of this exchange; its server's host may have `asked` another one meanwhile.
     pub(super) fn known<'a>(&'a self, exchange: &Exchange, paths: &'a Paths, asked: bool) -> Context<'a> {
-        let needless = &self.streams.ledger.needless;
+        let needless = &self.streams.context.needless;
         Context {
             paths,
             stream: exchange.stream,
             pools: self.senders.all(),
-            spread: self.streams.ledger.multipath.is_spread(exchange.stream),
+            spread: self.streams.context.multipath.is_spread(exchange.stream),
             asked,
             many: exchange.row != RowKind::Exchange || exchange.kind == MessageKind::EventStream,
             needless: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),

@@ -29,7 +29,7 @@ struct Entry {
 impl Analysis {
     /// Whether something that it lies inside of, or that lies inside of it, may tell more than its own connection.
     pub(super) fn may_nest(&self, exchange: &Exchange) -> bool {
-        let pools = &self.streams.ledger.pools;
+        let pools = &self.streams.context.pools;
         pools.hosts.have_relay()
             && (pools.key(exchange.pool))
                 .is_some_and(|key| pools.hosts.asks(&key) || pools.hosts.serves(&key))
@@ -37,7 +37,7 @@ impl Analysis {
 
     /// Judges these exchanges, what lies inside others first, and gives their rows in the order in which they were asked.
     #[cold]
-    #[allow(clippy::vec_box)] // as in the ledger
+    #[allow(clippy::vec_box)] // as in the context
     pub(super) fn settle_nested(&mut self, pending: Vec<Box<Exchange>>, last: bool) {
         let before = std::mem::take(&mut self.nested.waiting);
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); pending.len()];
@@ -80,7 +80,7 @@ impl Analysis {
             let paths = self.paths(&exchange);
             let rows = rows.get(place).map_or(&[] as &[Row], Vec::as_slice);
             self.tables.settled(&exchange, rows, &paths, &self.streams.pairs);
-            self.streams.ledger.done(exchange);
+            self.streams.context.done(exchange);
         }
         let alone = entries.iter().zip(&found).rev();
         self.nested.waiting = alone
@@ -119,7 +119,7 @@ impl Analysis {
 
     /// When it was asked and answered, where it is a request that was answered and that may nest.
     fn span(&self, exchange: &Exchange) -> Option<Span> {
-        let pools = &self.streams.ledger.pools;
+        let pools = &self.streams.context.pools;
         let answer = (exchange.response.as_ref())
             .filter(|_| exchange.row == RowKind::Exchange && exchange.complete)?;
         let key = pools.key(exchange.pool)?;

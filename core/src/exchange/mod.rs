@@ -1,8 +1,8 @@
 //! Pairs messages into exchanges and keeps, per stream, the steps of both directions until the exchanges
 //! that need them are settled. Segments in, exchanges with their time cut into steps out.
 
-mod known;
-mod ledger;
+mod context;
+mod interner;
 mod multipath;
 mod pauses;
 pub mod setup;
@@ -22,8 +22,8 @@ use crate::messages::{Close, Kind as MessageKind, Protocol, Secured};
 use crate::observe::{Data, Step, Wait};
 use crate::segment::Segment;
 
-pub use known::{Known, Place};
-pub use ledger::Ledger;
+pub use context::Context;
+pub use interner::{Interner, Symbol};
 pub use steps::Piece;
 use steps::{CutSteps, take_turns};
 pub use tracker::Tracker;

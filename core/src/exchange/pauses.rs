@@ -1,7 +1,7 @@
 //! Waits that belong to no request, each a row of its own beside them: a client's pause before it asks again, and what
 //! one direction alone lets us suspect. Like a connection's set-up they are never complete and have no latency.
 
-use super::{Ledger, RowKind};
+use super::{Context, RowKind};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::judge::limits::{LONG_PAUSE_NS, PAUSE_NS, ROW_PART};
@@ -48,20 +48,20 @@ pub fn matters(paused: i64, busy: i64) -> bool {
 }
 
 /// From the answer's last byte to the client's next request.
-pub fn pause(step: Step, place: RowPlace, ledger: &mut Ledger) {
+pub fn pause(step: Step, place: RowPlace, context: &mut Context) {
     let Some(since) = turn(&step) else { return };
     push(
         RowKind::Pause,
         Step { from: since, ..step },
         Side::Client,
         place,
-        ledger,
+        context,
     );
 }
 
 /// What the client may have written long before its segment left, with an ACK that the server's data brought.
 #[cold]
-pub fn held(candidate: Box<Candidate>, place: RowPlace, ledger: &mut Ledger) {
+pub fn held(candidate: Box<Candidate>, place: RowPlace, context: &mut Context) {
     let (since, to) = (candidate.small, candidate.freed);
     if to.time_ns.saturating_sub(since.time_ns) >= PAUSE_NS.get() {
         let wait = Wait::FreedTurn { since, candidate };
@@ -74,35 +74,35 @@ pub fn held(candidate: Box<Candidate>, place: RowPlace, ledger: &mut Ledger) {
             },
             Side::Client,
             place,
-            ledger,
+            context,
         );
     }
 }
 
 /// What the client sent behind a small segment of its own, when that was acknowledged, and with which it asked nothing.
 #[cold]
-pub fn held_unasked(mut step: Step, place: RowPlace, ledger: &mut Ledger) {
+pub fn held_unasked(mut step: Step, place: RowPlace, context: &mut Context) {
     if let Wait::FreedTurn { since, .. } = &step.wait {
         step.from = *since;
     }
     if step.to.time_ns.saturating_sub(step.from.time_ns) >= PAUSE_NS.get() {
-        push(RowKind::Held, step, Side::Client, place, ledger);
+        push(RowKind::Held, step, Side::Client, place, context);
     }
 }
 
 /// A gap that may be a stall, of a stream whose packets are all from `seen`.
-pub fn suspect(found: &Suspect, seen: Side, place: RowPlace, ledger: &mut Ledger) {
+pub fn suspect(found: &Suspect, seen: Side, place: RowPlace, context: &mut Context) {
     let step = Step {
         from: found.from,
         to: found.to,
         wait: Wait::Suspected { held: found.held },
     };
     let sender = if found.held.is_some() { seen.other() } else { seen };
-    push(RowKind::OneWay, step, sender, place, ledger);
+    push(RowKind::OneWay, step, sender, place, context);
 }
 
-fn push(row: RowKind, step: Step, sender: Side, place: RowPlace, ledger: &mut Ledger) {
-    let mut exchange = ledger.open(place.stream, place.index, place.pair);
+fn push(row: RowKind, step: Step, sender: Side, place: RowPlace, context: &mut Context) {
+    let mut exchange = context.open(place.stream, place.index, place.pair);
     (exchange.rounds, exchange.doubled) = (place.rounds, place.doubled);
     exchange.row = row;
     (exchange.request.first, exchange.request.last) = (step.from, step.to);
@@ -110,5 +110,5 @@ fn push(row: RowKind, step: Step, sender: Side, place: RowPlace, ledger: &mut Le
     let [client, server] = &mut exchange.steps;
     let steps = if sender == Side::Client { client } else { server };
     steps.push(step);
-    ledger.settle(exchange);
+    context.settle(exchange);
 }

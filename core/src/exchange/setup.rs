@@ -6,7 +6,7 @@ mod made;
 
 use std::num::NonZeroI64;
 
-use super::{CutBy, Exchange, Ledger, Message, Opening, Place, RowKind};
+use super::{Context, CutBy, Exchange, Message, Opening, RowKind, Symbol};
 use crate::base::{At, Side};
 use crate::judge::limits::{ROW_PART, SYN_TIMER_NS};
 use crate::observe::{Repair, Step, Wait};
@@ -21,11 +21,11 @@ pub struct Begun {
     /// How long the TLS handshake took.
     pub tls_ns: Option<NonZeroI64>,
     /// What its hellos told.
-    pub secured: Option<Place>,
+    pub secured: Option<Symbol>,
     /// What the first request that names its server calls it.
-    pub named: Option<Place>,
+    pub named: Option<Symbol>,
     /// What it carries for another stream.
-    pub carries: Option<Place>,
+    pub carries: Option<Symbol>,
 }
 
 /// One stream's handshake so far.
@@ -152,10 +152,10 @@ impl Setup {
         stream: u32,
         index: u32,
         begun: Begun,
-        ledger: &mut Ledger,
+        context: &mut Context,
     ) -> Option<Box<Exchange>> {
         let asked = self.asked?;
-        let mut exchange = ledger.open(stream, index, 0);
+        let mut exchange = context.open(stream, index, 0);
         let [client, server] = &mut exchange.steps;
         let step = |steps: &mut Vec<Step>, from: At, to: At, wait: Wait| {
             if to.time_ns > from.time_ns {
@@ -196,7 +196,10 @@ impl Setup {
             handshake_ns: made.map(|made| made - asked.time_ns),
             lookup: None,
             tls_ns: begun.tls_ns.map(NonZeroI64::get),
-            secured: begun.secured.and_then(|place| ledger.secured.get(place)).cloned(),
+            secured: begun
+                .secured
+                .and_then(|place| context.secured.get(place))
+                .cloned(),
             greeting_ns: made
                 .zip(begun.greeted)
                 .map(|(made, greeted)| greeted.get().saturating_sub(made).max(0)),

@@ -3,20 +3,20 @@
 
 mod arrival;
 mod data;
-mod hearing;
 mod keyed;
+mod listener;
 mod pairing;
-mod pushing;
+mod pushes;
 
 use super::setup::Begun;
-use super::{Ledger, Place, Seen, pauses};
+use super::{Context, Seen, Symbol, pauses};
 use crate::assemble::Assembler;
 use crate::base::{At, Side};
 use crate::facts::flag;
 use crate::messages::{Close, Messages, Protocol, Stretch};
 use crate::observe::{OneWay, Passed, PeerPacket, Release, Sender, Wait};
 use crate::segment::{FIN, RST, SYN};
-use hearing::Hearing;
+use listener::PairingListener;
 use pairing::Pairing;
 
 /// What all streams may hold out of order; beyond it the stream that would hold more gives up its holes.
@@ -77,8 +77,14 @@ impl Tracker {
     }
 
     /// The same, in the place of one that is over, where there is one.
-    pub fn boxed(stream: u32, pair: u32, ports: [u16; 2], pools: [u32; 2], ledger: &mut Ledger) -> Box<Self> {
-        let Some(mut tracker) = ledger.over.pop() else {
+    pub fn boxed(
+        stream: u32,
+        pair: u32,
+        ports: [u16; 2],
+        pools: [u32; 2],
+        context: &mut Context,
+    ) -> Box<Self> {
+        let Some(mut tracker) = context.over.pop() else {
             return Box::new(Tracker::new(stream, pair, ports, pools));
         };
         // field by field, in place: a new value would be built on the stack and copied
@@ -97,16 +103,16 @@ impl Tracker {
         for (sender, assembler) in senders.iter_mut().zip(assemblers) {
             (*sender, *assembler) = (Sender::default(), Assembler::new());
         }
-        messages.renew(&mut ledger.memory);
+        messages.renew(&mut context.memory);
         *alone = None;
         pairing.renew(stream, pair, ports, pools[0]);
         tracker
     }
 
     /// Returns the box to the free list.
-    pub fn leave(self: Box<Self>, ledger: &mut Ledger) {
-        if ledger.over.len() < MOST_OVER && self.pairing.is_small() {
-            ledger.over.push(self);
+    pub fn leave(self: Box<Self>, context: &mut Context) {
+        if context.over.len() < MOST_OVER && self.pairing.is_small() {
+            context.over.push(self);
         }
     }
 
@@ -138,7 +144,7 @@ impl Tracker {
     }
 
     /// It carries what another stream was asked for.
-    pub fn carry(&mut self, what: Place) {
+    pub fn carry(&mut self, what: Symbol) {
         self.messages.carry();
         self.pairing.protocol = Some(Protocol::FtpData);
         self.pairing.begun.carries = Some(what);
@@ -159,10 +165,10 @@ impl Tracker {
     }
 
     /// The stream is over: a late first copy of its newest repeats may still be answered.
-    pub fn leave_repeats(&self, ledger: &mut Ledger) {
+    pub fn leave_repeats(&self, context: &mut Context) {
         for (side, sender) in [Side::Client, Side::Server].into_iter().zip(&self.senders) {
             if let Some(repeat) = sender.newest_repeat() {
-                ledger.left_repeat(self.pairing.stream, side, repeat);
+                context.left_repeat(self.pairing.stream, side, repeat);
             }
         }
     }
@@ -210,7 +216,7 @@ impl Tracker {
         missing: Option<u16>,
         own_ids: bool,
         scale_known: bool,
-        ledger: &mut Ledger,
+        context: &mut Context,
         release: &mut Release,
     ) {
         // a clock that goes back must not make an interval negative
@@ -234,12 +240,12 @@ impl Tracker {
             let echo = segment.options.timestamps.map(|t| t.1);
             let sure = peer.sure_refutations(missing.is_some_and(|n| n > 0), seen.facts.ack, echo);
             let pool = *pick(&mut self.pools, side.other());
-            ledger.pools.refute(pool, self.pairing.stream, sure.as_slice());
+            context.pools.refute(pool, self.pairing.stream, sure.as_slice());
         }
         if peer.newest_repeat().is_some()
             && let Some(repeat) = first_copy_answered(peer, seen, at)
         {
-            ledger.not_needed(repeat);
+            context.not_needed(repeat);
         }
         peer.answer(&PeerPacket {
             at,
@@ -261,49 +267,49 @@ impl Tracker {
         if let Some(twice) = seen.came_twice()
             && let Some(repeat) = peer.came_twice(twice)
         {
-            ledger.not_needed(repeat);
+            context.not_needed(repeat);
         }
-        self.acknowledged(side, seen, at, ledger);
+        self.acknowledged(side, seen, at, context);
 
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
-        if segment.len > 0 && !keep_alive && !self.is_beyond(seen, at, ledger) {
+        if segment.len > 0 && !keep_alive && !self.is_beyond(seen, at, context) {
             // of a counter that others may count up too, a gap excuses and never accuses
             let missing = missing.filter(|n| own_ids || *n == 0);
-            self.data(seen, at, missing, ledger, release);
+            self.data(seen, at, missing, context, release);
         }
         if segment.has(FIN) && !segment.has(SYN) {
             let end = seen.facts.seq + i64::from(segment.len);
             let acknowledged = pick(&mut self.senders, side).is_acknowledged();
             if segment.len == 0 && !pick(&mut self.assemblers, side).waits() {
                 let wait = if acknowledged { Wait::Close } else { Wait::Unsure };
-                self.pairing.closes(side, at, wait, ledger);
+                self.pairing.closes(side, at, wait, context);
             }
             self.read(
                 side,
                 at,
                 u64::MAX,
                 |assembler, give| assembler.fin(offset(end), give),
-                ledger,
+                context,
             );
         }
         if segment.has(RST) || self.assemblers.iter().any(Assembler::ends) {
-            self.closing(segment.has(RST), at, ledger);
+            self.closing(segment.has(RST), at, context);
         }
     }
 
     /// What the receiver never had room for is not read.
     #[inline(always)]
-    fn is_beyond(&mut self, seen: &Seen<'_, '_>, at: At, ledger: &mut Ledger) -> bool {
+    fn is_beyond(&mut self, seen: &Seen<'_, '_>, at: At, context: &mut Context) -> bool {
         let beyond = pick(&mut self.senders, seen.side).is_beyond(seen.facts.seq);
         if beyond {
-            ledger.distrust("tcp", "data far beyond the receiver's window; not read", at);
+            context.distrust("tcp", "data far beyond the receiver's window; not read", at);
         }
         beyond
     }
 
     /// A side's FIN was seen, or a RST.
     #[cold]
-    fn closing(&mut self, reset: bool, at: At, ledger: &mut Ledger) {
+    fn closing(&mut self, reset: bool, at: At, context: &mut Context) {
         let [client, server] = &self.senders;
         if client.has_sent() != server.has_sent() {
             let Pairing { pair, stream, .. } = self.pairing;
@@ -311,20 +317,20 @@ impl Tracker {
                 .pairing
                 .begun
                 .carries
-                .and_then(|what| ledger.carried.get(what));
+                .and_then(|what| context.carried.get(what));
             let control = carried.map(|carried| carried.control);
-            ledger
+            context
                 .transfers
                 .ended(pair, stream, control, self.begun, at.time_ns);
         }
         for side in [Side::Client, Side::Server] {
             // a FIN may come before bytes that are still to be sent again
             if pick(&mut self.assemblers, side).ended() {
-                self.close(side, at, Close::Fin, ledger);
+                self.close(side, at, Close::Fin, context);
             }
         }
         if reset {
-            self.end(at, Close::Rst, ledger);
+            self.end(at, Close::Rst, context);
         }
     }
 
@@ -337,23 +343,23 @@ impl Tracker {
         at: At,
         holes: u64,
         work: impl FnOnce(&mut Assembler, &mut dyn FnMut(Stretch<'_>)),
-        ledger: &mut Ledger,
+        context: &mut Context,
     ) {
         let (assembler, other) = both(&mut self.assemblers, side);
         let (messages, before) = (&mut self.messages, assembler.weight());
         let next = assembler.next().unwrap_or(holes);
-        let mut hearing = Hearing::at(&mut self.pairing, ledger, side, next, other.next());
+        let mut hearing = PairingListener::at(&mut self.pairing, context, side, next, other.next());
         work(assembler, &mut |piece| hearing.read(messages, at, holes, piece));
         let after = assembler.weight();
         if before == after {
             return;
         }
-        let held = &mut hearing.ledger.held;
+        let held = &mut hearing.context.held;
         *held = (*held + after).saturating_sub(before);
         if *held > MAX_HELD_IN_ALL && after > before {
             *held = held.saturating_sub(after);
             assembler.finish(&mut |piece| hearing.read(messages, at, holes, piece));
-            ledger.distrust(
+            context.distrust(
                 "tcp",
                 "too many bytes out of order in all streams; a hole was passed over",
                 at,
@@ -362,20 +368,20 @@ impl Tracker {
     }
 
     /// A side ended. After it, what is still open on a server's side will not be answered.
-    fn close(&mut self, side: Side, at: At, how: Close, ledger: &mut Ledger) {
+    fn close(&mut self, side: Side, at: At, how: Close, context: &mut Context) {
         if std::mem::replace(pick(&mut self.closed, side), true) && how == Close::Fin {
             return;
         }
         let (assembler, other) = both(&mut self.assemblers, side);
         let next = assembler.next().unwrap_or(BIAS as u64);
-        let mut hearing = Hearing::at(&mut self.pairing, ledger, side, next, other.next());
+        let mut hearing = PairingListener::at(&mut self.pairing, context, side, next, other.next());
         self.messages.close(side, at, how, &mut hearing);
-        self.pairing.close(side, how, ledger);
+        self.pairing.close(side, how, context);
         if how != Close::Fin {
             let stream = self.pairing.stream;
             for (sender, pool) in self.senders.iter_mut().zip(self.pools) {
                 let last = sender.last_refutations();
-                ledger.pools.refute(pool, stream, last.as_slice());
+                context.pools.refute(pool, stream, last.as_slice());
             }
         }
     }
@@ -397,11 +403,11 @@ impl Tracker {
     }
 
     /// Nothing more will come: a reset, or the end of the capture.
-    pub fn end(&mut self, at: At, how: Close, ledger: &mut Ledger) {
+    pub fn end(&mut self, at: At, how: Close, context: &mut Context) {
         self.pairing.frame = at.frame;
         if let Some(alone) = self.alone.take() {
             for found in alone.1.suspects() {
-                pauses::suspect(found, alone.0, self.pairing.place(), ledger);
+                pauses::suspect(found, alone.0, self.pairing.place(), context);
             }
         }
         for side in [Side::Client, Side::Server] {
@@ -411,12 +417,12 @@ impl Tracker {
                     at,
                     u64::MAX,
                     |assembler, give| assembler.finish(give),
-                    ledger,
+                    context,
                 );
             }
         }
         for side in [Side::Client, Side::Server] {
-            self.close(side, at, how, ledger);
+            self.close(side, at, how, context);
         }
     }
 }

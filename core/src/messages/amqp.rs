@@ -10,7 +10,7 @@ mod frame;
 
 use std::collections::BTreeMap;
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use smol_str::SmolStr;
@@ -51,17 +51,17 @@ pub(super) struct Amqp {
 
 /// A client says `AMQP` first, and the server which version it speaks.
 fn sniff(first: &First<'_>) -> Guess {
-    let begun = frame::HEADER.get(..first.said.len()).unwrap_or(frame::HEADER);
+    let begun = frame::HEADER.get(..first.input.len()).unwrap_or(frame::HEADER);
     match first.side {
-        Side::Client if first.said == begun => Guess::More,
-        Side::Client if first.said.starts_with(frame::HEADER) => Guess::Yes,
+        Side::Client if first.input == begun => Guess::More,
+        Side::Client if first.input.starts_with(frame::HEADER) => Guess::Yes,
         _ => framed::sniff::<Amqp>(first),
     }
 }
 
-impl Dialect for Amqp {
+impl WireFormat for Amqp {
     const HEAD: usize = 1024;
-    const TELLS: usize = 12;
+    const MIN_PROOF: usize = 12;
     const WRONG: &'static str = "not a frame of AMQP";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
@@ -76,13 +76,13 @@ impl Dialect for Amqp {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some((channel, frame)) = frame::read(head) else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         let side = sink.side();
         if !self.channels.contains_key(&channel) && self.channels.len() >= MAX_CHANNELS {
-            return Told::Nothing;
+            return Role::Ignored;
         }
         let (key, whole) = (self.next, self.whole);
         let channel = self
@@ -152,15 +152,15 @@ fn asks(
     channel: &mut Channel,
     key: u64,
     method: Method<'_>,
-) -> Told {
+) -> Role {
     begins(sink, key, method);
     channel.waits(key, method);
-    Told::Last(key)
+    Role::Last(key)
 }
 
 fn begins(sink: &mut MessageSink<'_, impl Listener>, key: u64, method: Method<'_>) {
     let mut exchange = sink.of(key);
-    exchange.ask(Kind::Request);
+    exchange.begin_request(Kind::Request);
     exchange.name(Named {
         method: method.word(),
         target: &method.target(),
@@ -173,7 +173,7 @@ fn client(
     channel: &mut Channel,
     key: u64,
     method: Method<'_>,
-) -> Option<Told> {
+) -> Option<Role> {
     if method.is_publish() {
         let counted = channel.publishes(key, sink.at().time_ns);
         *channel.content(Side::Client) = Content::of(counted.then_some(Of::Exchange(key)));
@@ -181,7 +181,7 @@ fn client(
             return None;
         }
         begins(sink, key, method);
-        return Some(Told::Part(key));
+        return Some(Role::Part(key));
     }
     method.answer()?;
     Some(asks(sink, channel, key, method))
@@ -192,7 +192,7 @@ fn server(
     channel: &mut Channel,
     method: Method<'_>,
     len: u64,
-) -> Option<Told> {
+) -> Option<Role> {
     if let Some((tag, multiple)) = method.confirms() {
         let (text, error) = if method.refuses() {
             ("nack", true)
@@ -210,7 +210,7 @@ fn server(
                     error,
                 },
             );
-            sink.of(key).answered();
+            sink.of(key).end_answer();
         }
         return None;
     }
@@ -227,7 +227,7 @@ fn server(
         };
         keys.for_each(|key| sink.of(key).reset());
         answers(sink, key, status);
-        return Some(Told::Last(key));
+        return Some(Role::Last(key));
     }
     if method.has_content() {
         let of = match channel.answered(method) {
@@ -246,19 +246,19 @@ fn server(
     }
     let key = channel.answered(method)?;
     answers(sink, key, OK);
-    Some(Told::Last(key))
+    Some(Role::Last(key))
 }
 
-fn push(method: Method<'_>) -> Told {
-    Told::Push(Push {
+fn push(method: Method<'_>) -> Role {
+    Role::Push(PushedMessage {
         method: method.word(),
         target: method.target(),
-        ..Push::default()
+        ..PushedMessage::default()
     })
 }
 
 fn answers(sink: &mut MessageSink<'_, impl Listener>, key: u64, status: Status<'_>) {
     let mut exchange = sink.of(key);
-    exchange.answer();
+    exchange.begin_answer();
     exchange.status(status);
 }

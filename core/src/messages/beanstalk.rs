@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::framed::{self, Dialect, Framed, Head, Length, Told};
+use super::framed::{self, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Named, Side, Status, text};
@@ -152,10 +152,10 @@ fn begins(side: Side, head: &[u8]) -> bool {
     }
 }
 
-impl Dialect for Beanstalk {
+impl WireFormat for Beanstalk {
     // a tube's name has 200 bytes at most
     const HEAD: usize = 272;
-    const TELLS: usize = 4;
+    const MIN_PROOF: usize = 4;
     const WRONG: &'static str = "not a line of beanstalkd";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
@@ -191,25 +191,25 @@ impl Dialect for Beanstalk {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
         let Some(line) = Line::read(side, head.bytes) else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         if side == Side::Client {
             return self.asks(sink, &line);
         }
         let Some(key) = self.waiting.pop_front() else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         let mut exchange = sink.of(key);
-        exchange.answer();
+        exchange.begin_answer();
         exchange.status(Status {
             code: None,
             text: Some(line.word),
             error: ERRORS.contains(&line.word),
         });
-        Told::Last(key)
+        Role::Last(key)
     }
 
     fn lost(&mut self, _side: Side) {
@@ -218,9 +218,9 @@ impl Dialect for Beanstalk {
 }
 
 impl Beanstalk {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, line: &Line<'_>) -> Told {
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, line: &Line<'_>) -> Role {
         if self.waiting.len() >= MAX_WAITING {
-            return Told::Nothing;
+            return Role::Ignored;
         }
         let key = self.next;
         self.next += 1;
@@ -232,12 +232,12 @@ impl Beanstalk {
         let name = line.rest.split(' ').next().filter(|_| tube);
         let waits = line.word.starts_with("reserve");
         let mut exchange = sink.of(key);
-        exchange.ask(if waits { Kind::LongPoll } else { Kind::Request });
+        exchange.begin_request(if waits { Kind::LongPoll } else { Kind::Request });
         exchange.name(Named {
             method: line.word,
             target: &name.map_or(SmolStr::default(), |name| text::name(name.as_bytes())),
             host: "",
         });
-        Told::Last(key)
+        Role::Last(key)
     }
 }

@@ -7,7 +7,7 @@
 
 mod answers;
 mod imap;
-mod known;
+mod recognise;
 mod transfers;
 mod verbs;
 
@@ -20,7 +20,7 @@ use super::readers::AnyReader;
 use super::sink::MessageSink;
 use super::{Kind, Listener, MessageReader, Named, Note, Read, Side, Stretch, tls};
 use answers::Server;
-pub(super) use known::{FTP, IMAP, POP3, SMTP};
+pub(super) use recognise::{FTP, IMAP, POP3, SMTP};
 use verbs::{Command, Dialect, Does};
 
 /// Commands that may wait for their answer; the oldest is given up beyond it.
@@ -36,7 +36,7 @@ pub(super) struct Commands {
     client: Client,
     server: Server,
     /// The commands that were not answered, oldest first.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingQueue>,
     /// The key of the next command.
     next: u64,
     /// Each recipient's mail is answered for itself (LMTP), and so many were accepted.
@@ -55,7 +55,7 @@ enum Blind {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingQueue {
     key: u64,
     tag: SmolStr,
     does: Does,
@@ -102,12 +102,12 @@ enum Leave {
     Tls,
 }
 
-impl Waiting {
+impl PendingQueue {
     /// So many bytes of its answer are here.
     fn says(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         let begins = !std::mem::replace(&mut self.begun, true);
         if begins {
-            sink.of(self.key).answer();
+            sink.of(self.key).begin_answer();
         }
         sink.unmark();
         if bytes > 0 {
@@ -199,7 +199,7 @@ impl Commands {
         if left == 0 {
             self.client.reads = Reads::Lines;
             if self.client.literal.is_none() {
-                sink.of(key).asked();
+                sink.of(key).end_request();
             }
         }
     }
@@ -229,7 +229,7 @@ impl Commands {
         sink.of(key).count(here as u64);
         self.client.reads = match end {
             Some(_) => {
-                sink.of(key).asked();
+                sink.of(key).end_request();
                 Reads::Lines
             }
             None => Reads::Content {
@@ -307,7 +307,7 @@ impl Commands {
         if left > 0 {
             self.client.reads = Reads::Octets { key, left };
         } else if literal.is_none() {
-            sink.of(key).asked();
+            sink.of(key).end_request();
         }
     }
 
@@ -322,13 +322,13 @@ impl Commands {
         }
         let idle = command.does == Does::Idle;
         let mut exchange = sink.of(key);
-        exchange.ask(if idle { Kind::LongPoll } else { Kind::Request });
+        exchange.begin_request(if idle { Kind::LongPoll } else { Kind::Request });
         exchange.name(Named {
             method: &command.method,
             target: &command.target,
             host: "",
         });
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(PendingQueue {
             key,
             tag: command.tag,
             does: command.does,

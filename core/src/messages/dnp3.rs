@@ -2,7 +2,7 @@
 //! them by station and number; tells what an outstation says unasked as pushes, and nobody of confirmations. Reads
 //! functions, no values.
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{First, Guess, Kind, Listener, Named, Side, Status};
@@ -92,9 +92,9 @@ fn checksum(head: &[u8]) -> u16 {
 
 /// One side's first frame proves it by its checksum.
 fn sniff(first: &First<'_>) -> Guess {
-    match framed::fit::<Dnp3>(first.side, first.said) {
+    match framed::fit::<Dnp3>(first.side, first.input) {
         Fit::No => Guess::No,
-        _ if first.said.len() < BLOCK => Guess::More,
+        _ if first.input.len() < BLOCK => Guess::More,
         _ => Guess::Yes,
     }
 }
@@ -136,16 +136,16 @@ impl Frame {
     }
 }
 
-impl Dialect for Dnp3 {
+impl WireFormat for Dnp3 {
     const HEAD: usize = 16;
-    const TELLS: usize = BLOCK;
+    const MIN_PROOF: usize = BLOCK;
     const WRONG: &'static str = "not a frame of DNP3";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         match (cursor::be16_at(first, 0), cursor::u8_at(first, 2)) {
             (Some(START), Some(len)) if len >= COUNTED => {
-                let said = u64::from(len - COUNTED);
-                Length::Is(BLOCK as u64 + said + 2 * said.div_ceil(CHECKED))
+                let counted = u64::from(len - COUNTED);
+                Length::Is(BLOCK as u64 + counted + 2 * counted.div_ceil(CHECKED))
             }
             (Some(START), None) => Length::More,
             (None, _) if first.first().is_none_or(|byte| *byte == 5) => Length::More,
@@ -154,22 +154,22 @@ impl Dialect for Dnp3 {
     }
 
     fn fits(_side: Side, head: Head<'_>) -> bool {
-        let (said, check) = (head.bytes.get(..BLOCK - 2), cursor::from(head.bytes, BLOCK - 2));
+        let (counted, check) = (head.bytes.get(..BLOCK - 2), cursor::from(head.bytes, BLOCK - 2));
         let Some(check) = Cursor::new(check).u16le() else {
             return true;
         };
-        said.is_some_and(|said| checksum(said) == check)
+        counted.is_some_and(|counted| checksum(counted) == check)
     }
 
     fn marked(_side: Side) -> bool {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
         // without what a program says: the link's own questions
         let Some(frame) = Frame::read(side, head.bytes) else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         match side {
             Side::Client => asks(sink, &frame),
@@ -184,42 +184,42 @@ impl Dialect for Dnp3 {
     }
 }
 
-fn asks(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Told {
+fn asks(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
     let Some((method, true)) = word(frame.function).filter(|_| frame.transport & FIRST != 0) else {
-        return Told::Nothing;
+        return Role::Ignored;
     };
     let mut exchange = sink.of(frame.key());
-    exchange.ask(Kind::Request);
+    exchange.begin_request(Kind::Request);
     exchange.name(Named {
         method,
         target: &format_smolstr!("{}", frame.station),
         host: "",
     });
-    Told::Last(frame.key())
+    Role::Last(frame.key())
 }
 
 impl Dnp3 {
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Told {
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
         if frame.transport & FIRST == 0 {
             let Some(key) = self.going.filter(|_| !self.pushes) else {
-                return Told::Nothing;
+                return Role::Ignored;
             };
             return if frame.ends() {
-                Told::Last(key)
+                Role::Last(key)
             } else {
-                Told::Part(key)
+                Role::Part(key)
             };
         }
         (self.going, self.pushes) = (None, frame.function == UNSOLICITED);
         match frame.function {
-            UNSOLICITED => Told::Push(Push {
+            UNSOLICITED => Role::Push(PushedMessage {
                 method: "UnsolicitedResponse",
-                ..Push::default()
+                ..PushedMessage::default()
             }),
             RESPONSE => {
                 let (key, failed) = (frame.key(), frame.refused & REFUSED);
                 let mut exchange = sink.of(key);
-                exchange.answer();
+                exchange.begin_answer();
                 exchange.status(Status {
                     code: None,
                     text: Some(&match failed {
@@ -229,12 +229,12 @@ impl Dnp3 {
                     error: failed != 0,
                 });
                 if frame.ends() {
-                    return Told::Last(key);
+                    return Role::Last(key);
                 }
                 self.going = Some(key);
-                Told::Part(key)
+                Role::Part(key)
             }
-            _ => Told::Nothing,
+            _ => Role::Ignored,
         }
     }
 }

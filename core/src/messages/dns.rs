@@ -50,15 +50,15 @@ struct Half {
 /// A stream is DNS where the server repeats the id of what looks like a query.
 fn sniff(first: &First<'_>) -> Guess {
     match first.side {
-        Side::Client if first.said.len() < LENGTH + HEADER => match may_ask(first.said) {
+        Side::Client if first.input.len() < LENGTH + HEADER => match may_ask(first.input) {
             true => Guess::More,
             false => Guess::No,
         },
-        Side::Client if framed(Side::Client, first.said).is_some() => Guess::Other,
+        Side::Client if framed(Side::Client, first.input).is_some() => Guess::Other,
         Side::Server if first.other.is_empty() => Guess::No,
-        Side::Server if first.said.len() < LENGTH + HEADER => Guess::More,
+        Side::Server if first.input.len() < LENGTH + HEADER => Guess::More,
         Side::Server => match (
-            framed(Side::Server, first.said),
+            framed(Side::Server, first.input),
             framed(Side::Client, first.other),
         ) {
             (Some(answer), Some(_)) if asks(first.other, answer.id) => Guess::Yes,
@@ -203,15 +203,15 @@ impl Half {
         sink.dns(at, &head);
         let mut exchange = sink.of(u64::from(message.id));
         if side == Side::Client {
-            exchange.ask(Kind::Request);
+            exchange.begin_request(Kind::Request);
             exchange.name(message.named());
             exchange.count(bytes);
-            exchange.asked();
+            exchange.end_request();
         } else {
-            exchange.answer();
+            exchange.begin_answer();
             exchange.piece(bytes);
             exchange.status(message.status());
-            exchange.answered();
+            exchange.end_answer();
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Told};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Named, Side, Status};
@@ -120,9 +120,9 @@ fn items(mut cursor: Cursor<'_>) -> Option<(Option<u16>, &[u8])> {
     None
 }
 
-impl Dialect for Enip {
+impl WireFormat for Enip {
     const HEAD: usize = 96;
-    const TELLS: usize = 24;
+    const MIN_PROOF: usize = 24;
     const WRONG: &'static str = "not a message of EtherNet/IP";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
@@ -161,9 +161,9 @@ impl Dialect for Enip {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(message) = Message::read(head.bytes) else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         match sink.side() {
             Side::Client => self.asks(sink, &message),
@@ -180,7 +180,7 @@ impl Dialect for Enip {
 }
 
 impl Enip {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message<'_>) -> Option<Told> {
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message<'_>) -> Option<Role> {
         let method = match (message.command, message.cip.first()) {
             (0x66, _) => return None, // nobody answers
             (SEND | SEND_CONNECTED, Some(number)) if number & ANSWER == 0 => service(*number),
@@ -195,15 +195,15 @@ impl Enip {
         self.waiting.push_back((message.id(), key));
         let sets_up = matches!(method, "RegisterSession" | "ForwardOpen" | "LargeForwardOpen");
         let mut exchange = sink.of(key);
-        exchange.ask(if sets_up { Kind::Setup } else { Kind::Request });
+        exchange.begin_request(if sets_up { Kind::Setup } else { Kind::Request });
         exchange.name(Named {
             method,
             ..Named::default()
         });
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message<'_>) -> Option<Told> {
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message<'_>) -> Option<Role> {
         let id = message.id();
         let place = self.waiting.iter().position(|(of, _)| *of == id)?;
         let (_, key) = self.waiting.remove(place)?;
@@ -224,13 +224,13 @@ impl Enip {
             format_smolstr!("error {code:#04x}")
         };
         let mut exchange = sink.of(key);
-        exchange.answer();
+        exchange.begin_answer();
         exchange.status(Status {
             code: u16::try_from(code).ok(),
             text: Some(&text),
             // 6: more is to come in another answer
             error: !matches!(code, 0 | 6),
         });
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 }

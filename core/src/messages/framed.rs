@@ -1,5 +1,5 @@
 //! Protocols whose messages say their length in their head. Reads where each begins and ends, keeps as much of it as
-//! names it, counts the rest; what a message means, its `Dialect` says.
+//! names it, counts the rest; what a message means, its `WireFormat` says.
 //!
 //! A hole inside a message whose head was read is counted. Any other hole hides where the next begins: this side is
 //! then searched, packet by packet, for messages that fit, and the other side is read on.
@@ -22,27 +22,27 @@ pub(super) enum Length {
     Wrong,
 }
 
-/// What a message is, said when its head is known; the rest is told when it is whole.
+/// What a message is, known when its head is read; the note follows when it is whole.
 #[derive(Debug, Default)]
-pub(super) enum Told {
-    /// Nobody is told of it.
+pub(super) enum Role {
+    /// No note.
     #[default]
-    Nothing,
+    Ignored,
     /// Bytes of the exchange with this key, which goes on.
     Part(u64),
     /// The request, or the answer, of this exchange ends with it.
     Last(u64),
     /// The same where either side may ask: the request of this exchange ends with it, or its answer.
-    Asked(u64),
-    Answered(u64),
+    Request(u64),
+    Answer(u64),
     /// What is said so far of this exchange is no answer: that is still to come.
     Interim(u64),
     /// A push ends with it.
-    Push(Push),
+    Push(PushedMessage),
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Push {
+pub(super) struct PushedMessage {
     /// Where it began, if that was an earlier message.
     pub(super) since: Option<At>,
     pub(super) method: &'static str,
@@ -60,11 +60,11 @@ pub(super) struct Head<'a> {
 }
 
 /// One protocol's messages.
-pub(super) trait Dialect: Default {
+pub(super) trait WireFormat: Default {
     /// So much of a message is kept for its name. More than any length field needs.
     const HEAD: usize;
     /// The fewest bytes that tell one side's message from chance.
-    const TELLS: usize;
+    const MIN_PROOF: usize;
     /// Why reading ends where no message stands.
     const WRONG: &'static str;
 
@@ -77,7 +77,7 @@ pub(super) trait Dialect: Default {
     fn marked(side: Side) -> bool;
 
     /// A message's head is read, or all of it.
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told;
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role;
 
     /// Messages of `side` are not in the capture.
     fn lost(&mut self, side: Side);
@@ -99,22 +99,22 @@ pub(super) enum Fit {
 
 /// The heads of the messages that `side` says here, one behind the other; how well the bytes fit where none follows.
 struct Heads<'a, D> {
-    dialect: D,
+    format: D,
     side: Side,
     rest: &'a [u8],
 }
 
-impl<'a, D: Dialect> Heads<'a, D> {
+impl<'a, D: WireFormat> Heads<'a, D> {
     fn of(side: Side, rest: &'a [u8]) -> Self {
-        let dialect = D::default();
-        Heads { dialect, side, rest }
+        let format = D::default();
+        Heads { format, side, rest }
     }
 
     fn next(&mut self) -> Result<Head<'a>, Fit> {
         if self.rest.is_empty() {
             return Err(Fit::Whole);
         }
-        let len = match self.dialect.length(self.side, self.rest) {
+        let len = match self.format.length(self.side, self.rest) {
             Length::More => return Err(Fit::Cut),
             Length::Is(len) if len > 0 => len,
             _ => return Err(Fit::No),
@@ -134,7 +134,7 @@ impl<'a, D: Dialect> Heads<'a, D> {
 }
 
 /// Whether `side` may say this from a message's beginning on.
-pub(super) fn fit<D: Dialect>(side: Side, bytes: &[u8]) -> Fit {
+pub(super) fn fit<D: WireFormat>(side: Side, bytes: &[u8]) -> Fit {
     if bytes.is_empty() {
         return Fit::No;
     }
@@ -147,7 +147,7 @@ pub(super) fn fit<D: Dialect>(side: Side, bytes: &[u8]) -> Fit {
 }
 
 /// For protocols that one side alone does not prove: both sides' first bytes have to fit, one of them up to its end.
-pub(super) fn sniff<D: Dialect>(first: &First<'_>) -> Guess {
+pub(super) fn sniff<D: WireFormat>(first: &First<'_>) -> Guess {
     match fits_both::<D>(first) {
         Err(guess) => guess,
         Ok((Fit::Cut, Fit::Cut)) if !D::marked(first.side) => Guess::No,
@@ -156,7 +156,7 @@ pub(super) fn sniff<D: Dialect>(first: &First<'_>) -> Guess {
 }
 
 /// For those that two fitting lengths do not prove either: one side has to repeat a number of the other.
-pub(super) fn sniff_by_id<D: Dialect>(first: &First<'_>, id: fn(Side, &[u8]) -> Option<u64>) -> Guess {
+pub(super) fn sniff_by_id<D: WireFormat>(first: &First<'_>, id: fn(Side, &[u8]) -> Option<u64>) -> Guess {
     if let Err(guess) = fits_both::<D>(first) {
         return guess;
     }
@@ -173,21 +173,21 @@ pub(super) fn sniff_by_id<D: Dialect>(first: &First<'_>, id: fn(Side, &[u8]) -> 
             }
         }
     };
-    let said = ids(first.side, first.said);
+    let input = ids(first.side, first.input);
     let repeated = ids(first.side.other(), first.other)
         .iter()
-        .any(|id| said.contains(id));
+        .any(|id| input.contains(id));
     if repeated { Guess::Yes } else { Guess::Other }
 }
 
-fn fits_both<D: Dialect>(first: &First<'_>) -> Result<(Fit, Fit), Guess> {
-    let (said, other) = (
-        fit::<D>(first.side, first.said),
+fn fits_both<D: WireFormat>(first: &First<'_>) -> Result<(Fit, Fit), Guess> {
+    let (input, other) = (
+        fit::<D>(first.side, first.input),
         fit::<D>(first.side.other(), first.other),
     );
-    match (said, other) {
+    match (input, other) {
         (Fit::No, _) => Err(Guess::No),
-        (Fit::Cut, _) if first.said.len() < D::TELLS => Err(Guess::More),
+        (Fit::Cut, _) if first.input.len() < D::MIN_PROOF => Err(Guess::More),
         (_, _) if first.other.is_empty() => Err(Guess::Other),
         (_, Fit::No) => Err(Guess::No),
         fits => Ok(fits),
@@ -199,10 +199,10 @@ fn fits_both<D: Dialect>(first: &First<'_>) -> Result<(Fit, Fit), Guess> {
 pub(super) struct Framed<D> {
     client: Half,
     server: Half,
-    dialect: D,
+    format: D,
 }
 
-/// Why no more of the dialect's messages are read.
+/// Why no more of the format's messages are read.
 enum Leave {
     Lost,
     Tls,
@@ -212,17 +212,17 @@ enum Leave {
 #[derive(Debug, Default)]
 struct Half {
     head: Vec<u8>,
-    /// Of the message that is being read, once its first bytes told it.
+    /// Of the message that is being read, once its first bytes show it.
     len: Option<u64>,
     /// Bytes of it that were read.
     have: u64,
     /// Its head was read: what it is.
-    told: Option<Told>,
+    role: Option<Role>,
     /// Where the next message begins is not known.
     searching: bool,
 }
 
-impl<D: Dialect> MessageReader for Framed<D> {
+impl<D: WireFormat> MessageReader for Framed<D> {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
         match stretch {
             Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
@@ -242,12 +242,12 @@ impl<D: Dialect> MessageReader for Framed<D> {
     fn resume(&mut self, _side: Side, _inside: bool) {
         for side in [Side::Client, Side::Server] {
             *self.half(side) = Half::default();
-            self.dialect.lost(side);
+            self.format.lost(side);
         }
     }
 }
 
-impl<D: Dialect> Framed<D> {
+impl<D: WireFormat> Framed<D> {
     fn half(&mut self, side: Side) -> &mut Half {
         match side {
             Side::Client => &mut self.client,
@@ -265,18 +265,18 @@ impl<D: Dialect> Framed<D> {
         if self.half(side).searching {
             match fit::<D>(side, bytes) {
                 Fit::Whole => {}
-                Fit::Cut if D::marked(side) && bytes.len() >= D::TELLS => {}
+                Fit::Cut if D::marked(side) && bytes.len() >= D::MIN_PROOF => {}
                 _ => return Ok(()),
             }
             self.half(side).searching = false;
         }
         while !bytes.is_empty() {
-            if self.dialect.starts_tls() && self.half(side).len.is_none() {
+            if self.format.starts_tls() && self.half(side).len.is_none() {
                 return Err((Leave::Tls, bytes));
             }
             sink.mark();
             let half = self.half(side);
-            if half.told.is_some() {
+            if half.role.is_some() {
                 let left = half.len.unwrap_or(0).saturating_sub(half.have);
                 let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                 bytes = bytes.get(here..).unwrap_or_default();
@@ -295,9 +295,9 @@ impl<D: Dialect> Framed<D> {
     /// Takes as much of a message's head as is here; false where no message stands.
     fn head(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
         let side = sink.side();
-        let (dialect, half) = match side {
-            Side::Client => (&mut self.dialect, &mut self.client),
-            Side::Server => (&mut self.dialect, &mut self.server),
+        let (format, half) = match side {
+            Side::Client => (&mut self.format, &mut self.client),
+            Side::Server => (&mut self.format, &mut self.server),
         };
         // the length is looked for byte by byte, so that nothing behind the message is taken
         while half.len.is_none() {
@@ -306,7 +306,7 @@ impl<D: Dialect> Framed<D> {
             };
             half.head.push(*first);
             *bytes = rest;
-            match dialect.length(side, &half.head) {
+            match format.length(side, &half.head) {
                 Length::More if half.head.len() < D::HEAD => {}
                 Length::Is(len) if len >= half.head.len() as u64 => half.len = Some(len),
                 _ => return false,
@@ -327,12 +327,12 @@ impl<D: Dialect> Framed<D> {
 
     /// The message's head is as long as it will be.
     fn tell(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
-        let (dialect, half) = match sink.side() {
-            Side::Client => (&mut self.dialect, &mut self.client),
-            Side::Server => (&mut self.dialect, &mut self.server),
+        let (format, half) = match sink.side() {
+            Side::Client => (&mut self.format, &mut self.client),
+            Side::Server => (&mut self.format, &mut self.server),
         };
         let (bytes, len) = (std::mem::take(&mut half.head), half.len.unwrap_or(0));
-        half.told = Some(dialect.message(sink, Head { bytes: &bytes, len }));
+        half.role = Some(format.message(sink, Head { bytes: &bytes, len }));
         self.body(sink, bytes.len() as u64);
     }
 
@@ -342,22 +342,22 @@ impl<D: Dialect> Framed<D> {
         half.have += bytes;
         let ends = half.len.is_none_or(|len| half.have >= len);
         if let Some(
-            Told::Part(key) | Told::Last(key) | Told::Asked(key) | Told::Answered(key) | Told::Interim(key),
-        ) = half.told
+            Role::Part(key) | Role::Last(key) | Role::Request(key) | Role::Answer(key) | Role::Interim(key),
+        ) = half.role
         {
             sink.of(key).piece(bytes);
         }
         if !ends {
             return;
         }
-        let Half { told, have, .. } = std::mem::take(half);
-        match told.unwrap_or_default() {
-            Told::Nothing | Told::Part(_) => {}
-            Told::Last(key) if sink.side() == Side::Client => sink.of(key).asked(),
-            Told::Asked(key) => sink.of(key).asked(),
-            Told::Last(key) | Told::Answered(key) => sink.of(key).answered(),
-            Told::Interim(key) => sink.of(key).interim(),
-            Told::Push(push) => {
+        let Half { role, have, .. } = std::mem::take(half);
+        match role.unwrap_or_default() {
+            Role::Ignored | Role::Part(_) => {}
+            Role::Last(key) if sink.side() == Side::Client => sink.of(key).end_request(),
+            Role::Request(key) => sink.of(key).end_request(),
+            Role::Last(key) | Role::Answer(key) => sink.of(key).end_answer(),
+            Role::Interim(key) => sink.of(key).interim(),
+            Role::Push(push) => {
                 let first = push.since.unwrap_or_else(|| sink.marked());
                 sink.push_since(first, push.method, &push.target, push.bytes + have);
             }
@@ -369,17 +369,17 @@ impl<D: Dialect> Framed<D> {
     fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
         let half = self.half(side);
-        let read = if half.told.is_some() {
+        let read = if half.role.is_some() {
             half.have
         } else {
             half.head.len() as u64
         };
         let left = half.len.unwrap_or(0).saturating_sub(read);
-        if half.told.is_none() && half.head.len() >= D::TELLS && missing <= left {
+        if half.role.is_none() && half.head.len() >= D::MIN_PROOF && missing <= left {
             self.tell(sink); // what is here of its head has to do
         }
         let half = self.half(side);
-        if half.told.is_some() && missing <= left {
+        if half.role.is_some() && missing <= left {
             return self.body(sink, missing);
         }
         *half = Half {
@@ -387,6 +387,6 @@ impl<D: Dialect> Framed<D> {
             ..Half::default()
         };
         sink.unmark();
-        self.dialect.lost(side);
+        self.format.lost(side);
     }
 }

@@ -5,29 +5,29 @@
 //! copied, until its blank line comes. Bodies are counted, not looked at, unless they are chunked.
 //! A hole counts as bytes where the length is known; anywhere else the reader is lost and says so.
 
-mod again;
 mod broken;
 mod chunked;
 mod head;
-mod known;
+mod head_cache;
 mod lines;
+mod recognise;
 mod streamed;
 
 use super::pieces::Pieces;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Close, Listener, MessageReader, Read, Side, Stretch};
-use super::{banner, http2, websocket};
+use super::{http2, server_software, websocket};
 use crate::queue::Queue;
-pub(super) use again::Again;
 use chunked::{Chunked, Step};
 use head::{Asked, Body, Head, Start, Upgrade};
-use known::{opens, resumes, sniff};
+pub(super) use head_cache::HeadCache;
 use lines::skip_line_ends;
+use recognise::{opens, resumes, sniff};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Http,
-    sniff: |first| sniff(first.side, first.said),
+    sniff: |first| sniff(first.side, first.input),
     opens,
     resumes,
     joins: |_, _| false,
@@ -218,12 +218,12 @@ impl Http1 {
                 return Ok(bytes);
             }
             // taken out, so that the sink can write while the head is read from
-            let mut again = sink.again().take().unwrap_or_default();
+            let mut again = sink.head_cache().take().unwrap_or_default();
             let head = again.or_read(side, bytes, head::parse);
             let read = head
                 .filter(|head| head.len <= MAX_HEAD)
                 .map(|head| self.whole_head(sink, head, bytes));
-            *sink.again() = Some(again);
+            *sink.head_cache() = Some(again);
             if let Some(rest) = read {
                 return rest;
             }
@@ -358,7 +358,7 @@ impl Http1 {
     #[cold]
     fn name_of_server(&mut self, mut sink: MessageSink<'_, impl Listener>, head: &[u8]) {
         self.searched += 1;
-        if let Some(name) = banner::of_head(head) {
+        if let Some(name) = server_software::of_head(head) {
             self.searched = MAX_SEARCHED;
             sink.software(name);
         }
@@ -370,7 +370,7 @@ impl Http1 {
     fn body_left_out(&mut self, mut sink: MessageSink<'_, impl Listener>, bytes: &[u8]) {
         if self.client.state == State::Head {
             self.early = false;
-        } else if known::resumes(Side::Client, bytes) {
+        } else if recognise::resumes(Side::Client, bytes) {
             self.early = false;
             self.client = Half::default();
             sink.end();

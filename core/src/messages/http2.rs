@@ -90,16 +90,16 @@ struct Block {
 }
 
 fn sniff(first: &First<'_>) -> Guess {
-    let said = first.said;
-    let begun = PREFACE.get(..said.len()).unwrap_or(PREFACE);
-    if first.side == Side::Client && said.starts_with(begun) {
-        return if said.len() < PREFACE.len() {
+    let input = first.input;
+    let begun = PREFACE.get(..input.len()).unwrap_or(PREFACE);
+    if first.side == Side::Client && input.starts_with(begun) {
+        return if input.len() < PREFACE.len() {
             Guess::More
         } else {
             Guess::Yes
         };
     }
-    match frames::chain(said) {
+    match frames::chain(input) {
         Some(true) => Guess::Yes,
         Some(false) => Guess::No,
         None => Guess::More,

@@ -5,7 +5,7 @@
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::turns::Turns;
-use super::{Close, First, Guess, Kind, Listener, MessageReader, Read, Side, Stretch, banner};
+use super::{Close, First, Guess, Kind, Listener, MessageReader, Read, Side, Stretch, server_software};
 
 /// What the steps of a log-in are called.
 const METHOD: &str = "handshake";
@@ -33,8 +33,8 @@ macro_rules! recognition {
     };
 }
 
-recognition!(SSH, Ssh, |first| begins(first.said, b"SSH-2.0-")
-    .or(begins(first.said, b"SSH-1.")));
+recognition!(SSH, Ssh, |first| begins(first.input, b"SSH-2.0-")
+    .or(begins(first.input, b"SSH-1.")));
 recognition!(VNC, Vnc, vnc);
 recognition!(RDP, Rdp, rdp);
 recognition!(TELNET, Telnet, telnet);
@@ -58,10 +58,10 @@ impl Guess {
     }
 }
 
-fn begins(said: &[u8], word: &[u8]) -> Guess {
+fn begins(input: &[u8], word: &[u8]) -> Guess {
     match (
-        said.iter().zip(word).all(|(byte, letter)| byte == letter),
-        said.len() < word.len(),
+        input.iter().zip(word).all(|(byte, letter)| byte == letter),
+        input.len() < word.len(),
     ) {
         (false, _) => Guess::No,
         (true, true) => Guess::More,
@@ -80,8 +80,8 @@ fn vnc(first: &First<'_>) -> Guess {
         }
     };
     match (
-        first.said.iter().zip(template).all(fits),
-        first.said.len() < template.len(),
+        first.input.iter().zip(template).all(fits),
+        first.input.len() < template.len(),
     ) {
         (false, _) => Guess::No,
         (true, true) => Guess::More,
@@ -92,8 +92,8 @@ fn vnc(first: &First<'_>) -> Guess {
 /// An X.224 connection request with what only RDP asks for: a cookie, or its negotiation (MS-RDPBCGR 2.2.1.1). Others ask
 /// with addresses.
 fn rdp(first: &First<'_>) -> Guess {
-    let [3, 0, high, low, rest @ ..] = first.said else {
-        let few = first.said.len() < 4 && begins(first.said, &[3, 0]) != Guess::No;
+    let [3, 0, high, low, rest @ ..] = first.input else {
+        let few = first.input.len() < 4 && begins(first.input, &[3, 0]) != Guess::No;
         return if few { Guess::More } else { Guess::No };
     };
     let len = usize::from(u16::from_be_bytes([*high, *low]));
@@ -105,8 +105,8 @@ fn rdp(first: &First<'_>) -> Guess {
         None => return Guess::More,
         Some(_) => return Guess::No,
     }
-    let Some(asked) = first.said.get(11..len) else {
-        return if first.said.len() < len {
+    let Some(asked) = first.input.get(11..len) else {
+        return if first.input.len() < len {
             Guess::More
         } else {
             Guess::No
@@ -123,7 +123,7 @@ fn rdp(first: &First<'_>) -> Guess {
 
 /// Two options in a row, or one that the other side answers with one (RFC 854, 855). Options above 49 are not in use.
 fn telnet(first: &First<'_>) -> Guess {
-    match (options(first.said), options(first.other)) {
+    match (options(first.input), options(first.other)) {
         (None, _) => Guess::No,
         (Some(2..), _) => Guess::Yes,
         (Some(1), Some(1..)) => Guess::Yes,
@@ -134,11 +134,11 @@ fn telnet(first: &First<'_>) -> Guess {
 }
 
 /// So many options these bytes begin with; none where they begin with anything else.
-fn options(mut said: &[u8]) -> Option<usize> {
+fn options(mut input: &[u8]) -> Option<usize> {
     let mut count = 0;
     loop {
-        match said {
-            [255, 251..=254, 0..=49, rest @ ..] => (count, said) = (count + 1, rest),
+        match input {
+            [255, 251..=254, 0..=49, rest @ ..] => (count, input) = (count + 1, rest),
             [] | [255] | [255, 251..=254] => return Some(count),
             [255, 250 | 240, ..] if count > 0 => return Some(count),
             _ if count > 0 => return Some(count),
@@ -149,17 +149,17 @@ fn options(mut said: &[u8]) -> Option<usize> {
 
 /// The client resets, and the server answers with its own reset: a length, then 7 or 10 and 8 in five bits.
 fn openvpn(first: &First<'_>) -> Guess {
-    let reset = |said: &[u8], codes: &[u8]| match said {
+    let reset = |input: &[u8], codes: &[u8]| match input {
         [high, low, code, rest @ ..] => {
             let len = usize::from(u16::from_be_bytes([*high, *low]));
             codes.contains(&(code >> 3)) && (14..=512).contains(&len) && rest.len() + 1 >= len
         }
         _ => false,
     };
-    let client = |said: &[u8]| reset(said, &[7, 10]);
+    let client = |input: &[u8]| reset(input, &[7, 10]);
     match first.side {
-        Side::Client if client(first.said) && first.other.is_empty() => Guess::Other,
-        Side::Server if client(first.other) && reset(first.said, &[8]) => Guess::Yes,
+        Side::Client if client(first.input) && first.other.is_empty() => Guess::Other,
+        Side::Server if client(first.other) && reset(first.input, &[8]) => Guess::Yes,
         _ => Guess::No,
     }
 }
@@ -245,7 +245,7 @@ impl Interactive {
         if !line.contains(&b'\n') && line.len() < LONGEST_GREETING {
             return;
         }
-        if let Some(name) = banner::of_greeting(line) {
+        if let Some(name) = server_software::of_greeting(line) {
             sink.software(name);
         }
         self.greeting = None;

@@ -2,7 +2,7 @@
 //! tag. Data that a write sends when the target is ready belong to its request. Signs of life are not told of, digests
 //! are not known: a connection that uses them is read in turns.
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{First, Guess, Kind, Listener, Named, Side, Status};
@@ -86,9 +86,9 @@ fn status(code: u8) -> SmolStr {
     }
 }
 
-impl Dialect for Iscsi {
+impl WireFormat for Iscsi {
     const HEAD: usize = HEADER;
-    const TELLS: usize = 20;
+    const MIN_PROOF: usize = 20;
     const WRONG: &'static str = "not a unit of iSCSI";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
@@ -119,9 +119,9 @@ impl Dialect for Iscsi {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let (Some(operation), Some(key)) = (operation(head.bytes), tag(head.bytes)) else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         let byte = |at| cursor::u8_at(head.bytes, at).unwrap_or(0);
         let unit = format_smolstr!("lun {}", byte(9));
@@ -130,15 +130,15 @@ impl Dialect for Iscsi {
             2 => ask(sink, key, Kind::Request, "TASK MANAGEMENT", &unit),
             LOGIN => ask(sink, key, Kind::Setup, "LOGIN", ""),
             4 => ask(sink, key, Kind::Request, "TEXT", ""),
-            5 => Told::Part(key),
+            5 => Role::Part(key),
             6 => ask(sink, key, Kind::Request, "LOGOUT", ""),
             0x31 => {
                 sink.of(key).dialogue(); // the target is ready for what is to be written
-                Told::Nothing
+                Role::Ignored
             }
             DATA_IN if byte(1) & WITH_STATUS == 0 => {
-                sink.of(key).answer();
-                Told::Part(key)
+                sink.of(key).begin_answer();
+                Role::Part(key)
             }
             DATA_IN | 0x21 => {
                 let failed = if operation == 0x21 { byte(2) } else { 0 };
@@ -176,35 +176,35 @@ impl Dialect for Iscsi {
             }
             0x24 => answer(sink, key, 0, "ok", false),
             0x3F => answer(sink, key, u16::from(byte(2)), "reject", true),
-            0x32 => Told::Push(Push {
+            0x32 => Role::Push(PushedMessage {
                 method: "ASYNC MESSAGE",
-                ..Push::default()
+                ..PushedMessage::default()
             }),
-            _ => Told::Nothing,
+            _ => Role::Ignored,
         }
     }
 
     fn lost(&mut self, _side: Side) {}
 }
 
-fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str, target: &str) -> Told {
+fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str, target: &str) -> Role {
     let mut exchange = sink.of(key);
-    exchange.ask(kind);
+    exchange.begin_request(kind);
     exchange.name(Named {
         method,
         target,
         host: "",
     });
-    Told::Last(key)
+    Role::Last(key)
 }
 
-fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, code: u16, text: &str, error: bool) -> Told {
+fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, code: u16, text: &str, error: bool) -> Role {
     let mut exchange = sink.of(key);
-    exchange.answer();
+    exchange.begin_answer();
     exchange.status(Status {
         code: Some(code),
         text: Some(text),
         error,
     });
-    Told::Last(key)
+    Role::Last(key)
 }

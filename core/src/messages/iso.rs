@@ -7,7 +7,7 @@ mod s7;
 
 use smol_str::SmolStr;
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{First, Guess, Kind, Listener, Named, Side, Status};
@@ -108,12 +108,12 @@ fn sniff(first: &First<'_>, is_mine: fn(&[u8]) -> bool) -> Guess {
     if guess != Guess::Yes {
         return guess;
     }
-    let mine = [first.said, first.other]
+    let mine = [first.input, first.other]
         .into_iter()
-        .any(|said| behind(said, is_mine));
-    let connects = [first.said, first.other]
+        .any(|input| behind(input, is_mine));
+    let connects = [first.input, first.other]
         .into_iter()
-        .all(|said| Units(said).all(|unit| unit.kind != DATA));
+        .all(|input| Units(input).all(|unit| unit.kind != DATA));
     match (mine, connects) {
         (true, _) => Guess::Yes,
         (false, true) => Guess::Other, // the first data will tell
@@ -122,8 +122,8 @@ fn sniff(first: &First<'_>, is_mine: fn(&[u8]) -> bool) -> Guess {
 }
 
 /// Whether a unit of data here is known.
-fn behind(said: &[u8], is_mine: fn(&[u8]) -> bool) -> bool {
-    Units(said).any(|unit| unit.kind == DATA && is_mine(unit.data))
+fn behind(input: &[u8], is_mine: fn(&[u8]) -> bool) -> bool {
+    Units(input).any(|unit| unit.kind == DATA && is_mine(unit.data))
 }
 
 /// The units of one side, as far as they are whole.
@@ -140,9 +140,9 @@ impl<'a> Iterator for Units<'a> {
     }
 }
 
-impl Dialect for Iso {
+impl WireFormat for Iso {
     const HEAD: usize = 192;
-    const TELLS: usize = 7;
+    const MIN_PROOF: usize = 7;
     const WRONG: &'static str = "not a unit of ISO transport";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
@@ -172,9 +172,9 @@ impl Dialect for Iso {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(unit) = Unit::read(head.bytes) else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         let side = sink.side();
         match unit.kind {
@@ -182,7 +182,7 @@ impl Dialect for Iso {
             CONFIRM => answered(sink, SETUP, None),
             DISCONNECT => answered(sink, SETUP, Some("disconnected")),
             DATA => self.data(sink, side, &unit),
-            _ => Told::Nothing,
+            _ => Role::Ignored,
         }
     }
 
@@ -207,26 +207,26 @@ fn addresses(unit: &[u8]) -> bool {
     true
 }
 
-fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str, target: &str) -> Told {
+fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str, target: &str) -> Role {
     let mut exchange = sink.of(key);
-    exchange.ask(kind);
+    exchange.begin_request(kind);
     exchange.name(Named {
         method,
         target,
         host: "",
     });
-    Told::Asked(key)
+    Role::Request(key)
 }
 
-fn answered(sink: &mut MessageSink<'_, impl Listener>, key: u64, error: Option<&str>) -> Told {
+fn answered(sink: &mut MessageSink<'_, impl Listener>, key: u64, error: Option<&str>) -> Role {
     let mut exchange = sink.of(key);
-    exchange.answer();
+    exchange.begin_answer();
     exchange.status(Status {
         code: None,
         text: Some(error.unwrap_or("ok")),
         error: error.is_some(),
     });
-    Told::Answered(key)
+    Role::Answer(key)
 }
 
 /// Requests of both sides have numbers of their own.
@@ -235,18 +235,18 @@ fn key(asker: Side, id: u32) -> u64 {
 }
 
 impl Iso {
-    fn data(&mut self, sink: &mut MessageSink<'_, impl Listener>, side: Side, unit: &Unit<'_>) -> Told {
+    fn data(&mut self, sink: &mut MessageSink<'_, impl Listener>, side: Side, unit: &Unit<'_>) -> Role {
         let going = self.going.get(side.index()).copied().unwrap_or_default();
         if unit.ends {
             self.goes_on(side, Going::Nothing);
         }
         match going {
-            Going::Nothing if unit.data.is_empty() => return Told::Nothing, // a controller's sign of life
+            Going::Nothing if unit.data.is_empty() => return Role::Ignored, // a controller's sign of life
             Going::Nothing => {}
-            Going::Untold => return Told::Nothing,
-            Going::Request(key) if unit.ends => return Told::Asked(key),
-            Going::Answer(key) if unit.ends => return Told::Answered(key),
-            Going::Request(key) | Going::Answer(key) => return Told::Part(key),
+            Going::Untold => return Role::Ignored,
+            Going::Request(key) if unit.ends => return Role::Request(key),
+            Going::Answer(key) if unit.ends => return Role::Answer(key),
+            Going::Request(key) | Going::Answer(key) => return Role::Part(key),
         }
         let meaning = s7::read(unit.data).or_else(|| mms::read(unit.data));
         let told = match meaning.unwrap_or(Meaning::Other) {
@@ -254,20 +254,20 @@ impl Iso {
                 ask(sink, key(side, id), Kind::Request, method, &target)
             }
             Meaning::Answer { id, error } => answered(sink, key(side.other(), id), error.as_deref()),
-            Meaning::Push(method) => Told::Push(Push {
+            Meaning::Push(method) => Role::Push(PushedMessage {
                 method,
-                ..Push::default()
+                ..PushedMessage::default()
             }),
             Meaning::Setup => ask(sink, SETUP, Kind::Setup, "CONNECT", ""),
             Meaning::SetupAnswer(error) => answered(sink, SETUP, error.as_deref()),
-            Meaning::Other => Told::Nothing,
+            Meaning::Other => Role::Ignored,
         };
         if unit.ends {
             return told;
         }
         let (going, told) = match told {
-            Told::Asked(key) => (Going::Request(key), Told::Part(key)),
-            Told::Answered(key) => (Going::Answer(key), Told::Part(key)),
+            Role::Request(key) => (Going::Request(key), Role::Part(key)),
+            Role::Answer(key) => (Going::Answer(key), Role::Part(key)),
             // (of a push its first unit is told)
             told => (Going::Untold, told),
         };

@@ -7,7 +7,7 @@ mod apis;
 
 use smol_str::SmolStr;
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Told};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Named, Side, Status, text};
@@ -90,9 +90,9 @@ fn id(side: Side, head: &[u8]) -> Option<u64> {
     cursor::be32_at(head, place).map(u64::from)
 }
 
-impl Dialect for Kafka {
+impl WireFormat for Kafka {
     const HEAD: usize = 512;
-    const TELLS: usize = 14;
+    const MIN_PROOF: usize = 14;
     const WRONG: &'static str = "not a message of Kafka";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
@@ -128,7 +128,7 @@ impl Dialect for Kafka {
         side == Side::Client
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         match sink.side() {
             Side::Client => self.asks(sink, head.bytes),
             Side::Server => self.answers(sink, head.bytes),
@@ -142,7 +142,7 @@ impl Dialect for Kafka {
 }
 
 impl Kafka {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Told> {
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let request = Request::read(head)?;
         let (key, method) = (u64::from(request.id), apis::word(request.api)?);
         let body = Body::read(request.api, request.version, request.body).unwrap_or_default();
@@ -155,19 +155,19 @@ impl Kafka {
         }
         let target = body.topic.map_or(SmolStr::default(), text::name);
         let mut exchange = sink.of(key);
-        exchange.ask(kind);
+        exchange.begin_request(kind);
         exchange.name(Named {
             method,
             target: &target,
             host: "",
         });
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Told> {
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let key = id(Side::Server, head)?;
         let mut exchange = sink.of(key);
-        exchange.answer();
+        exchange.begin_answer();
         if self.logs_in.take_if(|waits| *waits == key).is_some() {
             let code = cursor::be16_at(head, 8)?;
             exchange.status(Status {
@@ -176,6 +176,6 @@ impl Kafka {
                 error: code > 0,
             });
         }
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 }

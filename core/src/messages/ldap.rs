@@ -3,7 +3,7 @@
 
 use smol_str::SmolStr;
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Named, Side, Status, text};
@@ -128,9 +128,9 @@ fn id(_side: Side, head: &[u8]) -> Option<u64> {
     Message::read(head).map(|message| u64::from(message.id))
 }
 
-impl Dialect for Ldap {
+impl WireFormat for Ldap {
     const HEAD: usize = 1024;
-    const TELLS: usize = 14;
+    const MIN_PROOF: usize = 14;
     const WRONG: &'static str = "not a message of LDAP";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
@@ -183,9 +183,9 @@ impl Dialect for Ldap {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(message) = Message::read(head.bytes) else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         match sink.side() {
             Side::Client => self.asks(sink, message, head.bytes),
@@ -207,7 +207,7 @@ impl Ldap {
         sink: &mut MessageSink<'_, impl Listener>,
         message: Message<'_>,
         head: &[u8],
-    ) -> Option<Told> {
+    ) -> Option<Role> {
         let (id, key) = (message.id, u64::from(message.id));
         if message.operation == 0x50 {
             let of = cursor::upto(message.body.rest(), message.len.min(4));
@@ -224,27 +224,27 @@ impl Ldap {
                 .iter()
                 .any(|oid| memchr::memmem::find(head, oid).is_some());
         let mut exchange = sink.of(key);
-        exchange.ask(if waits { Kind::LongPoll } else { Kind::Request });
+        exchange.begin_request(if waits { Kind::LongPoll } else { Kind::Request });
         exchange.name(Named {
             method,
             target: &target,
             host: "",
         });
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: Message<'_>) -> Option<Told> {
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: Message<'_>) -> Option<Role> {
         let (id, key) = (message.id, u64::from(message.id));
         if key == 0 {
-            return Some(Told::Push(Push {
+            return Some(Role::Push(PushedMessage {
                 method: "notice",
-                ..Push::default()
+                ..PushedMessage::default()
             }));
         }
         let mut exchange = sink.of(key);
-        exchange.answer();
+        exchange.begin_answer();
         if matches!(message.operation, 0x64 | 0x73 | 0x79) {
-            return Some(Told::Part(key));
+            return Some(Role::Part(key));
         }
         let code = message.result()?;
         self.tls |= code == 0 && self.start_tls == Some(id);
@@ -253,6 +253,6 @@ impl Ldap {
             text: None,
             error: !NO_ERRORS.contains(&code),
         });
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 }

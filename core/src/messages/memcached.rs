@@ -10,9 +10,9 @@ use smol_str::SmolStr;
 
 use super::framed::{self, Fit, Framed};
 use super::lines::Line;
+use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::waiting::Waiting;
 use super::{Close, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
 use command::{Answer, Command, Wants};
 
@@ -27,14 +27,14 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) const BINARY: Recognition = Recognition {
     protocol: Protocol::MemcachedBinary,
-    sniff: framed::sniff::<binary::Dialect>,
-    opens: |side, first| framed::fit::<binary::Dialect>(side, first) == Fit::Whole,
-    resumes: |side, first| framed::fit::<binary::Dialect>(side, first) == Fit::Whole,
+    sniff: framed::sniff::<binary::WireFormat>,
+    opens: |side, first| framed::fit::<binary::WireFormat>(side, first) == Fit::Whole,
+    resumes: |side, first| framed::fit::<binary::WireFormat>(side, first) == Fit::Whole,
     joins: |_, _| false,
     reader: |_| AnyReader::MemcachedBinary(Box::default()),
 };
 
-pub(super) type Binary = Framed<binary::Dialect>;
+pub(super) type Binary = Framed<binary::WireFormat>;
 
 /// Longer lines are none: a multi-get names thousands of keys of at most 250 bytes.
 const MAX_LINE: u64 = 1 << 20;
@@ -50,7 +50,7 @@ pub(super) struct Memcached {
     /// The value before did not end where it said: what stands here as a command may be the rest of it.
     torn: bool,
     value: Option<Value>,
-    waiting: Waiting<Waits>,
+    waiting: PendingQueue<Waits>,
     /// The beginning of the oldest command's answer has been told.
     begun: bool,
     /// `watch`: the server says what happens in it.
@@ -78,7 +78,7 @@ struct Value {
 }
 
 /// Why it cannot go on, and what is not read.
-type Left<'a> = (&'static str, &'a [u8]);
+type Stop<'a> = (&'static str, &'a [u8]);
 
 impl MessageReader for Memcached {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
@@ -119,7 +119,7 @@ impl Memcached {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
-    ) -> Result<(), Left<'a>> {
+    ) -> Result<(), Stop<'a>> {
         while !bytes.is_empty() {
             if let Some((left, _)) = self.storing {
                 let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
@@ -155,7 +155,7 @@ impl Memcached {
         if left == 0 {
             self.storing = None;
             if let Some(key) = key {
-                sink.of(key).asked();
+                sink.of(key).end_request();
             }
         }
     }
@@ -179,7 +179,7 @@ impl Memcached {
         sink.unmark();
         match (command.value, key) {
             (Some(value), key) => self.storing = Some((value + LINE_END, key)),
-            (None, Some(key)) => sink.of(key).asked(),
+            (None, Some(key)) => sink.of(key).end_request(),
             (None, None) => {}
         }
         Ok(())
@@ -214,7 +214,7 @@ impl Memcached {
         }
         let watches = command.wants == Wants::Watch;
         let mut exchange = sink.of(key);
-        exchange.ask(if watches { Kind::Setup } else { Kind::Request });
+        exchange.begin_request(if watches { Kind::Setup } else { Kind::Request });
         exchange.name(Named {
             method: &command.method,
             target: &command.target,
@@ -228,7 +228,7 @@ impl Memcached {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
-    ) -> Result<(), Left<'a>> {
+    ) -> Result<(), Stop<'a>> {
         while !bytes.is_empty() {
             if let Some(value) = self.value {
                 let left = usize::try_from(value.left).unwrap_or(usize::MAX);
@@ -272,7 +272,7 @@ impl Memcached {
             && !waits.untold
         {
             if !std::mem::replace(&mut self.begun, true) {
-                sink.of(key).answer();
+                sink.of(key).begin_answer();
             }
             sink.of(key).piece(bytes);
         }
@@ -284,7 +284,7 @@ impl Memcached {
         if let Some((key, waits)) = self.waiting.first() {
             let (untold, watches) = (waits.untold, waits.wants == Wants::Watch);
             if !untold {
-                sink.of(key).answered();
+                sink.of(key).end_answer();
             }
             self.watches |= watches;
             self.waiting.pop();
@@ -295,21 +295,21 @@ impl Memcached {
     /// A line of the server is whole.
     fn line(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), &'static str> {
         let line = std::mem::take(&mut self.server);
-        let said = line.text();
+        let input = line.text();
         if !line.is_text() {
             sink.unmark();
             return Err("not a line of text");
         }
-        let Some(answer) = self.whose(sink, said)? else {
+        let Some(answer) = self.whose(sink, input)? else {
             // the beginning of what it answers is not in the capture, or it is what happens in the server
             if self.watches {
                 sink.push("watch", "", line.len());
             }
             sink.unmark();
-            let left = said.split(|byte| *byte == b' ').next().unwrap_or_default();
+            let left = input.split(|byte| *byte == b' ').next().unwrap_or_default();
             let stray = match left {
-                b"VALUE" => Wants::Values.answer(said, false),
-                b"VA" => Wants::Meta(command::Meta::Get).answer(said, false),
+                b"VALUE" => Wants::Values.answer(input, false),
+                b"VA" => Wants::Meta(command::Meta::Get).answer(input, false),
                 _ => Answer::Last,
             };
             if let Answer::Value(value) | Answer::LastValue(value) = stray {
@@ -320,19 +320,19 @@ impl Memcached {
         };
         self.piece(sink, line.len());
         match answer {
-            Answer::More | Answer::Other => self.software(sink, said),
+            Answer::More | Answer::Other => self.software(sink, input),
             Answer::Value(value) => {
                 let left = value + LINE_END;
                 self.value = Some(Value { left, last: false });
             }
             Answer::LastValue(value) => {
-                self.status(sink, said);
+                self.status(sink, input);
                 let left = value + LINE_END;
                 self.value = Some(Value { left, last: true });
             }
             Answer::Last => {
-                self.software(sink, said);
-                self.status(sink, said);
+                self.software(sink, input);
+                self.status(sink, input);
                 self.over(sink);
             }
         }
@@ -344,15 +344,15 @@ impl Memcached {
     fn whose(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        said: &[u8],
+        input: &[u8],
     ) -> Result<Option<Answer>, &'static str> {
         loop {
             let Some((key, waits)) = self.waiting.first() else {
                 return Ok(None);
             };
             let Waits { quiet, untold, .. } = *waits;
-            let answer = waits.wants.answer(said, quiet);
-            let apart = quiet && command::is_apart(said, &waits.opaque, &waits.target);
+            let answer = waits.wants.answer(input, quiet);
+            let apart = quiet && command::is_apart(input, &waits.opaque, &waits.target);
             if answer != Answer::Other && !apart {
                 return Ok(Some(answer));
             }
@@ -361,27 +361,27 @@ impl Memcached {
             }
             if !untold {
                 let mut exchange = sink.of(key);
-                exchange.answer();
+                exchange.begin_answer();
                 exchange.status(Status {
                     code: Some(0),
                     text: Some("EN"),
                     error: false,
                 });
-                exchange.answered();
+                exchange.end_answer();
             }
             self.begun = false;
             self.waiting.pop();
         }
     }
 
-    fn status(&mut self, sink: &mut MessageSink<'_, impl Listener>, said: &[u8]) {
+    fn status(&mut self, sink: &mut MessageSink<'_, impl Listener>, input: &[u8]) {
         let Some((key, waits)) = self.waiting.first() else {
             return;
         };
         if waits.untold {
             return;
         }
-        let first = said.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let first = input.split(|byte| *byte == b' ').next().unwrap_or_default();
         let error = command::is_error(first);
         let word = match waits.wants {
             Wants::Number if first.iter().all(u8::is_ascii_digit) => SmolStr::new_static("ok"),
@@ -396,10 +396,10 @@ impl Memcached {
     }
 
     /// The server's version, in its answer to `version` or `stats`.
-    fn software(&self, sink: &mut MessageSink<'_, impl Listener>, said: &[u8]) {
-        let version = said
+    fn software(&self, sink: &mut MessageSink<'_, impl Listener>, input: &[u8]) {
+        let version = input
             .strip_prefix(b"VERSION ")
-            .or_else(|| said.strip_prefix(b"STAT version "));
+            .or_else(|| input.strip_prefix(b"STAT version "));
         if let Some(version) = version {
             sink.software(format!("memcached {}", text::name_up_to(version, 64, false)).into());
         }

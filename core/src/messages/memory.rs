@@ -8,7 +8,7 @@ use crate::decrypt::KeyLog;
 /// What the readers of all streams remember together.
 #[derive(Debug, Default)]
 pub struct Memory {
-    pub(super) again: Option<Box<http1::Again>>,
+    pub(super) head_cache: Option<Box<http1::HeadCache>>,
     /// One of a stream that is over, for the next.
     pub(super) http: Option<Box<http1::Http1>>,
     /// Of TLS connections, where somebody gave some. Shared, so that a reader has them while it tells what it reads.

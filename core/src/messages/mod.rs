@@ -24,11 +24,8 @@
 //! in a turn with the head of a protocol that the stream has spoken; the next `Request` or `Response` says so. A
 //! ClientHello inside a turn names the turn's message.
 
-mod again;
 mod amqp;
-mod banner;
 mod beanstalk;
-mod begin;
 mod commands;
 mod dnp3;
 pub mod dns;
@@ -39,10 +36,9 @@ mod http2;
 mod interactive;
 mod iscsi;
 mod iso;
-mod joined;
 mod kafka;
 mod ldap;
-mod left;
+mod length_prefixed;
 mod lines;
 mod memcached;
 mod memory;
@@ -54,13 +50,15 @@ mod nats;
 mod notes;
 mod opcua;
 mod openflow;
-mod parcel;
+mod pending_queue;
 mod pieces;
 mod postgres;
 mod rabbit_streams;
 mod readers;
+mod recognise;
 mod redis;
 mod rpc;
+mod server_software;
 mod sink;
 mod sip;
 mod smb;
@@ -73,12 +71,11 @@ mod tls;
 mod transfer;
 mod turns;
 mod url;
-mod waiting;
 mod websocket;
 
 use crate::base::{At, Side};
 pub use memory::Memory;
-pub use notes::{Close, Kind, Named, Note, Push, Said, Secured, Status, Stretch};
+pub use notes::{Close, ExchangeEvent, Kind, Named, Note, Push, Secured, Status, Stretch};
 pub use readers::Protocol;
 use readers::{AnyReader, KNOWN};
 use sink::{MessageSink, Open};
@@ -107,7 +104,7 @@ enum Guess {
 struct First<'a> {
     /// Who speaks now, and all that this side has said.
     side: Side,
-    said: &'a [u8],
+    input: &'a [u8],
     /// All that the other side has said.
     other: &'a [u8],
     /// Who spoke first.
@@ -138,6 +135,32 @@ enum Read<'a> {
     Switch(AnyReader, Stretch<'a>),
 }
 
+/// Why a reader of packets does not go on, and what it has not read.
+enum Stop<'a> {
+    /// `None`: nothing of the stretch was read.
+    Lost(&'static str, Option<&'a [u8]>),
+    /// Both sides go on in TLS.
+    Encrypted(&'a [u8]),
+}
+
+/// What a reader gives for this stretch.
+fn stopped<'a>(
+    read: Result<(), Stop<'a>>,
+    sink: &mut MessageSink<'_, impl Listener>,
+    stretch: Stretch<'a>,
+) -> Read<'a> {
+    match read {
+        Ok(()) => Read::All,
+        Err(Stop::Encrypted(rest)) => {
+            Read::Switch(AnyReader::Tls(Box::<tls::Tls>::default()), Stretch::Bytes(rest))
+        }
+        Err(Stop::Lost(reason, rest)) => {
+            sink.lost(reason);
+            Read::Lost(rest.map_or(stretch, Stretch::Bytes))
+        }
+    }
+}
+
 /// Who would say this at the beginning of a message: tells client from server where no SYN was seen.
 pub fn speaker(first: &[u8]) -> Option<Side> {
     let says = |side| KNOWN.iter().any(|known| (known.opens)(side, first));
@@ -156,7 +179,7 @@ pub struct Messages {
     /// The server has spoken in turns: what follows is no greeting.
     greeted: bool,
     /// Where bytes are not in the capture.
-    joined: Option<Box<joined::Joined>>,
+    mid_stream: Option<Box<recognise::MidStream>>,
 }
 
 /// What is seen of a stream that is read in turns.
@@ -200,7 +223,7 @@ impl Messages {
 
     /// Of a stream whose beginning is not in the capture.
     pub fn join(&mut self) {
-        self.joined.get_or_insert_default().begins();
+        self.mid_stream.get_or_insert_default().begins();
     }
 
     /// The same in the place of another stream's, which is over.
@@ -234,7 +257,7 @@ impl Messages {
     /// Bytes were read of which nothing has been said yet.
     #[inline(always)]
     pub fn waits(&self) -> bool {
-        self.open.waits() || !self.undecided.is_empty() || self.holds()
+        self.open.waits() || !self.undecided.is_empty() || self.holds_hole()
     }
 
     /// The next stretch of `side`, which the packet `at` made readable.
@@ -284,7 +307,7 @@ impl Messages {
         if self.stage == Stage::Undecided {
             self.begin(Stage::Turns, listener);
         }
-        self.tell_hole(listener);
+        self.release_hole(listener);
         MessageSink::new(&mut self.open, listener, side, at).end();
     }
 
@@ -297,7 +320,7 @@ impl Messages {
             }
             self.begin(Stage::Turns, listener);
         }
-        self.tell_hole(listener);
+        self.release_hole(listener);
         let mut sink = MessageSink::new(&mut self.open, listener, side, at);
         match self.stage {
             Stage::Following => self.reader.close(&mut sink, how),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use smol_str::format_smolstr;
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Told};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Named, Side, Status};
@@ -87,9 +87,9 @@ fn length_of(side: Side, function: u8, counted: Option<&u8>) -> u64 {
     }
 }
 
-impl Dialect for Modbus {
+impl WireFormat for Modbus {
     const HEAD: usize = 32;
-    const TELLS: usize = 9;
+    const MIN_PROOF: usize = 9;
     const WRONG: &'static str = "not a message of Modbus";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
@@ -120,7 +120,7 @@ impl Dialect for Modbus {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         match sink.side() {
             Side::Client => self.asks(sink, head.bytes),
             Side::Server => self.answers(sink, head.bytes),
@@ -136,7 +136,7 @@ impl Dialect for Modbus {
 }
 
 impl Modbus {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Told> {
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let (id, key) = (id(head)?, self.next);
         let (unit, function) = (cursor::u8_at(head, 6)?, cursor::u8_at(head, 7)?);
         self.next += 1;
@@ -146,32 +146,32 @@ impl Modbus {
         self.waiting.push_back((id, key));
         let number = format_smolstr!("{function}");
         let mut exchange = sink.of(key);
-        exchange.ask(Kind::Request);
+        exchange.begin_request(Kind::Request);
         exchange.name(Named {
             method: word(function).unwrap_or(&number),
             target: &format_smolstr!("{unit}"),
             host: "",
         });
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Told> {
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let id = id(head)?;
         let place = self.waiting.iter().position(|(of, _)| *of == id)?;
         let (_, key) = self.waiting.remove(place)?;
         let failed = cursor::u8_at(head, 7)? & EXCEPTION != 0;
         let code = if failed { cursor::u8_at(head, 8) } else { Some(0) };
-        let said = match code {
+        let input = match code {
             Some(code) if failed => format_smolstr!("exception {code}"),
             _ => "ok".into(),
         };
         let mut exchange = sink.of(key);
-        exchange.answer();
+        exchange.begin_answer();
         exchange.status(Status {
             code: code.map(u16::from),
-            text: Some(&said),
+            text: Some(&input),
             error: failed,
         });
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use smol_str::{SmolStr, ToSmolStr};
 
-use super::parcel::{Come, Parcel};
+use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Close, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch};
@@ -16,8 +16,8 @@ use bson::{COMPRESSED, HEADER, Header, MSG, QUERY, REPLY};
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::MongoDb,
     sniff: |first| match first.side {
-        Side::Client => bson::begins(Side::Client, first.said),
-        Side::Server if first.other.is_empty() => bson::begins(Side::Server, first.said),
+        Side::Client => bson::begins(Side::Client, first.input),
+        Side::Server if first.other.is_empty() => bson::begins(Side::Server, first.input),
         Side::Server => Guess::No,
     },
     opens: |side, first| bson::begins(side, first) == Guess::Yes,
@@ -32,8 +32,8 @@ const MAX_NAMES: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct MongoDb {
-    client: Parcel<HEADER>,
-    server: Parcel<HEADER>,
+    client: LengthPrefixed<HEADER>,
+    server: LengthPrefixed<HEADER>,
     /// Bytes of a message of which nothing was said yet, by `Side`.
     untold: [u64; 2],
     asked: VecDeque<Asked>,
@@ -55,8 +55,8 @@ impl MessageReader for MongoDb {
         let side = sink.side();
         let Stretch::Bytes(mut bytes) = stretch else {
             let missing = stretch.len();
-            let (parcel, untold) = self.half(side);
-            if let Some(come) = parcel.skip(missing) {
+            let (prefixed, untold) = self.half(side);
+            if let Some(come) = prefixed.skip(missing) {
                 *untold += missing;
                 self.come(&mut sink, come);
                 return Read::All;
@@ -67,12 +67,12 @@ impl MessageReader for MongoDb {
         while !bytes.is_empty() {
             sink.mark();
             let here = bytes;
-            let (parcel, untold) = self.half(side);
-            let come = parcel.next(&mut bytes, |header| {
+            let (prefixed, untold) = self.half(side);
+            let come = prefixed.next(&mut bytes, |header| {
                 Some((Header::of(side, header)?.body(), MAX_KEPT))
             });
             *untold += (here.len() - bytes.len()) as u64;
-            if come == Come::Wrong {
+            if come == Progress::Wrong {
                 sink.lost("not a message of MongoDB");
                 return Read::Lost(Stretch::Bytes(here));
             }
@@ -89,7 +89,7 @@ impl MessageReader for MongoDb {
 }
 
 impl MongoDb {
-    fn half(&mut self, side: Side) -> (&mut Parcel<HEADER>, &mut u64) {
+    fn half(&mut self, side: Side) -> (&mut LengthPrefixed<HEADER>, &mut u64) {
         let [client, server] = &mut self.untold;
         match side {
             Side::Client => (&mut self.client, client),
@@ -98,14 +98,14 @@ impl MongoDb {
     }
 
     /// A message of the side that speaks has come so far.
-    fn come(&mut self, sink: &mut MessageSink<'_, impl Listener>, come: Come) {
+    fn come(&mut self, sink: &mut MessageSink<'_, impl Listener>, come: Progress) {
         let side = sink.side();
-        let (parcel, untold) = self.half(side);
-        let (inside, bytes) = (parcel.is_inside(), *untold);
-        let Some(header) = Header::of(side, parcel.header()) else {
+        let (prefixed, untold) = self.half(side);
+        let (inside, bytes) = (prefixed.is_inside(), *untold);
+        let Some(header) = Header::of(side, prefixed.header()) else {
             return;
         };
-        if come == Come::Whole {
+        if come == Progress::Whole {
             *self.half(side).1 = 0;
             match side {
                 Side::Client => self.asks(sink, header, bytes),
@@ -122,7 +122,7 @@ impl MongoDb {
     fn part(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u32, bytes: u64) {
         let mut exchange = sink.of(u64::from(key));
         if !std::mem::replace(&mut self.answering, true) {
-            exchange.answer();
+            exchange.begin_answer();
         }
         exchange.piece(bytes);
     }
@@ -144,14 +144,14 @@ impl MongoDb {
             _ => Kind::Request,
         };
         let mut exchange = sink.of(u64::from(header.id));
-        exchange.ask(kind);
+        exchange.begin_request(kind);
         exchange.name(Named {
             method: &command.method,
             target: &command.target,
             host: "",
         });
         exchange.count(bytes);
-        exchange.asked();
+        exchange.end_request();
         if self.asked.len() >= MAX_NAMES {
             self.asked.pop_front();
         }
@@ -185,7 +185,7 @@ impl MongoDb {
             text: word.as_deref().or(failed.is_none().then_some("ok")),
             error: failed.is_some(),
         });
-        exchange.answered();
+        exchange.end_answer();
         let place = self.asked.iter().position(|asked| asked.id == header.to);
         let asked = place.and_then(|place| self.asked.remove(place));
         self.follows = asked.filter(|_| more).map(|asked| (header.id, asked));

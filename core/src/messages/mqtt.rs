@@ -6,7 +6,7 @@ mod packet;
 
 use smol_str::SmolStr;
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{First, Guess, Kind, Listener, Named, Side, Status, text};
@@ -44,7 +44,7 @@ pub(super) struct Mqtt {
 struct Aliases(Vec<(u16, SmolStr)>);
 
 fn sniff(first: &First<'_>) -> Guess {
-    match packet::is_connect(first.said) {
+    match packet::is_connect(first.input) {
         Some(true) if first.side == Side::Client => Guess::Yes,
         None if first.side == Side::Client => Guess::More,
         _ => framed::sniff::<Mqtt>(first),
@@ -61,9 +61,9 @@ fn subscribes(first: &[u8]) -> bool {
     first.first() == Some(&0x82) && framed::fit::<Mqtt>(Side::Client, first) == Fit::Whole
 }
 
-impl Dialect for Mqtt {
+impl WireFormat for Mqtt {
     const HEAD: usize = 512;
-    const TELLS: usize = 8;
+    const MIN_PROOF: usize = 8;
     const WRONG: &'static str = "not a packet of MQTT";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
@@ -78,9 +78,9 @@ impl Dialect for Mqtt {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some((kind, flags, body)) = packet::split(head.bytes) else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         match sink.side() {
             Side::Client => self.asks(sink, kind, flags, body),
@@ -108,7 +108,7 @@ impl Mqtt {
         kind: Packet,
         flags: u8,
         body: &[u8],
-    ) -> Option<Told> {
+    ) -> Option<Role> {
         let (key, target) = match kind {
             Packet::Connect => {
                 let (version, name) = packet::connect(body)?;
@@ -128,13 +128,13 @@ impl Mqtt {
             _ => return None,
         };
         let mut exchange = sink.of(key);
-        exchange.ask(Kind::Request);
+        exchange.begin_request(Kind::Request);
         exchange.name(Named {
             method: kind.word(),
             target: &target,
             host: "",
         });
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 
     fn speaks(
@@ -143,40 +143,40 @@ impl Mqtt {
         kind: Packet,
         flags: u8,
         body: &[u8],
-    ) -> Option<Told> {
+    ) -> Option<Role> {
         let method = kind.word();
-        let push = |target| Push {
+        let push = |target| PushedMessage {
             method,
             target,
-            ..Push::default()
+            ..PushedMessage::default()
         };
         let (key, reason) = match kind {
             Packet::Publish => {
                 let publish = Publish::read(flags, body, self.version.is_none_or(|version| version == 5))?;
-                return Some(Told::Push(push(self.server.topic(&publish))));
+                return Some(Role::Push(push(self.server.topic(&publish))));
             }
-            Packet::Disconnect => return Some(Told::Push(push(SmolStr::default()))),
+            Packet::Disconnect => return Some(Role::Push(push(SmolStr::default()))),
             Packet::Connack => (CONNECT, *body.get(1)?),
             // more words of the same dialogue (version 5, 4.12)
             Packet::Auth => {
-                sink.of(CONNECT).answer();
-                return Some(Told::Part(CONNECT));
+                sink.of(CONNECT).begin_answer();
+                return Some(Role::Part(CONNECT));
             }
             _ => packet::answer(kind, body, self.version)?,
         };
         let refused = self.version != Some(5) && kind == Packet::Connack && reason > 0;
         let error = reason >= FAILURE || refused;
         let mut exchange = sink.of(key);
-        exchange.answer();
+        exchange.begin_answer();
         if kind == Packet::Pubrec && !error {
-            return Some(Told::Part(key)); // the client says PUBREL, and PUBCOMP is the last word
+            return Some(Role::Part(key)); // the client says PUBREL, and PUBCOMP is the last word
         }
         exchange.status(Status {
             code: Some(u16::from(reason)),
             text: None,
             error,
         });
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 }
 
@@ -193,7 +193,7 @@ impl Aliases {
         }
         let topic = text::name(publish.topic);
         match (known, publish.alias) {
-            (Some((_, said)), _) => *said = topic.clone(),
+            (Some((_, input)), _) => *input = topic.clone(),
             (None, Some(alias)) if room => self.0.push((alias, topic.clone())),
             _ => {}
         }

@@ -4,19 +4,19 @@
 mod dialog;
 mod packets;
 
-use super::left::{self, Left};
-use super::parcel::{Come, Parcel};
+use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Close, Guess, Listener, MessageReader, Read, Side, Stretch, sql};
+use super::{Stop, stopped};
 use dialog::{Asks, Dialog};
 use packets::HEADER;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::MySql,
     sniff: |first| match (first.side, first.began) {
-        (Side::Server, Side::Server) if first.other.is_empty() => packets::greets(first.said),
-        (Side::Client, Side::Client) => packets::logs_in(first.said),
+        (Side::Server, Side::Server) if first.other.is_empty() => packets::greets(first.input),
+        (Side::Client, Side::Client) => packets::logs_in(first.input),
         _ => Guess::No,
     },
     opens: |side, first| side == Side::Client && packets::opens(first),
@@ -37,7 +37,7 @@ pub(super) struct MySql {
 /// One side.
 #[derive(Debug, Default)]
 struct Half {
-    parcel: Parcel<HEADER>,
+    prefixed: LengthPrefixed<HEADER>,
     /// Bytes of packets of which nothing was said yet.
     untold: u64,
     /// The packet before was as long as one can be: this one goes on with it.
@@ -48,15 +48,15 @@ impl MessageReader for MySql {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
         let read = match stretch {
             Stretch::Bytes(bytes) => self.packets(&mut sink, bytes),
-            Stretch::Missing(missing) => match self.half(sink.side()).parcel.skip(missing) {
+            Stretch::Missing(missing) => match self.half(sink.side()).prefixed.skip(missing) {
                 Some(come) => {
                     self.half(sink.side()).untold += missing;
                     self.come(&mut sink, come, &[])
                 }
-                None => Err(Left::Lost("a packet's beginning is not in the capture", None)),
+                None => Err(Stop::Lost("a packet's beginning is not in the capture", None)),
             },
         };
-        left::read(read, &mut sink, stretch)
+        stopped(read, &mut sink, stretch)
     }
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
@@ -82,7 +82,7 @@ impl MySql {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
-    ) -> Result<(), Left<'a>> {
+    ) -> Result<(), Stop<'a>> {
         let side = sink.side();
         let kept = if side == Side::Client {
             sql::MAX_READ
@@ -92,14 +92,14 @@ impl MySql {
         while !bytes.is_empty() {
             sink.mark();
             let (here, half) = (bytes, self.half(side));
-            let come = half.parcel.next(&mut bytes, |header| {
+            let come = half.prefixed.next(&mut bytes, |header| {
                 Some((u64::from(packets::length(header)), kept))
             });
             half.untold += (here.len() - bytes.len()) as u64;
             let read = self.come(sink, come, bytes);
             read.map_err(|left| match left {
                 // the packets before it are counted
-                Left::Lost(reason, None) => Left::Lost(reason, Some(here)),
+                Stop::Lost(reason, None) => Stop::Lost(reason, Some(here)),
                 left => left,
             })?;
         }
@@ -110,43 +110,43 @@ impl MySql {
     fn come<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        come: Come,
+        come: Progress,
         rest: &'a [u8],
-    ) -> Result<(), Left<'a>> {
+    ) -> Result<(), Stop<'a>> {
         let side = sink.side();
         let half = match side {
             Side::Client => &mut self.client,
             Side::Server => &mut self.server,
         };
         let bytes = half.untold;
-        if come != Come::Whole {
+        if come != Progress::Whole {
             // rows: their first byte counts
-            if side == Side::Server && half.parcel.is_inside() && self.dialog.part(sink, bytes) {
+            if side == Side::Server && half.prefixed.is_inside() && self.dialog.part(sink, bytes) {
                 half.untold = 0;
             }
             return Ok(());
         }
         half.untold = 0;
-        let goes_on = std::mem::replace(&mut half.long, packets::is_long(half.parcel.header()));
+        let goes_on = std::mem::replace(&mut half.long, packets::is_long(half.prefixed.header()));
         let told = match (side, goes_on) {
             (Side::Client, true) => {
                 self.dialog.more(sink, bytes);
                 Ok(())
             }
-            (Side::Client, false) => match self.dialog.asks(sink, &half.parcel, bytes) {
+            (Side::Client, false) => match self.dialog.asks(sink, &half.prefixed, bytes) {
                 // the handshake begins with what asks for it
-                Asks::Encryption => return Err(Left::Encrypted(rest)),
+                Asks::Encryption => return Err(Stop::Encrypted(rest)),
                 Asks::Fits => Ok(()),
                 Asks::Alone => return Ok(()),
-                Asks::Wrong(reason) => Err(Left::Lost(reason, None)),
+                Asks::Wrong(reason) => Err(Stop::Lost(reason, None)),
             },
             (Side::Server, true) => {
                 self.dialog.part(sink, bytes);
                 Ok(())
             }
-            (Side::Server, false) => match self.dialog.answers(sink, &half.parcel, bytes) {
+            (Side::Server, false) => match self.dialog.answers(sink, &half.prefixed, bytes) {
                 Ok(()) => Ok(()),
-                Err(reason) => Err(Left::Lost(reason, Some(rest))),
+                Err(reason) => Err(Stop::Lost(reason, Some(rest))),
             },
         };
         sink.unmark();

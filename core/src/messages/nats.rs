@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{First, Guess, Kind, Listener, Named, Side, text};
@@ -34,9 +34,9 @@ pub(super) struct Nats {
 
 /// The server's first line says what it is; else both sides' lines have to fit.
 fn sniff(first: &First<'_>) -> Guess {
-    match framed::fit::<Nats>(first.side, first.said) {
+    match framed::fit::<Nats>(first.side, first.input) {
         Fit::No => Guess::No,
-        _ if first.side == Side::Server && first.said.starts_with(b"INFO {\"server_") => Guess::Yes,
+        _ if first.side == Side::Server && first.input.starts_with(b"INFO {\"server_") => Guess::Yes,
         _ => framed::sniff::<Nats>(first),
     }
 }
@@ -78,9 +78,9 @@ fn verb(side: Side, head: &[u8]) -> Option<(&'static [u8], bool)> {
     own.iter().find(fits).copied()
 }
 
-impl Dialect for Nats {
+impl WireFormat for Nats {
     const HEAD: usize = 4096;
-    const TELLS: usize = 6;
+    const MIN_PROOF: usize = 6;
     const WRONG: &'static str = "not a line of NATS";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
@@ -121,14 +121,14 @@ impl Dialect for Nats {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
         let (Some((verb, _)), Some(line)) = (verb(side, head.bytes), line(head.bytes)) else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         let mut words = words(line).skip(1);
         let Some(subject) = words.next() else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         // behind the subject: where to reply, if anywhere, and one size or two
         let rest = self::words(line).skip(2).count();
@@ -136,11 +136,11 @@ impl Dialect for Nats {
             b"PUB " if rest == 2 => self.asks(sink, subject, words.next()),
             b"HPUB " if rest == 3 => self.asks(sink, subject, words.next()),
             b"MSG " | b"HMSG " => self.delivers(sink, subject),
-            b"-ERR " => Told::Push(Push {
+            b"-ERR " => Role::Push(PushedMessage {
                 method: "-ERR",
-                ..Push::default()
+                ..PushedMessage::default()
             }),
-            _ => Told::Nothing,
+            _ => Role::Ignored,
         }
     }
 
@@ -157,9 +157,9 @@ impl Nats {
         sink: &mut MessageSink<'_, impl Listener>,
         subject: &[u8],
         reply: Option<&[u8]>,
-    ) -> Told {
+    ) -> Role {
         let Some(reply) = reply else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         let key = self.next;
         self.next += 1;
@@ -168,25 +168,25 @@ impl Nats {
         }
         self.waiting.push_back((reply.into(), key));
         let mut exchange = sink.of(key);
-        exchange.ask(Kind::Request);
+        exchange.begin_request(Kind::Request);
         exchange.name(Named {
             method: "request",
             target: &text::name(subject),
             host: "",
         });
-        Told::Last(key)
+        Role::Last(key)
     }
 
-    fn delivers(&mut self, sink: &mut MessageSink<'_, impl Listener>, subject: &[u8]) -> Told {
+    fn delivers(&mut self, sink: &mut MessageSink<'_, impl Listener>, subject: &[u8]) -> Role {
         let answered = self.waiting.iter().position(|(reply, _)| **reply == *subject);
         if let Some((_, key)) = answered.and_then(|place| self.waiting.remove(place)) {
-            sink.of(key).answer();
-            return Told::Last(key);
+            sink.of(key).begin_answer();
+            return Role::Last(key);
         }
-        Told::Push(Push {
+        Role::Push(PushedMessage {
             method: "MSG",
             target: text::name(subject),
-            ..Push::default()
+            ..PushedMessage::default()
         })
     }
 }

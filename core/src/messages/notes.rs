@@ -116,16 +116,16 @@ pub struct Push<'a> {
 
 /// What a reader says of the exchange with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum ExchangeEvent<'a> {
     /// The request's first byte.
-    Asks(Kind),
+    RequestBegin(Kind),
     Named(Named<'a>),
     /// So many bytes more, of the request or the answer.
     Bytes(u64),
     /// The request is whole.
-    Asked,
+    RequestEnd,
     /// The answer's first byte.
-    Answers,
+    AnswerBegin,
     Status(Status<'a>),
     /// The answer's pieces come when there is something to say.
     Streams,
@@ -134,7 +134,7 @@ pub enum Said<'a> {
     /// What was said so far was no answer: that is still to come.
     Interim,
     /// The answer is whole.
-    Answered,
+    AnswerEnd,
     /// Both sides say more before the answer ends.
     Dialogue,
     /// Either side gave it up.
@@ -199,7 +199,7 @@ pub enum Note<'a> {
         key: u64,
         side: Side,
         at: At,
-        said: Said<'a>,
+        event: ExchangeEvent<'a>,
     },
     Push(Push<'a>),
     /// There are keys for TLS, and its records cannot be opened (any more). They are read as records from here on.

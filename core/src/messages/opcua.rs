@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Told};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{First, Guess, Kind, Listener, Named, Side, Status};
@@ -83,7 +83,7 @@ fn word(service: u16) -> Option<&'static str> {
 
 fn sniff(first: &First<'_>) -> Guess {
     match framed::sniff::<OpcUa>(first) {
-        Guess::Other if first.said.starts_with(b"HELF") && first.said.len() >= 32 => Guess::Yes,
+        Guess::Other if first.input.starts_with(b"HELF") && first.input.len() >= 32 => Guess::Yes,
         guess => guess,
     }
 }
@@ -95,9 +95,9 @@ fn service(head: &[u8]) -> Option<u16> {
     cursor.u16le().filter(|_| encoding == 1)
 }
 
-impl Dialect for OpcUa {
+impl WireFormat for OpcUa {
     const HEAD: usize = 64;
-    const TELLS: usize = 8;
+    const MIN_PROOF: usize = 8;
     const WRONG: &'static str = "not a message of OPC UA";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
@@ -124,7 +124,7 @@ impl Dialect for OpcUa {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
         let ends = head.bytes.get(3) != Some(&b'C');
         let going = self
@@ -133,7 +133,7 @@ impl Dialect for OpcUa {
             .and_then(|going| going.take_if(|_| ends));
         let kept = going.or(self.going.get(side.index()).copied().flatten());
         if let Some(key) = kept.filter(|_| head.bytes.starts_with(b"MSG")) {
-            return if ends { Told::Last(key) } else { Told::Part(key) };
+            return if ends { Role::Last(key) } else { Role::Part(key) };
         }
         let told = match (side, head.bytes.get(..3).unwrap_or_default()) {
             (Side::Client, b"HEL") => ask(sink, SETUP, Kind::Setup, "Hello"),
@@ -147,14 +147,14 @@ impl Dialect for OpcUa {
             (Side::Server, b"OPN") => answer(sink, SETUP, 0),
             (Side::Client, b"MSG") => self.asks(sink, head.bytes),
             (Side::Server, b"MSG") => self.answers(sink, head.bytes),
-            _ => Told::Nothing,
+            _ => Role::Ignored,
         };
         match told {
-            Told::Last(key) if !ends => {
+            Role::Last(key) if !ends => {
                 if let Some(going) = self.going.get_mut(side.index()) {
                     *going = Some(key);
                 }
-                Told::Part(key)
+                Role::Part(key)
             }
             told => told,
         }
@@ -169,7 +169,7 @@ impl Dialect for OpcUa {
 }
 
 impl OpcUa {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Told {
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
         let service = service(head).and_then(word);
         let id = Cursor::new(cursor::from(head, ID)).u32le();
         if let (Some(method), Some(id)) = (service, id) {
@@ -189,32 +189,32 @@ impl OpcUa {
         ask(sink, key, Kind::Request, "message")
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Told {
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
         let known = service(head).is_some_and(|id| id == FAULT || id.checked_sub(3).and_then(word).is_some());
         let id = Cursor::new(cursor::from(head, ID)).u32le().filter(|_| known);
         let result = Cursor::new(cursor::from(head, RESULT)).u32le();
         match id {
             Some(id) => answer(sink, u64::from(id), result.unwrap_or(0)),
-            None => self.waiting.pop_front().map_or(Told::Nothing, |key| {
-                sink.of(key).answer();
-                Told::Last(key)
+            None => self.waiting.pop_front().map_or(Role::Ignored, |key| {
+                sink.of(key).begin_answer();
+                Role::Last(key)
             }),
         }
     }
 }
 
-fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str) -> Told {
+fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str) -> Role {
     let mut exchange = sink.of(key);
-    exchange.ask(kind);
+    exchange.begin_request(kind);
     exchange.name(Named {
         method,
         ..Named::default()
     });
-    Told::Last(key)
+    Role::Last(key)
 }
 
 /// The high bit of a result is an error's (OPC 10000-4, 7.39).
-fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32) -> Told {
+fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32) -> Role {
     let error = result >> 31 == 1;
     let text: SmolStr = if result == 0 {
         "ok".into()
@@ -222,11 +222,11 @@ fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32) -> T
         format_smolstr!("{result:08x}")
     };
     let mut exchange = sink.of(key);
-    exchange.answer();
+    exchange.begin_answer();
     exchange.status(Status {
         code: None,
         text: Some(&text),
         error,
     });
-    Told::Last(key)
+    Role::Last(key)
 }

@@ -2,7 +2,7 @@
 //! controller asks, though the switch opens the connection; so each exchange says which side asked. Echoes, what a
 //! switch reports by itself and commands that nobody answers are not told of. Reads types, no flow.
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Told};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{First, Guess, Kind, Listener, Named, Side, Status};
@@ -95,7 +95,7 @@ fn part(kind: u16) -> &'static str {
 fn sniff(first: &First<'_>) -> Guess {
     let long = usize::from(HEADER);
     match framed::sniff::<OpenFlow>(first) {
-        Guess::Yes if first.said.len() < long || first.other.len() < long => Guess::Other,
+        Guess::Yes if first.input.len() < long || first.other.len() < long => Guess::Other,
         guess => guess,
     }
 }
@@ -120,9 +120,9 @@ impl Message {
     }
 }
 
-impl Dialect for OpenFlow {
+impl WireFormat for OpenFlow {
     const HEAD: usize = 16;
-    const TELLS: usize = 8;
+    const MIN_PROOF: usize = 8;
     const WRONG: &'static str = "not a message of OpenFlow";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
@@ -156,9 +156,9 @@ impl Dialect for OpenFlow {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(message) = Message::read(head.bytes) else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         let side = sink.side();
         let more = cursor::be16_at(head.bytes, 10).is_some_and(|flags| flags & MORE != 0);
@@ -168,26 +168,26 @@ impl Dialect for OpenFlow {
                 let asked = cursor::be16_at(head.bytes, 8).filter(|_| parts);
                 let key = message.key(side);
                 let mut exchange = sink.of(key);
-                exchange.ask(Kind::Request);
+                exchange.begin_request(Kind::Request);
                 exchange.name(Named {
                     method,
                     target: asked.map_or("", part),
                     host: "",
                 });
-                Told::Asked(key)
+                Role::Request(key)
             }
-            Meaning::Parts if more => Told::Part(answer(sink, &message)),
+            Meaning::Parts if more => Role::Part(answer(sink, &message)),
             Meaning::Reply | Meaning::Parts => {
                 let key = answer(sink, &message);
                 ends(sink, key, None);
-                Told::Answered(key)
+                Role::Answer(key)
             }
             Meaning::Error => {
                 let key = answer(sink, &message);
                 ends(sink, key, cursor::be32_at(head.bytes, 8));
-                Told::Answered(key)
+                Role::Answer(key)
             }
-            Meaning::Other => Told::Nothing,
+            Meaning::Other => Role::Ignored,
         }
     }
 
@@ -196,7 +196,7 @@ impl Dialect for OpenFlow {
 
 fn answer(sink: &mut MessageSink<'_, impl Listener>, message: &Message) -> u64 {
     let key = message.key(sink.side().other());
-    sink.of(key).answer();
+    sink.of(key).begin_answer();
     key
 }
 

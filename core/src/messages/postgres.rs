@@ -6,18 +6,18 @@ mod dialog;
 mod fields;
 mod names;
 
-use super::left::{self, Left};
-use super::parcel::{Come, Parcel};
+use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Close, Guess, Listener, MessageReader, Read, Side, Stretch, sql};
+use super::{Stop, stopped};
 use dialog::Dialog;
 use fields::{Opening, TYPE_AND_LENGTH};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Postgres,
     sniff: |first| match first.side {
-        Side::Client => fields::sniff(first.said),
+        Side::Client => fields::sniff(first.input),
         Side::Server => Guess::No,
     },
     opens: |side, first| {
@@ -33,10 +33,10 @@ const MAX_KEPT: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Postgres {
-    client: Parcel<TYPE_AND_LENGTH>,
-    server: Parcel<TYPE_AND_LENGTH>,
+    client: LengthPrefixed<TYPE_AND_LENGTH>,
+    server: LengthPrefixed<TYPE_AND_LENGTH>,
     /// The client's first words have no type.
-    opening: Parcel<8>,
+    opening: LengthPrefixed<8>,
     stage: Stage,
     /// Bytes of a message of which nothing was said yet, by `Side`.
     untold: [u64; 2],
@@ -71,9 +71,9 @@ impl MessageReader for Postgres {
             (_, Stage::Cancel, _) => return Read::All,
             (Stretch::Bytes(bytes), Stage::Typed, _) => self.messages(&mut sink, bytes),
             (Stretch::Missing(missing), Stage::Typed, _) => self.missing(&mut sink, missing),
-            _ => Err(Left::Lost("not what PostgreSQL says here", None)),
+            _ => Err(Stop::Lost("not what PostgreSQL says here", None)),
         };
-        left::read(read, &mut sink, stretch)
+        stopped(read, &mut sink, stretch)
     }
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
@@ -98,7 +98,7 @@ impl Postgres {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
-    ) -> Result<(), Left<'a>> {
+    ) -> Result<(), Stop<'a>> {
         let here = bytes;
         sink.mark();
         let come = self.opening.next(&mut bytes, |header| {
@@ -107,9 +107,9 @@ impl Postgres {
         });
         *self.untold(Side::Client) += (here.len() - bytes.len()) as u64;
         match come {
-            Come::Wrong => return Err(Left::Lost("not a startup packet", Some(here))),
-            Come::Partly => return Ok(()),
-            Come::Whole => {}
+            Progress::Wrong => return Err(Stop::Lost("not a startup packet", Some(here))),
+            Progress::Partly => return Ok(()),
+            Progress::Whole => {}
         }
         self.stage = match fields::opening(*self.opening.header()) {
             Some((Opening::Encrypt, _)) => Stage::Encrypt,
@@ -131,7 +131,7 @@ impl Postgres {
         match (bytes.is_empty(), self.stage) {
             (true, _) | (_, Stage::Cancel) => Ok(()),
             (_, Stage::Typed) => self.messages(sink, bytes),
-            _ => Err(Left::Lost("not what PostgreSQL says here", Some(bytes))),
+            _ => Err(Stop::Lost("not what PostgreSQL says here", Some(bytes))),
         }
     }
 
@@ -140,11 +140,11 @@ impl Postgres {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: &'a [u8],
-    ) -> Result<(), Left<'a>> {
+    ) -> Result<(), Stop<'a>> {
         match bytes {
             b"S" => {
                 self.dialog.round_over(sink, 1);
-                Err(Left::Encrypted(&[]))
+                Err(Stop::Encrypted(&[]))
             }
             // refused: the log-in goes on in the clear
             b"N" => {
@@ -156,7 +156,7 @@ impl Postgres {
                 self.stage = Stage::Typed;
                 self.messages(sink, bytes)
             }
-            _ => Err(Left::Lost("encrypted, but not with TLS", Some(bytes))),
+            _ => Err(Stop::Lost("encrypted, but not with TLS", Some(bytes))),
         }
     }
 
@@ -164,20 +164,20 @@ impl Postgres {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
-    ) -> Result<(), Left<'a>> {
+    ) -> Result<(), Stop<'a>> {
         let side = sink.side();
         while !bytes.is_empty() {
             sink.mark();
-            let (here, parcel) = match side {
+            let (here, prefixed) = match side {
                 Side::Client => (bytes, &mut self.client),
                 Side::Server => (bytes, &mut self.server),
             };
-            let come = parcel.next(&mut bytes, |header| {
+            let come = prefixed.next(&mut bytes, |header| {
                 Some((fields::body(side, header)?, kept(side, header)))
             });
             *self.untold(side) += (here.len() - bytes.len()) as u64;
-            if come == Come::Wrong {
-                return Err(Left::Lost("not a message of PostgreSQL", Some(here)));
+            if come == Progress::Wrong {
+                return Err(Stop::Lost("not a message of PostgreSQL", Some(here)));
             }
             self.come(sink, come)?;
         }
@@ -188,34 +188,38 @@ impl Postgres {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         missing: u64,
-    ) -> Result<(), Left<'static>> {
-        let parcel = match sink.side() {
+    ) -> Result<(), Stop<'static>> {
+        let prefixed = match sink.side() {
             Side::Client => &mut self.client,
             Side::Server => &mut self.server,
         };
-        let come = parcel
+        let come = prefixed
             .skip(missing)
-            .ok_or(Left::Lost("a message's beginning is not in the capture", None))?;
+            .ok_or(Stop::Lost("a message's beginning is not in the capture", None))?;
         *self.untold(sink.side()) += missing;
         self.come(sink, come)
     }
 
     /// A message of the side that speaks has come so far.
-    fn come(&mut self, sink: &mut MessageSink<'_, impl Listener>, come: Come) -> Result<(), Left<'static>> {
+    fn come(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        come: Progress,
+    ) -> Result<(), Stop<'static>> {
         let side = sink.side();
-        let (whole, bytes) = (come == Come::Whole, *self.untold(side));
-        let parcel = if side == Side::Client {
+        let (whole, bytes) = (come == Progress::Whole, *self.untold(side));
+        let prefixed = if side == Side::Client {
             &self.client
         } else {
             &self.server
         };
-        let [kind, ..] = *parcel.header();
+        let [kind, ..] = *prefixed.header();
         match side {
-            Side::Client if whole => self.dialog.asks(sink, kind, parcel, bytes)?,
-            Side::Server if whole => self.dialog.answers(sink, kind, parcel, bytes),
+            Side::Client if whole => self.dialog.asks(sink, kind, prefixed, bytes)?,
+            Side::Server if whole => self.dialog.answers(sink, kind, prefixed, bytes),
             // rows: their first byte counts
             Side::Server
-                if parcel.is_inside() && matches!(kind, b'D' | b'd') && self.dialog.part(sink, bytes) => {}
+                if prefixed.is_inside() && matches!(kind, b'D' | b'd') && self.dialog.part(sink, bytes) => {}
             _ => return Ok(()),
         }
         *self.untold(side) = 0;

@@ -2,7 +2,7 @@
 //! may ask as well. What it delivers and confirms is a push. Heartbeats, credits and what is published are not told of.
 //! Reads commands and streams, no message.
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Named, Side, Status, text};
@@ -78,9 +78,9 @@ fn says(side: Side, command: u16) -> bool {
     }
 }
 
-impl Dialect for RabbitStreams {
+impl WireFormat for RabbitStreams {
     const HEAD: usize = 280;
-    const TELLS: usize = 8;
+    const MIN_PROOF: usize = 8;
     const WRONG: &'static str = "not a frame of RabbitMQ's streams";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
@@ -113,7 +113,7 @@ impl Dialect for RabbitStreams {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         self.read(sink, head.bytes).unwrap_or_default()
     }
 
@@ -121,7 +121,7 @@ impl Dialect for RabbitStreams {
 }
 
 impl RabbitStreams {
-    fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Told> {
+    fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let mut cursor = Cursor::new(head);
         cursor.u32be()?;
         let (command, _) = (cursor.u16be()?, cursor.u16be()?);
@@ -129,9 +129,9 @@ impl RabbitStreams {
         if side == Side::Server
             && let Some(method) = pushed(command)
         {
-            return Some(Told::Push(Push {
+            return Some(Role::Push(PushedMessage {
                 method,
-                ..Push::default()
+                ..PushedMessage::default()
             }));
         }
         let (method, named) = word(command & !ANSWER)?;
@@ -148,15 +148,15 @@ impl RabbitStreams {
                 cursor.take(usize::from(len)).map(text::name)
             });
             let sets_up = matches!(command, 17..=21);
-            exchange.ask(if sets_up { Kind::Setup } else { Kind::Request });
+            exchange.begin_request(if sets_up { Kind::Setup } else { Kind::Request });
             exchange.name(Named {
                 method,
                 target: &target.unwrap_or_default(),
                 host: "",
             });
-            return Some(Told::Asked(key));
+            return Some(Role::Request(key));
         }
-        exchange.answer();
+        exchange.begin_answer();
         // (a list of streams says how it went for each)
         if let Some(code) = cursor.u16be().filter(|_| method != "Metadata") {
             let text: SmolStr = if code == OK {
@@ -170,7 +170,7 @@ impl RabbitStreams {
                 error: code != OK,
             });
         }
-        Some(Told::Answered(key))
+        Some(Role::Answer(key))
     }
 }
 

@@ -2,26 +2,26 @@
 //! (messages of channels, invalidations, the lines of MONITOR) is pushes. A blocking command waits for an event.
 
 mod command;
-mod known;
+mod recognise;
 mod resp;
 
 use smol_str::SmolStr;
 
-use super::left::{self, Left};
+use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::waiting::Waiting;
 use super::{Close, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
+use super::{Stop, stopped};
 use command::{Answers, Command};
-use known::{PUSHES, is_monitored};
-use resp::{Come, Resp};
+use recognise::{PUSHES, is_monitored};
+use resp::{Progress, Resp};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Redis,
-    sniff: known::sniff,
-    opens: known::opens,
+    sniff: recognise::sniff,
+    opens: recognise::opens,
     // a command or reply that looks like one may lie inside a value; who subscribed may say nothing more for hours
-    resumes: |side, first| side == Side::Server && known::opens(side, first),
+    resumes: |side, first| side == Side::Server && recognise::opens(side, first),
     joins: |_, _| false,
     reader: |_| AnyReader::Redis(Box::default()),
 };
@@ -31,8 +31,8 @@ pub(super) struct Redis {
     server: Resp,
     /// Bytes of the client's command, and of the server's value, of which nothing was said yet.
     asked: u64,
-    said: u64,
-    waiting: Waiting<Answers>,
+    unreported: u64,
+    waiting: PendingQueue<Answers>,
     /// The client's command has a name; its key, if anybody is told of it.
     named: bool,
     begun: Option<u64>,
@@ -74,7 +74,7 @@ impl MessageReader for Redis {
             Stretch::Bytes(bytes) => self.values(&mut sink, bytes),
             Stretch::Missing(missing) => self.missing(&mut sink, missing),
         };
-        left::read(read, &mut sink, stretch)
+        stopped(read, &mut sink, stretch)
     }
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
@@ -98,11 +98,11 @@ impl Redis {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         missing: u64,
-    ) -> Result<(), Left<'static>> {
+    ) -> Result<(), Stop<'static>> {
         let side = sink.side();
         let (half, count) = self.half(side);
         if !half.skip(missing) {
-            return Err(Left::Lost("a value's beginning is not in the capture", None));
+            return Err(Stop::Lost("a value's beginning is not in the capture", None));
         }
         *count += missing;
         if side == Side::Server {
@@ -114,7 +114,7 @@ impl Redis {
     fn half(&mut self, side: Side) -> (&mut Resp, &mut u64) {
         match side {
             Side::Client => (&mut self.client, &mut self.asked),
-            Side::Server => (&mut self.server, &mut self.said),
+            Side::Server => (&mut self.server, &mut self.unreported),
         }
     }
 
@@ -123,7 +123,7 @@ impl Redis {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
-    ) -> Result<(), Left<'a>> {
+    ) -> Result<(), Stop<'a>> {
         let side = sink.side();
         while !bytes.is_empty() {
             sink.mark();
@@ -132,19 +132,23 @@ impl Redis {
             let come = half.next(side == Side::Client, &mut bytes);
             *count += (here.len() - bytes.len()) as u64;
             match (come, side) {
-                (Come::Wrong, Side::Client) => return Err(Left::Lost("not a command of Redis", Some(here))),
-                (Come::Wrong, Side::Server) => return Err(Left::Lost("not a reply of Redis", Some(here))),
-                (Come::Partly, Side::Client) => {
+                (Progress::Wrong, Side::Client) => {
+                    return Err(Stop::Lost("not a command of Redis", Some(here)));
+                }
+                (Progress::Wrong, Side::Server) => {
+                    return Err(Stop::Lost("not a reply of Redis", Some(here)));
+                }
+                (Progress::Partly, Side::Client) => {
                     if self.client.words() > 1 && Command::is_plain(self.client.word(0)) {
                         self.ask(sink)?;
                     }
                 }
-                (Come::Partly, Side::Server) => self.goes_on(sink),
-                (Come::Whole, Side::Client) => self.command(sink)?,
-                (Come::Whole, Side::Server) => {
+                (Progress::Partly, Side::Server) => self.goes_on(sink),
+                (Progress::Whole, Side::Client) => self.command(sink)?,
+                (Progress::Whole, Side::Server) => {
                     self.weigh(true);
                     self.ends(sink);
-                    (self.said, self.value) = (0, Value::Unknown);
+                    (self.unreported, self.value) = (0, Value::Unknown);
                     sink.unmark();
                     if self.replica && self.waiting.is_empty() {
                         return Ok(());
@@ -156,14 +160,14 @@ impl Redis {
     }
 
     /// A command is whole.
-    fn command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Left<'static>> {
+    fn command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Stop<'static>> {
         if self.client.words() > 0 {
             self.ask(sink)?;
         }
         if let Some(key) = self.begun.take() {
             let mut exchange = sink.of(key);
             exchange.count(self.asked);
-            exchange.asked();
+            exchange.end_request();
         }
         sink.unmark();
         (self.asked, self.named) = (0, false);
@@ -171,7 +175,7 @@ impl Redis {
     }
 
     /// The command has a name.
-    fn ask(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Left<'static>> {
+    fn ask(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Stop<'static>> {
         if std::mem::replace(&mut self.named, true) {
             return Ok(());
         }
@@ -191,9 +195,9 @@ impl Redis {
         let key = self
             .waiting
             .push(command.answers)
-            .ok_or(Left::Lost("too many commands wait", None))?;
+            .ok_or(Stop::Lost("too many commands wait", None))?;
         let mut exchange = sink.of(key);
-        exchange.ask(command.kind);
+        exchange.begin_request(command.kind);
         exchange.name(Named {
             method: &command.method,
             target: &command.target,
@@ -215,9 +219,9 @@ impl Redis {
     fn piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64) {
         let mut exchange = sink.of(key);
         if !std::mem::replace(&mut self.answers, true) {
-            exchange.answer();
+            exchange.begin_answer();
         }
-        exchange.piece(std::mem::take(&mut self.said));
+        exchange.piece(std::mem::take(&mut self.unreported));
     }
 
     /// What the server's value is, as soon as that is known.
@@ -253,7 +257,7 @@ impl Redis {
             Value::Answer(key) => self.answers(sink, key),
             Value::Push => {
                 let (method, target) = self.pushed();
-                sink.push(&method, &target, self.said);
+                sink.push(&method, &target, self.unreported);
             }
             Value::Stray | Value::Unknown => {}
         }
@@ -299,7 +303,7 @@ impl Redis {
             text: Some(if failed { &error } else { "ok" }),
             error: failed,
         });
-        exchange.answered();
+        exchange.end_answer();
         self.answers = false;
         match answers {
             Answers::Monitor => self.monitors |= !failed,

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Named, Side, Status};
@@ -110,9 +110,9 @@ fn speaker(first: &[u8]) -> Option<Side> {
     }
 }
 
-impl Dialect for Rpc {
+impl WireFormat for Rpc {
     const HEAD: usize = 1024;
-    const TELLS: usize = 28;
+    const MIN_PROOF: usize = 28;
     const WRONG: &'static str = "not a record of RPC";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
@@ -154,7 +154,7 @@ impl Dialect for Rpc {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let is_last = cursor::be32_at(head.bytes, 0).is_some_and(|mark| mark & LAST != 0);
         let side = sink.side();
         let half = self.half(side);
@@ -165,16 +165,16 @@ impl Dialect for Rpc {
                 .unwrap_or_default();
             let half = self.half(side);
             half.of = match told {
-                Told::Last(key) => Some(key),
+                Role::Last(key) => Some(key),
                 other if is_last => return other,
                 _ => None,
             };
         }
         let half = self.half(side);
         match half.of {
-            Some(key) if is_last => Told::Last(key),
-            Some(key) => Told::Part(key),
-            None => Told::Nothing,
+            Some(key) if is_last => Role::Last(key),
+            Some(key) => Role::Part(key),
+            None => Role::Ignored,
         }
     }
 
@@ -191,16 +191,16 @@ impl Rpc {
         }
     }
 
-    fn record(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut record: Cursor<'_>) -> Option<Told> {
+    fn record(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut record: Cursor<'_>) -> Option<Role> {
         let (xid, direction) = (record.u32be()?, record.u32be()?);
         match (sink.side(), direction) {
             (Side::Client, CALL) => self.asks(sink, xid, &Call::read(&mut record)?),
             (Side::Server, CALL) => {
                 let (_, target) = Call::read(&mut record)?.name();
-                Some(Told::Push(Push {
+                Some(Role::Push(PushedMessage {
                     method: "callback",
                     target,
-                    ..Push::default()
+                    ..PushedMessage::default()
                 }))
             }
             (Side::Server, REPLY) => self.answers(sink, xid, record),
@@ -208,7 +208,7 @@ impl Rpc {
         }
     }
 
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, xid: u32, call: &Call<'_>) -> Option<Told> {
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, xid: u32, call: &Call<'_>) -> Option<Role> {
         if self.waiting.iter().any(|(waits, _)| *waits == xid) {
             return None; // the same call again
         }
@@ -219,13 +219,13 @@ impl Rpc {
             .push_back((xid, call.program == NFS && call.procedure > 0));
         let (method, target) = call.name();
         let mut exchange = sink.of(u64::from(xid));
-        exchange.ask(Kind::Request);
+        exchange.begin_request(Kind::Request);
         exchange.name(Named {
             method: &method,
             target: &target,
             host: "",
         });
-        Some(Told::Last(u64::from(xid)))
+        Some(Role::Last(u64::from(xid)))
     }
 
     fn answers(
@@ -233,17 +233,17 @@ impl Rpc {
         sink: &mut MessageSink<'_, impl Listener>,
         xid: u32,
         mut reply: Cursor<'_>,
-    ) -> Option<Told> {
+    ) -> Option<Role> {
         let place = self.waiting.iter().position(|(waits, _)| *waits == xid)?;
         let (_, is_nfs) = self.waiting.remove(place)?;
         let (code, text) = programs::ends(&mut reply, is_nfs)?;
         let mut exchange = sink.of(u64::from(xid));
-        exchange.answer();
+        exchange.begin_answer();
         exchange.status(Status {
             code: u16::try_from(code).ok(),
             text,
             error: code > 0 || text.is_some(),
         });
-        Some(Told::Last(u64::from(xid)))
+        Some(Role::Last(u64::from(xid)))
     }
 }

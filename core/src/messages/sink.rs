@@ -9,7 +9,7 @@ mod keyed;
 
 pub(super) use keyed::Keyed;
 
-use super::http1::Again;
+use super::http1::HeadCache;
 use super::{At, Close, Kind, Listener, Memory, Note, Protocol, Push, Secured, Side, Status};
 use crate::decrypt::Sealed;
 use smol_str::SmolStr;
@@ -110,8 +110,8 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     }
 
     /// Heads read before, on any stream.
-    pub(super) fn again(&mut self) -> &mut Option<Box<Again>> {
-        &mut self.listener.memory().again
+    pub(super) fn head_cache(&mut self) -> &mut Option<Box<HeadCache>> {
+        &mut self.listener.memory().head_cache
     }
 
     /// So many bytes belong to this side's message, which begins with them if none is open.

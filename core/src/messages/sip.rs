@@ -7,7 +7,7 @@ mod head;
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{First, Guess, Kind, Listener, Named, Side, Status};
@@ -49,9 +49,9 @@ const LOG_INS: [u16; 2] = [401, 407];
 pub(super) struct Calls<const RTSP: bool>;
 
 fn sniff<const RTSP: bool>(first: &First<'_>) -> Guess {
-    match framed::fit::<Calls<RTSP>>(first.side, first.said) {
+    match framed::fit::<Calls<RTSP>>(first.side, first.input) {
         Fit::No => Guess::No,
-        _ if head::sure(RTSP, first.said) => Guess::Yes,
+        _ if head::sure(RTSP, first.input) => Guess::Yes,
         _ => Guess::More,
     }
 }
@@ -61,10 +61,10 @@ fn opens<const RTSP: bool>(side: Side, first: &[u8]) -> bool {
     head::sure(RTSP, first) && head::answers(first) == (side == Side::Server)
 }
 
-impl<const RTSP: bool> Dialect for Calls<RTSP> {
+impl<const RTSP: bool> WireFormat for Calls<RTSP> {
     /// Heads are about 500 bytes; more proxies make them longer.
     const HEAD: usize = 4096;
-    const TELLS: usize = 32;
+    const MIN_PROOF: usize = 32;
     const WRONG: &'static str = if RTSP {
         "not a message of RTSP"
     } else {
@@ -94,11 +94,11 @@ impl<const RTSP: bool> Dialect for Calls<RTSP> {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         if let [MEDIA, channel, ..] = head.bytes {
             return match sink.side() {
                 Side::Server => push("media", format_smolstr!("channel {channel}")),
-                Side::Client => Told::Nothing,
+                Side::Client => Role::Ignored,
             };
         }
         let text = Text::of(head.bytes);
@@ -116,11 +116,11 @@ impl<const RTSP: bool> Dialect for Calls<RTSP> {
     fn lost(&mut self, _side: Side) {}
 }
 
-fn push(method: &'static str, target: SmolStr) -> Told {
-    Told::Push(Push {
+fn push(method: &'static str, target: SmolStr) -> Role {
+    Role::Push(PushedMessage {
         method,
         target,
-        ..Push::default()
+        ..PushedMessage::default()
     })
 }
 
@@ -129,10 +129,10 @@ fn asks(
     key: Option<u64>,
     method: &'static str,
     target: &str,
-) -> Option<Told> {
+) -> Option<Role> {
     let key = key.filter(|_| method != "ACK")?;
     let mut exchange = sink.of(key);
-    exchange.ask(if method == "INVITE" {
+    exchange.begin_request(if method == "INVITE" {
         Kind::LongPoll
     } else {
         Kind::Request
@@ -142,7 +142,7 @@ fn asks(
         target,
         host: "",
     });
-    Some(Told::Last(key))
+    Some(Role::Last(key))
 }
 
 fn answers(
@@ -150,21 +150,21 @@ fn answers(
     text: &Text<'_>,
     rtsp: bool,
     code: u16,
-) -> Option<Told> {
+) -> Option<Role> {
     let key = text.key(rtsp)?;
     let names = [&b"server"[..], b"user-agent"];
     if let Some(name) = names.iter().find_map(|name| text.value(name)) {
         sink.software(super::text::name_up_to(name, 100, false).as_str().into());
     }
     let mut exchange = sink.of(key);
-    exchange.answer();
+    exchange.begin_answer();
     if code < 200 {
-        return Some(Told::Interim(key));
+        return Some(Role::Interim(key));
     }
     exchange.status(Status {
         code: Some(code),
         text: None,
         error: code >= FIRST_ERROR && !LOG_INS.contains(&code),
     });
-    Some(Told::Last(key))
+    Some(Role::Last(key))
 }

@@ -6,7 +6,7 @@ mod packet;
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{First, Guess, Kind, Listener, Named, Side, Status};
@@ -39,9 +39,9 @@ pub(super) struct Smb {
 }
 
 fn sniff(first: &First<'_>) -> Guess {
-    match framed::fit::<Smb>(first.side, first.said) {
+    match framed::fit::<Smb>(first.side, first.input) {
         Fit::No => Guess::No,
-        Fit::Cut if first.said.len() < packet::LEAST => Guess::More,
+        Fit::Cut if first.input.len() < packet::LEAST => Guess::More,
         _ => Guess::Yes,
     }
 }
@@ -51,9 +51,9 @@ fn fits(side: Side, first: &[u8]) -> bool {
     first.len() >= packet::LEAST && framed::fit::<Smb>(side, first) != Fit::No
 }
 
-impl Dialect for Smb {
+impl WireFormat for Smb {
     const HEAD: usize = 2048;
-    const TELLS: usize = packet::LEAST;
+    const MIN_PROOF: usize = packet::LEAST;
     const WRONG: &'static str = "not a message of SMB, or one that is sealed";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
@@ -68,9 +68,9 @@ impl Dialect for Smb {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let packets: Vec<_> = Packet::all(head.bytes).take(MAX_COMMANDS).collect();
-        let (mut told, mut file) = (Told::Nothing, None);
+        let (mut told, mut file) = (Role::Ignored, None);
         for (place, packet) in packets.iter().enumerate() {
             told = match sink.side() {
                 Side::Client => self.asks(sink, packet, &mut file),
@@ -83,15 +83,15 @@ impl Dialect for Smb {
             // the last command's bytes are counted by who reads them
             let bytes = packet.bytes.len() as u64;
             match told {
-                Told::Last(key) if sink.side() == Side::Client => {
+                Role::Last(key) if sink.side() == Side::Client => {
                     sink.of(key).count(bytes);
-                    sink.of(key).asked();
+                    sink.of(key).end_request();
                 }
-                Told::Last(key) => {
+                Role::Last(key) => {
                     sink.of(key).piece(bytes);
-                    sink.of(key).answered();
+                    sink.of(key).end_answer();
                 }
-                Told::Interim(key) => sink.of(key).interim(),
+                Role::Interim(key) => sink.of(key).interim(),
                 _ => {}
             }
         }
@@ -126,8 +126,8 @@ impl Smb {
             !mine
         });
         if let [other] = unread[..] {
-            sink.of(other).answer();
-            sink.of(other).answered();
+            sink.of(other).begin_answer();
+            sink.of(other).end_answer();
         } else {
             (unread.iter()).for_each(|other| sink.of(*other).give_up()); // some may come in a message of their own
         }
@@ -138,7 +138,7 @@ impl Smb {
         sink: &mut MessageSink<'_, impl Listener>,
         packet: &Packet<'_>,
         file: &mut Option<SmolStr>,
-    ) -> Option<Told> {
+    ) -> Option<Role> {
         let (key, method) = (packet.number, packet.command.word(packet)?);
         if key == u64::MAX {
             return None; // agrees to what the server asked
@@ -153,7 +153,7 @@ impl Smb {
             remember(&mut self.opening, (key, target.clone()));
         }
         let mut exchange = sink.of(key);
-        exchange.ask(if packet.waits() {
+        exchange.begin_request(if packet.waits() {
             Kind::LongPoll
         } else {
             Kind::Request
@@ -163,7 +163,7 @@ impl Smb {
             target: &target,
             host: "",
         });
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 
     /// The name of the file that a request is about; a number of ones stands for the file that the same message opens.
@@ -176,16 +176,16 @@ impl Smb {
         known.map(|(_, name)| name.clone())
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, packet: &Packet<'_>) -> Option<Told> {
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, packet: &Packet<'_>) -> Option<Role> {
         let key = packet.number;
         if key == u64::MAX {
-            return Some(Told::Push(Push {
+            return Some(Role::Push(PushedMessage {
                 method: packet.command.word(packet)?,
-                ..Push::default()
+                ..PushedMessage::default()
             }));
         }
         if packet.is_pending() {
-            return Some(Told::Interim(key));
+            return Some(Role::Interim(key));
         }
         if let Some(place) = self.opening.iter().position(|(of, _)| *of == key) {
             let (_, name) = self.opening.remove(place);
@@ -195,13 +195,13 @@ impl Smb {
         }
         let text = format_smolstr!("{:#010x}", packet.status);
         let mut exchange = sink.of(key);
-        exchange.answer();
+        exchange.begin_answer();
         exchange.status(Status {
             code: u16::try_from(packet.status).ok(),
             text: Some(&text),
             error: packet.failed(),
         });
-        Some(Told::Last(key))
+        Some(Role::Last(key))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Synchrophasors over TCP (IEEE C37.118.2): commands for headers and configurations, and the frames that answer them. A
 //! data frame is a push: it comes at the rhythm that was asked for once. Reads frame types and stations, no values.
 
-use super::framed::{self, Dialect, Fit, Framed, Head, Length, Push, Told};
+use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{First, Guess, Kind, Listener, Named, Side, Status};
@@ -50,21 +50,21 @@ fn is_whole(frame: &[u8]) -> bool {
     let fold = |crc: u16, byte: &u8| (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| step(crc));
     frame
         .split_last_chunk::<2>()
-        .is_some_and(|(said, check)| said.iter().fold(0xFFFF, fold) == u16::from_be_bytes(*check))
+        .is_some_and(|(input, check)| input.iter().fold(0xFFFF, fold) == u16::from_be_bytes(*check))
 }
 
 /// Whether the first frame's checksum is right; `None` where the frame is not whole.
-fn begins(said: &[u8]) -> Option<bool> {
-    let len = usize::from(cursor::be16_at(said, 2)?);
-    Some(is_whole(said.get(..len)?))
+fn begins(input: &[u8]) -> Option<bool> {
+    let len = usize::from(cursor::be16_at(input, 2)?);
+    Some(is_whole(input.get(..len)?))
 }
 
 /// One side's first frame proves it by its checksum.
 fn sniff(first: &First<'_>) -> Guess {
-    match framed::fit::<Synchrophasor>(first.side, first.said) {
+    match framed::fit::<Synchrophasor>(first.side, first.input) {
         Fit::No => Guess::No,
-        _ if first.said.len() < usize::from(LEAST) => Guess::More,
-        _ => match begins(first.said) {
+        _ if first.input.len() < usize::from(LEAST) => Guess::More,
+        _ => match begins(first.input) {
             Some(true) => Guess::Yes,
             Some(false) => Guess::No,
             None => framed::sniff::<Synchrophasor>(first),
@@ -87,9 +87,9 @@ fn asked(word: u16) -> Option<(&'static str, u8)> {
     })
 }
 
-impl Dialect for Synchrophasor {
+impl WireFormat for Synchrophasor {
     const HEAD: usize = 32;
-    const TELLS: usize = 14;
+    const MIN_PROOF: usize = 14;
     const WRONG: &'static str = "not a frame of C37.118";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
@@ -117,39 +117,39 @@ impl Dialect for Synchrophasor {
         true
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let Some(kind) = kind(head.bytes) else {
-            return Told::Nothing;
+            return Role::Ignored;
         };
         let station = format_smolstr!("{}", cursor::be16_at(head.bytes, 4).unwrap_or(0));
         match kind {
             COMMAND => {
                 let Some((method, answer)) = cursor::be16_at(head.bytes, WORD).and_then(asked) else {
-                    return Told::Nothing; // data on, data off: nobody answers
+                    return Role::Ignored; // data on, data off: nobody answers
                 };
                 let mut exchange = sink.of(u64::from(answer));
-                exchange.ask(Kind::Request);
+                exchange.begin_request(Kind::Request);
                 exchange.name(Named {
                     method,
                     target: &station,
                     host: "",
                 });
-                Told::Last(u64::from(answer))
+                Role::Last(u64::from(answer))
             }
-            DATA => Told::Push(Push {
+            DATA => Role::Push(PushedMessage {
                 method: "Data",
                 target: station,
-                ..Push::default()
+                ..PushedMessage::default()
             }),
             _ => {
                 let mut exchange = sink.of(u64::from(kind));
-                exchange.answer();
+                exchange.begin_answer();
                 exchange.status(Status {
                     code: None,
                     text: Some("ok"),
                     error: false,
                 });
-                Told::Last(u64::from(kind))
+                Role::Last(u64::from(kind))
             }
         }
     }

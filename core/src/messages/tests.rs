@@ -11,11 +11,11 @@ mod frames;
 mod http2;
 mod industrial;
 mod interactive;
-mod joined;
 mod kafka;
 mod ldap;
 mod lost;
 mod memcached;
+mod mid_stream;
 mod missing;
 mod modbus;
 mod mongodb;
@@ -82,28 +82,28 @@ impl Listener for Notes {
             Note::Piece { at } => Note::Piece { at },
             Note::End { side, at, bytes } => Note::End { side, at, bytes },
             Note::Cut { side, at, bytes, by } => Note::Cut { side, at, bytes, by },
-            Note::Keyed { key, side, at, said } => {
-                let said = match said {
-                    Said::Asks(kind) => Said::Asks(kind),
-                    Said::Named(named) => Said::Named(Named {
+            Note::Keyed { key, side, at, event } => {
+                let event = match event {
+                    ExchangeEvent::RequestBegin(kind) => ExchangeEvent::RequestBegin(kind),
+                    ExchangeEvent::Named(named) => ExchangeEvent::Named(Named {
                         method: kept(named.method),
                         target: kept(named.target),
                         host: kept(named.host),
                     }),
-                    Said::Bytes(bytes) => Said::Bytes(bytes),
-                    Said::Asked => Said::Asked,
-                    Said::Answers => Said::Answers,
-                    Said::Status(status) => Said::Status(kept_status(status)),
-                    Said::Streams => Said::Streams,
-                    Said::Piece => Said::Piece,
-                    Said::Interim => Said::Interim,
-                    Said::Answered => Said::Answered,
-                    Said::Dialogue => Said::Dialogue,
-                    Said::Reset => Said::Reset,
-                    Said::GivenUp => Said::GivenUp,
-                    Said::Adopt => Said::Adopt,
+                    ExchangeEvent::Bytes(bytes) => ExchangeEvent::Bytes(bytes),
+                    ExchangeEvent::RequestEnd => ExchangeEvent::RequestEnd,
+                    ExchangeEvent::AnswerBegin => ExchangeEvent::AnswerBegin,
+                    ExchangeEvent::Status(status) => ExchangeEvent::Status(kept_status(status)),
+                    ExchangeEvent::Streams => ExchangeEvent::Streams,
+                    ExchangeEvent::Piece => ExchangeEvent::Piece,
+                    ExchangeEvent::Interim => ExchangeEvent::Interim,
+                    ExchangeEvent::AnswerEnd => ExchangeEvent::AnswerEnd,
+                    ExchangeEvent::Dialogue => ExchangeEvent::Dialogue,
+                    ExchangeEvent::Reset => ExchangeEvent::Reset,
+                    ExchangeEvent::GivenUp => ExchangeEvent::GivenUp,
+                    ExchangeEvent::Adopt => ExchangeEvent::Adopt,
                 };
-                Note::Keyed { key, side, at, said }
+                Note::Keyed { key, side, at, event }
             }
             Note::Push(push) => Note::Push(Push {
                 method: kept(push.method),
@@ -141,7 +141,7 @@ fn short(notes: &[Note]) -> String {
             Note::Host(host) => format!("@{host}"),
             Note::Kind(kind) => format!("{kind:?}"),
             Note::Response { status, interim } => format!("{status}{}", if *interim { "i" } else { "" }),
-            Note::Status(said) => format!("={}", status(said)),
+            Note::Status(event) => format!("={}", status(event)),
             Note::Dialogue => "dialogue".into(),
             Note::Streams => "streams".into(),
             Note::Sealed { why, .. } => format!("{why:?}"),
@@ -151,7 +151,7 @@ fn short(notes: &[Note]) -> String {
             } => format!("{}!{by:?}{bytes}", side(s)),
             Note::Keyed {
                 key,
-                said: Said::Bytes(bytes),
+                event: ExchangeEvent::Bytes(bytes),
                 ..
             } => {
                 *counted.entry(*key).or_insert(0u64) += bytes;
@@ -159,25 +159,28 @@ fn short(notes: &[Note]) -> String {
             }
             Note::Piece { .. }
             | Note::Keyed {
-                said: Said::Piece, ..
+                event: ExchangeEvent::Piece,
+                ..
             } => continue,
             Note::Keyed {
-                key, side: s, said, ..
+                key, side: s, event, ..
             } => {
                 let bytes = counted
                     .remove(key)
                     .map_or(String::new(), |bytes| bytes.to_string());
-                let said = match said {
-                    Said::Asks(Kind::Request) => "(".into(),
-                    Said::Asks(kind) => format!("({kind:?}"),
-                    Said::Named(Named { method, target, host }) => format!("{method}.{target}@{host}"),
-                    Said::Asked => ")".into(),
-                    Said::Answers => "(".into(),
-                    Said::Status(said) => format!("={}", status(said)),
-                    Said::Answered => ")".into(),
+                let event = match event {
+                    ExchangeEvent::RequestBegin(Kind::Request) => "(".into(),
+                    ExchangeEvent::RequestBegin(kind) => format!("({kind:?}"),
+                    ExchangeEvent::Named(Named { method, target, host }) => {
+                        format!("{method}.{target}@{host}")
+                    }
+                    ExchangeEvent::RequestEnd => ")".into(),
+                    ExchangeEvent::AnswerBegin => "(".into(),
+                    ExchangeEvent::Status(event) => format!("={}", status(event)),
+                    ExchangeEvent::AnswerEnd => ")".into(),
                     other => format!("{other:?}").to_lowercase(),
                 };
-                format!("{}{key}:{bytes}{said}", side(s))
+                format!("{}{key}:{bytes}{event}", side(s))
             }
             Note::Push(push) => format!("push{}.{}.{}", push.bytes, push.method, push.target),
             Note::Lost { side: s, reason, .. } => format!("{}?{}", side(s), reason.replace(' ', "_")),
@@ -261,7 +264,7 @@ fn a_head_that_was_cut_before_reads_the_same() {
     let cut = [bytes(S, "HTTP/1.1 204 No"), (S, Stretch::Missing(30))];
     let whole = [bytes(S, "HTTP/1.1 204 No"), bytes(S, " Content\r\n\r\n")];
     let closed = [bytes(S, "HTTP/1.1 204 No")];
-    let said = |answer: &[(Side, Stretch<'_>)], notes: &mut Notes| {
+    let event = |answer: &[(Side, Stretch<'_>)], notes: &mut Notes| {
         let mut messages = Messages::new();
         notes.list.clear();
         for (side, piece) in ask.iter().chain(answer) {
@@ -271,11 +274,11 @@ fn a_head_that_was_cut_before_reads_the_same() {
         short(&notes.list)
     };
     let answers = [&cut[..], &whole, &closed];
-    let first = answers.map(|answer| said(answer, &mut Notes::default()));
-    assert!(first.iter().all(|said| said.contains("GET./a")));
+    let first = answers.map(|answer| event(answer, &mut Notes::default()));
+    assert!(first.iter().all(|event| event.contains("GET./a")));
     let mut notes = Notes::default();
     for _ in 0..2 {
-        assert_eq!(answers.map(|answer| said(answer, &mut notes)), first);
+        assert_eq!(answers.map(|answer| event(answer, &mut notes)), first);
     }
 }
 

@@ -6,7 +6,7 @@
 mod handshake;
 mod inside;
 mod keyed;
-mod known;
+mod recognise;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
@@ -16,10 +16,10 @@ use inside::Inside;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Tls,
-    sniff: |first| known::sniff(first.side, first.said),
-    opens: known::opens,
+    sniff: |first| recognise::sniff(first.side, first.input),
+    opens: recognise::opens,
     resumes: |_, _| false, // where a turn ends is all that can be known
-    joins: known::joins,
+    joins: recognise::joins,
     reader: |_| AnyReader::Tls(Box::default()),
 };
 const HEADER: usize = 5;

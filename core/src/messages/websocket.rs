@@ -44,7 +44,7 @@ pub(super) struct WebSocket {
     client: Half,
     server: Half,
     /// The client's messages that were not answered, oldest first.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingQueue>,
     /// The key of the client's next message.
     next: u64,
     /// The server has repeated an id.
@@ -58,7 +58,7 @@ pub(super) struct WebSocket {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingQueue {
     key: u64,
     id: Option<SmolStr>,
 }
@@ -101,7 +101,7 @@ struct Message {
 fn sniff(first: &First<'_>) -> Guess {
     let other = first.side.other();
     match (
-        frames::fit(first.side, first.said),
+        frames::fit(first.side, first.input),
         frames::fit(other, first.other),
     ) {
         (Fit::No, _) => Guess::No,
@@ -237,15 +237,15 @@ impl WebSocket {
         let key = self.next;
         self.next += 1;
         let id = id::of(&message.text);
-        self.waiting.push_back(Waiting { key, id });
+        self.waiting.push_back(PendingQueue { key, id });
         let mut exchange = sink.of(key);
-        exchange.ask(Kind::Request);
+        exchange.begin_request(Kind::Request);
         exchange.name(Named {
             method: METHOD,
             ..Named::default()
         });
         exchange.count(message.bytes);
-        exchange.asked();
+        exchange.end_request();
     }
 
     /// A message of the server is whole.
@@ -255,9 +255,9 @@ impl WebSocket {
             .and_then(|place| self.waiting.remove(place))
         {
             let mut exchange = sink.of(answered.key);
-            exchange.answer();
+            exchange.begin_answer();
             exchange.count(message.bytes);
-            return exchange.answered();
+            return exchange.end_answer();
         }
         if self.waiting.is_empty() && !self.by_id {
             if std::mem::take(&mut self.unsure) {
@@ -274,7 +274,7 @@ impl WebSocket {
     /// Which of the client's messages this one answers.
     fn answered(&mut self, message: &Message) -> Option<usize> {
         let id = id::of(&message.text);
-        let same = |waiting: &Waiting| waiting.id.is_some() && waiting.id == id;
+        let same = |waiting: &PendingQueue| waiting.id.is_some() && waiting.id == id;
         if let Some(place) = self.waiting.iter().position(same) {
             self.by_id = true;
             return Some(place);

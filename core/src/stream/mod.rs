@@ -19,7 +19,7 @@ use std::net::IpAddr;
 
 use crate::base::{At, Side};
 use crate::evidence::rtt::Pairs;
-use crate::exchange::Ledger;
+use crate::exchange::Context;
 use crate::exchange::setup::Setup;
 use crate::facts::{self, Facts, Flow, Scale, Shared, UnackedRoom};
 use crate::issue::{Issue, Kind};
@@ -206,7 +206,7 @@ pub struct Streams {
     /// Streams seen lately, by their ports: most packets need no look-up in the large table.
     recent: Vec<Option<(FourTuple, u32)>>,
     pub pairs: Pairs,
-    pub ledger: Ledger,
+    pub context: Context,
     room: UnackedRoom,
 }
 
@@ -291,7 +291,7 @@ impl Streams {
                     self.remember(slot, key, id);
                 }
                 if segment.options.multipath != Multipath::Nothing {
-                    self.ledger.agreed(id, segment, at);
+                    self.context.agreed(id, segment, at);
                 }
                 return (id, from_low, false);
             }
@@ -310,7 +310,7 @@ impl Streams {
 
     /// Nothing more will come on this stream: another one has its ports.
     fn retire(&mut self, id: u32, at: At) {
-        self.store.end(id, at, &mut self.ledger);
+        self.store.end(id, at, &mut self.context);
         if let Some(mut stream) = self.store.take(id) {
             stream.flows.iter_mut().for_each(|flow| self.room.forget(flow));
             self.retired.push((id, stream));
@@ -393,7 +393,7 @@ impl Streams {
                 let reason =
                     "too many unacknowledged segments in all streams; further ones are not remembered";
                 let note = Issue::new(Kind::Distrusted, "tcp", reason);
-                self.ledger.issues.push(note.in_frame(at.frame));
+                self.context.issues.push(note.in_frame(at.frame));
             }
         }
         let sack = if facts.ordinary {
@@ -426,7 +426,7 @@ impl Streams {
             stream,
             id,
             &mut self.pairs,
-            &mut self.ledger,
+            &mut self.context,
             segment,
             &facts,
             side,
@@ -455,13 +455,13 @@ impl Streams {
             }
             self.store.tire(id);
         } else if segment.has(RST) {
-            self.store.cut(id, at, &mut self.ledger);
+            self.store.cut(id, at, &mut self.context);
         }
     }
 
     /// The capture ended, and with it this stream.
     pub fn end(&mut self, id: u32, at: At) {
-        self.store.end(id, at, &mut self.ledger);
+        self.store.end(id, at, &mut self.context);
     }
 
     /// The stream has its row.

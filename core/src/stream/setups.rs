@@ -51,7 +51,7 @@ impl Streams {
         if !setup.matters(told.busy, lookup.as_ref().map_or(0, |found| found.ns), told.begun) {
             return None;
         }
-        let mut exchange = setup.exchange(id, told.exchanges, told.begun, &mut self.ledger)?;
+        let mut exchange = setup.exchange(id, told.exchanges, told.begun, &mut self.context)?;
         exchange.doubled = told.doubled;
         if let Some(opening) = &mut exchange.opening {
             opening.lookup = lookup;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::rest::{Asked, Closed};
 use super::{Endpoint, FourTuple, Stream, Tracking};
 use crate::base::At;
-use crate::exchange::Ledger;
+use crate::exchange::Context;
 
 /// Boxes of streams that are gone: the free list.
 const MAX_SPARE: usize = 32;
@@ -155,14 +155,14 @@ impl Store {
 
     /// After a RST: what followed the stream's data goes when enough others were ended so.
     #[cold]
-    pub(super) fn cut(&mut self, id: u32, at: At, ledger: &mut Ledger) {
+    pub(super) fn cut(&mut self, id: u32, at: At, context: &mut Context) {
         if self.cut.back() != Some(&id) {
             self.cut.push_back(id);
         }
         if self.cut.len() > self.most_cut
             && let Some(oldest) = self.cut.pop_front()
             && let Some(State::Live(stream)) = self.states.get_mut(oldest as usize)
-            && stream.tracking.cut(at, ledger)
+            && stream.tracking.cut(at, context)
         {
             self.tire(oldest);
         }
@@ -204,9 +204,9 @@ impl Store {
     }
 
     /// Nothing more will come on this stream.
-    pub(super) fn end(&mut self, id: u32, at: At, ledger: &mut Ledger) {
+    pub(super) fn end(&mut self, id: u32, at: At, context: &mut Context) {
         if let Some(State::Live(stream)) = self.states.get_mut(id as usize) {
-            stream.tracking.end(at, ledger);
+            stream.tracking.end(at, context);
         }
     }
 }

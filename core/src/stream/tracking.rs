@@ -6,7 +6,7 @@ use crate::base::{At, Side};
 use crate::evidence::Key;
 use crate::evidence::rtt::Pairs;
 use crate::exchange::setup::Begun;
-use crate::exchange::{Ledger, Place, Seen, Tracker};
+use crate::exchange::{Context, Seen, Symbol, Tracker};
 use crate::facts::{Facts, flag};
 use crate::messages::{Close, Protocol};
 use crate::observe::Release;
@@ -29,7 +29,7 @@ pub struct ReadSoFar {
     pub protocol: Option<Protocol>,
     pub exchanges: u32,
     /// What the server calls itself; known when the stream is over.
-    pub software: Option<Place>,
+    pub software: Option<Symbol>,
     /// The time that all exchanges took together.
     pub busy: i64,
     /// Its segments are in the capture twice.
@@ -87,10 +87,10 @@ impl Tracking {
 
     /// Lets go of a stream that a RST ended, where nothing came behind it: further data are read like those of a stream
     /// that was joined in the middle. Says whether it did.
-    pub(super) fn cut(&mut self, at: At, ledger: &mut Ledger) -> bool {
+    pub(super) fn cut(&mut self, at: At, context: &mut Context) -> bool {
         let done = matches!(self, Tracking::Live(tracker) if tracker.is_done());
         if done {
-            self.end(at, ledger);
+            self.end(at, context);
         }
         if let Tracking::Over(told) = self {
             told.cut |= done;
@@ -100,18 +100,18 @@ impl Tracking {
 
     /// Nothing more will come.
     #[inline(never)]
-    pub(super) fn end(&mut self, at: At, ledger: &mut Ledger) {
+    pub(super) fn end(&mut self, at: At, context: &mut Context) {
         if let Tracking::Live(tracker) = self {
-            tracker.end(at, Close::CaptureEnd, ledger);
-            tracker.leave_repeats(ledger);
-            tracker.forget_steps(ledger);
-            let software = tracker.software().and_then(|name| ledger.name(name, at));
+            tracker.end(at, Close::CaptureEnd, context);
+            tracker.leave_repeats(context);
+            tracker.forget_steps(context);
+            let software = tracker.software().and_then(|name| context.name(name, at));
             let told = ReadSoFar {
                 software,
                 ..self.told()
             };
             if let Tracking::Live(tracker) = std::mem::replace(self, Tracking::Over(told)) {
-                tracker.leave(ledger);
+                tracker.leave(context);
             }
         }
     }
@@ -123,7 +123,7 @@ pub(super) fn track(
     stream: &mut Stream,
     id: u32,
     pairs: &mut Pairs,
-    ledger: &mut Ledger,
+    context: &mut Context,
     segment: &Segment<'_>,
     facts: &Facts,
     side: Side,
@@ -136,12 +136,12 @@ pub(super) fn track(
 ) {
     if !matches!(stream.tracking, Tracking::Live(_)) {
         if facts.flags & flag::DUPLICATE_ACK != 0 && stream.tracking.is_over() {
-            ledger.answers_what_is_over(id, side, at);
+            context.answers_what_is_over(id, side, at);
         }
         if segment.len == 0 || !stream.tracking.begins() {
             return;
         }
-        begin(stream, id, pairs, ledger, side, at);
+        begin(stream, id, pairs, context, side, at);
     }
     let [client, server] = &stream.counts;
     let own = if side == Side::Client { client } else { server };
@@ -162,15 +162,15 @@ pub(super) fn track(
     let Tracking::Live(tracker) = &mut stream.tracking else {
         return;
     };
-    tracker.segment(&seen, missing, own_counter, scale_known, ledger, release);
+    tracker.segment(&seen, missing, own_counter, scale_known, context, release);
     if stream.counts.iter().all(|c| c.fin) && tracker.is_done() {
-        stream.tracking.end(at, ledger);
+        stream.tracking.end(at, context);
     }
 }
 
 /// The first data of a stream, or the first behind the RST that ended it.
 #[inline(never)]
-fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, side: Side, at: At) {
+fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context, side: Side, at: At) {
     stream.asked.clear(); // no probe
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
@@ -180,8 +180,8 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, s
             pairs.shook(pair, side, rtt);
         }
     }
-    let pools = pool_keys(client, server).map(|key| ledger.pools.id(key, pair));
-    let mut tracker = Tracker::boxed(id, pair, [client.1, server.1], pools, ledger);
+    let pools = pool_keys(client, server).map(|key| context.pools.id(key, pair));
+    let mut tracker = Tracker::boxed(id, pair, [client.1, server.1], pools, context);
     tracker.begin(at.time_ns);
     if told.cut {
         tracker.go_on(told.exchanges, told.busy, told.begun, told.doubled, told.protocol);
@@ -189,10 +189,10 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, ledger: &mut Ledger, s
     if stream.side(side.other()).packets == 0 {
         tracker.alone(side);
     }
-    if ledger.transfers.expects() {
+    if context.transfers.expects() {
         // where the client named the port, the server has connected to it
         let pairs = [Some(pair), pairs.find(server.0, client.0)];
-        if let Some(what) = ledger.carries(pairs, server.1, at) {
+        if let Some(what) = context.carries(pairs, server.1, at) {
             tracker.carry(what);
         }
     }

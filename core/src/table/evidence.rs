@@ -20,7 +20,7 @@ fn changed(rows: &[Row<'_>], of: fn(Change) -> u64) -> ArrayRef {
 
 pub fn columns(streams: &Streams, judged: &[Judged]) -> Vec<Column> {
     let rows: Vec<Row<'_>> = streams
-        .ledger
+        .context
         .pools
         .iter()
         .zip(judged)

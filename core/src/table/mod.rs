@@ -28,7 +28,7 @@ use arrow_array::{ArrayRef, DictionaryArray, Int32Array, PrimitiveArray, RecordB
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::evidence::rtt::Pairs;
-use crate::exchange::{Exchange, Ledger, RowKind};
+use crate::exchange::{Context, Exchange, RowKind};
 use crate::issue::Counted;
 use crate::judge::{Cause, Judged, Paths, Row};
 use crate::lookup::Lookup;
@@ -257,8 +257,8 @@ impl Tables {
     }
 
     /// A stream that is over.
-    pub fn stream(&mut self, id: u32, stream: &Stream, ledger: &Ledger) {
-        if self.streams.push(id, stream, ledger) {
+    pub fn stream(&mut self, id: u32, stream: &Stream, context: &Context) {
+        if self.streams.push(id, stream, context) {
             self.flush_streams();
         }
         transfers::of_stream(id, stream, &mut self.transfers);

@@ -11,7 +11,7 @@ use super::columns::{EVERY, Full, Partial, blocks, instants};
 use super::words::{Fixed, Listed, Texts};
 use super::{Column, addresses, column, ms, nullable};
 use crate::base::Side;
-use crate::exchange::Ledger;
+use crate::exchange::Context;
 use crate::judge::limits::{AT_ENDPOINT_NS, FARTHER, SAME_PLACE_NS};
 use crate::messages::Protocol;
 use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
@@ -106,19 +106,19 @@ impl StreamColumns {
     }
 
     /// True when the batch is full.
-    pub fn push(&mut self, id: u32, stream: &Stream, ledger: &Ledger) -> bool {
+    pub fn push(&mut self, id: u32, stream: &Stream, context: &Context) -> bool {
         let columns = &mut self.columns;
         let row = columns.place();
         let told = stream.tracking.told();
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
         self.clients.push(client);
         self.servers.push(server);
-        let name = |place| ledger.names.get(place).map(SmolStr::as_str);
-        let secured = told.begun.secured.and_then(|how| ledger.secured.get(how));
+        let name = |place| context.names.get(place).map(SmolStr::as_str);
+        let secured = told.begun.secured.and_then(|how| context.secured.get(how));
         let asked = secured.and_then(|how| how.server_name.as_deref());
         self.names.push(asked.or_else(|| name(told.begun.named?)));
         self.software.push(told.software.and_then(name));
-        let carried = told.begun.carries.and_then(|what| ledger.carried.get(what));
+        let carried = told.begun.carries.and_then(|what| context.carried.get(what));
         self.commands
             .push(carried.map(|carried| carried.command.as_str()));
         columns.stream.set(row, id);

@@ -7,7 +7,7 @@ use super::pairing::Pairing;
 use super::{MAX_OPEN, Tracker, offset, pick};
 use crate::base::{At, Side};
 use crate::exchange::steps::between;
-use crate::exchange::{Exchange, Ledger, Repeat, Seen};
+use crate::exchange::{Context, Exchange, Repeat, Seen};
 use crate::judge::limits::ANSWERED_SHARE;
 use crate::messages::Protocol;
 use crate::segment::ACK;
@@ -46,7 +46,7 @@ impl Arrival {
 impl Tracker {
     /// The peer's ACK says what it has: holes below it are the capture's, and a finished response arrived.
     #[inline(always)]
-    pub(super) fn acknowledged(&mut self, side: Side, seen: &Seen<'_, '_>, at: At, ledger: &mut Ledger) {
+    pub(super) fn acknowledged(&mut self, side: Side, seen: &Seen<'_, '_>, at: At, context: &mut Context) {
         let ack = seen.facts.ack;
         let other = side.other();
         if seen.segment.has(ACK) && !pick(&mut self.assemblers, other).acked_in_order(offset(ack)) {
@@ -55,11 +55,11 @@ impl Tracker {
                 at,
                 u64::MAX,
                 |assembler, give| assembler.acked(offset(ack), give),
-                ledger,
+                context,
             );
         }
         if side == Side::Client {
-            self.pairing.arrived(seen, at, ledger);
+            self.pairing.arrived(seen, at, context);
         } else {
             self.pairing.server_ack = self.pairing.server_ack.max(ack);
         }
@@ -69,7 +69,7 @@ impl Tracker {
 impl Pairing {
     /// The client has all that it acknowledges.
     #[inline(always)]
-    fn arrived(&mut self, seen: &Seen<'_, '_>, at: At, ledger: &mut Ledger) {
+    fn arrived(&mut self, seen: &Seen<'_, '_>, at: At, context: &mut Context) {
         let ack = seen.facts.ack;
         self.client_ack = self.client_ack.max(ack);
         while let Some(first) = self.settling.front() {
@@ -86,13 +86,13 @@ impl Pairing {
                     rtt: client_rtt,
                     twice: seen.came_twice(),
                 }),
-                ledger,
+                context,
             );
         }
     }
 
     /// The exchange ends with the copy of its response that arrived.
-    pub(super) fn settle_first(&mut self, arrival: Option<Arrival>, ledger: &mut Ledger) {
+    pub(super) fn settle_first(&mut self, arrival: Option<Arrival>, context: &mut Context) {
         let Some(mut exchange) = self.settling.pop_front() else {
             return;
         };
@@ -104,12 +104,12 @@ impl Pairing {
                 response.last = copy;
             }
         }
-        self.finish(exchange, ledger);
+        self.finish(exchange, context);
     }
 
     /// The exchange leaves with its own part of the steps.
     #[inline(always)]
-    pub(super) fn finish(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
+    pub(super) fn finish(&mut self, mut exchange: Box<Exchange>, context: &mut Context) {
         exchange.protocol = exchange.protocol.or(self.protocol);
         let request = &mut exchange.request;
         let lost = exchange.response.is_none() && request.copies.0.is_some() && !exchange.by_server;
@@ -123,15 +123,15 @@ impl Pairing {
             self.begun.tls_ns = self.begun.tls_ns.or(NonZeroI64::new(end.time_ns - start.time_ns));
         }
         if let (Some(host), None) = (&exchange.host, self.begun.named) {
-            self.begun.named = ledger.name(host, end);
+            self.begun.named = context.name(host, end);
         }
         if self.is_idle() && !self.waits() && !self.pushes {
             std::mem::swap(&mut exchange.steps, &mut self.steps);
-            self.forget_steps(ledger);
+            self.forget_steps(context);
         } else {
             self.share_steps(&mut exchange);
         }
-        ledger.settle(exchange);
+        context.settle(exchange);
     }
 
     /// Others will need the steps as well.

@@ -1,13 +1,13 @@
 //! A segment with data: why it left, what that shows of its sender, and the step that its exchange needs.
 
-use super::hearing::Hearing;
+use super::listener::PairingListener;
 use super::pairing::Pairing;
 use super::{Stretch, Tracker, both, offset, pick};
 use crate::assemble::{Assembler, Caps};
 use crate::base::{At, Side};
 use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
-use crate::exchange::{Ledger, Seen, pauses};
+use crate::exchange::{Context, Seen, pauses};
 use crate::judge::limits::{RHYTHM, SEALED_SILENCE_NS, SILENCE_NS};
 use crate::messages::TurnsOf;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
@@ -25,7 +25,7 @@ impl Tracker {
         seen: &Seen<'_, '_>,
         at: At,
         missing: Option<u16>,
-        ledger: &mut Ledger,
+        context: &mut Context,
         release: &mut Release,
     ) {
         let (side, segment) = (seen.side, seen.segment);
@@ -56,7 +56,7 @@ impl Tracker {
         (self.pairing.shown, self.pairing.paused, self.pairing.freed_since) = (None, None, None);
         let sender = pick(&mut self.senders, side);
         if sender.too_many_holes(start) {
-            ledger.distrust(
+            context.distrust(
                 "tcp",
                 "too many holes at once; what fills the rest is taken for repeats",
                 at,
@@ -68,16 +68,16 @@ impl Tracker {
             let freed = sender.take_freed();
             let gap = step.to.time_ns - step.from.time_ns;
             if gap >= SILENCE_NS.get() {
-                self.silence(side, step, start, ledger);
+                self.silence(side, step, start, context);
             }
-            self.forward(side, step, &data, seen.trips, ledger);
+            self.forward(side, step, &data, seen.trips, context);
             if let Some(candidate) = freed {
-                pauses::held(candidate, self.pairing.place(), ledger);
+                pauses::held(candidate, self.pairing.place(), context);
             }
         }
         if let Outcome::Forward(step) = outcome {
             self.pairing.unsaid = self.messages.waits();
-            self.pairing.keep(side, step, ledger);
+            self.pairing.keep(side, step, context);
             if self.pairing.doubled {
                 self.weigh_copies();
             }
@@ -86,16 +86,16 @@ impl Tracker {
         }
         let first = if seen.syn_seen { 1 } else { start };
         pick(&mut self.assemblers, side).start(offset(first));
-        self.read_data(seen, at, start, ledger);
+        self.read_data(seen, at, start, context);
         if self.pairing.freed {
-            self.pairing.held_unasked(at, ledger);
+            self.pairing.held_unasked(at, context);
         }
     }
 
     /// This side goes on after a silence. Where no protocol is known that was the end of its turn, if the other side
     /// has acknowledged all of it: what follows is unasked.
     #[cold]
-    fn silence(&mut self, side: Side, step: &Step, start: i64, ledger: &mut Ledger) {
+    fn silence(&mut self, side: Side, step: &Step, start: i64, context: &mut Context) {
         let pairing = &self.pairing;
         let acknowledged = match side {
             Side::Client => pairing.server_ack,
@@ -120,23 +120,23 @@ impl Tracker {
         }
         let (assembler, other) = both(&mut self.assemblers, side);
         let next = assembler.next().unwrap_or(offset(start));
-        let mut hearing = Hearing::at(&mut self.pairing, ledger, side, next, other.next());
+        let mut hearing = PairingListener::at(&mut self.pairing, context, side, next, other.next());
         self.messages.silence(side, at, &mut hearing);
         if side == Side::Client {
-            self.pairing.unheard(ledger);
+            self.pairing.unheard(context);
         }
     }
 
     /// Reads what the segment brings: nearly always it is the next in order, and whole but for the snap length.
-    fn read_data(&mut self, seen: &Seen<'_, '_>, at: At, start: i64, ledger: &mut Ledger) {
+    fn read_data(&mut self, seen: &Seen<'_, '_>, at: At, start: i64, context: &mut Context) {
         let (side, segment, from) = (seen.side, seen.segment, offset(start));
         let len = u64::from(segment.len);
         let (assembler, other) = both(&mut self.assemblers, side);
         let here = segment.payload.len() as u64;
         if here <= len && assembler.goes_on(from, len) {
-            let mut hearing = Hearing {
+            let mut hearing = PairingListener {
                 pairing: &mut self.pairing,
-                ledger,
+                context,
                 side,
                 from,
                 to: from + here,
@@ -155,9 +155,9 @@ impl Tracker {
         let read = |assembler: &mut Assembler, mut give: &mut dyn FnMut(Stretch<'_>)| {
             room = assembler.data(from, len, segment.payload, &mut give);
         };
-        self.read(side, at, from, read, ledger);
+        self.read(side, at, from, read, context);
         if room == Caps::Exceeded {
-            ledger.distrust("tcp", "too many bytes out of order; a hole was passed over", at);
+            context.distrust("tcp", "too many bytes out of order; a hole was passed over", at);
         }
     }
 
@@ -169,38 +169,38 @@ impl Tracker {
         step: &Step,
         data: &Data,
         trips: &RoundTrips,
-        ledger: &mut Ledger,
+        context: &mut Context,
     ) {
         let at = data.at;
         pick(&mut self.senders, side.other()).peer_spoke(at);
         match &step.wait {
             Wait::Small(candidate) => {
                 self.pairing.freed = side == Side::Client;
-                if !ledger.pools.add(self.pairing.stream, candidate) {
+                if !context.pools.add(self.pairing.stream, candidate) {
                     let reason = "too much evidence on delayed ACKs; the rest is only counted";
-                    ledger.distrust("tcp", reason, at);
+                    context.distrust("tcp", reason, at);
                 }
             }
             Wait::Turn { .. } | Wait::QueuedTurn { .. } | Wait::AgainTurn { .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 if data.small {
-                    ledger.pools.began(data.pool, None);
+                    context.pools.began(data.pool, None);
                 }
             }
             Wait::LateTurn { since, pool, .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 let waited = at.time_ns - since.time_ns;
-                ledger.pools.began(*pool, Some((waited, at.time_ns)));
+                context.pools.began(*pool, Some((waited, at.time_ns)));
                 if let Some((stamp, stood)) = pick(&mut self.senders, side).left_at(data) {
-                    ledger.pools.stamped(*pool, (waited, stamp), stood);
+                    context.pools.stamped(*pool, (waited, stamp), stood);
                 }
             }
             Wait::TimedTurn { since, pool, .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 if data.small {
-                    ledger.pools.began(*pool, None);
+                    context.pools.began(*pool, None);
                 }
-                ledger
+                context
                     .pools
                     .answered_late(*pool, at.time_ns - since.time_ns, at.time_ns);
             }
@@ -232,35 +232,36 @@ impl Tracker {
     }
 
     /// The stream is over.
-    pub fn forget_steps(&mut self, ledger: &mut Ledger) {
-        self.pairing.forget_steps(ledger);
+    pub fn forget_steps(&mut self, context: &mut Context) {
+        self.pairing.forget_steps(context);
     }
 }
 
 impl Pairing {
-    pub(super) fn keep(&mut self, side: Side, step: Step, ledger: &mut Ledger) {
+    pub(super) fn keep(&mut self, side: Side, step: Step, context: &mut Context) {
         let idle = self.is_idle() && !self.waits();
         let steps = pick(&mut self.steps, side);
         if idle && (!self.pushes || steps.len() >= FEW_STEPS) {
             steps.clear();
-        } else if steps.len() >= FEW_STEPS && (steps.len() >= MAX_STEPS || ledger.steps >= MAX_STEPS_IN_ALL) {
-            ledger.distrust("tcp", "a long exchange is judged in coarser steps", step.to);
+        } else if steps.len() >= FEW_STEPS && (steps.len() >= MAX_STEPS || context.steps >= MAX_STEPS_IN_ALL)
+        {
+            context.distrust("tcp", "a long exchange is judged in coarser steps", step.to);
             merge_pairs(steps);
         }
         steps.push(step);
         if self.counted > 0 || steps.len() >= FEW_STEPS {
-            self.count_steps(ledger);
+            self.count_steps(context);
         }
     }
 
     /// A FIN without data, where an answer may end with its connection: that took time, too.
-    pub(super) fn closes(&mut self, side: Side, at: At, wait: Wait, ledger: &mut Ledger) {
+    pub(super) fn closes(&mut self, side: Side, at: At, wait: Wait, context: &mut Context) {
         let begun = (self.open.iter().rev())
             .find_map(|e| e.response.as_ref().filter(|r| !r.complete).map(|r| r.last));
         if let (Side::Server, Some(from)) = (side, begun)
             && from.time_ns < at.time_ns
         {
-            self.keep(side, Step { from, to: at, wait }, ledger);
+            self.keep(side, Step { from, to: at, wait }, context);
         }
     }
 
@@ -285,14 +286,14 @@ impl Pairing {
 
     /// Tells how many steps are remembered now.
     #[cold]
-    pub(super) fn count_steps(&mut self, ledger: &mut Ledger) {
+    pub(super) fn count_steps(&mut self, context: &mut Context) {
         let [client, server] = &self.steps;
         let before = std::mem::replace(&mut self.counted, client.len() + server.len());
-        ledger.steps = (ledger.steps + self.counted).saturating_sub(before);
+        context.steps = (context.steps + self.counted).saturating_sub(before);
     }
 
     /// None are remembered any more.
-    pub(super) fn forget_steps(&mut self, ledger: &mut Ledger) {
-        ledger.steps = ledger.steps.saturating_sub(std::mem::take(&mut self.counted));
+    pub(super) fn forget_steps(&mut self, context: &mut Context) {
+        context.steps = context.steps.saturating_sub(std::mem::take(&mut self.counted));
     }
 }

@@ -4,8 +4,8 @@
 use super::MAX_OPEN;
 use super::pairing::Pairing;
 use crate::base::{At, Side};
-use crate::exchange::{CutBy, Exchange, Ledger, Message};
-use crate::messages::{Kind, Named, Said, Status};
+use crate::exchange::{Context, CutBy, Exchange, Message};
+use crate::messages::{ExchangeEvent, Kind, Named, Status};
 
 /// Exchanges with a key that one stream may have open: HTTP/2 peers allow 100 to 256 mostly. The oldest is given up
 /// beyond it. Where keys rise no key is searched for, and there may be `MAX_OPEN`.
@@ -51,41 +51,43 @@ impl Pairing {
         key: u64,
         side: Side,
         at: At,
-        said: Said<'_>,
+        event: ExchangeEvent<'_>,
         come: i64,
-        ledger: &mut Ledger,
+        context: &mut Context,
     ) {
-        match said {
-            Said::Asks(kind) => return self.ask(key, side, kind, at, ledger),
-            Said::Adopt => return self.adopt(key),
-            Said::Answered | Said::Reset | Said::GivenUp => return self.over(key, said, at, come, ledger),
+        match event {
+            ExchangeEvent::RequestBegin(kind) => return self.ask(key, side, kind, at, context),
+            ExchangeEvent::Adopt => return self.adopt(key),
+            ExchangeEvent::AnswerEnd | ExchangeEvent::Reset | ExchangeEvent::GivenUp => {
+                return self.over(key, event, at, come, context);
+            }
             _ => {}
         }
         let (at, unseen) = self.seen(at);
         let Some(e) = self.find(key) else { return };
         let asks = side == e.asker();
-        match (said, asks) {
-            (Said::Named(named), _) => e.named(named),
+        match (event, asks) {
+            (ExchangeEvent::Named(named), _) => e.named(named),
             // more of what seemed whole: the next round of a log-in
-            (Said::Bytes(bytes), true) if !e.request.complete || e.response.is_none() => {
+            (ExchangeEvent::Bytes(bytes), true) if !e.request.complete || e.response.is_none() => {
                 e.request.bytes = e.request.bytes.saturating_add(bytes);
                 e.request.last = at;
             }
-            (Said::Bytes(bytes), false) => {
+            (ExchangeEvent::Bytes(bytes), false) => {
                 let response = e.answer(at);
                 response.bytes = response.bytes.saturating_add(bytes);
                 response.last = at;
             }
-            (Said::Asked, _) => {
+            (ExchangeEvent::RequestEnd, _) => {
                 e.request.last = e.request.newest_copy().unwrap_or(e.request.last);
                 (e.request.complete, e.request.end_offset) = (true, come);
             }
-            (Said::Answers, false) => drop(e.answer(at)),
-            (Said::Status(status), _) => e.ends_with(status),
-            (Said::Streams, _) => e.kind = Kind::EventStream,
-            (Said::Piece, false) => e.pieces.add(at),
-            (Said::Dialogue, _) => e.dialogue = true,
-            (Said::Interim, _) => (e.response, e.pieces) = (None, Default::default()),
+            (ExchangeEvent::AnswerBegin, false) => drop(e.answer(at)),
+            (ExchangeEvent::Status(status), _) => e.ends_with(status),
+            (ExchangeEvent::Streams, _) => e.kind = Kind::EventStream,
+            (ExchangeEvent::Piece, false) => e.pieces.add(at),
+            (ExchangeEvent::Dialogue, _) => e.dialogue = true,
+            (ExchangeEvent::Interim, _) => (e.response, e.pieces) = (None, Default::default()),
             _ => {}
         }
         if unseen {
@@ -101,25 +103,25 @@ impl Pairing {
         self.open.iter_mut().rev().find(|e| e.key == Some(key))
     }
 
-    fn ask(&mut self, key: u64, side: Side, kind: Kind, at: At, ledger: &mut Ledger) {
+    fn ask(&mut self, key: u64, side: Side, kind: Kind, at: At, context: &mut Context) {
         let rises = self.highest < Some(key);
         self.highest = self.highest.max(Some(key));
         let most = if rises { MAX_OPEN } else { MAX_KEYED };
         if !rises && let Some(before) = self.open.take(|e| e.key == Some(key)) {
-            self.give_up(before, ledger);
+            self.give_up(before, context);
         } else if self.open.len() >= most
             && let Some(oldest) = self.open.pop_front()
         {
-            ledger.distrust(
+            context.distrust(
                 "tcp",
                 "too many requests are open at once; the oldest is given up",
                 at,
             );
-            self.give_up(oldest, ledger);
+            self.give_up(oldest, context);
         }
         match side {
-            Side::Client => self.open_exchange(at, ledger),
-            Side::Server => self.open_by_server(at, ledger),
+            Side::Client => self.open_exchange(at, context),
+            Side::Server => self.open_by_server(at, context),
         }
         if let Some(e) = self.open.back_mut() {
             (e.key, e.kind) = (Some(key), kind);
@@ -133,7 +135,7 @@ impl Pairing {
     }
 
     /// The exchange with this key has ended.
-    fn over(&mut self, key: u64, said: Said<'_>, at: At, come: i64, ledger: &mut Ledger) {
+    fn over(&mut self, key: u64, event: ExchangeEvent<'_>, at: At, come: i64, context: &mut Context) {
         let (at, unseen) = self.seen(at);
         let Some(mut e) = self.open.take(|e| e.key == Some(key)) else {
             return;
@@ -142,34 +144,34 @@ impl Pairing {
             e.cut_by = Some(CutBy::Gap);
         }
         e.protocol = self.protocol;
-        if let Said::Reset | Said::GivenUp = said {
-            let by = if said == Said::Reset {
+        if let ExchangeEvent::Reset | ExchangeEvent::GivenUp = event {
+            let by = if event == ExchangeEvent::Reset {
                 CutBy::Reset
             } else {
                 CutBy::Gap
             };
             e.cut_by.get_or_insert(by);
-            return self.finish(e, ledger);
+            return self.finish(e, context);
         }
         let response = e.answer(at);
         (response.last, response.end_offset, response.complete) = (at, come, true);
         e.complete = e.cut_by.is_none();
         if e.by_server {
-            return self.finish(e, ledger); // which ACK says that it arrived is not followed
+            return self.finish(e, context); // which ACK says that it arrived is not followed
         }
         self.settles(e, at);
     }
 
     /// The stream cannot be followed any more: what is open will not be told apart.
-    pub(super) fn lose_keyed(&mut self, ledger: &mut Ledger) {
+    pub(super) fn lose_keyed(&mut self, context: &mut Context) {
         while let Some(e) = self.open.take(|e| e.key.is_some()) {
-            self.give_up(e, ledger);
+            self.give_up(e, context);
         }
     }
 
-    fn give_up(&mut self, mut exchange: Box<Exchange>, ledger: &mut Ledger) {
+    fn give_up(&mut self, mut exchange: Box<Exchange>, context: &mut Context) {
         exchange.cut_by.get_or_insert(CutBy::Gap);
-        self.finish(exchange, ledger);
+        self.finish(exchange, context);
     }
 }
 

@@ -7,7 +7,7 @@ use super::{BIAS, MAX_OPEN, pauses};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::exchange::setup::Begun;
-use crate::exchange::{CutBy, Exchange, Ledger, Message, few_steps};
+use crate::exchange::{Context, CutBy, Exchange, Message, few_steps};
 use crate::messages::{Close, Kind, Protocol};
 use crate::observe::Step;
 use crate::queue::Queue;
@@ -27,7 +27,7 @@ pub(super) struct Pairing {
     pub(super) rounds: [Round; 2],
     /// Its segments are in the capture twice.
     pub(super) doubled: bool,
-    /// How many of them the ledger knows of; it hears of long messages only.
+    /// How many of them the context knows of; it hears of long messages only.
     pub(super) counted: usize,
     // boxed: an exchange changes hands several times
     pub(super) open: Queue<Box<Exchange>>,
@@ -171,11 +171,11 @@ impl Pairing {
     }
 
     /// An answer begins, in a piece at this offset; `asking` is how far an open request has come.
-    pub(super) fn answer(&mut self, at: At, offset: u64, asking: Option<(At, u64)>, ledger: &mut Ledger) {
+    pub(super) fn answer(&mut self, at: At, offset: u64, asking: Option<(At, u64)>, context: &mut Context) {
         let (at, unseen) = self.seen(at);
         (self.interim, self.answered) = (false, false);
         if unseen || self.answers_lost || self.mixed.is_some() {
-            self.give_up_answered(offset as i64 - BIAS, ledger);
+            self.give_up_answered(offset as i64 - BIAS, context);
             self.answers_lost = unseen;
         }
         let Some(e) = self.open.front_mut() else {
@@ -214,30 +214,30 @@ impl Pairing {
     /// An answer begins at `offset`, behind some that may not be in the capture. Who asked anew with more acknowledged
     /// than before had been answered; and what a client had when it asked is not the answer to that.
     #[cold]
-    fn give_up_answered(&mut self, offset: i64, ledger: &mut Ledger) {
+    fn give_up_answered(&mut self, offset: i64, context: &mut Context) {
         while let (Some(first), Some(next)) = (self.open.front(), self.open.second())
             && first.asked_at < next.asked_at
             && next.asked_at <= offset
             && let Some(mut lost) = self.open.pop_front()
         {
             lost.cut_by = Some(CutBy::Gap);
-            self.finish(lost, ledger);
+            self.finish(lost, context);
         }
         let still = |mixed: &i64| self.open.front().is_some_and(|first| first.asked_at == *mixed);
         self.mixed = self.mixed.filter(still);
     }
 
-    pub(super) fn open_exchange(&mut self, at: At, ledger: &mut Ledger) {
+    pub(super) fn open_exchange(&mut self, at: At, context: &mut Context) {
         let (at, unseen) = self.seen(at);
         if self.answered || self.open.len() >= MAX_OPEN {
-            self.make_room(at, ledger);
+            self.make_room(at, context);
         }
         self.answered = unseen && self.unasked;
         self.unasked = false;
         if self.paused.is_some() {
-            self.end_pause(ledger);
+            self.end_pause(context);
         }
-        let mut exchange = ledger.open(self.stream, self.exchanges, self.pair);
+        let mut exchange = context.open(self.stream, self.exchanges, self.pair);
         // a request that was lost on its way was sent no later than the packet that showed its absence
         exchange.request.first = self.shown.filter(|shown| shown.frame < at.frame).unwrap_or(at);
         exchange.request.last = at;
@@ -254,9 +254,9 @@ impl Pairing {
 
     /// The server asks: what its client pauses for, or had held, is no part of that.
     #[cold]
-    pub(super) fn open_by_server(&mut self, at: At, ledger: &mut Ledger) {
+    pub(super) fn open_by_server(&mut self, at: At, context: &mut Context) {
         let (paused, freed) = (self.paused.take(), std::mem::take(&mut self.freed));
-        self.open_exchange(at, ledger);
+        self.open_exchange(at, context);
         (self.paused, self.freed) = (paused, freed);
         if let Some(e) = self.open.back_mut() {
             (e.by_server, e.pool) = (true, u32::MAX);
@@ -266,26 +266,26 @@ impl Pairing {
     /// The newest request has been answered, or too many wait.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, at: At, ledger: &mut Ledger) {
+    fn make_room(&mut self, at: At, context: &mut Context) {
         if std::mem::take(&mut self.answered)
             && let Some(lost) = self.open.pop_back()
         {
-            self.finish(lost, ledger);
+            self.finish(lost, context);
         }
         if self.open.len() >= MAX_OPEN
             && let Some(mut oldest) = self.open.pop_front()
         {
-            ledger.distrust("http", "too many requests wait; the oldest is given up", at);
+            context.distrust("http", "too many requests wait; the oldest is given up", at);
             oldest.cut_by = Some(CutBy::Gap);
-            self.finish(oldest, ledger);
+            self.finish(oldest, context);
         }
     }
 
     /// The client paused before it asked, unless it waits for an answer.
     #[inline(never)]
-    fn end_pause(&mut self, ledger: &mut Ledger) {
+    fn end_pause(&mut self, context: &mut Context) {
         if let Some(step) = self.paused.take().filter(|_| self.open.is_empty()) {
-            self.pause(step, ledger);
+            self.pause(step, context);
         }
     }
 
@@ -302,7 +302,7 @@ impl Pairing {
     /// The client's segment in this packet asks for nothing (it answers pushes, say), and an ACK has freed it.
     #[cold]
     #[inline(never)]
-    pub(super) fn held_unasked(&mut self, at: At, ledger: &mut Ledger) {
+    pub(super) fn held_unasked(&mut self, at: At, context: &mut Context) {
         self.freed = false;
         if self.protocol.map_or(Kind::Turn, Protocol::kind) == Kind::Turn {
             return; // all that it says is part of a turn
@@ -312,13 +312,13 @@ impl Pairing {
         if let Some(step) = client.last().filter(|step| step.to.frame == at.frame)
             && !self.open.iter().any(|e| asks(e))
         {
-            pauses::held_unasked(step.clone(), self.place(), ledger);
+            pauses::held_unasked(step.clone(), self.place(), context);
         }
     }
 
     /// One short pause may be a busy host's; it has a row when another one comes.
     #[cold]
-    fn pause(&mut self, step: Step, ledger: &mut Ledger) {
+    fn pause(&mut self, step: Step, context: &mut Context) {
         let place = self.place();
         if !std::mem::replace(&mut self.pauses, true) && pauses::is_short(&step) {
             self.lone_pause = Some(Box::new((step, place.index)));
@@ -326,9 +326,9 @@ impl Pairing {
         }
         if let Some(first) = self.lone_pause.take() {
             let (first, index) = *first;
-            pauses::pause(first, RowPlace { index, ..place }, ledger);
+            pauses::pause(first, RowPlace { index, ..place }, context);
         }
-        pauses::pause(step, place, ledger);
+        pauses::pause(step, place, context);
     }
 
     /// A message has ended, or stops here.
@@ -421,25 +421,25 @@ impl Pairing {
 
     /// The client speaks again, and what it said before was not answered: that was no request.
     #[cold]
-    pub(super) fn unheard(&mut self, ledger: &mut Ledger) {
+    pub(super) fn unheard(&mut self, context: &mut Context) {
         let asked =
             |e: &Exchange| e.kind == Kind::Turn && e.key.is_none() && e.response.is_none() && !e.dialogue;
-        while let Some(said) = self.open.take(|e| asked(e)) {
-            ledger.done(said);
+        while let Some(pending) = self.open.take(|e| asked(e)) {
+            context.done(pending);
             self.exchanges = self.exchanges.saturating_sub(1); // it was among the newest
         }
     }
 
     /// A side says no more; after the server's end, what is still open will not be answered.
-    pub(super) fn close(&mut self, side: Side, how: Close, ledger: &mut Ledger) {
+    pub(super) fn close(&mut self, side: Side, how: Close, context: &mut Context) {
         if side == Side::Server {
             while let Some(mut e) = self.open.pop_front() {
                 e.cut_by.get_or_insert(CutBy::from(how));
-                self.finish(e, ledger);
+                self.finish(e, context);
             }
         }
         while how != Close::Fin && !self.settling.is_empty() {
-            self.settle_first(None, ledger);
+            self.settle_first(None, context);
         }
     }
 }

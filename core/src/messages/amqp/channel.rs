@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::frame::Method;
 use crate::base::At;
 use crate::messages::Side;
-use crate::messages::framed::{Push, Told};
+use crate::messages::framed::{PushedMessage, Role};
 
 /// Requests of one channel that may wait, and publishes; beyond it the oldest is forgotten.
 const MAX_WAITING: usize = 256;
@@ -164,21 +164,21 @@ impl Content {
     }
 
     /// A frame of so many bytes, and others follow.
-    pub(super) fn part(&mut self, len: u64) -> Told {
+    pub(super) fn part(&mut self, len: u64) -> Role {
         self.bytes += len;
         match self.of {
-            Some(Of::Exchange(key)) => Told::Part(key),
-            _ => Told::Nothing,
+            Some(Of::Exchange(key)) => Role::Part(key),
+            _ => Role::Ignored,
         }
     }
 
     /// The header, behind which `size` bytes follow.
-    pub(super) fn header(&mut self, size: u64, len: u64) -> Told {
+    pub(super) fn header(&mut self, size: u64, len: u64) -> Role {
         self.left = size;
         self.body(0, len)
     }
 
-    pub(super) fn body(&mut self, size: u64, len: u64) -> Told {
+    pub(super) fn body(&mut self, size: u64, len: u64) -> Role {
         self.left = self.left.saturating_sub(size);
         if self.left > 0 {
             return self.part(len);
@@ -187,18 +187,18 @@ impl Content {
             Content {
                 of: Some(Of::Exchange(key)),
                 ..
-            } => Told::Last(key),
+            } => Role::Last(key),
             Content {
                 of: Some(Of::Push(since, method, target)),
                 bytes,
                 ..
-            } => Told::Push(Push {
+            } => Role::Push(PushedMessage {
                 since: Some(since),
                 method,
                 target,
                 bytes,
             }),
-            _ => Told::Nothing,
+            _ => Role::Ignored,
         }
     }
 }

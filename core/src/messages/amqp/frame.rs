@@ -127,7 +127,7 @@ const CLASSES: [(u16, u16, u16); 8] = [
 
 pub(super) fn length(first: &[u8]) -> Length {
     let protocol = HEADER.get(..4).unwrap_or(HEADER);
-    if first.iter().zip(protocol).all(|(said, want)| said == want) {
+    if first.iter().zip(protocol).all(|(got, want)| got == want) {
         // another version is one, too
         return if first.len() < 4 {
             Length::More
@@ -185,9 +185,7 @@ pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
     }
     let ends = is_cut || here.last() == Some(&END);
     ends && match read(head) {
-        Some((_, Frame::Method(method))) => {
-            method.exists() && method.speaker().is_none_or(|said| said == side)
-        }
+        Some((_, Frame::Method(method))) => method.exists() && method.speaker().is_none_or(|got| got == side),
         Some((_, Frame::Header(size))) => cursor::be16_at(here, 7) == Some(60) && size < 1 << 40,
         Some(_) => true,
         None => is_cut,

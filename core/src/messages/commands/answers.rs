@@ -2,9 +2,9 @@
 
 use super::super::lines::{Dots, Line};
 use super::verbs::{Dialect, Does};
-use super::{Blind, Commands, Leave, MAX_LINE, Reads, Waiting, transfers};
+use super::{Blind, Commands, Leave, MAX_LINE, PendingQueue, Reads, transfers};
 use crate::messages::sink::MessageSink;
-use crate::messages::{Listener, Side, Status, banner};
+use crate::messages::{Listener, Side, Status, server_software};
 
 /// What a server says before it closes an idle connection (RFC 5321 3.8, RFC 959 4.2).
 const CLOSING: u16 = 421;
@@ -21,7 +21,7 @@ pub(super) struct Server {
     /// A literal's octets that are still to come (IMAP).
     pub(super) octets: u64,
     /// Bytes of the answer before the present line.
-    said: u64,
+    unreported: u64,
     /// Bytes before are not in the capture.
     pub(super) holed: bool,
     /// Lines that began no answer.
@@ -33,7 +33,7 @@ pub(super) struct Server {
 impl Server {
     /// Forgets what was half read.
     pub(super) fn reset(&mut self) {
-        (self.several, self.text, self.octets, self.said) = (None, None, 0, 0);
+        (self.several, self.text, self.octets, self.unreported) = (None, None, 0, 0);
         self.line.clear();
     }
 }
@@ -72,12 +72,12 @@ impl Commands {
                 }
                 if end.is_some() {
                     self.server.text = None;
-                    let status = said("+OK");
+                    let status = status_word("+OK");
                     self.answered(sink, status)?;
                 }
                 continue;
             }
-            if self.server.line.is_new() && self.server.said == 0 {
+            if self.server.line.is_new() && self.server.unreported == 0 {
                 sink.mark();
             }
             if self.server.line.take(bytes) {
@@ -93,7 +93,7 @@ impl Commands {
     fn reply_line(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Leave> {
         let line = std::mem::take(&mut self.server.line);
         let len = line.len();
-        self.server.said = self.server.said.saturating_add(len);
+        self.server.unreported = self.server.unreported.saturating_add(len);
         if self.dialect == Dialect::Pop3 {
             return self.indicator(sink, line.text());
         }
@@ -128,7 +128,7 @@ impl Commands {
         // before any command a line is the text of an answer that the capture begins inside
         if self.server.holed || self.next == 0 && is_text {
             sink.unmark();
-            self.server.said = 0;
+            self.server.unreported = 0;
             return Ok(());
         }
         self.server.odd += 1;
@@ -153,9 +153,9 @@ impl Commands {
                     self.server.text = Some(Dots::default());
                     return Ok(());
                 }
-                self.final_reply(sink, said("+OK"), line)
+                self.final_reply(sink, status_word("+OK"), line)
             }
-            b"-ERR" => self.final_reply(sink, said("-ERR"), line),
+            b"-ERR" => self.final_reply(sink, status_word("-ERR"), line),
             b"+" => {
                 self.next_round(sink);
                 Ok(())
@@ -210,7 +210,7 @@ impl Commands {
     /// The server wants another line of the oldest command.
     fn next_round(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         sink.unmark();
-        (self.server.said, self.server.greeted) = (0, true);
+        (self.server.unreported, self.server.greeted) = (0, true);
         if let Some(first) = self.waiting.front() {
             sink.of(first.key).dialogue();
             self.client.going = Some(first.key);
@@ -219,10 +219,10 @@ impl Commands {
 
     /// What was said so far belongs to the oldest command.
     fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
-        let said = std::mem::take(&mut self.server.said);
+        let unreported = std::mem::take(&mut self.server.unreported);
         (self.server.holed, self.server.greeted) = (false, true);
         match self.waiting.front_mut() {
-            Some(first) => first.says(sink, said),
+            Some(first) => first.says(sink, unreported),
             None => sink.unmark(),
         }
     }
@@ -239,7 +239,7 @@ impl Commands {
         };
         if self.waiting.is_empty() {
             let unasked = self.server.greeted && self.next > 0 && !self.client.holed;
-            let bytes = std::mem::take(&mut self.server.said);
+            let bytes = std::mem::take(&mut self.server.unreported);
             let greets = !std::mem::replace(&mut self.server.greeted, true) && self.next == 0;
             match status.code {
                 Some(CLOSING) if unasked => sink.push("421", "", bytes),
@@ -281,10 +281,10 @@ impl Commands {
     pub(super) fn over(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        over: &Waiting,
+        over: &PendingQueue,
     ) -> Result<(), Leave> {
         let mut exchange = sink.of(over.key);
-        exchange.answered();
+        exchange.end_answer();
         if self.client.going == Some(over.key) {
             self.client.going = None;
         }
@@ -332,7 +332,7 @@ impl Commands {
             }
             return;
         }
-        if by_snap_length && self.server.said + self.server.line.len() > 0 {
+        if by_snap_length && self.server.unreported + self.server.line.len() > 0 {
             // the answer ends in what is missing
             self.server.line.count(missing);
             let several = self.server.several.take();
@@ -352,7 +352,7 @@ impl Commands {
 /// What the server says first may say what it is.
 pub(super) fn greeting(sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) {
     if sink.side() == Side::Server
-        && let Some(name) = banner::of_greeting(&[line, b"\n"].concat())
+        && let Some(name) = server_software::of_greeting(&[line, b"\n"].concat())
     {
         sink.software(name);
     }
@@ -366,7 +366,7 @@ pub(super) fn greeted(sink: &mut MessageSink<'_, impl Listener>, line: &[u8], by
 }
 
 /// A word of an answer, as its status.
-pub(super) fn said(word: &str) -> Status<'_> {
+pub(super) fn status_word(word: &str) -> Status<'_> {
     let error = !matches!(word, "+OK" | "OK" | "PREAUTH");
     Status {
         code: (!error).then_some(0),

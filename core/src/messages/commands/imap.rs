@@ -1,7 +1,7 @@
 //! The server's side of IMAP (RFC 9051 7): responses with literals, told apart by the tag that they repeat. What has
 //! no tag belongs to the oldest command that waits; where none does, and while IDLE waits, it is a push.
 
-use super::answers::{greeted, said};
+use super::answers::{greeted, status_word};
 use super::verbs::{Does, is_tag};
 use super::{Commands, Leave, MAX_LINE};
 use crate::messages::Listener;
@@ -137,7 +137,7 @@ impl Commands {
             sink.of(lost.key).give_up();
         }
         let word = word.to_ascii_uppercase();
-        let status = said(std::str::from_utf8(&word).unwrap_or_default());
+        let status = status_word(std::str::from_utf8(&word).unwrap_or_default());
         over.failed = status.error;
         over.says(sink, bytes);
         sink.of(over.key).status(status);

@@ -4,8 +4,8 @@ use memchr::memchr;
 
 use super::chunked::Step;
 use super::head::{self, Asked, Start};
-use super::known::{VERSION, may_start};
 use super::lines::end_of_head;
+use super::recognise::{VERSION, may_start};
 use super::{Half, Http1, MAX_HEAD, MAX_SEARCHED, State, is_interim, split};
 use crate::messages::sink::MessageSink;
 use crate::messages::{Listener, Side};
@@ -86,7 +86,7 @@ impl Http1 {
         let side = sink.side();
         let half = self.half(side);
         if half.head.is_empty()
-            && let Some(again) = sink.again()
+            && let Some(again) = sink.head_cache()
         {
             half.head = std::mem::take(&mut again.spare);
             if let Some(cut) = again.cut(side, bytes) {
@@ -139,7 +139,7 @@ impl Http1 {
         }
         let (mut bytes, line) = (std::mem::take(&mut half.head), half.line);
         // taken out, so that the sink can write what it remembers
-        let mut again = sink.again().take().unwrap_or_default();
+        let mut again = sink.head_cache().take().unwrap_or_default();
         let read = || head::start_line(side, &bytes, cut);
         let named = if cut {
             self.say(sink, again.or_read_cut(side, &bytes, line, read))
@@ -148,7 +148,7 @@ impl Http1 {
         };
         bytes.clear();
         again.spare = bytes;
-        *sink.again() = Some(again);
+        *sink.head_cache() = Some(again);
         named
     }
 

@@ -8,8 +8,8 @@ use httparse::{Header, ParserConfig, Request, Response, Status};
 use memchr::{memchr, memrchr};
 use smol_str::SmolStr;
 
-use super::known::VERSION;
 use super::lines::end_of_head;
+use super::recognise::VERSION;
 use crate::messages::pieces::Pieces;
 use crate::messages::{Side, text, url};
 

@@ -36,7 +36,7 @@ struct Call {
     nameless: bool,
     pieces: Option<Pieces>,
     /// A message of gRPC came: what follows it makes the answer a stream.
-    said: bool,
+    has_piece: bool,
     /// What the server promised to send unasked.
     push: Option<Box<Promise>>,
 }
@@ -93,11 +93,11 @@ impl Calls {
         });
         self.speaks(sink, fields.grpc);
         let mut call = sink.of(u64::from(stream));
-        call.ask(Kind::Request);
+        call.begin_request(Kind::Request);
         call.name(fields.named());
         call.count(block.bytes);
         if fields.connects() {
-            call.asked(); // what follows goes through the tunnel
+            call.end_request(); // what follows goes through the tunnel
         }
     }
 
@@ -114,7 +114,7 @@ impl Calls {
         }
         let mut exchange = sink.of(u64::from(block.stream));
         if !call.answering {
-            exchange.answer();
+            exchange.begin_answer();
         }
         exchange.count(block.bytes);
         if fields.is_interim() {
@@ -177,9 +177,9 @@ impl Calls {
         whole: bool,
     ) {
         let bytes = around + data.len() as u64;
-        let (pieces, said, grpc) = match self.find(stream) {
+        let (pieces, has_piece, grpc) = match self.find(stream) {
             Some(call) if sink.side() == Side::Server && call.push.is_none() => {
-                (&mut call.pieces, &mut call.said, call.grpc)
+                (&mut call.pieces, &mut call.has_piece, call.grpc)
             }
             Some(call) if call.nameless && whole => {
                 call.nameless = false;
@@ -196,7 +196,7 @@ impl Calls {
         let mut rest = data;
         while let Some(piece) = pieces.next(&mut rest) {
             exchange.piece(piece.len() as u64);
-            if std::mem::replace(said, true) && grpc {
+            if std::mem::replace(has_piece, true) && grpc {
                 exchange.streams();
             }
         }
@@ -224,7 +224,7 @@ impl Calls {
     /// The side that speaks has said all on this stream.
     pub(super) fn ends(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32) {
         match sink.side() {
-            Side::Client if self.find(stream).is_some() => sink.of(u64::from(stream)).asked(),
+            Side::Client if self.find(stream).is_some() => sink.of(u64::from(stream)).end_request(),
             Side::Client => {}
             Side::Server => self.over(sink, stream, false),
         }
@@ -259,7 +259,7 @@ impl Calls {
         self.speaks(sink, call.grpc);
         let mut exchange = sink.of(u64::from(stream));
         if !reset {
-            return exchange.answered();
+            return exchange.end_answer();
         }
         exchange.status(Status {
             code: None,

@@ -4,9 +4,9 @@
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::super::framed::{self, Head, Length, Told};
+use super::super::framed::{self, Head, Length, Role};
+use super::super::pending_queue::PendingQueue;
 use super::super::sink::MessageSink;
-use super::super::waiting::Waiting;
 use super::super::{Kind, Listener, Named, Side, Status, text};
 use crate::cursor;
 
@@ -19,8 +19,8 @@ const MAX_KEY: usize = 250;
 const MAX_EXTRAS: u8 = 20;
 
 #[derive(Debug, Default)]
-pub(in crate::messages) struct Dialect {
-    waiting: Waiting<Waits>,
+pub(in crate::messages) struct WireFormat {
+    waiting: PendingQueue<Waits>,
 }
 
 #[derive(Debug)]
@@ -98,10 +98,10 @@ fn is_error(code: u16) -> bool {
     !matches!(code, 0 | 1 | 2 | 5 | 0x21)
 }
 
-impl framed::Dialect for Dialect {
+impl framed::WireFormat for WireFormat {
     /// Extras and key behind the header.
     const HEAD: usize = HEADER as usize + MAX_EXTRAS as usize + MAX_KEY;
-    const TELLS: usize = 24;
+    const MIN_PROOF: usize = 24;
     const WRONG: &'static str = "not a message of memcached";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
@@ -136,7 +136,7 @@ impl framed::Dialect for Dialect {
         false
     }
 
-    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Told {
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         match sink.side() {
             Side::Client => self.asks(sink, head.bytes),
             Side::Server => self.answers(sink, head.bytes),
@@ -149,14 +149,14 @@ impl framed::Dialect for Dialect {
     }
 }
 
-impl Dialect {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Told> {
+impl WireFormat {
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let opcode = cursor::u8_at(head, 1)?;
         let opaque = cursor::be32_at(head, 12)?;
         let (method, quiet) = word(opcode).unwrap_or(("?", false));
         // who stores quietly does not want to know
         if quiet && !matches!(method, "get" | "gat") {
-            return Some(Told::Nothing);
+            return Some(Role::Ignored);
         }
         let (key, extras) = (cursor::be16_at(head, 2)?, cursor::u8_at(head, 4)?);
         let from = HEADER as usize + usize::from(extras);
@@ -164,16 +164,16 @@ impl Dialect {
         let number = self.waiting.push(Waits { opcode, opaque })?;
         let mut exchange = sink.of(number);
         let is_login = SASL.contains(&opcode);
-        exchange.ask(if is_login { Kind::Setup } else { Kind::Request });
+        exchange.begin_request(if is_login { Kind::Setup } else { Kind::Request });
         exchange.name(Named {
             method,
             target: &text::name(named),
             host: "",
         });
-        Some(Told::Last(number))
+        Some(Role::Last(number))
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Told> {
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let (opcode, code) = (cursor::u8_at(head, 1)?, cursor::be16_at(head, 6)?);
         let opaque = cursor::be32_at(head, 12)?;
         let number = loop {
@@ -184,19 +184,19 @@ impl Dialect {
             let quiet = word(waits.opcode).is_some_and(|(_, quiet)| quiet);
             if !quiet {
                 // of a command that is not told of, or whose request is not in the capture
-                return Some(Told::Nothing);
+                return Some(Role::Ignored);
             }
             // nothing was found
             let mut exchange = sink.of(number);
-            exchange.answer();
+            exchange.begin_answer();
             tell(&mut exchange, 1);
-            exchange.answered();
+            exchange.end_answer();
             self.waiting.pop();
         };
-        sink.of(number).answer();
+        sink.of(number).begin_answer();
         let goes_on = opcode == STAT && code == 0 && cursor::be16_at(head, 2)? > 0;
         if goes_on {
-            return Some(Told::Part(number));
+            return Some(Role::Part(number));
         }
         if word(opcode).is_some_and(|(method, _)| method == "version") && code == 0 {
             let version = head.get(HEADER as usize..).unwrap_or_default();
@@ -204,7 +204,7 @@ impl Dialect {
         }
         tell(&mut sink.of(number), code);
         self.waiting.pop();
-        Some(Told::Last(number))
+        Some(Role::Last(number))
     }
 }
 

@@ -254,7 +254,7 @@ pub(super) fn is_apart(line: &[u8], opaque: &str, key: &str) -> bool {
         let mut words = line.split(|byte| *byte == b' ').skip(1);
         words.find_map(|word| word.strip_prefix(letter))
     };
-    let other = |said: Option<&[u8]>, mine: &str| said.is_some_and(|said| said != mine.as_bytes());
+    let other = |input: Option<&[u8]>, mine: &str| input.is_some_and(|input| input != mine.as_bytes());
     other(repeats(b"O"), opaque) || other(repeats(b"k"), key)
 }
 
@@ -287,13 +287,13 @@ const ANSWERS: [&[u8]; 24] = [
 ];
 
 /// Whether a line of a server may begin so.
-pub(super) fn may_answer(said: &[u8]) -> bool {
-    let first = said
+pub(super) fn may_answer(input: &[u8]) -> bool {
+    let first = input
         .split(|byte| *byte == b' ' || *byte == b'\r')
         .next()
         .unwrap_or_default();
     let known = |answer: &&[u8]| {
-        if first.len() == said.len() {
+        if first.len() == input.len() {
             answer.starts_with(first)
         } else {
             **answer == *first

@@ -1,7 +1,7 @@
 //! Is it memcached's text protocol? By both sides' first lines.
 
 use super::command::{self, Answer, Command, Wants};
-use crate::messages::begin::MAX_UNDECIDED;
+use crate::messages::recognise::MAX_UNDECIDED;
 use crate::messages::{First, Guess, Side};
 
 /// What joins a stream knows of its first line; none where that is not whole.
@@ -11,26 +11,26 @@ pub(super) fn whole_line(first: &[u8]) -> Option<&[u8]> {
 }
 
 pub(super) fn sniff(first: &First<'_>) -> Guess {
-    match (first.side, whole_line(first.said)) {
+    match (first.side, whole_line(first.input)) {
         (_, None)
             if !first
-                .said
+                .input
                 .iter()
                 .all(|byte| *byte > b' ' || b" \r".contains(byte)) =>
         {
             Guess::No
         }
         (Side::Client, None) if first.began == Side::Server && first.other.is_empty() => Guess::No,
-        (Side::Server, None) if !command::may_answer(first.said) => Guess::No,
-        (_, None) if first.said.len() < MAX_UNDECIDED => Guess::More,
-        (Side::Client, None) if Command::is_known(first.said) => Guess::Other, // many keys
+        (Side::Server, None) if !command::may_answer(first.input) => Guess::No,
+        (_, None) if first.input.len() < MAX_UNDECIDED => Guess::More,
+        (Side::Client, None) if Command::is_known(first.input) => Guess::Other, // many keys
         (_, None) => Guess::No,
         (Side::Client, Some(line)) if Command::is_sure(line) => Guess::Yes,
         (Side::Client, Some(line)) if !Command::is_known(line) => Guess::No,
         (Side::Server, Some(line)) if !command::is_answer(line) && !digits(line) => Guess::No,
         (_, Some(_)) if first.other.is_empty() => Guess::Other,
-        (Side::Client, Some(_)) => answered(first.said, first.other),
-        (Side::Server, Some(_)) => answered(first.other, first.said),
+        (Side::Client, Some(_)) => answered(first.input, first.other),
+        (Side::Server, Some(_)) => answered(first.other, first.input),
     }
 }
 
@@ -39,8 +39,8 @@ fn digits(line: &[u8]) -> bool {
 }
 
 /// Whether these commands may have these answers.
-fn answered(asked: &[u8], said: &[u8]) -> Guess {
-    let (Some(line), Some(answer)) = (whole_line(asked), whole_line(said)) else {
+fn answered(asked: &[u8], input: &[u8]) -> Guess {
+    let (Some(line), Some(answer)) = (whole_line(asked), whole_line(input)) else {
         return Guess::Other;
     };
     let wants = Command::of(line, false).wants;

@@ -47,11 +47,11 @@ impl Header {
 }
 
 /// Whether this side may begin so.
-pub(super) fn begins(side: Side, said: &[u8]) -> Guess {
-    let Some((header, body)) = said.split_first_chunk::<HEADER>() else {
+pub(super) fn begins(side: Side, input: &[u8]) -> Guess {
+    let Some((header, body)) = input.split_first_chunk::<HEADER>() else {
         // the length's high byte, and that the client answers nothing
-        let high = said.get(3).is_none_or(|high| *high <= 2);
-        let quiet = side == Side::Server || said.iter().skip(8).take(4).all(|byte| *byte == 0);
+        let high = input.get(3).is_none_or(|high| *high <= 2);
+        let quiet = side == Side::Server || input.iter().skip(8).take(4).all(|byte| *byte == 0);
         return if high && quiet && side == Side::Client {
             Guess::More
         } else {

@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 
 use smol_str::SmolStr;
 
-use super::super::parcel::Parcel;
+use super::super::length_prefixed::LengthPrefixed;
+use super::super::pending_queue::PendingQueue;
 use super::super::sink::MessageSink;
 use super::super::sql::{self, Dialect};
-use super::super::waiting::Waiting;
 use super::super::{Kind, Listener, Named, text};
 use super::packets::{self, Able, HEADER};
 use crate::judge::limits::HELD_BEHIND_NS;
@@ -19,7 +19,7 @@ const MAX_NAME: usize = 256;
 /// Of the statement that was prepared last, in MariaDB.
 const NEWEST: u32 = u32::MAX;
 
-type Packet = Parcel<HEADER>;
+type Packet = LengthPrefixed<HEADER>;
 
 #[derive(Debug, Default)]
 pub(super) struct Dialog {
@@ -28,7 +28,7 @@ pub(super) struct Dialog {
     greeted: Option<Able>,
     /// Whether EOF packets are left out, once that is known.
     without_eof: Option<bool>,
-    waiting: Waiting<Asked>,
+    waiting: PendingQueue<Asked>,
     statements: VecDeque<(u32, SmolStr)>,
     newest: SmolStr,
 }
@@ -121,7 +121,7 @@ impl Dialog {
                 let mut exchange = sink.of(key);
                 exchange.count(bytes);
                 if packets::length(packet.header()) == 0 {
-                    exchange.asked();
+                    exchange.end_request();
                     asked.expects = Expects::Result;
                 }
                 return Asks::Fits;
@@ -175,12 +175,12 @@ impl Dialog {
             return Asks::Wrong("too many commands wait");
         };
         let mut exchange = sink.of(key);
-        exchange.ask(kind);
+        exchange.begin_request(kind);
         exchange.name(named);
         exchange.count(bytes);
         // of a file that is loaded, the data belong to the request
         if named.method != "LOAD" {
-            exchange.asked();
+            exchange.end_request();
         }
         Asks::Fits
     }

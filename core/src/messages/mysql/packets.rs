@@ -54,9 +54,10 @@ pub(super) fn is_long(header: &[u8; HEADER]) -> bool {
 }
 
 /// Whether a server greets so: version 10 and a version that is a number, or an error ("too many connections").
-pub(super) fn greets(said: &[u8]) -> Guess {
-    let [low, middle, high, number, first, rest @ ..] = said else {
-        let fits = said.get(2).is_none_or(|high| *high == 0) && said.get(3).is_none_or(|number| *number == 0);
+pub(super) fn greets(input: &[u8]) -> Guess {
+    let [low, middle, high, number, first, rest @ ..] = input else {
+        let fits =
+            input.get(2).is_none_or(|high| *high == 0) && input.get(3).is_none_or(|number| *number == 0);
         return if fits { Guess::More } else { Guess::No };
     };
     let len = length(&[*low, *middle, *high, *number]);
@@ -71,7 +72,7 @@ pub(super) fn greets(said: &[u8]) -> Guess {
         }
         (0xff, [low, high, text, ..]) => {
             let code = u16::from_le_bytes([*low, *high]);
-            let whole = said.len() as u64 >= u64::from(len) + HEADER as u64;
+            let whole = input.len() as u64 >= u64::from(len) + HEADER as u64;
             let fits = (1000..5000).contains(&code) && (*text == b'#' || text.is_ascii_alphabetic());
             match (fits, whole) {
                 (true, true) => Guess::Yes,
@@ -85,11 +86,11 @@ pub(super) fn greets(said: &[u8]) -> Guess {
 }
 
 /// Whether a client logs in so, where the greeting was not read (it came before TLS began).
-pub(super) fn logs_in(said: &[u8]) -> Guess {
+pub(super) fn logs_in(input: &[u8]) -> Guess {
     const PROTOCOL_41: u32 = 0x0200;
-    let Some((header, body)) = said.split_first_chunk::<HEADER>() else {
+    let Some((header, body)) = input.split_first_chunk::<HEADER>() else {
         let fits =
-            said.get(1).is_none_or(|middle| *middle < 0x10) && said.get(2).is_none_or(|high| *high == 0);
+            input.get(1).is_none_or(|middle| *middle < 0x10) && input.get(2).is_none_or(|high| *high == 0);
         return if fits { Guess::More } else { Guess::No };
     };
     let [.., number] = *header;

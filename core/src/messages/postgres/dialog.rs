@@ -5,12 +5,12 @@ mod answers;
 
 use smol_str::SmolStr;
 
-use super::super::parcel::Parcel;
+use super::super::length_prefixed::LengthPrefixed;
+use super::super::pending_queue::PendingQueue;
 use super::super::sink::MessageSink;
 use super::super::sql::{self, Dialect};
-use super::super::waiting::Waiting;
 use super::super::{Kind, Listener, Named, text};
-use super::Left;
+use super::Stop;
 use super::fields::{self, TYPE_AND_LENGTH};
 use super::names::Names;
 
@@ -19,7 +19,7 @@ const ROUND: &str = "handshake";
 
 #[derive(Debug, Default)]
 pub(super) struct Dialog {
-    waiting: Waiting<Asked>,
+    waiting: PendingQueue<Asked>,
     /// The newest request goes on with what the client says next.
     goes_on: bool,
     statements: Names,
@@ -84,7 +84,7 @@ impl Dialog {
         sink: &mut MessageSink<'_, impl Listener>,
         database: &[u8],
         bytes: u64,
-    ) -> Result<(), Left<'static>> {
+    ) -> Result<(), Stop<'static>> {
         let named = Named {
             method: "CONNECT",
             target: &text::name_up_to(database, fields::MAX_DATABASE, false),
@@ -98,7 +98,7 @@ impl Dialog {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: u64,
-    ) -> Result<(), Left<'static>> {
+    ) -> Result<(), Stop<'static>> {
         let named = Named {
             method: ROUND,
             ..Named::default()
@@ -111,7 +111,7 @@ impl Dialog {
         sink: &mut MessageSink<'_, impl Listener>,
         named: Named<'_>,
         bytes: u64,
-    ) -> Result<(), Left<'static>> {
+    ) -> Result<(), Stop<'static>> {
         let asked = Asked {
             what: What::LogIn,
             synced: true,
@@ -121,7 +121,7 @@ impl Dialog {
         let key = self.begin(sink, asked, Kind::Setup)?;
         sink.of(key).name(named);
         sink.of(key).count(bytes);
-        sink.of(key).asked();
+        sink.of(key).end_request();
         Ok(())
     }
 
@@ -136,14 +136,14 @@ impl Dialog {
         sink: &mut MessageSink<'_, impl Listener>,
         asked: Asked,
         kind: Kind,
-    ) -> Result<u64, Left<'static>> {
+    ) -> Result<u64, Stop<'static>> {
         let silent = asked.silent;
         let key = self
             .waiting
             .push(asked)
-            .ok_or(Left::Lost("too many statements wait", None))?;
+            .ok_or(Stop::Lost("too many statements wait", None))?;
         if !silent {
-            sink.of(key).ask(kind);
+            sink.of(key).begin_request(kind);
         }
         Ok(key)
     }
@@ -153,9 +153,9 @@ impl Dialog {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         kind: u8,
-        message: &Parcel<TYPE_AND_LENGTH>,
+        message: &LengthPrefixed<TYPE_AND_LENGTH>,
         bytes: u64,
-    ) -> Result<(), Left<'static>> {
+    ) -> Result<(), Stop<'static>> {
         let body = message.head();
         match kind {
             b'Q' | b'F' => {
@@ -184,9 +184,9 @@ impl Dialog {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         kind: u8,
-        message: &Parcel<TYPE_AND_LENGTH>,
+        message: &LengthPrefixed<TYPE_AND_LENGTH>,
         bytes: u64,
-    ) -> Result<(), Left<'static>> {
+    ) -> Result<(), Stop<'static>> {
         let (statement, cut) = (fields::text(message.head()).0, message.is_cut());
         let copies = kind == b'Q' && fields::copies_in(statement);
         let asked = Asked {
@@ -210,7 +210,7 @@ impl Dialog {
         });
         exchange.count(bytes);
         if !copies {
-            exchange.asked();
+            exchange.end_request();
         }
         Ok(())
     }
@@ -220,9 +220,9 @@ impl Dialog {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         kind: u8,
-        message: &Parcel<TYPE_AND_LENGTH>,
+        message: &LengthPrefixed<TYPE_AND_LENGTH>,
         bytes: u64,
-    ) -> Result<(), Left<'static>> {
+    ) -> Result<(), Stop<'static>> {
         let (first, rest) = fields::text(message.head());
         let (second, _) = fields::text(rest);
         // what was executed is over with anything but the same once more, with other values
@@ -301,7 +301,7 @@ impl Dialog {
                     ..Named::default()
                 });
             }
-            sink.of(key).asked();
+            sink.of(key).end_request();
         }
     }
 }
@@ -320,7 +320,7 @@ impl Dialog {
         sink: &mut MessageSink<'_, impl Listener>,
         sync: bool,
         bytes: u64,
-    ) -> Result<(), Left<'static>> {
+    ) -> Result<(), Stop<'static>> {
         self.counts(sink, bytes);
         let goes_on = self.goes_on;
         self.ends(sink);
@@ -350,7 +350,7 @@ impl Dialog {
         sink.of(key).count(bytes);
         if matches!(kind, b'c' | b'f') {
             newest.what = What::Query;
-            sink.of(key).asked();
+            sink.of(key).end_request();
         }
     }
 }

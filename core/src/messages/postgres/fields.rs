@@ -35,12 +35,12 @@ pub(super) fn opening(header: [u8; 8]) -> Option<(Opening, u32)> {
 }
 
 /// Whether a stream begins so.
-pub(super) fn sniff(said: &[u8]) -> Guess {
-    let Some(header) = said.first_chunk::<8>() else {
-        let zeros = said.iter().take(2).all(|byte| *byte == 0);
+pub(super) fn sniff(input: &[u8]) -> Guess {
+    let Some(header) = input.first_chunk::<8>() else {
+        let zeros = input.iter().take(2).all(|byte| *byte == 0);
         return if zeros { Guess::More } else { Guess::No };
     };
-    match (opening(*header), said.get(8)) {
+    match (opening(*header), input.get(8)) {
         (None, _) => Guess::No,
         // the names of parameters follow; a Kafka request has the same first bytes
         (Some((Opening::Startup, _)), None) => Guess::More,

@@ -18,7 +18,7 @@ const LINE_END: u64 = 2;
 
 /// How far a value has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Come {
+pub(super) enum Progress {
     /// All bytes are read, and it goes on.
     Partly,
     /// It is whole, and these bytes are behind it.
@@ -83,7 +83,7 @@ impl Resp {
     }
 
     /// Reads on, up to the value's end; `client` where commands are read.
-    pub(super) fn next(&mut self, client: bool, bytes: &mut &[u8]) -> Come {
+    pub(super) fn next(&mut self, client: bool, bytes: &mut &[u8]) -> Progress {
         if !self.inside {
             self.begin();
         }
@@ -91,23 +91,23 @@ impl Resp {
             if self.left > 0 {
                 self.string(bytes);
                 if self.left > 0 {
-                    return Come::Partly;
+                    return Progress::Partly;
                 }
                 self.end_word();
             } else {
                 match self.header(client, bytes) {
-                    None => return Come::Partly,
-                    Some(false) => return Come::Wrong,
+                    None => return Progress::Partly,
+                    Some(false) => return Progress::Wrong,
                     Some(true) if self.left > 0 => continue,
                     Some(true) => {}
                 }
             }
             if self.ends_value() {
                 self.inside = false;
-                return Come::Whole;
+                return Progress::Whole;
             }
         }
-        Come::Partly
+        Progress::Partly
     }
 
     fn begin(&mut self) {

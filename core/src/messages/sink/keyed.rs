@@ -2,7 +2,7 @@
 
 use super::MessageSink;
 use crate::base::At;
-use crate::messages::{Kind, Listener, Named, Note, Said, Side, Status};
+use crate::messages::{ExchangeEvent, Kind, Listener, Named, Note, Side, Status};
 
 /// One exchange of those that are answered in any order. What is said of a key that is not open is dropped: its
 /// beginning is not in the capture.
@@ -13,90 +13,90 @@ pub(in crate::messages) struct Keyed<'s, 'a, L> {
 
 impl<L: Listener> Keyed<'_, '_, L> {
     /// The client asks, with its first byte where the mark is. A request of this key that is still open is cut.
-    pub(in crate::messages) fn ask(&mut self, kind: Kind) {
+    pub(in crate::messages) fn begin_request(&mut self, kind: Kind) {
         let at = self.sink.open.take_mark(self.sink.side).unwrap_or(self.sink.at);
-        self.say_at(at, Said::Asks(kind));
+        self.note_at(at, ExchangeEvent::RequestBegin(kind));
     }
 
     /// What is asked for; may be said again, the last word counts. "" is what is not known.
     pub(in crate::messages) fn name(&mut self, named: Named<'_>) {
         self.sink.open.recognised = true;
-        self.say(Said::Named(named));
+        self.note(ExchangeEvent::Named(named));
     }
 
     /// So many bytes of the request (the client speaks) or of the answer (the server does).
     pub(in crate::messages) fn count(&mut self, bytes: u64) {
         if bytes > 0 {
-            self.say(Said::Bytes(bytes));
+            self.note(ExchangeEvent::Bytes(bytes));
         }
     }
 
     /// The request is whole with what was counted.
-    pub(in crate::messages) fn asked(&mut self) {
-        self.say(Said::Asked);
+    pub(in crate::messages) fn end_request(&mut self) {
+        self.note(ExchangeEvent::RequestEnd);
     }
 
     /// The server answers, with its first byte where the mark is. Nothing where the answer has begun.
-    pub(in crate::messages) fn answer(&mut self) {
+    pub(in crate::messages) fn begin_answer(&mut self) {
         let at = self.sink.open.take_mark(self.sink.side).unwrap_or(self.sink.at);
-        self.say_at(at, Said::Answers);
+        self.note_at(at, ExchangeEvent::AnswerBegin);
     }
 
     /// How it ends; the last word counts.
     pub(in crate::messages) fn status(&mut self, status: Status<'_>) {
         self.sink.open.recognised = true;
-        self.say(Said::Status(status));
+        self.note(ExchangeEvent::Status(status));
     }
 
     /// The answer's pieces come when there is something to say.
     pub(in crate::messages) fn streams(&mut self) {
-        self.say(Said::Streams);
+        self.note(ExchangeEvent::Streams);
     }
 
     /// The same as `count`, of a piece of the answer's body.
     pub(in crate::messages) fn piece(&mut self, bytes: u64) {
         self.count(bytes);
         if self.sink.side == Side::Server {
-            self.say(Said::Piece);
+            self.note(ExchangeEvent::Piece);
         }
     }
 
     /// What was said so far was no answer ("100", "pending"): that is still to come.
     pub(in crate::messages) fn interim(&mut self) {
-        self.say(Said::Interim);
+        self.note(ExchangeEvent::Interim);
     }
 
     /// The answer is whole with what was counted, and the exchange over.
-    pub(in crate::messages) fn answered(&mut self) {
-        self.say(Said::Answered);
+    pub(in crate::messages) fn end_answer(&mut self) {
+        self.note(ExchangeEvent::AnswerEnd);
     }
 
     /// Both sides say more before its answer ends.
     pub(in crate::messages) fn dialogue(&mut self) {
-        self.say(Said::Dialogue);
+        self.note(ExchangeEvent::Dialogue);
     }
 
     /// Either side gave it up.
     pub(in crate::messages) fn reset(&mut self) {
-        self.say(Said::Reset);
+        self.note(ExchangeEvent::Reset);
     }
 
     /// Its answer is in bytes that are not in the capture, or cannot be told from others.
     pub(in crate::messages) fn give_up(&mut self) {
-        self.say(Said::GivenUp);
+        self.note(ExchangeEvent::GivenUp);
     }
 
     /// The oldest request that has no key is this one (HTTP/1's, when HTTP/2 answers it).
     pub(in crate::messages) fn adopt(&mut self) {
-        self.say(Said::Adopt);
+        self.note(ExchangeEvent::Adopt);
     }
 
-    fn say(&mut self, said: Said<'_>) {
-        self.say_at(self.sink.at, said);
+    fn note(&mut self, event: ExchangeEvent<'_>) {
+        self.note_at(self.sink.at, event);
     }
 
-    fn say_at(&mut self, at: At, said: Said<'_>) {
+    fn note_at(&mut self, at: At, event: ExchangeEvent<'_>) {
         let (key, side) = (self.key, self.sink.side);
-        self.sink.listener.note(Note::Keyed { key, side, at, said });
+        self.sink.listener.note(Note::Keyed { key, side, at, event });
     }
 }

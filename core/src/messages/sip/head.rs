@@ -46,7 +46,7 @@ fn versions(rtsp: bool) -> &'static [&'static str] {
 
 /// Whether these bytes are the beginning of that text, or it theirs.
 fn agrees(bytes: &[u8], want: &str) -> bool {
-    let same = |(said, want): (&u8, u8)| said.eq_ignore_ascii_case(&want);
+    let same = |(got, want): (&u8, u8)| got.eq_ignore_ascii_case(&want);
     bytes.iter().zip(want.bytes()).all(same)
 }
 
@@ -126,8 +126,8 @@ pub(super) fn length(rtsp: bool, first: &[u8]) -> Length {
         return Length::More;
     };
     let text = Text::of(first.get(..head).unwrap_or(first));
-    let said = text.value(b"content-length").or_else(|| text.value(b"l"));
-    let body = said.map_or(Some(0), number);
+    let got = text.value(b"content-length").or_else(|| text.value(b"l"));
+    let body = got.map_or(Some(0), number);
     match body {
         Some(body) if body <= MAX_BODY => Length::Is(head as u64 + body),
         _ => Length::Wrong,
@@ -176,9 +176,9 @@ impl<'a> Text<'a> {
     /// What stands behind this name, in lower case.
     pub(super) fn value(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.lines().skip(1).find_map(|line| {
-            let (said, rest) = line.split_at_checked(name.len())?;
+            let (got, rest) = line.split_at_checked(name.len())?;
             let value = rest.trim_ascii_start().strip_prefix(b":")?;
-            said.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
+            got.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
         })
     }
 

@@ -136,8 +136,8 @@ impl Command {
 
 pub(super) fn length(first: &[u8]) -> Length {
     let marked = |mark: &[u8]| {
-        let said = cursor::from(first, BEFORE);
-        said.iter().zip(mark).all(|(said, want)| said == want)
+        let got = cursor::from(first, BEFORE);
+        got.iter().zip(mark).all(|(got, want)| got == want)
     };
     match cursor::be32_at(first, 0) {
         None if matches!(first.first(), Some(0 | &KEEP_ALIVE)) || first.is_empty() => Length::More,
@@ -169,14 +169,14 @@ pub(super) fn fits(side: Side, message: &[u8]) -> bool {
     if body.starts_with(MARK_1) {
         // a server asks too: it takes back an exclusive lock (LOCKING)
         let asks = side == Side::Server && body.get(4) == Some(&LOCKING_1);
-        let said = |flags: &u8| asks || (flags & 0x80 != 0) == (side == Side::Server);
+        let got = |flags: &u8| asks || (flags & 0x80 != 0) == (side == Side::Server);
         let known = |kind: &u8| old_word(*kind).is_some() || OLD_SILENT.contains(kind);
-        return body.get(4).is_none_or(known) && body.get(9).is_none_or(said);
+        return body.get(4).is_none_or(known) && body.get(9).is_none_or(got);
     }
     let begins = |want: &[u8]| begins(body, want);
     let flags = le32(body, 16);
-    let said = flags.is_none_or(|flags| (flags & RESPONSE != 0) == (side == Side::Server));
-    begins(b"\xfeSMB\x40\0") && said && le16(body, 12).is_none_or(|number| usize::from(number) < WORDS.len())
+    let got = flags.is_none_or(|flags| (flags & RESPONSE != 0) == (side == Side::Server));
+    begins(b"\xfeSMB\x40\0") && got && le16(body, 12).is_none_or(|number| usize::from(number) < WORDS.len())
 }
 
 fn le16(bytes: &[u8], at: usize) -> Option<u16> {

@@ -89,7 +89,7 @@ fn opened(more: Script) -> Script {
 }
 
 fn behind(more: Script) -> String {
-    let (notes, protocols) = said(&opened(more));
+    let (notes, protocols) = transcript(&opened(more));
     assert_eq!(protocols, [Protocol::Amqp]);
     let rest = notes.strip_prefix(LOGIN).unwrap_or_else(|| panic!("{notes}"));
     let (_, rest) = rest.split_once(OPENED).unwrap_or_else(|| panic!("{notes}"));
@@ -243,7 +243,7 @@ fn both_sides_tell_who_is_joined_in_the_middle() {
         (C, declare("q", 0)),
         (S, method(1, 50, 11, b"\x01q")),
     ];
-    let (notes, protocols) = said(&script);
+    let (notes, protocols) = transcript(&script);
     assert_eq!(protocols, [Protocol::Amqp]);
     assert!(
         notes.starts_with("push65.basic.deliver.ex C4:( C4:queue.declare.q@"),
@@ -269,7 +269,7 @@ fn what_only_looks_like_it_is_turns() {
             b"\x01\0\x01\0\0\0\x08no frame of it".to_vec(),
         ),
     ] {
-        let (notes, protocols) = said(&[(C, asked), (S, answered)]);
+        let (notes, protocols) = transcript(&[(C, asked), (S, answered)]);
         assert_eq!(protocols, [Protocol::Turns], "{notes}");
     }
 }

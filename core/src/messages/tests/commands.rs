@@ -7,7 +7,7 @@ mod random;
 use super::*;
 
 /// The same however the bytes are cut.
-fn said(script: &[(Side, &str)]) -> (String, Option<Protocol>) {
+fn transcript(script: &[(Side, &str)]) -> (String, Option<Protocol>) {
     let run = |pieces: Vec<(Side, Stretch<'_>)>| {
         let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
         for (side, piece) in pieces {
@@ -67,7 +67,7 @@ fn rows(notes: &str) -> Vec<String> {
 }
 
 fn expect(script: &[(Side, &str)], protocol: Protocol, wanted: &[&str]) -> String {
-    let (notes, spoken) = said(script);
+    let (notes, spoken) = transcript(script);
     assert_eq!(spoken, Some(protocol), "{notes}");
     assert_eq!(rows(&notes), wanted, "{notes}");
     notes
@@ -355,7 +355,7 @@ fn behind_starttls_stands_tls() {
             "imap",
         ),
     ] {
-        let (notes, spoken) = said(&script);
+        let (notes, spoken) = transcript(&script);
         assert_eq!(spoken, Some(Protocol::Tls), "{protocol}: {notes}");
         assert_eq!(rows(&notes).len(), 2, "{notes}");
     }
@@ -387,7 +387,7 @@ fn what_only_looks_like_mail_is_turns() {
         &[(S, "* a list\r\n"), (C, "a thing\r\n"), (S, "* more\r\n")],
         &[(S, "2200 items\r\n"), (C, "USER me\r\n")],
     ] {
-        let (notes, spoken) = said(script);
+        let (notes, spoken) = transcript(script);
         assert!(matches!(spoken, None | Some(Protocol::Turns)), "{notes}");
         assert!(!notes.contains(':'), "{notes}");
     }
@@ -395,7 +395,7 @@ fn what_only_looks_like_mail_is_turns() {
         (C, "GET / HTTP/1.1\r\n\r\n"),
         (S, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n220 mail\n"),
     ];
-    assert_eq!(said(&web).1, Some(Protocol::Http));
+    assert_eq!(transcript(&web).1, Some(Protocol::Http));
 }
 
 #[test]
@@ -415,17 +415,21 @@ fn the_first_byte_of_a_command_counts() {
         .filter_map(|note| match note {
             Note::Keyed {
                 at,
-                said: said @ (Said::Asks(_) | Said::Asked | Said::Answers | Said::Answered),
+                event:
+                    event @ (ExchangeEvent::RequestBegin(_)
+                    | ExchangeEvent::RequestEnd
+                    | ExchangeEvent::AnswerBegin
+                    | ExchangeEvent::AnswerEnd),
                 ..
-            } => Some((at.frame, *said)),
+            } => Some((at.frame, *event)),
             _ => None,
         })
         .collect();
     let wanted = [
-        (2, Said::Asks(Kind::Request)),
-        (3, Said::Asked),
-        (4, Said::Answers),
-        (5, Said::Answered),
+        (2, ExchangeEvent::RequestBegin(Kind::Request)),
+        (3, ExchangeEvent::RequestEnd),
+        (4, ExchangeEvent::AnswerBegin),
+        (5, ExchangeEvent::AnswerEnd),
     ];
     assert_eq!(frames, wanted);
 }

@@ -157,8 +157,8 @@ fn script(turns: &[Turn], depth: usize, last: Last) -> Vec<Message> {
 }
 
 /// What each side said, by the notes: names and bytes of its messages.
-fn said(notes: &[Note], side: Side) -> Vec<(String, u64)> {
-    let (mut said, mut name) = (Vec::new(), String::new());
+fn transcript(notes: &[Note], side: Side) -> Vec<(String, u64)> {
+    let (mut input, mut name) = (Vec::new(), String::new());
     for note in notes {
         match note {
             Note::Begin { side: whose, .. } if *whose == side => name.clear(),
@@ -166,12 +166,12 @@ fn said(notes: &[Note], side: Side) -> Vec<(String, u64)> {
             Note::Response { status, .. } if side == S => name = status.to_string(),
             Note::End {
                 side: whose, bytes, ..
-            } if *whose == side => said.push((name.clone(), *bytes)),
+            } if *whose == side => input.push((name.clone(), *bytes)),
             Note::Cut { .. } => panic!("{notes:?}"),
             _ => {}
         }
     }
-    said
+    input
 }
 
 fn truth(script: &[Message], side: Side) -> Vec<(String, u64)> {
@@ -220,7 +220,7 @@ proptest! {
         }
         let notes = read(pieces, FIN);
         for side in [C, S] {
-            prop_assert_eq!(said(&notes, side), truth(&script, side));
+            prop_assert_eq!(transcript(&notes, side), truth(&script, side));
         }
     }
 
@@ -245,7 +245,7 @@ proptest! {
         }
         let notes = read(pieces, FIN);
         for side in [C, S] {
-            prop_assert_eq!(said(&notes, side), truth(&script, side));
+            prop_assert_eq!(transcript(&notes, side), truth(&script, side));
         }
     }
 }

@@ -15,15 +15,15 @@ fn checksum(bytes: &[u8]) -> [u8; 2] {
 }
 
 /// A frame between stations 1 and 10: what the transport carries in blocks, each with its checksum.
-fn frame(side: Side, said: &[u8]) -> Vec<u8> {
+fn frame(side: Side, input: &[u8]) -> Vec<u8> {
     let (control, ends) = if side == C {
         (0xC4, [10, 0, 1, 0])
     } else {
         (0x44, [1, 0, 10, 0])
     };
-    let head = [&[5, 0x64, said.len() as u8 + 5, control][..], &ends].concat();
+    let head = [&[5, 0x64, input.len() as u8 + 5, control][..], &ends].concat();
     let mut bytes = [&head[..], &checksum(&head)].concat();
-    for block in said.chunks(16) {
+    for block in input.chunks(16) {
         bytes.extend([block, &checksum(block)].concat());
     }
     bytes
@@ -34,7 +34,7 @@ fn read(number: u8) -> Vec<u8> {
 }
 
 fn heard(script: &[(Side, Vec<u8>)]) -> String {
-    let (notes, protocols) = said(script);
+    let (notes, protocols) = transcript(script);
     assert_eq!(protocols, [Protocol::Dnp3], "{notes}");
     notes
 }
@@ -96,7 +96,7 @@ fn a_wrong_checksum_is_none() {
         b"\x05\x65hello".to_vec(),
         b"\x05\x64\x04\0\0\0\0\0\0\0".to_vec(),
     ] {
-        let (notes, protocols) = said(&[(C, other), (S, b"no".to_vec())]);
+        let (notes, protocols) = transcript(&[(C, other), (S, b"no".to_vec())]);
         assert_eq!(protocols, [Protocol::Turns], "{notes}");
     }
 }

@@ -27,7 +27,7 @@ fn answer(id: u16, rcode: u16, name: &str) -> Vec<u8> {
 }
 
 /// The same however the bytes are cut: whole, byte by byte, in two at every place.
-pub(super) fn said(script: &[(Side, Vec<u8>)]) -> (String, Option<Protocol>) {
+pub(super) fn transcript(script: &[(Side, Vec<u8>)]) -> (String, Option<Protocol>) {
     let run = |cut: &dyn Fn(&[u8]) -> Vec<Vec<u8>>| {
         let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
         for (side, bytes) in script {
@@ -56,7 +56,7 @@ pub(super) fn said(script: &[(Side, Vec<u8>)]) -> (String, Option<Protocol>) {
 #[test]
 fn answers_in_any_order_find_their_queries() {
     let asked = [query(7, "a.lab"), query(9, "B.lab"), query(8, "c.lab")].concat();
-    let (notes, protocol) = said(&[
+    let (notes, protocol) = transcript(&[
         (C, asked),
         (S, [answer(9, 3, "B.lab"), answer(7, 0, "a.lab")].concat()),
         (S, answer(8, 2, "c.lab")),
@@ -89,16 +89,20 @@ fn the_first_byte_of_each_counts() {
     let frames = notes.list.iter().filter_map(|note| match note {
         Note::Keyed {
             at,
-            said: said @ (Said::Asks(_) | Said::Asked | Said::Answers | Said::Answered),
+            event:
+                event @ (ExchangeEvent::RequestBegin(_)
+                | ExchangeEvent::RequestEnd
+                | ExchangeEvent::AnswerBegin
+                | ExchangeEvent::AnswerEnd),
             ..
-        } => Some((at.frame, *said)),
+        } => Some((at.frame, *event)),
         _ => None,
     });
     let want = [
-        (1, Said::Asks(Kind::Request)),
-        (2, Said::Asked),
-        (3, Said::Answers),
-        (4, Said::Answered),
+        (1, ExchangeEvent::RequestBegin(Kind::Request)),
+        (2, ExchangeEvent::RequestEnd),
+        (3, ExchangeEvent::AnswerBegin),
+        (4, ExchangeEvent::AnswerEnd),
     ];
     assert_eq!(frames.collect::<Vec<_>>(), want);
     assert!(!messages.waits());
@@ -136,7 +140,7 @@ fn what_only_looks_like_a_query_is_turns() {
         ([query(1, "a.lab"), query(2, "a.lab")].concat(), vec![0; 40]),
         (b"\0\x17hello".to_vec(), vec![9; 40]),
     ] {
-        let (notes, protocol) = said(&[(C, asked), (S, answered)]);
+        let (notes, protocol) = transcript(&[(C, asked), (S, answered)]);
         assert_eq!(protocol, Some(Protocol::Turns), "{notes}");
         assert!(notes.starts_with("C( C)"), "{notes}");
     }

@@ -20,7 +20,7 @@ fn heard_in(script: &[(Side, Vec<u8>)], cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> 
 }
 
 /// The notes in short and the protocols, the same however the bytes are cut: whole, byte by byte, in two at every place.
-pub(super) fn said(script: &[(Side, Vec<u8>)]) -> (String, Vec<Protocol>) {
+pub(super) fn transcript(script: &[(Side, Vec<u8>)]) -> (String, Vec<Protocol>) {
     let whole = heard_in(script, |bytes| vec![bytes.to_vec()]);
     let single = heard_in(script, |bytes| bytes.chunks(1).map(<[u8]>::to_vec).collect());
     assert_eq!(single, whole, "byte by byte");
@@ -35,7 +35,7 @@ pub(super) fn said(script: &[(Side, Vec<u8>)]) -> (String, Vec<Protocol>) {
 }
 
 pub(super) fn notes(script: &[(Side, Vec<u8>)]) -> String {
-    said(script).0
+    transcript(script).0
 }
 
 /// The notes of stretches, one packet each: for holes, and for what begins in the middle.

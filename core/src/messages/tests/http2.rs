@@ -19,7 +19,7 @@ fn answers_find_their_requests_in_any_order() {
         (C, frame(6, 0, 0, &[0; 8])),
         (S, [frame(6, 1, 0, &[0; 8]), data(3, END_STREAM, b"!")].concat()),
     ]);
-    let (notes, protocols) = said(&script);
+    let (notes, protocols) = transcript(&script);
     assert_eq!(
         notes,
         "C1:( C1:GET./a@h C1:46) C3:( C3:GET./b@h C3:46) S3:( S3:22=200 S1:( S1:22=404/error S1:) S3:24)"
@@ -89,8 +89,8 @@ fn either_side_gives_up() {
         (S, frame(7, 0, 0, &[0, 0, 0, 5, 0, 0, 0, 0])),
         (S, status(5, WHOLE, "200")),
     ]);
-    let said = notes(&script);
-    let ends = said.split("C7:46) ").last().unwrap();
+    let event = notes(&script);
+    let ends = event.split("C7:46) ").last().unwrap();
     assert_eq!(
         ends,
         "C1:=reset/error C1:reset S3:( S3:22=200 S3:=reset/error S3:reset S7:=reset/error S7:reset S5:( S5:22=200 S5:)"
@@ -126,8 +126,8 @@ fn pushes_are_told_when_they_are_whole() {
         (C, frame(3, 0, 4, &[0, 0, 0, 8])),
         (S, data(1, 1, b"done")),
     ]);
-    let said = notes(&script);
-    let pushed = said.split("C1:45) ").last().unwrap();
+    let event = notes(&script);
+    let pushed = event.split("C1:45) ").last().unwrap();
     assert_eq!(
         pushed,
         "S1:( S1:22=200 push63.GET./script push73.GET./style S1:13)"
@@ -204,7 +204,7 @@ fn calls_of_grpc_end_with_their_own_status() {
             .concat(),
         ),
     ]);
-    let (notes, protocols) = said(&script);
+    let (notes, protocols) = transcript(&script);
     let first = "C1:( C1:POST./p.S/M@ C1:90) S1:( S1:84streams S1:24=0/OK S1:)";
     assert!(notes.starts_with(first), "{notes}");
     assert!(
@@ -223,7 +223,7 @@ fn calls_of_grpc_end_with_their_own_status() {
             matches!(
                 note,
                 Note::Keyed {
-                    said: Said::Piece,
+                    event: ExchangeEvent::Piece,
                     ..
                 }
             )
@@ -269,7 +269,7 @@ fn answers_of_events_and_of_several_messages_are_streams() {
         .filter_map(|note| match note {
             Note::Keyed {
                 key,
-                said: Said::Streams,
+                event: ExchangeEvent::Streams,
                 ..
             } => Some(*key),
             _ => None,
@@ -293,7 +293,7 @@ fn the_request_that_asks_for_an_upgrade_is_stream_1() {
         (C, [PREFACE, &settings, &get(3, "/next")].concat()),
         (S, [data(1, 1, b"ok"), status(3, WHOLE, "404")].concat()),
     ];
-    let (notes, protocols) = said(&script);
+    let (notes, protocols) = transcript(&script);
     let upgrade = "C( GET./first @h C)72 S( 101i S)71 S1:adopt S1:( S1:22=200";
     let next = "C3:( C3:GET./next@h C3:49) S1:11) S3:( S3:22=404/error S3:)";
     assert_eq!(notes, format!("{upgrade} {next}"));
@@ -352,7 +352,7 @@ fn no_more_than_so_many_streams_and_bytes_are_held() {
                 matches!(
                     note,
                     Note::Keyed {
-                        said: Said::Answered,
+                        event: ExchangeEvent::AnswerEnd,
                         ..
                     }
                 )

@@ -5,7 +5,7 @@ use super::frames::*;
 use super::*;
 
 fn heard(protocol: Protocol, script: &[(Side, Vec<u8>)]) -> String {
-    let (notes, protocols) = said(script);
+    let (notes, protocols) = transcript(script);
     assert_eq!(protocols, [protocol], "{notes}");
     notes
 }
@@ -50,7 +50,7 @@ fn what_looks_like_openflow_is_not() {
         (of(4, 0, 1, &[]), b"hello".to_vec()),
         (of(4, 0, 1, &[0, 2, 0, 8]), of(4, 0, 1, &[])),
     ] {
-        let (notes, protocols) = said(&[(C, asks), (S, answers)]);
+        let (notes, protocols) = transcript(&[(C, asks), (S, answers)]);
         assert_eq!(protocols, [Protocol::Turns], "{notes}");
     }
 }
@@ -168,7 +168,7 @@ fn a_hole_inside_a_unit_does_no_harm() {
 
 #[test]
 fn other_protocols_over_iso_transport_are_not_told_of() {
-    let (notes, protocols) = said(&[
+    let (notes, protocols) = transcript(&[
         (C, connects(0xE0)),
         (S, connects(0xD0)),
         (C, unit(true, b"hello")),
@@ -211,6 +211,6 @@ fn phasors_are_pushes_and_a_configuration_is_an_answer() {
     );
     let mut wrong = phasor(4, &[0, 5]);
     wrong[17] ^= 1;
-    let (notes, protocols) = said(&[(C, wrong), (S, b"no".to_vec())]);
+    let (notes, protocols) = transcript(&[(C, wrong), (S, b"no".to_vec())]);
     assert_eq!(protocols, [Protocol::Turns], "{notes}");
 }

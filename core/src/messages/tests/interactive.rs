@@ -5,7 +5,7 @@ use super::*;
 type Script<'a> = [(Side, &'a [u8])];
 
 /// The same however the bytes are cut, as far as a greeting is not decided by them.
-fn said(script: &Script<'_>) -> (String, Option<Protocol>, Option<String>) {
+fn transcript(script: &Script<'_>) -> (String, Option<Protocol>, Option<String>) {
     let run = |size: usize| {
         let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
         for (side, bytes) in script {
@@ -48,7 +48,7 @@ fn the_log_in_of_ssh_is_told_and_keys_are_not() {
         (S, &[8; 36]),
         (C, &[7; 36]),
     ];
-    let (notes, protocol, software) = said(script);
+    let (notes, protocol, software) = transcript(script);
     assert_eq!(
         (protocol, software.as_deref()),
         (Some(Protocol::Ssh), Some("OpenSSH_9.2"))
@@ -75,14 +75,17 @@ fn the_others_are_known_by_their_first_bytes() {
         (C, b"\x03\0\0\x01"),
         (S, b"screen"),
     ];
-    let (notes, protocol, _) = said(vnc);
+    let (notes, protocol, _) = transcript(vnc);
     assert_eq!(protocol, Some(Protocol::Vnc));
     assert_eq!(notes.matches("handshake").count(), 4, "{notes}");
     assert!(notes.ends_with("C)4 S( S)1"), "{notes}");
     let negotiation = b"\x03\0\0\x13\x0e\xe0\0\0\0\0\0\x01\0\x08\0\x0b\0\0\0";
-    assert_eq!(said(&[(C, negotiation), (S, b"\x03\0")]).1, Some(Protocol::Rdp));
+    assert_eq!(
+        transcript(&[(C, negotiation), (S, b"\x03\0")]).1,
+        Some(Protocol::Rdp)
+    );
     let cookie = b"\x03\0\0\x1f\x1a\xe0\0\0\0\0\0Cookie: mstshash=a\r\n";
-    assert_eq!(said(&[(C, cookie)]).1, Some(Protocol::Rdp));
+    assert_eq!(transcript(&[(C, cookie)]).1, Some(Protocol::Rdp));
     let options: &Script<'_> = &[
         (S, b"\xff\xfd\x18\xff\xfd\x20"),
         (C, b"\xff\xfb\x18"),
@@ -90,11 +93,11 @@ fn the_others_are_known_by_their_first_bytes() {
         (C, b"a"),
     ];
     assert_eq!(
-        (said(options).0.as_str(), said(options).1),
+        (transcript(options).0.as_str(), transcript(options).1),
         ("", Some(Protocol::Telnet))
     );
     let one: &Script<'_> = &[(S, b"\xff\xfd\x18"), (C, b"\xff\xfb\x18")];
-    assert_eq!(said(one).1, Some(Protocol::Telnet));
+    assert_eq!(transcript(one).1, Some(Protocol::Telnet));
     let mut reset = vec![0, 14, 0x38];
     reset.extend([9; 13]);
     let mut answer = vec![0, 26, 0x40];
@@ -120,7 +123,7 @@ fn what_only_begins_like_them_is_something_else() {
     let words: &Script<'_> = &[(C, b"SSH-keys please, all of them\r\n"), (S, b"RFB 0x3.008 no\n")];
     let length: &Script<'_> = &[(C, b"\0\x0e\x38 fourteen bytes"), (S, b"\0\x05 answer")];
     for script in [picture, music, controller, words, length] {
-        let (notes, protocol, _) = said(script);
+        let (notes, protocol, _) = transcript(script);
         assert!(!protocol.is_some_and(Protocol::is_interactive), "{notes}");
     }
 }

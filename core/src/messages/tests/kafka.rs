@@ -57,7 +57,7 @@ fn fetch(id: u32, waits: u8, topic: &str) -> Vec<u8> {
 }
 
 fn heard(script: &[(Side, Vec<u8>)]) -> String {
-    let (notes, protocols) = said(script);
+    let (notes, protocols) = transcript(script);
     assert_eq!(protocols, [Protocol::Kafka], "{notes}");
     notes
 }

@@ -40,7 +40,7 @@ fn bind(id: u8) -> Script {
 const BOUND: &str = "C1:( C1:bind.cn=me@ C1:25) S1:( S1:=0 S1:14)";
 
 fn heard(more: Script) -> String {
-    let (notes, protocols) = said(&[bind(1), more].concat());
+    let (notes, protocols) = transcript(&[bind(1), more].concat());
     assert_eq!(protocols, [Protocol::Ldap], "{notes}");
     let rest = notes.strip_prefix(BOUND).unwrap_or_else(|| panic!("{notes}"));
     rest.trim_start().to_string()
@@ -103,7 +103,7 @@ fn who_joins_in_the_middle_knows_both_sides() {
         (C, search(41, "dc=a")),
         (S, done(41, 0x65, 0)),
     ];
-    let (notes, _) = said(&script);
+    let (notes, _) = transcript(&script);
     assert!(
         notes.ends_with("C41:( C41:search.dc=a@ C41:36) S41:( S41:=0 S41:14)"),
         "{notes}"
@@ -166,13 +166,13 @@ fn tls_goes_on_where_the_server_agrees() {
         (0, hello.clone(), vec![Protocol::Ldap, Protocol::Tls]),
         (52, search(3, "dc=a"), vec![Protocol::Ldap]),
     ] {
-        let (notes, spoken) = said(&[(C, ask.clone()), (S, done(2, 0x78, code)), (C, last)]);
+        let (notes, spoken) = transcript(&[(C, ask.clone()), (S, done(2, 0x78, code)), (C, last)]);
         assert!(notes.starts_with(asked), "{notes}");
         assert!(!notes.contains('?'), "nothing is lost: {notes}");
         assert_eq!(spoken, protocols, "{notes}");
     }
     // an answer to another request agrees to nothing
-    let (_, spoken) = said(&[
+    let (_, spoken) = transcript(&[
         (C, [ask, search(3, "dc=a")].concat()),
         (S, done(3, 0x65, 0)),
         (C, search(4, "dc=b")),

@@ -1,6 +1,6 @@
 //! memcached: pipelines, quiet and silent commands, values, holes, the binary protocol, and what only looks like it.
 
-use super::frames::{said, stretches};
+use super::frames::{stretches, transcript};
 use super::*;
 
 fn told(script: &[(Side, &str)]) -> (String, Vec<Protocol>) {
@@ -8,7 +8,7 @@ fn told(script: &[(Side, &str)]) -> (String, Vec<Protocol>) {
         .iter()
         .map(|(side, text)| (*side, text.as_bytes().to_vec()))
         .collect();
-    said(&script)
+    transcript(&script)
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn the_binary_protocol() {
         binary(S, 0x0b, 0, 8, ["", "", "1.6.18"]),
     ]
     .concat();
-    let (heard, protocols) = said(&[(C, asks), (S, answers)]);
+    let (heard, protocols) = transcript(&[(C, asks), (S, answers)]);
     assert_eq!(
         heard,
         "C0:( C0:set.k@ C0:39) C1:( C1:get.miss@ C1:28) C2:( C2:get.k@ C2:25) C3:( C3:noop.@ C3:24) C4:( C4:stats.@ C4:24) \

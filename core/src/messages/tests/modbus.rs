@@ -23,7 +23,7 @@ fn values(id: u16) -> Vec<u8> {
 }
 
 fn heard(script: &[(Side, Vec<u8>)]) -> String {
-    let (notes, protocols) = said(script);
+    let (notes, protocols) = transcript(script);
     assert_eq!(protocols, [Protocol::Modbus], "{notes}");
     notes
 }
@@ -96,7 +96,7 @@ fn what_only_looks_like_it_is_turns() {
         (read(1), b"\0\x01\0\x01hello".to_vec()),
         (b"\0\x01\0\0\0\x01hello".to_vec(), values(1)),
     ] {
-        let (notes, protocols) = said(&[(C, asked), (S, answered)]);
+        let (notes, protocols) = transcript(&[(C, asked), (S, answered)]);
         assert_eq!(protocols, [Protocol::Turns], "{notes}");
     }
 }

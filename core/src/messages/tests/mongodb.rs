@@ -1,6 +1,6 @@
 //! MongoDB: commands, errors, exhaust cursors, awaited answers, holes, and what only looks like it.
 
-use super::dns::said;
+use super::dns::transcript;
 use super::*;
 
 fn message(id: u32, to: u32, code: u32, body: &[u8]) -> Vec<u8> {
@@ -47,7 +47,7 @@ fn conversations() {
     let errors = document(&[&[&[3, b'0', 0][..], &wrote].concat()]);
     let unwritten = [&number("ok", 1)[..], b"\x04writeErrors\0", &errors].concat();
     let waits = [number("hello", 1), number("maxAwaitTimeMS", 10_000)].concat();
-    let (notes, protocol) = said(&[
+    let (notes, protocol) = transcript(&[
         (
             C,
             [
@@ -109,7 +109,7 @@ fn what_only_looks_like_it() {
         b"\x10\0\0\0\x07\0\0\0\0\0\0\0\xdd\x07\0\0".to_vec(),
         b"any text that is long enough".to_vec(),
     ] {
-        let (notes, protocol) = said(&[(C, asked), (S, b"no".to_vec())]);
+        let (notes, protocol) = transcript(&[(C, asked), (S, b"no".to_vec())]);
         assert_ne!(protocol, Some(Protocol::MongoDb), "{notes}");
     }
 }

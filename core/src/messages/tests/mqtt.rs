@@ -33,7 +33,7 @@ fn opened(version: u8, more: Script) -> Script {
 }
 
 fn behind(version: u8, more: Script) -> String {
-    let (notes, protocols) = said(&opened(version, more));
+    let (notes, protocols) = transcript(&opened(version, more));
     assert_eq!(protocols, [Protocol::Mqtt]);
     let (asked, answered) = if version == 5 { (17, 5) } else { (16, 4) };
     let connect =
@@ -177,7 +177,7 @@ fn what_only_looks_like_it_is_turns() {
         ),
     ] {
         let script = [(C, asked), (S, answered)];
-        let (notes, protocols) = said(&script);
+        let (notes, protocols) = transcript(&script);
         assert_eq!(protocols, [Protocol::Turns], "{notes}");
     }
 }

@@ -1,7 +1,7 @@
 //! MySQL: commands, result sets with and without EOF packets, prepared statements, files, log-ins, holes, and what only
 //! looks like it.
 
-use super::dns::said;
+use super::dns::transcript;
 use super::*;
 
 fn packet(number: u8, body: &[u8]) -> Vec<u8> {
@@ -46,7 +46,7 @@ const DEPRECATE_EOF: u32 = 1 << 24;
 fn after_log_in(able: u32, script: &[(Side, Vec<u8>)]) -> String {
     let mut whole = vec![(S, greeting()), (C, log_in(able)), (S, packet(2, OK))];
     whole.extend_from_slice(script);
-    let (notes, protocol) = said(&whole);
+    let (notes, protocol) = transcript(&whole);
     assert_eq!(protocol, Some(Protocol::MySql));
     let log_in = "C0:(Setup C0:CONNECT.@ C0:40) S0:( S0:11=ok S0:) ";
     notes
@@ -163,7 +163,7 @@ fn a_command_begins_with_what_was_written_just_before_it() {
         let asks = notes.list.iter().filter_map(|note| match note {
             Note::Keyed {
                 at,
-                said: Said::Asks(_),
+                event: ExchangeEvent::RequestBegin(_),
                 ..
             } => Some(at.frame),
             _ => None,
@@ -249,7 +249,7 @@ fn what_only_looks_like_it() {
         (b"220 mail\r\n".to_vec(), b"EHLO me\r\n".to_vec()),
     ] {
         assert_ne!(
-            said(&[(S, said_first), (C, answer.split_at(3).0.to_vec())]).1,
+            transcript(&[(S, said_first), (C, answer.split_at(3).0.to_vec())]).1,
             Some(Protocol::MySql)
         );
     }
@@ -260,7 +260,10 @@ fn what_only_looks_like_it() {
         b"\x05\0\0\0hello".to_vec(),
         packet(1, &[7; 40]),
     ] {
-        assert_ne!(said(&[(C, asked), (S, packet(1, OK))]).1, Some(Protocol::MySql));
+        assert_ne!(
+            transcript(&[(C, asked), (S, packet(1, OK))]).1,
+            Some(Protocol::MySql)
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! PostgreSQL: both query protocols, pipelines, COPY, pushes, encryption, holes, and what only looks like it.
 
-use super::dns::said;
+use super::dns::transcript;
 use super::*;
 
 /// A message with a type.
@@ -25,7 +25,7 @@ fn told(script: &[(Side, String)]) -> (String, Option<Protocol>) {
         .iter()
         .map(|(side, text)| (*side, text.clone().into_bytes()))
         .collect();
-    said(&script)
+    transcript(&script)
 }
 
 /// What is told behind a log-in, without the bytes.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::cases::FIN;
-use super::{C, Close, Messages, Note, Protocol, S, Said, Side, Stretch, heard_by, read, short};
+use super::{C, Close, ExchangeEvent, Messages, Note, Protocol, S, Side, Stretch, heard_by, read, short};
 
 /// What streams are made of: enough of each protocol to get into every state, and junk.
 fn words() -> impl Strategy<Value = Vec<u8>> {
@@ -167,7 +167,7 @@ pub(super) fn check(notes: &[Note]) -> [u64; 2] {
             // what is said of a key that is not open is dropped where it is heard
             Note::Keyed {
                 side,
-                said: Said::Bytes(bytes),
+                event: ExchangeEvent::Bytes(bytes),
                 ..
             } => total[side.index()] = total[side.index()].saturating_add(*bytes),
             Note::Keyed { .. }

@@ -37,7 +37,7 @@ struct Stream {
     /// Of who sent the SYN.
     client: Option<(IpAddr, u16)>,
     next: [Option<u32>; 2],
-    said: Spoken,
+    event: Spoken,
     bytes: usize,
     /// Some bytes are not in the capture, or in another order.
     torn: bool,
@@ -86,7 +86,7 @@ impl Sink for Streams {
         }
         *next = next.wrapping_add(fresh.len() as u32);
         stream.bytes += fresh.len();
-        stream.said.push((side, fresh.to_vec()));
+        stream.event.push((side, fresh.to_vec()));
     }
 
     fn issue(&mut self, _: Issue) {}
@@ -121,19 +121,19 @@ fn recorded() -> Vec<(String, Spoken)> {
                     .0
                     .into_values()
                     .take(12)
-                    .map(|stream| (name.clone(), stream.said)),
+                    .map(|stream| (name.clone(), stream.event)),
             );
         }
     }
-    all.retain(|(_, said)| !said.is_empty());
+    all.retain(|(_, event)| !event.is_empty());
     all
 }
 
 fn pieces<'a>(
-    said: &'a [(Side, Vec<u8>)],
+    event: &'a [(Side, Vec<u8>)],
     cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>,
 ) -> impl Iterator<Item = (Side, Stretch<'a>)> {
-    said.iter().flat_map(move |(side, bytes)| {
+    event.iter().flat_map(move |(side, bytes)| {
         let cut = cut(bytes).into_iter().filter(|piece| !piece.is_empty());
         cut.map(|piece| (*side, Stretch::Bytes(piece)))
     })
@@ -147,8 +147,8 @@ fn halves(bytes: &[u8], place: usize) -> Vec<&[u8]> {
 #[test]
 fn recorded_streams_read_the_same_however_they_are_cut() {
     let mut spoken = Vec::new();
-    for (name, said) in recorded() {
-        let whole = heard(pieces(&said, |bytes| vec![bytes]), FIN);
+    for (name, event) in recorded() {
+        let whole = heard(pieces(&event, |bytes| vec![bytes]), FIN);
         check(&whole.list);
         // turns are what one packet brings, and say no more
         if whole.protocols.contains(&Protocol::Turns) {
@@ -156,12 +156,12 @@ fn recorded_streams_read_the_same_however_they_are_cut() {
         }
         spoken.extend(whole.protocols.iter().map(|protocol| protocol.word()));
         let wanted = short(&whole.list);
-        let single = heard(pieces(&said, |bytes| bytes.chunks(1).collect()), FIN);
+        let single = heard(pieces(&event, |bytes| bytes.chunks(1).collect()), FIN);
         assert_eq!(short(&single.list), wanted, "{name}, byte by byte");
         for place in 1..PLACES {
-            let begins = heard(pieces(&said, |bytes| halves(bytes, place.min(bytes.len()))), FIN);
+            let begins = heard(pieces(&event, |bytes| halves(bytes, place.min(bytes.len()))), FIN);
             assert_eq!(short(&begins.list), wanted, "{name}, cut at {place}");
-            let ends = pieces(&said, |bytes| halves(bytes, bytes.len().saturating_sub(place)));
+            let ends = pieces(&event, |bytes| halves(bytes, bytes.len().saturating_sub(place)));
             let ends = heard(ends, FIN);
             assert_eq!(short(&ends.list), wanted, "{name}, cut {place} before each end");
         }
@@ -180,7 +180,7 @@ fn names(notes: &[Note]) -> usize {
             note,
             Note::Request { .. }
                 | Note::Keyed {
-                    said: super::Said::Named(_),
+                    event: super::ExchangeEvent::Named(_),
                     ..
                 }
                 | Note::Push(_)
@@ -192,15 +192,15 @@ fn names(notes: &[Note]) -> usize {
 #[test]
 fn recorded_streams_are_read_on_behind_a_hole() {
     let mut given_up = Vec::new();
-    for (name, said) in recorded() {
-        let whole = heard(pieces(&said, |bytes| vec![bytes]), FIN);
+    for (name, event) in recorded() {
+        let whole = heard(pieces(&event, |bytes| vec![bytes]), FIN);
         let asked = names(&whole.list);
         if asked < ENOUGH || whole.protocols.contains(&Protocol::Turns) {
             continue;
         }
         for side in [C, S] {
-            let hole = (said.len() / 3..said.len()).find(|at| said[*at].0 == side);
-            let torn = pieces(&said, |bytes| vec![bytes])
+            let hole = (event.len() / 3..event.len()).find(|at| event[*at].0 == side);
+            let torn = pieces(&event, |bytes| vec![bytes])
                 .enumerate()
                 .map(|(at, (side, piece))| {
                     let missing = Stretch::Missing(piece.len());
@@ -218,11 +218,11 @@ fn recorded_streams_are_read_on_behind_a_hole() {
 
 #[test]
 fn recorded_streams_with_a_changed_byte_keep_the_grammar() {
-    for (name, mut said) in recorded() {
-        let total = said.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+    for (name, mut event) in recorded() {
+        let total = event.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         for change in 0..CHANGES {
             let mut place = change * 7919 % total;
-            let piece = said.iter_mut().find_map(|(_, bytes)| {
+            let piece = event.iter_mut().find_map(|(_, bytes)| {
                 let here = bytes.len();
                 if place < here {
                     return bytes.get_mut(place);
@@ -232,9 +232,9 @@ fn recorded_streams_with_a_changed_byte_keep_the_grammar() {
             });
             let piece = piece.unwrap_or_else(|| panic!("{name}: a place within its bytes"));
             let before = std::mem::replace(piece, (change * 37) as u8);
-            check(&heard(pieces(&said, |bytes| vec![bytes]), FIN).list);
+            check(&heard(pieces(&event, |bytes| vec![bytes]), FIN).list);
             let mut place = change * 7919 % total;
-            for (_, bytes) in &mut said {
+            for (_, bytes) in &mut event {
                 if place < bytes.len() {
                     bytes[place] = before;
                     break;
@@ -251,23 +251,23 @@ const LOOKED: usize = 512;
 #[test]
 fn no_reader_takes_what_another_protocol_said() {
     let mut taken = Vec::new();
-    for (name, said) in recorded() {
-        let protocols = heard(pieces(&said, |bytes| vec![bytes]), FIN).protocols;
-        let first = |side| said.iter().find(|(whose, _)| *whose == side);
+    for (name, event) in recorded() {
+        let protocols = heard(pieces(&event, |bytes| vec![bytes]), FIN).protocols;
+        let first = |side| event.iter().find(|(whose, _)| *whose == side);
         let [Some((_, client)), Some((_, server))] = [C, S].map(first) else {
             continue;
         };
         let cut = |bytes: &'_ Vec<u8>| bytes[..bytes.len().min(LOOKED)].to_vec();
-        let (client, server, began) = (cut(client), cut(server), said[0].0);
+        let (client, server, began) = (cut(client), cut(server), event[0].0);
         let (one, two) = if began == C {
             (&client, &server)
         } else {
             (&server, &client)
         };
-        let stages = [(began, one, &Vec::new()), (began.other(), two, one)].map(|(side, said, other)| {
+        let stages = [(began, one, &Vec::new()), (began.other(), two, one)].map(|(side, input, other)| {
             let first = First {
                 side,
-                said,
+                input,
                 other,
                 began,
             };

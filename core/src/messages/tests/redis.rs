@@ -1,6 +1,6 @@
 //! Redis: pipelines, pushes of both versions of the protocol, holes, and what only looks like it.
 
-use super::dns::said;
+use super::dns::transcript;
 use super::*;
 
 fn told(script: &[(Side, &str)]) -> (String, Option<Protocol>) {
@@ -8,7 +8,7 @@ fn told(script: &[(Side, &str)]) -> (String, Option<Protocol>) {
         .iter()
         .map(|(side, text)| (*side, text.as_bytes().to_vec()))
         .collect();
-    said(&script)
+    transcript(&script)
 }
 
 /// A command as clients send it.
@@ -227,7 +227,7 @@ fn a_long_answer_comes_in_pieces_and_too_deep_a_one_ends_it() {
         matches!(
             note,
             Note::Keyed {
-                said: Said::Piece,
+                event: ExchangeEvent::Piece,
                 ..
             }
         )

@@ -28,7 +28,7 @@ fn reply(xid: u32, accepted: u32, more: &[u32], len: usize) -> Vec<u8> {
 }
 
 fn heard(script: &[(Side, Vec<u8>)]) -> String {
-    let (notes, protocols) = said(script);
+    let (notes, protocols) = transcript(script);
     assert_eq!(protocols, [Protocol::Rpc], "{notes}");
     notes
 }

@@ -5,7 +5,7 @@ use super::frames::*;
 use super::*;
 
 fn turns(client: &[u8], server: &[u8]) {
-    let (notes, protocols) = said(&[(C, client.to_vec()), (S, server.to_vec())]);
+    let (notes, protocols) = transcript(&[(C, client.to_vec()), (S, server.to_vec())]);
     assert_eq!(protocols, [Protocol::Turns], "{notes}");
 }
 
@@ -55,10 +55,10 @@ fn command(key: u16, id: u32, more: &[u8]) -> Vec<u8> {
 #[test]
 fn kafka_and_rabbitmq_streams_are_told_apart() {
     let asks = command(17, 1, &[0; 4]);
-    let (notes, protocols) = said(&[(C, asks.clone()), (S, command(0x8011, 1, &[0, 1, 0, 0, 0, 0]))]);
+    let (notes, protocols) = transcript(&[(C, asks.clone()), (S, command(0x8011, 1, &[0, 1, 0, 0, 0, 0]))]);
     assert_eq!(protocols, [Protocol::RabbitStreams], "{notes}");
     // the same words to a broker of Kafka, which repeats the number alone
-    let (notes, protocols) = said(&[
+    let (notes, protocols) = transcript(&[
         (C, asks),
         (S, [&[0, 0, 0, 8][..], &[0, 0, 0, 1, 0, 0, 0, 0]].concat()),
     ]);
@@ -93,7 +93,7 @@ fn messages_of_opc_ua_go_on_in_chunks_and_sealed_ones_keep_their_order() {
         ),
         (S, opcua(b"MSGF", 1, 9998, &[])),
     ];
-    let (notes, protocols) = said(&script);
+    let (notes, protocols) = transcript(&script);
     assert_eq!(protocols, [Protocol::OpcUa], "{notes}");
     assert_eq!(
         notes,

@@ -30,7 +30,7 @@ fn media(channel: u8, len: usize) -> Vec<u8> {
 
 /// The notes with the keys as letters, in the order in which they are met.
 fn heard(script: &[(Side, Vec<u8>)], want: Protocol) -> String {
-    let (notes, protocols) = said(script);
+    let (notes, protocols) = transcript(script);
     assert_eq!(protocols, [want], "{notes}");
     lettered(&notes)
 }
@@ -182,6 +182,6 @@ fn what_only_looks_like_it_is_not_taken() {
         let notes = short(&stretches(&script));
         assert_eq!(notes, format!("C( C){} S( S){}", asked.len(), answered.len()));
     }
-    let (_, protocols) = said(&[(C, b"OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n".to_vec())]);
+    let (_, protocols) = transcript(&[(C, b"OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n".to_vec())]);
     assert_eq!(protocols, [Protocol::Http]);
 }

@@ -76,7 +76,7 @@ fn file(before: usize, number: u8, len: usize) -> Vec<u8> {
 }
 
 fn heard(script: &[(Side, Vec<u8>)]) -> String {
-    let (notes, protocols) = said(script);
+    let (notes, protocols) = transcript(script);
     assert_eq!(protocols, [Protocol::Smb], "{notes}");
     notes
 }
@@ -300,7 +300,7 @@ fn what_is_sealed_or_only_looks_like_it_is_turns() {
         framed(&[&b"\xfeSMC"[..], &[0; 60]].concat()),
         framed(&[&b"\xfeSMB\x41\0"[..], &[0; 60]].concat()),
     ] {
-        let (notes, protocols) = said(&[(C, other), (S, b"no".to_vec())]);
+        let (notes, protocols) = transcript(&[(C, other), (S, b"no".to_vec())]);
         assert_eq!(protocols, [Protocol::Turns], "{notes}");
     }
 }

@@ -232,15 +232,15 @@ fn what_is_no_record_is_no_tls() {
 
 #[test]
 fn who_closes_with_an_alert_was_not_cut_by_the_reset_behind_it() {
-    let said = |alert: bool| {
+    let transcript = |alert: bool| {
         let mut script = vec![(C, record(23, 60)), (S, record(23, 700))];
         if alert {
             script.push((S, record(21, 26)));
         }
         both_ways(&script, Some(Close::Rst)).0
     };
-    assert_eq!(said(true), "C( C)65 S( S)705");
-    assert_eq!(said(false), "C( C)65 S( S!Rst705");
+    assert_eq!(transcript(true), "C( C)65 S( S)705");
+    assert_eq!(transcript(false), "C( C)65 S( S!Rst705");
 }
 
 #[test]
@@ -256,10 +256,10 @@ fn a_ticket_that_nagle_held_back_is_none_of_the_answer() {
         (C, record(23, 61)),
         (S, record(23, 250)),
     ];
-    let said = both_ways(&script, FIN).0;
+    let input = both_ways(&script, FIN).0;
     assert!(
-        said.ends_with("S( S)255 C( C)66 S( S)362 C( C)66 S( S)255"),
-        "{said}"
+        input.ends_with("S( S)255 C( C)66 S( S)362 C( C)66 S( S)255"),
+        "{input}"
     );
 }
 

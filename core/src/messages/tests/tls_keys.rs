@@ -49,8 +49,8 @@ fn heard_with(parts: &[Part], text: Option<&str>) -> (String, &'static str) {
         let (notes, messages) = hear(parts, notes, chunk);
         // when it is known that all stays sealed depends on the packets
         let is_why = |note: &Note| matches!(note, Note::Sealed { .. });
-        let (why, said): (Vec<Note>, Vec<Note>) = notes.list.iter().copied().partition(is_why);
-        let words = [short(&why), short(&said)].join(" ");
+        let (why, input): (Vec<Note>, Vec<Note>) = notes.list.iter().copied().partition(is_why);
+        let words = [short(&why), short(&input)].join(" ");
         (
             words.trim().to_string(),
             messages.protocol().map_or("", Protocol::word),
@@ -70,8 +70,8 @@ fn talk(keyed: &mut Keyed) -> Vec<Part> {
     parts.push(Part::Bytes(S, keyed.server.seal(22, &[4, 0, 0, 1, 0])));
     parts.push(Part::Bytes(C, keyed.client.seal(23, head)));
     parts.push(Part::Bytes(C, keyed.client.seal(23, body)));
-    for said in answer().chunks(250) {
-        parts.push(Part::Bytes(S, keyed.server.seal(23, said)));
+    for input in answer().chunks(250) {
+        parts.push(Part::Bytes(S, keyed.server.seal(23, input)));
     }
     parts.push(Part::Bytes(C, keyed.client.seal(23, b"GET /b HTTP/1.1\r\n\r\n")));
     parts.push(Part::Bytes(S, keyed.server.seal(23, &answer())));

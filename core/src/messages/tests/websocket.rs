@@ -38,7 +38,10 @@ fn without_ids_answers_come_in_order() {
     ];
     let asked = "C0:( C0:message.@ C0:9) C1:( C1:message.@ C1:9)";
     assert_eq!(heard(script.clone()), format!("{asked} S0:( S0:7) S1:( S1:8)"));
-    assert_eq!(said(&opened(script)).1, [Protocol::Http, Protocol::WebSocket]);
+    assert_eq!(
+        transcript(&opened(script)).1,
+        [Protocol::Http, Protocol::WebSocket]
+    );
 }
 
 #[test]

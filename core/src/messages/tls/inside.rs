@@ -18,7 +18,7 @@ pub(super) struct Inside {
     /// Programs have spoken.
     spoken: bool,
     /// What they said before the handshake was over: early data, and a server that does not wait.
-    before: Said,
+    before: Plaintext,
 }
 
 /// What programs said before the handshake is over may be so long; then it counts as over.
@@ -26,7 +26,7 @@ const MAX_BEFORE: usize = 64 << 10;
 
 /// What was said, in the order of the records.
 #[derive(Debug, Default)]
-pub(super) struct Said(Vec<(Side, Part)>);
+pub(super) struct Plaintext(Vec<(Side, Part)>);
 
 #[derive(Debug)]
 enum Part {
@@ -34,7 +34,7 @@ enum Part {
     Missing { at: At, len: u64 },
 }
 
-impl Taker for Said {
+impl Taker for Plaintext {
     fn plain(&mut self, side: Side, begun: At, at: At, bytes: &[u8]) {
         let bytes = bytes.to_vec();
         self.0.push((side, Part::Plain { begun, at, bytes }));

@@ -236,19 +236,19 @@ mod tests {
     }
 
     fn read(side: Side, pieces: &[&[u8]]) -> (Vec<(Frame, Vec<u8>)>, bool) {
-        let (mut frames, mut said) = (Frames::default(), Vec::<(Frame, Vec<u8>)>::new());
+        let (mut frames, mut input) = (Frames::default(), Vec::<(Frame, Vec<u8>)>::new());
         for piece in pieces {
             let mut bytes = *piece;
             while !bytes.is_empty() {
                 match frames.next(side, &mut bytes) {
-                    Part::Header(frame) => said.push((frame, Vec::new())),
-                    Part::Payload(here) => said.last_mut().unwrap().1.extend(frames.unmasked(here)),
+                    Part::Header(frame) => input.push((frame, Vec::new())),
+                    Part::Payload(here) => input.last_mut().unwrap().1.extend(frames.unmasked(here)),
                     Part::Partly => assert!(bytes.is_empty()),
-                    Part::Wrong => return (said, false),
+                    Part::Wrong => return (input, false),
                 }
             }
         }
-        (said, true)
+        (input, true)
     }
 
     #[test]

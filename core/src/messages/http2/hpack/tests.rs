@@ -36,8 +36,8 @@ fn the_requests_of_rfc_7541_c_4() {
         first
     );
     let third = hex("8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf");
-    let said = ["Method=GET", "Path=/index.html", "Authority=www.example.com"];
-    assert_eq!(block(&mut decoder, &third).unwrap(), said);
+    let input = ["Method=GET", "Path=/index.html", "Authority=www.example.com"];
+    assert_eq!(block(&mut decoder, &third).unwrap(), input);
     assert_eq!((decoder.size, sizes(&decoder)), (164, vec![54, 53, 57]));
 }
 

@@ -1,7 +1,7 @@
 //! Where the answer to a command of MySQL ends: definitions, rows, further results.
 
 use super::super::super::sink::MessageSink;
-use super::super::super::{Listener, Status, banner, text};
+use super::super::super::{Listener, Status, server_software, text};
 use super::super::packets::{self, Able, Last};
 use super::{Dialog, Expects, Packet, Stage};
 
@@ -20,7 +20,7 @@ impl Dialog {
         };
         let mut exchange = sink.of(key);
         if !std::mem::replace(&mut oldest.answered, true) {
-            exchange.answer();
+            exchange.begin_answer();
         }
         exchange.piece(bytes);
         true
@@ -122,7 +122,7 @@ impl Dialog {
         let (body, len) = (packet.head(), u64::from(packets::length(packet.header())));
         if self.stage == Stage::New {
             let greeting = [packet.header(), body].concat();
-            if let Some(name) = banner::of_greeting(&greeting) {
+            if let Some(name) = server_software::of_greeting(&greeting) {
                 sink.software(name);
             }
             self.greeted = packets::greeting_able(body);
@@ -175,7 +175,7 @@ impl Dialog {
             text: Some(word).filter(|word| !word.is_empty()),
             error: code.is_some(),
         });
-        exchange.answered();
+        exchange.end_answer();
         self.waiting.pop();
     }
 }

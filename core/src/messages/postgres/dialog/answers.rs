@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 
-use super::super::super::parcel::Parcel;
+use super::super::super::length_prefixed::LengthPrefixed;
 use super::super::super::sink::MessageSink;
 use super::super::super::{Listener, Named, Status, sql, text};
 use super::super::fields::{self, TYPE_AND_LENGTH};
@@ -25,7 +25,7 @@ impl Dialog {
         };
         let mut exchange = sink.of(key);
         if !std::mem::replace(&mut oldest.answered, true) {
-            exchange.answer();
+            exchange.begin_answer();
         }
         exchange.piece(bytes);
         true
@@ -36,7 +36,7 @@ impl Dialog {
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         kind: u8,
-        message: &Parcel<TYPE_AND_LENGTH>,
+        message: &LengthPrefixed<TYPE_AND_LENGTH>,
         bytes: u64,
     ) {
         let body = message.head();
@@ -140,7 +140,7 @@ impl Dialog {
                 text: Some(oldest.error.as_deref().unwrap_or("ok")),
                 error: oldest.error.is_some(),
             });
-            exchange.answered();
+            exchange.end_answer();
         }
         if self.waiting.last().is_some_and(|(newest, _)| newest == key) {
             self.goes_on = false;

@@ -11,7 +11,7 @@ const PLACES: usize = 16;
 const LONGEST: usize = 1024;
 
 #[derive(Debug, Default)]
-pub(in crate::messages) struct Again {
+pub(in crate::messages) struct HeadCache {
     kept: [Kept; PLACES],
     /// The newest of those that are not kept.
     long: Option<Head>,
@@ -37,7 +37,7 @@ pub(super) struct Cut {
     start: Option<Start>,
 }
 
-impl Again {
+impl HeadCache {
     /// What `read` says of these bytes, from memory if they begin with a head that it has read.
     #[inline(always)]
     pub(super) fn or_read(
@@ -102,12 +102,12 @@ impl Kept {
     /// Gives the head back if it is too long to be kept.
     #[cold]
     fn keep(&mut self, side: Side, bytes: &[u8], head: Head) -> Option<Head> {
-        let said = bytes.get(..head.len).unwrap_or(bytes);
-        if said.len() > LONGEST {
+        let input = bytes.get(..head.len).unwrap_or(bytes);
+        if input.len() > LONGEST {
             return Some(head);
         }
         self.bytes.clear();
-        self.bytes.extend_from_slice(said);
+        self.bytes.extend_from_slice(input);
         self.head = Some((side, head));
         None
     }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_what_would_be_read() {
-        let mut again = Again::default();
+        let mut again = HeadCache::default();
         let heads: [&[u8]; 6] = [
             b"GET /a HTTP/1.1\r\n\r\n",
             b"GET /b HTTP/1.1\r\n\r\n",
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_cut_head_is_known_by_all_its_bytes_and_its_side() {
-        let mut again = Again::default();
+        let mut again = HeadCache::default();
         let bytes = b"HTTP/1.1 200 OK\r\nDate: Mon";
         let start = Start::Response { status: 200 };
         for read in [Some(start.clone()), None] {
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_second_time_is_from_memory() {
-        let mut again = Again::default();
+        let mut again = HeadCache::default();
         let bytes = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
         let first = again.or_read(Side::Client, bytes, parse).cloned();
         let second = again.or_read(Side::Client, bytes, |_, _| None).cloned();

@@ -162,7 +162,7 @@ fn fit(dialect: Dialect, side: Side, bytes: &[u8]) -> Fit {
 /// Both sides have to fit. A greeting of FTP's or SMTP's has one of few codes.
 fn sniff(dialect: Dialect, first: &First<'_>) -> Guess {
     let (side, other) = (first.side, first.side.other());
-    match (fit(dialect, side, first.said), fit(dialect, other, first.other)) {
+    match (fit(dialect, side, first.input), fit(dialect, other, first.other)) {
         (Fit::No, _) => Guess::No,
         (Fit::More, _) => Guess::More,
         (Fit::Yes, Fit::Yes) => Guess::Yes,

@@ -2,20 +2,20 @@
 
 use super::pairing::Pairing;
 use crate::exchange::steps::between;
-use crate::exchange::{Ledger, Message, RowKind};
+use crate::exchange::{Context, Message, RowKind};
 use crate::messages::Push;
 use crate::observe::{Step, Wait};
 
 impl Pairing {
     /// A push is whole.
     #[cold]
-    pub(super) fn push(&mut self, push: &Push<'_>, ledger: &mut Ledger) {
+    pub(super) fn push(&mut self, push: &Push<'_>, context: &mut Context) {
         let (first, unseen) = self.seen(push.first);
         let (last, hole) = self.seen(push.last);
         if unseen || hole {
             return; // when it passed is not known
         }
-        let mut exchange = ledger.open(self.stream, self.exchanges, self.pair);
+        let mut exchange = context.open(self.stream, self.exchanges, self.pair);
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
         (exchange.row, exchange.protocol) = (RowKind::Push, self.protocol);
         exchange.kind = self.protocol.unwrap_or_default().kind();
@@ -33,7 +33,7 @@ impl Pairing {
         own.extend(between(steps, first, last).cloned());
         if let Some(held) = steps.iter().rfind(|step| step.to.frame == first.frame)
             && matches!(held.wait, Wait::Small(_))
-            && !ledger.ends_in(self.stream, first.frame)
+            && !context.ends_in(self.stream, first.frame)
         {
             // (what follows another message in its segment may have been written any time before that left)
             exchange.before = Some(Box::new(held.clone()));
@@ -49,6 +49,6 @@ impl Pairing {
             own.insert(0, step);
         }
         self.pushes = true;
-        ledger.settle(exchange);
+        context.settle(exchange);
     }
 }

@@ -8,22 +8,22 @@ const MAX_WAITING: usize = 16_384;
 
 /// What is remembered of each request until its answer is over.
 #[derive(Debug)]
-pub(super) struct Waiting<T> {
+pub(super) struct PendingQueue<T> {
     list: VecDeque<T>,
     /// The next request's key. Keys only rise.
     next: u64,
 }
 
-impl<T> Default for Waiting<T> {
+impl<T> Default for PendingQueue<T> {
     fn default() -> Self {
-        Waiting {
+        PendingQueue {
             list: VecDeque::new(),
             next: 0,
         }
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> PendingQueue<T> {
     /// Another request waits; its key. None where too many do.
     pub(super) fn push(&mut self, what: T) -> Option<u64> {
         if self.list.len() >= MAX_WAITING {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn keys_rise_and_the_number_of_requests_is_bounded() {
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingQueue::default();
         for key in 0..MAX_WAITING as u64 {
             assert_eq!(waiting.push(key), Some(key));
         }

@@ -8,28 +8,28 @@ use ahash::AHashMap;
 /// Different ones that are kept.
 const MOST: usize = 1 << 16;
 
-/// One's place in `Known`.
+/// One's place in `Interner`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place(NonZeroU32);
+pub struct Symbol(NonZeroU32);
 
 #[derive(Debug)]
-pub struct Known<T> {
-    places: AHashMap<T, Place>,
+pub struct Interner<T> {
+    places: AHashMap<T, Symbol>,
     all: Vec<T>,
 }
 
-impl<T> Default for Known<T> {
+impl<T> Default for Interner<T> {
     fn default() -> Self {
-        Known {
+        Interner {
             places: AHashMap::default(),
             all: Vec::new(),
         }
     }
 }
 
-impl<T: Clone + Eq + Hash> Known<T> {
+impl<T: Clone + Eq + Hash> Interner<T> {
     /// Its place; none where too many are known.
-    pub fn keep(&mut self, one: &T) -> Option<Place> {
+    pub fn keep(&mut self, one: &T) -> Option<Symbol> {
         if let Some(known) = self.places.get(one) {
             return Some(*known);
         }
@@ -37,12 +37,12 @@ impl<T: Clone + Eq + Hash> Known<T> {
             return None;
         }
         self.all.push(one.clone());
-        let place = Place(NonZeroU32::new(self.all.len() as u32)?);
+        let place = Symbol(NonZeroU32::new(self.all.len() as u32)?);
         self.places.insert(one.clone(), place);
         Some(place)
     }
 
-    pub fn get(&self, place: Place) -> Option<&T> {
+    pub fn get(&self, place: Symbol) -> Option<&T> {
         self.all.get(place.0.get() as usize - 1)
     }
 }
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn each_is_kept_once_and_their_number_is_bounded() {
-        let mut names = Known::<SmolStr>::default();
+        let mut names = Interner::<SmolStr>::default();
         let first = names.keep(&"nginx".into());
         assert_eq!(names.keep(&"nginx".into()), first);
         let name = first.and_then(|place| names.get(place));

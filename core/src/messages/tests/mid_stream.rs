@@ -17,7 +17,7 @@ fn spoken(script: &[(Side, &[u8])], joined: bool) -> (Option<Protocol>, usize) {
         matches!(
             note,
             Note::Keyed {
-                said: Said::Named(_),
+                event: ExchangeEvent::Named(_),
                 ..
             }
         )

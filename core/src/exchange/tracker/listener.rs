@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 use super::BIAS;
 use super::pairing::Pairing;
 use crate::base::{At, Side};
-use crate::exchange::Ledger;
+use crate::exchange::Context;
 use crate::lookup;
 use crate::messages::{Kind, Listener, Memory, Messages, Note, Stretch};
 
@@ -16,9 +16,9 @@ const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a co
 const FIRST_ERROR: u16 = 400;
 
 /// The listener while a piece of one side is read.
-pub(super) struct Hearing<'a> {
+pub(super) struct PairingListener<'a> {
     pub(super) pairing: &'a mut Pairing,
-    pub(super) ledger: &'a mut Ledger,
+    pub(super) context: &'a mut Context,
     /// Who speaks.
     pub(super) side: Side,
     /// Where the piece stands in this side's stream, and how far the other side's has been read.
@@ -27,19 +27,19 @@ pub(super) struct Hearing<'a> {
     pub(super) other: Option<u64>,
 }
 
-impl<'a> Hearing<'a> {
+impl<'a> PairingListener<'a> {
     /// Before any piece: this side has been read up to `from`.
     #[inline(always)]
     pub(super) fn at(
         pairing: &'a mut Pairing,
-        ledger: &'a mut Ledger,
+        context: &'a mut Context,
         side: Side,
         from: u64,
         other: Option<u64>,
     ) -> Self {
-        Hearing {
+        PairingListener {
             pairing,
-            ledger,
+            context,
             side,
             from,
             to: from,
@@ -48,21 +48,21 @@ impl<'a> Hearing<'a> {
     }
 }
 
-impl Listener for Hearing<'_> {
+impl Listener for PairingListener<'_> {
     #[inline(always)]
     fn note(&mut self, note: Note<'_>) {
-        let (pairing, ledger) = (&mut *self.pairing, &mut *self.ledger);
+        let (pairing, context) = (&mut *self.pairing, &mut *self.context);
         match note {
             Note::Begin {
                 side: Side::Client,
                 at,
                 ..
-            } => pairing.open_exchange(at, ledger),
+            } => pairing.open_exchange(at, context),
             Note::Begin {
                 side: Side::Server,
                 at,
                 other,
-            } => pairing.answer(at, self.from, other, ledger),
+            } => pairing.answer(at, self.from, other, context),
             Note::Request { method, target } => {
                 if let Some(e) = pairing.open.back_mut() {
                     name(&mut e.method, method);
@@ -90,19 +90,23 @@ impl Listener for Hearing<'_> {
                 }
             }
             Note::Piece { at } => pairing.piece(at),
-            Note::Keyed { key, side, at, said } => {
+            Note::Keyed { key, side, at, event } => {
                 let come = self.come(side);
-                self.pairing.keyed(key, side, at, said, come, self.ledger);
+                self.pairing.keyed(key, side, at, event, come, self.context);
             }
-            Note::Push(push) => pairing.push(&push, ledger),
-            Note::Sealed { at, why } => ledger.sealed(why, at),
+            Note::Push(push) => pairing.push(&push, context),
+            Note::Sealed { at, why } => context.sealed(why, at),
             Note::Secured { at, how } => {
                 let told = &mut pairing.begun.secured;
-                *told = told.or_else(|| ledger.secured(how, at));
+                *told = told.or_else(|| context.secured(how, at));
             }
-            Note::DataPort { at, port } => ledger.transfers.announced(pairing.stream, pairing.pair, port, at),
-            Note::Transfer { method, target } => ledger.transfers.asked(pairing.stream, method, target),
-            Note::Dns { side, at, message } => ledger.dns.push(lookup::Said {
+            Note::DataPort { at, port } => {
+                context
+                    .transfers
+                    .announced(pairing.stream, pairing.pair, port, at)
+            }
+            Note::Transfer { method, target } => context.transfers.asked(pairing.stream, method, target),
+            Note::Dns { side, at, message } => context.dns.push(lookup::DnsMessage {
                 stream: pairing.stream,
                 side,
                 at,
@@ -129,9 +133,9 @@ impl Listener for Hearing<'_> {
                 self.pairing.message_end(side, at, bytes, come, Some(by));
             }
             Note::Lost { side, at, reason } if !SWITCHED.contains(&reason) => {
-                pairing.lose_keyed(ledger);
+                pairing.lose_keyed(context);
                 pairing.answers_lost |= side == Side::Server;
-                ledger.distrust("http", reason, at)
+                context.distrust("http", reason, at)
             }
             Note::Lost { .. } => {}
             Note::Protocol(protocol) => pairing.protocol = Some(protocol),
@@ -139,11 +143,11 @@ impl Listener for Hearing<'_> {
     }
 
     fn memory(&mut self) -> &mut Memory {
-        &mut self.ledger.memory
+        &mut self.context.memory
     }
 }
 
-impl Hearing<'_> {
+impl PairingListener<'_> {
     /// Reads the next piece of this side; a hole below `holes` has no packet.
     pub(super) fn read(&mut self, messages: &mut Messages, at: At, holes: u64, piece: Stretch<'_>) {
         let lost = matches!(piece, Stretch::Missing(_)) && self.to < holes;

@@ -2,7 +2,7 @@
 //! body as is wanted. Reads one side, counts what it does not keep; knows no protocol.
 
 #[derive(Debug)]
-pub(super) struct Parcel<const N: usize> {
+pub(super) struct LengthPrefixed<const N: usize> {
     header: [u8; N],
     have: usize,
     /// Bytes of the body that are still to come.
@@ -20,7 +20,7 @@ pub(super) struct Parcel<const N: usize> {
 
 /// How far a message has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Come {
+pub(super) enum Progress {
     /// All bytes are read, and it goes on.
     Partly,
     /// It is whole; what is left is behind it.
@@ -29,9 +29,9 @@ pub(super) enum Come {
     Wrong,
 }
 
-impl<const N: usize> Default for Parcel<N> {
+impl<const N: usize> Default for LengthPrefixed<N> {
     fn default() -> Self {
-        Parcel {
+        LengthPrefixed {
             header: [0; N],
             have: 0,
             left: 0,
@@ -44,13 +44,13 @@ impl<const N: usize> Default for Parcel<N> {
     }
 }
 
-impl<const N: usize> Parcel<N> {
+impl<const N: usize> LengthPrefixed<N> {
     /// Reads on up to the message's end. `measure` gives the body's length and how much of it is wanted.
     pub(super) fn next(
         &mut self,
         bytes: &mut &[u8],
         measure: impl FnOnce(&[u8; N]) -> Option<(u64, usize)>,
-    ) -> Come {
+    ) -> Progress {
         if std::mem::take(&mut self.over) {
             (self.have, self.torn) = (0, false);
             self.head.clear();
@@ -63,10 +63,10 @@ impl<const N: usize> Parcel<N> {
             self.have += part.len();
             *bytes = rest;
             if self.have < N {
-                return Come::Partly;
+                return Progress::Partly;
             }
             let Some((len, room)) = measure(&self.header) else {
-                return Come::Wrong;
+                return Progress::Wrong;
             };
             (self.len, self.left, self.room) = (len, len, room);
         }
@@ -83,7 +83,7 @@ impl<const N: usize> Parcel<N> {
 
     /// So many bytes are not in the capture: how far the message has come with them. None where they hide its header,
     /// or the next one's.
-    pub(super) fn skip(&mut self, missing: u64) -> Option<Come> {
+    pub(super) fn skip(&mut self, missing: u64) -> Option<Progress> {
         if !self.is_inside() || missing > self.left {
             return None;
         }
@@ -92,9 +92,13 @@ impl<const N: usize> Parcel<N> {
         Some(self.come())
     }
 
-    fn come(&mut self) -> Come {
+    fn come(&mut self) -> Progress {
         self.over = self.left == 0;
-        if self.over { Come::Whole } else { Come::Partly }
+        if self.over {
+            Progress::Whole
+        } else {
+            Progress::Partly
+        }
     }
 
     /// The header of the message was read, and its body goes on.
@@ -128,13 +132,13 @@ mod tests {
     #[test]
     fn messages_end_where_they_say() {
         for size in 1..9 {
-            let (mut parcel, mut heads) = (Parcel::<2>::default(), Vec::new());
+            let (mut prefixed, mut heads) = (LengthPrefixed::<2>::default(), Vec::new());
             for mut chunk in b"m\x05abcdem\0m\x01zx".chunks(size) {
                 while !chunk.is_empty() {
-                    match parcel.next(&mut chunk, measure) {
-                        Come::Whole => heads.push((parcel.head().to_vec(), parcel.is_cut())),
-                        Come::Partly => {}
-                        Come::Wrong => heads.push((Vec::new(), true)),
+                    match prefixed.next(&mut chunk, measure) {
+                        Progress::Whole => heads.push((prefixed.head().to_vec(), prefixed.is_cut())),
+                        Progress::Partly => {}
+                        Progress::Wrong => heads.push((Vec::new(), true)),
                     }
                 }
             }
@@ -152,15 +156,15 @@ mod tests {
 
     #[test]
     fn holes_inside_a_body_are_counted() {
-        let mut parcel = Parcel::<2>::default();
-        assert_eq!(parcel.skip(1), None, "before a header");
-        assert_eq!(parcel.next(&mut &b"m\x09a"[..], measure), Come::Partly);
-        assert_eq!(parcel.skip(9), None, "over its end");
-        assert_eq!(parcel.skip(2), Some(Come::Partly));
-        assert_eq!(parcel.next(&mut &b"xyz"[..], measure), Come::Partly);
-        assert_eq!((parcel.head(), parcel.is_cut()), (&b"a"[..], true));
-        assert_eq!(parcel.skip(3), Some(Come::Whole));
-        assert_eq!(parcel.skip(0), None);
-        assert_eq!(parcel.next(&mut &b"x\x01"[..], measure), Come::Wrong);
+        let mut prefixed = LengthPrefixed::<2>::default();
+        assert_eq!(prefixed.skip(1), None, "before a header");
+        assert_eq!(prefixed.next(&mut &b"m\x09a"[..], measure), Progress::Partly);
+        assert_eq!(prefixed.skip(9), None, "over its end");
+        assert_eq!(prefixed.skip(2), Some(Progress::Partly));
+        assert_eq!(prefixed.next(&mut &b"xyz"[..], measure), Progress::Partly);
+        assert_eq!((prefixed.head(), prefixed.is_cut()), (&b"a"[..], true));
+        assert_eq!(prefixed.skip(3), Some(Progress::Whole));
+        assert_eq!(prefixed.skip(0), None);
+        assert_eq!(prefixed.next(&mut &b"x\x01"[..], measure), Progress::Wrong);
     }
 }

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 use super::multipath::MultipathStreams;
 use super::transfers::{Carried, Transfers};
-use super::{Exchange, Known, Place, Tracker, few_steps};
+use super::{Exchange, Interner, Symbol, Tracker, few_steps};
 use crate::base::{At, Side};
 use crate::decrypt::Sealed;
 use crate::evidence::Pools;
@@ -25,15 +25,15 @@ const MAX_LEFT: usize = 64;
 
 /// What all streams share while the capture is read.
 #[derive(Default)]
-pub struct Ledger {
+pub struct Context {
     pub next_id: u64,
     pub pools: Pools,
     /// What data connections carry.
-    pub carried: Known<Carried>,
+    pub carried: Interner<Carried>,
     /// What servers call themselves, and what requests call them.
-    pub names: Known<SmolStr>,
+    pub names: Interner<SmolStr>,
     /// How TLS was set up.
-    pub secured: Known<Secured>,
+    pub secured: Interner<Secured>,
     /// Finished, and judged by evidence that other exchanges may still bring.
     pub settled: Vec<Box<Exchange>>,
     /// Finished, and judged by the path's round trips alone.
@@ -58,12 +58,12 @@ pub struct Ledger {
     /// What the readers of messages remember of all streams.
     pub memory: Memory,
     /// What was read of DNS over TCP; taken away after each packet.
-    pub dns: Vec<lookup::Said>,
+    pub dns: Vec<lookup::DnsMessage>,
     /// What could not be read or trusted on the way; taken away after each packet.
     pub issues: Vec<Issue>,
 }
 
-impl Ledger {
+impl Context {
     /// A new exchange.
     pub(crate) fn open(&mut self, stream: u32, index: u32, pair: u32) -> Box<Exchange> {
         let mut exchange = self.spare.pop().unwrap_or_else(|| {
@@ -153,7 +153,7 @@ impl Ledger {
     }
 
     /// What a server calls itself or is called, kept once.
-    pub fn name(&mut self, name: &str, at: At) -> Option<Place> {
+    pub fn name(&mut self, name: &str, at: At) -> Option<Symbol> {
         let known = self.names.keep(&name.into());
         if known.is_none() {
             self.distrust("http", "too many names of servers; further ones are left out", at);
@@ -162,7 +162,7 @@ impl Ledger {
     }
 
     /// A stream between these hosts to this port begins: what it carries for another one.
-    pub(crate) fn carries(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Place> {
+    pub(crate) fn carries(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Symbol> {
         let carried = self.transfers.carried(pairs, port, at)?;
         let known = self.carried.keep(&carried);
         if known.is_none() {
@@ -177,7 +177,7 @@ impl Ledger {
 
     /// How TLS was set up, kept once.
     #[cold]
-    pub(super) fn secured(&mut self, how: &Secured, at: At) -> Option<Place> {
+    pub(super) fn secured(&mut self, how: &Secured, at: At) -> Option<Symbol> {
         let known = self.secured.keep(how);
         if known.is_none() {
             self.distrust(
@@ -219,10 +219,10 @@ mod tests {
     fn of_streams_that_are_over_the_newest_repeats_may_still_be_answered() {
         // streams 0 to 64, each with a repeat: one more than MAX_LEFT
         let named = |stream, side, ack| {
-            let mut ledger = Ledger::default();
-            (0..65).for_each(|n| ledger.left_repeat(n, Side::Server, at(i64::from(n) + 1)));
-            ledger.answers_what_is_over(stream, side, at(ack));
-            ledger.needless.into_iter().collect::<Vec<u64>>()
+            let mut context = Context::default();
+            (0..65).for_each(|n| context.left_repeat(n, Side::Server, at(i64::from(n) + 1)));
+            context.answers_what_is_over(stream, side, at(ack));
+            context.needless.into_iter().collect::<Vec<u64>>()
         };
         assert_eq!(
             (named(1, Side::Client, 70), named(64, Side::Client, 70)),

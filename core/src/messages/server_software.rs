@@ -114,7 +114,7 @@ mod tests {
     fn servers_name_themselves() {
         let head = |head: &str| of_head(head.as_bytes()).map(String::from);
         let long = "é".repeat(80);
-        for (said, name) in [
+        for (input, name) in [
             (
                 "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nServer: other\r\n\r\n",
                 Some("nginx/1.22.1"),
@@ -135,13 +135,13 @@ mod tests {
                 Some(&format!("a{}", "é".repeat(49))),
             ),
         ] {
-            assert_eq!(head(said).as_deref(), name, "{said}");
+            assert_eq!(head(input).as_deref(), name, "{input}");
         }
     }
 
     #[test]
     fn greetings_name_the_software() {
-        for (said, name) in [
+        for (input, name) in [
             (
                 "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n",
                 Some("OpenSSH_9.2p1 Debian-2"),
@@ -191,7 +191,7 @@ mod tests {
             ("\x4a\0\0\0\x0aten\0\0", None),
             ("\x4a\0\0\0\x0a\0\0", None),
         ] {
-            assert_eq!(of_greeting(said.as_bytes()).as_deref(), name, "{said}");
+            assert_eq!(of_greeting(input.as_bytes()).as_deref(), name, "{input}");
         }
     }
 }

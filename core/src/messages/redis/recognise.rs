@@ -9,12 +9,12 @@ pub(super) const PUSHES: [&[u8]; 4] = [b"message", b"pmessage", b"smessage", b"i
 pub(super) fn sniff(first: &First<'_>) -> Guess {
     match first.side {
         // who asks in words speaks first
-        Side::Client if first.began == Side::Server && asks(first.said) != Guess::Yes => Guess::No,
-        Side::Client => asks(first.said),
-        Side::Server if first.other.is_empty() => pushes(first.said),
+        Side::Client if first.began == Side::Server && asks(first.input) != Guess::Yes => Guess::No,
+        Side::Client => asks(first.input),
+        Side::Server if first.other.is_empty() => pushes(first.input),
         // a line of words: the answer tells
         Side::Server if first.began == Side::Client && asks(first.other) == Guess::Other => {
-            answers(first.said)
+            answers(first.input)
         }
         Side::Server => Guess::No,
     }
