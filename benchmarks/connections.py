@@ -3,6 +3,7 @@
     connections.py short OUT.pcap CONNECTIONS     one request each, 12 packets, 96 bytes of each packet kept
     connections.py reset OUT.pcap CONNECTIONS     as short, 10 packets each: the client ends them with a RST
     connections.py closed OUT.pcap CONNECTIONS    the same, each between ends of its own: all stay in memory
+    connections.py servers OUT.pcap CONNECTIONS   as short, each with a server and a name of its own
     connections.py flood OUT.pcap CONNECTIONS     one SYN each, every one from another address, never answered
     connections.py random OUT.pcap SEGMENTS       one direction of one connection, its segments in random order
 
@@ -27,35 +28,44 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: 192.168.0.30\r\nConnection: close\r\n\r\n"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 612\r\nConnection: close\r\n\r\n"
 SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
 ETHERNET = bytes.fromhex("020000000001020000000002") + b"\x08\x00"
-FILE_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, SNAP_BYTES, 1)
+FILE_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 2 * SNAP_BYTES, 1)
 START_US = 1_700_000_000_000_000
 
 Packet = tuple[int, bytes]
 """Original length and kept bytes."""
 
 
-def packet(src: bytes, dst: bytes, ports: tuple[int, int], seq: int, ack: int, flags: int, payload: bytes) -> Packet:
+def packet(
+    src: bytes,
+    dst: bytes,
+    ports: tuple[int, int],
+    seq: int,
+    ack: int,
+    flags: int,
+    payload: bytes,
+    kept: int = SNAP_BYTES,
+) -> Packet:
     """One TCP packet in Ethernet and IPv4, with the timestamps option."""
     tcp = struct.pack(">HHIIBBHHH", *ports, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, 0x80, flags, 502, 0, 0)
     tcp += b"\x01\x01\x08\x0a" + bytes(8) + payload
     ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0x4000, 64, 6, 0) + src + dst
     frame = ETHERNET + ip + tcp
-    return len(frame), frame[:SNAP_BYTES]
+    return len(frame), frame[:kept]
 
 
-def connection(number: int, client: bytes = CLIENT) -> list[Packet]:
+def connection(number: int, client: bytes = CLIENT, server: bytes = SERVER, request: bytes = REQUEST) -> list[Packet]:
     """Handshake, one request, its answer in two packets, and the close: 12 packets."""
     port = 32_768 + number % PORTS
     a, b = number * 2_654_435_761 + 1, number * 40_503 + 7
     body = bytes(612)
-    up = lambda *rest: packet(client, SERVER, (port, 80), *rest)  # noqa: E731
-    down = lambda *rest: packet(SERVER, client, (80, port), *rest)  # noqa: E731
-    asked, answered = a + len(REQUEST), b + len(ANSWER) + len(body)
+    up = lambda *rest: packet(client, server, (port, 80), *rest)  # noqa: E731
+    down = lambda *rest: packet(server, client, (80, port), *rest)  # noqa: E731
+    asked, answered = a + len(request), b + len(ANSWER) + len(body)
     return [
         up(a - 1, 0, SYN, b""),
         down(b - 1, a, SYN | ACK, b""),
         up(a, b, ACK, b""),
-        up(a, b, PSH | ACK, REQUEST),
+        up(a, b, PSH | ACK, request, SNAP_BYTES if request is REQUEST else 2 * SNAP_BYTES),
         down(b, asked, ACK, b""),
         down(b, asked, PSH | ACK, ANSWER),
         up(asked, b + len(ANSWER), ACK, b""),
@@ -92,6 +102,15 @@ def closed(connections: int) -> Iterator[Packet]:
         yield from connection(number, struct.pack(">I", 0x0A00_0000 + number // PORTS))
 
 
+def servers(connections: int) -> Iterator[Packet]:
+    """As `short`, one connection after another: without a close, and each to another server under another name."""
+    for number in range(connections):
+        address = struct.pack(">I", 0x0B00_0000 + number)
+        yield from connection(
+            number, CLIENT, address, b"GET /%d HTTP/1.1\r\nHost: h%d.example\r\n\r\n" % (number, number)
+        )[:7]
+
+
 def shuffled(segments: int) -> Iterator[Packet]:
     """A handshake, and then segments of 100 bytes that nobody acknowledges."""
     first, peer = 1000, 5000
@@ -122,5 +141,5 @@ def write(out: Path, packets: Iterator[Packet]) -> None:
 
 
 if __name__ == "__main__":
-    kinds = {"short": short, "reset": reset, "closed": closed, "flood": flood, "random": shuffled}
+    kinds = {"short": short, "reset": reset, "closed": closed, "servers": servers, "flood": flood, "random": shuffled}
     write(Path(sys.argv[2]), kinds[sys.argv[1]](int(sys.argv[3])))

@@ -31,6 +31,9 @@ _TOUCHED = 8
 """So many parts are touched before it is asked how much that is."""
 _SORTED = 16
 """So many parts are sorted at once; more of them in as many pieces."""
+_REST_AFTER = 1024
+"""So many short arrays are made before memory is given back."""
+_calls = 0
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """malloc.h of glibc and musl (which does nothing)."""
 _maps: weakref.WeakKeyDictionary[mmap.mmap, IO[bytes]] = weakref.WeakKeyDictionary()
@@ -204,8 +207,22 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def _short(count: int) -> bool:
+    """Is it one part, in memory? Then it takes no column: of a capture with many servers most arrays have few rows."""
+    global _calls
+    if count > PART:
+        return False
+    _calls += 1
+    if not _calls % _REST_AFTER:
+        rest()
+    return True
+
+
 def taken(values: Array, order: Array) -> Array:
     """The values at these places."""
+    if _short(len(order)):
+        found: Array = values[order]
+        return found
     return made(values.dtype, (values[order[span]] for span in parts(len(order))))
 
 
@@ -320,6 +337,9 @@ def marked(rows: Array, count: int) -> Array:
 
 def chosen(rows: Array, which: Array) -> Array:
     """Those of the rows that `which` marks: it has a truth for each place that a row may name."""
+    if _short(len(rows)):
+        found: Array = rows[which[rows]]
+        return found
     mine = (rows[span] for span in parts(len(rows)))
     return made(rows.dtype, (some[which[some]] for some in mine))
 
@@ -337,6 +357,13 @@ def split(keys: Array) -> dict[int, Array]:
     import numpy as np
 
     kind = np.dtype("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
+    if len(keys) <= _SORTED * PART:
+        order = np.argsort(keys, kind="stable").astype(kind)
+        ordered = keys[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(keys)])
+        ends = [*starts[1:].tolist(), len(keys)]
+        known = zip(ordered[starts].tolist(), starts.tolist(), ends, strict=False)
+        return {key: order[begin:end] for key, begin, end in known if key >= 0}
     found: dict[int, Column] = {}
     for span in parts(len(keys)):
         mine = keys[span]

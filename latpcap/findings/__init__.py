@@ -51,6 +51,9 @@ from latpcap.vocabulary import BACKEND, PROVEN, STALL, SUSPECTED
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MOST_SERVERS = 1_000
+"""So many servers have latency findings of their own: each takes a look at all streams and causes."""
+
 
 def table(tables: Mapping[str, pa.Table]) -> pa.Table:
     """What is wrong in this capture? One row a finding, the most important first; columns as in `schema()`.
@@ -138,14 +141,15 @@ def rows(
     """The findings, the most important first.
 
     `checks` and `ledger` are made of the tables where they are not given; `servers` limits the latency findings to
-    so many servers, those with the most time.
+    so many servers, those with the most slow requests and then the most time. Without it that is `MOST_SERVERS`, and a
+    row of kind "rest" counts the others.
     """
     pushed, tables = _pushed(tables), _joined(tables)
     checks = quality.judge(tables) if checks is None else checks
     ledger = ledger or totals.Ledger(tables["streams"], tables["exchanges"], tables["causes"])
     found: list[Finding] = []
     pooled = by_server(tables["evidence"])
-    for server in ledger.servers[:servers]:
+    for server in ledger.servers[: MOST_SERVERS if servers is None else servers]:
         spent = ledger.spent(server)
         found += _of_server(server, ledger, tables, pooled.get((server.address, server.port), []), checks)
         waited = queue.of(server, spent, tables)
@@ -172,7 +176,19 @@ def rows(
     found += one_way.suspects(tables)
     found += changes.of_options(tables["evidence"])
     found += harmless.held_for_nobody(tables)
+    if servers is None and len(ledger.servers) > MOST_SERVERS:
+        found.append(_rest(ledger.servers[MOST_SERVERS:]))
     return [replace(harm.made(finding), finding=number) for number, finding in enumerate(found)]
+
+
+def _rest(servers: Sequence[totals.Server]) -> Finding:
+    """The servers that have no rows of their own, in one."""
+    slow, requests = (sum(len(of) for of in some) for some in ([s.slow for s in servers], [s.rows for s in servers]))
+    return Finding(
+        kind="rest", server=servers[0].address, server_port=servers[0].port, cause="unknown", owner="unknown",
+        exchanges=slow, of_exchanges=requests, grade="unknown", confidence=0.0, sentence="servers_left",
+        values={"n": len(servers), "requests": requests, "slow": slow, "most": MOST_SERVERS},
+    )  # fmt: skip
 
 
 def _pushed(tables: Mapping[str, pa.Table]) -> Pushed | None:

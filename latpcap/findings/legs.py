@@ -6,6 +6,7 @@ A proxy's host is the client of the server behind it, and what it asks there lie
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -53,8 +54,13 @@ def in_order(count: int, behind: dict[int, int]) -> list[int]:
 
 def _asks(front: Server, back: Server) -> bool:
     """Can the front's host be the only client of the back? What is asked on loopback has other addresses, too."""
-    local = ip_address(front.address).is_loopback != ip_address(back.address).is_loopback
+    local = _loopback(front.address) != _loopback(back.address)
     return back.clients == [front.address] or (local and len(back.clients) == 1)
+
+
+@lru_cache(maxsize=show.MOST_SERVERS)
+def _loopback(address: str) -> bool:
+    return ip_address(address).is_loopback
 
 
 def _inside(back: Server, front: Server, exchanges: pa.Table) -> bool:

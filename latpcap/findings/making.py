@@ -217,7 +217,7 @@ def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check], exchanges: 
     for place in legs.in_order(len(ledger.servers), behind):
         server, front = ledger.servers[place], behind.get(place)
         items = ledger.spent(server) if place < show.MOST_SERVERS else []
-        families = slow.by_family(items, server.waited_for, len(server.rows))
+        families = slow.by_family(items, server.waited_for, len(server.rows)) if items else {}
         rows.append(
             {
                 "server": server.name,

@@ -13,7 +13,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind: TypeAlias = Literal[
-    "latency", "queue", "wait", "transfer", "silence", "push", "connection", "setup", "one_way", "change", "harmless"
+    "latency",
+    "queue",
+    "wait",
+    "transfer",
+    "silence",
+    "push",
+    "connection",
+    "setup",
+    "one_way",
+    "change",
+    "harmless",
+    "rest",
 ]
 Harmful: TypeAlias = Literal["never", "late", "path"]
 """What users had of it: `harm.py`."""
@@ -29,7 +40,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
         "is no answered request), transfer (what held back a download or an upload), silence (not answered, or "
         "answering no more), push (waited in its sender's kernel, unasked), connection (happened to connections), "
         "setup (before a request), one_way (suspected from one direction), change (an option was set on the way), "
-        "harmless (nobody waited)",
+        "harmless (nobody waited), rest (servers beyond the first thousand, in one row)",
     ),
     "server": ("string", "the server's address"),
     "server_port": ("uint16", "the server's port"),

@@ -122,15 +122,11 @@ class Ledger:
 
         self._exchanges, self.slow_ms = exchanges, slow_ms
         place = _server_of_exchange(streams, exchanges)
-        self.servers = _servers(place, streams, exchanges, slow_ms)
+        self.servers, judged = _servers(place, streams, exchanges, slow_ms)
         self._row = longarrays.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
         self._duration = arrays.numbers(causes, "duration_ms")
         self._confidence, self._levels = arrays.levels(causes, "confidence")
         self._label, self._words = _labels(causes)
-        judged = np.zeros(exchanges.num_rows, bool)
-        for server in self.servers:
-            for span in longarrays.parts(len(server.rows)):
-                judged[server.rows[span]] = True
         spans = longarrays.parts(len(judged))
         owner = longarrays.made("int32", (np.where(judged[span], place[span], -1) for span in spans))
         whose = longarrays.taken(owner, self._row)
@@ -200,8 +196,9 @@ class Ledger:
         return sorted(found, key=key)
 
 
-def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None) -> list[Server]:
-    """Which servers answered, the one with the most slow requests first? Exchanges of each, by latency.
+def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None) -> tuple[list[Server], Array]:
+    """Which servers answered, the one with the most slow requests first? Exchanges of each, by latency; and of each
+    exchange whether it is judged.
 
     A server without any complete answer is judged by those that began; exchanges that never ended are judged too
     where TCP kept them waiting longer than all that did end.
@@ -210,11 +207,12 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
 
     seen = _Seen(streams, exchanges, slow_ms)
     client, addresses = arrays.codes(streams, "client")
-    chosen = np.zeros(exchanges.num_rows, bool)
+    (word, ends), ports = arrays.codes(streams, "server"), arrays.numbers(streams, "server_port")
+    partial, chosen = ~seen.complete, np.zeros(exchanges.num_rows, bool)
     found = []
     for first, whole in longarrays.split(place).items():
         mine = longarrays.chosen(whole, seen.asked)
-        done, left = longarrays.chosen(mine, seen.complete), longarrays.chosen(mine, ~seen.complete)
+        done, left = longarrays.chosen(mine, seen.complete), longarrays.chosen(mine, partial)
         waiting = left[seen.stuck[left] > LIMITS["stuck_ms"]]
         if not len(done):
             waiting = np.union1d(waiting, left[seen.begun[left]])
@@ -229,15 +227,14 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
         rows = longarrays.taken(rows, longarrays.ranked(longarrays.taken(seen.time, rows)))
         codes = (arrays.distinct(client[clients[span]]) for span in longarrays.parts(len(clients)))
         names = sorted(addresses[code] for code in arrays.distinct(np.concatenate(list(codes))).tolist())
-        missing = longarrays.chosen(mine, ~chosen)
-        [server] = streams.select(["server", "server_port"]).slice(first, 1).to_pylist()
+        missing = longarrays.kept(mine[~longarrays.taken(chosen, mine)])
         counts = len(waiting), len(missing), int(seen.goodbye[missing].sum())
         slow = longarrays.chosen(rows, seen.late)
         blind = int(seen.unread[slow].sum())
-        end = server["server"], server["server_port"]
+        end = ends[int(word[first])], int(ports[first])
         found.append(Server(*end, rows, longarrays.taken(seen.time, rows), slow, blind, mine, *counts, names))
     found.sort(key=lambda s: (-(len(s.slow) - show.UNREAD_COUNTS * s.unread), -float(s.latency.sum()), s.name))
-    return found
+    return found, chosen
 
 
 class _Seen:

@@ -210,11 +210,19 @@ def _servers(subject: Subject) -> str:
     frame = subject.latency(by="server").table
     names = ["count", "left_out", "mean_ms", "p50_ms", "p90_ms", "p99_ms", "max_ms", "requests_per_s"]
     heads = [Column("server"), *(Column(name, True, 3 if "_" in name[-3:] else 0) for name in names)]
-    return parts.table(heads, frame[[c.head for c in heads]].itertuples(index=False, name=None))
+    rows = frame[[c.head for c in heads]].head(MOST_ROWS).itertuples(index=False, name=None)
+    return parts.table(heads, rows) + _more(len(frame), "server with less time", "servers with less time")
+
+
+def _more(rows: int, one: str, many: str) -> str:
+    """What a table leaves out."""
+    left = rows - MOST_ROWS
+    return parts.note(f"and {left:,} more {one if left == 1 else many}") if left > 0 else ""
 
 
 def _found(subject: Subject) -> list[str]:
-    rows = subject.findings.to_dict("records")
+    findings = subject.findings
+    rows = findings.head(MOST_ROWS).to_dict("records")
     if not rows:
         return []
     heads = [Column("server"), Column("cause"), Column("owner"), Column("grade"), Column("exchanges", True),
@@ -226,7 +234,8 @@ def _found(subject: Subject) -> list[str]:
         server = None if row["server"] is None else endpoint(row["server"], row["server_port"])
         found.append([server, *(row[n] for n in ("cause", "owner", "grade", "exchanges", "total_ms", "of_p50_ms",
                       "of_p99_ms")), row["fix"] or row["says"], row["filter"]])  # fmt: skip
-    return [parts.section("Findings", parts.table(heads, found, stacks=True), name="findings")]
+    more = _more(len(findings), "finding", "findings")
+    return [parts.section("Findings", parts.table(heads, found, stacks=True) + more, name="findings")]
 
 
 def _plain(row: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from latpcap.arrays import rank
 from latpcap.format import count
 from latpcap.options import Group, LatencyPanel, Scale, Which
 from latpcap.views import groups
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
+    from latpcap.arrays import Array
     from latpcap.plot.latency import LatencyPlot
 
 WHICH: tuple[Which, ...] = get_args(Which)
@@ -105,30 +105,31 @@ class Latency:
         return [(groups.named(self.by, key), found[key]) for key in order]
 
     def _table(self) -> pd.DataFrame:
+        """A row per group, by sums over all rows at once: there may be very many groups."""
+        import numpy as np
         import pandas as pd
 
-        rows = []
-        for _, group in self.rows():
-            row: dict[str, Any] = {name: group[name].iloc[0] for name in self.by}
-            values = group[self.which].dropna().sort_values().to_numpy()
-            row |= {"count": len(values), "left_out": len(group) - len(values)}
-            row |= _summary(values, self.percentiles)
-            timed = self.seconds or None
-            moved = group.loc[group[self.which].notna(), "response_bytes"].sum()
-            row["requests_per_s"] = len(values) / timed if timed else None
-            row["transfer_bytes_per_s"] = float(moved) / timed if timed else None
-            rows.append(row)
-        names = [
-            *self.by,
-            "count",
-            "left_out",
-            *_summary([], self.percentiles),
-            "requests_per_s",
-            "transfer_bytes_per_s",
-        ]
-        table = pd.DataFrame(rows, columns=names)
-        numbers = [name for name in map(str, table) if name.endswith(("_ms", "_percent", "_per_s"))]
-        return table.astype(dict.fromkeys(numbers, "float64"))
+        samples, which = self._samples, self.which
+        keys = samples.groupby(list(self.by), dropna=False, observed=True, sort=True).ngroup() if self.by else 0
+        group = np.zeros(len(samples), np.int64) + np.asarray(keys)
+        first = np.unique(group, return_index=True)[1] if self.by else np.zeros(1, np.int64)
+        many = len(first)
+        value = samples[which].to_numpy(float)
+        known = ~np.isnan(value)
+        order = np.lexsort((value, group))
+        order = order[known[order]]
+        of, rising = group[order], value[order]
+        count = np.bincount(of, minlength=many)
+        total = np.bincount(of, rising, many)
+        sizes = pd.to_numeric(samples["response_bytes"]).fillna(0).to_numpy(float)
+        columns: dict[str, Any] = {name: samples[name].iloc[first].tolist() for name in self.by}
+        columns |= {"count": count, "left_out": np.bincount(group, minlength=many) - count}
+        columns |= _summary(rising, of, count, self.percentiles)
+        timed = self.seconds or np.nan
+        columns["requests_per_s"] = count / timed
+        columns["transfer_bytes_per_s"] = np.bincount(of, sizes[order], many) / timed
+        table = pd.DataFrame(columns)
+        return table.iloc[np.argsort(-total, kind="stable")].reset_index(drop=True)
 
     def plot(
         self,
@@ -210,18 +211,29 @@ def _samples(exchanges: pa.Table, by: Sequence[Group], which: Which) -> pd.DataF
     return frame
 
 
-def _summary(values: Any, percentiles: Sequence[float]) -> dict[str, float | None]:
-    """The numbers of one group; `values` rise."""
-    names = [f"p{percent:g}_ms" for percent in percentiles]
-    if not len(values):
-        return dict.fromkeys(["mean_ms", "stdev_ms", "max_ms", "within_stdev_percent", *names])
-    mean = float(values.mean())
-    stdev = float(values.std(ddof=1)) if len(values) > 1 else None
-    around = None
-    if stdev is not None:
-        around = 100 * float(((values >= mean - stdev) & (values <= mean + stdev)).mean())
-    row = {"mean_ms": mean, "stdev_ms": stdev, "max_ms": float(values[-1]), "within_stdev_percent": around}
-    return row | {name: rank(values, percent) for name, percent in zip(names, percentiles, strict=True)}
+def _summary(rising: Array, group: Array, count: Array, percentiles: Sequence[float]) -> dict[str, Array]:
+    """The numbers of each group, of its values that rise, one group behind the other; NaN where it has none."""
+    import numpy as np
+
+    many, end = len(count), np.cumsum(count)
+    some, several = count > 0, count > 1
+    mean = np.divide(np.bincount(group, rising, many), count, where=some, out=np.full(many, np.nan))
+    squares = np.bincount(group, (rising - mean[group]) ** 2, many)
+    stdev = np.sqrt(np.divide(squares, count - 1, where=several, out=np.full(many, np.nan)))
+    near = np.bincount(group, np.abs(rising - mean[group]) <= stdev[group], many)
+    found = {
+        "mean_ms": mean,
+        "stdev_ms": stdev,
+        "max_ms": np.full(many, np.nan),
+        "within_stdev_percent": np.where(several, 100 * np.divide(near, count, where=some, out=np.zeros(many)), np.nan),
+    }
+    found["max_ms"][some] = rising[end[some] - 1]
+    for percent in percentiles:
+        place = np.ceil(np.round(count * percent / 100, 9)).astype(np.int64) - 1
+        place = np.clip(place, 0, np.maximum(count - 1, 0)) + end - count
+        found[f"p{percent:g}_ms"] = values = np.full(many, np.nan)
+        values[some] = rising[place[some]]
+    return found
 
 
 def _report(latency: Latency) -> str:
@@ -248,7 +260,8 @@ def _grouped(latency: Latency) -> str:
     """Groups as a table with wrk's words."""
     heads = ["Count", "Avg", "Stdev", "Max", "+/- Stdev", *(f"{p:g}%" for p in latency.percentiles), "Requests/s"]
     rows = []
-    for (name, _), row in zip(latency.rows()[:MOST_ROWS], latency.table.to_dict("records"), strict=False):
+    for row in latency.table.head(MOST_ROWS).to_dict("records"):
+        name = groups.named(latency.by, [row[by] for by in latency.by])
         times = [_time(row[c]) for c in ("mean_ms", "stdev_ms", "max_ms")]
         ranks = [_time(row[f"p{p:g}_ms"]) for p in latency.percentiles]
         rate = "" if row["requests_per_s"] != row["requests_per_s"] else f"{row['requests_per_s']:,.2f}"

@@ -439,4 +439,9 @@ SENTENCES = {
     "in_turn.fix": (
         "Ask for many at once: one query for all rows (N+1), MGET, a batch or a pipeline, or requests in parallel."
     ),
+    # beyond what is looked at
+    "servers_left": (
+        "{n} further {n:server|servers} with {requests} {requests:request|requests}, {slow} of them slow, have no rows "
+        "of their own: the {most} with the most slow requests have"
+    ),
 }
