@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from commands import answered, complains
 from makepcap import EPOCH_NS, Ends, Segment
@@ -46,6 +47,16 @@ def check(wire: Wire, found: lp.Joined, *, within_ms: float | None = 0.1) -> Non
     parts = found.exchanges
     assert (abs(parts.out_ms + parts.far_ms + parts.back_ms - parts.latency_ms) < 2e-6).all()
     assert (parts[["out_ms", "back_ms"]].min(axis=1) >= -parts.clock_error_ms - 0.002).all()
+
+
+def test_parts_are_the_same_however_many_are_cut_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from latpcap.joined import shares
+
+    pair = [Path(__file__).parents[1] / "sample_pcaps" / "two-points" / f"{name}.pcap" for name in ("client", "server")]
+    whole = lp.join(*pair).parts
+    monkeypatch.setattr(shares, "AT_ONCE", 7)
+    pd.testing.assert_frame_equal(lp.join(*pair).parts, whole)
+    assert whole.a_exchange.nunique() == 60
 
 
 @pytest.mark.parametrize("offset_ms", [0.0, 1750.0, -3_600_000.5, 86_400_000_000.0])

@@ -150,11 +150,10 @@ class Joined:
         What was probable at one end is proven or refuted by the other: the client's capture has how long it held an
         acknowledgement, both have which packet was lost between them.
         """
-        from latpcap.joined import words
+        from latpcap.joined import tables, words
 
-        found = words.numbers(
-            self._packets, self._exchanges, self._parts, self.clock, self.way.sentence(), self.proxied
-        )
+        packets = tables.tally(self._a, self._b, self._found, self._fates, self.clock)
+        found = words.numbers(packets, self._exchanges, self._parts, self.clock, self.way.sentence(), self.proxied)
         return words.JoinedWhy(self.names, found)
 
     def __repr__(self) -> str:

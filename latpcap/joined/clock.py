@@ -147,13 +147,16 @@ def _at(section: Section, x: float) -> float:
 def _envelopes(y: Array, up: Array) -> tuple[Array, Array, Array, Array]:
     """Rolling floors of both directions before each packet (its own not counted) and from it on."""
     import numpy as np
-    import pandas as pd
 
     def rolled(values: Array, most: bool) -> tuple[Array, Array]:
-        window = pd.Series(values).rolling(limits.STEP_WINDOW)
-        floors = (window.max() if most else window.min()).to_numpy()
-        ends = np.full(len(values), np.nan)
-        ends[: len(values) - limits.STEP_WINDOW + 1] = floors[limits.STEP_WINDOW - 1 :]
+        """The floor of each window of `STEP_WINDOW` values, by its last value and by its first."""
+        floors, ends = np.full(len(values), np.nan), np.full(len(values), np.nan)
+        count = len(values) - limits.STEP_WINDOW + 1
+        if count > 0:
+            floor = values[:count].copy()
+            for later in range(1, limits.STEP_WINDOW):
+                (np.maximum if most else np.minimum)(floor, values[later : later + count], out=floor)
+            floors[limits.STEP_WINDOW - 1 :], ends[:count] = floor, floor
         return floors, ends
 
     found = []

@@ -74,6 +74,10 @@ class Matched:
     b: Array
     line: clock.Clock
 
+    def sliced(self, begin: int, end: int) -> Matched:
+        """Those of these places."""
+        return Matched(self.front, self.back, self.a[begin:end], self.b[begin:end], self.line)
+
     def instants(self) -> tuple[Array, Array, Array, Array]:
         """The request's last byte at A and at B, the answer's last byte at B and at A: ns on A's clock."""
         front, back = self.front, self.back

@@ -28,7 +28,9 @@ NEEDED: dict[TableName, tuple[str, ...]] = {
     "causes": ("exchange", "start", "end", "cause", "owner", "from_frame", "to_frame", "evidence", "grade"),
 }  # fmt: skip
 """Columns of the tables that are read."""
-DROPPED = tuple(name for name in _core.TABLES if name not in NEEDED)
+WAITS = ("nagle", "delayed_ack", "cwnd", "receive_window", "zero_window")
+"""Causes by which a sender waited for a packet of the other side's."""
+REPAIRS = ("fast_retransmit", "tlp", "rto", "syn_rto", "reordering")
 SYN, FIN, RST, ACK = 2, 1, 4, 16
 FROM_LOW, FROM_CLIENT, TIMESTAMPS, SACK_PERMITTED, OPTIONS_CUT, HASHED = (1, 2, 4, 8, 16, 32)
 
@@ -42,6 +44,30 @@ def layout() -> Any:
     halves = [(name, "<u2") for name in ("flags", "window", "mss")]
     small = [(name, "u1") for name in ("wscale", "ttl", "tos", "bits", "spare0", "spare1")]
     return np.dtype([*wide, *words, *halves, *small])
+
+
+def _copied(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[pa.RecordBatch]:
+    """These columns, copied: one that is selected keeps all columns of the engine's batch in memory."""
+    import pyarrow as pa
+
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, _only(rows.schema, columns)) as writer:
+        for batch in rows:
+            writer.write_batch(_judged(batch.select(columns)))
+    return list(pa.ipc.open_stream(out.getvalue()))
+
+
+def _judged(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch of causes without the evidence of those that the other capture cannot prove or refute."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if "evidence" not in batch.schema.names:
+        return batch
+    evidence = batch["evidence"]
+    wanted = pc.is_in(batch["cause"].cast(pa.string()), value_set=pa.array((*WAITS, *REPAIRS)))
+    kept = pc.if_else(wanted, evidence, pa.scalar(None, evidence.type))
+    return batch.set_column(batch.schema.get_field_index("evidence"), batch.schema.field("evidence"), kept)
 
 
 def _only(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:
@@ -61,9 +87,19 @@ class Point:
         import pyarrow as pa
 
         feed = Feed(source, keylog)
-        dropped = DROPPED if causes else (*DROPPED, "causes")
         feed.analysis.watch_packets()
-        parts: list[bytes] = []
+        wanted = {name: columns for name, columns in NEEDED.items() if causes or name != "causes"}
+        packets = bytearray()
+        batches: dict[TableName, list[pa.RecordBatch]] = {name: [] for name in wanted}
+
+        def taken() -> None:
+            """What is not needed is not held until the end: the tables have five times the columns that are kept."""
+            packets.extend(feed.analysis.packets())
+            for name in _core.TABLES:
+                rows = feed.analysis.take(name)
+                if name in wanted:
+                    batches[name] += _copied(pa.RecordBatchReader.from_stream(rows), wanted[name])
+
         with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
             waiting = 0
             for size in feed.run(by_parts=True):
@@ -71,24 +107,19 @@ class Point:
                 waiting += size
                 if waiting >= TAKE_BYTES:
                     waiting = 0
-                    for name in dropped:
-                        feed.analysis.take(name)
-                    parts.append(feed.analysis.packets())
-        parts.append(feed.analysis.packets())
+                    taken()
+        taken()
         self.source, self.keylog = source, keylog
         self.name, self.broken = feed.name, feed.broken
         self.first_ns, self.last_ns = (feed.analysis.first_ns or 0, feed.analysis.last_ns or 0)
         self.resolution_ns = 10.0 ** (9 - feed.analysis.digits)
-        self.packets = np.frombuffer(b"".join(parts), layout())
-        parts.clear()
+        self.packets = np.frombuffer(packets, layout())
         self._tables: dict[str, pa.Table] = {}
-        for name, columns in NEEDED.items():
-            if name == "causes" and not causes:
-                continue
-            rows = pa.RecordBatchReader.from_stream(feed.analysis.take(name))
-            table = pa.Table.from_batches([batch.select(columns) for batch in rows], _only(rows.schema, columns))
+        for name, columns in wanted.items():
+            schema = _only(pa.RecordBatchReader.from_stream(feed.analysis.take(name)).schema, columns)
+            table = pa.Table.from_batches(batches.pop(name), schema).unify_dictionaries()
             order = {"exchanges": "exchange", "streams": "stream"}.get(name)
-            self._tables[name] = table if order is None else table.unify_dictionaries().sort_by(order)
+            self._tables[name] = table if order is None else table.sort_by(order)
         self.client = self._from_client()
 
     def table(self, name: str) -> pa.Table:
@@ -116,4 +147,16 @@ class Point:
         return np.where(have[place] == frames, place, -1)
 
 
-__all__ = ["ACK", "FIN", "HASHED", "OPTIONS_CUT", "RST", "SACK_PERMITTED", "SYN", "TIMESTAMPS", "Point"]
+__all__ = [
+    "ACK",
+    "FIN",
+    "HASHED",
+    "OPTIONS_CUT",
+    "REPAIRS",
+    "RST",
+    "SACK_PERMITTED",
+    "SYN",
+    "TIMESTAMPS",
+    "WAITS",
+    "Point",
+]

@@ -4,27 +4,34 @@ Reads matched exchanges, pairs of packets, and the causes that B's capture names
 follow each other and add up to its latency, to the nanosecond. Where B waited for a packet of A's, A's capture says how
 long A held it: by A's clock alone, so without the clocks' error. Where a packet was sent again, its fate says whether
 it was lost between the points. What neither point shows is unknown.
+
+Works on columns: a row of `_Rows` is a row of B's table of causes, a row of `Parts` a part.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
+from latpcap import arrays
 from latpcap.joined import limits
 from latpcap.joined.exchanges import Matched
 from latpcap.joined.fates import LOST, Fates
+from latpcap.joined.match import mixed
 from latpcap.joined.pairing import Pairing
-from latpcap.joined.point import Point
+from latpcap.joined.point import REPAIRS, WAITS, Point
+from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CLIENT, BETWEEN, SERVER, UNKNOWN = "client", "between", "server", "unknown"
-PLACES = (CLIENT, BETWEEN, SERVER, UNKNOWN)
-REPAIRS = ("fast_retransmit", "tlp", "rto", "syn_rto", "reordering")
-WAITS = ("nagle", "delayed_ack", "cwnd", "receive_window", "zero_window")
-"""Causes of B's by which it waited for a packet of A's."""
+    from latpcap.arrays import Array
+
+PLACES = CLIENT, BETWEEN, SERVER, UNKNOWN = "client", "between", "server", "unknown"
+AT_CLIENT, AT_BETWEEN, AT_SERVER, AT_UNKNOWN = range(len(PLACES))
+GRADES = ("unknown", "suspected", "probable", "proven")
+NOT_SURE, SUSPECTED, _, PROVEN = range(len(GRADES))
+CODES = {name: code for code, name in enumerate(CAUSES)}
 OUT, BACK, HELD, PATH, LOST_BETWEEN, PASSED_BOTH, OF_B, NO_CAUSE = range(8)
 BECAUSE = (
     "from A to B",
@@ -36,243 +43,402 @@ BECAUSE = (
     "B's capture names it",
     "B's capture names nothing",
 )
+SENT_AGAIN, ON_THE_WAY = -2, -1
+"""Parts before B's causes, which stand at three times their row; parts behind them follow `LAST`."""
+LAST = 1 << 60
 
 
 @dataclass
-class Part:
-    """A part of an exchange: its place, cause, length in ns, grade, reason, and whether clocks bound its length."""
+class Parts:
+    """Columns of parts, a row each."""
 
-    exchange: int
+    exchange: Array
     """Row of the table of exchanges."""
-    place: str
-    cause: str
-    length: int
-    grade: str
-    because: int
-    by_clocks: bool = False
+    position: Array
+    """Order within the exchange."""
+    place: Array
+    cause: Array
+    length: Array
+    """In ns."""
+    grade: Array
+    because: Array
+    by_clocks: Array
+    """Does the clocks' error bound its length?"""
 
 
-def of(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, matched: Matched) -> list[Part]:
-    """Cut each matched exchange."""
+def _parts(
+    exchange: Array,
+    position: Array | int,
+    place: Array | int,
+    cause: Array | int,
+    length: Array,
+    grade: Array | int,
+    because: Array | int,
+    by_clocks: bool = False,
+) -> Parts:
+    """Parts of these exchanges; a single number is that of all."""
     import numpy as np
 
-    to_a, to_b = np.full(len(b.packets), -1), np.full(len(a.packets), -1)
+    kinds = (np.int64, np.int64, np.int8, np.int16, np.int64, np.int8, np.int8, bool)
+    values = (exchange, position, place, cause, length, grade, because, by_clocks)
+    return Parts(
+        *(np.broadcast_to(np.asarray(v, kind), np.shape(exchange)) for v, kind in zip(values, kinds, strict=True))
+    )
+
+
+def _joined(found: list[Parts]) -> Parts:
+    import numpy as np
+
+    return Parts(*(np.concatenate([getattr(one, field.name) for one in found]) for field in fields(Parts)))
+
+
+def _chosen(parts: Parts, rows: Array) -> Parts:
+    return Parts(*(getattr(parts, field.name)[rows] for field in fields(Parts)))
+
+
+def of(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, matched: Matched) -> Parts:
+    """Cut each matched exchange."""
+    losses = None if found is None or fates is None else _Losses(a, found, fates)
+    slices = [matched.sliced(at, at + AT_ONCE) for at in range(0, len(matched.a), AT_ONCE)] or [matched]
+    cut = [_cut(a, b, found, fates, losses, some) for some in slices]
+    for number, parts in enumerate(cut):
+        parts.exchange += number * AT_ONCE
+    return _joined(cut)
+
+
+AT_ONCE = 1 << 16
+"""So many exchanges are cut at once, which bounds the memory of the columns between."""
+
+
+def _cut(
+    a: Point,
+    b: Point,
+    found: Pairing | None,
+    fates: tuple[Fates, Fates] | None,
+    losses: _Losses | None,
+    matched: Matched,
+) -> Parts:
+    import numpy as np
+
+    left, arrived, answered, back = matched.instants()
+    front, behind = matched.front, matched.back
+    rows = _Rows(b, matched)
+    far = answered - arrived
+    every = np.arange(len(left))
+    again, late = np.zeros(len(left), np.int64), np.zeros(len(left), np.int64)
     if found is not None:
-        whole = ~found.part
-        to_a[found.b[whole]], to_b[found.a[whole]] = found.a[whole], found.b[whole]
-    cut = _Cut(a, b, found, fates, matched, to_a, to_b)
-    instants = zip(*(column.tolist() for column in matched.instants()), strict=True)
-    rows = _causes(b)
-    numbers = b.table("exchanges")["exchange"].to_pylist()
-    parts: list[Part] = []
-    for place, (one, other, times) in enumerate(zip(matched.a.tolist(), matched.b.tolist(), instants, strict=True)):
-        causes = rows.get(numbers[int(matched.back.place[other])], [])
-        parts += cut.exchange(place, one, other, times, causes)
-    return parts
+        to_a, to_b = _twins(found, len(b.packets), True), _twins(found, len(a.packets), False)
+        sent = to_a[behind.last_row[matched.b]]  # what arrived may be a later copy of what was sent first
+        again = np.where(sent >= 0, np.maximum(a.packets["time"][sent] - left, 0), 0)
+        came = to_b[front.end_row[matched.a]]
+        late = np.where(came >= 0, np.maximum(found.time_b[came] - answered, 0), 0)
+        waits = _waits(a, b, found, to_a, rows)
+    else:
+        waits = _no_waits(rows)
+    way = CODES["unknown" if found is None else "network"]  # a proxy's own time is in it
+    pair = None if found is None else found.sides.pair_a[front.first_row[matched.a]]
+    parts = [
+        _repeat(losses, pair, True, left, again, SENT_AGAIN, rows.repairs()),
+        _parts(every, ON_THE_WAY, AT_BETWEEN, way, arrived - left - again, PROVEN, OUT, True),
+        _far(b, found, fates, losses, rows, waits, far, matched),
+        _repeat(losses, pair, False, answered, late, LAST + 1, np.full(len(left), CODES["rto"])),
+        _parts(every, LAST + 2, AT_BETWEEN, way, back - answered - late, PROVEN, BACK, True),
+    ]
+    whole = _joined(parts)
+    kept = np.flatnonzero(whole.length != 0)
+    return _chosen(whole, kept[np.lexsort((whole.position[kept], whole.exchange[kept]))])
 
 
-def _causes(point: Point) -> dict[int, list[dict[str, Any]]]:
-    """The rows of `causes` of each exchange, in order of time."""
-    import pyarrow as pa
+def _twins(found: Pairing, count: int, of_b: bool) -> Array:
+    """The row of the other capture of each packet of this one; -1 where it has none that is whole."""
+    import numpy as np
 
-    table = point.table("causes")
-    names = ["exchange", "start", "end", "cause", "owner", "from_frame", "to_frame", "evidence", "grade"]
-    table = table.select(names).filter(table["exchange"].is_valid())
-    stamps = {name: table[name].cast(pa.int64()) for name in ("start", "end")}
-    for name, values in stamps.items():
-        table = table.set_column(table.column_names.index(name), name, values)
-    found: dict[int, list[dict[str, Any]]] = {}
-    for row in table.to_pylist():
-        found.setdefault(row["exchange"], []).append(row)
-    for rows in found.values():
-        rows.sort(key=lambda row: row["start"])
-    return found
+    whole = ~found.part
+    here, there = (found.b[whole], found.a[whole]) if of_b else (found.a[whole], found.b[whole])
+    twins = np.full(count, -1, np.int32)
+    twins[here] = there
+    return twins
+
+
+class _Rows:
+    """B's causes of the matched exchanges, in order: columns of the table, `exchange` as a row of the matched ones."""
+
+    def __init__(self, b: Point, matched: Matched):
+        import numpy as np
+
+        table = b.table("causes")
+        numbers = arrays.filled(table, "exchange", -1).astype(np.int64)
+        mine = arrays.numbers(b.table("exchanges"), "exchange")[matched.back.place[matched.b]].astype(np.int64)
+        place = np.full(max(int(numbers.max(initial=0)), int(mine.max(initial=0))) + 1, -1, np.int64)
+        place[mine] = np.arange(len(mine))
+        exchange = np.where(numbers >= 0, place[numbers], -1)
+        rows = np.flatnonzero(exchange >= 0)
+        start = arrays.numbers(table, "start").astype(np.int64)
+        order = rows[np.lexsort((start[rows], exchange[rows]))]
+        self.exchange, self.start = exchange[order], start[order]
+        self.end = arrays.numbers(table, "end").astype(np.int64)[order]
+        self.cause = _coded(table, "cause", tuple(CAUSES))[order]
+        self.grade = _coded(table, "grade", GRADES)[order]
+        self.by_client = _coded(table, "owner", (CLIENT,))[order] == 0
+        is_wait = np.isin(self.cause, [CODES[name] for name in WAITS])
+        self.is_repair = np.isin(self.cause, [CODES[name] for name in REPAIRS])
+        self._evidence(b, table, order, np.flatnonzero(is_wait | self.is_repair))
+        alike = is_wait[1:] & is_wait[:-1] & (self.exchange[1:] == self.exchange[:-1]) & (self.key[1:] == self.key[:-1])
+        self.first = np.concatenate([[True], ~alike])[: len(order)]
+        self.step = np.cumsum(self.first) - 1
+        self.is_wait = is_wait
+
+    def _evidence(self, b: Point, table: pa.Table, order: Array, wanted: Array) -> None:
+        """The packets that show each wait and each repair: `shown` are rows of B's packets, `of` the rows here.
+
+        `key` is the same for causes that cut one step.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        lists = list(arrays.lists(pa.table({"evidence": arrays.taken(table, "evidence", order[wanted])}), "evidence"))
+        sizes = np.concatenate([np.zeros(0, np.int64), *(size for size, _ in lists)])
+        frames = np.concatenate([np.zeros(0, np.uint64), *(frame for _, frame in lists)])
+        ends = [arrays.filled(table, name, 0)[order[wanted]].astype(np.uint64) for name in ("from_frame", "to_frame")]
+        of = np.repeat(np.arange(len(wanted)), sizes.astype(np.int64))
+        sums = np.zeros(len(wanted), np.uint64)
+        np.add.at(sums, of, mixed(frames))
+        self.key = np.zeros(len(order), np.uint64)
+        self.key[wanted] = mixed(*ends, sums)
+        every = np.concatenate([of, np.arange(len(wanted)), np.arange(len(wanted))])
+        shown = b.rows_of(np.concatenate([frames, *ends]))
+        seen = np.flatnonzero(shown >= 0)
+        pairs = np.sort((every[seen] << 32) | shown[seen])
+        pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]]
+        self.of, self.shown = wanted[pairs >> 32], pairs & 0xFFFFFFFF
+
+    def repairs(self) -> Array:
+        """The first repair that B names in each exchange; a retransmission timeout where it names none."""
+        import numpy as np
+
+        found = np.full(int(self.exchange.max(initial=-1)) + 1, CODES["rto"])
+        rows = np.flatnonzero(self.is_repair)[::-1]
+        found[self.exchange[rows]] = self.cause[rows]
+        return found
+
+
+def _coded(table: pa.Table, column: str, names: tuple[str, ...]) -> Array:
+    """A column of words as places in `names`; -1 for others."""
+    import numpy as np
+
+    codes, words = arrays.codes(table, column)
+    known = np.array([*(names.index(word) if word in names else -1 for word in words), -1])
+    return known[codes]
 
 
 @dataclass
-class _Cut:
-    a: Point
-    b: Point
-    found: Pairing | None
-    fates: tuple[Fates, Fates] | None
-    matched: Matched
-    to_a: Any
-    to_b: Any
+class _Waits:
+    """Steps in which B waited for a packet of A's that A's capture has, as parts."""
 
-    def exchange(
-        self, place: int, one: int, other: int, times: tuple[int, int, int, int], causes: list[dict[str, Any]]
-    ) -> list[Part]:
-        left, arrived, answered, back = times
-        front, behind = self.matched.front, self.matched.back
-        parts = []
-        sent = int(self.to_a[behind.last_row[other]])
-        again = int(self.a.packets["time"][sent]) - left if sent >= 0 else 0
-        if again > 0:  # what arrived was a later copy of what was sent first
-            parts.append(Part(place, BETWEEN, self._repair(causes), again, *self._lost(True, left, left + again, one)))
-        way = "unknown" if self.found is None else "network"  # a proxy's own time is in it
-        parts.append(Part(place, BETWEEN, way, arrived - left - max(again, 0), "proven", OUT, True))
-        parts += self._far(place, other, answered - arrived, causes)
-        came = int(self.to_b[front.end_row[one]])
-        late = 0
-        if came >= 0 and self.found is not None:
-            late = int(self.found.time_b[came]) - answered
-        if late > 0:
-            parts.append(Part(place, BETWEEN, "rto", late, *self._lost(False, answered, answered + late, one)))
-        parts.append(Part(place, BETWEEN, way, back - answered - max(late, 0), "proven", BACK, True))
-        return [part for part in parts if part.length]
+    measured: Array
+    """Of each row of `_Rows`: does it belong to such a step?"""
+    parts: list[Parts]
 
-    def _repair(self, causes: list[dict[str, Any]]) -> str:
-        return next((row["cause"] for row in causes if row["cause"] in REPAIRS), "rto")
 
-    def _lost(self, up: bool, begin: int, end: int, one: int) -> tuple[str, int]:
-        """Was a packet of this connection and direction, sent in this time, lost between the points?"""
-        return ("proven", LOST_BETWEEN) if self._any_lost(up, begin, end, one) else ("suspected", NO_CAUSE)
+def _no_waits(rows: _Rows) -> _Waits:
+    import numpy as np
 
-    def _any_lost(self, up: bool, begin: int, end: int, one: int) -> bool:
+    return _Waits(np.zeros(len(rows.cause), bool), [])
+
+
+def _waits(a: Point, b: Point, found: Pairing, to_a: Array, rows: _Rows) -> _Waits:
+    """B waited for an acknowledgement: how long A held it, and how long it was on the way."""
+    import numpy as np
+
+    if not rows.is_wait.any():
+        return _no_waits(rows)
+    begin = np.flatnonzero(rows.first)
+    last = np.append(begin[1:], len(rows.first)) - 1
+    steps = len(begin)
+    waiting = rows.is_wait[rows.of] & rows.first[rows.of]  # all rows of a step have the same evidence
+    step, shown = rows.step[rows.of[waiting]], rows.shown[waiting]
+    up = found.up_b[shown]
+    data, ack = np.full(steps, len(b.packets)), np.full(steps, -1)
+    np.minimum.at(data, step[~up], shown[~up])
+    np.maximum.at(ack, step[up], shown[up])
+    known = np.flatnonzero((np.bincount(step, minlength=steps) >= 3) & (data < len(b.packets)) & (ack >= 0))
+    known = known[(to_a[data[known]] >= 0) & (to_a[ack[known]] >= 0)]
+    at_a, left_a = to_a[data[known]], to_a[ack[known]]
+    hold = a.packets["time"][left_a] - a.packets["time"][at_a]
+    start, length = rows.start[begin[known]], rows.end[last[known]] - rows.start[begin[known]]
+    came = b.packets["time"][ack[known]] - start
+    possible = (hold >= 0) & (hold <= came) & (came <= length)
+    known, hold, came, length = known[possible], hold[possible], came[possible], length[possible]
+    delayed = np.zeros(steps, bool)
+    delayed[rows.step[rows.cause == CODES["delayed_ack"]]] = True
+    grade = np.zeros(steps, np.int64)
+    np.maximum.at(grade, rows.step, rows.grade)
+    grade = grade[known]
+    name = np.where(delayed[known] | (hold > came - hold), CODES["delayed_ack"], CODES["network"])
+    exchange, position = rows.exchange[begin[known]], 3 * begin[known]
+    sure = np.where(grade >= SUSPECTED, PROVEN, NOT_SURE)
+    of_b = rows.cause[last[known]]
+    measured = np.zeros(steps, bool)
+    measured[known] = True
+    return _Waits(
+        measured[rows.step],
+        [
+            _parts(exchange, position, AT_CLIENT, name, hold, sure, HELD),
+            _parts(exchange, position + 1, AT_BETWEEN, CODES["network"], came - hold, PROVEN, PATH),
+            _parts(exchange, position + 2, AT_SERVER, of_b, length - came, grade, OF_B),
+        ],
+    )
+
+
+def _far(
+    b: Point,
+    found: Pairing | None,
+    fates: tuple[Fates, Fates] | None,
+    losses: _Losses | None,
+    rows: _Rows,
+    waits: _Waits,
+    far: Array,
+    matched: Matched,
+) -> Parts:
+    """What B's capture says of the time between the request's arrival and the answer's leaving."""
+    import numpy as np
+
+    parts = _joined([*waits.parts, _named(b, found, fates, losses, rows, ~waits.measured, matched)])
+    order = np.lexsort((parts.position, parts.exchange))
+    parts = _chosen(parts, order)
+    count = np.bincount(parts.exchange, minlength=len(far))
+    sums = np.zeros(len(far), np.int64)
+    np.add.at(sums, parts.exchange, parts.length)
+    rest = far - sums
+    near = (count > 0) & (abs(rest) <= limits.SKEW_MOST * far + limits.STAMP_NS)  # B's clock runs at another rate
+    largest = np.lexsort((parts.length, parts.because != HELD, parts.exchange))
+    largest = largest[np.append(parts.exchange[largest][1:] != parts.exchange[largest][:-1], True)[: len(largest)]]
+    moved = largest[near[parts.exchange[largest]]]
+    parts.length[moved] += rest[parts.exchange[moved]]
+    # B's clock was set, or the answer went on after its last row: nothing can be said of parts
+    wrong = ~near & (rest < 0)
+    parts = _chosen(parts, np.flatnonzero(~wrong[parts.exchange]))
+    open_ = np.flatnonzero(~near)
+    length = np.where(wrong, far, rest)[open_]
+    return _joined([parts, _parts(open_, LAST, AT_UNKNOWN, CODES["unknown"], length, NOT_SURE, NO_CAUSE)])
+
+
+def _named(
+    b: Point,
+    found: Pairing | None,
+    fates: tuple[Fates, Fates] | None,
+    losses: _Losses | None,
+    rows: _Rows,
+    wanted: Array,
+    matched: Matched,
+) -> Parts:
+    """The causes as B's capture has them, at the place of their owner."""
+    import numpy as np
+
+    mine = np.flatnonzero(wanted)
+    cause, grade = rows.cause[mine], rows.grade[mine].copy()
+    nothing = np.isin(cause, [CODES["unknown"], CODES["capture_gap"]])
+    line = np.isin(cause, [CODES["queueing"], CODES["bandwidth"]])
+    # "network" of B's is what lies behind it
+    place = np.where(nothing, AT_UNKNOWN, np.where(line, AT_BETWEEN,
+                     np.where(rows.by_client[mine], AT_CLIENT, AT_SERVER)))  # fmt: skip
+    because = np.where(nothing, NO_CAUSE, OF_B)
+    grade[nothing] = NOT_SURE
+    repaired = rows.is_repair[mine]
+    place[repaired] = AT_BETWEEN
+    if found is not None and fates is not None and losses is not None:
+        lost = _repaired(b, found, fates, losses, rows, mine[repaired], matched)
+        place[repaired] = np.where(lost, AT_BETWEEN, AT_UNKNOWN)
+        grade[repaired] = np.where(lost, PROVEN, NOT_SURE)
+        because[repaired] = np.where(lost, LOST_BETWEEN, PASSED_BOTH)
+    return _parts(rows.exchange[mine], 3 * mine, place, cause, rows.end[mine] - rows.start[mine], grade, because)
+
+
+def _repaired(
+    b: Point,
+    found: Pairing,
+    fates: tuple[Fates, Fates],
+    losses: _Losses,
+    rows: _Rows,
+    repairs: Array,
+    matched: Matched,
+) -> Array:
+    """Of each repair of B's: is it because of a loss between the points? Else neither point shows the loss."""
+    import numpy as np
+
+    behind = matched.back
+    pair = found.sides.pair_b[behind.first_row[matched.b[rows.exchange[repairs]]]]
+    first, last = np.searchsorted(rows.of, repairs), np.searchsorted(rows.of, repairs, "right")
+    lost = np.zeros(len(repairs), bool)
+    for place, (begin, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        shown = rows.shown[begin:end]
+        if len(shown):
+            when = found.time_b[shown]
+            lost[place] = (fates[1].fate[shown] == LOST).any() or any(
+                losses.between(int(pair[place]), up, int(when.min()), int(when.max())) for up in (True, False)
+            )
+    return lost
+
+
+def _repeat(
+    losses: _Losses | None, pair: Array | None, up: bool, start: Array, length: Array, position: int, cause: Array
+) -> Parts:
+    """Time until a copy arrived of what was sent first; proven where a packet of its connection was lost then."""
+    import numpy as np
+
+    mine = np.flatnonzero(length > 0)
+    lost = np.zeros(len(mine), bool)
+    if losses is not None and pair is not None:
+        for place, one in enumerate(mine.tolist()):
+            lost[place] = losses.between(int(pair[one]), up, int(start[one]), int(start[one] + length[one]))
+    causes = np.array([cause[one] if one < len(cause) else CODES["rto"] for one in mine.tolist()], np.int64)
+    grade, because = np.where(lost, PROVEN, SUSPECTED), np.where(lost, LOST_BETWEEN, NO_CAUSE)
+    return _parts(mine, position, AT_BETWEEN, causes, length[mine], grade, because)
+
+
+class _Losses:
+    """The packets that were lost between the points: connection, direction, and when each was sent on A's clock."""
+
+    def __init__(self, a: Point, found: Pairing, fates: tuple[Fates, Fates]):
         import numpy as np
 
-        if self.found is None or self.fates is None:
-            return False
-        pair = int(self.found.sides.pair_a[self.matched.front.first_row[one]])
-        key = pair * 2 + up
-        groups, times = self._lost_times()
-        first, last = np.searchsorted(groups, [key, key + 1])
-        mine = times[first:last]
-        return bool(((mine >= begin) & (mine <= end)).any())
+        rows_a = np.flatnonzero((fates[0].fate == LOST) & (found.sides.pair_a >= 0))
+        rows_b = np.flatnonzero((fates[1].fate == LOST) & (found.sides.pair_b >= 0))
+        pairs = np.concatenate([found.sides.pair_a[rows_a], found.sides.pair_b[rows_b]])
+        group = pairs.astype(np.int64) * 2 + np.concatenate([found.up_a[rows_a], found.up_b[rows_b]])
+        times = np.concatenate([a.packets["time"][rows_a], found.time_b[rows_b]])
+        order = np.lexsort((times, group))
+        self._group, self._times = group[order], times[order]
 
-    def _lost_times(self) -> tuple[Any, Any]:
-        """Connection and direction of each lost packet, and when it was sent on A's clock; in order."""
+    def between(self, pair: int, up: bool, begin: int, end: int) -> bool:
+        """Was a packet of this connection and direction, sent in this time, lost?"""
         import numpy as np
 
-        if "_losses" not in self.__dict__:
-            assert self.found is not None and self.fates is not None
-            rows_a = np.flatnonzero((self.fates[0].fate == LOST) & (self.found.sides.pair_a >= 0))
-            rows_b = np.flatnonzero((self.fates[1].fate == LOST) & (self.found.sides.pair_b >= 0))
-            pairs = np.concatenate([self.found.sides.pair_a[rows_a], self.found.sides.pair_b[rows_b]])
-            up = np.concatenate([self.found.up_a[rows_a], self.found.up_b[rows_b]])
-            times = np.concatenate([self.a.packets["time"][rows_a], self.found.time_b[rows_b]])
-            order = np.lexsort((times, pairs.astype(np.int64) * 2 + up))
-            self.__dict__["_losses"] = ((pairs.astype(np.int64) * 2 + up)[order], times[order])
-        found: tuple[Any, Any] = self.__dict__["_losses"]
-        return found
-
-    def _far(self, place: int, other: int, length: int, causes: list[dict[str, Any]]) -> list[Part]:
-        """What B's capture says of the time between the request's arrival and the answer's leaving."""
-        parts: list[Part] = []
-        at, last = 0, len(causes)
-        while at < last:
-            row = causes[at]
-            step = [row]
-            while at + len(step) < last and _same_step(row, causes[at + len(step)]):
-                step.append(causes[at + len(step)])
-            at += len(step)
-            parts += self._waited(place, step) if row["cause"] in WAITS else self._named(place, other, step)
-        rest = length - sum(part.length for part in parts)
-        if parts and abs(rest) <= limits.SKEW_MOST * length + limits.STAMP_NS:  # B's clock runs at another rate
-            max(parts, key=lambda part: (part.because != HELD, part.length)).length += rest
-            return parts
-        if rest < 0:  # B's clock was set, or the answer went on after its last row: nothing can be said of parts
-            return [Part(place, UNKNOWN, "unknown", length, "unknown", NO_CAUSE)]
-        parts.append(Part(place, UNKNOWN, "unknown", rest, "unknown", NO_CAUSE))
-        return parts
-
-    def _waited(self, place: int, step: list[dict[str, Any]]) -> list[Part]:
-        """B waited for an acknowledgement: how long A held it, and how long it was on the way."""
-        import numpy as np
-
-        length = step[-1]["end"] - step[0]["start"]
-        held = next((row for row in step if row["cause"] == "delayed_ack"), step[0])
-        evidence = sorted({*(held["evidence"] or []), held["from_frame"], held["to_frame"]})
-        rows = self.b.rows_of(np.array(evidence, np.uint64))
-        rows = rows[rows >= 0]
-        if self.found is None or len(rows) < 3:
-            return self._named(place, -1, step)
-        up = self.found.up_b[rows]
-        sent, acks = rows[~up], rows[up]
-        if not len(sent) or not len(acks):
-            return self._named(place, -1, step)
-        data, ack = int(sent[0]), int(acks[-1])
-        at_a, left_a = int(self.to_a[data]), int(self.to_a[ack])
-        if at_a < 0 or left_a < 0:
-            return self._named(place, -1, step)
-        hold = int(self.a.packets["time"][left_a] - self.a.packets["time"][at_a])
-        came = int(self.b.packets["time"][ack]) - step[0]["start"]
-        if not 0 <= hold <= came <= length:
-            return self._named(place, -1, step)
-        grade = max((row["grade"] for row in step), key=_sure)
-        name = "delayed_ack" if held["cause"] == "delayed_ack" or hold > came - hold else "network"
-        return [
-            Part(place, CLIENT, name, hold, "proven" if _sure(grade) else grade, HELD),
-            Part(place, BETWEEN, "network", came - hold, "proven", PATH),
-            Part(place, SERVER, step[-1]["cause"], length - came, grade, OF_B),
-        ]
-
-    def _named(self, place: int, other: int, step: list[dict[str, Any]]) -> list[Part]:
-        """The causes as B's capture has them, at the place of their owner."""
-        parts = []
-        for row in step:
-            length, cause, grade = row["end"] - row["start"], row["cause"], row["grade"]
-            if cause in REPAIRS:
-                parts.append(Part(place, *self._sent_again(other, row, length)))
-            elif cause in ("queueing", "bandwidth"):
-                parts.append(Part(place, BETWEEN, cause, length, grade, OF_B))
-            elif cause in ("unknown", "capture_gap"):
-                parts.append(Part(place, UNKNOWN, cause, length, "unknown", NO_CAUSE))
-            else:  # "network" of B's is what lies behind it
-                side = CLIENT if row["owner"] == "client" else SERVER
-                parts.append(Part(place, side, cause, length, grade, OF_B))
-        return parts
-
-    def _sent_again(self, other: int, row: dict[str, Any], length: int) -> tuple[str, str, int, str, int]:
-        """A repair of B's: because of a loss between the points, or of one that neither shows."""
-        if self.found is None or self.fates is None or other < 0:
-            return BETWEEN, row["cause"], length, row["grade"], OF_B
-        import numpy as np
-
-        frames = np.array(sorted({*(row["evidence"] or []), row["from_frame"], row["to_frame"]}), np.uint64)
-        rows = self.b.rows_of(frames)
-        rows = rows[rows >= 0]
-        pair = int(self.found.sides.pair_b[self.matched.back.first_row[other]])
-        lost = (self.fates[1].fate[rows] == LOST).any()
-        if not lost and len(rows):
-            begin, end = (int(self.found.time_b[rows].min()), int(self.found.time_b[rows].max()))
-            groups, times = self._lost_times()
-            mine = (groups // 2 == pair) & (times >= begin) & (times <= end)
-            lost = mine.any()
-        if lost:
-            return BETWEEN, row["cause"], length, "proven", LOST_BETWEEN
-        return UNKNOWN, row["cause"], length, "unknown", PASSED_BOTH
+        first, last = np.searchsorted(self._group, [2 * pair + up, 2 * pair + up + 1])
+        mine = self._times[first:last]
+        return bool(np.searchsorted(mine, begin) < np.searchsorted(mine, end, "right"))
 
 
-def _same_step(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return other["cause"] in WAITS and all(one[name] == other[name] for name in ("from_frame", "to_frame", "evidence"))
-
-
-SURENESS = ("unknown", "suspected", "probable", "proven")
-
-
-def _sure(grade: str) -> int:
-    """How sure a grade is; what is only suspected accuses nobody."""
-    return SURENESS.index(grade) if grade in SURENESS else 0
-
-
-def table(parts: list[Part], exchanges: pa.Table) -> pa.Table:
+def table(parts: Parts, exchanges: pa.Table) -> pa.Table:
     """The parts as a table, by the numbers of A's and B's exchanges."""
+    import numpy as np
     import pyarrow as pa
 
-    places = [part.exchange for part in parts]
-    errors = exchanges["clock_error_ms"].to_pylist()
-    took = exchanges.select(["a_exchange", "b_exchange"]).take(pa.array(places, pa.int64()))
+    error = np.append(arrays.numbers(exchanges, "clock_error_ms"), np.nan)[parts.exchange]
+    error = np.where(parts.by_clocks, error, 0.0)
+
+    def words(codes: Array, names: tuple[str, ...]) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(arrays.integers(codes, "int32"), pa.array(names))
+
     return pa.table(
         {
-            "a_exchange": took["a_exchange"],
-            "b_exchange": took["b_exchange"],
-            "place": pa.array([part.place for part in parts]).dictionary_encode(),
-            "cause": pa.array([part.cause for part in parts]).dictionary_encode(),
-            "duration_ms": pa.array([part.length / 1e6 for part in parts], pa.float64()),
-            "clock_error_ms": pa.array([errors[part.exchange] if part.by_clocks else 0.0 for part in parts],
-                                       pa.float64()),
-            "grade": pa.array([part.grade for part in parts]).dictionary_encode(),
-            "because": pa.array([BECAUSE[part.because] for part in parts]).dictionary_encode(),
+            "a_exchange": arrays.taken(exchanges, "a_exchange", parts.exchange),
+            "b_exchange": arrays.taken(exchanges, "b_exchange", parts.exchange),
+            "place": words(parts.place, PLACES),
+            "cause": words(parts.cause, tuple(CAUSES)),
+            "duration_ms": pa.array(parts.length / 1e6, pa.float64()),
+            "clock_error_ms": pa.array(error, pa.float64(), mask=np.isnan(error)),
+            "grade": words(parts.grade, GRADES),
+            "because": words(parts.because, BECAUSE),
         }
-    )  # fmt: skip
+    )

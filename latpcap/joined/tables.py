@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from latpcap.joined.clock import Clock
 from latpcap.joined.exchanges import Matched
-from latpcap.joined.fates import BECAUSE, FATES, NO_WAY, UNKNOWN, Fates
+from latpcap.joined.fates import BECAUSE, FATES, LOST, NO_WAY, PASSED, UNKNOWN, UNSEEN, Fates
 from latpcap.joined.pairing import Pairing
 from latpcap.joined.point import Point
 
@@ -17,6 +17,48 @@ if TYPE_CHECKING:
 
 NS = 1e6
 """Nanoseconds in a millisecond."""
+DIRECTIONS = ("a_to_b", "b_to_a")
+
+
+def tally(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, clock: Clock) -> dict[str, Any]:
+    """Count the rows of `packets` by direction and fate, without making them; and the largest bound of the clock."""
+    import numpy as np
+
+    error = clock.error_ns(np.arange(len(b.packets)), b.packets["time"])
+    known = error[np.isfinite(error)]
+    counts: dict[str, Any] = {name: _frames(of) for name, of in (("a", a), ("b", b))}
+    counts["both"] = 0 if found is None else len(found.a)
+    counts["clock_error_ms"] = float(known.max()) / NS if len(known) else None
+    rows: dict[str, list[tuple[Array, Array]]] = {"both": [], "a": [], "b": []}  # who has the packet: direction, fate
+    if found is None or fates is None:
+        for name, of in (("a", a), ("b", b)):
+            rows[name].append((of.client, np.full(len(of.packets), UNKNOWN)))
+    else:
+        rows["both"].append((found.up_a[found.a], fates[0].fate[found.a]))
+        for name, of, mine, up, one in (
+            ("a", a, found.a, found.up_a, fates[0]),
+            ("b", b, found.b, found.up_b, fates[1]),
+        ):
+            alone = np.ones(len(of.packets), bool)
+            alone[mine] = False
+            rows[name].append((up[alone], one.fate[alone]))
+    every = [row for some in rows.values() for row in some]
+    for direction, upward in zip(DIRECTIONS, (True, False), strict=True):
+        fates_of = np.concatenate([fate[up == upward] for up, fate in every])
+        sums = np.bincount(fates_of, minlength=len(FATES))
+        tallies = {name: int(count) for name, count in zip(FATES, sums, strict=True) if count}
+        counts[direction] = {"sent": int(sums[PASSED] + sums[LOST]), **tallies}
+    for lacks, name in (("a_lacks", "b"), ("b_lacks", "a")):
+        counts[lacks] = sum(int((fate == UNSEEN).sum()) for _, fate in rows[name])
+    return counts
+
+
+def _frames(point: Point) -> int:
+    """How many frames hold the packets? One that holds several, as in a tunnel, has its rows one after the other."""
+    import numpy as np
+
+    frames = point.packets["frame"]
+    return len(frames) and 1 + int(np.count_nonzero(frames[1:] != frames[:-1]))
 
 
 def packets(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, clock: Clock) -> pa.Table:
@@ -66,7 +108,7 @@ def packets(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates
             "b_stream": column(b.packets["stream"][row_b].astype(np.int64), at_b, pa.int64()),
             "a_time": column(a.packets["time"][row_a], at_a, pa.int64()).cast(stamp),
             "b_time": column(time_b[row_b], at_b, pa.int64()).cast(stamp),
-            "direction": words(np.where(up, 0, 1), ("a_to_b", "b_to_a")),
+            "direction": words(np.where(up, 0, 1), DIRECTIONS),
             "delay_ms": column(delay, at_a & at_b, pa.float64()),
             "clock_error_ms": column(bound, at_b & np.isfinite(bound), pa.float64()),
             "fate": words(np.where(at_a, fate_a[row_a], fate_b[row_b]), FATES),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from latpcap.format import count, escaped, ms, percent, shortest
-from latpcap.joined import limits
+from latpcap.joined import limits, tables
 from latpcap.joined.shares import BETWEEN, CLIENT, PLACES, SERVER, UNKNOWN
 from latpcap.vocabulary import CAUSES
 
@@ -56,7 +56,7 @@ CATALOGUE = {
     "made": "{count} came into being between the points ({what})",
     "doubt": "of {count} it is not known whether they were lost: the capture at their receiver lacks others too",
 }
-DIRECTIONS = {"a_to_b": "from A to B", "b_to_a": "from B to A"}
+DIRECTIONS = dict(zip(tables.DIRECTIONS, ("from A to B", "from B to A"), strict=True))
 
 
 class JoinedWhy:
@@ -81,11 +81,12 @@ class JoinedWhy:
 
 
 def numbers(
-    packets: pa.Table, exchanges: pa.Table, parts: pa.Table, clock: Clock, way: str, proxied: bool
+    packets: dict[str, Any], exchanges: pa.Table, parts: pa.Table, clock: Clock, way: str, proxied: bool
 ) -> dict[str, Any]:
-    """Everything that the answer says, as numbers and words."""
+    """Everything that the answer says, as numbers and words. `packets` is what `tables.tally` counts."""
     found: dict[str, Any] = {"schema": 1, "proxied": proxied, "exchanges": exchanges.num_rows}
-    found["packets"] = _fates(packets)
+    error = packets.pop("clock_error_ms")
+    found["packets"] = packets
     found["places"] = _places(parts)
     found["losses_ms"] = _lost(parts)
     found["held_in"] = _count(parts, (("place", CLIENT), ("cause", "delayed_ack"), ("grade", "proven")))
@@ -94,7 +95,7 @@ def numbers(
     found["typical"] = _typical(exchanges, parts)
     found["clock"] = {
         "offset_ms": clock.offset_ns / 1e6,
-        "error_ms": _bound(packets),
+        "error_ms": error,
         "skew_ppm": clock.ppm,
         "seconds": clock.seconds,
         "round_trip_ms": _least_gap(clock),
@@ -119,32 +120,6 @@ def _least_gap(clock: Clock) -> float | None:
     """The least round trip between the points; None where only one direction was seen."""
     gaps = [section.gap_ns for section in clock.sections if section.gap_ns != float("inf")]
     return min(gaps) / 1e6 if gaps else None
-
-
-def _fates(packets: pa.Table) -> dict[str, Any]:
-    import pyarrow.compute as pc
-
-    found: dict[str, Any] = {
-        "a": int(pc.count_distinct(packets["a_frame"]).as_py()),
-        "b": int(pc.count_distinct(packets["b_frame"]).as_py()),
-        "both": int(pc.sum(pc.and_(packets["a_frame"].is_valid(), packets["b_frame"].is_valid())).as_py() or 0),
-    }
-    sent = packets.filter(pc.is_in(packets["fate"], value_set=_strings(("passed", "lost"))))
-    for direction in DIRECTIONS:
-        mine = packets.filter(pc.equal(packets["direction"], direction))
-        of = sent.filter(pc.equal(sent["direction"], direction))
-        tallies = {row["values"]: row["counts"] for row in pc.value_counts(mine["fate"]).to_pylist()}
-        found[direction] = {"sent": of.num_rows, **tallies}
-    missing = packets.filter(pc.equal(packets["fate"], "unseen"))
-    found["a_lacks"] = int(pc.sum(missing["a_frame"].is_null()).as_py() or 0)
-    found["b_lacks"] = int(pc.sum(missing["b_frame"].is_null()).as_py() or 0)
-    return found
-
-
-def _strings(words: tuple[str, ...]) -> Any:
-    import pyarrow as pa
-
-    return pa.array(words, pa.string())
 
 
 def _places(parts: pa.Table) -> dict[str, dict[str, float]]:
@@ -175,13 +150,6 @@ def _typical(exchanges: pa.Table, parts: pa.Table) -> dict[str, Any] | None:
     return {**{name: row[name] for name in ("a_exchange", "b_exchange", "latency_ms", "out_ms", "far_ms", "back_ms",
                                             "clock_error_ms")},
             "places": _places(mine), "losses_ms": _lost(mine)}  # fmt: skip
-
-
-def _bound(packets: pa.Table) -> float | None:
-    import pyarrow.compute as pc
-
-    found = pc.max(packets["clock_error_ms"]).as_py()
-    return None if found is None else float(found)
 
 
 def _verdict(found: dict[str, Any]) -> tuple[str, str]:

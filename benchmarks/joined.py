@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""How much CPU and memory does joining two captures take, against analysing each?
+
+    joined.py [--packets N] [--scratch FOLDER]
+
+Copies sample_pcaps/two-points until each of both captures has N packets (a million). Each copy has a client address,
+sequence numbers and time stamps of its own, and begins while the one before it runs. Prints seconds of CPU and the most
+memory of `why` on each capture and of `why --join` on both, and their ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import struct
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = ROOT / "sample_pcaps" / "two-points"
+RECORD = struct.Struct("<IIII")
+HEADER_BYTES = 24
+APART_US = 400_000
+"""Between the starts of two copies; each runs for about four seconds."""
+MS_PER_COPY = APART_US // 1000
+CLIENTS = (bytes([10, 77, 1, 2]), bytes([10, 77, 2, 1]))
+"""The client at its own side, and behind the router."""
+ETHERNET_BYTES, ADDRESSES, TCP = 14, slice(26, 34), 34
+TIMESTAMPS, NOP, END = 8, 1, 0
+RATIO_MOST, MB_MOST = 1.5, 300
+
+
+def records(path: Path) -> tuple[bytes, list[tuple[int, bytes, int]]]:
+    """The file's header; of each packet the microseconds, the bytes, and the original length."""
+    data = path.read_bytes()
+    found, at = [], HEADER_BYTES
+    while at < len(data):
+        seconds, us, held, original = RECORD.unpack_from(data, at)
+        at += RECORD.size
+        found.append((seconds * 1_000_000 + us, data[at : at + held], original))
+        at += held
+    return data[:HEADER_BYTES], found
+
+
+def moved(frame: bytearray, client: bytes, own: bytes, seqs: tuple[int, int], ms: int) -> None:
+    """Give the frame this client's address, and shift its numbers and time stamps."""
+    source, target = frame[26:30], frame[30:34]
+    up = source == client
+    frame[ADDRESSES] = own + target if up else source + own
+    seq, ack = struct.unpack_from(">II", frame, TCP + 4)
+    mine, other = seqs if up else seqs[::-1]
+    struct.pack_into(">II", frame, TCP + 4, (seq + mine) % 2**32, (ack + other) % 2**32)
+    at, end = TCP + 20, TCP + (frame[TCP + 12] >> 4) * 4
+    while at < end and frame[at] != END:
+        if frame[at] == TIMESTAMPS:
+            tsval, tsecr = struct.unpack_from(">II", frame, at + 2)
+            struct.pack_into(">II", frame, at + 2, (tsval + ms) % 2**32, (tsecr + ms) % 2**32 if tsecr else 0)
+        at += 1 if frame[at] == NOP else max(frame[at + 1], 2)
+
+
+def enlarge(source: Path, target: Path, packets: int, client: bytes) -> None:
+    """Write so many packets: the copies in order of time."""
+    header, sample = records(source)
+    copies = -(-packets // len(sample))
+    shuffled = random.Random(1)
+    seqs = [(shuffled.getrandbits(32), shuffled.getrandbits(32)) for _ in range(copies)]
+    order = sorted(
+        (time + copy * APART_US, copy, place) for copy in range(copies) for place, (time, _, _) in enumerate(sample)
+    )
+    with target.open("wb") as out:
+        out.write(header)
+        for time, copy, place in order[:packets]:
+            _, held, original = sample[place]
+            frame = bytearray(held)
+            own = bytes([10, 100 + (copy >> 16 & 63), copy >> 8 & 255, copy & 255])
+            moved(frame, client, own, seqs[copy], copy * MS_PER_COPY)
+            out.write(RECORD.pack(time // 1_000_000, time % 1_000_000, len(frame), original) + frame)
+
+
+def measured(*arguments: str) -> tuple[float, float]:
+    """Seconds of CPU and MB of memory of one run of latpcap, whose output is dropped."""
+    command = [str(Path(sys.executable).with_name("latpcap")), *arguments]
+    pid = os.posix_spawn(command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, 1, 0)])
+    _, status, used = os.wait4(pid, 0)
+    if status:
+        sys.exit(f"latpcap {' '.join(arguments)} failed")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def main() -> int:
+    """Print the table; 1 where a goal is missed."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--packets", type=int, default=1_000_000)
+    options.add_argument("--scratch", type=Path)
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory(dir=chosen.scratch) as folder:
+        pair = []
+        for name, client in zip(("client", "server"), CLIENTS, strict=True):
+            pair.append(Path(folder) / f"{name}.pcap")
+            enlarge(SAMPLE / f"{name}.pcap", pair[-1], chosen.packets, client)
+        alone = [measured("why", str(file)) for file in pair]
+        both = measured("why", "--join", *map(str, pair))
+    cpu = sum(used for used, _ in alone)
+    for name, (used, mb) in zip(("why A", "why B", "why --join A B"), (*alone, both), strict=True):
+        print(f"{name:15} {used:7.2f} s {mb:7.0f} MB")
+    print(f"join / both     {both[0] / cpu:7.2f} x (goal {RATIO_MOST}), {both[1]:.0f} MB (goal {MB_MOST})")
+    return int(both[0] > RATIO_MOST * cpu or both[1] > MB_MOST)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
