@@ -2,7 +2,7 @@
 //! reordered, cut short, missing), gives `Stretch`s without overlap; knows nothing of what the bytes mean.
 //!
 //! A hole waits for its segment until the capture itself proves that it will not come: the peer has
-//! acknowledged data beyond the hole, and that data was captured. Both are asked for, because captures
+//! acknowledged data beyond the hole, and that data was captured. Both are requested, because captures
 //! taken on several queues may show an ACK some frames before the data that it answers.
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ impl Assembler {
         }
     }
 
-    /// The same where everything is in order, which is nearly always; false where there may be something to give.
+    /// Fast path for data in order, which is nearly always; false where there may be held data to give.
     #[inline]
     pub fn acked_in_order(&mut self, offset: u64) -> bool {
         let ordered = self.held.is_none() && self.end == NO_END;
@@ -161,7 +161,7 @@ impl Assembler {
     }
 
     /// The FIN stands at `offset` (behind the last byte). It may come before bytes that are still to be
-    /// resent: the stream has ended when `ended` says so.
+    /// resent: `ended` shows whether the stream has ended.
     pub fn fin(&mut self, offset: u64, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         self.next.get_or_insert(offset);
         if self.end == NO_END {

@@ -206,7 +206,7 @@ impl Analysis {
         self.judge_some();
     }
 
-    /// The same out of `record`'s way.
+    /// The cold part of `record`.
     #[cold]
     #[inline(never)]
     fn rare_tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
@@ -347,11 +347,11 @@ impl Analysis {
     /// What was read of DNS over TCP in the packet at `offset`.
     #[cold]
     fn take_dns(&mut self, offset: u64) {
-        for said in std::mem::take(&mut self.streams.context.dns) {
-            let ends = self.streams.ends(said.stream);
-            let note = ends.and_then(|(client, server)| self.lookups.said(client, server, &said));
+        for message in std::mem::take(&mut self.streams.context.dns) {
+            let ends = self.streams.ends(message.stream);
+            let note = ends.and_then(|(client, server)| self.lookups.over_tcp(client, server, &message));
             if let Some(note) = note {
-                self.issue(note.at(offset).in_frame(said.at.frame));
+                self.issue(note.at(offset).in_frame(message.at.frame));
             }
         }
         self.give_lookups();

@@ -1,6 +1,6 @@
 //! What could not be read or trusted. Reads nothing; every other layer reports through these types.
 //!
-//! Nothing is lost in silence: a layer that cannot go on says where (file offset, frame), in which
+//! Nothing is lost in silence: a layer that cannot go on reports where (file offset, frame), in which
 //! layer, what it needed and what it had.
 
 use std::fmt::Write;
@@ -29,12 +29,12 @@ impl Kind {
     }
 }
 
-/// What an issue says to a program: the few reasons that limit what the tables may be read for.
+/// An issue's kind for programs: the few reasons that limit what the tables may be read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
     /// The capture's clock was set back, by more than two processors disagree.
     ClockBack,
-    /// The capturing interface says that it dropped packets; the group is how many.
+    /// The capturing interface reports dropped packets; the group is how many.
     Dropped,
     /// A SYN went through a tunnel with a wrong outer UDP checksum.
     TunnelChecksum,

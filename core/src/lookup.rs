@@ -43,8 +43,8 @@ pub struct Lookup {
     pub id: u16,
     pub kind: SmolStr,
     pub name: SmolStr,
-    pub asked: At,
-    /// How often it was asked again.
+    pub sent: At,
+    /// Retransmissions of the question.
     pub repeats: u32,
     pub answered: Option<At>,
     pub status: Option<(u16, Option<&'static str>)>,
@@ -68,7 +68,7 @@ struct Question {
     id: u16,
 }
 
-/// An answer that gave addresses, or none of the kind that was asked for.
+/// An answer that gave addresses, or none of the kind that was requested.
 #[derive(Debug)]
 struct Resolved {
     number: u64,
@@ -103,16 +103,16 @@ impl Lookups {
         self.message((client, server, None), &message, udp.payload, at)
     }
 
-    /// The same of a stream between these two.
+    /// A message of DNS over TCP between these two.
     #[cold]
-    pub fn said(&mut self, client: (IpAddr, u16), server: (IpAddr, u16), said: &DnsMessage) -> Option<Issue> {
-        let message = Message::parse(&said.message)?;
-        self.message(
-            (client, server, Some(said.stream)),
-            &message,
-            &said.message,
-            said.at,
-        )
+    pub fn over_tcp(
+        &mut self,
+        client: (IpAddr, u16),
+        server: (IpAddr, u16),
+        dns: &DnsMessage,
+    ) -> Option<Issue> {
+        let message = Message::parse(&dns.message)?;
+        self.message((client, server, Some(dns.stream)), &message, &dns.message, dns.at)
     }
 
     fn message(
@@ -156,7 +156,7 @@ impl Lookups {
             id: question.id,
             kind: kind.into(),
             name: name.into(),
-            asked: at,
+            sent: at,
             repeats: 0,
             answered: None,
             status: None,
@@ -214,7 +214,7 @@ impl Lookups {
             number: lookup.number,
             client: lookup.client.0,
             name: lookup.name.clone(),
-            start: lookup.asked.time_ns,
+            start: lookup.sent.time_ns,
             end: at.time_ns,
             addresses: lookup.addresses.clone(),
         });

@@ -1,4 +1,4 @@
-//! Probes and their answers: pings, and the SYNs of streams that never carried data (`stream::asked`). Fed with ICMP and
+//! Probes and their answers: pings, and the SYNs of streams that never carried data (`stream::syns`). Fed with ICMP and
 //! with streams whose row is finished; gives the rows of `probes`, in the order in which they were sent.
 
 use std::cmp::{Ordering, Reverse};
@@ -53,7 +53,7 @@ pub struct Probes {
     order: VecDeque<(Echo, u32)>,
 }
 
-/// What this ICMP message says of the packet that it quotes.
+/// What this ICMP message answers to the packet that it quotes.
 pub fn verdict(icmp: &Icmp<'_>) -> Option<AnswerKind> {
     match (icmp.v6, icmp.kind) {
         (false, 11) | (true, 3) => Some(AnswerKind::TimeExceeded),
@@ -64,20 +64,20 @@ pub fn verdict(icmp: &Icmp<'_>) -> Option<AnswerKind> {
 
 /// The SYNs of a stream that carried no data.
 pub fn of_stream(id: u32, stream: &Stream) -> impl Iterator<Item = Probe> {
-    stream.asked.iter().map(move |asked| {
-        let ((src, sport), (dst, dport)) = stream.ends(asked.from_low);
+    stream.syns.iter().map(move |syn| {
+        let ((src, sport), (dst, dport)) = stream.ends(syn.from_low);
         Probe {
             src,
             dst,
-            sent: asked.sent,
+            sent: syn.sent,
             what: What::Syn {
                 stream: id,
                 sport,
                 dport,
-                ttl: asked.ttl,
+                ttl: syn.ttl,
             },
-            repeats: asked.repeats,
-            answer: asked.answer,
+            repeats: syn.repeats,
+            answer: syn.answer,
         }
     })
 }

@@ -35,7 +35,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let _ = requested_schema; // the protocol allows to give the own schema whatever was asked
+        let _ = requested_schema; // the protocol allows our own schema whatever was requested
         let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
         let reader = RecordBatchIterator::new(batches, Arc::clone(&self.schema));
         PyCapsule::new_with_value(
@@ -270,7 +270,7 @@ type SeenFields<'py> = (u64, bool, i64, i64, u16, u32, Bound<'py, PyBytes>);
 /// frame, time in ns, link type (none: no packet), interface, captured bytes, original length
 type RecordFields<'py> = (u64, i64, Option<u32>, u32, Bound<'py, PyBytes>, u32);
 
-/// The same bytes again, for the records themselves.
+/// Reads the bytes a second time, for the records themselves.
 #[pyclass(module = "latpcap._core")]
 struct Records {
     records: records::Records,
@@ -321,7 +321,7 @@ impl Records {
     }
 }
 
-/// frame, from the first sender, what was said, how many bytes more are missing
+/// frame, from the first sender, plaintext, bytes missing behind it
 type PartFields<'py> = (u64, bool, Bound<'py, PyBytes>, u64);
 
 /// One stream's bytes in order, as plain text.

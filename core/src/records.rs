@@ -17,7 +17,7 @@ enum Wanted {
     Some(Vec<u64>, usize),
 }
 
-/// Hands on what is wanted; what is wrong with the file was said when it was analysed.
+/// Hands on what is wanted; what is wrong with the file was reported when it was analysed.
 struct Picker<'a, F> {
     wanted: &'a mut Wanted,
     give: &'a mut F,

@@ -26,7 +26,7 @@ impl Sack {
     }
 }
 
-/// What a SYN says of multipath TCP (RFC 8684).
+/// Multipath TCP options of a SYN (RFC 8684).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Multipath {
     #[default]

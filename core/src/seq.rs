@@ -14,7 +14,7 @@ pub fn le(a: u32, b: u32) -> bool {
 
 /// A 32-bit relative number as the 64-bit number that lies nearest to `near`.
 ///
-/// Streams longer than 4 GiB wrap; the highest number seen so far says which turn is meant.
+/// Streams longer than 4 GiB wrap; the highest number seen so far decides the wrap.
 #[inline]
 pub fn unwrap_near(relative: u32, near: i64) -> i64 {
     near.wrapping_add(i64::from(relative.wrapping_sub(near as u32) as i32))

@@ -35,7 +35,7 @@ impl Interface {
         Some((interface, sound))
     }
 
-    /// Decimals of a second that a tick tells, rounded down to those that Wireshark shows.
+    /// Decimals of a second in a tick, rounded down to those that Wireshark shows.
     pub(super) fn digits(&self) -> u8 {
         match self.ticks.and_then(u128::checked_ilog10).unwrap_or(9) {
             few @ 0..=2 => few as u8,
@@ -45,7 +45,7 @@ impl Interface {
         }
     }
 
-    /// Quick where it can be; none says nothing but that `time_ns` has to do it.
+    /// Fast path; `None` means that `time_ns` has to do it.
     #[inline(always)]
     pub(super) fn quick_ns(&self, ticks: u64) -> Option<i64> {
         if self.tick_ns == 0 {

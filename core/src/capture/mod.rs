@@ -31,7 +31,7 @@ const SOUND_NS: std::ops::RangeInclusive<i64> = -(1 << 62)..=(1 << 62) - 1;
 pub struct Record<'a> {
     /// From 1, Wireshark's frame.number.
     pub frame: u64,
-    /// Nanoseconds since the epoch; a record without a time that can be told has that of the record
+    /// Nanoseconds since the epoch; a record without a readable time has that of the record
     /// before it, or 0.
     pub time_ns: i64,
     /// LINKTYPE_ number, or `NO_LINK`.
@@ -136,7 +136,7 @@ impl CaptureReader {
         self.name
     }
 
-    /// Decimals of a second that the clock of the packets tells: 0 to 3, 6 or 9, as Wireshark shows them. The
+    /// Decimals of a second of the packets' clock: 0 to 3, 6 or 9, as Wireshark shows them. The
     /// finest of several interfaces; 6 where it is not known.
     pub fn digits(&self) -> u8 {
         match &self.format {

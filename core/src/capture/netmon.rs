@@ -28,7 +28,7 @@ pub(super) struct Netmon {
     start_ns: i64,
     table: (u64, u64),
     frames: Places,
-    told: Places,
+    listed: Places,
     last_ns: i64,
     in_table: bool,
 }
@@ -56,7 +56,7 @@ enum Medium {
     Link(u32),
     /// What the program noted for itself: a frame to Wireshark, but no packet.
     Note,
-    /// The same, and no frame either.
+    /// A record of another kind: no packet, and no frame number.
     Nothing,
     Unknown,
 }
@@ -91,7 +91,7 @@ impl Netmon {
                 head.u32::<false, 28>().into(),
             ),
             frames: Places::default(),
-            told: Places::default(),
+            listed: Places::default(),
             last_ns: 0,
             in_table: false,
         })
@@ -214,25 +214,25 @@ impl Netmon {
         }
     }
 
-    /// Its entries as they come: nothing of them is kept but what tells them from others.
+    /// Its entries as they come: nothing of them is kept but what distinguishes them from others.
     fn read_table(&mut self, bytes: &[u8], place: &mut Position, sink: &mut impl Sink) -> Ask {
         let mut left = bytes;
-        while self.told.count < self.table.1 / 4 {
+        while self.listed.count < self.table.1 / 4 {
             let Some((entry, next)) = Header::<4>::split(left) else {
                 return Ask::Need(4);
             };
-            self.told.add(entry.u32::<false, 0>().into());
+            self.listed.add(entry.u32::<false, 0>().into());
             place.offset += 4;
             left = next;
         }
-        if self.told != self.frames {
-            let (told, read) = (self.told.count, self.frames.count);
+        if self.listed != self.frames {
+            let (listed, read) = (self.listed.count, self.frames.count);
             let note = |reason| Issue::new(Kind::Distrusted, "netmon", reason).at(self.table.0);
-            sink.issue(if (told, self.told.sum) == (read, self.frames.sum) {
+            sink.issue(if (listed, self.listed.sum) == (read, self.frames.sum) {
                 note("frames stand in another order than in their table")
             } else {
                 note("frame table names other places than those of the frames")
-                    .detail(format!("{told} in the table, {read} read"))
+                    .detail(format!("{listed} in the table, {read} read"))
             });
         }
         // Comments and the names of processes follow.
@@ -243,7 +243,7 @@ impl Netmon {
     pub(super) fn cut(&self, bytes: &[u8], place: &Position) -> Option<Issue> {
         let had = bytes.len() as u64;
         let (reason, needed, had) = match self.lengths(bytes) {
-            _ if self.in_table => ("frame table is cut", self.table.1, self.told.count * 4 + had),
+            _ if self.in_table => ("frame table is cut", self.table.1, self.listed.count * 4 + had),
             _ if bytes.is_empty() && self.table.0 == u64::MAX => ("frame table is missing", 0, 0),
             _ if bytes.is_empty() => ("frame table is missing", self.table.0, place.offset),
             Some((captured, _)) => ("record data is cut", captured.into(), had - self.head() as u64),
@@ -273,7 +273,7 @@ fn medium(media: u16) -> Medium {
     }
 }
 
-/// When the capture began (1970 where no sound date is said): year, month, day of the week, day, hour, minute, second, millisecond. No zone is said, so it is UTC.
+/// When the capture began (1970 without a sound date): year, month, day of the week, day, hour, minute, second, millisecond, in UTC.
 fn start(head: Header<'_, FILE_HEADER>) -> i64 {
     let (year, month) = (
         i64::from(head.u16::<false, 8>()),

@@ -67,17 +67,17 @@ impl Pcapng {
         })
     }
 
-    /// Decimals of a second that the finest interface's clock tells; none before there is an interface.
+    /// Decimals of a second of the finest interface's clock; none before there is an interface.
     pub(super) fn digits(&self) -> Option<u8> {
         self.digits
     }
 
     pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Position, sink: &mut impl Sink) -> Ask {
-        let asked = match self.big {
+        let parsed = match self.big {
             true => self.blocks::<true>(bytes, place, sink),
             false => self.blocks::<false>(bytes, place, sink),
         };
-        asked.unwrap_or_else(|issue| {
+        parsed.unwrap_or_else(|issue| {
             sink.issue(*issue);
             Ask::Halt
         })
@@ -129,7 +129,7 @@ impl Pcapng {
             }
             // A length that is no multiple of four is rounded up, as Wireshark does.
             let whole = u64::from(total).next_multiple_of(4);
-            let told = match kind {
+            let handled = match kind {
                 STATISTICS => (24..=LONGEST_STATISTICS).contains(&total),
                 SECRETS if total > LONGEST => {
                     secrets::too_long(total, LONGEST, place, sink);
@@ -137,7 +137,7 @@ impl Pcapng {
                 }
                 _ => kind == SECRETS,
             };
-            if !told && !matches!(kind, INTERFACE | OLD_PACKET | SIMPLE_PACKET | PACKET) {
+            if !handled && !matches!(kind, INTERFACE | OLD_PACKET | SIMPLE_PACKET | PACKET) {
                 self.passing = Some(Passing {
                     total,
                     begin: place.offset,
@@ -160,12 +160,12 @@ impl Pcapng {
             };
             let (body, end) = cursor::split(block, block.len() - 4);
             let end = Header::<4>::of(end).map_or(0, |end| end.u32::<BIG, 0>());
-            same_length(total, end, place.offset, place, kind != INTERFACE && !told)?;
+            same_length(total, end, place.offset, place, kind != INTERFACE && !handled)?;
             if kind == INTERFACE {
                 self.interface::<BIG>(body, place, sink)?;
             } else if kind == SECRETS {
                 secrets::hand_on::<BIG>(body, place, sink);
-            } else if told {
+            } else if handled {
                 statistics::report::<BIG>(body, place, sink);
             } else {
                 self.packet::<BIG>(kind, body, place, sink)?;

@@ -5,7 +5,7 @@ use super::{Position, Sink};
 use crate::cursor::{Cursor, Header};
 use crate::issue::{Code, Issue, Kind};
 
-/// Says how many packets an interface dropped, where it says so itself.
+/// Reports how many packets an interface dropped, from its statistics block.
 #[cold]
 pub(super) fn report<const BIG: bool>(body: &[u8], place: &Position, sink: &mut impl Sink) {
     let dropped = dropped::<BIG>(body);

@@ -16,12 +16,12 @@ const MAX_EARLY: usize = 64 << 10;
 /// The tag and the content's type (RFC 8446 5.2).
 const EARLY_OVERHEAD: usize = 17;
 
-/// Who hears what programs said.
+/// Receives the plaintext that programs sent.
 pub trait Taker {
     /// `bytes` of a record that `begun` brought the first byte of, and `at` the last.
     fn plain(&mut self, side: Side, begun: At, at: At, bytes: &[u8]);
 
-    /// So many bytes that `side` said are not in the capture; with CBC suites about so many.
+    /// So many bytes of `side` are not in the capture; with CBC suites about so many.
     fn missing(&mut self, side: Side, at: At, len: u64);
 }
 
@@ -35,7 +35,7 @@ pub struct Connection {
     early_bytes: usize,
 }
 
-/// What the client said before the server's word, and the packets of its first and last byte.
+/// What the client sent before the server's hello, and the packets of its first and last byte.
 #[derive(Debug)]
 struct EarlyRecord {
     begun: At,
@@ -260,11 +260,11 @@ impl Connection {
                 len => taker.missing(side, at, len as u64),
             }
         }
-        self.said(content, side, at, body.len(), out, taker);
+        self.deliver(content, side, at, body.len(), out, taker);
     }
 
     /// Gives what a record held to whom it is for.
-    fn said(
+    fn deliver(
         &mut self,
         content: Content,
         side: Side,
@@ -275,13 +275,13 @@ impl Connection {
     ) {
         let begun = self.cutter(side).begun;
         match content {
-            Content::Said if !out.is_empty() => {
+            Content::Plaintext if !out.is_empty() => {
                 self.decide_early(taker);
                 taker.plain(side, begun, at, out);
             }
-            Content::SaidEarly | Content::ClosedEarly => {
+            Content::EarlyPlaintext | Content::ClosedEarly => {
                 let (bytes, closed) = match content {
-                    Content::SaidEarly => (out.to_vec(), 0),
+                    Content::EarlyPlaintext => (out.to_vec(), 0),
                     _ => (Vec::new(), body.saturating_sub(EARLY_OVERHEAD) as u64),
                 };
                 self.early_bytes = self.early_bytes.saturating_add(bytes.len().max(1));
@@ -339,7 +339,7 @@ impl Connection {
                         continue;
                     };
                     self.found(side, at, from, lost, taker);
-                    self.said(content, side, at, body.len(), out, taker);
+                    self.deliver(content, side, at, body.len(), out, taker);
                     return self.bytes(side, at, rest, log, taker);
                 }
             }

@@ -1,4 +1,4 @@
-//! A whole stream, for who wants to read what was said in it. Takes its bytes in order as they are on the wire, gives them
+//! A whole stream for readers of its plaintext. Takes its bytes in order as they are on the wire, gives them
 //! as plain text: TLS from the ClientHello on, wherever that is (STARTTLS). Without its handshake and alerts.
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ struct Tls {
     first_is_client: bool,
 }
 
-/// Keeps what is said in one call.
+/// Keeps the plaintext of one call.
 struct Kept {
     first_is_client: bool,
     parts: Vec<Part>,

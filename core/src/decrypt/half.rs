@@ -1,5 +1,5 @@
 //! One sender's keys and the number of its next record. Opens its records in order, and finds the number again where
-//! records were lost: the cipher itself says which one fits.
+//! records were lost: the cipher itself shows which one fits.
 
 use super::cipher::{Head, Keys};
 use super::handshake::Messages;
@@ -116,7 +116,7 @@ impl Half {
         }
     }
 
-    /// The sender said KeyUpdate.
+    /// The sender sent KeyUpdate.
     pub fn update(&mut self) {
         if let Some(updated) = self.current().and_then(Epoch::updated) {
             self.change(updated);
@@ -127,7 +127,7 @@ impl Half {
     pub fn lose_one(&mut self) {
         self.doubt = true;
         if self.seq > 0 {
-            self.seq += 1; // before the first that opens, the window tells
+            self.seq += 1; // before the first that opens, the window decides
         }
     }
 

@@ -74,7 +74,7 @@ impl Messages {
         }
     }
 
-    /// So many bytes must be kept before something can be said.
+    /// Bytes that must be kept before a message can be read.
     fn wanted(&self) -> usize {
         match self.kept.len() {
             0..HEAD => HEAD,

@@ -87,7 +87,7 @@ impl KeyLog {
         self.secrets.len()
     }
 
-    /// Adds what `text` holds; what was there before stays. What cannot be used is told to `issue`, once for each line.
+    /// Adds what `text` holds; what was there before stays. Each line that cannot be used gives an issue.
     pub fn read(&mut self, text: &[u8], mut issue: impl FnMut(Issue)) {
         let before = self.secrets.len();
         let mut usable = false;
@@ -122,7 +122,7 @@ impl KeyLog {
         }
     }
 
-    /// One line that is no comment; the reason where it says nothing that can be used.
+    /// Parses one line that is no comment; the reason where it cannot be used.
     fn line(&mut self, line: &[u8]) -> Result<(), &'static str> {
         let mut fields = line
             .split(u8::is_ascii_whitespace)

@@ -11,7 +11,7 @@ use crate::cursor;
 
 /// SHA-384's output, and TLS 1.2's master secret.
 pub(super) const LONGEST: usize = 48;
-/// A label of RFC 8446 with its length, the length asked for and an empty context.
+/// A label of RFC 8446 with its length, the length requested and an empty context.
 const MAX_INFO: usize = 4 + 6 + 16;
 
 /// A secret of a key log, or one that came of it. It is not printed.

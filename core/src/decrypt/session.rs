@@ -1,5 +1,5 @@
 //! Both sides' way through one TLS connection, record by record: from the hellos to the keys, from one set of keys to
-//! the next. Gives what programs said, or why it stays sealed. Knows nothing of where records begin.
+//! the next. Gives what programs sent, or why it stays sealed. Knows nothing of where records begin.
 
 use smol_str::SmolStr;
 
@@ -62,15 +62,15 @@ impl Sealed {
 /// What a record was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Nothing that a program said: handshake, alert, change of keys, early data that nobody read.
+    /// Nothing that a program sent: handshake, alert, change of keys, early data that nobody read.
     Aside,
     /// Application data.
-    Said,
+    Plaintext,
     /// Application data that counts only if the server accepts it.
-    SaidEarly,
+    EarlyPlaintext,
     /// It stayed closed.
     Closed,
-    /// The same with what may be early data, whose key the log lacks or the server refused.
+    /// May be early data, whose key the log lacks or the server refused.
     ClosedEarly,
 }
 
@@ -86,7 +86,7 @@ pub(super) enum Early {
 #[derive(Debug, Default)]
 pub(super) struct Session {
     random: Option<Random>,
-    /// The server's hello was read, and it asked for no retry.
+    /// The server's hello was read, and it requested no retry.
     settled: bool,
     modern: bool,
     /// TLS 1.2: what each side changes to.
@@ -196,7 +196,7 @@ impl Session {
         }
     }
 
-    /// ChangeCipherSpec. In TLS 1.3 it says nothing (RFC 8446 D.4).
+    /// ChangeCipherSpec. In TLS 1.3 it means nothing (RFC 8446 D.4).
     fn change(&mut self, side: Side) {
         let Some([client, server]) = self.pending else {
             return;
@@ -264,10 +264,10 @@ impl Session {
         match opened.kind {
             APPLICATION_DATA if opened.stage == Stage::Early => match self.early {
                 Early::Rejected => return Content::Aside,
-                Early::Accepted => return Content::Said,
-                Early::Open => return Content::SaidEarly,
+                Early::Accepted => return Content::Plaintext,
+                Early::Open => return Content::EarlyPlaintext,
             },
-            APPLICATION_DATA => return Content::Said,
+            APPLICATION_DATA => return Content::Plaintext,
             HANDSHAKE => self.handshake(side, out, log),
             CHANGE_CIPHER_SPEC => self.change(side),
             _ => {} // an alert

@@ -7,7 +7,7 @@ mod vectors;
 use super::{Connection, KeyLog, Sealed, Taker};
 use crate::base::{At, Side};
 
-/// What programs said: by side, bytes with how many are missing before each stretch.
+/// What programs sent: by side, bytes with how many are missing before each stretch.
 #[derive(Debug, Default, PartialEq, Eq, Clone)]
 struct Heard {
     client: Vec<u8>,

@@ -24,7 +24,7 @@ pub(super) enum Stage {
 }
 
 impl Analysis {
-    /// The rows of a stream that is over. How long its connection took to set up is told now, as the path is best
+    /// The rows of a stream that is over. The time of its set-up is judged now, as the path is best
     /// known at the end.
     pub(super) fn give(&mut self, id: u32, stream: &Stream) {
         if let Some((exchange, paths)) =

@@ -13,7 +13,7 @@ use crate::table::{BATCH_ROWS, Tables};
 /// Finished exchanges wait for the evidence of the others; beyond this many they are judged with what
 /// is known by then.
 pub(super) const MAX_PENDING: usize = 8192;
-/// The same for those that wait for the path's best times only, which a few exchanges tell: so many fit the
+/// Exchanges that wait for the path's best times only, which a few exchanges give: so many fit the
 /// processor's cache.
 const MAX_PLAIN: usize = 128;
 /// Streams whose row is finished wait for the evidence of the others; beyond this many their set-ups are judged with
@@ -49,7 +49,7 @@ impl Analysis {
         }
     }
 
-    /// Judges what is pending with the evidence there is, in the order in which it was asked.
+    /// Judges what is pending with the evidence there is, in the order of the requests.
     pub(super) fn settle(&mut self, last: bool) {
         let mut pending = std::mem::take(&mut self.streams.context.settled);
         pending.append(&mut self.streams.context.plain);
@@ -76,7 +76,7 @@ impl Analysis {
         }
     }
 
-    /// What was held behind another message had been asked before it left.
+    /// A request that was held behind another message was made before it left.
     #[cold]
     fn begin_before(&self, exchange: &mut Exchange) {
         let paths = self.paths(exchange);
@@ -160,7 +160,7 @@ impl Analysis {
         self.rows = rows;
     }
 
-    /// What the whole capture says for the judging of this exchange; its server's host may have `asked` another one meanwhile.
+    /// Evidence of the whole capture for judging this exchange; its server's host may have sent requests of its own meanwhile.
     pub(super) fn known<'a>(&'a self, exchange: &Exchange, paths: &'a Paths, asked: bool) -> Context<'a> {
         let needless = &self.streams.context.needless;
         Context {

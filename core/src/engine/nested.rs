@@ -1,5 +1,5 @@
-//! Exchanges that wait for one another: where a host is asked and asks others, what it asks there is judged first, and
-//! tells what the exchange around it waited for.
+//! Nested exchanges: where a host that got a request makes requests of its own, the inner ones are judged first, and
+//! show what the exchange around them waited for.
 
 use super::Analysis;
 use super::judging::rows_of;
@@ -22,7 +22,7 @@ pub(super) struct Nested {
 struct Entry {
     span: Span,
     place: usize,
-    /// What it was asked for meanwhile: places among the entries, and what is missing to prove that.
+    /// Requests that it made meanwhile: places among the entries, and what is missing to prove that.
     inside: Vec<(usize, Option<Because>)>,
 }
 
@@ -35,7 +35,7 @@ impl Analysis {
                 .is_some_and(|key| pools.hosts.asks(&key) || pools.hosts.serves(&key))
     }
 
-    /// Judges these exchanges, what lies inside others first, and gives their rows in the order in which they were asked.
+    /// Judges these exchanges, inner ones first, and gives their rows in the order of the requests.
     #[cold]
     #[allow(clippy::vec_box)] // as in the context
     pub(super) fn settle_nested(&mut self, pending: Vec<Box<Exchange>>, last: bool) {
@@ -90,7 +90,7 @@ impl Analysis {
             .collect();
     }
 
-    /// For each entry what it lies inside of; tells those of it. Those from `fresh` on had a look before.
+    /// Finds the outer exchange of each entry. Those from `fresh` on were searched before.
     fn look(&mut self, entries: &mut [Entry], fresh: usize, last: bool) -> Vec<Option<Inside>> {
         let spans: Vec<Span> = entries.iter().map(|entry| entry.span).collect();
         let known: Vec<bool> = entries.iter().map(|entry| entry.place >= fresh).collect();
@@ -117,7 +117,7 @@ impl Analysis {
         rows_of(exchange, &known, rows);
     }
 
-    /// When it was asked and answered, where it is a request that was answered and that may nest.
+    /// Times of its request and answer, where it is a request that was answered and that may nest.
     fn span(&self, exchange: &Exchange) -> Option<Span> {
         let pools = &self.streams.context.pools;
         let answer = (exchange.response.as_ref())

@@ -1,4 +1,4 @@
-//! Reads a capture up to an instant, and says when nothing more is wanted of a file.
+//! Reads a capture up to an instant, and reports when nothing more of a file is needed.
 
 /// Frames of several interfaces may stand so far from their order: a file is left when a frame lies so much behind the
 /// end.

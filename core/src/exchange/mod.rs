@@ -112,7 +112,7 @@ impl Message {
     }
 }
 
-/// What a row tells of.
+/// What a row is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RowKind {
     /// A request and its answer, or a turn and the other side's.
@@ -120,7 +120,7 @@ pub enum RowKind {
     Exchange,
     /// A connection's set-up.
     Connect,
-    /// What a server said without a request.
+    /// What a server sent without a request.
     Push,
     /// A client's pause between requests.
     Pause,
@@ -225,9 +225,9 @@ pub struct Exchange {
     pub pieces: Pieces,
     pub request: Message,
     /// What the client had acknowledged when it began to ask: the answer lies beyond.
-    asked_at: i64,
+    ack_at_request: i64,
     pub response: Option<Message>,
-    /// What its first segment answers, where an ACK has freed that and more had been said meanwhile.
+    /// What its first segment answers, where an ACK has freed that and more had been sent meanwhile.
     answered_from: Option<At>,
     /// Both sides spoke in turn before it was over.
     pub dialogue: bool,
@@ -285,7 +285,7 @@ impl Exchange {
             error,
             pieces,
             request,
-            asked_at,
+            ack_at_request,
             response,
             answered_from,
             dialogue,
@@ -299,7 +299,7 @@ impl Exchange {
         (*protocol, *method, *target, *host) = (None, None, None, None);
         (*status, *status_text, *error) = (None, None, false);
         (*pieces, *cut_by, *response, *answered_from) = (Pieces::default(), None, None, None);
-        (*dialogue, *complete, *asked_at, *pool) = (false, false, 0, u32::MAX);
+        (*dialogue, *complete, *ack_at_request, *pool) = (false, false, 0, u32::MAX);
         (*rounds, *doubled, *behind_until) = (Default::default(), false, None);
         request.clear();
         for steps in steps {
@@ -339,7 +339,7 @@ impl Exchange {
         if let Some(step) = self.before.take() {
             self.request.first = since;
             if side == Side::Server {
-                self.request.last = since; // nobody asked
+                self.request.last = since; // no request
             }
             let [client, server] = &mut self.steps;
             let steps = if side == Side::Server { server } else { client };
@@ -359,19 +359,19 @@ impl Exchange {
         }
     }
 
-    /// The same of what is no dialogue: first the asker's, then the other side's.
+    /// Steps of an exchange that is no dialogue: first the client's, then the server's.
     #[inline(always)]
     pub fn pieces_by_side(&self) -> [impl Iterator<Item = Piece<'_>>; 2] {
         let (start, border, end) = self.parts();
         let [client, server] = &self.steps;
-        let (asked, answered) = if self.by_server {
+        let (request_steps, answer_steps) = if self.by_server {
             (server, client)
         } else {
             (client, server)
         };
         [
-            CutSteps::new(asked, self.asker(), start, border),
-            CutSteps::new(answered, self.asker().other(), border, end),
+            CutSteps::new(request_steps, self.asker(), start, border),
+            CutSteps::new(answer_steps, self.asker().other(), border, end),
         ]
     }
 
@@ -384,8 +384,12 @@ impl Exchange {
     /// Where it begins, where the client's steps end and the server's begin, and where it ends.
     fn parts(&self) -> (At, At, At) {
         let (start, end) = self.span();
-        let asked = later(self.answered_from.unwrap_or(self.request.last), start);
-        let border = if asked.time_ns < end.time_ns { asked } else { end };
+        let request_end = later(self.answered_from.unwrap_or(self.request.last), start);
+        let border = if request_end.time_ns < end.time_ns {
+            request_end
+        } else {
+            end
+        };
         (start, border, end)
     }
 
@@ -399,7 +403,7 @@ impl Exchange {
                 || self.pieces_are_plain())
     }
 
-    /// The same, where a step that it shares with others may lie beside it.
+    /// Its steps, where it may share a step with other exchanges.
     #[inline(never)]
     fn pieces_are_plain(&self) -> bool {
         let mut plain = true;

@@ -8,7 +8,7 @@ const MOST: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub struct MultipathStreams {
-    /// Both hosts have said that they can.
+    /// Both hosts support it.
     streams: AHashSet<u32>,
     /// One of them was added to another.
     pub joined: bool,

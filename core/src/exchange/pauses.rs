@@ -79,9 +79,9 @@ pub fn held(candidate: Box<Candidate>, place: RowPlace, context: &mut Context) {
     }
 }
 
-/// What the client sent behind a small segment of its own, when that was acknowledged, and with which it asked nothing.
+/// What the client sent behind a small segment of its own, when that was acknowledged, and which is no request.
 #[cold]
-pub fn held_unasked(mut step: Step, place: RowPlace, context: &mut Context) {
+pub fn held_unsolicited(mut step: Step, place: RowPlace, context: &mut Context) {
     if let Wait::FreedTurn { since, .. } = &step.wait {
         step.from = *since;
     }

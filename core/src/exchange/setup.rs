@@ -13,14 +13,14 @@ use crate::observe::{Repair, Step, Wait};
 use crate::segment::{FIN, RST, SYN, Segment};
 pub use made::Kept;
 
-/// What a stream's data told of its beginning.
+/// What a stream's data show of its beginning.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Begun {
     /// When a server that speaks first did.
     pub greeted: Option<NonZeroI64>,
     /// How long the TLS handshake took.
     pub tls_ns: Option<NonZeroI64>,
-    /// What its hellos told.
+    /// Read from its hellos.
     pub secured: Option<Symbol>,
     /// What the first request that names its server calls it.
     pub named: Option<Symbol>,
@@ -31,9 +31,9 @@ pub struct Begun {
 /// One stream's handshake so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Setup {
-    asked: Option<At>,
+    first_syn: Option<At>,
     /// The newest SYN before the first answer.
-    asked_again: At,
+    last_syn: At,
     answered: Option<At>,
     /// The newest repeat of SYN or SYN/ACK after the first answer, or that answer.
     answered_again: At,
@@ -51,8 +51,8 @@ impl Setup {
     /// Begins with the client's first SYN.
     pub fn new(syn: At) -> Self {
         Setup {
-            asked: Some(syn),
-            asked_again: syn,
+            first_syn: Some(syn),
+            last_syn: syn,
             ..Setup::default()
         }
     }
@@ -65,8 +65,8 @@ impl Setup {
     /// A segment of the stream, from its second one on.
     pub fn segment(&mut self, segment: &Segment<'_>, side: Side, at: At) {
         let syn = segment.has(SYN);
-        let Some(asked) = self.asked else { return };
-        let last = [asked, self.asked_again, self.answered_again];
+        let Some(first_syn) = self.first_syn else { return };
+        let last = [first_syn, self.last_syn, self.answered_again];
         let at = At {
             time_ns: last.iter().map(|l| l.time_ns).fold(at.time_ns, i64::max),
             ..at
@@ -89,7 +89,7 @@ impl Setup {
             // no timer is so short: the network doubled it, or the capture has it twice
         } else if syn {
             match (self.answered, side) {
-                (None, Side::Client) => self.asked_again = at,
+                (None, Side::Client) => self.last_syn = at,
                 (None, Side::Server) => {
                     (self.answered, self.answered_again) = (Some(at), at);
                     self.stamps = [segment.options.timestamps.map(|t| t.0), None];
@@ -97,7 +97,7 @@ impl Setup {
                 (Some(_), _) => self.answered_again = at,
             }
         } else if self.answered.is_none() {
-            (self.asked, self.over) = (None, true); // the capture lacks the answer
+            (self.first_syn, self.over) = (None, true); // the capture lacks the answer
         } else if side == Side::Client {
             self.ended = Some(at);
             let [_, ack] = &mut self.stamps;
@@ -111,7 +111,7 @@ impl Setup {
     /// A SYN, or SYN/ACK, so soon after the one before it that no timer sent it again.
     fn is_copy(&self, side: Side, at: At) -> bool {
         let before = match side {
-            Side::Client => Some(self.asked_again),
+            Side::Client => Some(self.last_syn),
             Side::Server => self.answered,
         };
         before.is_some_and(|before| at.time_ns - before.time_ns < SYN_TIMER_NS.get())
@@ -131,16 +131,18 @@ impl Setup {
     /// time, and a packet of it was sent again, no request followed, or it took at least a tenth of set-up and requests
     /// (`busy`) together.
     pub fn matters(&self, busy: i64, lookup: i64, begun: Begun) -> bool {
-        let Some(asked) = self.asked else { return false };
-        let answered = self.answered.unwrap_or(self.asked_again);
-        let repeated = self.asked_again.frame != asked.frame
+        let Some(first_syn) = self.first_syn else {
+            return false;
+        };
+        let answered = self.answered.unwrap_or(self.last_syn);
+        let repeated = self.last_syn.frame != first_syn.frame
             || self
                 .answered
                 .is_some_and(|first| first.frame != self.answered_again.frame);
         let last = self.used.or(self.ended).unwrap_or(answered);
         // a server that speaks first lets its client wait
         let greeted = begun.greeted.map_or(0, NonZeroI64::get).max(last.time_ns);
-        let took = greeted.saturating_sub(asked.time_ns).saturating_add(lookup);
+        let took = greeted.saturating_sub(first_syn.time_ns).saturating_add(lookup);
         let long = took > 0 && (repeated || took.saturating_mul(ROW_PART.get() - 1) >= busy);
         long || begun.secured.is_some()
     }
@@ -154,7 +156,7 @@ impl Setup {
         begun: Begun,
         context: &mut Context,
     ) -> Option<Box<Exchange>> {
-        let asked = self.asked?;
+        let first_syn = self.first_syn?;
         let mut exchange = context.open(stream, index, 0);
         let [client, server] = &mut exchange.steps;
         let step = |steps: &mut Vec<Step>, from: At, to: At, wait: Wait| {
@@ -172,9 +174,9 @@ impl Setup {
                 );
             }
         };
-        repeated(client, asked, self.asked_again);
+        repeated(client, first_syn, self.last_syn);
         if let Some(answered) = self.answered {
-            step(server, self.asked_again, answered, Wait::Handshake);
+            step(server, self.last_syn, answered, Wait::Handshake);
             repeated(server, answered, self.answered_again);
         }
         if let Some(ended) = self.ended {
@@ -187,13 +189,13 @@ impl Setup {
         let whole = |message: &mut Message, first, last| {
             (message.first, message.last, message.complete) = (first, last, true);
         };
-        whole(&mut exchange.request, asked, self.asked_again);
+        whole(&mut exchange.request, first_syn, self.last_syn);
         if let Some(first) = self.answered {
             whole(exchange.response.get_or_insert_default(), first, last);
         }
         let made = self.ended.filter(|_| !self.refused).map(|at| at.time_ns);
         exchange.opening = Some(Box::new(Opening {
-            handshake_ns: made.map(|made| made - asked.time_ns),
+            handshake_ns: made.map(|made| made - first_syn.time_ns),
             lookup: None,
             tls_ns: begun.tls_ns.map(NonZeroI64::get),
             secured: begun

@@ -11,8 +11,8 @@ pub struct Piece<'a> {
     /// The packets at its two ends: the step's own, or the exchange's where it was cut there.
     pub from_frame: u64,
     pub to_frame: u64,
-    /// When this side's part of the exchange began: for the server, when it had been asked.
-    pub asked: i64,
+    /// When this side's part of the exchange began: for the server, when it had the request.
+    pub request_at: i64,
     pub sender: Side,
     pub step: &'a Step,
 }
@@ -97,7 +97,7 @@ impl<'a> Iterator for CutSteps<'a> {
             end: until.time_ns,
             from_frame: at.frame,
             to_frame: until.frame,
-            asked: self.start_ns,
+            request_at: self.start_ns,
             sender: self.sender,
             step,
         })
@@ -131,7 +131,7 @@ pub(super) fn take_turns<'a>(steps: [&'a [Step]; 2], start: At, end: At, give: &
                     at.frame
                 },
                 to_frame: until.frame,
-                asked: at.time_ns,
+                request_at: at.time_ns,
                 sender,
                 step,
             });
@@ -144,7 +144,7 @@ pub(super) fn take_turns<'a>(steps: [&'a [Step]; 2], start: At, end: At, give: &
             end: end.time_ns,
             from_frame: at.frame,
             to_frame: end.frame,
-            asked: at.time_ns,
+            request_at: at.time_ns,
             sender: Side::Server,
             step: &UNSEEN,
         });

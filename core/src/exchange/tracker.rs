@@ -76,7 +76,7 @@ impl Tracker {
         }
     }
 
-    /// The same, in the place of one that is over, where there is one.
+    /// Reuses the tracker of a stream that is over, where there is one.
     pub fn boxed(
         stream: u32,
         pair: u32,
@@ -143,7 +143,7 @@ impl Tracker {
         }
     }
 
-    /// It carries what another stream was asked for.
+    /// It is a data connection of another stream's request.
     pub fn carry(&mut self, what: Symbol) {
         self.messages.carry();
         self.pairing.protocol = Some(Protocol::FtpData);
@@ -335,7 +335,7 @@ impl Tracker {
     }
 
     /// Lets the assembler give what is in order now to the reader of messages. Missing bytes below `holes` were
-    /// lost by the capture (others were cut off by its snap length): no packet brought them, and frame 0 says so.
+    /// lost by the capture (others were cut off by its snap length): no packet brought them, so their frame is 0.
     #[inline(never)]
     fn read(
         &mut self,

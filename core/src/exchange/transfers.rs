@@ -1,5 +1,5 @@
 //! What passed on other connections of the same two hosts while one waited. A connection that one side alone sends on,
-//! and that ends, carries what another was asked for (FTP's data connections). Until it has ended, the wait for an
+//! and that ends, carries the data of another's request (FTP's data connections). Until it has ended, the wait for an
 //! answer to that request is no program's delay.
 
 use std::collections::VecDeque;
@@ -18,13 +18,13 @@ const MOST: usize = 32;
 struct Transfer {
     pair: u32,
     stream: u32,
-    /// The stream on which it was asked for, where that is known.
+    /// The stream on which it was requested, where that is known.
     control: Option<u32>,
     start: i64,
     end: i64,
 }
 
-/// A port to which somebody will connect, as a control connection says (FTP).
+/// A port that a control connection announces for a data connection (FTP).
 #[derive(Debug)]
 struct Announced {
     control: u32,
@@ -38,7 +38,7 @@ struct Announced {
 /// What a stream carries for another one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Carried {
-    /// The stream on which it was asked for.
+    /// The stream on which it was requested.
     pub control: u32,
     /// The command with its argument.
     pub command: SmolStr,
@@ -74,7 +74,7 @@ impl Transfers {
         self.known.is_empty()
     }
 
-    /// Somebody will connect to this port, between the hosts of the stream that says so.
+    /// A data connection to this port will follow, between the hosts of the control connection.
     #[cold]
     pub fn announced(&mut self, control: u32, pair: u32, port: u16, at: At) {
         // of one port for each connection, the newest counts
@@ -94,7 +94,7 @@ impl Transfers {
 
     /// This command uses the port that was announced last.
     #[cold]
-    pub fn asked(&mut self, control: u32, method: &str, target: &str) {
+    pub fn requested(&mut self, control: u32, method: &str, target: &str) {
         let mut newest = self.announced.iter_mut().rev();
         if let Some(known) = newest.find(|known| known.control == control && known.command.is_none()) {
             let gap = if target.is_empty() { "" } else { " " };
@@ -106,7 +106,7 @@ impl Transfers {
         !self.announced.is_empty()
     }
 
-    /// What a stream carries whose first data pass now, between hosts with one of these numbers. It is told once.
+    /// What a stream carries whose first data pass now, between hosts with one of these numbers. Given once.
     #[cold]
     pub fn carried(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Carried> {
         self.announced
@@ -146,7 +146,7 @@ impl Transfers {
             .iter()
             .filter(|t| t.pair == pair && t.stream != stream || t.control == Some(stream))
             .filter(|t| (from..=to).contains(&t.end));
-        // whoever asked for it is answered when the server knows that all has passed
+        // whoever requested it is answered when the server knows that all has passed
         let end = |t: &Transfer| if t.control == Some(stream) { to } else { t.end };
         let longest = passed.map(|t| end(t) - t.start.max(from)).max().unwrap_or(0);
         if longest <= (to - from) / 2 {
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(doubted(7, 2, turn.clone()), turn); // itself
         assert_eq!(doubted(9, 1, turn.clone()), turn); // other hosts
         assert_eq!(doubted(7, 1, Wait::Hole), Wait::Hole);
-        assert_eq!(doubted(7, 6, Wait::App), Wait::Unsure); // asked for there, whichever the hosts
+        assert_eq!(doubted(7, 6, Wait::App), Wait::Unsure); // requested there, whichever the hosts
         assert_eq!(doubted(8, 9, Wait::App), Wait::App); // it took 1 ms
         let short = Wait::Turn {
             since: at(81),
@@ -237,26 +237,34 @@ mod tests {
     #[test]
     fn a_port_is_the_newest_commands_for_a_minute() {
         let (control, pair, pairs) = (4, 7, [Some(7), None]);
-        let told = |all: &mut Transfers, pairs, port, ms| {
+        let carried_by = |all: &mut Transfers, pairs, port, ms| {
             let found = all.carried(pairs, port, at(ms));
             found.map(|carried| (carried.control, carried.command.to_string()))
         };
         let mut all = Transfers::default();
         all.announced(control, pair, 9, at(0));
-        assert_eq!(told(&mut all, pairs, 9, 1), None, "nobody has asked for anything");
-        all.announced(control, pair, 10, at(1));
-        all.asked(control, "RETR", "a b");
-        all.asked(control, "LIST", ""); // it has no port
-        assert_eq!(told(&mut all, pairs, 9, 2), None, "another port took its place");
-        assert_eq!(told(&mut all, [Some(8), None], 10, 2), None, "other hosts");
         assert_eq!(
-            told(&mut all, [None, Some(7)], 10, 60_001),
+            carried_by(&mut all, pairs, 9, 1),
+            None,
+            "nobody has asked for anything"
+        );
+        all.announced(control, pair, 10, at(1));
+        all.requested(control, "RETR", "a b");
+        all.requested(control, "LIST", ""); // it has no port
+        assert_eq!(
+            carried_by(&mut all, pairs, 9, 2),
+            None,
+            "another port took its place"
+        );
+        assert_eq!(carried_by(&mut all, [Some(8), None], 10, 2), None, "other hosts");
+        assert_eq!(
+            carried_by(&mut all, [None, Some(7)], 10, 60_001),
             Some((4, "RETR a b".into()))
         );
-        assert_eq!(told(&mut all, pairs, 10, 60_001), None, "it is told once");
+        assert_eq!(carried_by(&mut all, pairs, 10, 60_001), None, "it is told once");
         all.announced(control, pair, 11, at(0));
-        all.asked(control, "LIST", "");
-        assert_eq!(told(&mut all, pairs, 11, 60_001), None, "too long ago");
+        all.requested(control, "LIST", "");
+        assert_eq!(carried_by(&mut all, pairs, 11, 60_001), None, "too long ago");
         for port in 0..100 {
             all.announced(u32::from(port), pair, port, at(0));
         }

@@ -12,7 +12,7 @@ pub(super) fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> b
     begin(segment, fwd, rev)
 }
 
-/// The same where a SYN is there, or a side's beginning is not known.
+/// A packet with a SYN, or of a side whose beginning is not known.
 fn begin(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
     let moved = segment.has(SYN) && restart(segment, fwd);
     if fwd.marks.base.is_none() {
@@ -116,7 +116,7 @@ fn completeness(segment: &Segment<'_>, shared: &mut Shared, reused: bool) {
     }
 }
 
-/// What an ACK says of the stream: that there is one, or that there is data.
+/// What an ACK adds to the completeness: that there is one, or that there is data.
 #[inline(always)]
 fn content(segment: &Segment<'_>) -> u8 {
     if segment.len > 0 { 8 } else { 4 }

@@ -39,7 +39,7 @@ pub mod flag {
     pub const ZERO_WINDOW_PROBE: u16 = 1 << 12;
     pub const ZERO_WINDOW_PROBE_ACK: u16 = 1 << 13;
     pub const REUSED_PORTS: u16 = 1 << 14;
-    /// The first SACK block says what came twice (RFC 2883).
+    /// The first SACK block is a D-SACK (RFC 2883).
     pub const DSACK: u16 = 1 << 15;
     /// In the order of the bits; these are the column names.
     pub const NAMES: [&str; 16] = [
@@ -71,7 +71,7 @@ const DUPACKS_BARRED: u32 = u32::MAX;
 /// The window scale of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// No SYN seen: windows are shown raw and "window full" cannot be told.
+    /// No SYN seen: windows are shown raw and "window full" is unknown.
     #[default]
     Unknown,
     /// The handshake went without the option.
@@ -142,7 +142,7 @@ impl Flow {
         self.resume(Marks::default());
     }
 
-    /// The same with what another one remembered.
+    /// Reuses the lists of a stream that is over.
     pub fn resume(&mut self, marks: Marks) {
         self.marks = marks;
         self.unacked.restart();
@@ -246,7 +246,7 @@ pub fn unanalysed(segment: &Segment<'_>, fwd: &Flow, rev: &Flow) -> Facts {
     }
 }
 
-/// Fills in the facts of one segment, empty so far; `reused` says that it opened a stream on a 4-tuple that was in use.
+/// Fills in the facts of one segment, empty so far; `reused`: it opened a stream on a 4-tuple that was in use.
 #[inline(always)]
 pub fn analyse(
     segment: &Segment<'_>,
@@ -267,7 +267,7 @@ pub fn analyse(
     }
 }
 
-/// The same for one segment in ten: begins, ends, repeats, holes, windows of 0.
+/// The cold path, one segment in ten: begins, ends, repeats, holes, windows of 0.
 #[inline(never)]
 fn analyse_unusual(
     segment: &Segment<'_>,

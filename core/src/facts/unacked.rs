@@ -32,7 +32,7 @@ pub struct Unacked {
     sorted: Option<Box<Sorted>>,
     /// The list rises without overlap, and nothing is sorted.
     rising: bool,
-    /// There were more than `FEW` since the room for all streams heard of it last.
+    /// There were more than `FEW` when the budget of all streams was last charged.
     pub(super) long: bool,
     /// There is no room for more.
     pub(super) barred: bool,
@@ -138,7 +138,7 @@ impl Unacked {
         }
     }
 
-    /// Sorts a long list, if its numbers have an order. One that has none is asked again when it has doubled.
+    /// Sorts a long list, if its numbers have an order. One that has none is tried again when it has doubled.
     #[cold]
     fn sort(&mut self, base: u32) {
         if !(self.list.len() - 1).is_power_of_two() {
@@ -168,7 +168,7 @@ impl Unacked {
         Some((first.seq.wrapping_sub(base), last.next.wrapping_sub(base)))
     }
 
-    /// The same for repeats or disorder.
+    /// The slow path, for repeats or disorder.
     #[cold]
     fn extremes_any(&self, base: u32) -> Option<(u32, u32)> {
         if let Some(sorted) = &self.sorted {
@@ -195,7 +195,7 @@ impl Unacked {
         }
     }
 
-    /// Takes the acknowledged segments off, and says so in the facts of their ACK. The oldest copy that ends at `ack` is
+    /// Removes the acknowledged segments, and marks the facts of their ACK. The oldest copy that ends at `ack` is
     /// credited.
     #[inline(always)]
     pub(super) fn acknowledge(&mut self, base: u32, ack: u32, now: i64, facts: &mut Facts) {
@@ -229,7 +229,7 @@ impl Unacked {
         }
     }
 
-    /// The same for repeats or disorder.
+    /// The slow path, for repeats or disorder.
     #[cold]
     fn acknowledge_any(&mut self, base: u32, ack: u32) -> Acknowledged {
         if let Some(sorted) = &mut self.sorted {

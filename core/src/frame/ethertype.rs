@@ -1,4 +1,4 @@
-//! What an ethertype says of the bytes after it: tags, labels and frames in frames, LLC, PPP. Reads from one
+//! What an ethertype means for the bytes after it: tags, labels and frames in frames, LLC, PPP. Reads from one
 //! layer to the next and ends at IP; knows nothing of link types.
 
 use super::{Packet, View, ip, neighbour, skipped};
@@ -19,7 +19,7 @@ pub(super) fn ethernet(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// What an ethertype, or a length in its place, says of the bytes after it.
+/// What an ethertype, or a length in its place, means for the bytes after it.
 #[inline(never)]
 pub(super) fn ethertype(kind: u16, view: View<'_>) -> Packet<'_> {
     let (mut kind, mut view) = (kind, view);
@@ -91,8 +91,8 @@ fn macsec(tag: &[u8]) -> Option<usize> {
     (control & 0x0c == 0).then_some(6 + identifier + 2)
 }
 
-/// A label stack (RFC 3032). What lies under it is told by its first bits; a pseudowire's control word
-/// (RFC 4385) is told from an Ethernet address by the ethertype that either would leave.
+/// A label stack (RFC 3032). What lies under it is recognised by its first bits; a pseudowire's control word
+/// (RFC 4385) is distinguished from an Ethernet address by the ethertype that either would leave.
 pub(super) fn mpls(view: View<'_>) -> Packet<'_> {
     let mut view = view;
     loop {
@@ -191,7 +191,7 @@ fn fabric_path(view: View<'_>) -> Packet<'_> {
     inner.limit(inner.wire.saturating_sub(4)).enter(ethernet)
 }
 
-/// Network service header (RFC 8300 2.2): its length in words, then what its protocol says.
+/// Network service header (RFC 8300 2.2): its length in words, then the payload by its protocol field.
 pub(super) fn nsh(view: View<'_>) -> Packet<'_> {
     match Header::<8>::of(view.held) {
         Some(head) => {

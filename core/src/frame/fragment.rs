@@ -103,7 +103,7 @@ struct Partial {
     first: SeenFrame,
 }
 
-/// Where and when a frame was seen: time, and what an issue says of its place.
+/// Where and when a frame was seen: time, and the place that an issue reports.
 #[derive(Debug, Clone, Copy)]
 pub struct SeenFrame {
     pub time_ns: i64,

@@ -18,7 +18,7 @@ const ICMPV6: u8 = 58;
 const DESTINATION: u8 = 60;
 const SHIM6: u8 = 140;
 
-/// IPv4, or IPv6 where the version field says so: Wireshark takes ethertype 0x0800 and raw IP like this.
+/// IPv4, or IPv6 by the version field: Wireshark takes ethertype 0x0800 and raw IP like this.
 #[inline(always)]
 pub(super) fn any(view: View<'_>) -> Packet<'_> {
     match Header::<20>::of(view.held) {
@@ -64,7 +64,7 @@ fn beyond<'a>(head: Header<'a, 20>, view: View<'a>, size: u32) -> Packet<'a> {
         Packet::Tcp(segment) if !view.quoted => {
             let more = u32::from(head.be16::<2>()).saturating_sub(view.wire);
             let claim = segment.len.saturating_add(more);
-            // Inside a tunnel it is an outer length that says where the packet ends, not the frame.
+            // Inside a tunnel an outer length ends the packet, not the frame.
             let sound = view.depth == 0 && checksum_holds(cursor::upto(view.held, size as usize));
             Packet::Beyond(segment, sound.then_some(claim))
         }
@@ -149,7 +149,7 @@ pub(super) fn v6(view: View<'_>) -> Packet<'_> {
         return distrusted("ipv6", "version is not six", 0, 0);
     }
     // Payload length 0: a jumbogram (RFC 2675), or a sender that offloads segmentation (Linux "BIG TCP"
-    // leaves it so); the jumbo option, if there is one, says more below.
+    // leaves it so); the jumbo option, if there is one, replaces it below.
     let payload = view.skip(40);
     let payload = match u32::from(head.be16::<4>()) {
         0 if view.quoted => return distrusted("ipv6", "payload length of a quoted packet is zero", 0, 0),

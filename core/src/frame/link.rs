@@ -75,7 +75,7 @@ fn ppp_or_hdlc(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// Linux cooked captures: the hardware type says how to read the protocol.
+/// Linux cooked captures: the hardware type decides how to read the protocol.
 fn cooked(hardware: u16, protocol: u16, view: View<'_>) -> Packet<'_> {
     match (hardware, protocol) {
         (824, _) => Packet::Other, // netlink

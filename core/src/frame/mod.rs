@@ -49,7 +49,7 @@ pub enum Packet<'a> {
     Malformed(Segment<'a>, Unread),
     /// A segment that denies to have a header: Wireshark gives it a stream, and reads no further.
     Headless(Segment<'a>, Unread),
-    /// An IP fragment: it says nothing until `Fragments` has the others.
+    /// An IP fragment: unreadable until `Fragments` has the others.
     Fragment(Fragment<'a>),
     /// A layer that the core does not read, but a `LinkReader` may.
     Foreign(Foreign<'a>),
@@ -61,7 +61,7 @@ pub enum Packet<'a> {
 pub struct Neighbour {
     /// Who asks.
     pub asker: IpAddr,
-    /// The address that is asked for.
+    /// The address that is requested.
     pub target: IpAddr,
     pub is_answer: bool,
 }
@@ -209,13 +209,13 @@ pub struct Icmp<'a> {
     /// The TCP header that an error quotes, where it is there up to the window field. `len` is the length
     /// of the packet that was quoted, `payload` what the error quotes of it.
     pub quoted: Option<Segment<'a>>,
-    /// The same where less of it is quoted (RFC 792: 8 bytes): ports and number, the rest is 0.
+    /// A header of which 8 bytes are quoted (RFC 792): ports and number, the rest is 0.
     pub brief: Option<Segment<'a>>,
     /// The echo request that an error quotes.
     pub echo: Option<Echo>,
 }
 
-/// What tells an echo request from others.
+/// Identifies an echo request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Echo {
     pub src: IpAddr,

@@ -38,7 +38,7 @@ pub(super) fn arp(view: View<'_>) -> Packet<'_> {
     })
 }
 
-/// The same in ICMPv6: the address that is meant stands behind the first eight bytes.
+/// Neighbour solicitation of ICMPv6: the target address stands behind the first eight bytes.
 pub(super) fn icmp6(view: View<'_>, carrier: Ends) -> Option<Packet<'_>> {
     let head = Header::<24>::of(view.held)?;
     let target = IpAddr::V6(Ipv6Addr::from(head.bytes::<8, 16>()));

@@ -1,5 +1,5 @@
 //! Tunnels over IP and UDP: which packet lies inside. A UDP tunnel is known by its port and by a header that
-//! says what it must; any other datagram is no business of ours.
+//! fits the tunnel's format; any other datagram is ignored.
 
 use std::net::IpAddr;
 
@@ -69,7 +69,7 @@ fn gre(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// ERSPAN type III: twelve bytes, eight more where the last bit says so, then a frame or a packet.
+/// ERSPAN type III: twelve bytes, eight more where the last bit is set, then a frame or a packet.
 fn erspan(view: View<'_>) -> Packet<'_> {
     let Some(head) = Header::<12>::of(view.held) else {
         return view.cut("erspan", 12);
@@ -85,7 +85,7 @@ fn erspan(view: View<'_>) -> Packet<'_> {
 /// RFC 1035 4.2.1.
 const NAME_SERVERS: u16 = 53;
 
-/// UDP says nothing here but names, and a tunnel in it may hold TCP.
+/// Of UDP only DNS is read, and tunnels, which may hold TCP.
 #[inline(never)]
 pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
     let Some(head) = Header::<8>::of(view.held) else {
@@ -114,7 +114,7 @@ pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
     }
 }
 
-/// Whether a datagram's checksum is right (RFC 768), or says nothing: it is 0, or the capture cuts the datagram.
+/// Whether a datagram's checksum is right (RFC 768), or cannot be checked: it is 0, or the capture cuts the datagram.
 #[cold]
 fn is_sound(view: View<'_>, carrier: Ends) -> bool {
     let (length, sum) = (cursor::be16_at(view.held, 4), cursor::be16_at(view.held, 6));
@@ -193,7 +193,7 @@ fn vxlan(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe 3.1): the same with a next protocol, where a flag says that it is there.
+/// VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe 3.1): the same with a next protocol, where a flag is set.
 fn vxlan_gpe(view: View<'_>) -> Packet<'_> {
     match *view.held {
         [flags, _, _, protocol, ..] if flags & 0x0c == 0x0c => generic(protocol, view.skip(8)),
@@ -201,7 +201,7 @@ fn vxlan_gpe(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// GENEVE (RFC 8926 3.4): options by their length in words, then what its protocol type says.
+/// GENEVE (RFC 8926 3.4): options by their length in words, then the payload by its protocol type field.
 fn geneve(view: View<'_>) -> Packet<'_> {
     match Header::<8>::of(view.held) {
         Some(head) if head.u8::<0>() >> 6 == 0 => {
@@ -282,7 +282,7 @@ fn l2tp(view: View<'_>) -> Packet<'_> {
 }
 
 /// A session of L2TP version 3 (RFC 3931 4.1). How long its cookie is, whether a sublayer follows and what it carries
-/// was agreed on elsewhere, so the packet is looked for wherever it may begin: IP says by itself where it ends.
+/// was agreed on elsewhere, so the packet is searched wherever it may begin: IP carries its own length.
 fn l2tp_session<'a>(view: View<'a>, layer: &'static str, detail: u32) -> Packet<'a> {
     match cursor::be32_at(view.held, 0) {
         Some(0) => return Packet::Other, // control
@@ -315,7 +315,7 @@ fn carried(view: View<'_>) -> Option<View<'_>> {
     packets.find(|packet| ip::is_sound(packet.held, packet.wire))
 }
 
-/// CAPWAP's data channel (RFC 5415 4.3): a header that tells its length, then Ethernet or a frame of the radio.
+/// CAPWAP's data channel (RFC 5415 4.3): a header with its length, then Ethernet or a frame of the radio.
 fn capwap(view: View<'_>) -> Packet<'_> {
     let Some(head) = Header::<8>::of(view.held) else {
         return Packet::Other;

@@ -180,7 +180,7 @@ mod tests {
                 end: waited,
                 from_frame: 1,
                 to_frame: 9,
-                asked: 0,
+                request_at: 0,
                 sender: Side::Server,
                 step: &step,
             };

@@ -193,7 +193,7 @@ fn partition_rare(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>)
         if let Some(request) = request {
             if piece.sender == Side::Server {
                 // the request had come the first time: what it waited for is the answer
-                (piece.start, piece.asked) = (request.start, request.start);
+                (piece.start, piece.request_at) = (request.start, request.start);
                 piece.from_frame = request.from_frame;
             } else {
                 judge_apart(&request, known, rows);

@@ -61,7 +61,7 @@ impl Paths {
 #[inline(always)]
 pub(super) fn reach(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
     if piece.sender == Side::Server {
-        network(cutter, piece.asked, Side::Server, paths);
+        network(cutter, piece.request_at, Side::Server, paths);
     }
 }
 

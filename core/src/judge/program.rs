@@ -76,7 +76,7 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
     let mut named = bounded(cutter, since, acked, 0, side, paths);
     if !paths.away(side)
         && side == Side::Server
-        && since.time_ns - piece.asked >= NOISE_NS.get()
+        && since.time_ns - piece.request_at >= NOISE_NS.get()
         && piece.step.to.time_ns - since.time_ns <= INSTANT_NS.get()
     {
         // not what came last had asked for it, but that brought an ACK: the answer may have been written before

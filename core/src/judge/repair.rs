@@ -142,7 +142,7 @@ mod tests {
                 end: 220_000_000,
                 from_frame: 1,
                 to_frame: 9,
-                asked: 0,
+                request_at: 0,
                 sender: Side::Client,
                 step: &step,
             };

@@ -1,4 +1,4 @@
-//! Hosts that are looked for on a link (ARP, neighbour solicitations). Only what had to be asked again is a row: all else
+//! Hosts that are looked up on a link (ARP, neighbour solicitations). Only a repeated question is a row: all else
 //! takes no time that anybody waits.
 
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ const MAX_SOUGHT: usize = 1024;
 /// A host that is looked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Sought {
-    asked: At,
+    sent: At,
     last: i64,
     repeats: u32,
 }
@@ -32,7 +32,7 @@ impl Lookups {
             return;
         }
         let fresh = Sought {
-            asked: at,
+            sent: at,
             last: at.time_ns,
             repeats: 0,
         };
@@ -64,7 +64,7 @@ impl Lookups {
             id: 0,
             kind: if target.is_ipv4() { "ARP" } else { "NDP" }.into(),
             name: target.to_string().into(),
-            asked: sought.asked,
+            sent: sought.sent,
             repeats: sought.repeats,
             answered,
             status: None,
@@ -72,14 +72,14 @@ impl Lookups {
         }
     }
 
-    /// Those that the capture's end leaves without an answer, and that were asked for again.
+    /// Those that the capture's end leaves without an answer, and that were requested again.
     pub(super) fn missed(&mut self) -> Vec<Lookup> {
         let mut left: Vec<_> = self
             .neighbours
             .drain()
             .filter(|(_, sought)| sought.repeats >= UNANSWERED_NEIGHBOUR.get())
             .collect();
-        left.sort_unstable_by_key(|(_, sought)| sought.asked.frame);
+        left.sort_unstable_by_key(|(_, sought)| sought.sent.frame);
         left.into_iter()
             .map(|(key, sought)| self.sought(key, sought, None))
             .collect()

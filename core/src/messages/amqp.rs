@@ -49,7 +49,7 @@ pub(super) struct Amqp {
     logs_in: bool,
 }
 
-/// A client says `AMQP` first, and the server which version it speaks.
+/// A client begins with `AMQP`, and the server answers with its version.
 fn sniff(first: &First<'_>) -> Guess {
     let begun = frame::HEADER.get(..first.input.len()).unwrap_or(frame::HEADER);
     match first.side {
@@ -89,7 +89,7 @@ impl WireFormat for Amqp {
             .channels
             .entry(channel)
             .or_insert_with(|| Channel::new(whole));
-        let told = match frame {
+        let role = match frame {
             Frame::Protocol if side == Side::Client => {
                 (self.whole, self.logs_in) = (true, true);
                 logs_in(sink, head.len);
@@ -106,7 +106,7 @@ impl WireFormat for Amqp {
             Frame::Body(size) => Some(channel.content(side).body(size, head.len)),
         };
         self.next += 1;
-        told.unwrap_or_default()
+        role.unwrap_or_default()
     }
 
     fn lost(&mut self, side: Side) {
@@ -220,7 +220,7 @@ fn server(
             text: None,
             error: true,
         };
-        // the oldest that waits is what it is said of, the others get no answer
+        // it answers the oldest that waits, the others get no answer
         let mut keys = channel.all().into_iter();
         let Some(key) = keys.next() else {
             return Some(push(method));
@@ -241,7 +241,7 @@ fn server(
         *content = Content::of(Some(of));
         return Some(content.part(len));
     }
-    if method.is_unasked() {
+    if method.is_unsolicited() {
         return Some(push(method));
     }
     let key = channel.answered(method)?;

@@ -85,7 +85,7 @@ const ANSWERS: [(&str, usize, usize); 22] = [
     ("INTERNAL_ERROR", 0, 0),
     ("BAD_FORMAT", 0, 0),
 ];
-/// What says that it went wrong.
+/// Words that mean an error.
 const ERRORS: [&str; 9] = [
     "EXPECTED_CRLF",
     "JOB_TOO_BIG",
@@ -99,7 +99,7 @@ const ERRORS: [&str; 9] = [
 ];
 const UNKNOWN: &str = "UNKNOWN_COMMAND";
 
-/// A line's first word, where this side says it, the words behind, and whether the last of them counts a job.
+/// A line's first word, where this side sends it, the words behind, and whether the last of them counts a job.
 struct Line<'a> {
     word: &'static str,
     rest: &'a str,

@@ -1,5 +1,5 @@
 //! Commands in lines and their answers: SMTP (RFC 5321), POP3 (RFC 1939), IMAP (RFC 9051) and FTP's control connection
-//! (RFC 959). Reads both sides' lines, tells commands as requests; texts and literals are counted, not looked at.
+//! (RFC 959). Reads both sides' lines, commands are requests; texts and literals are counted, not looked at.
 //!
 //! Answers come in the order of the commands, but in IMAP, where each repeats its command's tag. The greeting answers
 //! nothing: the client waits for it before it asks, and that is the connection's set-up. A mail's text is a request of
@@ -42,7 +42,7 @@ pub(super) struct Commands {
     /// Each recipient's mail is answered for itself (LMTP), and so many were accepted.
     apart: bool,
     recipients: u32,
-    /// Commands or answers are missing between others: nothing is told until the client speaks behind an answer.
+    /// Commands or answers are missing between others: no notes until the client speaks behind an answer.
     blind: Blind,
 }
 
@@ -51,7 +51,7 @@ enum Blind {
     #[default]
     No,
     UntilAnswered,
-    UntilAsked,
+    UntilCommand,
 }
 
 #[derive(Debug)]
@@ -104,7 +104,7 @@ enum Leave {
 
 impl PendingQueue {
     /// So many bytes of its answer are here.
-    fn says(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    fn answer_bytes(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         let begins = !std::mem::replace(&mut self.begun, true);
         if begins {
             sink.of(self.key).begin_answer();
@@ -166,7 +166,7 @@ impl Commands {
         }
     }
 
-    /// Reads what the client says.
+    /// Reads the client's bytes.
     fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> Result<(), Leave> {
         while !bytes.is_empty() {
             match self.client.reads {
@@ -254,7 +254,7 @@ impl Commands {
             return Ok(());
         }
         self.blind = match self.blind {
-            Blind::UntilAsked => Blind::No,
+            Blind::UntilCommand => Blind::No,
             blind => blind,
         };
         let command = self.dialect.command(line.text());
@@ -267,7 +267,7 @@ impl Commands {
         }
         let command = command.unwrap_or_default();
         if command.is_odd(self.dialect) && (holed || !self.waiting.is_empty()) {
-            // whoever sends a command that no server knows waits for what it says: this is a mail's text
+            // a client that sends an unknown command waits for its answer: this is a mail's text
             self.client.holed = true;
             sink.unmark();
             self.give_up(sink);
@@ -282,7 +282,7 @@ impl Commands {
         };
         self.apart |= does == Does::Apart;
         if self.dialect == Dialect::Ftp {
-            if let Some(port) = transfers::asked(&command.method, &command.target) {
+            if let Some(port) = transfers::port_in_command(&command.method, &command.target) {
                 transfers::tell_port(sink, port);
             } else if transfers::is_transfer(&command.method) {
                 let (method, target) = (&command.method, &command.target);

@@ -1,5 +1,5 @@
 //! DNP3 over TCP (IEEE 1815): requests of a master and answers of an outstation, in link frames with checksums. Pairs
-//! them by station and number; tells what an outstation says unasked as pushes, and nobody of confirmations. Reads
+//! them by station and number; unsolicited responses are pushes, confirmations get no note. Reads
 //! functions, no values.
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
@@ -99,7 +99,7 @@ fn sniff(first: &First<'_>) -> Guess {
     }
 }
 
-/// What a frame's head says.
+/// Fields of a frame's head.
 struct Frame {
     /// The outstation's address, and what both addresses are together.
     station: u16,
@@ -167,7 +167,7 @@ impl WireFormat for Dnp3 {
 
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
-        // without what a program says: the link's own questions
+        // without application data: the link's own requests
         let Some(frame) = Frame::read(side, head.bytes) else {
             return Role::Ignored;
         };

@@ -1,4 +1,4 @@
-//! DNS over TCP (RFC 1035 4.2.2, RFC 7766): messages behind a length of two bytes, answers in any order, told apart by
+//! DNS over TCP (RFC 1035 4.2.2, RFC 7766): messages behind a length of two bytes, answers in any order, distinguished by
 //! their ids. Reads header and question; records are for who looks names up. Of a zone transfer it sees the first message of
 //! the answer only.
 

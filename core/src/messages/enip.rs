@@ -27,7 +27,7 @@ const REGISTER: u16 = 0x65;
 /// An unconnected message, and one of a connection.
 const SEND: u16 = 0x6F;
 const SEND_CONNECTED: u16 = 0x70;
-/// Items that carry what is said (volume 2, 2-6.1).
+/// Items that carry data (volume 2, 2-6.1).
 const CONNECTED_DATA: u16 = 0xB1;
 const UNCONNECTED_DATA: u16 = 0xB2;
 /// A service that answers.
@@ -37,7 +37,7 @@ const MAX_WAITING: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Enip {
-    /// What waits, oldest first: what tells it, and its key.
+    /// Requests that wait, oldest first: what identifies each, and its key.
     waiting: VecDeque<(u64, u64)>,
     next: u64,
 }
@@ -80,7 +80,7 @@ struct Message<'a> {
     command: u16,
     status: u32,
     context: u64,
-    /// The number of a connected message, and what CIP says.
+    /// The number of a connected message, and CIP's fields.
     number: Option<u16>,
     cip: &'a [u8],
 }

@@ -1,5 +1,5 @@
 //! Protocols whose messages say their length in their head. Reads where each begins and ends, keeps as much of it as
-//! names it, counts the rest; what a message means, its `WireFormat` says.
+//! names it, counts the rest; its `WireFormat` knows what a message means.
 //!
 //! A hole inside a message whose head was read is counted. Any other hole hides where the next begins: this side is
 //! then searched, packet by packet, for messages that fit, and the other side is read on.
@@ -32,10 +32,10 @@ pub(super) enum Role {
     Part(u64),
     /// The request, or the answer, of this exchange ends with it.
     Last(u64),
-    /// The same where either side may ask: the request of this exchange ends with it, or its answer.
+    /// Where either side may send requests: the request of this exchange ends with it, or its answer.
     Request(u64),
     Answer(u64),
-    /// What is said so far of this exchange is no answer: that is still to come.
+    /// What came so far of this exchange is no answer: that is still to come.
     Interim(u64),
     /// A push ends with it.
     Push(PushedMessage),
@@ -97,7 +97,7 @@ pub(super) enum Fit {
     Whole,
 }
 
-/// The heads of the messages that `side` says here, one behind the other; how well the bytes fit where none follows.
+/// The heads of the messages that `side` sends here, one behind the other; how well the bytes fit where none follows.
 struct Heads<'a, D> {
     format: D,
     side: Side,

@@ -3,7 +3,7 @@
 //!
 //! Strategy: a head that lies whole in one piece is parsed where it lies; only a head that is split is
 //! copied, until its blank line comes. Bodies are counted, not looked at, unless they are chunked.
-//! A hole counts as bytes where the length is known; anywhere else the reader is lost and says so.
+//! A hole counts as bytes where the length is known; anywhere else the reader is lost, with a note.
 
 mod broken;
 mod chunked;
@@ -20,7 +20,7 @@ use super::{Close, Listener, MessageReader, Read, Side, Stretch};
 use super::{http2, server_software, websocket};
 use crate::queue::Queue;
 use chunked::{Chunked, Step};
-use head::{Asked, Body, Head, Start, Upgrade};
+use head::{Body, Head, MethodKind, Start, Upgrade};
 pub(super) use head_cache::HeadCache;
 use lines::skip_line_ends;
 use recognise::{opens, resumes, sniff};
@@ -47,7 +47,7 @@ pub(super) struct Http1 {
     client: Half,
     server: Half,
     /// The requests whose response has not begun, oldest first.
-    pending: Queue<Asked>,
+    pending: Queue<MethodKind>,
     /// The client's open message was answered before its end.
     early: bool,
     /// Response heads that were searched for the server's name; `MAX_SEARCHED` once it is known.
@@ -137,7 +137,7 @@ impl Http1 {
         }
     }
 
-    /// The same of what is a head and its body, or several messages.
+    /// A stretch with a head and its body, or with several messages.
     #[inline(never)]
     fn stretches<'a>(
         &mut self,
@@ -260,14 +260,14 @@ impl Http1 {
                 method,
                 target,
                 host,
-                asked,
+                kind,
             } => {
                 sink.request(method, target);
                 if !host.is_empty() {
                     sink.host(host);
                 }
-                self.ask(*asked);
-                let after = if *asked == Asked::Connect {
+                self.ask(*kind);
+                let after = if *kind == MethodKind::Connect {
                     State::Tunnel
                 } else {
                     State::Head
@@ -285,9 +285,9 @@ impl Http1 {
                     return Ok(rest);
                 }
                 let switched = status == 101;
-                let asked = self.pending.pop_front().unwrap_or(Asked::Other);
+                let kind = self.pending.pop_front().unwrap_or(MethodKind::Other);
                 self.early = self.pending.is_empty() && sink.other_is_open();
-                if switched || asked == Asked::Connect && (200..300).contains(&status) {
+                if switched || kind == MethodKind::Connect && (200..300).contains(&status) {
                     sink.end();
                     sink.lost(if switched {
                         "upgraded to another protocol"
@@ -303,7 +303,7 @@ impl Http1 {
                         return Err(rest);
                     }
                 }
-                let body = if asked == Asked::Head {
+                let body = if kind == MethodKind::Head {
                     Ok(Body::None)
                 } else {
                     head.body
@@ -378,11 +378,11 @@ impl Http1 {
     }
 
     #[inline(always)]
-    fn ask(&mut self, asked: Asked) {
+    fn ask(&mut self, kind: MethodKind) {
         if self.pending.len() >= MAX_PENDING {
             self.pending.pop_front();
         }
-        self.pending.push_back(asked);
+        self.pending.push_back(kind);
     }
 
     fn half(&mut self, side: Side) -> &mut Half {

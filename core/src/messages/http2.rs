@@ -1,5 +1,5 @@
 //! HTTP/2 (RFC 9113) on plain TCP: after its preface, after an upgrade of HTTP/1, or joined in the middle. Reads both
-//! sides' frames, tells each stream's request and answer by its number; refuses to know what a body means.
+//! sides' frames, gives each stream's request and answer by its number; refuses to know what a body means.
 //!
 //! A hole inside a payload is counted. Any other hole hides where the next frame begins: this side is then searched
 //! for a chain of frames, its header table is unknown from there on, and the other side is read on.
@@ -31,7 +31,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     reader: |_| AnyReader::Http2(Box::default()),
 };
 
-/// What a client says first (3.4).
+/// What a client sends first (3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The longest header block, over all its frames. Nobody accepts more.
 const MAX_BLOCK: usize = 64 << 10;
@@ -136,7 +136,7 @@ impl MessageReader for Http2 {
 }
 
 impl Http2 {
-    /// Behind a 101: the request that asked for it is stream 1, answered here (RFC 7540 3.2).
+    /// Behind a 101: the request with the upgrade is stream 1, answered here (RFC 7540 3.2).
     pub(super) fn upgraded() -> Box<Http2> {
         let mut reader = Http2 {
             whole: true,

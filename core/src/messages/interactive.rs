@@ -1,6 +1,6 @@
 //! People and tunnels: SSH (RFC 4253), Telnet (RFC 854), RDP (MS-RDPBCGR), VNC (RFC 6143), OpenVPN over TCP. Knows them by
-//! their first bytes and tells the steps of the log-in, in turns. Behind it keys, echoes, screens and packets of others
-//! pass, which ask for nothing: of these nobody is told.
+//! their first bytes and the steps of the log-in, in turns. Behind it keys, echoes, screens and packets of others
+//! pass, which ask for nothing: these get no note.
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
@@ -48,7 +48,7 @@ pub(super) struct Interactive {
     sealed: u32,
     /// The log-in is over.
     over: bool,
-    /// The beginning of what the server says, until its line ends.
+    /// The beginning of the server's line, until it ends.
     greeting: Option<Vec<u8>>,
 }
 
@@ -105,7 +105,7 @@ fn rdp(first: &First<'_>) -> Guess {
         None => return Guess::More,
         Some(_) => return Guess::No,
     }
-    let Some(asked) = first.input.get(11..len) else {
+    let Some(routing) = first.input.get(11..len) else {
         return if first.input.len() < len {
             Guess::More
         } else {
@@ -113,8 +113,8 @@ fn rdp(first: &First<'_>) -> Guess {
         };
     };
     let negotiates = |bytes: &[u8]| matches!(bytes, [1, _, 8, 0, _, _, _, _]);
-    let tail = asked.get(asked.len().saturating_sub(8)..).unwrap_or_default();
-    if asked.starts_with(b"Cookie: mstshash=") || negotiates(tail) {
+    let tail = routing.get(routing.len().saturating_sub(8)..).unwrap_or_default();
+    if routing.starts_with(b"Cookie: mstshash=") || negotiates(tail) {
         Guess::Yes
     } else {
         Guess::No

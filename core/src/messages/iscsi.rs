@@ -1,5 +1,5 @@
 //! iSCSI (RFC 7143): SCSI commands, log-ins and other requests behind headers of 48 bytes, paired by the initiator's task
-//! tag. Data that a write sends when the target is ready belong to its request. Signs of life are not told of, digests
+//! tag. Data that a write sends when the target is ready belong to its request. Signs of life are left out, digests
 //! are not known: a connection that uses them is read in turns.
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
@@ -22,12 +22,12 @@ pub(super) type Reader = Framed<Iscsi>;
 
 /// The basic header.
 const HEADER: usize = 48;
-/// The longest data segment that is believed; targets take 256 KiB mostly (`MaxRecvDataSegmentLength`), and text says more.
+/// The longest data segment that is believed; targets take 256 KiB mostly (`MaxRecvDataSegmentLength`), text may be longer.
 const MAX_DATA: u32 = 1 << 20;
 const LOGIN: u8 = 3;
 const LOGIN_ANSWER: u8 = 0x23;
 const DATA_IN: u8 = 0x25;
-/// A piece of data that also says how its command ended.
+/// Data-In with the status of its command.
 const WITH_STATUS: u8 = 1;
 
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Industrial protocols over ISO transport on TCP (RFC 1006, X.224): S7 of Siemens' controllers and MMS (ISO 9506, IEC
 //! 61850). Reads how the connection is made, functions and references, no value; either side may ask. What is reported
-//! unasked is a push. Other protocols behind the same head are not told of.
+//! without a request is a push. Other protocols behind the same head are left out.
 
 mod mms;
 mod s7;
@@ -40,7 +40,7 @@ const CONFIRM: u8 = 0xD0;
 const DATA: u8 = 0xF0;
 const DISCONNECT: u8 = 0x80;
 const REFUSED: u8 = 0x70;
-/// A unit that ends what is said.
+/// The unit that ends a message.
 const END: u8 = 0x80;
 /// The key of the set-up; those of requests have 33 bits.
 const SETUP: u64 = 1 << 40;
@@ -56,8 +56,8 @@ pub(super) struct Iso {
 enum Going {
     #[default]
     Nothing,
-    /// To a message that is not told of.
-    Untold,
+    /// To a message that is left out.
+    Ignored,
     /// To the request of the exchange with this key, or to its answer.
     Request(u64),
     Answer(u64),
@@ -243,13 +243,13 @@ impl Iso {
         match going {
             Going::Nothing if unit.data.is_empty() => return Role::Ignored, // a controller's sign of life
             Going::Nothing => {}
-            Going::Untold => return Role::Ignored,
+            Going::Ignored => return Role::Ignored,
             Going::Request(key) if unit.ends => return Role::Request(key),
             Going::Answer(key) if unit.ends => return Role::Answer(key),
             Going::Request(key) | Going::Answer(key) => return Role::Part(key),
         }
         let meaning = s7::read(unit.data).or_else(|| mms::read(unit.data));
-        let told = match meaning.unwrap_or(Meaning::Other) {
+        let role = match meaning.unwrap_or(Meaning::Other) {
             Meaning::Request { id, method, target } => {
                 ask(sink, key(side, id), Kind::Request, method, &target)
             }
@@ -263,16 +263,16 @@ impl Iso {
             Meaning::Other => Role::Ignored,
         };
         if unit.ends {
-            return told;
+            return role;
         }
-        let (going, told) = match told {
+        let (going, role) = match role {
             Role::Request(key) => (Going::Request(key), Role::Part(key)),
             Role::Answer(key) => (Going::Answer(key), Role::Part(key)),
-            // (of a push its first unit is told)
-            told => (Going::Untold, told),
+            // (a push is named by its first unit)
+            role => (Going::Ignored, role),
         };
         self.goes_on(side, going);
-        told
+        role
     }
 
     fn goes_on(&mut self, side: Side, going: Going) {

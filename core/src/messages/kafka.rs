@@ -1,5 +1,5 @@
 //! Kafka's protocol (kafka.apache.org/protocol). Requests and answers behind a length of four bytes, paired by the
-//! number that the client gave (correlation id). Reads what is asked, the topic of Produce and Fetch, and how long a
+//! number that the client gave (correlation id). Reads the API, the topic of Produce and Fetch, and how long a
 //! Fetch may wait; records, and error codes deep inside answers, are not read. A Produce that wants no answer is no
 //! request.
 
@@ -18,7 +18,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Kafka,
     sniff: |first| framed::sniff_by_id::<Kafka>(first, id),
     opens: |side, first| {
-        side == Side::Client && framed::fit::<Kafka>(side, first) == Fit::Whole && says_who(first)
+        side == Side::Client && framed::fit::<Kafka>(side, first) == Fit::Whole && names_client(first)
     },
     resumes: |side, first| framed::fit::<Kafka>(side, first) == Fit::Whole,
     joins: |_, _| false,
@@ -74,13 +74,13 @@ impl<'a> Request<'a> {
 /// Zeros alone are no head: any length before a block of zeros looks so, and the answer's number is then 0 as well.
 fn fits(api: u16, version: u16, id: u32, client: u16) -> bool {
     let known = apis::word(api).is_some() && version <= MAX_VERSION;
-    let says = (api, version, id, client) != (0, 0, 0, 0);
-    says && known && id <= i32::MAX as u32 && (client <= MAX_CLIENT || client == u16::MAX)
+    let is_request = (api, version, id, client) != (0, 0, 0, 0);
+    is_request && known && id <= i32::MAX as u32 && (client <= MAX_CLIENT || client == u16::MAX)
 }
 
 /// Whether a request has its client's name. Without one it may be an answer: the number that this repeats stands where
 /// an API and its version would, and zeros behind it.
-fn says_who(first: &[u8]) -> bool {
+fn names_client(first: &[u8]) -> bool {
     cursor::be16_at(first, 12).is_some_and(|len| (1..=MAX_CLIENT).contains(&len))
 }
 

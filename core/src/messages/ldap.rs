@@ -38,7 +38,7 @@ const START_TLS: &str = "1.3.6.1.4.1.1466.20037";
 
 #[derive(Debug, Default)]
 pub(super) struct Ldap {
-    /// The number of the client's StartTLS, and whether the server has said yes.
+    /// The number of the client's StartTLS, and whether the server has agreed.
     start_tls: Option<u32>,
     tls: bool,
 }
@@ -48,7 +48,7 @@ struct Message<'a> {
     id: u32,
     operation: u8,
     body: Cursor<'a>,
-    /// Of the body, as it says.
+    /// Of the body, by its own field.
     len: usize,
 }
 
@@ -158,7 +158,7 @@ impl WireFormat for Ldap {
             };
             return (head.bytes.len() as u64) < head.len && begins(&[INTEGER]);
         };
-        let says = match side {
+        let fits_side = match side {
             Side::Client => matches!(
                 message.operation,
                 0x42 | 0x4A | 0x50 | 0x60 | 0x63 | 0x66 | 0x68 | 0x6C | 0x6E | 0x77
@@ -176,7 +176,7 @@ impl WireFormat for Ldap {
             .rest()
             .get(message.len)
             .is_none_or(|tag| *tag == 0xA0);
-        says && behind && rest.is_some_and(|rest| rest != 1)
+        fits_side && behind && rest.is_some_and(|rest| rest != 1)
     }
 
     fn marked(_side: Side) -> bool {

@@ -1,4 +1,4 @@
-//! Messages behind a header of a fixed size that says their length: where each ends, its header, and as much of its
+//! Messages behind a header of a fixed size with their length: where each ends, its header, and as much of its
 //! body as is wanted. Reads one side, counts what it does not keep; knows no protocol.
 
 #[derive(Debug)]

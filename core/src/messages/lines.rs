@@ -1,4 +1,4 @@
-//! Lines and texts of mail, FTP and memcached however their bytes are cut. Reads one side's bytes, says where a line or a text
+//! Lines and texts of mail, FTP and memcached however their bytes are cut. Reads one side's bytes, finds where a line or a text
 //! ends; keeps a line's beginning and end, and nothing of a text.
 
 /// So much of a line's beginning is kept: whatever names it.

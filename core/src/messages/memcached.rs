@@ -45,15 +45,15 @@ const LINE_END: u64 = 2;
 pub(super) struct Memcached {
     client: Line,
     server: Line,
-    /// Bytes of the client's value that are still to come, and the key of its command, where somebody is told of it.
+    /// Bytes of the client's value that are still to come, and the key of its command, where a note covers it.
     storing: Option<(u64, Option<u64>)>,
-    /// The value before did not end where it said: what stands here as a command may be the rest of it.
+    /// The value before did not end at its stated length: what looks like a command here may be the rest of it.
     torn: bool,
     value: Option<Value>,
     waiting: PendingQueue<Waits>,
-    /// The beginning of the oldest command's answer has been told.
+    /// The beginning of the oldest command's answer has its note.
     begun: bool,
-    /// `watch`: the server says what happens in it.
+    /// `watch`: the server reports its events.
     watches: bool,
 }
 
@@ -62,8 +62,8 @@ pub(super) struct Memcached {
 struct Waits {
     wants: Wants,
     quiet: bool,
-    /// Nobody is told of it: its success is not answered.
-    untold: bool,
+    /// No note covers it: its success is not answered.
+    silent: bool,
     /// What its answer may repeat, where it is quiet.
     opaque: SmolStr,
     target: SmolStr,
@@ -114,7 +114,7 @@ impl MessageReader for Memcached {
 }
 
 impl Memcached {
-    /// Reads what the client says.
+    /// Reads the client's bytes.
     fn asks<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -185,7 +185,7 @@ impl Memcached {
         Ok(())
     }
 
-    /// Another command waits for its answer: its key, where somebody is told of it.
+    /// Another command waits for its answer: its key, where a note covers it.
     fn ask(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -196,7 +196,7 @@ impl Memcached {
             return Ok(None);
         }
         // who asks quietly for a value wants to know; who stores one does not
-        let untold = command.quiet && !command.looks();
+        let silent = command.quiet && !command.looks();
         let (mut opaque, mut target) = (SmolStr::default(), SmolStr::default());
         if command.quiet {
             (opaque, target) = (command.opaque.clone(), command.target.clone());
@@ -204,12 +204,12 @@ impl Memcached {
         let waits = Waits {
             wants: command.wants,
             quiet: command.quiet,
-            untold,
+            silent,
             opaque,
             target,
         };
         let key = self.waiting.push(waits).ok_or("too many commands wait")?;
-        if untold {
+        if silent {
             return Ok(None);
         }
         let watches = command.wants == Wants::Watch;
@@ -223,7 +223,7 @@ impl Memcached {
         Ok(Some(key))
     }
 
-    /// Reads what the server says.
+    /// Reads the server's bytes.
     fn answers<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -269,7 +269,7 @@ impl Memcached {
     /// So many bytes belong to the answer of the oldest command.
     fn piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         if let Some((key, waits)) = self.waiting.first()
-            && !waits.untold
+            && !waits.silent
         {
             if !std::mem::replace(&mut self.begun, true) {
                 sink.of(key).begin_answer();
@@ -282,8 +282,8 @@ impl Memcached {
     /// The oldest command's answer is over.
     fn over(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         if let Some((key, waits)) = self.waiting.first() {
-            let (untold, watches) = (waits.untold, waits.wants == Wants::Watch);
-            if !untold {
+            let (silent, watches) = (waits.silent, waits.wants == Wants::Watch);
+            if !silent {
                 sink.of(key).end_answer();
             }
             self.watches |= watches;
@@ -350,7 +350,7 @@ impl Memcached {
             let Some((key, waits)) = self.waiting.first() else {
                 return Ok(None);
             };
-            let Waits { quiet, untold, .. } = *waits;
+            let Waits { quiet, silent, .. } = *waits;
             let answer = waits.wants.answer(input, quiet);
             let apart = quiet && command::is_apart(input, &waits.opaque, &waits.target);
             if answer != Answer::Other && !apart {
@@ -359,7 +359,7 @@ impl Memcached {
             if !quiet {
                 return Err("an answer to another command");
             }
-            if !untold {
+            if !silent {
                 let mut exchange = sink.of(key);
                 exchange.begin_answer();
                 exchange.status(Status {
@@ -378,7 +378,7 @@ impl Memcached {
         let Some((key, waits)) = self.waiting.first() else {
             return;
         };
-        if waits.untold {
+        if waits.silent {
             return;
         }
         let first = input.split(|byte| *byte == b' ').next().unwrap_or_default();

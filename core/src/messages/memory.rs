@@ -11,7 +11,7 @@ pub struct Memory {
     pub(super) head_cache: Option<Box<http1::HeadCache>>,
     /// One of a stream that is over, for the next.
     pub(super) http: Option<Box<http1::Http1>>,
-    /// Of TLS connections, where somebody gave some. Shared, so that a reader has them while it tells what it reads.
+    /// Of TLS connections, where somebody gave some. Shared, so that a reader has them while it gives notes.
     pub(super) keys: Option<Arc<KeyLog>>,
     /// What is read now lies inside TLS: a connection inside another one stays sealed.
     pub(super) inside: bool,
@@ -23,7 +23,7 @@ impl Memory {
         Arc::make_mut(self.keys.get_or_insert_default())
     }
 
-    /// The same for who opens another connection of this capture.
+    /// A handle for another connection of this capture.
     pub fn shared_keys(&self) -> Option<Arc<KeyLog>> {
         self.keys.clone()
     }

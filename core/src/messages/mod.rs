@@ -16,12 +16,12 @@
 //! Protocols that answer in any order tell of each exchange by its key: `Asks [Named] Asked Answers [Status]
 //! Answered`, with `Bytes` and `Piece` between them; `Reset` may end it anywhere. A `Push` is a whole message of the
 //! server that answers nothing. What neither asks nor answers (keepalives, acknowledgements of the application, what
-//! a client says and nobody answers) is in no note.
+//! a client sends and nobody answers) is in no note.
 //!
 //! `Lost` may stand anywhere. The message that is open then stays open and ends as a turn does: when
 //! the other side speaks, or at the close. So from `Lost` on a message may have neither `Request` nor
 //! `Response`. Reading goes on as turns until a turn begins with a start line that a protocol knows, or a packet
-//! in a turn with the head of a protocol that the stream has spoken; the next `Request` or `Response` says so. A
+//! in a turn with the head of a protocol that the stream has spoken; the next `Request` or `Response` shows it. A
 //! ClientHello inside a turn names the turn's message.
 
 mod amqp;
@@ -80,7 +80,7 @@ pub use readers::Protocol;
 use readers::{AnyReader, KNOWN};
 use sink::{MessageSink, Open};
 
-/// Who is told what the readers find, while they read.
+/// Receives what the readers find, while they read.
 pub trait Listener {
     fn note(&mut self, note: Note<'_>);
 
@@ -99,24 +99,24 @@ enum Guess {
     Other,
 }
 
-/// What both sides have said first, as far as it was read.
+/// The first bytes of both sides, as far as they were read.
 #[derive(Debug, Clone, Copy)]
 struct First<'a> {
-    /// Who speaks now, and all that this side has said.
+    /// The side that sends now, and all its bytes.
     side: Side,
     input: &'a [u8],
-    /// All that the other side has said.
+    /// All bytes of the other side.
     other: &'a [u8],
     /// Who spoke first.
     began: Side,
 }
 
-/// One protocol's reader for one stream. It tells the sink, which keeps the order of the notes.
+/// One protocol's reader for one stream. It writes to the sink, which keeps the order of the notes.
 trait MessageReader {
     /// Reads the next stretch of the side that the sink stands for.
     fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a>;
 
-    /// The side that the sink stands for says no more.
+    /// The side that the sink stands for sends no more.
     fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
         sink.cut(how);
     }
@@ -129,7 +129,7 @@ trait MessageReader {
 /// How far a reader came.
 enum Read<'a> {
     All,
-    /// The reader has told `Lost`; this (maybe empty) rest is not read and not counted yet.
+    /// The reader has given `Lost`; this (maybe empty) rest is not read and not counted yet.
     Lost(Stretch<'a>),
     /// Both sides go on in the protocol of this reader, this one with the rest.
     Switch(AnyReader, Stretch<'a>),
@@ -161,10 +161,12 @@ fn stopped<'a>(
     }
 }
 
-/// Who would say this at the beginning of a message: tells client from server where no SYN was seen.
+/// The side that would begin a message so: distinguishes client from server where no SYN was seen.
 pub fn speaker(first: &[u8]) -> Option<Side> {
-    let says = |side| KNOWN.iter().any(|known| (known.opens)(side, first));
-    [Side::Client, Side::Server].into_iter().find(|side| says(*side))
+    let begins = |side| KNOWN.iter().any(|known| (known.opens)(side, first));
+    [Side::Client, Side::Server]
+        .into_iter()
+        .find(|side| begins(*side))
 }
 
 /// Both sides' messages of one stream. Small until the protocol is known and boxed from then on.
@@ -174,7 +176,7 @@ pub struct Messages {
     open: Open,
     /// Kept while lost, for what it remembers of unanswered requests.
     reader: AnyReader,
-    /// What was said while no protocol is sure; no bytes stand for a FIN.
+    /// Bytes that are held while no protocol is sure; none stand for a FIN.
     undecided: Vec<(Side, At, Box<[u8]>)>,
     /// The server has spoken in turns: what follows is no greeting.
     greeted: bool,
@@ -215,7 +217,7 @@ impl Messages {
         }
     }
 
-    /// Of a stream that carries what another one was asked for.
+    /// Of a data connection for another stream's request.
     pub fn carry(&mut self) {
         self.stage = Stage::Following;
         self.reader = AnyReader::FtpData(Box::default());
@@ -226,7 +228,7 @@ impl Messages {
         self.mid_stream.get_or_insert_default().begins();
     }
 
-    /// The same in the place of another stream's, which is over.
+    /// Reuses the state of a stream that is over.
     pub fn renew(&mut self, memory: &mut Memory) {
         if let AnyReader::Http(reader) = std::mem::take(&mut self.reader) {
             memory.http = Some(reader);
@@ -245,7 +247,7 @@ impl Messages {
         }
     }
 
-    /// What the server calls itself, as it said first.
+    /// The server software, by its first message.
     pub fn software(&self) -> Option<&str> {
         let own = self.open.software.as_deref();
         match &self.reader {
@@ -254,7 +256,7 @@ impl Messages {
         }
     }
 
-    /// Bytes were read of which nothing has been said yet.
+    /// Bytes were read that no note covers yet.
     #[inline(always)]
     pub fn waits(&self) -> bool {
         self.open.waits() || !self.undecided.is_empty() || self.holds_hole()
@@ -287,7 +289,7 @@ impl Messages {
         }
     }
 
-    /// What tells its turns, where nothing else is known of it.
+    /// The units of its turns, where no protocol is known.
     pub fn turns(&self) -> Option<TurnsOf> {
         match &self.reader {
             AnyReader::Tls(tls) if self.stage == Stage::Following => tls.turns().then_some(TurnsOf::Records),
@@ -311,11 +313,11 @@ impl Messages {
         MessageSink::new(&mut self.open, listener, side, at).end();
     }
 
-    /// `side` says no more. A RST or the capture's end closes both sides: call it for each.
+    /// `side` sends no more. A RST or the capture's end closes both sides: call it for each.
     pub fn close(&mut self, side: Side, at: At, how: Close, listener: &mut impl Listener) {
         if self.stage == Stage::Undecided && !self.undecided.is_empty() {
             if how == Close::Fin && self.undecided.iter().all(|(whose, ..)| *whose == side) {
-                // a client that has asked all: what the other side answers will tell
+                // a client that has sent all: the other side's answer will decide
                 return self.undecided.push((side, at, Box::default()));
             }
             self.begin(Stage::Turns, listener);

@@ -14,7 +14,7 @@ use crate::cursor::{self, Cursor};
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Modbus,
     sniff: |first| framed::sniff_by_id::<Modbus>(first, |_, head| id(head)),
-    // an answer that writes one value is its request again, and tells no side
+    // an answer to a write of one value repeats its request, and shows no side
     opens: |_, _| false,
     resumes: |side, first| framed::fit::<Modbus>(side, first) == Fit::Whole,
     joins: |_, _| false,
@@ -25,7 +25,7 @@ pub(super) type Reader = Framed<Modbus>;
 
 /// Number, protocol and length.
 const BEFORE: u64 = 6;
-/// Unit, function and the most that a function says.
+/// Unit, function and the longest data of a function.
 const MAX_LENGTH: u16 = 254;
 /// The high bit of an answer's function: it is an exception.
 const EXCEPTION: u8 = 0x80;
@@ -34,7 +34,7 @@ const MAX_WAITING: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Modbus {
-    /// What waits, oldest first: what tells it, and its key.
+    /// Requests that wait, oldest first: what identifies each, and its key.
     waiting: VecDeque<(u64, u64)>,
     /// The key of the next request.
     next: u64,

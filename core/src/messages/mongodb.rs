@@ -1,5 +1,5 @@
 //! MongoDB's wire protocol: commands in OP_MSG (and what clients of old servers say), answers by the number of the
-//! request that they name. What an exhaust cursor or an awaitable hello brings further, nobody asked for: pushes.
+//! request that they name. What an exhaust cursor or an awaitable hello brings further, nobody requested: pushes.
 
 mod bson;
 
@@ -34,17 +34,17 @@ const MAX_NAMES: usize = 64;
 pub(super) struct MongoDb {
     client: LengthPrefixed<HEADER>,
     server: LengthPrefixed<HEADER>,
-    /// Bytes of a message of which nothing was said yet, by `Side`.
-    untold: [u64; 2],
-    asked: VecDeque<Asked>,
-    /// The server's newest answer said that more comes: its number, and what was asked.
-    follows: Option<(u32, Asked)>,
-    /// The answer that goes on has been told of.
+    /// Bytes of a message that no note covers yet, by `Side`.
+    unreported: [u64; 2],
+    pending: VecDeque<Request>,
+    /// The server's newest answer announced more: its number, and its request.
+    follows: Option<(u32, Request)>,
+    /// The answer that goes on has its notes.
     answering: bool,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct Request {
     id: u32,
     method: SmolStr,
     target: SmolStr,
@@ -55,9 +55,9 @@ impl MessageReader for MongoDb {
         let side = sink.side();
         let Stretch::Bytes(mut bytes) = stretch else {
             let missing = stretch.len();
-            let (prefixed, untold) = self.half(side);
+            let (prefixed, unreported) = self.half(side);
             if let Some(come) = prefixed.skip(missing) {
-                *untold += missing;
+                *unreported += missing;
                 self.come(&mut sink, come);
                 return Read::All;
             }
@@ -67,11 +67,11 @@ impl MessageReader for MongoDb {
         while !bytes.is_empty() {
             sink.mark();
             let here = bytes;
-            let (prefixed, untold) = self.half(side);
+            let (prefixed, unreported) = self.half(side);
             let come = prefixed.next(&mut bytes, |header| {
                 Some((Header::of(side, header)?.body(), MAX_KEPT))
             });
-            *untold += (here.len() - bytes.len()) as u64;
+            *unreported += (here.len() - bytes.len()) as u64;
             if come == Progress::Wrong {
                 sink.lost("not a message of MongoDB");
                 return Read::Lost(Stretch::Bytes(here));
@@ -90,7 +90,7 @@ impl MessageReader for MongoDb {
 
 impl MongoDb {
     fn half(&mut self, side: Side) -> (&mut LengthPrefixed<HEADER>, &mut u64) {
-        let [client, server] = &mut self.untold;
+        let [client, server] = &mut self.unreported;
         match side {
             Side::Client => (&mut self.client, client),
             Side::Server => (&mut self.server, server),
@@ -100,8 +100,8 @@ impl MongoDb {
     /// A message of the side that speaks has come so far.
     fn come(&mut self, sink: &mut MessageSink<'_, impl Listener>, come: Progress) {
         let side = sink.side();
-        let (prefixed, untold) = self.half(side);
-        let (inside, bytes) = (prefixed.is_inside(), *untold);
+        let (prefixed, unreported) = self.half(side);
+        let (inside, bytes) = (prefixed.is_inside(), *unreported);
         let Some(header) = Header::of(side, prefixed.header()) else {
             return;
         };
@@ -112,7 +112,8 @@ impl MongoDb {
                 Side::Server => self.answers(sink, header, bytes),
             }
             sink.unmark();
-        } else if inside && side == Side::Server && self.asked.iter().any(|asked| asked.id == header.to) {
+        } else if inside && side == Side::Server && self.pending.iter().any(|pending| pending.id == header.to)
+        {
             // a long answer: its first byte counts
             *self.half(side).1 = 0;
             self.part(sink, header.to, bytes);
@@ -152,10 +153,10 @@ impl MongoDb {
         });
         exchange.count(bytes);
         exchange.end_request();
-        if self.asked.len() >= MAX_NAMES {
-            self.asked.pop_front();
+        if self.pending.len() >= MAX_NAMES {
+            self.pending.pop_front();
         }
-        self.asked.push_back(Asked {
+        self.pending.push_back(Request {
             id: header.id,
             method: command.method,
             target: command.target,
@@ -165,9 +166,9 @@ impl MongoDb {
     fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
         let more = header.code == MSG
             && bson::u32_at(self.server.head(), 0).is_some_and(|flags| flags & bson::MORE_TO_COME != 0);
-        if let Some((_, asked)) = self.follows.take_if(|(id, _)| *id == header.to) {
-            sink.push(&asked.method, &asked.target, bytes);
-            self.follows = more.then_some((header.id, asked));
+        if let Some((_, pending)) = self.follows.take_if(|(id, _)| *id == header.to) {
+            sink.push(&pending.method, &pending.target, bytes);
+            self.follows = more.then_some((header.id, pending));
             return;
         }
         self.part(sink, header.to, bytes);
@@ -186,8 +187,8 @@ impl MongoDb {
             error: failed.is_some(),
         });
         exchange.end_answer();
-        let place = self.asked.iter().position(|asked| asked.id == header.to);
-        let asked = place.and_then(|place| self.asked.remove(place));
-        self.follows = asked.filter(|_| more).map(|asked| (header.id, asked));
+        let place = self.pending.iter().position(|pending| pending.id == header.to);
+        let pending = place.and_then(|place| self.pending.remove(place));
+        self.follows = pending.filter(|_| more).map(|pending| (header.id, pending));
     }
 }

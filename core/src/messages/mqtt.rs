@@ -34,7 +34,7 @@ const FAILURE: u8 = 0x80;
 
 #[derive(Debug, Default)]
 pub(super) struct Mqtt {
-    /// The version of the protocol, where the capture tells it.
+    /// The version of the protocol, where the capture shows it.
     version: Option<u8>,
     client: Aliases,
     server: Aliases,
@@ -169,7 +169,7 @@ impl Mqtt {
         let mut exchange = sink.of(key);
         exchange.begin_answer();
         if kind == Packet::Pubrec && !error {
-            return Some(Role::Part(key)); // the client says PUBREL, and PUBCOMP is the last word
+            return Some(Role::Part(key)); // the client sends PUBREL, and PUBCOMP is the last message
         }
         exchange.status(Status {
             code: Some(u16::from(reason)),

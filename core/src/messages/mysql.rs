@@ -38,8 +38,8 @@ pub(super) struct MySql {
 #[derive(Debug, Default)]
 struct Half {
     prefixed: LengthPrefixed<HEADER>,
-    /// Bytes of packets of which nothing was said yet.
-    untold: u64,
+    /// Bytes of packets that no note covers yet.
+    unreported: u64,
     /// The packet before was as long as one can be: this one goes on with it.
     long: bool,
 }
@@ -50,7 +50,7 @@ impl MessageReader for MySql {
             Stretch::Bytes(bytes) => self.packets(&mut sink, bytes),
             Stretch::Missing(missing) => match self.half(sink.side()).prefixed.skip(missing) {
                 Some(come) => {
-                    self.half(sink.side()).untold += missing;
+                    self.half(sink.side()).unreported += missing;
                     self.come(&mut sink, come, &[])
                 }
                 None => Err(Stop::Lost("a packet's beginning is not in the capture", None)),
@@ -95,7 +95,7 @@ impl MySql {
             let come = half.prefixed.next(&mut bytes, |header| {
                 Some((u64::from(packets::length(header)), kept))
             });
-            half.untold += (here.len() - bytes.len()) as u64;
+            half.unreported += (here.len() - bytes.len()) as u64;
             let read = self.come(sink, come, bytes);
             read.map_err(|left| match left {
                 // the packets before it are counted
@@ -118,15 +118,15 @@ impl MySql {
             Side::Client => &mut self.client,
             Side::Server => &mut self.server,
         };
-        let bytes = half.untold;
+        let bytes = half.unreported;
         if come != Progress::Whole {
             // rows: their first byte counts
             if side == Side::Server && half.prefixed.is_inside() && self.dialog.part(sink, bytes) {
-                half.untold = 0;
+                half.unreported = 0;
             }
             return Ok(());
         }
-        half.untold = 0;
+        half.unreported = 0;
         let goes_on = std::mem::replace(&mut half.long, packets::is_long(half.prefixed.header()));
         let told = match (side, goes_on) {
             (Side::Client, true) => {

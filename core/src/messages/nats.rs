@@ -32,7 +32,7 @@ pub(super) struct Nats {
     next: u64,
 }
 
-/// The server's first line says what it is; else both sides' lines have to fit.
+/// The server's first line identifies it; else both sides' lines have to fit.
 fn sniff(first: &First<'_>) -> Guess {
     match framed::fit::<Nats>(first.side, first.input) {
         Fit::No => Guess::No,

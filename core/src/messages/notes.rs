@@ -1,4 +1,4 @@
-//! The words between packets and messages: which packet brought a byte, what a message is, what a reader says of it.
+//! The words between packets and messages: which packet brought a byte, what a message is, what a reader reports of it.
 
 use smol_str::SmolStr;
 
@@ -39,9 +39,9 @@ pub enum Close {
 /// What an exchange of messages is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What the protocol says is a request.
+    /// A request by the protocol.
     Request,
-    /// What one side says until the other speaks: no protocol is known.
+    /// A turn: all bytes of one side until the other speaks; no protocol is known.
     #[default]
     Turn,
     /// A request whose answer waits for an event (BLPOP, a Kafka fetch, IMAP IDLE).
@@ -54,7 +54,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// None where no protocol says what it is.
+    /// None where no protocol names it.
     pub fn word(self) -> Option<&'static str> {
         match self {
             Kind::Request => Some("request"),
@@ -82,7 +82,7 @@ pub struct Named<'a> {
     pub method: &'a str,
     /// "" where the protocol has none.
     pub target: &'a str,
-    /// The server's name as the request says it; "" where it does not.
+    /// The server's name in the request; "" where it has none.
     pub host: &'a str,
 }
 
@@ -93,9 +93,9 @@ pub struct Secured {
     pub version: Option<u16>,
     /// So often the client waited for the server before it could send data. None: the handshake was not over.
     pub round_trips: Option<u8>,
-    /// The server went on in a session of before (an id, a ticket or a key of it). None: nothing tells.
+    /// The server went on in a session of before (an id, a ticket or a key of it). None: unknown.
     pub resumed: Option<bool>,
-    /// The server that the client asked for.
+    /// The server that the client requested.
     pub server_name: Option<SmolStr>,
     /// The protocol that the server chose (ALPN). None: none, or that is hidden.
     pub alpn: Option<SmolStr>,
@@ -103,7 +103,7 @@ pub struct Secured {
     pub offered: Option<SmolStr>,
 }
 
-/// A message of the server that answers nothing, told when it is over.
+/// A message of the server that answers nothing, given when it is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Push<'a> {
     pub first: At,
@@ -114,7 +114,7 @@ pub struct Push<'a> {
     pub target: &'a str,
 }
 
-/// What a reader says of the exchange with a key.
+/// What a reader reports of the exchange with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExchangeEvent<'a> {
     /// The request's first byte.
@@ -131,7 +131,7 @@ pub enum ExchangeEvent<'a> {
     Streams,
     /// A piece of the answer's body.
     Piece,
-    /// What was said so far was no answer: that is still to come.
+    /// What came so far is no answer: that is still to come.
     Interim,
     /// The answer is whole.
     AnswerEnd,
@@ -139,13 +139,13 @@ pub enum ExchangeEvent<'a> {
     Dialogue,
     /// Either side gave it up.
     Reset,
-    /// Its answer is in bytes that are not in the capture, or cannot be told from others.
+    /// Its answer is in bytes that are not in the capture, or cannot be distinguished from others.
     GivenUp,
     /// The oldest request without a key has this key from now on.
     Adopt,
 }
 
-/// What a reader says, in the order of the bytes.
+/// Notes of a reader, in the order of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note<'a> {
     /// The first byte of a message of this side, and how far the other side's open message has come: its newest
@@ -162,10 +162,10 @@ pub enum Note<'a> {
     },
     /// The server's name in the client's newest message.
     Host(&'a SmolStr),
-    /// What the client's newest message is; said before its end.
+    /// What the client's newest message is; given before its end.
     Kind(Kind),
     /// The client's newest message begins a dialogue (a handshake): the answer ends when it is over, and
-    /// either side may have said the last word (`End` is of the server's message all the same).
+    /// either side may have sent the last message (`End` is of the server's all the same).
     Dialogue,
     /// The status line of the server's newest message; `interim` for 1xx, which does not answer the request
     /// (but 101 does: it is the last word of HTTP on its connection, and `Lost` follows its `End`).
@@ -173,7 +173,7 @@ pub enum Note<'a> {
         status: u16,
         interim: bool,
     },
-    /// The same in words, or with words.
+    /// The status of the server's newest message in words, or with words.
     Status(Status<'a>),
     /// The pieces of the server's newest message come when there is something to say.
     Streams,

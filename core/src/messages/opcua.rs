@@ -1,4 +1,4 @@
-//! OPC UA over TCP (OPC 10000-6, 7.1): services behind a head that says their length, paired by request id. Reads which
+//! OPC UA over TCP (OPC 10000-6, 7.1): services behind a head with their length, paired by request id. Reads which
 //! service and how it ended, no value. Where messages are encrypted, answers belong to the oldest request.
 
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ const MAX_CHUNK: u32 = 1 << 24;
 /// Where the request id and the service stand in a message.
 const ID: usize = 20;
 const SERVICE: usize = 24;
-/// Where an answer says how it went: behind the service, its time and the handle of the request.
+/// Offset of an answer's result: behind the service, its time and the handle of the request.
 const RESULT: usize = SERVICE + 16;
 /// Requests that may wait; beyond it the oldest is forgotten.
 const MAX_WAITING: usize = 256;
@@ -135,7 +135,7 @@ impl WireFormat for OpcUa {
         if let Some(key) = kept.filter(|_| head.bytes.starts_with(b"MSG")) {
             return if ends { Role::Last(key) } else { Role::Part(key) };
         }
-        let told = match (side, head.bytes.get(..3).unwrap_or_default()) {
+        let role = match (side, head.bytes.get(..3).unwrap_or_default()) {
             (Side::Client, b"HEL") => ask(sink, SETUP, Kind::Setup, "Hello"),
             (Side::Server, b"ACK") => answer(sink, SETUP, 0),
             (Side::Server, b"ERR") => {
@@ -149,14 +149,14 @@ impl WireFormat for OpcUa {
             (Side::Server, b"MSG") => self.answers(sink, head.bytes),
             _ => Role::Ignored,
         };
-        match told {
+        match role {
             Role::Last(key) if !ends => {
                 if let Some(going) = self.going.get_mut(side.index()) {
                     *going = Some(key);
                 }
                 Role::Part(key)
             }
-            told => told,
+            role => role,
         }
     }
 

@@ -1,6 +1,6 @@
 //! OpenFlow 1.0 to 1.5 (ONF TS-025): requests and answers of controller and switch, paired by transaction id. The
-//! controller asks, though the switch opens the connection; so each exchange says which side asked. Echoes, what a
-//! switch reports by itself and commands that nobody answers are not told of. Reads types, no flow.
+//! controller asks, though the switch opens the connection; so each exchange keeps its asking side. Echoes, what a
+//! switch reports by itself and commands that nobody answers are left out. Reads types, no flow.
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
@@ -12,7 +12,7 @@ use smol_str::format_smolstr;
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::OpenFlow,
     sniff,
-    // both sides may ask, so a message tells no side
+    // both sides may send requests, so a message shows no side
     opens: |_, _| false,
     resumes: |side, first| framed::fit::<OpenFlow>(side, first) == Fit::Whole,
     joins: |_, _| false,
@@ -140,7 +140,7 @@ impl WireFormat for OpenFlow {
 
     fn fits(_side: Side, head: Head<'_>) -> bool {
         let kind = cursor::u8_at(head.bytes, 1);
-        // a HELLO has elements since 1.3.1, of which one is known; each says its length
+        // a HELLO has elements since 1.3.1, of which one is known; each has its length
         let element = [cursor::be16_at(head.bytes, 8), cursor::be16_at(head.bytes, 10)];
         let listed = match element {
             [Some(kind), _] if kind != VERSIONS => false,
@@ -165,13 +165,13 @@ impl WireFormat for OpenFlow {
         match meaning(message.version, message.kind) {
             Meaning::Request(method) => {
                 let parts = matches!(method, "STATS_REQUEST" | "MULTIPART_REQUEST");
-                let asked = cursor::be16_at(head.bytes, 8).filter(|_| parts);
+                let multipart = cursor::be16_at(head.bytes, 8).filter(|_| parts);
                 let key = message.key(side);
                 let mut exchange = sink.of(key);
                 exchange.begin_request(Kind::Request);
                 exchange.name(Named {
                     method,
-                    target: asked.map_or("", part),
+                    target: multipart.map_or("", part),
                     host: "",
                 });
                 Role::Request(key)

@@ -1,7 +1,7 @@
 //! The pieces of a streamed body: server-sent events (HTML standard 9.2), lines, messages of gRPC. Reads the body's
-//! bytes, says where a piece ends; keeps nothing of them.
+//! bytes, finds where a piece ends; keeps nothing of them.
 
-/// What cuts a body into pieces, where its type says so.
+/// What cuts a body into pieces, by its content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pieces {
     Events(Events),

@@ -38,8 +38,8 @@ pub(super) struct Postgres {
     /// The client's first words have no type.
     opening: LengthPrefixed<8>,
     stage: Stage,
-    /// Bytes of a message of which nothing was said yet, by `Side`.
-    untold: [u64; 2],
+    /// Bytes of a message that no note covers yet, by `Side`.
+    unreported: [u64; 2],
     dialog: Dialog,
 }
 
@@ -50,9 +50,9 @@ enum Stage {
     New,
     /// The client speaks without types.
     Opening,
-    /// It has asked for encryption: one byte answers.
+    /// It has requested encryption: one byte answers.
     Encrypt,
-    /// It wants another connection's query to end, and says no more.
+    /// It wants another connection's query to end, and sends no more.
     Cancel,
     Typed,
 }
@@ -89,8 +89,8 @@ impl MessageReader for Postgres {
 }
 
 impl Postgres {
-    fn untold(&mut self, side: Side) -> &mut u64 {
-        let [client, server] = &mut self.untold;
+    fn unreported(&mut self, side: Side) -> &mut u64 {
+        let [client, server] = &mut self.unreported;
         if side == Side::Client { client } else { server }
     }
 
@@ -105,7 +105,7 @@ impl Postgres {
             let (_, len) = fields::opening(*header)?;
             Some((u64::from(len) - 8, sql::MAX_READ))
         });
-        *self.untold(Side::Client) += (here.len() - bytes.len()) as u64;
+        *self.unreported(Side::Client) += (here.len() - bytes.len()) as u64;
         match come {
             Progress::Wrong => return Err(Stop::Lost("not a startup packet", Some(here))),
             Progress::Partly => return Ok(()),
@@ -117,13 +117,13 @@ impl Postgres {
             _ => Stage::Typed,
         };
         if self.stage == Stage::Typed {
-            let told = std::mem::take(self.untold(Side::Client));
+            let bytes = std::mem::take(self.unreported(Side::Client));
             self.dialog
-                .starts(sink, fields::database(self.opening.head()), told)?;
+                .starts(sink, fields::database(self.opening.head()), bytes)?;
         }
         if self.stage == Stage::Encrypt {
-            let told = std::mem::take(self.untold(Side::Client));
-            self.dialog.round(sink, told)?;
+            let bytes = std::mem::take(self.unreported(Side::Client));
+            self.dialog.round(sink, bytes)?;
         }
         if self.stage == Stage::Cancel {
             sink.unmark();
@@ -175,7 +175,7 @@ impl Postgres {
             let come = prefixed.next(&mut bytes, |header| {
                 Some((fields::body(side, header)?, kept(side, header)))
             });
-            *self.untold(side) += (here.len() - bytes.len()) as u64;
+            *self.unreported(side) += (here.len() - bytes.len()) as u64;
             if come == Progress::Wrong {
                 return Err(Stop::Lost("not a message of PostgreSQL", Some(here)));
             }
@@ -196,7 +196,7 @@ impl Postgres {
         let come = prefixed
             .skip(missing)
             .ok_or(Stop::Lost("a message's beginning is not in the capture", None))?;
-        *self.untold(sink.side()) += missing;
+        *self.unreported(sink.side()) += missing;
         self.come(sink, come)
     }
 
@@ -207,7 +207,7 @@ impl Postgres {
         come: Progress,
     ) -> Result<(), Stop<'static>> {
         let side = sink.side();
-        let (whole, bytes) = (come == Progress::Whole, *self.untold(side));
+        let (whole, bytes) = (come == Progress::Whole, *self.unreported(side));
         let prefixed = if side == Side::Client {
             &self.client
         } else {
@@ -222,7 +222,7 @@ impl Postgres {
                 if prefixed.is_inside() && matches!(kind, b'D' | b'd') && self.dialog.part(sink, bytes) => {}
             _ => return Ok(()),
         }
-        *self.untold(side) = 0;
+        *self.unreported(side) = 0;
         if whole {
             sink.unmark();
         }

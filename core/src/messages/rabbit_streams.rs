@@ -1,5 +1,5 @@
 //! RabbitMQ's stream protocol (PROTOCOL.adoc of its plugin): commands behind a length, paired by their number; the broker
-//! may ask as well. What it delivers and confirms is a push. Heartbeats, credits and what is published are not told of.
+//! may ask as well. What it delivers and confirms is a push. Heartbeats, credits and what is published are left out.
 //! Reads commands and streams, no message.
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
@@ -36,7 +36,7 @@ const DELIVER: u16 = 8;
 #[derive(Debug, Default)]
 pub(super) struct RabbitStreams;
 
-/// What is asked for, and whether a stream's name stands behind the number, or behind one byte more.
+/// What is requested, and whether a stream's name stands behind the number, or behind one byte more.
 fn word(command: u16) -> Option<(&'static str, Option<usize>)> {
     Some(match command {
         1 => ("DeclarePublisher", None),
@@ -65,9 +65,9 @@ fn word(command: u16) -> Option<(&'static str, Option<usize>)> {
     })
 }
 
-/// Whether a side says this command. Who publishes, credits and stores offsets is the client; who delivers and confirms
+/// Whether a side sends this command. Who publishes, credits and stores offsets is the client; who delivers and confirms
 /// the broker.
-fn says(side: Side, command: u16) -> bool {
+fn may_send(side: Side, command: u16) -> bool {
     match command & !ANSWER {
         20 | 22 | HEARTBEAT => true,
         3 | 4 | DELIVER | 16 => side == Side::Server && command & ANSWER == 0,
@@ -84,7 +84,7 @@ impl WireFormat for RabbitStreams {
     const WRONG: &'static str = "not a frame of RabbitMQ's streams";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
-        if cursor::be16_at(first, 4).is_some_and(|command| !says(side, command)) {
+        if cursor::be16_at(first, 4).is_some_and(|command| !may_send(side, command)) {
             return Length::Wrong;
         }
         match cursor::be16_at(first, 6) {
@@ -157,7 +157,7 @@ impl RabbitStreams {
             return Some(Role::Request(key));
         }
         exchange.begin_answer();
-        // (a list of streams says how it went for each)
+        // (a list of streams has a result for each)
         if let Some(code) = cursor.u16be().filter(|_| method != "Metadata") {
             let text: SmolStr = if code == OK {
                 "ok".into()

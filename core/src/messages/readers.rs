@@ -12,14 +12,14 @@ use super::{
 /// How a protocol is known. Ports play no part.
 pub(super) struct Recognition {
     pub(super) protocol: Protocol,
-    /// Whether a stream is of this protocol, by what both sides said first. `More` counts for at most
+    /// Whether a stream is of this protocol, by the first bytes of both sides. `More` counts for at most
     /// `MAX_UNDECIDED` bytes, `Other` for `MAX_HELD`.
     pub(super) sniff: fn(&First<'_>) -> Guess,
     /// Whether a turn in the middle of a stream begins a message of this protocol: stricter, no `More`.
     pub(super) opens: fn(Side, &[u8]) -> bool,
     /// Whether a packet in the middle of a turn begins one, on a stream that has spoken this protocol: strictest.
     pub(super) resumes: fn(Side, &[u8]) -> bool,
-    /// Whether a packet inside a turn carries on in this protocol, on a stream that spoke none: what the turn said
+    /// Whether a packet inside a turn carries on in this protocol, on a stream that spoke none: what the turn carried
     /// before was the way to ask for it, and stays in its message.
     pub(super) joins: fn(Side, &[u8]) -> bool,
     pub(super) reader: fn(&mut Memory) -> AnyReader,
@@ -95,7 +95,7 @@ macro_rules! readers {
             }
         }
 
-        /// In the order in which they are asked: what is sure stands before what is weak.
+        /// In the order in which they are tried: what is sure stands before what is weak.
         pub(super) const KNOWN: [Recognition; [$($word),*].len()] = [$($recognition),*];
     };
 }
@@ -146,7 +146,7 @@ readers! {
 }
 
 impl Protocol {
-    /// What its messages are where their reader says nothing else: records without keys tell who speaks, no more.
+    /// What its messages are where their reader sets nothing else: records without keys show only the sender.
     pub fn kind(self) -> Kind {
         match self {
             Protocol::Turns | Protocol::Tls | Protocol::FtpData => Kind::Turn,

@@ -1,4 +1,4 @@
-//! Redis (RESP2 and RESP3): commands, and the replies that answer them in order. What the server says unasked
+//! Redis (RESP2 and RESP3): commands, and the replies that answer them in order. What the server sends without a request
 //! (messages of channels, invalidations, the lines of MONITOR) is pushes. A blocking command waits for an event.
 
 mod command;
@@ -29,15 +29,15 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 pub(super) struct Redis {
     client: Resp,
     server: Resp,
-    /// Bytes of the client's command, and of the server's value, of which nothing was said yet.
-    asked: u64,
+    /// Bytes of the client's command, and of the server's value, that no note covers yet.
+    unreported_command: u64,
     unreported: u64,
     waiting: PendingQueue<Answers>,
-    /// The client's command has a name; its key, if anybody is told of it.
+    /// The client's command has a name; its key, if a note covers it.
     named: bool,
     begun: Option<u64>,
     value: Value,
-    /// The beginning of the answer that it is has been told.
+    /// The beginning of its answer has its note.
     answers: bool,
     /// Channels and patterns that the client has subscribed to.
     channels: u64,
@@ -61,7 +61,7 @@ enum Value {
     /// The answer to the request with this key.
     Answer(u64),
     Push,
-    /// Nobody is known to have asked.
+    /// No request is known.
     Stray,
 }
 
@@ -113,12 +113,12 @@ impl Redis {
 
     fn half(&mut self, side: Side) -> (&mut Resp, &mut u64) {
         match side {
-            Side::Client => (&mut self.client, &mut self.asked),
+            Side::Client => (&mut self.client, &mut self.unreported_command),
             Side::Server => (&mut self.server, &mut self.unreported),
         }
     }
 
-    /// Reads the values that a side says: commands, or replies.
+    /// Reads the values of a side: commands, or replies.
     fn values<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -166,11 +166,11 @@ impl Redis {
         }
         if let Some(key) = self.begun.take() {
             let mut exchange = sink.of(key);
-            exchange.count(self.asked);
+            exchange.count(self.unreported_command);
             exchange.end_request();
         }
         sink.unmark();
-        (self.asked, self.named) = (0, false);
+        (self.unreported_command, self.named) = (0, false);
         Ok(())
     }
 
@@ -230,22 +230,24 @@ impl Redis {
             return;
         }
         let first = self.waiting.first().map(|(key, answers)| (key, *answers));
-        let unasked = first.is_none();
+        let unsolicited = first.is_none();
         self.value = match self.server.kind {
             b'>' if self.server.worded || whole => match first {
                 Some((key, answers)) if confirms(answers, self.server.word(0)) => Value::Answer(key),
                 _ => Value::Push,
             },
-            b'*' if (self.subscribed || unasked) && (self.server.worded || whole) => {
+            b'*' if (self.subscribed || unsolicited) && (self.server.worded || whole) => {
                 match (PUSHES.contains(&self.server.word(0)), first) {
                     (true, _) => Value::Push,
                     (false, Some((key, _))) => Value::Answer(key),
                     (false, None) => Value::Stray,
                 }
             }
-            b'+' if whole && (self.monitors || unasked) && is_monitored(self.server.word(0)) => Value::Push,
-            b'+' if !whole && (self.monitors || unasked) => return,
-            b'*' if !whole && (self.subscribed || unasked) => return,
+            b'+' if whole && (self.monitors || unsolicited) && is_monitored(self.server.word(0)) => {
+                Value::Push
+            }
+            b'+' if !whole && (self.monitors || unsolicited) => return,
+            b'*' if !whole && (self.subscribed || unsolicited) => return,
             0 | b'>' if !whole => return,
             _ => first.map_or(Value::Stray, |(key, _)| Value::Answer(key)),
         };
@@ -313,7 +315,7 @@ impl Redis {
         self.waiting.pop();
     }
 
-    /// A confirmation says how many subscriptions there are now: how many of its kind.
+    /// A confirmation has the number of subscriptions now: how many of its kind.
     fn confirmed(&mut self) -> u64 {
         let word = self.server.word(0);
         let total = std::str::from_utf8(self.server.word(2))
@@ -358,7 +360,7 @@ impl Redis {
     }
 }
 
-/// Whether this word confirms a (un)subscription that somebody asked for.
+/// Whether this word confirms a (un)subscription that somebody requested.
 fn confirms(answers: Answers, word: &[u8]) -> bool {
     matches!(answers, Answers::Confirmed(_) | Answers::AllConfirmed)
         && (word.ends_with(b"subscribe") && word.len() <= b"punsubscribe".len())

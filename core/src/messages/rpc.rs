@@ -1,4 +1,4 @@
-//! ONC RPC over TCP (RFC 5531) and what NFS says in it (RFC 1813, RFC 8881). Records of fragments, paired by xid.
+//! ONC RPC over TCP (RFC 5531) and NFS in it (RFC 1813, RFC 8881). Records of fragments, paired by xid.
 //! Reads program and procedure, how a call ended, and NFS' own status; no argument. A server that calls its client
 //! (NFSv4.1 callbacks) pushes.
 
@@ -26,7 +26,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Rpc>;
 
-/// A fragment's length, and the bit that says that it is its record's last (11).
+/// A fragment's length, and the bit of its record's last fragment (11).
 const MARK: u64 = 4;
 const LAST: u32 = 1 << 31;
 /// The longest fragment: the most that NFS reads or writes at once, and a head.
@@ -97,7 +97,7 @@ fn skip_auth(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.take(len.next_multiple_of(4) as usize).map(drop)
 }
 
-/// Who says this, by its direction.
+/// The sender, by the message's direction.
 fn speaker(first: &[u8]) -> Option<Side> {
     let mut cursor = Cursor::new(first);
     cursor.u64be()?;
@@ -160,11 +160,11 @@ impl WireFormat for Rpc {
         let half = self.half(side);
         let begins = !std::mem::replace(&mut half.inside, !is_last);
         if begins {
-            let told = self
+            let role = self
                 .record(sink, Cursor::new(cursor::from(head.bytes, 4)))
                 .unwrap_or_default();
             let half = self.half(side);
-            half.of = match told {
+            half.of = match role {
                 Role::Last(key) => Some(key),
                 other if is_last => return other,
                 _ => None,

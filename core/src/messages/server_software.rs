@@ -22,8 +22,8 @@ pub(super) fn of_head(head: &[u8]) -> Option<Box<str>> {
 pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
     if let Some(version) = mysql(first) {
         let version = named(version)?;
-        let says_who = version.contains("MariaDB");
-        return Some(if says_who {
+        let is_mariadb = version.contains("MariaDB");
+        return Some(if is_mariadb {
             version
         } else {
             format!("MySQL {version}").into()
@@ -39,16 +39,16 @@ pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
     let words = line
         .strip_prefix(b"220 ")
         .or_else(|| line.strip_prefix(b"220-"))?;
-    let says = |word: &[u8]| {
+    let has_word = |word: &[u8]| {
         words
             .windows(word.len())
             .any(|part| part.eq_ignore_ascii_case(word))
     };
-    (says(b"smtp") || says(b"ftp")).then(|| named(program(words)))?
+    (has_word(b"smtp") || has_word(b"ftp")).then(|| named(program(words)))?
 }
 
 /// The program in the words of a greeting: `mail.lab ESMTP Exim 4.96 Sun, 22 Nov 2026 22:33:40 +0000`, `(vsFTPd 3.0.3)`.
-/// Where it says none, all of them.
+/// Without a product name all of them.
 fn program(words: &[u8]) -> &[u8] {
     let words = words.trim_ascii();
     if let Some(inside) = words.strip_prefix(b"(").and_then(|rest| rest.strip_suffix(b")")) {

@@ -19,7 +19,7 @@ use smol_str::SmolStr;
 pub(super) struct Open {
     client: Message,
     server: Message,
-    /// By `Side`: where a message may have begun, of which nothing has been said yet.
+    /// By `Side`: where a message may have begun, that no note covers yet.
     marks: [Option<At>; 2],
     /// A start line has been read at some time.
     pub(super) recognised: bool,
@@ -36,7 +36,7 @@ struct Message {
 }
 
 impl Open {
-    /// A message has begun of which nothing has been said yet.
+    /// A message has begun that no note covers yet.
     pub(super) fn waits(&self) -> bool {
         self.marks != [None; 2]
     }
@@ -58,7 +58,7 @@ impl Open {
     }
 }
 
-/// Takes what one side says, on behalf of one packet.
+/// Takes one side's messages, on behalf of one packet.
 pub(super) struct MessageSink<'a, L> {
     open: &'a mut Open,
     listener: &'a mut L,
@@ -120,7 +120,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         self.count_of(self.side, self.at, bytes);
     }
 
-    /// The same for either side, and for an earlier packet.
+    /// `count` for either side, and for an earlier packet.
     #[inline(always)]
     pub(super) fn count_of(&mut self, side: Side, at: At, bytes: u64) {
         if bytes == 0 {
@@ -145,7 +145,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// The same of a body: with these bytes a piece of it is here. What a piece is, the reader says: an event, a frame,
+    /// `count` of a body's piece that ends with these bytes. What a piece is, the reader decides: an event, a frame,
     /// else what a packet brought.
     #[inline(always)]
     pub(super) fn piece(&mut self, bytes: u64) {
@@ -163,7 +163,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// Bytes of `side` are held, here or by who reads further, of which nothing has been said yet; or none are.
+    /// Bytes of `side` are held, here or by who reads further, that no note covers yet; or none are.
     pub(super) fn hold(&mut self, side: Side, holds: bool) {
         let at = self.at;
         if let Some(mark) = self.open.marks.get_mut(side.index()) {
@@ -192,7 +192,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         self.listener.note(Note::Secured { at: self.at, how });
     }
 
-    /// What was marked is no message that anybody is told of.
+    /// What was marked is no message that gets a note.
     pub(super) fn unmark(&mut self) {
         self.open.take_mark(self.side);
     }
@@ -217,7 +217,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// The server's name, as the client's open message says it.
+    /// The server's name in the client's open message.
     #[inline(always)]
     pub(super) fn host(&mut self, host: &SmolStr) {
         if self.is_open() && self.side == Side::Client {
@@ -233,7 +233,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// How the server's open message ends, as either side's newest packet says it.
+    /// How the server's open message ends, as either side's newest packet shows it.
     pub(super) fn status_of_answer(&mut self, status: Status<'_>) {
         if self.message(Side::Server).open {
             self.open.recognised = true;
@@ -246,13 +246,13 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         self.listener.note(Note::Streams);
     }
 
-    /// The server has said, in full and with this packet, what nobody asked for: so many bytes since the mark.
+    /// A push of the server is whole with this packet: so many bytes since the mark.
     pub(super) fn push(&mut self, method: &str, target: &str, bytes: u64) {
         let first = self.open.take_mark(self.side).unwrap_or(self.at);
         self.push_since(first, method, target, bytes);
     }
 
-    /// The same of what began with an earlier packet (`marked` tells it), while other messages passed.
+    /// A push that began with an earlier packet (`marked` gives it), while other messages passed.
     pub(super) fn push_since(&mut self, first: At, method: &str, target: &str, bytes: u64) {
         if self.side == Side::Server {
             self.open.recognised = true;

@@ -102,7 +102,7 @@ impl<const RTSP: bool> WireFormat for Calls<RTSP> {
             };
         }
         let text = Text::of(head.bytes);
-        let told = match (sink.side(), text.line()) {
+        let role = match (sink.side(), text.line()) {
             (Side::Client, Some(Line::Asks(method, target))) => {
                 asks(sink, text.key(RTSP), method, &head::shown(target))
             }
@@ -110,7 +110,7 @@ impl<const RTSP: bool> WireFormat for Calls<RTSP> {
             (Side::Server, Some(Line::Answers(code))) => answers(sink, &text, RTSP, code),
             _ => None,
         };
-        told.unwrap_or_default()
+        role.unwrap_or_default()
     }
 
     fn lost(&mut self, _side: Side) {}

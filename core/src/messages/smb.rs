@@ -25,7 +25,7 @@ pub(super) type Reader = Framed<Smb>;
 
 /// Files whose names are remembered while they are open, and while they are opened.
 const MAX_FILES: usize = 256;
-/// Commands in one message that are told; clients join three or four.
+/// Commands in one message that get notes; clients join three or four.
 const MAX_COMMANDS: usize = 16;
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ fn sniff(first: &First<'_>) -> Guess {
     }
 }
 
-/// Bytes with the mark of a message, and who says it.
+/// Bytes with the mark of a message, and its sender.
 fn fits(side: Side, first: &[u8]) -> bool {
     first.len() >= packet::LEAST && framed::fit::<Smb>(side, first) != Fit::No
 }
@@ -70,9 +70,9 @@ impl WireFormat for Smb {
 
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let packets: Vec<_> = Packet::all(head.bytes).take(MAX_COMMANDS).collect();
-        let (mut told, mut file) = (Role::Ignored, None);
+        let (mut role, mut file) = (Role::Ignored, None);
         for (place, packet) in packets.iter().enumerate() {
-            told = match sink.side() {
+            role = match sink.side() {
                 Side::Client => self.asks(sink, packet, &mut file),
                 Side::Server => self.answers(sink, packet),
             }
@@ -82,7 +82,7 @@ impl WireFormat for Smb {
             }
             // the last command's bytes are counted by who reads them
             let bytes = packet.bytes.len() as u64;
-            match told {
+            match role {
                 Role::Last(key) if sink.side() == Side::Client => {
                     sink.of(key).count(bytes);
                     sink.of(key).end_request();
@@ -96,14 +96,14 @@ impl WireFormat for Smb {
             }
         }
         self.joins(sink, &packets);
-        told
+        role
     }
 
     fn lost(&mut self, _side: Side) {}
 }
 
 impl Smb {
-    /// Remembers which requests were asked in one message. Their answers come in one, too: what stands behind a long one
+    /// Remembers which requests came in one message. Their answers come in one, too: what stands behind a long one
     /// is not read, but it is there.
     fn joins(&mut self, sink: &mut MessageSink<'_, impl Listener>, packets: &[Packet<'_>]) {
         let [first, others @ ..] = packets else {
@@ -141,7 +141,7 @@ impl Smb {
     ) -> Option<Role> {
         let (key, method) = (packet.number, packet.command.word(packet)?);
         if key == u64::MAX {
-            return None; // agrees to what the server asked
+            return None; // agrees to the server's request
         }
         let target = match packet.command {
             Command::CREATE | Command::TREE_CONNECT => packet.name().unwrap_or_default(),
@@ -168,7 +168,7 @@ impl Smb {
 
     /// The name of the file that a request is about; a number of ones stands for the file that the same message opens.
     fn file(&self, packet: &Packet<'_>, opened: Option<&SmolStr>) -> Option<SmolStr> {
-        let id = packet.asked_file()?;
+        let id = packet.requested_file()?;
         if id == u128::MAX {
             return opened.cloned();
         }

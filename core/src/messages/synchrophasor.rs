@@ -1,5 +1,5 @@
 //! Synchrophasors over TCP (IEEE C37.118.2): commands for headers and configurations, and the frames that answer them. A
-//! data frame is a push: it comes at the rhythm that was asked for once. Reads frame types and stations, no values.
+//! data frame is a push: its rate is requested once. Reads frame types and stations, no values.
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
@@ -77,7 +77,7 @@ fn kind(head: &[u8]) -> Option<u8> {
 }
 
 /// What a command asks for: its name, and the frame that answers it.
-fn asked(word: u16) -> Option<(&'static str, u8)> {
+fn command(word: u16) -> Option<(&'static str, u8)> {
     Some(match word {
         3 => ("SendHeader", HEADER),
         4 => ("SendConfiguration1", CONFIGURATION_1),
@@ -124,7 +124,7 @@ impl WireFormat for Synchrophasor {
         let station = format_smolstr!("{}", cursor::be16_at(head.bytes, 4).unwrap_or(0));
         match kind {
             COMMAND => {
-                let Some((method, answer)) = cursor::be16_at(head.bytes, WORD).and_then(asked) else {
+                let Some((method, answer)) = cursor::be16_at(head.bytes, WORD).and_then(command) else {
                     return Role::Ignored; // data on, data off: nobody answers
                 };
                 let mut exchange = sink.of(u64::from(answer));

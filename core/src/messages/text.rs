@@ -10,7 +10,7 @@ pub(super) fn name(bytes: &[u8]) -> SmolStr {
     name_up_to(bytes, MAX_NAME, false)
 }
 
-/// The same of a name whose end is not in the capture.
+/// Shortens a name whose end is not in the capture.
 pub(super) fn cut_name(bytes: &[u8]) -> SmolStr {
     name_up_to(bytes, MAX_NAME, true)
 }

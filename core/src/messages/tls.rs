@@ -25,7 +25,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 const HEADER: usize = 5;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
-/// An alert in the clear: its level, and what it says.
+/// An alert in the clear: its level, and its description.
 const ALERT_BYTES: u32 = 2;
 const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
@@ -33,7 +33,7 @@ const HEARTBEAT: u8 = 24;
 /// RFC 5246 6.2.3; RFC 8446 5.2 allows less.
 const LONGEST: u32 = (1 << 14) + 2048;
 /// An alert of TLS 1.3: two bytes, the inner type, the tag (RFC 8446 5.2, 6).
-const SHORTEST_TOLD: u32 = 2 + 1 + 16;
+const SHORTEST_ALERT: u32 = 2 + 1 + 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Tls {
@@ -41,8 +41,8 @@ pub(super) struct Tls {
     server: Half,
     stage: Stage,
     /// The client's hello was read: what is set up is the answer to it.
-    asked: bool,
-    /// What the handshake tells, until it is over.
+    keys_searched: bool,
+    /// What the handshake shows, until it is over.
     handshake: Option<Box<Handshake>>,
     /// TLS 1.3: handshake messages behind the ServerHello look like application data.
     modern: bool,
@@ -52,7 +52,7 @@ pub(super) struct Tls {
     /// So long was a lone record before the client spoke: another of that length is the second ticket, which the
     /// server's Nagle algorithm held back.
     lone: Option<u32>,
-    /// Whether there are keys has been asked.
+    /// The key log has been searched.
     begun: bool,
     /// Where there are keys, and they open it.
     inside: Option<Box<Inside>>,
@@ -88,9 +88,9 @@ struct Half {
     /// It has changed to its keys, and has sent its Finished under them (up to TLS 1.2).
     changed: bool,
     finished: bool,
-    /// Its newest record was an alert, or as short as one: whoever closes has said all.
+    /// Its newest record was an alert, or as short as one: whoever closes has sent all.
     over: bool,
-    /// What its newest alert says (RFC 8446 6), where that can be read.
+    /// The description of its newest alert (RFC 8446 6), where that can be read.
     alert: u8,
 }
 
@@ -154,12 +154,12 @@ impl Tls {
             if half.left > 0 {
                 let here = bytes.len().min(half.left as usize);
                 let (body, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
-                let tells = half.kind == HANDSHAKE && half.belongs == Belongs::Message && !half.changed;
+                let in_clear = half.kind == HANDSHAKE && half.belongs == Belongs::Message && !half.changed;
                 if half.kind == ALERT && half.len == ALERT_BYTES && !half.changed {
                     half.alert = body.last().copied().unwrap_or_default();
                 }
-                if let (Some(handshake), true) = (&mut self.handshake, tells) {
-                    handshake.says(sink.side(), body);
+                if let (Some(handshake), true) = (&mut self.handshake, in_clear) {
+                    handshake.feed(sink.side(), body);
                 }
                 bytes = rest;
                 self.count(sink, here as u32);
@@ -235,12 +235,12 @@ impl Tls {
                 Side::Server => Belongs::Message,
             },
             _ if self.keyed() => Belongs::Nowhere,
-            _ if kind != APPLICATION_DATA || self.modern && len <= SHORTEST_TOLD => Belongs::Nowhere,
+            _ if kind != APPLICATION_DATA || self.modern && len <= SHORTEST_ALERT => Belongs::Nowhere,
             _ => self.data_record(sink, len),
         };
-        let told = self.modern && len <= SHORTEST_TOLD;
+        let may_be_alert = self.modern && len <= SHORTEST_ALERT;
         let half = self.half(side);
-        half.over = kind == ALERT || kind == APPLICATION_DATA && told;
+        half.over = kind == ALERT || kind == APPLICATION_DATA && may_be_alert;
         half.belongs = belongs;
         match belongs {
             Belongs::Message => sink.count(HEADER as u64),
@@ -331,7 +331,7 @@ impl Tls {
                 sink.request(&"handshake".into(), &name.unwrap_or_default());
                 sink.dialogue();
                 sink.end();
-                self.asked = true;
+                self.keys_searched = true;
             }
             APPLICATION_DATA if side == Side::Server && !half.finished => self.modern = true,
             // with keys the connection itself knows
@@ -389,14 +389,14 @@ impl Tls {
     fn established(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         self.stage = Stage::Data;
         self.tell_handshake(sink, true);
-        if self.asked {
+        if self.keys_searched {
             sink.end_here_of(Side::Server);
         } else {
             sink.end_of(Side::Server); // no dialogue without its first word
         }
     }
 
-    /// What the handshake has told, once: it is over, or ends without having set up anything.
+    /// Gives the handshake's note, once: it is over, or ends without having set up anything.
     fn tell_handshake(&mut self, sink: &mut MessageSink<'_, impl Listener>, whole: bool) {
         let Some(handshake) = self.handshake.take() else {
             return;
@@ -404,7 +404,7 @@ impl Tls {
         let hidden = self.inside.as_ref().and_then(|inside| inside.alpn());
         if let (Some(how), true) = (
             handshake.secured(whole, hidden),
-            self.asked && !sink.memory().inside,
+            self.keys_searched && !sink.memory().inside,
         ) {
             sink.secured(&how);
         }

@@ -1,4 +1,4 @@
-//! A connection that carries what another one was asked for (FTP's data connections, RFC 959 3.2): all its bytes are a
+//! A data connection of another one's request (FTP, RFC 959 3.2): all its bytes are a
 //! file's or a listing's, whatever they look like: turns, and no protocol's requests. It is known by the other connection alone.
 
 use super::readers::{AnyReader, Protocol, Recognition};

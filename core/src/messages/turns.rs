@@ -1,4 +1,4 @@
-//! Any other protocol: a message is all that one side says until the other side speaks, or until it
+//! Any other protocol: a message is all that one side sends until the other side sends, or until it
 //! closes. Reads lengths only; cannot see pipelining, nor where a message ends inside a turn.
 
 use super::sink::MessageSink;

@@ -1,7 +1,7 @@
-//! WebSocket (RFC 6455), behind a 101 of HTTP/1 or joined in the middle. Reads both sides' frames, tells the client's
+//! WebSocket (RFC 6455), behind a 101 of HTTP/1 or joined in the middle. Reads both sides' frames, gives the client's
 //! messages as requests and the server's as answers or pushes; control frames are neither.
 //!
-//! The protocol says nothing of what answers what. A message of the server answers the one whose id it repeats. Where
+//! The protocol does not pair requests and answers. A message of the server answers the one whose id it repeats. Where
 //! ids are not used, it answers the oldest that waits, as long as the server has never spoken unasked; a server that
 //! has answers only where a single message waits, and not with what begins as its pushes do. Where the messages carry
 //! another protocol that is known, its reader reads them as one stream (`inner.rs`).
@@ -34,7 +34,7 @@ const METHOD: &str = "message";
 const MAX_WAITING: usize = 128;
 /// So much of a message is searched for its id.
 const MAX_LOOKED: usize = 512;
-/// So much of a push tells it from an answer.
+/// Bytes of a push that distinguish it from an answer.
 const OPENING: usize = 8;
 /// Beginnings of pushes that are remembered.
 const MAX_OPENINGS: usize = 4;
@@ -50,7 +50,7 @@ pub(super) struct WebSocket {
     /// The server has repeated an id.
     by_id: bool,
     /// How the server's messages begin that answered nothing; it has sent some if there are any.
-    unasked: Vec<[u8; OPENING]>,
+    pushed_openings: Vec<[u8; OPENING]>,
     /// A message of the client may not be in the capture, so its answer seems to answer nothing.
     unsure: bool,
     /// What the messages carry.
@@ -78,7 +78,7 @@ struct Half {
 enum Search {
     #[default]
     Found,
-    /// Nothing of this side was read: what it says first was looked at before, as far as it came.
+    /// Nothing of this side was read: its first bytes were matched before, as far as they came.
     First,
     /// Only with whole frames.
     Lost,
@@ -264,8 +264,8 @@ impl WebSocket {
                 return;
             }
             let opening = message.opening();
-            if !self.unasked.contains(&opening) && self.unasked.len() < MAX_OPENINGS {
-                self.unasked.push(opening);
+            if !self.pushed_openings.contains(&opening) && self.pushed_openings.len() < MAX_OPENINGS {
+                self.pushed_openings.push(opening);
             }
         }
         sink.push(METHOD, "", message.bytes);
@@ -280,9 +280,9 @@ impl WebSocket {
             return Some(place);
         }
         let alone = self.waiting.len() == 1;
-        let pushed = message.readable && self.unasked.contains(&message.opening());
-        let told = self.unasked.is_empty() || alone && !pushed;
-        (!self.by_id && !self.waiting.is_empty() && told).then_some(0)
+        let pushed = message.readable && self.pushed_openings.contains(&message.opening());
+        let sure = self.pushed_openings.is_empty() || alone && !pushed;
+        (!self.by_id && !self.waiting.is_empty() && sure).then_some(0)
     }
 
     /// So many bytes are not in the capture.

@@ -30,7 +30,7 @@ impl Closing {
 /// How far the ending came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// One side said that it would send no more.
+    /// One side has sent its FIN.
     Half,
     Fin,
     FinRst,

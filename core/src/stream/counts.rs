@@ -19,7 +19,7 @@ pub struct Counts {
     pub mss: Option<u16>,
     pub(super) full: FullSize,
     pub scale: Option<u8>,
-    /// SACK permitted, as the SYN says.
+    /// SACK permitted, from the SYN.
     pub sack: Option<bool>,
     pub(super) window_min: Smallest,
     pub trips: RoundTrips,
@@ -101,8 +101,8 @@ impl Stream {
 pub(super) fn say_mss(counts: &mut [Counts; 2], timestamps: bool) {
     let mss = counts.iter().filter_map(|side| side.mss).min();
     let stamps = if timestamps { TIMESTAMP_BYTES } else { 0 };
-    let said = mss.unwrap_or(USUAL_MSS.get()).saturating_sub(stamps).max(1);
-    counts.iter_mut().for_each(|side| side.full.say(said));
+    let announced = mss.unwrap_or(USUAL_MSS.get()).saturating_sub(stamps).max(1);
+    counts.iter_mut().for_each(|side| side.full.announce(announced));
 }
 
 /// Counters of `streams`. Says whether the segment is a small one, and how many frames are missing before it,
@@ -168,7 +168,7 @@ fn has_timestamps(segment: &Segment<'_>) -> bool {
     segment.options.timestamps.is_some() || segment.options.cut && segment.len > 0
 }
 
-/// What is told once or twice in a stream.
+/// Facts that come once or twice in a stream.
 fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
     let [client, server] = &mut stream.counts;
     let counts = if side == Side::Client { client } else { server };
@@ -192,7 +192,7 @@ fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
     }
 }
 
-/// Takes a round trip from an ACK, and says how long the ACK was held beyond the best round trip so far.
+/// Takes a round trip from an ACK, and gives how long the ACK was held beyond the best round trip so far.
 #[inline(always)]
 pub(super) fn sample_rtt(
     stream: &mut Stream,

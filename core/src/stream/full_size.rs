@@ -11,7 +11,7 @@ use crate::observe::is_small;
 pub struct FullSize {
     mss: u16,
     /// The most that the options of both sides allow.
-    said: u16,
+    announced: u16,
     /// What one that was not pushed held, below `mss`.
     less: u16,
     learnt: u8,
@@ -23,7 +23,7 @@ impl Default for FullSize {
     fn default() -> Self {
         FullSize {
             mss: USUAL_MSS.get(),
-            said: USUAL_MSS.get(),
+            announced: USUAL_MSS.get(),
             less: 0,
             learnt: 0,
             unpushed: 0,
@@ -37,11 +37,11 @@ impl FullSize {
         u32::from(self.mss)
     }
 
-    pub(super) fn say(&mut self, said: u16) {
-        if self.mss == self.said || self.mss > said {
-            self.mss = said;
+    pub(super) fn announce(&mut self, announced: u16) {
+        if self.mss == self.announced || self.mss > announced {
+            self.mss = announced;
         }
-        self.said = said;
+        self.announced = announced;
     }
 
     /// Whether the segment is a small one: not a full one, and the end of what the program wrote.
@@ -55,7 +55,7 @@ impl FullSize {
     #[cold]
     #[inline(never)]
     fn is_end(&mut self, len: u32, pushed: bool, fin: bool, facts: &Facts) -> bool {
-        if pushed && (len < self.mss() || len > u32::from(self.said)) || fin {
+        if pushed && (len < self.mss() || len > u32::from(self.announced)) || fin {
             return true;
         }
         if len > SMALLEST_MSS.get() && facts.ordinary && facts.flags == 0 {
@@ -64,7 +64,7 @@ impl FullSize {
         pushed && is_small(len, self.mss()) || !pushed && self.never_pushes(facts)
     }
 
-    /// A sender that never pushes says nothing by it.
+    /// A sender that never pushes shows nothing by it.
     fn never_pushes(&mut self, facts: &Facts) -> bool {
         let since_push = facts.push_bytes_sent.map(i64::from);
         let not_yet = since_push.is_some_and(|bytes| bytes >= facts.next_seq - 1);
@@ -74,15 +74,15 @@ impl FullSize {
 
     fn learn(&mut self, len: u32) {
         // several segments in one frame (TSO, GRO) are alike
-        let mut frames = len.div_ceil(u32::from(self.said))..=len / SMALLEST_MSS.get();
+        let mut frames = len.div_ceil(u32::from(self.announced))..=len / SMALLEST_MSS.get();
         let Some(frames) = frames.find(|frames| len.is_multiple_of(*frames)) else {
             return;
         };
-        let size = (len / frames) as u16; // at most what was said
+        let size = (len / frames) as u16; // at most the announced MSS
         let before = if self.learnt > 0 { self.mss } else { self.less };
         let common = common_divisor(size, before);
         if size < self.mss && (before == 0 || u32::from(common) < SMALLEST_MSS.get()) && size != self.less {
-            self.less = size; // the next one tells: a single one may have been cut on its way
+            self.less = size; // the next one decides: a single one may have been cut on its way
         } else if self.learnt < MOST_SIZES.get() {
             self.learnt += 1;
             self.mss = if u32::from(common) < SMALLEST_MSS.get() {
@@ -91,7 +91,7 @@ impl FullSize {
                 common
             };
         } else {
-            self.mss = self.said;
+            self.mss = self.announced;
         }
     }
 }
@@ -117,7 +117,7 @@ mod tests {
     impl Side {
         fn new() -> Self {
             let mut full = FullSize::default();
-            full.say(SAID as u16);
+            full.announce(SAID as u16);
             Side {
                 full,
                 sent: 1,
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn what_is_not_pushed_is_full() {
-        let said = [(1448, NOT), (2896, NOT), (612, PUSHED), (1448, PUSHED)];
-        assert_eq!(Side::new().all(said), [FULL, FULL, SMALL, FULL]);
+        let announced = [(1448, NOT), (2896, NOT), (612, PUSHED), (1448, PUSHED)];
+        assert_eq!(Side::new().all(announced), [FULL, FULL, SMALL, FULL]);
         let less = [(1360, NOT), (1360, NOT), (1360, PUSHED), (88, PUSHED)];
         assert_eq!(
             Side::new().all(less),

@@ -27,7 +27,7 @@ pub struct IpIds {
 
 impl IpIds {
     /// A packet; `frames` is how many the network made of it (segmentation offload). Gives the number of frames that are
-    /// missing before it, where its number tells: 0 right behind the one before it.
+    /// missing before it, by its number: 0 right behind the one before it.
     #[inline]
     pub fn packet(&mut self, id: Option<u16>, frames: u32) -> Option<u16> {
         if id == Some(self.next) && self.steps > 0 {
@@ -163,7 +163,7 @@ mod tests {
     fn each_limit_holds_on_both_sides() {
         let row = |steps: u16, more: &[u16]| (1..=steps + 1).chain(more.iter().copied()).collect::<Vec<_>>();
         let near = 256; // COUNTED_NEAR
-        // a wide gap is of a shared counter, another counter's number says nothing
+        // a wide gap is of a shared counter, another counter's number proves nothing
         let far = [near - 1, near].map(|gap| of(row(99, &[101 + gap])));
         assert_eq!(far, [None, Some(0)]);
         let near = 64; // NEAR_IDS

@@ -1,7 +1,6 @@
 //! TCP streams: their numbers as Wireshark gives them, who is the client, and the counters of one row of
 //! `streams`. Segments in, event rows out; data goes on to the stream's `Tracker`.
 
-mod asked;
 mod closing;
 mod counts;
 mod event;
@@ -12,6 +11,7 @@ mod rest;
 mod roles;
 mod setups;
 mod store;
+mod syns;
 mod tracking;
 mod tuple;
 
@@ -27,17 +27,17 @@ use crate::observe::Release;
 use crate::observe::transfer::{self, Transfers};
 use crate::segment::{Multipath, RST, SYN, Segment};
 
-pub use asked::{AnswerKind, SentSyn, SynAnswer};
 pub use closing::{Closing, Ending};
 pub use counts::Counts;
 use counts::{count, sample_rtt};
 use event::relative_sack;
 pub use event::{Event, Rows};
 use index::Index;
-use rest::Heard;
+use rest::SynPacket;
 pub use roles::RolesBy;
 use roles::roles;
 use store::Store;
+pub use syns::{AnswerKind, SentSyn, SynAnswer};
 pub use tracking::Tracking;
 use tracking::track;
 use tuple::FourTuple;
@@ -68,10 +68,10 @@ pub struct Stream {
     /// Further segments may belong to it.
     setting_up: bool,
     /// The SYNs, until data comes.
-    pub asked: Vec<SentSyn>,
-    /// Nothing but SYNs, their answers and refusals passed: those are in `heard`.
-    only_asked: bool,
-    heard: Vec<Heard>,
+    pub syns: Vec<SentSyn>,
+    /// Nothing but SYNs, their answers and refusals passed: those are in `syn_packets`.
+    only_syns: bool,
+    syn_packets: Vec<SynPacket>,
     /// It waits to become compact.
     tired: bool,
     pub tracking: Tracking,
@@ -147,9 +147,9 @@ impl Stream {
             reused: false,
             setup: None,
             setting_up: true,
-            asked: Vec::new(),
-            only_asked: true,
-            heard: Vec::new(),
+            syns: Vec::new(),
+            only_syns: true,
+            syn_packets: Vec::new(),
             tired: false,
             tracking: Tracking::default(),
             transfers: Transfers::default(),
@@ -175,9 +175,9 @@ impl Stream {
             reused: reuses,
             setup,
             setting_up,
-            asked,
-            only_asked,
-            heard,
+            syns,
+            only_syns,
+            syn_packets,
             tired,
             tracking,
             transfers,
@@ -189,9 +189,9 @@ impl Stream {
         *shared = Shared::default();
         flows.iter_mut().for_each(Flow::restart);
         counts.iter_mut().for_each(|side| *side = Counts::default());
-        asked.clear();
-        (*only_asked, *tired) = (true, false);
-        heard.clear();
+        syns.clear();
+        (*only_syns, *tired) = (true, false);
+        syn_packets.clear();
         *tracking = Tracking::default();
         *transfers = Transfers::default();
     }
@@ -234,7 +234,7 @@ impl Streams {
         }
     }
 
-    /// ICMP says that this segment, which it quotes, is larger than the MTU of the next hop.
+    /// ICMP reports that this segment, which it quotes, is larger than the MTU of the next hop.
     #[cold]
     pub fn too_big(&mut self, quoted: &Segment<'_>, mtu: u32) {
         let (key, from_low) = FourTuple::of(quoted);
@@ -263,7 +263,7 @@ impl Streams {
         }
     }
 
-    /// The same for a stream that was not seen lately, or may begin.
+    /// The cold path: a stream that was not seen lately, or may begin.
     #[inline(never)]
     fn find_or_open(
         &mut self,
@@ -449,8 +449,8 @@ impl Streams {
             hold,
             release: &release,
         });
-        if stream.only_asked || stream.tracking.is_over() {
-            if stream.only_asked {
+        if stream.only_syns || stream.tracking.is_over() {
+            if stream.only_syns {
                 stream.hear(segment, at, frame_bytes, from_low);
             }
             self.store.tire(id);

@@ -13,19 +13,19 @@ use crate::segment::{Multipath, Options, RST, SYN, Sack, Segment};
 
 /// SYNs, their answers and refusals of one stream that are kept instead of what they say: Linux sends a SYN seven times
 /// (tcp_syn_retries).
-pub(super) const MOST_HEARD: usize = 7;
+pub(super) const MAX_SYN_PACKETS: usize = 7;
 
 /// A stream with SYNs, their answers and refusals only: those packets.
-pub(super) struct Asked {
+pub(super) struct SynsOnly {
     pub(super) ends: Pair,
     pub(super) bases: [Option<u32>; 2],
     reused: bool,
-    heard: Vec<Heard>,
+    syn_packets: Vec<SynPacket>,
 }
 
 /// One of them: its header, all but its ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Heard {
+pub(super) struct SynPacket {
     at: At,
     frame_bytes: u32,
     from_low: bool,
@@ -43,12 +43,12 @@ pub(super) struct Heard {
     ttl: u8,
 }
 
-impl Heard {
+impl SynPacket {
     /// None where the packet is more than a SYN, an answer to one or a refusal.
     pub(super) fn new(segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool) -> Option<Self> {
         let options = &segment.options;
         let asks = segment.len == 0 && segment.flags & (SYN | RST) != 0;
-        (asks && segment.payload.is_empty() && options.sack.count == 0).then_some(Heard {
+        (asks && segment.payload.is_empty() && options.sack.count == 0).then_some(SynPacket {
             at,
             frame_bytes,
             from_low,
@@ -115,7 +115,7 @@ pub(super) struct Closed {
     rtts: [i64; 2],
     /// Where it is worth a row, or further segments may belong to it.
     setup: Option<Kept>,
-    told: ReadSoFar,
+    read: ReadSoFar,
     /// Where one was watched: most connections move too little.
     transfers: Option<Box<Transfers>>,
 }
@@ -130,10 +130,10 @@ impl Closed {
 impl Stream {
     /// Remembers a packet of a stream of which no other kind has passed.
     pub(super) fn hear(&mut self, segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool) {
-        match Heard::new(segment, at, frame_bytes, from_low) {
-            Some(heard) if self.heard.len() < MOST_HEARD => {
-                self.heard.reserve_exact(1);
-                self.heard.push(heard);
+        match SynPacket::new(segment, at, frame_bytes, from_low) {
+            Some(packet) if self.syn_packets.len() < MAX_SYN_PACKETS => {
+                self.syn_packets.reserve_exact(1);
+                self.syn_packets.push(packet);
             }
             _ => self.stay(),
         }
@@ -141,8 +141,8 @@ impl Stream {
 
     /// More is known of it than such packets tell.
     pub(super) fn stay(&mut self) {
-        self.only_asked = false;
-        self.heard.clear(); // the room is for the stream that has this box next
+        self.only_syns = false;
+        self.syn_packets.clear(); // the room is for the stream that has this box next
     }
 
     /// The segment's way through `Streams::segment`, for one that gives no row again.
@@ -162,40 +162,40 @@ impl Stream {
     }
 
     /// Becomes the stream that those packets make.
-    pub(super) fn ask_again(&mut self, asked: Asked) {
-        let (low, high) = asked.ends.both();
-        if let Some(first) = asked.heard.first() {
+    pub(super) fn restore_syns(&mut self, syns_only: SynsOnly) {
+        let (low, high) = syns_only.ends.both();
+        if let Some(first) = syns_only.syn_packets.first() {
             self.begin(
                 &first.segment(low, high),
                 first.from_low,
                 [low, high],
                 first.at,
-                asked.reused,
+                syns_only.reused,
             );
         }
-        let mut reused = asked.reused;
-        for packet in &asked.heard {
+        let mut reused = syns_only.reused;
+        for packet in &syns_only.syn_packets {
             let segment = packet.segment(low, high);
             self.take_in(&segment, packet.at, packet.frame_bytes, packet.from_low, reused);
             reused = false; // only the first packet found the ports in use
         }
-        self.heard = asked.heard;
+        self.syn_packets = syns_only.syn_packets;
     }
 
     /// What is kept of it. Its box is free for another stream then.
-    pub(super) fn asked(&mut self) -> Asked {
-        Asked {
+    pub(super) fn take_syns(&mut self) -> SynsOnly {
+        SynsOnly {
             ends: Pair::of(self.low, self.high),
             bases: self.bases(),
             reused: self.reused,
-            heard: std::mem::take(&mut self.heard),
+            syn_packets: std::mem::take(&mut self.syn_packets),
         }
     }
 
-    /// The same of one that is over.
+    /// Restores one that is over.
     pub(super) fn closed(&mut self, lookups: bool) -> Closed {
-        let told = self.tracking.told();
-        let lasts = |setup: &Setup| lookups || setup.pending() || setup.matters(told.busy, 0, told.begun);
+        let read = self.tracking.read_so_far();
+        let lasts = |setup: &Setup| lookups || setup.pending() || setup.matters(read.busy, 0, read.begun);
         let waiting = Waiting::of(&mut self.flows);
         let [low, high] = &self.flows;
         Closed {
@@ -218,7 +218,7 @@ impl Stream {
                 .take()
                 .filter(lasts)
                 .map(|setup| Kept::of(setup, self.first)),
-            told,
+            read,
             transfers: self.transfers.taken(),
         }
     }
@@ -246,9 +246,9 @@ impl Stream {
             .transfers
             .map_or_else(Transfers::default, |transfers| *transfers);
         self.setup = closed.setup.map(|kept| kept.setup(closed.first));
-        self.asked.clear();
+        self.syns.clear();
         self.stay();
-        self.tracking = Tracking::Over(closed.told);
+        self.tracking = Tracking::Over(closed.read);
     }
 }
 

@@ -16,7 +16,7 @@ const SERVICES: [u16; 106] = [
     9200, 9300, 9418, 10000, 11211, 20000, 26379, 27017, 44818, 61616,
 ];
 
-/// What told who is the client; the ports tell less than what is above them.
+/// How the client was recognised, the surest last; ports are the weakest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RolesBy {
     Syn,
@@ -75,10 +75,10 @@ fn by_ports(sport: u16, dport: u16) -> (bool, RolesBy) {
 }
 
 impl Stream {
-    /// Where only ports told the roles, a SYN that comes late or the first bytes of data tell better.
+    /// Where only ports gave the roles, a late SYN or the first bytes of data are surer.
     pub(super) fn better_roles(&mut self, segment: &Segment<'_>, from_low: bool) {
         if self.roles_by.is_handshake() {
-            return; // nothing tells better
+            return; // unknown better
         }
         let (sender_is_client, roles_by) = roles(segment);
         let by_content = roles_by == RolesBy::Content && self.roles_by != RolesBy::Content;

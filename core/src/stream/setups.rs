@@ -46,13 +46,13 @@ impl Streams {
         stream: &Stream,
         lookup: Option<Found>,
     ) -> Option<(Box<Exchange>, Paths)> {
-        let told = stream.tracking.told();
+        let read = stream.tracking.read_so_far();
         let setup = stream.setup.as_ref()?;
-        if !setup.matters(told.busy, lookup.as_ref().map_or(0, |found| found.ns), told.begun) {
+        if !setup.matters(read.busy, lookup.as_ref().map_or(0, |found| found.ns), read.begun) {
             return None;
         }
-        let mut exchange = setup.exchange(id, told.exchanges, told.begun, &mut self.context)?;
-        exchange.doubled = told.doubled;
+        let mut exchange = setup.exchange(id, read.exchanges, read.begun, &mut self.context)?;
+        exchange.doubled = read.doubled;
         if let Some(opening) = &mut exchange.opening {
             opening.lookup = lookup;
         }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::rest::{Asked, Closed};
+use super::rest::{Closed, SynsOnly};
 use super::{Endpoint, FourTuple, Stream, Tracking};
 use crate::base::At;
 use crate::exchange::Context;
@@ -13,7 +13,7 @@ const MAX_SPARE: usize = 32;
 
 /// In which form a stream is kept.
 enum State {
-    Asked(Box<Asked>),
+    SynsOnly(Box<SynsOnly>),
     Live(Box<Stream>),
     Closed(Box<Closed>),
     /// Its row has been given.
@@ -124,9 +124,9 @@ impl Store {
         let state = std::mem::replace(self.states.get_mut(id as usize)?, State::Gone);
         match state {
             State::Live(stream) => Some(stream),
-            State::Asked(asked) => {
+            State::SynsOnly(syns_only) => {
                 let mut stream = self.blank();
-                stream.ask_again(*asked);
+                stream.restore_syns(*syns_only);
                 Some(stream)
             }
             State::Closed(closed) => {
@@ -177,8 +177,8 @@ impl Store {
         stream.tired = false;
         let less = if stream.tracking.is_over() {
             State::Closed(Box::new(stream.closed(self.lookups)))
-        } else if stream.only_asked {
-            State::Asked(Box::new(stream.asked()))
+        } else if stream.only_syns {
+            State::SynsOnly(Box::new(stream.take_syns()))
         } else {
             return;
         };
@@ -192,10 +192,10 @@ impl Store {
         matches!(self.states.get(id as usize), Some(State::Live(stream)) if matches!(stream.tracking, Tracking::Live(_)))
     }
 
-    /// What does not change, and tells streams apart.
+    /// Fields that do not change, and identify the stream.
     pub(super) fn head(&self, id: u32) -> Option<Ends> {
         let ((low, high), bases) = match self.states.get(id as usize)? {
-            State::Asked(asked) => (asked.ends.both(), asked.bases),
+            State::SynsOnly(syns_only) => (syns_only.ends.both(), syns_only.bases),
             State::Live(stream) => ((stream.low, stream.high), stream.bases()),
             State::Closed(closed) => (closed.ends.both(), closed.bases()),
             State::Gone => return None,

@@ -23,7 +23,7 @@ pub enum Tracking {
     Over(ReadSoFar),
 }
 
-/// What the data of a stream told about it.
+/// What the data of a stream show about it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadSoFar {
     pub protocol: Option<Protocol>,
@@ -55,11 +55,11 @@ impl Tracking {
         match self {
             Tracking::Before => None,
             Tracking::Live(tracker) => Some(tracker.pair()),
-            Tracking::Over(told) => Some(told.pair),
+            Tracking::Over(read) => Some(read.pair),
         }
     }
 
-    pub fn told(&self) -> ReadSoFar {
+    pub fn read_so_far(&self) -> ReadSoFar {
         match self {
             Tracking::Before => ReadSoFar::default(),
             Tracking::Live(tracker) => ReadSoFar {
@@ -72,7 +72,7 @@ impl Tracking {
                 cut: false,
                 pair: tracker.pair(),
             },
-            Tracking::Over(told) => *told,
+            Tracking::Over(read) => *read,
         }
     }
 
@@ -81,7 +81,7 @@ impl Tracking {
         match self {
             Tracking::Before => true,
             Tracking::Live(_) => false,
-            Tracking::Over(told) => told.cut,
+            Tracking::Over(read) => read.cut,
         }
     }
 
@@ -92,8 +92,8 @@ impl Tracking {
         if done {
             self.end(at, context);
         }
-        if let Tracking::Over(told) = self {
-            told.cut |= done;
+        if let Tracking::Over(read) = self {
+            read.cut |= done;
         }
         done
     }
@@ -106,11 +106,11 @@ impl Tracking {
             tracker.leave_repeats(context);
             tracker.forget_steps(context);
             let software = tracker.software().and_then(|name| context.name(name, at));
-            let told = ReadSoFar {
+            let read = ReadSoFar {
                 software,
-                ..self.told()
+                ..self.read_so_far()
             };
-            if let Tracking::Live(tracker) = std::mem::replace(self, Tracking::Over(told)) {
+            if let Tracking::Live(tracker) = std::mem::replace(self, Tracking::Over(read)) {
                 tracker.leave(context);
             }
         }
@@ -171,20 +171,20 @@ pub(super) fn track(
 /// The first data of a stream, or the first behind the RST that ended it.
 #[inline(never)]
 fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context, side: Side, at: At) {
-    stream.asked.clear(); // no probe
+    stream.syns.clear(); // no probe
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
-    let told = stream.tracking.told();
+    let read = stream.tracking.read_so_far();
     for (side, rtt) in stream.rtts.iter().enumerate() {
-        if let Some(rtt) = rtt.filter(|_| !told.cut) {
+        if let Some(rtt) = rtt.filter(|_| !read.cut) {
             pairs.shook(pair, side, rtt);
         }
     }
     let pools = pool_keys(client, server).map(|key| context.pools.id(key, pair));
     let mut tracker = Tracker::boxed(id, pair, [client.1, server.1], pools, context);
     tracker.begin(at.time_ns);
-    if told.cut {
-        tracker.go_on(told.exchanges, told.busy, told.begun, told.doubled, told.protocol);
+    if read.cut {
+        tracker.go_on(read.exchanges, read.busy, read.begun, read.doubled, read.protocol);
     }
     if stream.side(side.other()).packets == 0 {
         tracker.alone(side);

@@ -19,8 +19,8 @@ const _: () = assert!(BATCH_ROWS.is_multiple_of(BLOCK));
 /// The bit of a column that every row sets.
 pub const EVERY: u32 = 0;
 
-/// Names a table's columns, so that all fill and move their blocks together: `place` says where the next row goes, `done`
-/// that it is there. `has` tells by row which columns have a value.
+/// Names a table's columns, so that all fill and move their blocks together: `place` gives the next row, `done`
+/// ends it. `has` has for each row the columns with a value.
 macro_rules! blocks {
     ($(#[$note:meta])* struct $name:ident { $($column:ident: $kind:ty,)* }) => {
         $(#[$note])*
@@ -301,7 +301,7 @@ impl Taken {
         Arc::new(BooleanArray::new(self.bits(bit), None))
     }
 
-    /// Only where `known` says so.
+    /// Only where `known` is set.
     pub fn some_booleans(&self, bit: u32, known: u32) -> ArrayRef {
         Arc::new(BooleanArray::new(self.bits(bit), self.nulls(known)))
     }

@@ -9,7 +9,7 @@ use arrow_array::types::{
 use super::addresses::Addresses;
 use super::columns::{EVERY, Full, Partial, blocks, instants, some_instants};
 use super::spent::Spent;
-use super::words::{Fixed, Heard, Listed, Texts, dictionary};
+use super::words::{Fixed, Interned, Listed, Texts, dictionary};
 use super::{Column, column, ms, nullable};
 use crate::base::Side;
 use crate::evidence::rtt::Pairs;
@@ -50,8 +50,8 @@ blocks! {
         server: Full<Int32Type>,
         server_port: Full<UInt16Type>,
         protocol: Fixed<EVERY>,
-        method: Heard<{ has::METHOD }>,
-        host: Heard<{ has::HOST }>,
+        method: Interned<{ has::METHOD }>,
+        host: Interned<{ has::HOST }>,
         kind: Fixed<{ has::KIND }>,
         status: Partial<UInt32Type, { has::STATUS }>,
         start: Full<TimestampNanosecondType>,
@@ -229,7 +229,7 @@ impl Exchanges {
     }
 }
 
-/// Whether the answer of a request says that it is an error: unknown without a protocol, and without an answer.
+/// Whether the answer of a request is an error: unknown without a protocol, and without an answer.
 fn errors(e: &Exchange) -> u32 {
     if e.error {
         has::ERROR | has::ERROR_KNOWN
@@ -250,7 +250,7 @@ fn client_latency(latency: i64, asker: Side, paths: &Paths) -> Option<i64> {
 /// TRANSUM's three: the request on the wire, until the first answer, the answer on the wire. Their sum is
 /// the latency also where an answer begins before the request has ended.
 fn split(start: i64, end: i64, request: &Message, response: &Message) -> (i64, i64, i64) {
-    let asked = request.last.time_ns.clamp(start, end);
-    let answered = response.first.time_ns.clamp(asked, end);
-    (asked - start, answered - asked, end - answered)
+    let request_end = request.last.time_ns.clamp(start, end);
+    let answered = response.first.time_ns.clamp(request_end, end);
+    (request_end - start, answered - request_end, end - answered)
 }

@@ -7,7 +7,8 @@ use arrow_array::types::{TimestampNanosecondType, UInt16Type, UInt32Type, UInt64
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
 
 use super::{
-    Column, addresses, column, duration_options, fixed_words, heard_words, instants, nullable, option, plain,
+    Column, addresses, column, duration_options, fixed_words, instants, interned_words, nullable, option,
+    plain,
 };
 use crate::lookup::Lookup;
 
@@ -15,7 +16,7 @@ pub fn columns(rows: &[Lookup]) -> Vec<Column> {
     type Row = Lookup;
     let answered = rows.iter().map(|r| r.answered.map(|at| at.time_ns));
     let answered = PrimitiveArray::<TimestampNanosecondType>::from_iter(answered).with_timezone("UTC");
-    let latency = |r: &Row| Some(r.answered?.time_ns.saturating_sub(r.asked.time_ns).max(0));
+    let latency = |r: &Row| Some(r.answered?.time_ns.saturating_sub(r.sent.time_ns).max(0));
     let error = rows.iter().map(|r| r.status.map(|(code, _)| code != 0));
     vec![
         column("lookup", plain::<UInt64Type, Row>(rows, |r| r.number)),
@@ -25,18 +26,18 @@ pub fn columns(rows: &[Lookup]) -> Vec<Column> {
         column("server", addresses(rows.iter().map(|r| Some(r.server.0)))),
         column("server_port", plain::<UInt16Type, Row>(rows, |r| r.server.1)),
         column("id", plain::<UInt16Type, Row>(rows, |r| r.id)),
-        column("method", heard_words(rows, |r| Some(r.kind.as_str()))),
-        column("target", heard_words(rows, |r| Some(r.name.as_str()))),
+        column("method", interned_words(rows, |r| Some(r.kind.as_str()))),
+        column("target", interned_words(rows, |r| Some(r.name.as_str()))),
         nullable(
             "status",
             option::<UInt32Type, Row>(rows, |r| Some(r.status?.0.into())),
         ),
         nullable("status_text", fixed_words(rows, |r| r.status?.1)),
         nullable("error", Arc::new(error.collect::<BooleanArray>())),
-        column("start", instants(rows, |r| r.asked.time_ns)),
+        column("start", instants(rows, |r| r.sent.time_ns)),
         nullable("end", Arc::new(answered)),
         nullable("latency_ms", duration_options(rows, latency)),
-        column("request_frame", plain::<UInt64Type, Row>(rows, |r| r.asked.frame)),
+        column("request_frame", plain::<UInt64Type, Row>(rows, |r| r.sent.frame)),
         nullable(
             "response_frame",
             option::<UInt64Type, Row>(rows, |r| Some(r.answered?.frame)),

@@ -2,9 +2,9 @@
 //! types and how a row fills them; the order of the list is the order of the columns.
 
 mod addresses;
-mod beside;
 mod causes;
 mod columns;
+mod connection_rows;
 mod events;
 mod evidence;
 mod exchanges;
@@ -171,7 +171,7 @@ fn write_address(address: IpAddr, text: &mut String) {
 }
 
 /// Words from the capture: dictionary-encoded.
-fn heard_words<R>(rows: &[R], of: impl Fn(&R) -> Option<&str>) -> ArrayRef {
+fn interned_words<R>(rows: &[R], of: impl Fn(&R) -> Option<&str>) -> ArrayRef {
     Arc::new(rows.iter().map(of).collect::<DictionaryArray<Int32Type>>())
 }
 
@@ -191,9 +191,9 @@ pub struct Tables {
     events: Box<events::Events>,
     exchanges: Box<exchanges::Exchanges>,
     causes: Box<causes::Causes>,
-    connects: Vec<beside::ConnectRow>,
-    pushes: Vec<beside::PushRow>,
-    gaps: Vec<beside::GapRow>,
+    connects: Vec<connection_rows::ConnectRow>,
+    pushes: Vec<connection_rows::PushRow>,
+    gaps: Vec<connection_rows::GapRow>,
     streams: Box<streams::StreamColumns>,
     transfers: Vec<transfers::Row>,
     lookups: Vec<Lookup>,
@@ -239,19 +239,19 @@ impl Tables {
         let rows = match row.row {
             RowKind::Exchange => 0,
             RowKind::Connect => {
-                self.connects.push(beside::ConnectRow::new(row, causes));
+                self.connects.push(connection_rows::ConnectRow::new(row, causes));
                 self.connects.len()
             }
             RowKind::Push => {
-                self.pushes.push(beside::PushRow::new(row, causes));
+                self.pushes.push(connection_rows::PushRow::new(row, causes));
                 self.pushes.len()
             }
             RowKind::Pause | RowKind::Held | RowKind::OneWay => {
-                self.gaps.push(beside::GapRow::new(row, causes));
+                self.gaps.push(connection_rows::GapRow::new(row, causes));
                 self.gaps.len()
             }
         };
-        if rows >= beside::ROWS {
+        if rows >= connection_rows::ROWS {
             self.flush_beside();
         }
     }
@@ -262,7 +262,7 @@ impl Tables {
             self.flush_streams();
         }
         transfers::of_stream(id, stream, &mut self.transfers);
-        if self.transfers.len() >= beside::ROWS {
+        if self.transfers.len() >= connection_rows::ROWS {
             self.flush_transfers();
         }
     }
@@ -270,7 +270,7 @@ impl Tables {
     /// A lookup that is over.
     pub fn lookup(&mut self, lookup: Lookup) {
         self.lookups.push(lookup);
-        if self.lookups.len() >= beside::ROWS {
+        if self.lookups.len() >= connection_rows::ROWS {
             self.flush_lookups();
         }
     }
@@ -342,17 +342,17 @@ impl Tables {
 
     fn flush_beside(&mut self) {
         if !self.connects.is_empty() {
-            let built = beside::connects(&self.connects);
+            let built = connection_rows::connects(&self.connects);
             self.connects.clear();
             self.keep("connects", built);
         }
         if !self.pushes.is_empty() {
-            let built = beside::pushes(&self.pushes);
+            let built = connection_rows::pushes(&self.pushes);
             self.pushes.clear();
             self.keep("pushes", built);
         }
         if !self.gaps.is_empty() {
-            let built = beside::gaps(&self.gaps);
+            let built = connection_rows::gaps(&self.gaps);
             self.gaps.clear();
             self.keep("gaps", built);
         }
@@ -410,9 +410,9 @@ fn without_rows(name: &str) -> Vec<Column> {
         "events" => events::Events::default().take(),
         "streams" => streams::StreamColumns::default().take(),
         "exchanges" => exchanges::Exchanges::default().take(),
-        "connects" => beside::connects(&[]),
-        "pushes" => beside::pushes(&[]),
-        "gaps" => beside::gaps(&[]),
+        "connects" => connection_rows::connects(&[]),
+        "pushes" => connection_rows::pushes(&[]),
+        "gaps" => connection_rows::gaps(&[]),
         "causes" => causes::Causes::default().take(),
         "transfers" => transfers::columns(&[]),
         "evidence" => evidence::columns(&Streams::default(), &[]),

@@ -9,7 +9,7 @@ use super::{Column, column, ms};
 use crate::judge::{Cause, Row};
 
 pub const CAUSES: usize = Cause::COUNT;
-/// One bit each tells which of them a row has.
+/// One bit each for those that a row has.
 const _: () = assert!(CAUSES <= u32::BITS as usize);
 
 /// Milliseconds by cause: a column each.

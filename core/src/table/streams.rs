@@ -109,16 +109,16 @@ impl StreamColumns {
     pub fn push(&mut self, id: u32, stream: &Stream, context: &Context) -> bool {
         let columns = &mut self.columns;
         let row = columns.place();
-        let told = stream.tracking.told();
+        let read = stream.tracking.read_so_far();
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
         self.clients.push(client);
         self.servers.push(server);
         let name = |place| context.names.get(place).map(SmolStr::as_str);
-        let secured = told.begun.secured.and_then(|how| context.secured.get(how));
-        let asked = secured.and_then(|how| how.server_name.as_deref());
-        self.names.push(asked.or_else(|| name(told.begun.named?)));
-        self.software.push(told.software.and_then(name));
-        let carried = told.begun.carries.and_then(|what| context.carried.get(what));
+        let secured = read.begun.secured.and_then(|how| context.secured.get(how));
+        let sni = secured.and_then(|how| how.server_name.as_deref());
+        self.names.push(sni.or_else(|| name(read.begun.named?)));
+        self.software.push(read.software.and_then(name));
+        let carried = read.begun.carries.and_then(|what| context.carried.get(what));
         self.commands
             .push(carried.map(|carried| carried.command.as_str()));
         columns.stream.set(row, id);
@@ -131,8 +131,8 @@ impl StreamColumns {
         columns.first_frame.set(row, stream.first.frame);
         columns.last_frame.set(row, stream.last.frame);
         columns.completeness.set(row, stream.completeness());
-        columns.exchanges.set(row, told.exchanges);
-        let protocol = told.protocol.map(Protocol::word);
+        columns.exchanges.set(row, read.exchanges);
+        let protocol = read.protocol.map(Protocol::word);
         let mut has = columns.initial_rtt.set_some(row, stream.initial_rtt().map(ms));
         has |= columns.protocol.set_some(row, protocol);
         has |= columns

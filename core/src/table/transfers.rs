@@ -46,8 +46,8 @@ pub fn of_stream(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
         };
         let idle = client.zip(server).map(|(client, server)| client + server);
         let idle = idle.or(stream.initial_rtt());
-        let told = stream.tracking.told();
-        let http2 = told.protocol == Some(Protocol::Http2);
+        let read = stream.tracking.read_so_far();
+        let http2 = read.protocol == Some(Protocol::Http2);
         let [client, server] = [Side::Client, Side::Server].map(|side| stream.side(side));
         let syns = [client, server].iter().all(|side| side.sack.is_some());
         rows.push(Row {

@@ -96,7 +96,7 @@ impl<const N: usize, const BIT: u32> Listed<N, BIT> {
         self.keys.set(row, key);
     }
 
-    /// The same with a code and its word, where there is one; gives the row's bit then.
+    /// A code with its word, where there is one; gives the row's bit then.
     #[inline(always)]
     pub fn set_some(&mut self, row: usize, word: Option<(usize, &'static str)>) -> u32 {
         let Some((code, word)) = word else {
@@ -161,7 +161,7 @@ impl Texts {
 
 /// Words from the capture that repeat, of the rows with `BIT`.
 #[derive(Default)]
-pub struct Heard<const BIT: u32> {
+pub struct Interned<const BIT: u32> {
     keys: Slots<i32>,
     known: AHashMap<SmolStr, i32>,
     words: Vec<String>,
@@ -169,7 +169,7 @@ pub struct Heard<const BIT: u32> {
     last: (SmolStr, i32),
 }
 
-impl<const BIT: u32> Heard<BIT> {
+impl<const BIT: u32> Interned<BIT> {
     #[inline(always)]
     pub fn set(&mut self, row: usize, word: &SmolStr) {
         if self.last.0 != *word || self.words.is_empty() {

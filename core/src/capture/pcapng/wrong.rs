@@ -4,7 +4,7 @@ use super::packet;
 use crate::capture::Position;
 use crate::issue::{Issue, Kind};
 
-/// A block says its length at both ends.
+/// A block carries its length at both ends.
 #[inline(always)]
 pub(super) fn same_length(
     total: u32,

@@ -122,11 +122,17 @@ mod tests {
         };
         assert!(kept(used(at(13, 100 + most))));
         assert!(!kept(used(at(13, 101 + most))) && !kept(used(at(13, 99))) && !kept(used(at(9, 100))));
-        let asked = |asked| Setup {
-            asked_again: asked,
+        let first_syn = |first_syn| Setup {
+            last_syn: first_syn,
             ..made
         };
-        assert!(!kept(asked(at(10, 200))) && !kept(Setup { asked: None, ..made }));
+        assert!(
+            !kept(first_syn(at(10, 200)))
+                && !kept(Setup {
+                    first_syn: None,
+                    ..made
+                })
+        );
         let stamps = [None, Some(7)];
         assert!(!kept(Setup { stamps, ..made }));
         let answered_again = at(11, 200);

@@ -1,4 +1,4 @@
-//! The end of an exchange: the client's packet that says the answer arrived, and the steps that the exchange takes along.
+//! The end of an exchange: the client's packet that shows the answer arrived, and the steps that the exchange takes along.
 
 use std::num::NonZeroI64;
 
@@ -44,7 +44,7 @@ impl Arrival {
 }
 
 impl Tracker {
-    /// The peer's ACK says what it has: holes below it are the capture's, and a finished response arrived.
+    /// The peer's cumulative ACK: holes below it are the capture's, and a finished response arrived.
     #[inline(always)]
     pub(super) fn acknowledged(&mut self, side: Side, seen: &Seen<'_, '_>, at: At, context: &mut Context) {
         let ack = seen.facts.ack;

@@ -15,7 +15,7 @@ use crate::segment::{FIN, PSH, SYN};
 
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
-/// The same where all streams together remember `MAX_STEPS_IN_ALL`.
+/// The cap once all streams together remember `MAX_STEPS_IN_ALL`.
 pub(super) const FEW_STEPS: usize = 512;
 const MAX_STEPS_IN_ALL: usize = 1 << 17;
 
@@ -76,7 +76,7 @@ impl Tracker {
             }
         }
         if let Outcome::Forward(step) = outcome {
-            self.pairing.unsaid = self.messages.waits();
+            self.pairing.has_unread = self.messages.waits();
             self.pairing.keep(side, step, context);
             if self.pairing.doubled {
                 self.weigh_copies();
@@ -88,7 +88,7 @@ impl Tracker {
         pick(&mut self.assemblers, side).start(offset(first));
         self.read_data(seen, at, start, context);
         if self.pairing.freed {
-            self.pairing.held_unasked(at, context);
+            self.pairing.held_unsolicited(at, context);
         }
     }
 
@@ -161,7 +161,7 @@ impl Tracker {
         }
     }
 
-    /// A segment brought its side forward: what its step says beyond its exchange.
+    /// A segment carried new data: uses its step as evidence beyond its exchange.
     #[inline(always)]
     pub(super) fn forward(
         &mut self,

@@ -12,7 +12,7 @@ use crate::messages::{ExchangeEvent, Kind, Named, Status};
 const MAX_KEYED: usize = 256;
 
 impl Exchange {
-    /// How the answer ended; what is not said stays.
+    /// How the answer ended; absent fields stay as they are.
     pub(super) fn ends_with(&mut self, status: Status<'_>) {
         self.status = status.code.or(self.status);
         if let Some(text) = status.text {
@@ -44,7 +44,7 @@ impl Pairing {
         }
     }
 
-    /// What a reader says of the exchange with this key; `come` is how far this side's stream has been read.
+    /// What a reader reports of the exchange with this key; `come` is how far this side's stream has been read.
     #[inline(never)]
     pub(super) fn keyed(
         &mut self,
@@ -157,12 +157,12 @@ impl Pairing {
         (response.last, response.end_offset, response.complete) = (at, come, true);
         e.complete = e.cut_by.is_none();
         if e.by_server {
-            return self.finish(e, context); // which ACK says that it arrived is not followed
+            return self.finish(e, context); // the ACK of its arrival is not followed
         }
         self.settles(e, at);
     }
 
-    /// The stream cannot be followed any more: what is open will not be told apart.
+    /// The stream cannot be followed any more: what is open will not be distinguished.
     pub(super) fn lose_keyed(&mut self, context: &mut Context) {
         while let Some(e) = self.open.take(|e| e.key.is_some()) {
             self.give_up(e, context);

@@ -12,7 +12,7 @@ use crate::messages::{Kind, Listener, Memory, Messages, Note, Stretch};
 /// The reader stops here because the connection became another protocol: nothing is wrong.
 const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];
 
-/// From here on a status of HTTP says that the request failed (RFC 9110 15).
+/// From here on a status of HTTP is an error (RFC 9110 15).
 const FIRST_ERROR: u16 = 400;
 
 /// The listener while a piece of one side is read.
@@ -97,15 +97,15 @@ impl Listener for PairingListener<'_> {
             Note::Push(push) => pairing.push(&push, context),
             Note::Sealed { at, why } => context.sealed(why, at),
             Note::Secured { at, how } => {
-                let told = &mut pairing.begun.secured;
-                *told = told.or_else(|| context.secured(how, at));
+                let secured = &mut pairing.begun.secured;
+                *secured = secured.or_else(|| context.secured(how, at));
             }
             Note::DataPort { at, port } => {
                 context
                     .transfers
                     .announced(pairing.stream, pairing.pair, port, at)
             }
-            Note::Transfer { method, target } => context.transfers.asked(pairing.stream, method, target),
+            Note::Transfer { method, target } => context.transfers.requested(pairing.stream, method, target),
             Note::Dns { side, at, message } => context.dns.push(lookup::DnsMessage {
                 stream: pairing.stream,
                 side,

@@ -37,9 +37,9 @@ pub(super) struct Pairing {
     pub(super) protocol: Option<Protocol>,
     pub(super) interim: bool,
     pub(super) unsolicited: bool,
-    /// Bytes were read of which no message has been told yet.
-    pub(super) unsaid: bool,
-    /// The server has said something unasked: its steps are kept for the next such message.
+    /// Bytes were read that no message covers yet.
+    pub(super) has_unread: bool,
+    /// The server has pushed a message: its steps are kept for the next one.
     pub(super) pushes: bool,
     /// What the client has acknowledged.
     pub(super) client_ack: i64,
@@ -47,17 +47,17 @@ pub(super) struct Pairing {
     pub(super) server_ack: i64,
     /// Where the last answers ended is not known: some may not be in the capture.
     pub(super) answers_lost: bool,
-    /// What had been acknowledged when a series of requests was sent, whose answers can no longer be told apart.
+    /// What had been acknowledged when a series of requests was sent, whose answers can no longer be distinguished.
     mixed: Option<i64>,
     /// An answer came without a request: the capture may lack it.
-    unasked: bool,
+    was_unsolicited: bool,
     /// The newest open request is such a one: its answer has been seen.
     answered: bool,
     /// The packet that showed that the bytes of the present one had been sent before.
     pub(super) shown: Option<At>,
     /// The client's step that the present packet ends, where it is a pause.
     pub(super) paused: Option<Step>,
-    /// A client's segment has left with the ACK of a small one before it: the newest step says which.
+    /// A client's segment has left with the ACK of a small one before it: the newest step has its frame.
     pub(super) freed: bool,
     /// What the server's segment in the present packet answers, where an ACK has freed it.
     pub(super) freed_since: Option<At>,
@@ -107,13 +107,13 @@ impl Pairing {
             protocol,
             interim,
             unsolicited,
-            unsaid,
+            has_unread,
             pushes,
             client_ack,
             server_ack,
             answers_lost,
             mixed,
-            unasked,
+            was_unsolicited,
             answered,
             shown,
             paused,
@@ -132,8 +132,8 @@ impl Pairing {
         (*protocol, *exchanges) = (None, 0);
         (*counted, *client_ack, *server_ack, *answered_until) = (0, 0, 0, 0);
         (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
-        (*interim, *unsolicited, *answers_lost, *unasked) = (false, false, false, false);
-        (*answered, *pauses, *doubled, *unsaid) = (false, false, false, false);
+        (*interim, *unsolicited, *answers_lost, *was_unsolicited) = (false, false, false, false);
+        (*answered, *pauses, *doubled, *has_unread) = (false, false, false, false);
         (*pushes, *freed) = (false, false);
         *rounds = Default::default();
         (*mixed, *shown, *paused, *lone_pause, *freed_since) = (None, None, None, None, None);
@@ -167,7 +167,7 @@ impl Pairing {
     /// Steps are needed though no exchange is open.
     #[inline(always)]
     pub(super) fn waits(&self) -> bool {
-        self.unsaid || self.unsolicited
+        self.has_unread || self.unsolicited
     }
 
     /// An answer begins, in a piece at this offset; `asking` is how far an open request has come.
@@ -187,7 +187,7 @@ impl Pairing {
         };
         self.unsolicited = false;
         if let (false, Some((last, bytes))) = (e.request.complete, asking) {
-            // answered before it was whole; if it never is, this is what was asked
+            // answered before it was whole; if it never is, this is the request
             (e.request.last, e.request.bytes) = (last, bytes);
         }
         e.answered_from = self.freed_since.filter(|since| {
@@ -211,19 +211,23 @@ impl Pairing {
         (At { frame, ..at }, unseen)
     }
 
-    /// An answer begins at `offset`, behind some that may not be in the capture. Who asked anew with more acknowledged
-    /// than before had been answered; and what a client had when it asked is not the answer to that.
+    /// An answer begins at `offset`, behind some that may not be in the capture. A client that sent a new request with more acknowledged
+    /// than before had its answer; and what a client had before its request is not the answer to it.
     #[cold]
     fn give_up_answered(&mut self, offset: i64, context: &mut Context) {
         while let (Some(first), Some(next)) = (self.open.front(), self.open.second())
-            && first.asked_at < next.asked_at
-            && next.asked_at <= offset
+            && first.ack_at_request < next.ack_at_request
+            && next.ack_at_request <= offset
             && let Some(mut lost) = self.open.pop_front()
         {
             lost.cut_by = Some(CutBy::Gap);
             self.finish(lost, context);
         }
-        let still = |mixed: &i64| self.open.front().is_some_and(|first| first.asked_at == *mixed);
+        let still = |mixed: &i64| {
+            self.open
+                .front()
+                .is_some_and(|first| first.ack_at_request == *mixed)
+        };
         self.mixed = self.mixed.filter(still);
     }
 
@@ -232,8 +236,8 @@ impl Pairing {
         if self.answered || self.open.len() >= MAX_OPEN {
             self.make_room(at, context);
         }
-        self.answered = unseen && self.unasked;
-        self.unasked = false;
+        self.answered = unseen && self.was_unsolicited;
+        self.was_unsolicited = false;
         if self.paused.is_some() {
             self.end_pause(context);
         }
@@ -242,7 +246,7 @@ impl Pairing {
         exchange.request.first = self.shown.filter(|shown| shown.frame < at.frame).unwrap_or(at);
         exchange.request.last = at;
         (exchange.pool, exchange.ports) = (self.pool, self.ports);
-        exchange.asked_at = self.client_ack;
+        exchange.ack_at_request = self.client_ack;
         exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
         exchange.cut_by = unseen.then_some(CutBy::Gap);
         if self.freed {
@@ -281,7 +285,7 @@ impl Pairing {
         }
     }
 
-    /// The client paused before it asked, unless it waits for an answer.
+    /// The client paused before its request, unless it waits for an answer.
     #[inline(never)]
     fn end_pause(&mut self, context: &mut Context) {
         if let Some(step) = self.paused.take().filter(|_| self.open.is_empty()) {
@@ -302,17 +306,17 @@ impl Pairing {
     /// The client's segment in this packet asks for nothing (it answers pushes, say), and an ACK has freed it.
     #[cold]
     #[inline(never)]
-    pub(super) fn held_unasked(&mut self, at: At, context: &mut Context) {
+    pub(super) fn held_unsolicited(&mut self, at: At, context: &mut Context) {
         self.freed = false;
         if self.protocol.map_or(Kind::Turn, Protocol::kind) == Kind::Turn {
-            return; // all that it says is part of a turn
+            return; // all its bytes are part of a turn
         }
         let asks = |e: &Exchange| !e.request.complete || e.request.last.frame == at.frame;
         let [client, _] = &self.steps;
         if let Some(step) = client.last().filter(|step| step.to.frame == at.frame)
             && !self.open.iter().any(|e| asks(e))
         {
-            pauses::held_unasked(step.clone(), self.place(), context);
+            pauses::held_unsolicited(step.clone(), self.place(), context);
         }
     }
 
@@ -378,7 +382,7 @@ impl Pairing {
             {
                 e.response = None; // 1xx: the answer is still to come
             }
-            self.unasked |= self.unsolicited;
+            self.was_unsolicited |= self.unsolicited;
             (self.interim, self.unsolicited) = (false, false);
             return;
         }
@@ -396,10 +400,10 @@ impl Pairing {
             && let Some(next) = self.open.front()
             && next.request.first.frame < at.frame
         {
-            // in what was lost may be its end, and the answer to who asked meanwhile or together with it
-            self.mixed = Some(e.asked_at);
+            // its end may be in what was lost, and the answers to requests made meanwhile or together with it
+            self.mixed = Some(e.ack_at_request);
         }
-        e.cut_by = if unseen || self.mixed == Some(e.asked_at) {
+        e.cut_by = if unseen || self.mixed == Some(e.ack_at_request) {
             Some(CutBy::Gap)
         } else {
             e.cut_by.or(cut.map(CutBy::from))
@@ -419,18 +423,18 @@ impl Pairing {
         self.settling.push_back(e);
     }
 
-    /// The client speaks again, and what it said before was not answered: that was no request.
+    /// The client sends again, and its message before was not answered: that was no request.
     #[cold]
     pub(super) fn unheard(&mut self, context: &mut Context) {
-        let asked =
+        let unanswered =
             |e: &Exchange| e.kind == Kind::Turn && e.key.is_none() && e.response.is_none() && !e.dialogue;
-        while let Some(pending) = self.open.take(|e| asked(e)) {
+        while let Some(pending) = self.open.take(|e| unanswered(e)) {
             context.done(pending);
             self.exchanges = self.exchanges.saturating_sub(1); // it was among the newest
         }
     }
 
-    /// A side says no more; after the server's end, what is still open will not be answered.
+    /// A side sends no more; after the server's end, what is still open will not be answered.
     pub(super) fn close(&mut self, side: Side, how: Close, context: &mut Context) {
         if side == Side::Server {
             while let Some(mut e) = self.open.pop_front() {

@@ -1,4 +1,4 @@
-//! What a server says without a request: a row of its own, with the server's steps while it passed.
+//! Pushes: what a server sends without a request gets a row of its own, with the server's steps while it passed.
 
 use super::pairing::Pairing;
 use crate::exchange::steps::between;

@@ -36,7 +36,7 @@ pub(super) struct Channel {
 #[derive(Debug, Default)]
 pub(super) struct Content {
     of: Option<Of>,
-    /// Its bytes still to come, once its header told them.
+    /// Its bytes still to come, once its header is read.
     left: u64,
     /// Of the frames before.
     bytes: u64,

@@ -7,7 +7,7 @@ use crate::cursor::{self, Cursor};
 use crate::messages::framed::{Head, Length};
 use crate::messages::{Side, text};
 
-/// What a client says first.
+/// What a client sends first.
 pub(super) const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 /// Type, channel and size before a frame's payload, and the byte behind it.
 const AROUND: u64 = 8;
@@ -34,7 +34,7 @@ pub(super) struct Method<'a> {
     arguments: &'a [u8],
 }
 
-/// A method that a client says: its answer, and where its arguments name something.
+/// A method of a client: its answer, and where its arguments name something.
 struct Known {
     id: (u16, u16),
     word: &'static str,
@@ -45,7 +45,7 @@ struct Known {
     /// Names before its bits, and which of them it is called by.
     names: usize,
     called: Option<usize>,
-    /// The bit that says that there is no answer.
+    /// The no-wait bit.
     no_wait: Option<u8>,
 }
 
@@ -96,7 +96,7 @@ const CLIENT: [Known; 24] = [
     known((90, 20), "tx.commit", 21, NONE, None),
     known((90, 30), "tx.rollback", 31, NONE, None),
 ];
-/// What a server says unasked, and bytes before the exchange and the routing key that it names.
+/// What a server sends without a request, and bytes before the exchange and the routing key that it names.
 const UNASKED: [((u16, u16), &str, usize); 7] = [
     ((10, 50), "connection.close", 0),
     ((10, 60), "connection.blocked", 0),
@@ -177,7 +177,7 @@ pub(super) fn read(head: Head<'_>) -> Option<(u16, Frame<'_>)> {
     Some((channel, frame))
 }
 
-/// Whether a frame holds what it says, as far as it is here.
+/// Whether a frame's content fits its type, as far as it is here.
 pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
     let (here, is_cut) = (head.bytes, (head.bytes.len() as u64) < head.len);
     if here.starts_with(b"AMQP") {
@@ -192,7 +192,7 @@ pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
     }
 }
 
-/// Who says these frames, where only one side can.
+/// The sender of these frames, where only one side can send them.
 pub(super) fn speaker(first: &[u8]) -> Option<Side> {
     let Length::Is(len) = length(first) else {
         return None;
@@ -214,7 +214,7 @@ impl<'a> Method<'a> {
         CLIENT.iter().find(|known| known.id == self.id)
     }
 
-    fn unasked(self) -> Option<&'static ((u16, u16), &'static str, usize)> {
+    fn unsolicited(self) -> Option<&'static ((u16, u16), &'static str, usize)> {
         UNASKED.iter().find(|(id, ..)| *id == self.id)
     }
 
@@ -225,12 +225,12 @@ impl<'a> Method<'a> {
         CLASSES.iter().any(has)
     }
 
-    /// The side that says it, where only one does.
+    /// The side that sends it, where only one does.
     fn speaker(self) -> Option<Side> {
         let is_answer = CLIENT
             .iter()
             .any(|known| (known.id.0, known.answer) == self.id && known.id.0 != 10);
-        match (self.known().is_some(), self.unasked().is_some()) {
+        match (self.known().is_some(), self.unsolicited().is_some()) {
             (true, false) => Some(Side::Client),
             (false, true) => Some(Side::Server),
             // both sides may close, and answer that
@@ -244,7 +244,9 @@ impl<'a> Method<'a> {
 
     pub(super) fn word(self) -> &'static str {
         let known = self.known().map(|known| known.word);
-        known.or(self.unasked().map(|(_, word, _)| *word)).unwrap_or("")
+        known
+            .or(self.unsolicited().map(|(_, word, _)| *word))
+            .unwrap_or("")
     }
 
     /// It stands between the client's first bytes and the server's "open-ok".
@@ -263,7 +265,7 @@ impl<'a> Method<'a> {
 
     fn names(self) -> Option<&'a [u8]> {
         let mut cursor = Cursor::new(self.arguments);
-        let (before, called) = match (self.unasked(), self.known()) {
+        let (before, called) = match (self.unsolicited(), self.known()) {
             (Some((DELIVER, _, before)), _) => {
                 name(&mut cursor)?; // the consumer's
                 (*before, Some(0))
@@ -316,13 +318,13 @@ impl<'a> Method<'a> {
         self.id == (85, 10)
     }
 
-    /// A content follows what the server says.
+    /// A content follows the server's method.
     pub(super) fn has_content(self) -> bool {
         matches!(self.id, DELIVER | RETURN | GET_OK)
     }
 
-    pub(super) fn is_unasked(self) -> bool {
-        self.unasked().is_some()
+    pub(super) fn is_unsolicited(self) -> bool {
+        self.unsolicited().is_some()
     }
 
     /// The tag of a confirmation, and whether those before are meant, too.

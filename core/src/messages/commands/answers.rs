@@ -6,7 +6,7 @@ use super::{Blind, Commands, Leave, MAX_LINE, PendingQueue, Reads, transfers};
 use crate::messages::sink::MessageSink;
 use crate::messages::{Listener, Side, Status, server_software};
 
-/// What a server says before it closes an idle connection (RFC 5321 3.8, RFC 959 4.2).
+/// Status lines of a server before it closes an idle connection (RFC 5321 3.8, RFC 959 4.2).
 const CLOSING: u16 = 421;
 /// Lines of a server that begin no answer; more of them, and this is another protocol.
 const MAX_ODD: u8 = 3;
@@ -53,7 +53,7 @@ pub(super) fn code(line: &[u8]) -> Option<(u16, bool)> {
 }
 
 impl Commands {
-    /// Reads what the server says.
+    /// Reads the server's bytes.
     pub(super) fn answers(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -178,7 +178,7 @@ impl Commands {
             return Ok(());
         }
         if self.dialect == Dialect::Ftp
-            && let Some(port) = transfers::answered(code, line)
+            && let Some(port) = transfers::port_in_reply(code, line)
         {
             transfers::tell_port(sink, port);
         }
@@ -217,12 +217,12 @@ impl Commands {
         }
     }
 
-    /// What was said so far belongs to the oldest command.
+    /// What came so far belongs to the oldest command.
     fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let unreported = std::mem::take(&mut self.server.unreported);
         (self.server.holed, self.server.greeted) = (false, true);
         match self.waiting.front_mut() {
-            Some(first) => first.says(sink, unreported),
+            Some(first) => first.answer_bytes(sink, unreported),
             None => sink.unmark(),
         }
     }
@@ -234,15 +234,15 @@ impl Commands {
         line: &[u8],
     ) -> Result<(), Leave> {
         self.blind = match self.blind {
-            Blind::UntilAnswered => Blind::UntilAsked,
+            Blind::UntilAnswered => Blind::UntilCommand,
             blind => blind,
         };
         if self.waiting.is_empty() {
-            let unasked = self.server.greeted && self.next > 0 && !self.client.holed;
+            let unsolicited = self.server.greeted && self.next > 0 && !self.client.holed;
             let bytes = std::mem::take(&mut self.server.unreported);
             let greets = !std::mem::replace(&mut self.server.greeted, true) && self.next == 0;
             match status.code {
-                Some(CLOSING) if unasked => sink.push("421", "", bytes),
+                Some(CLOSING) if unsolicited => sink.push("421", "", bytes),
                 _ if greets => greeted(sink, line, bytes),
                 _ => sink.unmark(),
             }
@@ -349,7 +349,7 @@ impl Commands {
     }
 }
 
-/// What the server says first may say what it is.
+/// What the server sends first may say what it is.
 pub(super) fn greeting(sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) {
     if sink.side() == Side::Server
         && let Some(name) = server_software::of_greeting(&[line, b"\n"].concat())

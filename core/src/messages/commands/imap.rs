@@ -1,4 +1,4 @@
-//! The server's side of IMAP (RFC 9051 7): responses with literals, told apart by the tag that they repeat. What has
+//! The server's side of IMAP (RFC 9051 7): responses with literals, distinguished by the tag that they repeat. What has
 //! no tag belongs to the oldest command that waits; where none does, and while IDLE waits, it is a push.
 
 use super::answers::{greeted, status_word};
@@ -8,7 +8,7 @@ use crate::messages::Listener;
 use crate::messages::sink::MessageSink;
 
 impl Commands {
-    /// Reads what the server says.
+    /// Reads the server's bytes.
     pub(super) fn responses(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -51,7 +51,7 @@ impl Commands {
         if let Some(place) = self.owner()
             && let Some(owner) = self.waiting.get_mut(place)
         {
-            owner.says(sink, self.server.line.counted());
+            owner.answer_bytes(sink, self.server.line.counted());
         }
     }
 
@@ -139,7 +139,7 @@ impl Commands {
         let word = word.to_ascii_uppercase();
         let status = status_word(std::str::from_utf8(&word).unwrap_or_default());
         over.failed = status.error;
-        over.says(sink, bytes);
+        over.answer_bytes(sink, bytes);
         sink.of(over.key).status(status);
         self.over(sink, &over)
     }

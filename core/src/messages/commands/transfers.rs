@@ -13,7 +13,7 @@ pub(super) fn is_transfer(verb: &str) -> bool {
 }
 
 /// The port that the client names in PORT or EPRT.
-pub(super) fn asked(verb: &str, rest: &str) -> Option<u16> {
+pub(super) fn port_in_command(verb: &str, rest: &str) -> Option<u16> {
     match verb {
         "PORT" => six(rest.as_bytes()),
         "EPRT" => between(rest.as_bytes(), 3),
@@ -22,7 +22,7 @@ pub(super) fn asked(verb: &str, rest: &str) -> Option<u16> {
 }
 
 /// The port that the server names: `227 Entering Passive Mode (h1,h2,h3,h4,p1,p2)`, `229 ... (|||port|)`.
-pub(super) fn answered(code: u16, line: &[u8]) -> Option<u16> {
+pub(super) fn port_in_reply(code: u16, line: &[u8]) -> Option<u16> {
     match code {
         // servers write it with and without parentheses
         227 => {
@@ -81,7 +81,7 @@ mod tests {
             (229, "229 ()", None),
             (226, "226 (|||6446|)", None),
         ] {
-            assert_eq!(answered(code, line.as_bytes()), port, "{line}");
+            assert_eq!(port_in_reply(code, line.as_bytes()), port, "{line}");
         }
         for (verb, rest, port) in [
             ("PORT", "10,0,0,1,4,1", Some(1025)),
@@ -91,7 +91,7 @@ mod tests {
             ("EPRT", "", None),
             ("RETR", "1,2,3,4,5,6", None),
         ] {
-            assert_eq!(asked(verb, rest), port, "{verb} {rest}");
+            assert_eq!(port_in_command(verb, rest), port, "{verb} {rest}");
         }
     }
 }

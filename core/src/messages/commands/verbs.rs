@@ -29,7 +29,7 @@ pub(super) enum Does {
     Tls,
     /// Behind its good answer stands what nobody can read.
     Opaque,
-    /// It waits for events until the client says a line more.
+    /// It waits for events until the client sends another line.
     Idle,
     /// Each recipient's mail is answered for itself from here on (LMTP).
     Apart,

@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use super::chunked::Step;
-use super::head::{self, Asked, Start};
+use super::head::{self, MethodKind, Start};
 use super::lines::end_of_head;
 use super::recognise::{VERSION, may_start};
 use super::{Half, Http1, MAX_HEAD, MAX_SEARCHED, State, is_interim, split};
@@ -59,9 +59,9 @@ impl Http1 {
             State::Head => {
                 let begun = !half.head.is_empty();
                 if !self.name_unfinished(&mut sink, true) {
-                    // whatever it was, it asked or answered
+                    // whatever it was, it was a request or an answer
                     match sink.side() {
-                        Side::Client => self.ask(Asked::Other),
+                        Side::Client => self.ask(MethodKind::Other),
                         Side::Server => drop(self.pending.pop_front()),
                     }
                 }
@@ -128,7 +128,7 @@ impl Http1 {
         Ok(rest)
     }
 
-    /// Names the message of a head that is not whole, if its start line says enough; whether it does. `cut` says that
+    /// Names the message of a head that is not whole, if its start line is enough; whether it is. `cut`:
     /// the head goes on behind what is here.
     #[cold]
     pub(super) fn name_unfinished(&mut self, sink: &mut MessageSink<'_, impl Listener>, cut: bool) -> bool {
@@ -152,16 +152,16 @@ impl Http1 {
         named
     }
 
-    /// Names the message of a head that is not whole by what its start line says, if it says enough.
+    /// Names the message of a head that is not whole by its start line, if that is enough.
     fn say(&mut self, sink: &mut MessageSink<'_, impl Listener>, start: Option<&Start>) -> bool {
         match start {
             Some(Start::Request {
                 method,
                 target,
                 host: _,
-                asked,
+                kind,
             }) => {
-                self.ask(*asked);
+                self.ask(*kind);
                 sink.request(method, target);
             }
             Some(&Start::Response { status }) => {
@@ -178,7 +178,7 @@ impl Http1 {
 }
 
 impl Half {
-    /// Whether `head`, which has just grown by `new`, cannot be one: told at the first byte that shows it.
+    /// Whether `head`, which has just grown by `new`, cannot be one: at the first byte that shows it.
     fn starts_wrong(&mut self, side: Side, new: &[u8]) -> bool {
         if side == Side::Server {
             let seen = self.head.get(..VERSION.len()).unwrap_or(&self.head);

@@ -1,4 +1,4 @@
-//! The chunked transfer coding (RFC 9112 7.1), with extensions and trailers. Reads a body's bytes, says
+//! The chunked transfer coding (RFC 9112 7.1), with extensions and trailers. Reads a body's bytes, finds
 //! where it ends; keeps nothing of what it reads.
 
 /// Where in the coding the next byte is.

@@ -21,7 +21,7 @@ const MAX_HEADERS: usize = 1024;
 
 /// What a response has to know of its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum MethodKind {
     Head,
     Connect,
     Other,
@@ -34,7 +34,7 @@ pub(super) enum Start {
         target: SmolStr,
         /// The `Host` header; "" where there is none.
         host: SmolStr,
-        asked: Asked,
+        kind: MethodKind,
     },
     Response {
         status: u16,
@@ -106,7 +106,7 @@ impl Start {
             method: SmolStr::new(method),
             target,
             host,
-            asked: Asked::by(method),
+            kind: MethodKind::by(method),
         }
     }
 }
@@ -260,18 +260,18 @@ impl Framing {
     }
 }
 
-impl Asked {
+impl MethodKind {
     /// Methods are case-sensitive (RFC 9110 9.1).
-    fn by(method: &str) -> Asked {
+    fn by(method: &str) -> MethodKind {
         match method {
-            "HEAD" => Asked::Head,
-            "CONNECT" => Asked::Connect,
-            _ => Asked::Other,
+            "HEAD" => MethodKind::Head,
+            "CONNECT" => MethodKind::Connect,
+            _ => MethodKind::Other,
         }
     }
 }
 
-/// The start line alone, for a head that cannot be read as a whole. `cut` says that the bytes may end
+/// The start line alone, for a head that cannot be read as a whole. `cut`: the bytes may end
 /// inside the line: a target is then given as far as it goes, with an ellipsis.
 pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
     let end = memchr(b'\n', bytes);
@@ -293,7 +293,7 @@ pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
     }
 }
 
-/// The status that a line begins with; `whole` says that the line ends where the bytes end.
+/// The status that a line begins with; `whole`: the line ends where the bytes end.
 pub(super) fn status(line: &[u8], whole: bool) -> Option<u16> {
     let (version, rest) = split_at_space(line)?;
     let digits = rest.get(..3).filter(|_| version.starts_with(VERSION))?;

@@ -33,12 +33,12 @@ pub(super) struct Cut {
     side: Option<Side>,
     /// Its start line is whole.
     pub(super) line: bool,
-    /// What its start line says.
+    /// Its parsed start line.
     start: Option<Start>,
 }
 
 impl HeadCache {
-    /// What `read` says of these bytes, from memory if they begin with a head that it has read.
+    /// `read` of these bytes, from the cache if they begin with a head that was read.
     #[inline(always)]
     pub(super) fn or_read(
         &mut self,
@@ -69,7 +69,7 @@ impl HeadCache {
         known_cut(&self.cut, side, bytes)
     }
 
-    /// What `read` says of the start line of a head that ends with these bytes before it is whole.
+    /// `read` of the start line of a head that ends with these bytes before it is whole.
     pub(super) fn or_read_cut(
         &mut self,
         side: Side,

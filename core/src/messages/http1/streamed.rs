@@ -1,4 +1,4 @@
-//! Bodies that are streamed: each event or record is told, not each packet. Reads a body's bytes, as far as its coding.
+//! Bodies that are streamed: each event or record gets a note, not each packet. Reads a body's bytes, as far as its coding.
 
 use super::chunked::{Chunked, Step};
 use super::{Half, State, split};

@@ -1,5 +1,5 @@
 //! The streams of a connection that are open: each is one request and its answer, or a push. Reads what the frames
-//! and header blocks say of them, tells it by the stream's number; knows no bytes.
+//! and header blocks carry, by the stream's number; knows no bytes.
 
 use smol_str::SmolStr;
 
@@ -20,7 +20,7 @@ pub(super) struct Calls {
     open: Vec<Call>,
     /// The client's newest stream: lower numbers do not begin any more (5.1.1).
     newest: u32,
-    /// The exchange that was told last was gRPC's.
+    /// The newest exchange was gRPC's.
     grpc: bool,
 }
 
@@ -50,7 +50,7 @@ struct Promise {
 }
 
 impl Calls {
-    /// The request of HTTP/1 that asked for the upgrade.
+    /// The request of HTTP/1 that requested the upgrade.
     pub(super) fn adopted(&mut self) {
         self.open(Call {
             stream: 1,
@@ -67,9 +67,9 @@ impl Calls {
         fields: &Fields,
     ) {
         match (sink.side(), block.promised) {
-            (Side::Client, _) => self.asked(sink, block, fields),
+            (Side::Client, _) => self.request_fields(sink, block, fields),
             (Side::Server, Some(promised)) => self.promised(sink, block, promised, fields),
-            (Side::Server, None) => self.answered(sink, block, fields),
+            (Side::Server, None) => self.answer_fields(sink, block, fields),
         }
         sink.unmark();
         if block.last {
@@ -77,7 +77,7 @@ impl Calls {
         }
     }
 
-    fn asked(&mut self, sink: &mut MessageSink<'_, impl Listener>, block: &Block, fields: &Fields) {
+    fn request_fields(&mut self, sink: &mut MessageSink<'_, impl Listener>, block: &Block, fields: &Fields) {
         let stream = block.stream;
         if stream.is_multiple_of(2) || stream <= self.newest {
             // trailers of a request, or of one that was answered before it was over
@@ -101,7 +101,7 @@ impl Calls {
         }
     }
 
-    fn answered(&mut self, sink: &mut MessageSink<'_, impl Listener>, block: &Block, fields: &Fields) {
+    fn answer_fields(&mut self, sink: &mut MessageSink<'_, impl Listener>, block: &Block, fields: &Fields) {
         if let Some(server) = &fields.server {
             sink.software(server.as_str().into());
         }
@@ -203,7 +203,7 @@ impl Calls {
         exchange.count(rest.len() as u64);
     }
 
-    /// The same of bytes that are not in the capture.
+    /// Body bytes that are not in the capture.
     pub(super) fn skip(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -221,7 +221,7 @@ impl Calls {
         self.count(sink, stream, bytes);
     }
 
-    /// The side that speaks has said all on this stream.
+    /// The side that speaks has ended this stream.
     pub(super) fn ends(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32) {
         match sink.side() {
             Side::Client if self.find(stream).is_some() => sink.of(u64::from(stream)).end_request(),

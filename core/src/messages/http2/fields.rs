@@ -66,7 +66,7 @@ impl Fields {
         }
     }
 
-    /// How the answer ends, by the head or the trailers. gRPC says 200 whatever happened, and the rest in its own field.
+    /// How the answer ends, by the head or the trailers. gRPC answers 200 whatever happened; its own status is a trailer.
     pub(super) fn ends(&self, grpc: bool) -> Option<Status<'static>> {
         match (self.grpc_status, self.status) {
             (Some(code), _) => Some(Status {

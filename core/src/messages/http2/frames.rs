@@ -53,7 +53,7 @@ impl Frame {
         self.flags & flag != 0
     }
 
-    /// Whether a peer may send this: lengths and stream 0 are as the frame's section in RFC 9113 says.
+    /// Whether a peer may send this: lengths and stream 0 are as RFC 9113 has them for the frame.
     fn is_legal(self) -> bool {
         let own = self.stream != 0;
         self.len <= MAX_PAYLOAD
@@ -94,7 +94,7 @@ impl Frame {
         Some((Some(u32::from_be_bytes(*promised) & (u32::MAX >> 1)), rest))
     }
 
-    /// Stricter, where nothing says that a frame begins here: no extension, no flag without a meaning, the usual
+    /// Stricter, where a frame need not begin here: no extension, no flag without a meaning, the usual
     /// length, and streams that are not pushed.
     fn is_sure(self) -> bool {
         let flags = match self.kind {

@@ -1,11 +1,11 @@
-//! Compressed headers (RFC 7541). Reads the header blocks of one direction in their order, tells the few fields that
+//! Compressed headers (RFC 7541). Reads the header blocks of one direction in their order, gives the few fields that
 //! an exchange needs; refuses to guess what an index means whose entry the capture does not show.
 //!
 //! A capture may begin in the middle, or lack a block: then the dynamic table holds entries that nobody can name.
 //! Positions count from the newest entry, so those that were inserted since are right at their index, and an index
-//! behind them is a field with an unknown name or value. It reads on; `None` is told for the value.
+//! behind them is a field with an unknown name or value. It reads on, with `None` for the value.
 //!
-//! The limit that SETTINGS set need not be read: an encoder says which size it uses (4.2), and until then it is 4,096.
+//! The limit that SETTINGS set need not be read: an encoder sends the size it uses (4.2), and until then it is 4,096.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ const MAX_VALUE: usize = 2048;
 const MAX_NAME: usize = 20;
 /// The largest table that is kept. Encoders that use a larger one refer to entries that are unknown here.
 const MAX_TABLE: usize = 64 << 10;
-/// What an empty table may grow to before its encoder says otherwise (RFC 9113 6.5.2).
+/// What an empty table may grow to before its encoder sends another size (RFC 9113 6.5.2).
 const FIRST_LIMIT: usize = 4096;
 /// What an entry is counted beside its name and value (4.1).
 const ENTRY: usize = 32;
@@ -129,8 +129,8 @@ impl Decoder {
         *self = Decoder::joined();
     }
 
-    /// Reads one whole block and tells its fields: the value where it is known, and `None` where it is not. Of other
-    /// names nothing is told but that a field is unknown. A block that cannot be read to its end is forgotten.
+    /// Reads one whole block and gives its fields: the value where it is known, and `None` where it is not. Of other
+    /// names only that a field is unknown. A block that cannot be read to its end is forgotten.
     pub(super) fn block(
         &mut self,
         block: &[u8],
@@ -164,9 +164,9 @@ impl Decoder {
     fn indexed(&mut self, index: usize, tell: &mut impl FnMut(Name, Option<&str>)) -> Result<(), Wrong> {
         let place = index.checked_sub(1).ok_or("header index 0")?;
         match STATIC.get(place) {
-            Some((name, value)) => told(tell, Name::of(name.as_bytes()), Some(value)),
+            Some((name, value)) => emit(tell, Name::of(name.as_bytes()), Some(value)),
             None => match self.entry(place)? {
-                Some(entry) => told(tell, entry.name, entry.value.as_deref()),
+                Some(entry) => emit(tell, entry.name, entry.value.as_deref()),
                 None => tell(Name::Unknown, None),
             },
         }
@@ -202,7 +202,7 @@ impl Decoder {
         let most = if named.name.matters() { MAX_VALUE } else { 0 };
         let len = block.string(most, &mut kept)?;
         let value = named.name.matters().then(|| shown(&kept, len > most));
-        told(tell, named.name, value.as_deref());
+        emit(tell, named.name, value.as_deref());
         if inserts {
             self.insert(named, value, len);
         }
@@ -236,7 +236,7 @@ impl Decoder {
         });
     }
 
-    /// 6.3: the encoder says how large its table is from here on.
+    /// 6.3: the encoder sets the size of its table.
     fn resize(&mut self, limit: usize) -> Result<(), Wrong> {
         // an encoder that shrinks its table to nothing and lets it grow again has emptied it
         if limit == 0 {
@@ -270,7 +270,7 @@ fn shown(kept: &[u8], cut: bool) -> Box<str> {
     value.as_str().into()
 }
 
-fn told(tell: &mut impl FnMut(Name, Option<&str>), name: Name, value: Option<&str>) {
+fn emit(tell: &mut impl FnMut(Name, Option<&str>), name: Name, value: Option<&str>) {
     if name != Name::Other {
         tell(name, value);
     }

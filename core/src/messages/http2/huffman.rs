@@ -2,7 +2,7 @@
 //! its whole length.
 //!
 //! The code is canonical: symbols of one length have consecutive codes, and longer codes are larger numbers. So the
-//! next 32 bits say how long the code is, and its distance from the first code of that length says which symbol.
+//! next 32 bits give the code's length, and its distance from the first code of that length the symbol.
 
 /// The codes of one length.
 struct Class {

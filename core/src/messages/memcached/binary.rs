@@ -183,7 +183,7 @@ impl WireFormat {
             }
             let quiet = word(waits.opcode).is_some_and(|(_, quiet)| quiet);
             if !quiet {
-                // of a command that is not told of, or whose request is not in the capture
+                // of a command that is left out, or whose request is not in the capture
                 return Some(Role::Ignored);
             }
             // nothing was found

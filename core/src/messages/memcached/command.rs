@@ -1,5 +1,5 @@
 //! What a command of memcached is called, and what answers it (protocol.txt of memcached). Reads one line of either
-//! side; keys are told, values never.
+//! side; keys are kept, values never.
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -28,7 +28,7 @@ pub(super) struct Command {
 /// What answers a command.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wants {
-    /// One line, whatever it says.
+    /// One line of any text.
     #[default]
     Line,
     Values,
@@ -227,7 +227,7 @@ impl Wants {
 
 impl Meta {
     fn answer(self, code: &[u8], size: Option<u64>, quiet: bool) -> Answer {
-        let says = match self {
+        let fits = match self {
             Meta::Get if code == b"VA" => return size.map_or(Answer::Other, Answer::LastValue),
             Meta::Arithmetic if code == b"VA" && !quiet => {
                 return size.map_or(Answer::Other, Answer::LastValue);
@@ -240,7 +240,7 @@ impl Meta {
             Meta::Noop => code == b"MN",
             Meta::Debug => matches!(code, b"ME" | b"EN"),
         };
-        if says { Answer::Last } else { Answer::Other }
+        if fits { Answer::Last } else { Answer::Other }
     }
 }
 

@@ -39,8 +39,8 @@ fn digits(line: &[u8]) -> bool {
 }
 
 /// Whether these commands may have these answers.
-fn answered(asked: &[u8], input: &[u8]) -> Guess {
-    let (Some(line), Some(answer)) = (whole_line(asked), whole_line(input)) else {
+fn answered(request: &[u8], input: &[u8]) -> Guess {
+    let (Some(line), Some(answer)) = (whole_line(request), whole_line(input)) else {
         return Guess::Other;
     };
     let wants = Command::of(line, false).wants;

@@ -30,7 +30,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// None where this side says no such thing.
+    /// None where this side sends no such message.
     pub(super) fn of(side: Side, header: &[u8; HEADER]) -> Option<Header> {
         let at = |place| u32_at(header, place);
         let (len, id, to, code) = (at(0)?, at(4)?, at(8)?, at(12)?);
@@ -144,7 +144,7 @@ fn string(kind: u8, value: &[u8]) -> SmolStr {
     text::name_up_to(text.strip_suffix(b"\0").unwrap_or(text), MAX_NAME, false)
 }
 
-/// The number of the error, where the answer says that it failed; 0 where it gives none.
+/// The number of the error, where the answer is an error; 0 where it gives none.
 pub(super) fn failed(document: &[u8]) -> Option<u32> {
     let (mut failed, mut code) = (false, 0);
     for (name, kind, value) in elements(document) {

@@ -125,7 +125,7 @@ pub(super) fn split(head: &[u8]) -> Option<(Kind, u8, &[u8])> {
     Some((kind, flags, cursor.rest()))
 }
 
-/// Whether a packet holds what its kind says, as far as it is here.
+/// Whether a packet's body fits its kind, as far as it is here.
 pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
     let Some((kind, flags, body)) = split(head.bytes) else {
         return false;
@@ -205,7 +205,7 @@ pub(super) fn connect(body: &[u8]) -> Option<(u8, &[u8])> {
     Some((version, counted(&mut cursor)?))
 }
 
-/// The number of a SUBSCRIBE or UNSUBSCRIBE, its first filter, and the version where its form tells it.
+/// The number of a SUBSCRIBE or UNSUBSCRIBE, its first filter, and the version where its form shows it.
 pub(super) fn filter(kind: Kind, body: &[u8]) -> Option<(u16, &[u8], Option<u8>)> {
     let mut cursor = Cursor::new(body);
     let id = cursor.u16be()?;
@@ -235,7 +235,7 @@ fn filters(kind: Kind, list: &[u8]) -> Option<&[u8]> {
     first
 }
 
-/// What is asked by the number in an answer of the server, and the worst reason in it.
+/// The request's number in an answer of the server, and the worst reason in it.
 pub(super) fn answer(kind: Kind, body: &[u8], version: Option<u8>) -> Option<(u64, u8)> {
     let mut cursor = Cursor::new(body);
     let id = u64::from(cursor.u16be()?);

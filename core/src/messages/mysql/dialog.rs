@@ -1,4 +1,4 @@
-//! Which command is asked for. Commands are answered in their order; where an answer ends, `answers.rs` tells.
+//! Which command is requested. Commands are answered in their order; `answers.rs` finds where an answer ends.
 
 mod answers;
 
@@ -28,7 +28,7 @@ pub(super) struct Dialog {
     greeted: Option<Able>,
     /// Whether EOF packets are left out, once that is known.
     without_eof: Option<bool>,
-    waiting: PendingQueue<Asked>,
+    waiting: PendingQueue<Pending>,
     statements: VecDeque<(u32, SmolStr)>,
     newest: SmolStr,
 }
@@ -45,7 +45,7 @@ enum Stage {
 }
 
 #[derive(Debug, Default)]
-struct Asked {
+struct Pending {
     expects: Expects,
     answered: bool,
     /// Of PREPARE.
@@ -98,7 +98,7 @@ impl Dialog {
         self
     }
 
-    /// The client has said a whole packet.
+    /// The client has sent a whole packet.
     pub(super) fn asks(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -117,16 +117,16 @@ impl Dialog {
             }
         }
         match self.waiting.last() {
-            Some((key, asked)) if asked.expects == Expects::File => {
+            Some((key, pending)) if pending.expects == Expects::File => {
                 let mut exchange = sink.of(key);
                 exchange.count(bytes);
                 if packets::length(packet.header()) == 0 {
                     exchange.end_request();
-                    asked.expects = Expects::Result;
+                    pending.expects = Expects::Result;
                 }
                 return Asks::Fits;
             }
-            Some((_, asked)) if asked.expects == Expects::LogIn => return Asks::Fits, // another round
+            Some((_, pending)) if pending.expects == Expects::LogIn => return Asks::Fits, // another round
             _ if self.stage == Stage::Log => return Asks::Fits,
             _ => {}
         }
@@ -167,11 +167,11 @@ impl Dialog {
         named: Named<'_>,
         bytes: u64,
     ) -> Asks {
-        let asked = Asked {
+        let pending = Pending {
             expects,
-            ..Asked::default()
+            ..Pending::default()
         };
-        let Some(key) = self.waiting.push(asked) else {
+        let Some(key) = self.waiting.push(pending) else {
             return Asks::Wrong("too many commands wait");
         };
         let mut exchange = sink.of(key);
@@ -209,7 +209,7 @@ impl Dialog {
         let mut method = SmolStr::new_static(method);
         let target = match code {
             0x03 => {
-                let attributes = self.able.is_some_and(Able::says_attributes);
+                let attributes = self.able.is_some_and(Able::sends_attributes);
                 let target = sql::mask(packets::statement(body, attributes), Dialect::Backslash, cut);
                 method = Some(sql::verb(&target))
                     .filter(|verb| !verb.is_empty())
@@ -242,8 +242,8 @@ impl Dialog {
             host: "",
         };
         let fits = self.begin(sink, expects, kind, named, bytes);
-        if let (0x16, Some((_, asked))) = (code, self.waiting.last()) {
-            asked.sql = target.clone();
+        if let (0x16, Some((_, pending))) = (code, self.waiting.last()) {
+            pending.sql = target.clone();
             self.newest = target;
         }
         fits

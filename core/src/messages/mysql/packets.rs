@@ -21,7 +21,7 @@ const CLIENT_OPTIONAL_METADATA: u32 = 1 << 25;
 const CLIENT_QUERY_ATTRIBUTES: u32 = 1 << 27;
 const CLIENT_ZSTD: u32 = 1 << 26;
 
-/// What the client can, as it says when it logs in.
+/// The client's capability flags, from its log-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Able(pub(super) u32);
 
@@ -34,12 +34,12 @@ impl Able {
         self.0 & CLIENT_DEPRECATE_EOF != 0
     }
 
-    /// Whether definitions follow is said before their number.
+    /// Whether definitions follow stands before their number.
     pub(super) fn may_leave_out(self) -> bool {
         self.0 & CLIENT_OPTIONAL_METADATA != 0
     }
 
-    pub(super) fn says_attributes(self) -> bool {
+    pub(super) fn sends_attributes(self) -> bool {
         self.0 & CLIENT_QUERY_ATTRIBUTES != 0
     }
 }

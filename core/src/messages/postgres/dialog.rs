@@ -1,4 +1,4 @@
-//! Which statement is asked for. Answers come in the order of the requests (`answers.rs`); what the client sends up to
+//! Which statement is requested. Answers come in the order of the requests (`answers.rs`); what the client sends up to
 //! a Sync (or a Flush) is a group, and an error skips the rest of its group.
 
 mod answers;
@@ -19,12 +19,12 @@ const ROUND: &str = "handshake";
 
 #[derive(Debug, Default)]
 pub(super) struct Dialog {
-    waiting: PendingQueue<Asked>,
-    /// The newest request goes on with what the client says next.
+    waiting: PendingQueue<Pending>,
+    /// The newest request goes on with the client's next message.
     goes_on: bool,
     statements: Names,
     portals: Names,
-    /// An error came: what the client has asked up to its Sync is not looked at.
+    /// An error came: the server skips the client's messages up to its Sync.
     skipping: bool,
     /// The server sends its log: both sides talk for themselves.
     replicates: bool,
@@ -32,9 +32,9 @@ pub(super) struct Dialog {
 
 /// A request, from its first message to its answer's last.
 #[derive(Debug, Default)]
-struct Asked {
+struct Pending {
     what: What,
-    /// Nobody is told of it: a Sync alone.
+    /// No note covers it: a Sync alone.
     silent: bool,
     /// The statement that it executes, and how often it has, and that many answers are to come.
     statement: Box<[u8]>,
@@ -112,13 +112,13 @@ impl Dialog {
         named: Named<'_>,
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
-        let asked = Asked {
+        let pending = Pending {
             what: What::LogIn,
             synced: true,
             named: true,
-            ..Asked::default()
+            ..Pending::default()
         };
-        let key = self.begin(sink, asked, Kind::Setup)?;
+        let key = self.begin(sink, pending, Kind::Setup)?;
         sink.of(key).name(named);
         sink.of(key).count(bytes);
         sink.of(key).end_request();
@@ -134,13 +134,13 @@ impl Dialog {
     fn begin(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        asked: Asked,
+        pending: Pending,
         kind: Kind,
     ) -> Result<u64, Stop<'static>> {
-        let silent = asked.silent;
+        let silent = pending.silent;
         let key = self
             .waiting
-            .push(asked)
+            .push(pending)
             .ok_or(Stop::Lost("too many statements wait", None))?;
         if !silent {
             sink.of(key).begin_request(kind);
@@ -148,7 +148,7 @@ impl Dialog {
         Ok(key)
     }
 
-    /// The client has said a whole message.
+    /// The client has sent a whole message.
     pub(super) fn asks(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -189,13 +189,13 @@ impl Dialog {
     ) -> Result<(), Stop<'static>> {
         let (statement, cut) = (fields::text(message.head()).0, message.is_cut());
         let copies = kind == b'Q' && fields::copies_in(statement);
-        let asked = Asked {
+        let pending = Pending {
             what: if copies { What::CopyIn } else { What::Query },
             named: true,
             synced: true,
-            ..Asked::default()
+            ..Pending::default()
         };
-        let key = self.begin(sink, asked, Kind::Request)?;
+        let key = self.begin(sink, pending, Kind::Request)?;
         let (method, target) = if kind == b'Q' {
             let target = sql::mask(statement, Dialect::Standard, cut);
             (sql::verb(&target), target)
@@ -226,7 +226,7 @@ impl Dialog {
         let (first, rest) = fields::text(message.head());
         let (second, _) = fields::text(rest);
         // what was executed is over with anything but the same once more, with other values
-        let again = |newest: &Asked| match kind {
+        let again = |newest: &Pending| match kind {
             b'B' => !newest.describes && *newest.statement == *second,
             b'E' => newest.binds,
             _ => false,
@@ -259,7 +259,7 @@ impl Dialog {
         };
         let key = match self.waiting.last().filter(|_| self.goes_on) {
             Some((key, _)) => key,
-            None => self.begin(sink, Asked::default(), Kind::Request)?,
+            None => self.begin(sink, Pending::default(), Kind::Request)?,
         };
         self.goes_on = true;
         let Some((_, newest)) = self.waiting.last() else {
@@ -314,7 +314,7 @@ impl Dialog {
         }
     }
 
-    /// Sync, or Flush: the server answers what it was asked.
+    /// Sync, or Flush: the server answers what came before.
     fn syncs(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -327,10 +327,10 @@ impl Dialog {
         match self.waiting.last() {
             Some((_, newest)) if sync && goes_on => newest.synced = true,
             _ if sync => {
-                let alone = Asked {
+                let alone = Pending {
                     silent: true,
                     synced: true,
-                    ..Asked::default()
+                    ..Pending::default()
                 };
                 self.begin(sink, alone, Kind::Request)?;
             }

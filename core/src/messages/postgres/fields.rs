@@ -12,7 +12,7 @@ const LONGEST_JOINED: usize = 1 << 24;
 pub(super) const MAX_DATABASE: usize = 64;
 pub(super) const TYPE_AND_LENGTH: usize = 5;
 
-/// What the client says before any message with a type.
+/// The client's first message, which has no type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
     Startup,
@@ -115,7 +115,7 @@ fn is_parse(body: &[u8]) -> bool {
             .is_some_and(|count| types.left() == usize::from(count) * 4)
 }
 
-/// A Bind: two names, then as many formats, values and formats of results as are told before each.
+/// A Bind: two names, then as many formats, values and formats of results as the count before each.
 fn is_bind(body: &[u8]) -> Option<()> {
     let (_, rest) = text(body);
     let mut rest = Cursor::new(text(rest).1);

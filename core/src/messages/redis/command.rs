@@ -1,4 +1,4 @@
-//! What a command of Redis is called, and what answers it. Reads its words; keys and names of things are told, values and
+//! What a command of Redis is called, and what answers it. Reads its words; keys and names of things are kept, values and
 //! passwords never.
 
 use smol_str::{SmolStr, StrExt, format_smolstr};

@@ -12,7 +12,7 @@ pub(super) fn sniff(first: &First<'_>) -> Guess {
         Side::Client if first.began == Side::Server && asks(first.input) != Guess::Yes => Guess::No,
         Side::Client => asks(first.input),
         Side::Server if first.other.is_empty() => pushes(first.input),
-        // a line of words: the answer tells
+        // a line of words: the answer decides
         Side::Server if first.began == Side::Client && asks(first.other) == Guess::Other => {
             answers(first.input)
         }
@@ -22,7 +22,7 @@ pub(super) fn sniff(first: &First<'_>) -> Guess {
 
 pub(super) fn opens(side: Side, first: &[u8]) -> bool {
     match side {
-        // a reply may be an array of strings, too: in the middle of a stream only a verb tells
+        // a reply may be an array of strings, too: in the middle of a stream only a verb decides
         Side::Client => {
             asks(first) == Guess::Yes && array(first, b'*').is_ok_and(|(_, word)| is_command(word))
         }
@@ -61,7 +61,7 @@ fn is_command(word: &[u8]) -> bool {
     COMMANDS.split_ascii_whitespace().any(is) || MODULES.iter().any(of_module)
 }
 
-/// Whether a client says a command: an array whose first string is a word.
+/// Whether these bytes are a client's command: an array whose first string is a word.
 fn asks(said: &[u8]) -> Guess {
     if said.first().is_some_and(u8::is_ascii_alphabetic) {
         return match memchr::memchr(b'\n', said).and_then(|end| said.get(..end)) {
@@ -79,7 +79,7 @@ fn asks(said: &[u8]) -> Guess {
     }
 }
 
-/// Whether a server says unasked what only this protocol has.
+/// Whether a server sends without a request what only this protocol has.
 fn pushes(said: &[u8]) -> Guess {
     if said.strip_prefix(b"+").is_some_and(is_monitored) {
         return Guess::Yes;

@@ -42,7 +42,7 @@ const NFS_4: [&str; 56] = [
     "RECLAIM_COMPLETE",
 ];
 const FIRST_OPERATION: u32 = 3;
-/// Operations that only say where: the next one says what.
+/// Operations that only set the file: the next one is the request.
 const PUTFH: u32 = 22;
 const PUTROOTFH: u32 = 24;
 const SEQUENCE: u32 = 53;
@@ -104,7 +104,7 @@ pub(super) fn word(program: u32, version: u32, procedure: u32, arguments: Option
     }
 }
 
-/// The first operation of a COMPOUND that says what is done.
+/// The first operation of a COMPOUND that does something.
 fn operation(mut cursor: Cursor<'_>) -> Option<&'static str> {
     opaque(&mut cursor)?; // its tag
     cursor.u32be()?;

@@ -1,10 +1,10 @@
-//! What a reader says of an exchange that it knows by a key.
+//! What a reader reports of an exchange that it knows by a key.
 
 use super::MessageSink;
 use crate::base::At;
 use crate::messages::{ExchangeEvent, Kind, Listener, Named, Note, Side, Status};
 
-/// One exchange of those that are answered in any order. What is said of a key that is not open is dropped: its
+/// One exchange of those that are answered in any order. Events of a key that is not open are dropped: its
 /// beginning is not in the capture.
 pub(in crate::messages) struct Keyed<'s, 'a, L> {
     pub(super) sink: &'s mut MessageSink<'a, L>,
@@ -18,7 +18,7 @@ impl<L: Listener> Keyed<'_, '_, L> {
         self.note_at(at, ExchangeEvent::RequestBegin(kind));
     }
 
-    /// What is asked for; may be said again, the last word counts. "" is what is not known.
+    /// The request's method and target; the last call counts. "" is unknown.
     pub(in crate::messages) fn name(&mut self, named: Named<'_>) {
         self.sink.open.recognised = true;
         self.note(ExchangeEvent::Named(named));
@@ -53,7 +53,7 @@ impl<L: Listener> Keyed<'_, '_, L> {
         self.note(ExchangeEvent::Streams);
     }
 
-    /// The same as `count`, of a piece of the answer's body.
+    /// `count` of a piece of the answer's body.
     pub(in crate::messages) fn piece(&mut self, bytes: u64) {
         self.count(bytes);
         if self.sink.side == Side::Server {
@@ -61,7 +61,7 @@ impl<L: Listener> Keyed<'_, '_, L> {
         }
     }
 
-    /// What was said so far was no answer ("100", "pending"): that is still to come.
+    /// What came so far is no answer ("100", "pending"): that is still to come.
     pub(in crate::messages) fn interim(&mut self) {
         self.note(ExchangeEvent::Interim);
     }
@@ -81,7 +81,7 @@ impl<L: Listener> Keyed<'_, '_, L> {
         self.note(ExchangeEvent::Reset);
     }
 
-    /// Its answer is in bytes that are not in the capture, or cannot be told from others.
+    /// Its answer is in bytes that are not in the capture, or cannot be distinguished from others.
     pub(in crate::messages) fn give_up(&mut self) {
         self.note(ExchangeEvent::GivenUp);
     }

@@ -78,7 +78,7 @@ fn begins(rtsp: bool, first: &[u8]) -> Begins {
             }
         }
     }
-    // every connection is asked, and most begin with another letter
+    // every connection comes here, and most begin with another letter
     let may_be = |method: &&&str| first.is_empty() || method.as_bytes().first() == first.first();
     for method in methods(rtsp).iter().filter(may_be) {
         let Some(rest) = first

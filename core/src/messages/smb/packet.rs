@@ -12,7 +12,7 @@ pub(super) const LEAST: usize = 10;
 /// Before each message: a zero and its length in three bytes (2.1). A server takes 8 MiB at once and a head.
 const BEFORE: usize = 4;
 const MAX_MESSAGE: u32 = 16 << 20;
-/// A session's keep-alive on port 139, how one is asked for and granted (RFC 1002 4.3.2, 4.3.3, 4.3.6).
+/// A session's keep-alive on port 139, how one is requested and granted (RFC 1002 4.3.2, 4.3.3, 4.3.6).
 const KEEP_ALIVE: u8 = 0x85;
 const SESSION: &[u8] = &[0x81, 0, 0, 68, 32];
 const GRANTED: &[u8] = &[0x82, 0, 0, 0];
@@ -59,7 +59,7 @@ const WORDS: [&str; 19] = [
     "OplockBreak",
 ];
 
-/// Those of SMB1 that are answered (MS-CIFS 2.2.2.1), without the tail that says that others may follow.
+/// Those of SMB1 that are answered (MS-CIFS 2.2.2.1), without the tail that announces others.
 const OLD_WORDS: [(u8, &str); 29] = [
     (0x00, "CreateDirectory"),
     (0x01, "DeleteDirectory"),
@@ -287,7 +287,7 @@ impl<'a> Packet<'a> {
             || self.command == Command::OLD_TRANSACT && function() == Some(NOTIFY_1)
     }
 
-    /// The file that SMB1 is asked to open (MS-SMB 2.2.4.9.1).
+    /// The file of an SMB1 open (MS-SMB 2.2.4.9.1).
     fn name_1(&self) -> Option<SmolStr> {
         let len = usize::from(le16(self.bytes, 38)?);
         let at = if self.wide { 84 } else { 83 };
@@ -319,7 +319,7 @@ impl<'a> Packet<'a> {
         (self.status >> 30 == 3 || self.dos && self.status != 0) && self.status != MORE_PROCESSING
     }
 
-    /// The share or the file that is asked for.
+    /// The share or the file that is requested.
     pub(super) fn name(&self) -> Option<SmolStr> {
         if self.command == Command::OLD_CREATE {
             return self.name_1();
@@ -335,7 +335,7 @@ impl<'a> Packet<'a> {
     }
 
     /// The number of the file that a request is about.
-    pub(super) fn asked_file(&self) -> Option<u128> {
+    pub(super) fn requested_file(&self) -> Option<u128> {
         le128(self.body(), self.command.file_at()?)
     }
 

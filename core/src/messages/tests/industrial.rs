@@ -88,7 +88,7 @@ fn a_controller_of_s7_is_asked_and_asks() {
         (C, s7(1, 1, &[0xF0, 0])),
         (S, s7(3, 1, &[0, 0, 0xF0, 0])),
         (C, [unit(false, &[]), s7(1, 2, &[4, 1])].concat()),
-        (S, s7(1, 2, &[0x1B, 0])), // a block is asked for meanwhile
+        (S, s7(1, 2, &[0x1B, 0])), // a block is requested meanwhile
         (S, s7(3, 2, &[0x85, 0, 4, 1])),
         (C, s7(3, 2, &[0, 0, 0x1B, 0])),
         (S, s7(7, 0, &[0, 1, 0x12, 8, 0x12, 4, 3, 0, 0])),

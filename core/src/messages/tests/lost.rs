@@ -18,7 +18,7 @@ fn mailbox(more: Script<'_>) -> Vec<String> {
 
 #[test]
 fn the_end_of_a_mail_in_a_hole_gives_the_next_answer_to_nobody() {
-    // the hole is seen when the next answer comes, and the client has asked for it
+    // the hole is seen when the next answer comes, and the client has requested it
     let told = mailbox(&[
         (C, Ok("RETR 1\r\n")),
         (S, Ok("+OK 99 octets\r\nSubject: a\r\n")),

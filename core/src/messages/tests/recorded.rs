@@ -1,4 +1,4 @@
-//! What real programs said (the captures of `tests/cases`), read whole, byte by byte, in halves and with changed bytes:
+//! What real programs sent (the captures of `tests/cases`), read whole, byte by byte, in halves and with changed bytes:
 //! of every reader at once, so that a new one is held to it by its first capture.
 
 use std::collections::BTreeMap;
@@ -245,7 +245,7 @@ fn recorded_streams_with_a_changed_byte_keep_the_grammar() {
     }
 }
 
-/// What a client and a server said first, as far as a reader looks.
+/// What a client and a server sent first, as far as a reader looks.
 const LOOKED: usize = 512;
 
 #[test]

@@ -21,7 +21,7 @@ fn behind(notes: String) -> String {
         .to_string()
 }
 
-/// What the client asked by key, and what the server said.
+/// What the client asked by key, and what the server sent.
 fn heard(more: Script) -> String {
     behind(notes(&opened(more)))
 }

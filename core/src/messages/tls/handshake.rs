@@ -1,4 +1,4 @@
-//! What a TLS handshake tells without keys: version, round trips, whether a session goes on, the server's name and ALPN
+//! What a TLS handshake shows without keys: version, round trips, whether a session goes on, the server's name and ALPN
 //! (RFC 8446 4, RFC 5246 7.3, RFC 6066 3, RFC 7301). Takes the handshake's records; nothing behind them.
 
 use smol_str::SmolStr;
@@ -19,7 +19,7 @@ const HEAD: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Handshake {
-    /// By `Side`: the beginning of what it says in the clear, until its hello is read or lost.
+    /// By `Side`: the beginning of its clear text, until its hello is read or lost.
     hellos: [Hello; 2],
     secured: Secured,
     /// Who sent the newest record of the handshake.
@@ -27,7 +27,7 @@ pub(super) struct Handshake {
     /// Of TLS 1.2 and before: so often the server answered before the client sent data.
     turns: u8,
     client_spoke: bool,
-    /// Of TLS 1.3: the server asked for another hello.
+    /// Of TLS 1.3: the server requested another hello.
     retried: bool,
     /// Who changed to its keys first.
     first_keys: Option<Side>,
@@ -43,7 +43,7 @@ struct Hello {
 
 impl Handshake {
     /// So much of a handshake record in the clear.
-    pub(super) fn says(&mut self, side: Side, bytes: &[u8]) {
+    pub(super) fn feed(&mut self, side: Side, bytes: &[u8]) {
         let Some(hello) = self.hellos.get_mut(side.index()).filter(|hello| !hello.over) else {
             return;
         };
@@ -69,7 +69,7 @@ impl Handshake {
                 self.read(side);
                 self.takes_turn(side);
             }
-            // what a client says before the server's last word (RFC 7918), or before its first (early data)
+            // what a client sends before the server's Finished (RFC 7918), or before its hello (early data)
             APPLICATION_DATA if side == Side::Client => self.client_spoke |= self.turns > 0,
             _ => {}
         }
@@ -118,7 +118,7 @@ impl Handshake {
         };
     }
 
-    /// The server has agreed to TLS 1.3, or asks for another hello of it: who changes keys says nothing then (RFC 8446 D.4).
+    /// The server has agreed to TLS 1.3, or asks for another hello of it: ChangeCipherSpec means nothing then (RFC 8446 D.4).
     pub(super) fn is_modern(&self) -> bool {
         self.secured.version == Some(TLS13)
     }
@@ -127,7 +127,7 @@ impl Handshake {
         self.secured.server_name.clone()
     }
 
-    /// What it told; `whole` where it is over. `hidden` is the protocol that the server chose under its keys.
+    /// What it showed; `whole` where it is over. `hidden` is the protocol that the server chose under its keys.
     pub(super) fn secured(&self, whole: bool, hidden: Option<&SmolStr>) -> Option<Secured> {
         let version = self.secured.version;
         let resumed = match version {
@@ -142,17 +142,17 @@ impl Handshake {
             Some(_) => Some(self.turns).filter(|turns| *turns > 0),
             None => None,
         };
-        let told = Secured {
+        let secured = Secured {
             round_trips,
             resumed,
             alpn: self.secured.alpn.clone().or(hidden.cloned()),
             ..self.secured.clone()
         };
-        (told != Secured::default()).then_some(told)
+        (secured != Secured::default()).then_some(secured)
     }
 }
 
-/// What a ClientHello says of the server and its protocols, without type and length.
+/// Reads server name and protocols of a ClientHello, without type and length.
 fn read_client(body: &[u8], secured: &mut Secured) {
     hello::each_extension(hello::of_client(body), |kind, body| match kind {
         hello::SERVER_NAME => secured.server_name = server_name(body),

@@ -17,14 +17,14 @@ pub(super) struct Inside {
     messages: Messages,
     /// Programs have spoken.
     spoken: bool,
-    /// What they said before the handshake was over: early data, and a server that does not wait.
+    /// What they sent before the handshake was over: early data, and a server that does not wait.
     before: Plaintext,
 }
 
-/// What programs said before the handshake is over may be so long; then it counts as over.
+/// What programs sent before the handshake is over may be so long; then it counts as over.
 const MAX_BEFORE: usize = 64 << 10;
 
-/// What was said, in the order of the records.
+/// Plaintext in the order of the records.
 #[derive(Debug, Default)]
 pub(super) struct Plaintext(Vec<(Side, Part)>);
 
@@ -87,7 +87,7 @@ impl Inside {
         self.spoken |= !self.before.0.is_empty();
     }
 
-    /// What was said and not read yet is too much to wait for the handshake's end.
+    /// The plaintext that is held is too much to wait for the handshake's end.
     pub(super) fn is_full(&self) -> bool {
         let parts = self.before.0.iter().map(|(_, part)| match part {
             Part::Plain { bytes, .. } => bytes.len(),
@@ -96,7 +96,7 @@ impl Inside {
         parts.sum::<usize>() > MAX_BEFORE
     }
 
-    /// Reads what was said.
+    /// Reads the held plaintext.
     pub(super) fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         for (side, part) in std::mem::take(&mut self.before).0 {
             match part {
@@ -111,12 +111,12 @@ impl Inside {
         }
     }
 
-    /// Something was said before the handshake's end.
+    /// Plaintext came before the handshake's end.
     pub(super) fn is_early(&self) -> bool {
         !self.before.0.is_empty()
     }
 
-    /// Bytes of this side were read of which nothing has been said yet.
+    /// Bytes of this side were read that no note covers yet.
     pub(super) fn waits(&self, side: Side) -> bool {
         self.messages.waits() || !self.before.0.is_empty() || self.connection.holds(side)
     }
@@ -127,7 +127,7 @@ impl Inside {
         sink.memory().inside = false;
     }
 
-    /// A side says no more, or nothing more of it can be opened.
+    /// A side sends no more, or nothing more of it can be opened.
     pub(super) fn close(&mut self, side: Side, how: Close, sink: &mut MessageSink<'_, impl Listener>) {
         let at = sink.at();
         self.messages.close(side, at, how, sink.listener());

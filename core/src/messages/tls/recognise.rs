@@ -36,7 +36,7 @@ pub(super) fn opens(side: Side, first: &[u8]) -> bool {
 }
 
 /// Whether a client's packet is a ClientHello from its beginning, as behind MySQL's SSLRequest in the same turn:
-/// record and message must agree, for nobody says what comes.
+/// record and message must agree, as nothing before announces them.
 pub(super) fn joins(side: Side, first: &[u8]) -> bool {
     let &[
         HANDSHAKE,

@@ -9,7 +9,7 @@ use crate::messages::{Listener, MessageReader, Read, Side, Stretch};
 
 #[derive(Debug, Default)]
 pub(super) enum Inner {
-    /// Nothing was said yet.
+    /// no note was given yet.
     #[default]
     Unknown,
     /// None that is known.

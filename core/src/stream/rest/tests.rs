@@ -18,9 +18,10 @@ const PLACES: usize = 2 * (16 + 9);
 
 #[test]
 fn streams_without_data_and_closed_ones_are_small() {
-    let asked = |packets: usize| size_of::<Asked>() + PIECE + packets * size_of::<Heard>() + PIECE + PLACES;
-    assert!(asked(1) <= 256, "{}", asked(1));
-    assert!(asked(4) <= 512, "{}", asked(4));
+    let syns =
+        |packets: usize| size_of::<SynsOnly>() + PIECE + packets * size_of::<SynPacket>() + PIECE + PLACES;
+    assert!(syns(1) <= 256, "{}", syns(1));
+    assert!(syns(4) <= 512, "{}", syns(4));
     let closed = size_of::<Closed>() + PIECE + PLACES;
     assert!(closed <= MOST_CLOSED, "{closed}");
 }
@@ -48,9 +49,9 @@ impl Rows for Told {
 }
 
 /// All that a capture of these packets tells; `rests` says whether streams may rest, `cut` whether a RST ends them at once.
-fn told(packets: &[Drawn], rests: bool, cut: bool) -> Vec<String> {
+fn read(packets: &[Drawn], rests: bool, cut: bool) -> Vec<String> {
     let host = |last: u8| IpAddr::from([10, 0, 0, last]);
-    let (mut streams, mut told) = (Streams::default(), Told::default());
+    let (mut streams, mut read) = (Streams::default(), Told::default());
     streams.store.most_awake = if rests { 0 } else { usize::MAX };
     streams.store.most_cut = if cut { 0 } else { usize::MAX };
     let mut next = [1000u32, 5000];
@@ -118,7 +119,7 @@ fn told(packets: &[Drawn], rests: bool, cut: bool) -> Vec<String> {
         let [client, server] = &mut next;
         let own = if segment.sport == 80 { server } else { client };
         *own = segment.seq.wrapping_add(taken);
-        streams.segment(&segment, at, 60, &mut told);
+        streams.segment(&segment, at, 60, &mut read);
     }
     let end = At {
         frame: 1000,
@@ -152,24 +153,24 @@ fn told(packets: &[Drawn], rests: bool, cut: bool) -> Vec<String> {
             stream.rtts,
             stream.timestamps,
             stream.reused,
-            &stream.asked,
+            &stream.syns,
         );
-        let mut read = stream.tracking.told();
-        read.cut = false;
+        let mut so_far = stream.tracking.read_so_far();
+        so_far.cut = false;
         if stream.closed_by.is_some() {
-            read.begun.greeted = None; // what a server had begun to say may be a greeting whose end a RST has cut
+            so_far.begun.greeted = None; // what a server had begun to say may be a greeting whose end a RST has cut
         }
-        told.0
-            .push(format!("{id} {told_of:?} {who:?} {rest:?} {read:?} {setup:?}"));
+        read.0
+            .push(format!("{id} {told_of:?} {who:?} {rest:?} {so_far:?} {setup:?}"));
     }
-    told.0
+    read.0
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
     fn streams_that_rest_tell_what_others_tell(packets in drawn()) {
-        prop_assert_eq!(told(&packets, true, false), told(&packets, false, false));
+        prop_assert_eq!(read(&packets, true, false), read(&packets, false, false));
     }
 
     /// Behind the first RST come no data, and no FIN, which would end what the RST has cut.
@@ -179,7 +180,7 @@ proptest! {
         let bare = more.into_iter().filter(|(_, kind, ..)| !(10..16).contains(kind) && *kind < 18);
         let packets: Vec<Drawn> = packets.into_iter().filter(|(_, kind, ..)| !(16..18).contains(kind))
             .chain([reset]).chain(bare).collect();
-        prop_assert_eq!(told(&packets, true, true), told(&packets, false, false));
+        prop_assert_eq!(read(&packets, true, true), read(&packets, false, false));
     }
 }
 
@@ -199,8 +200,8 @@ fn late_packets_of_a_closed_stream_tell_what_they_would_have_told() {
     ];
     let late = (0..12).map(|wait| (true, 23, wait % 4, true));
     let packets: Vec<Drawn> = connection.into_iter().chain(late).collect();
-    let with_rest = told(&packets, true, false);
-    assert_eq!(with_rest, told(&packets, false, false));
+    let with_rest = read(&packets, true, false);
+    assert_eq!(with_rest, read(&packets, false, false));
     assert!(
         with_rest.iter().any(|row| row.contains("software")),
         "the stream's row is there"
@@ -214,7 +215,7 @@ fn a_stream_that_goes_on_behind_a_rst_is_read_on() {
     let shake = [(true, 0, 1, true), (false, 4, 1, true), (true, 7, 1, true)];
     let reset = [(false, 17, 1, true)];
     let packets: Vec<Drawn> = [&shake[..], &turn, &reset, &turn].concat();
-    let rows = told(&packets, true, true);
+    let rows = read(&packets, true, true);
     assert!(
         rows.iter().any(|row| row.contains("exchanges: 2,")),
         "{:?}",
@@ -225,7 +226,7 @@ fn a_stream_that_goes_on_behind_a_rst_is_read_on() {
 /// Of the streams that a RST ended the newest are kept whole: what was on its way comes yet.
 #[test]
 fn a_stream_is_let_go_when_enough_others_were_reset() {
-    let (mut streams, mut told) = (Streams::default(), Told::default());
+    let (mut streams, mut read) = (Streams::default(), Told::default());
     let payload: &'static [u8] = b"GET / HTTP/1.1\r\n\r\n";
     let many = 1030u16;
     for port in 0..many {
@@ -261,7 +262,7 @@ fn a_stream_is_let_go_when_enough_others_were_reset() {
                 frame: u64::from(port) + 1,
                 time_ns: i64::from(port),
             };
-            streams.segment(&segment, at, 60, &mut told);
+            streams.segment(&segment, at, 60, &mut read);
         }
     }
     let live = |id: u32| streams.store.is_followed(id);

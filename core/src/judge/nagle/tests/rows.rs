@@ -26,7 +26,7 @@ fn rows_at(
         end: c.freed.time_ns,
         from_frame: 1,
         to_frame: 3,
-        asked: 0,
+        request_at: 0,
         sender: Side::Server,
         step: &step,
     };

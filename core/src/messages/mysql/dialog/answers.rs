@@ -9,7 +9,7 @@ use super::{Dialog, Expects, Packet, Stage};
 const MAX_STATEMENTS: usize = 256;
 
 impl Dialog {
-    /// Bytes of the oldest command's answer; false where nobody has asked.
+    /// Bytes of the oldest command's answer; false where there is no command.
     pub(in crate::messages::mysql) fn part(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -26,7 +26,7 @@ impl Dialog {
         true
     }
 
-    /// The server has said a whole packet.
+    /// The server has sent a whole packet.
     pub(in crate::messages::mysql) fn answers(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -34,7 +34,7 @@ impl Dialog {
         bytes: u64,
     ) -> Result<(), &'static str> {
         if self.waiting.is_empty() {
-            self.unasked(sink, packet, bytes);
+            self.unsolicited(sink, packet, bytes);
             return Ok(());
         }
         self.part(sink, bytes);
@@ -106,7 +106,7 @@ impl Dialog {
             (expects @ (Expects::LogIn | Expects::File), _) => Some(expects),
             (Expects::Text, _) => None,
         };
-        let logs_in = matches!(self.waiting.first(), Some((_, asked)) if asked.expects == Expects::LogIn);
+        let logs_in = matches!(self.waiting.first(), Some((_, pending)) if pending.expects == Expects::LogIn);
         match (next, self.waiting.first()) {
             (Some(next), Some((_, oldest))) => oldest.expects = next,
             _ => self.over(sink, key, None, "ok"),
@@ -117,8 +117,8 @@ impl Dialog {
         Ok(())
     }
 
-    /// Nobody has asked: a greeting, the server's log, or its last word.
-    fn unasked(&mut self, sink: &mut MessageSink<'_, impl Listener>, packet: &Packet, bytes: u64) {
+    /// No request: a greeting, the server's log, or its last message.
+    fn unsolicited(&mut self, sink: &mut MessageSink<'_, impl Listener>, packet: &Packet, bytes: u64) {
         let (body, len) = (packet.head(), u64::from(packets::length(packet.header())));
         if self.stage == Stage::New {
             let greeting = [packet.header(), body].concat();
@@ -188,7 +188,7 @@ fn definitions(body: &[u8], able: Option<Able>) -> Expects {
         _ => (true, body),
     };
     match packets::number(count) {
-        // MariaDB says it behind the number
+        // MariaDB sends it behind the number
         Some((_, [0])) => Expects::Rows { first: true },
         Some((columns @ 1.., _)) if follow => Expects::Definitions(columns),
         _ => Expects::Rows { first: true },

@@ -14,7 +14,7 @@ const SKIPPED: &str = "skipped";
 const GRANTED: [[u8; 4]; 2] = [[0; 4], [0, 0, 0, 12]];
 
 impl Dialog {
-    /// Bytes of the oldest request's answer; false where nobody has asked.
+    /// Bytes of the oldest request's answer; false where there is no request.
     pub(in crate::messages::postgres) fn part(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -31,7 +31,7 @@ impl Dialog {
         true
     }
 
-    /// The server has said a whole message.
+    /// The server has sent a whole message.
     pub(in crate::messages::postgres) fn answers(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -66,7 +66,7 @@ impl Dialog {
                 .get(..4)
                 .is_some_and(|code| !GRANTED.iter().any(|fine| fine == code))
         {
-            return self.round_over(sink, bytes); // a password is asked for
+            return self.round_over(sink, bytes); // a password is requested
         }
         self.part(sink, bytes);
         let Some((key, oldest)) = self.waiting.first() else {
@@ -90,7 +90,7 @@ impl Dialog {
                 oldest.what == What::LogIn || !oldest.synced
             }
             b'G' => {
-                // the data are asked for: no answer yet
+                // the data are requested: no answer yet
                 oldest.answered = false;
                 sink.of(key).interim();
                 false

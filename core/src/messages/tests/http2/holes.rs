@@ -83,7 +83,7 @@ fn a_hole_in_a_body_is_counted_and_any_other_is_searched_over() {
 
 #[test]
 fn a_head_that_is_not_whole_leaves_names_unknown_and_the_rest_right() {
-    // the path is inserted into the table, and asked for again by its index
+    // the path is inserted into the table, and requested again by its index
     let insert = [vec![0x82, 0x44, 2], b"/a".to_vec()].concat();
     let (first, again) = (frame(1, 5, 1, &insert), frame(1, 5, 3, &[0x82, 0xbe]));
     let lost = frame(1, 5, 5, &[0x82, 0x44, 2, b'/', b'x', 0xbe]);

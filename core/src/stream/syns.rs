@@ -8,7 +8,7 @@ use crate::base::At;
 use crate::segment::{ACK, RST, SYN, Segment};
 
 /// SYNs of one stream that differ; beyond it the rest count as repeats of the newest.
-const MAX_ASKED: usize = 16;
+const MAX_SYNS: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SentSyn {
@@ -81,14 +81,14 @@ impl Stream {
         if self.counts.iter().any(|side| side.payload > 0) {
             return;
         }
-        let full = self.asked.len() >= MAX_ASKED;
-        match self.asked.last_mut() {
+        let full = self.syns.len() >= MAX_SYNS;
+        match self.syns.last_mut() {
             Some(last) if full || (last.from_low, last.seq) == (from_low, seq) => {
                 last.repeats = last.repeats.saturating_add(1);
             }
             _ => {
-                self.asked.reserve_exact(1);
-                self.asked.push(SentSyn {
+                self.syns.reserve_exact(1);
+                self.syns.push(SentSyn {
                     from_low,
                     seq,
                     sent: at,
@@ -102,7 +102,7 @@ impl Stream {
 
     /// The newest SYN was answered, if it came from there and had this number.
     pub(super) fn answered(&mut self, from_low: bool, seq: u32, answer: SynAnswer) {
-        if let Some(last) = self.asked.last_mut()
+        if let Some(last) = self.syns.last_mut()
             && (last.from_low, last.seq) == (from_low, seq)
         {
             last.answer.get_or_insert(answer);

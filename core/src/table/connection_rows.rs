@@ -9,7 +9,8 @@ use smol_str::SmolStr;
 
 use super::spent::CAUSES;
 use super::{
-    Column, column, duration_options, durations, fixed_words, heard_words, instants, nullable, option, plain,
+    Column, column, duration_options, durations, fixed_words, instants, interned_words, nullable, option,
+    plain,
 };
 use crate::exchange::{CutBy, Exchange, Opening, RowKind};
 use crate::judge::{Cause, Grade, Row};
@@ -77,7 +78,7 @@ impl ConnectRow {
     }
 }
 
-/// What a server said without a request.
+/// What a server sent without a request.
 pub struct PushRow {
     common: Common,
     protocol: &'static str,
@@ -144,7 +145,7 @@ pub fn connects(rows: &[ConnectRow]) -> Vec<Column> {
         nullable("dns_ms", duration_options(rows, dns_ns)),
         nullable(
             "dns_name",
-            heard_words(rows, |r| Some(r.opening.lookup.as_ref()?.name.as_str())),
+            interned_words(rows, |r| Some(r.opening.lookup.as_ref()?.name.as_str())),
         ),
         nullable(
             "lookup",
@@ -166,12 +167,12 @@ pub fn connects(rows: &[ConnectRow]) -> Vec<Column> {
         ),
         nullable(
             "tls_server_name",
-            heard_words(rows, |r| secured(r)?.server_name.as_deref()),
+            interned_words(rows, |r| secured(r)?.server_name.as_deref()),
         ),
-        nullable("tls_alpn", heard_words(rows, |r| secured(r)?.alpn.as_deref())),
+        nullable("tls_alpn", interned_words(rows, |r| secured(r)?.alpn.as_deref())),
         nullable(
             "tls_alpn_offered",
-            heard_words(rows, |r| secured(r)?.offered.as_deref()),
+            interned_words(rows, |r| secured(r)?.offered.as_deref()),
         ),
         nullable("greeting_ms", duration_options(rows, |r| r.opening.greeting_ns)),
         nullable("cut_by", fixed_words(rows, |r| r.cut_by.map(CutBy::word))),
@@ -201,8 +202,8 @@ pub fn pushes(rows: &[PushRow]) -> Vec<Column> {
         2..2,
         [
             column("protocol", fixed_words(rows, |r| Some(r.protocol))),
-            nullable("method", heard_words(rows, |r| r.method.as_deref())),
-            nullable("target", heard_words(rows, |r| r.target.as_deref())),
+            nullable("method", interned_words(rows, |r| r.method.as_deref())),
+            nullable("target", interned_words(rows, |r| r.target.as_deref())),
         ],
     );
     columns.push(column("bytes", plain::<UInt64Type, PushRow>(rows, |r| r.bytes)));
